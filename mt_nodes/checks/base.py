@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every check is: a judgement over two outputs and the effects of the mutation between them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from mt_nodes.effects import Effects
+from mt_nodes.frames import Bundle
+from mt_nodes.outputs import Output
+from mt_nodes.verdict import Judgement
+
+
+class Check(ABC):
+    """An output relation. Subclasses are frozen dataclasses whose fields are their parameters."""
+
+    #: Parts of :class:`Output` that the check reads.
+    needs: ClassVar[tuple[str, ...]] = ("detections",)
+
+    @abstractmethod
+    def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
+        """Judge one pair. ``bundle`` is the source bundle: transforms and regions of that instant.
+
+        Returns ``NOT_APPLICABLE`` when there is nothing to demand. A part that the check needs and an arm did not
+        say is the engine's matter: it never reaches a check.
+        """

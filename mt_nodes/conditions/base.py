@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every condition is: whether a relation applies to a source case."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from mt_nodes.frames import Bundle
+from mt_nodes.outputs import Output
+
+
+class Condition(ABC):
+    """A *given*. Subclasses are frozen dataclasses whose fields are their parameters."""
+
+    @abstractmethod
+    def unmet(self, bundle: Bundle, source: Output) -> str | None:
+        """Return why the relation does not apply here, or None when it does.
+
+        What cannot be evaluated is unmet: the text says what was missing.
+        """

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a mutation says about the world it made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.transforms import Matrix
+
+
+@dataclass(frozen=True)
+class Volume:
+    """An oriented box in a named frame: centre (x, y, z) and size (length, width, height) in metres, yaw about z."""
+
+    frame_id: str
+    center_m: tuple[float, float, float]
+    size_m: tuple[float, float, float]
+    yaw_rad: float = 0.0
+    label: str = "unknown"
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """How the follow-up's world differs from the source's, as far as a check must know.
+
+    Attributes:
+        added, removed, occluded: volumes; an obstacle in a removed or occluded one is not demanded of the follow-up.
+        output_transform: 4×4 that takes the source's expected output to the follow-up's, None for "the same place".
+        output_frame_id: frame in which ``output_transform`` is meant.
+        numbers: measured facts, such as how many points were added.
+        added_points: (N, 3) what was put into clouds, by topic, for pictures and evidence.
+    """
+
+    added: tuple[Volume, ...] = ()
+    removed: tuple[Volume, ...] = ()
+    occluded: tuple[Volume, ...] = ()
+    output_transform: Matrix | None = None
+    output_frame_id: str = ""
+    numbers: dict[str, float] = field(default_factory=dict)
+    added_points: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+
+    def merged(self, later: Effects) -> Effects:
+        """Return these effects followed by those of a mutation applied after."""
+        first, second = self.output_transform, later.output_transform
+        both = second if first is None else first if second is None else np.asarray(second @ first)
+        return Effects(
+            self.added + later.added,
+            self.removed + later.removed,
+            self.occluded + later.occluded,
+            both,
+            later.output_frame_id or self.output_frame_id,
+            {**self.numbers, **later.numbers},
+            {**self.added_points, **later.added_points},
+        )
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return what the ledger records: volumes, transform and numbers (points are remade from the draw)."""
+        boxes = {
+            name: [vars(volume) for volume in getattr(self, name)]
+            for name in ("added", "removed", "occluded")
+            if getattr(self, name)
+        }
+        if self.output_transform is not None:
+            boxes["output_transform"] = self.output_transform.tolist()
+        return {**boxes, **self.numbers}

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors meant for people, and the exit codes of the command line."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What the process says to its caller."""
+
+    PASS = 0
+    FAIL = 1
+    USAGE = 2
+    UNDECIDED = 3
+    INFRASTRUCTURE = 4
+    ISOLATION = 5
+    INTERRUPTED = 130
+
+
+class MtError(Exception):
+    """A known error: printed as one line, without a traceback."""
+
+    exit_code: ExitCode = ExitCode.INFRASTRUCTURE
+
+
+class UsageError(MtError):
+    """What the user typed or wrote in a file cannot be used."""
+
+    exit_code = ExitCode.USAGE
+
+
+class InfrastructureError(MtError):
+    """A stack died or never got ready, a bag is damaged, a disk is full."""
+
+    exit_code = ExitCode.INFRASTRUCTURE
+
+
+class IsolationError(MtError):
+    """Running here could reach something that must not be reached."""
+
+    exit_code = ExitCode.ISOLATION
+
+
+class NotApplicable(Exception):
+    """Raised by a mutation that has no honest follow-up for this bundle; the text is the reason."""
+
+
+def suggest(got: str, known: Iterable[str]) -> str:
+    """Return a hint such as ``; did you mean 'fog'?`` or the list of what exists."""
+    names = sorted(known)
+    close = difflib.get_close_matches(got, names, n=1)
+    if close:
+        return f"; did you mean '{close[0]}'?"
+    return f"; known: {', '.join(names) if names else '(none)'}"

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sensor data without ROS: clouds, images, camera models, and the bundle of one instant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.transforms import TransformTree
+
+Points = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Cloud:
+    """One LiDAR message.
+
+    Attributes:
+        topic: topic of the message.
+        stamp_ns: header stamp in nanoseconds.
+        frame_id: frame of the coordinates.
+        points: structured array (N,) whose dtype is the message's layout: field names, offsets, byte order and
+            ``itemsize == point_step``; padding bytes are kept. Treat as read-only.
+        height: rows of an organised cloud, 1 for an unorganised one; ``N == height * width``.
+        is_dense: as in the message.
+    """
+
+    topic: str
+    stamp_ns: int
+    frame_id: str
+    points: Points
+    height: int = 1
+    is_dense: bool = True
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @property
+    def width(self) -> int:
+        """Points a row."""
+        return len(self.points) // self.height if self.height else 0
+
+    @property
+    def organised(self) -> bool:
+        """Whether rows carry meaning (height > 1)."""
+        return self.height > 1
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of the fields, in the order of the message."""
+        return tuple(self.points.dtype.names or ())
+
+    @property
+    def xyz(self) -> npt.NDArray[Any]:
+        """Coordinates (N, 3) in metres; a view without a copy where the layout allows, so read-only."""
+        dtype = self.points.dtype
+        kinds = [dtype.fields[name][:2] for name in "xyz"] if dtype.fields else []
+        same = len({kind for kind, _ in kinds}) == 1
+        if same and kinds[0][0].isnative and kinds[0][0].kind == "f" and len(self.points):
+            base, size = kinds[0][1], kinds[0][0].itemsize
+            if [offset for _, offset in kinds] == [base, base + size, base + 2 * size]:
+                return np.lib.stride_tricks.as_strided(
+                    self.points["x"], (len(self.points), 3), (self.points.strides[0], size), writeable=False
+                )
+        return np.stack([self.points[name].astype(np.float64) for name in "xyz"], axis=1).reshape(-1, 3)
+
+    @property
+    def intensity_field(self) -> str | None:
+        """Name of the intensity-like field, None when there is none."""
+        return next((n for n in ("intensity", "i", "reflectivity", "signal") if n in self.fields), None)
+
+    @property
+    def raw(self) -> Points:
+        """The points as opaque items of ``point_step`` bytes (N,): what to permute, take and join, padding included."""
+        return self.points.view(f"V{self.points.dtype.itemsize}")
+
+    def with_raw(self, raw: Points, *, height: int = 1) -> Cloud:
+        """Return this cloud with other points of the same layout, given as :attr:`raw` items (M,)."""
+        return replace(self, points=np.ascontiguousarray(raw).view(self.points.dtype), height=height)
+
+
+@dataclass(frozen=True, eq=False)
+class Image:
+    """One camera message.
+
+    Attributes:
+        pixels: (H, W) or (H, W, C), dtype as the encoding says; empty for a compressed image.
+        encoding: as in ``sensor_msgs/Image``; for a compressed image the ``format`` text.
+        compressed: the encoded bytes of a ``CompressedImage``, None for a plain one.
+    """
+
+    topic: str
+    stamp_ns: int
+    frame_id: str
+    pixels: npt.NDArray[Any]
+    encoding: str
+    compressed: bytes | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class CameraInfo:
+    """Intrinsics of one camera: k (3, 3), r (3, 3), p (3, 4), distortion coefficients d (n,)."""
+
+    topic: str
+    stamp_ns: int
+    frame_id: str
+    width: int
+    height: int
+    distortion_model: str
+    d: npt.NDArray[np.float64]
+    k: npt.NDArray[np.float64]
+    r: npt.NDArray[np.float64]
+    p: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Wire:
+    """One message as it goes over the wire: CDR bytes (with the 4-byte encapsulation header) and their type."""
+
+    topic: str
+    type: str
+    stamp_ns: int
+    cdr: bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Bundle:
+    """All sensor messages of one instant.
+
+    Attributes:
+        episode: number of the uninterrupted stretch of input.
+        index: number of the bundle within the episode.
+        stamp_ns: the instant: header stamp of the leading sensor.
+        clouds, images, camera_infos: decoded messages, at most one a topic.
+        transforms: what is known of the frames at this instant.
+        wires: the original messages, by topic, in the order of the bag: what passes unchanged goes out as these bytes.
+        regions: polygons (N, 3) by topic, from ``PolygonStamped`` topics, with their frame.
+    """
+
+    episode: int
+    index: int
+    stamp_ns: int
+    clouds: tuple[Cloud, ...] = ()
+    images: tuple[Image, ...] = ()
+    camera_infos: tuple[CameraInfo, ...] = ()
+    transforms: TransformTree = field(default_factory=TransformTree)
+    wires: tuple[Wire, ...] = ()
+    regions: dict[str, tuple[str, npt.NDArray[np.float64]]] = field(default_factory=dict)
+
+    def cloud(self, topic: str | None = None) -> Cloud:
+        """Return the cloud of a topic, or the first one.
+
+        Raises:
+            KeyError: the bundle has no such cloud.
+        """
+        for cloud in self.clouds:
+            if topic is None or cloud.topic == topic:
+                return cloud
+        raise KeyError(f"no cloud{'' if topic is None else f' on {topic}'} in bundle {self.index}")
+
+    def with_clouds(self, clouds: Iterable[Cloud]) -> Bundle:
+        """Return the bundle with the clouds of the given topics replaced."""
+        new = {c.topic: c for c in clouds}
+        return replace(self, clouds=tuple(new.get(c.topic, c) for c in self.clouds))
+
+    def changed_topics(self, source: Bundle) -> frozenset[str]:
+        """Topics whose decoded message is not the very object of ``source``: those that must be encoded anew."""
+        before = {id(m) for m in source.messages}
+        return frozenset(m.topic for m in self.messages if id(m) not in before)
+
+    @property
+    def messages(self) -> tuple[Cloud | Image | CameraInfo, ...]:
+        """Every decoded message."""
+        return (*self.clouds, *self.images, *self.camera_infos)

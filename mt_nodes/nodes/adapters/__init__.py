@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Message types of stacks, one file each."""

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a stack says: obstacles it sees, commands it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Detections:
+    """Obstacles of one instant, one row each.
+
+    Attributes:
+        frame_id: frame of centres, yaw and velocity.
+        stamp_ns: stamp of the message, None for a headerless type.
+        center_m: (M, 3) box centres. size_m: (M, 3) length, width, height. yaw_rad: (M,) about z.
+        label: (M,) class names, ``unknown`` where the stack names none.
+        score: (M,) in 0..1, 1 where the stack gives none.
+        track_id: (M,) texts, empty where the stack does not track.
+        velocity_mps: (M, 3), NaN where unknown. covariance: (M, 6, 6) of x, y, z, roll, pitch, yaw; NaN where unknown.
+    """
+
+    frame_id: str
+    stamp_ns: int | None
+    center_m: Floats
+    size_m: Floats
+    yaw_rad: Floats
+    label: npt.NDArray[np.str_]
+    score: Floats
+    track_id: npt.NDArray[np.str_]
+    velocity_mps: Floats
+    covariance: Floats
+
+    def __len__(self) -> int:
+        return len(self.center_m)
+
+    @classmethod
+    def make(
+        cls,
+        frame_id: str,
+        stamp_ns: int | None,
+        center_m: npt.ArrayLike,
+        size_m: npt.ArrayLike | None = None,
+        yaw_rad: npt.ArrayLike | None = None,
+        label: Sequence[str] | None = None,
+        score: npt.ArrayLike | None = None,
+        track_id: Sequence[str] | None = None,
+        velocity_mps: npt.ArrayLike | None = None,
+        covariance: npt.ArrayLike | None = None,
+    ) -> Detections:
+        """Build from what is known; the rest gets the value that says "not given".
+
+        Raises:
+            ValueError: the columns differ in length.
+        """
+        center = np.asarray(center_m, dtype=np.float64).reshape(-1, 3)
+        count = len(center)
+
+        def column(value: Any, default: float, *shape: int) -> Floats:
+            if value is None:
+                return np.full((count, *shape), default)
+            return np.asarray(value, dtype=np.float64).reshape(count, *shape)
+
+        def texts(value: Sequence[str] | None, default: str) -> npt.NDArray[np.str_]:
+            rows = [default] * count if value is None else [str(v) for v in value]
+            if len(rows) != count:
+                raise ValueError(f"got {len(rows)} texts for {count} obstacles")
+            return np.array(rows, dtype=np.str_)
+
+        return cls(
+            frame_id,
+            stamp_ns,
+            center,
+            column(size_m, 0.0, 3),
+            column(yaw_rad, 0.0),
+            texts(label, "unknown"),
+            column(score, 1.0),
+            texts(track_id, ""),
+            column(velocity_mps, np.nan, 3),
+            column(covariance, np.nan, 6, 6),
+        )
+
+    @classmethod
+    def none(cls, frame_id: str, stamp_ns: int | None) -> Detections:
+        """Return a statement that nothing was seen."""
+        return cls.make(frame_id, stamp_ns, np.empty((0, 3)))
+
+    def take(self, rows: npt.NDArray[Any]) -> Detections:
+        """Return the rows that an index or boolean array selects."""
+        names = ("center_m", "size_m", "yaw_rad", "label", "score", "track_id", "velocity_mps", "covariance")
+        return replace(self, **{name: getattr(self, name)[rows] for name in names})
+
+    @property
+    def finite(self) -> npt.NDArray[np.bool_]:
+        """(M,) whether a row's box consists of finite numbers."""
+        boxes = np.column_stack([self.center_m, self.size_m, self.yaw_rad, self.score])
+        return np.asarray(np.isfinite(boxes).all(axis=1))
+
+
+@dataclass(frozen=True)
+class Control:
+    """One command of the stack; what its message does not carry is NaN.
+
+    Attributes:
+        steering_rad: road-wheel angle, positive to the left. yaw_rate_radps: for stacks that command it instead.
+        throttle, brake: 0..1.
+    """
+
+    stamp_ns: int | None
+    steering_rad: float = float("nan")
+    speed_mps: float = float("nan")
+    acceleration_mps2: float = float("nan")
+    yaw_rate_radps: float = float("nan")
+    throttle: float = float("nan")
+    brake: float = float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """A planned trajectory: pose (K, 3) x, y, yaw; speed_mps (K,) and time_s (K,), NaN where not given."""
+
+    frame_id: str
+    stamp_ns: int | None
+    pose: Floats
+    speed_mps: Floats
+    time_s: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Output:
+    """Everything one arm answered to one input.
+
+    ``extra`` holds outputs of other kinds by role name. None of the parts is set when the arm was silent.
+    """
+
+    detections: Detections | None = None
+    control: Control | None = None
+    path: Path | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+    answer_ms: float | None = None
+
+    @property
+    def silent(self) -> bool:
+        """Whether the arm said nothing at all."""
+        return self.detections is None and self.control is None and self.path is None and not self.extra

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rigid transforms between named frames, from a bag, a YAML file or live ``/tf``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import yaml
+from scipy.spatial.transform import Rotation
+
+from mt_nodes.errors import UsageError
+
+Matrix = npt.NDArray[np.float64]
+
+
+class UnknownTransform(LookupError):
+    """No chain of known transforms joins the two frames."""
+
+
+@dataclass(frozen=True, eq=False)
+class Transform:
+    """Pose of ``child`` in ``parent``: ``p_parent = matrix @ p_child`` (homogeneous, 4×4, metres)."""
+
+    parent: str
+    child: str
+    matrix: Matrix
+    stamp_ns: int = 0
+    static: bool = True
+
+
+class TransformTree:
+    """Looks up transforms between frames; immutable, cheap to extend."""
+
+    def __init__(self, transforms: Iterable[Transform] = ()) -> None:
+        self._edges: dict[str, Transform] = {t.child: t for t in transforms}
+
+    def extended(self, transforms: Iterable[Transform]) -> TransformTree:
+        """Return a tree in which each given transform replaces the former one of its child frame."""
+        return TransformTree([*self._edges.values(), *transforms])
+
+    @property
+    def transforms(self) -> tuple[Transform, ...]:
+        """Every transform known."""
+        return tuple(self._edges.values())
+
+    @property
+    def frames(self) -> frozenset[str]:
+        """Every frame named by a transform."""
+        return frozenset(self._edges) | {t.parent for t in self._edges.values()}
+
+    def lookup(self, target: str, source: str) -> Matrix:
+        """Return the 4×4 matrix that takes points from ``source`` to ``target``.
+
+        Raises:
+            UnknownTransform: naming both frames and those that are known.
+        """
+        if target == source:
+            return np.eye(4)
+        target_root, target_from = self._to_root(target)
+        source_root, source_from = self._to_root(source)
+        if target_root != source_root:
+            known = ", ".join(sorted(self.frames)) or "(none)"
+            raise UnknownTransform(
+                f"no transform from frame '{source}' to '{target}'; known frames: {known}; "
+                "give the missing one with --transforms FILE"
+            )
+        return np.asarray(np.linalg.solve(target_from, source_from), dtype=np.float64)
+
+    def _to_root(self, frame: str) -> tuple[str, Matrix]:
+        matrix, seen = np.eye(4), {frame}
+        while frame in self._edges:
+            edge = self._edges[frame]
+            matrix, frame = edge.matrix @ matrix, edge.parent
+            if frame in seen:
+                raise UnknownTransform(f"the transforms form a loop through frame '{frame}'")
+            seen.add(frame)
+        return frame, matrix
+
+
+def pose_matrix(translation_m: Iterable[float], quaternion_xyzw: Iterable[float]) -> Matrix:
+    """Return the 4×4 matrix of a translation in metres and a unit quaternion (x, y, z, w)."""
+    matrix = np.eye(4)
+    matrix[:3, :3] = Rotation.from_quat(list(quaternion_xyzw)).as_matrix()
+    matrix[:3, 3] = list(translation_m)
+    return matrix
+
+
+def move(matrix: Matrix, xyz: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Apply a 4×4 matrix to points of shape (N, 3)."""
+    return xyz @ matrix[:3, :3].T + matrix[:3, 3]
+
+
+def load_transforms(path: Path) -> TransformTree:
+    """Read transforms from YAML: a list of ``{parent, child, translation_m: [x, y, z], quaternion_xyzw: […]}``.
+
+    ``rpy_rad: [roll, pitch, yaw]`` may stand in place of the quaternion.
+    """
+    try:
+        rows = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UsageError(f"{path}: cannot read transforms: {error}") from error
+    if not isinstance(rows, list):
+        raise UsageError(f"{path}: got {type(rows).__name__}, expected a list of transforms")
+    return TransformTree([_from_row(row, f"{path}[{i}]") for i, row in enumerate(rows)])
+
+
+def dump_transforms(tree: TransformTree, path: Path) -> None:
+    """Write what :func:`load_transforms` reads."""
+    rows = [
+        {
+            "parent": t.parent,
+            "child": t.child,
+            "translation_m": [float(v) for v in t.matrix[:3, 3]],
+            "quaternion_xyzw": [float(v) for v in Rotation.from_matrix(t.matrix[:3, :3]).as_quat()],
+        }
+        for t in tree.transforms
+    ]
+    path.write_text(yaml.safe_dump(rows, sort_keys=False), encoding="utf-8")
+
+
+def _from_row(row: Any, where: str) -> Transform:
+    known = {"parent", "child", "translation_m", "quaternion_xyzw", "rpy_rad"}
+    if not isinstance(row, dict) or not {"parent", "child", "translation_m"} <= set(row) <= known:
+        raise UsageError(
+            f"{where}: got {row!r}, expected keys parent, child, translation_m and quaternion_xyzw or rpy_rad"
+        )
+    quaternion = row.get("quaternion_xyzw")
+    try:
+        if quaternion is None:
+            quaternion = Rotation.from_euler("xyz", row.get("rpy_rad", [0, 0, 0])).as_quat()
+        return Transform(str(row["parent"]), str(row["child"]), pose_matrix(row["translation_m"], quaternion))
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{where}: {error}") from error
