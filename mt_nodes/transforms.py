@@ -18,7 +18,7 @@ from mt_nodes.errors import UsageError
 Matrix = npt.NDArray[np.float64]
 
 
-class UnknownTransform(LookupError):
+class UnknownTransform(UsageError):
     """No chain of known transforms joins the two frames."""
 
 
@@ -59,6 +59,8 @@ class TransformTree:
         Raises:
             UnknownTransform: naming both frames and those that are known.
         """
+        # Frame names of ROS 1 may begin with a slash, those of transforms never do.
+        target, source = target.lstrip("/"), source.lstrip("/")
         if target == source:
             return np.eye(4)
         target_root, target_from = self._to_root(target)

@@ -99,7 +99,9 @@ class Judgement:
     detail: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.outcome.decided and (self.margin is None or (self.margin >= 0) != (self.outcome is Outcome.HOLDS)):
+        # A silent arm violates without anything to measure; whatever holds was measured.
+        holds = self.margin is not None and self.margin >= 0
+        if self.outcome.decided and holds != (self.outcome is Outcome.HOLDS):
             raise ValueError(f"{self.outcome.value} does not fit margin {self.margin}")
 
 

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+# Two commands on a bare machine: `make demo` and `make test`. PYTHON=… chooses the interpreter.
+BIN := .venv/bin
+PINNED := setup.py setup.cfg pyproject.toml constraints.txt mt_nodes/__init__.py scripts/setup.sh
+export PYTHON
+
+.PHONY: help demo test lint bench clean
+.DEFAULT_GOAL := help
+
+help: ## Say what there is
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST))
+
+demo: .venv/demo.stamp ## Set up, then run the main job on a generated drive: an honest and a faulty stack
+	$(BIN)/mt demo $(ARGS)
+
+test: lint ## Set up, then run every check and test
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: .venv/test.stamp ## Format, style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/demo.stamp ## Time the mutations and the transport on this machine
+	$(BIN)/python scripts/bench.py $(ARGS)
+
+clean: ## Remove what was made here, .venv too
+	rm -rf .venv build dist install log *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/demo.stamp: $(PINNED)
+	scripts/setup.sh
+	@touch $@
+
+.venv/test.stamp: $(PINNED)
+	scripts/setup.sh test
+	@touch $@ .venv/demo.stamp

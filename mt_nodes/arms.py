@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An arm gives inputs to one instance of the stack and hears its answers; here: without topics."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.engine import Answer, Heard
+from mt_nodes.errors import InfrastructureError
+from mt_nodes.frames import Bundle, Cloud, Image
+from mt_nodes.outputs import Control, Detections, Output
+from mt_nodes.stacks import Stack, load_callable
+from mt_nodes.transforms import TransformTree, move
+
+
+class Arm(Protocol):
+    """One instance of the stack under test. A ticket is what :meth:`send` returns and :meth:`wait` takes."""
+
+    name: str
+
+    def start(self) -> None:
+        """Make the stack ready to answer."""
+
+    def restart(self) -> None:
+        """Make the stack forget all it has seen."""
+
+    def begin_episode(self) -> None:
+        """Say that time starts anew."""
+
+    def send(self, bundle: Bundle, changed: frozenset[str]) -> Any:
+        """Give the stack a bundle; topics not in ``changed`` go out as recorded."""
+
+    def wait(self, ticket: Any, until_s: float | None = None) -> Answer | None:
+        """Return the answer; None when monotonic ``until_s`` comes before both the answer and the deadline."""
+
+    def stop(self) -> None:
+        """End the stack and free what it held."""
+
+
+@dataclass(frozen=True)
+class CallableHost:
+    """Feeds bundles to a Python callable; used in process and by the node that hosts callables.
+
+    The callable takes points (N, 4) float32 ``x y z intensity`` (or an image (H, W, 3)) and, if it has a parameter
+    ``stamp_ns``, the stamp. It returns :class:`Detections`, :class:`Control`, or an array (M, 7…9) of
+    ``x y z length width height yaw [score [class number]]``.
+    """
+
+    function: Callable[..., Any]
+    stack: Stack
+    takes_stamp: bool
+
+    @classmethod
+    def make(cls, stack: Stack) -> CallableHost:
+        """Import and construct the stack's callable."""
+        function = load_callable(stack)
+        try:
+            names = inspect.signature(function).parameters
+        except (TypeError, ValueError):
+            names = {}  # type: ignore[assignment]
+        return cls(function, stack, "stamp_ns" in names)
+
+    def __call__(self, sensor: Cloud | Image, transforms: TransformTree) -> Output:
+        """Return what the callable says of one message, stamped and in its frame."""
+        frame = self.stack.points_frame or sensor.frame_id
+        data = as_points(sensor, frame, transforms) if isinstance(sensor, Cloud) else sensor.pixels
+        extra = {"stamp_ns": sensor.stamp_ns} if self.takes_stamp else {}
+        return as_output(self.function(data, **extra), frame, sensor.stamp_ns)
+
+
+def as_points(cloud: Cloud, frame: str, transforms: TransformTree) -> npt.NDArray[np.float32]:
+    """Return a cloud as (N, 4) float32 x, y, z, intensity in the frame given (intensity 0 where there is none)."""
+    points = np.empty((len(cloud), 4), dtype=np.float32)
+    points[:, :3] = cloud.xyz
+    if frame != cloud.frame_id:
+        matrix = transforms.lookup(frame, cloud.frame_id)
+        if np.array_equal(matrix[:3, :3], np.eye(3)):
+            points[:, :3] += matrix[:3, 3].astype(np.float32)
+        else:
+            points[:, :3] = move(matrix, points[:, :3])
+    field = cloud.intensity_field
+    points[:, 3] = cloud.points[field] if field else 0.0
+    return points
+
+
+def as_output(said: Any, frame: str, stamp_ns: int) -> Output:
+    """Turn what a callable returned into an :class:`Output`.
+
+    Raises:
+        InfrastructureError: it is nothing that can be understood.
+    """
+    if isinstance(said, Output):
+        return said
+    if isinstance(said, Detections):
+        return Output(detections=replace(said, stamp_ns=stamp_ns, frame_id=said.frame_id or frame))
+    if isinstance(said, Control):
+        return Output(control=replace(said, stamp_ns=stamp_ns))
+    if said is None:
+        return Output()
+    rows = np.asarray(said, dtype=np.float64)
+    if rows.size == 0:
+        return Output(detections=Detections.none(frame, stamp_ns))
+    if rows.ndim != 2 or not 7 <= rows.shape[1] <= 9:
+        raise InfrastructureError(
+            f"the callable returned an array of shape {rows.shape}, expected (M, 7), (M, 8) or (M, 9): "
+            "x y z length width height yaw [score [class number]]"
+        )
+    score = rows[:, 7] if rows.shape[1] > 7 else None
+    label = [str(int(c)) for c in rows[:, 8]] if rows.shape[1] > 8 else None
+    boxes = Detections.make(frame, stamp_ns, rows[:, :3], rows[:, 3:6], rows[:, 6], label, score)
+    return Output(detections=boxes)
+
+
+class CallableArm:
+    """An arm in this very process: no topics, no clock; the call is the answer."""
+
+    def __init__(self, name: str, stack: Stack, topics: frozenset[str]) -> None:
+        """Make the callable; ``topics`` are those of the leading sensor, whichever bag it comes from."""
+        self.name = name
+        self._stack = stack
+        self._topics = topics
+        self._host = CallableHost.make(stack)
+
+    def start(self) -> None:
+        """Nothing to do: the callable was made."""
+
+    def begin_episode(self) -> None:
+        """Nothing to do: a callable has no clock."""
+
+    def stop(self) -> None:
+        """Nothing to free."""
+
+    def restart(self) -> None:
+        """Make the callable anew."""
+        self._host = CallableHost.make(self._stack)
+
+    def send(self, bundle: Bundle, changed: frozenset[str]) -> Bundle:
+        """Keep the bundle: the call happens in :meth:`wait`."""
+        return bundle
+
+    def wait(self, ticket: Bundle, until_s: float | None = None) -> Answer:
+        """Call, and time the call.
+
+        Raises:
+            InfrastructureError: the callable raised; that is the death of an in-process stack.
+        """
+        sensor = next(m for m in ticket.messages if m.topic in self._topics)
+        began = time.monotonic()
+        try:
+            output = self._host(sensor, ticket.transforms)  # type: ignore[arg-type]
+        except InfrastructureError:
+            raise
+        except Exception as error:
+            raise InfrastructureError(f"stack '{self._stack.name}' raised {type(error).__name__}: {error}") from error
+        if output.silent:
+            return Answer.nothing(Heard.SILENT, "the callable returned None")
+        return Answer(Heard.ANSWERED, replace(output, answer_ms=1e3 * (time.monotonic() - began)))

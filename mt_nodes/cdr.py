@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages as bytes and as core types, without ROS.
+
+The ``*_from_msg`` functions read attributes only, so that messages of ``rosbags`` and of ``rclpy`` both do.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rosbags.serde import SerdeError
+from rosbags.typesys import Stores, get_typestore
+from rosbags.typesys.store import Typestore
+from scipy.spatial.transform import Rotation
+
+from mt_nodes.errors import InfrastructureError, UsageError
+from mt_nodes.frames import Bundle, CameraInfo, Cloud, Image, Wire
+from mt_nodes.point_fields import Field, fields_of, pixel_layout, point_dtype, rows_of
+from mt_nodes.transforms import Transform, TransformTree, pose_matrix
+
+POINT_CLOUD = "sensor_msgs/msg/PointCloud2"
+IMAGE = "sensor_msgs/msg/Image"
+COMPRESSED_IMAGE = "sensor_msgs/msg/CompressedImage"
+CAMERA_INFO = "sensor_msgs/msg/CameraInfo"
+POLYGON = "geometry_msgs/msg/PolygonStamped"
+TF = "tf2_msgs/msg/TFMessage"
+STRING = "std_msgs/msg/String"
+
+Message = Cloud | Image | CameraInfo
+
+
+@lru_cache
+def typestore() -> Typestore:
+    """Return the message types of ROS 2 Jazzy; the sensor types have had the same wire format since Foxy."""
+    return get_typestore(Stores.ROS2_JAZZY)
+
+
+def decode(type_name: str, cdr: bytes | memoryview) -> Any:
+    """Return a message object of CDR bytes; its arrays are views of the bytes.
+
+    Raises:
+        UsageError: the type is not one of ROS 2 Jazzy.
+        InfrastructureError: the bytes are damaged.
+    """
+    try:
+        return typestore().deserialize_cdr(memoryview(cdr), type_name)
+    except KeyError:
+        raise UsageError(f"message type '{type_name}' is unknown; only types of ROS 2 Jazzy are decoded") from None
+    except SerdeError as error:
+        raise InfrastructureError(f"damaged message: {error}") from error
+
+
+def encode(type_name: str, message: Any) -> bytes:
+    """Return the little-endian CDR bytes, encapsulation header included, of a message object of ``rosbags``."""
+    return bytes(typestore().serialize_cdr(message, type_name, little_endian=True))
+
+
+def stamp_ns_of(header: Any) -> int:
+    """Return the stamp of a ``std_msgs/Header`` in nanoseconds."""
+    return int(header.stamp.sec) * 1_000_000_000 + int(header.stamp.nanosec)
+
+
+def cloud_from_msg(topic: str, msg: Any) -> Cloud:
+    """Return a ``PointCloud2`` as a cloud; no copy is made unless rows are padded.
+
+    Raises:
+        UsageError: sizes that do not fit each other, unknown datatypes, no x, y or z.
+    """
+    step, width, height = int(msg.point_step), int(msg.width), int(msg.height)
+    fields = (Field(f.name, int(f.offset), int(f.datatype), int(f.count)) for f in msg.fields)
+    dtype = point_dtype(fields, step, bool(msg.is_bigendian), topic)
+    rows = rows_of(np.frombuffer(msg.data, np.uint8), height, int(msg.row_step), width * step, topic)
+    points = np.ascontiguousarray(rows).reshape(-1).view(dtype)
+    return Cloud(topic, stamp_ns_of(msg.header), msg.header.frame_id, points, height, bool(msg.is_dense))
+
+
+def image_from_msg(topic: str, msg: Any) -> Image:
+    """Return an ``Image`` (pixels (H, W) or (H, W, C), row padding left out) or a ``CompressedImage``.
+
+    Raises:
+        UsageError: an encoding without whole samples a pixel, sizes that do not fit each other.
+    """
+    stamp_ns, frame = stamp_ns_of(msg.header), msg.header.frame_id
+    if hasattr(msg, "format"):
+        return Image(topic, stamp_ns, frame, np.empty((0, 0), np.uint8), msg.format, bytes(msg.data))
+    sample, channels = pixel_layout(msg.encoding, topic)
+    height, width = int(msg.height), int(msg.width)
+    used = width * channels * sample.itemsize
+    rows = rows_of(np.frombuffer(msg.data, np.uint8), height, int(msg.step), used, topic)
+    pixels = rows.view(sample.newbyteorder(">" if msg.is_bigendian else "<"))
+    shape = (height, width) if channels == 1 else (height, width, channels)
+    return Image(topic, stamp_ns, frame, pixels.reshape(shape), msg.encoding)
+
+
+def camera_info_from_msg(topic: str, msg: Any) -> CameraInfo:
+    """Return a ``CameraInfo`` as intrinsics."""
+    d, k, r, p = (np.array(getattr(msg, name), dtype=np.float64) for name in "dkrp")
+    size = int(msg.width), int(msg.height)
+    matrices = d, k.reshape(3, 3), r.reshape(3, 3), p.reshape(3, 4)
+    return CameraInfo(topic, stamp_ns_of(msg.header), msg.header.frame_id, *size, msg.distortion_model, *matrices)
+
+
+def transforms_from_msg(msg: Any, static: bool) -> list[Transform]:
+    """Return the transforms of a ``TFMessage``; leading slashes of frame names (ROS 1) are left out.
+
+    Raises:
+        UsageError: a rotation is not a quaternion.
+    """
+    found = []
+    for row in msg.transforms:
+        parent, child = row.header.frame_id.lstrip("/"), row.child_frame_id.lstrip("/")
+        t, q = row.transform.translation, row.transform.rotation
+        try:
+            matrix = pose_matrix((t.x, t.y, t.z), (q.x, q.y, q.z, q.w))
+        except ValueError as error:
+            raise UsageError(f"transform from '{child}' to '{parent}': {error}") from error
+        found.append(Transform(parent, child, matrix, stamp_ns_of(row.header), static))
+    return found
+
+
+def polygon_from_msg(msg: Any) -> tuple[str, npt.NDArray[np.float64]]:
+    """Return frame and corners (N, 3) in metres of a ``PolygonStamped``."""
+    corners = [(p.x, p.y, p.z) for p in msg.polygon.points]
+    return msg.header.frame_id, np.array(corners, dtype=np.float64).reshape(-1, 3)
+
+
+def type_of(message: Message) -> str:
+    """Return the message type that a decoded message has on the wire."""
+    if isinstance(message, Cloud):
+        return POINT_CLOUD
+    if isinstance(message, CameraInfo):
+        return CAMERA_INFO
+    return IMAGE if message.compressed is None else COMPRESSED_IMAGE
+
+
+def encode_message(message: Message, like: Wire | None = None) -> bytes:
+    """Return the CDR bytes of a decoded message; ``like`` is the recorded one, for what core types do not hold.
+
+    Raises:
+        UsageError: the message has another type than the recorded one, or is not what its encoding says.
+    """
+    if like is not None and like.type != type_of(message):
+        raise UsageError(f"{message.topic}: got a {type_of(message)} to send where {like.type} was recorded")
+    if isinstance(message, Cloud):
+        return encode_cloud(message)
+    if isinstance(message, Image):
+        return encode_image(message)
+    return encode_camera_info(message, like)
+
+
+def encode_cloud(cloud: Cloud) -> bytes:
+    """Return the CDR bytes of a ``PointCloud2`` with the very layout of ``cloud.points``, rows without padding."""
+    types, step = typestore().types, cloud.points.dtype.itemsize
+    fields, big_endian = fields_of(cloud.points.dtype, cloud.topic)
+    make_field = types["sensor_msgs/msg/PointField"]
+    message = types[POINT_CLOUD](
+        header=_header(cloud),
+        height=cloud.height,
+        width=cloud.width,
+        fields=[make_field(**vars(f)) for f in fields],
+        is_bigendian=big_endian,
+        point_step=step,
+        row_step=cloud.width * step,
+        data=np.ascontiguousarray(cloud.raw).view(np.uint8),
+        is_dense=cloud.is_dense,
+    )
+    return encode(POINT_CLOUD, message)
+
+
+def encode_image(image: Image) -> bytes:
+    """Return the CDR bytes of an ``Image``, or of a ``CompressedImage`` when the image is compressed.
+
+    Raises:
+        UsageError: the pixels are not what the encoding says.
+    """
+    types, header = typestore().types, _header(image)
+    if image.compressed is not None:
+        data = np.frombuffer(image.compressed, np.uint8)
+        return encode(COMPRESSED_IMAGE, types[COMPRESSED_IMAGE](header=header, format=image.encoding, data=data))
+    sample, channels = pixel_layout(image.encoding, image.topic)
+    pixels = np.ascontiguousarray(image.pixels)
+    got = pixels.shape[2] if pixels.ndim == 3 else 1
+    if pixels.dtype.newbyteorder("=") != sample or got != channels or pixels.ndim not in (2, 3):
+        expected = f"(H, W, {channels}) of {sample}"
+        raise UsageError(f"{image.topic}: got pixels {pixels.shape} of {pixels.dtype}, {image.encoding} is {expected}")
+    height, width = pixels.shape[:2]
+    message = types[IMAGE](
+        header=header,
+        height=height,
+        width=width,
+        encoding=image.encoding,
+        is_bigendian=int(pixels.dtype.str[0] == ">"),
+        step=width * channels * sample.itemsize,
+        data=pixels.reshape(-1).view(np.uint8),
+    )
+    return encode(IMAGE, message)
+
+
+def encode_camera_info(info: CameraInfo, like: Wire | None = None) -> bytes:
+    """Return the CDR bytes of a ``CameraInfo``; binning and region of interest are those of ``like``, or none."""
+    types = typestore().types
+    kept = decode(CAMERA_INFO, like.cdr) if like else None
+    no_roi = types["sensor_msgs/msg/RegionOfInterest"](x_offset=0, y_offset=0, height=0, width=0, do_rectify=False)
+    message = types[CAMERA_INFO](
+        header=_header(info),
+        height=info.height,
+        width=info.width,
+        distortion_model=info.distortion_model,
+        **{name: np.ascontiguousarray(getattr(info, name), dtype=np.float64).reshape(-1) for name in "dkrp"},
+        binning_x=kept.binning_x if kept else 0,
+        binning_y=kept.binning_y if kept else 0,
+        roi=kept.roi if kept else no_roi,
+    )
+    return encode(CAMERA_INFO, message)
+
+
+def encode_transforms(tree: TransformTree, stamp_ns: int) -> bytes:
+    """Return the CDR bytes of a ``TFMessage`` with every transform of the tree, all at one stamp."""
+    types, rows = typestore().types, []
+    for t in tree.transforms:
+        quaternion = dict(zip("xyzw", Rotation.from_matrix(t.matrix[:3, :3]).as_quat().tolist(), strict=True))
+        translation = dict(zip("xyz", t.matrix[:3, 3].tolist(), strict=True))
+        pose = types["geometry_msgs/msg/Transform"](
+            translation=types["geometry_msgs/msg/Vector3"](**translation),
+            rotation=types["geometry_msgs/msg/Quaternion"](**quaternion),
+        )
+        row = types["geometry_msgs/msg/TransformStamped"]
+        rows.append(row(header=_header_of(t.parent, stamp_ns), child_frame_id=t.child, transform=pose))
+    return encode(TF, types[TF](transforms=rows))
+
+
+def encode_text(text: str) -> bytes:
+    """Return the CDR bytes of a ``std_msgs/String``."""
+    return encode(STRING, typestore().types[STRING](data=text))
+
+
+def wire_for(message: Message, wires: tuple[Wire, ...]) -> Wire | None:
+    """Return the wire that a decoded message came from: the nearest in stamp of its topic, None if there is none."""
+    same_topic = [w for w in wires if w.topic == message.topic]
+    return min(same_topic, key=lambda w: abs(w.stamp_ns - message.stamp_ns), default=None)
+
+
+def wires_of(bundle: Bundle, changed: frozenset[str] = frozenset()) -> tuple[Wire, ...]:
+    """Return what goes out for a bundle: recorded bytes, except for topics in ``changed``, which are encoded anew.
+
+    A decoded message that was never recorded (a generated drive) is encoded, too; such come after the others.
+    """
+    out = {id(w): w for w in bundle.wires}
+    for message in bundle.messages:
+        old = wire_for(message, bundle.wires)
+        if old is None or message.topic in changed:
+            new = Wire(message.topic, type_of(message), message.stamp_ns, encode_message(message, old))
+            out[id(old or new)] = new
+    return tuple(out.values())
+
+
+def _header(message: Message) -> Any:
+    return _header_of(message.frame_id, message.stamp_ns)
+
+
+def _header_of(frame_id: str, stamp_ns: int) -> Any:
+    types = typestore().types
+    sec, nanosec = divmod(stamp_ns, 1_000_000_000)
+    stamp = types["builtin_interfaces/msg/Time"](sec=sec, nanosec=nanosec)
+    return types["std_msgs/msg/Header"](stamp=stamp, frame_id=frame_id)

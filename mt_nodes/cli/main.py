@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``mt``: the parser is light; what a command needs is imported when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+from mt_nodes import __version__, plugins
+from mt_nodes.errors import ExitCode, MtError
+
+#: command -> module in mt_nodes.cli that has ``add_arguments(parser)`` and ``run(args) -> int``
+COMMANDS = {
+    "demo": "run the main job on a generated drive: an honest stack passes, a planted fault is found",
+    "replay": "replay bags through the mutators into a stack and judge",
+    "mutate": "write a mutated bag",
+    "list": "list mutations, conditions, checks, relations, adapters, stacks, faults, regions",
+    "show": "show one of them with its parameters",
+    "report": "make the report of a finished run anew",
+    "doctor": "say what is wrong on this machine and what to type",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; known errors are one line, unknown ones keep their traceback."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        args = _parser(words).parse_args(words)
+        for directory in args.plugins:
+            plugins.add_directory(directory)
+        command = importlib.import_module(f"mt_nodes.cli.{args.command}_command")
+        return int(command.run(args))
+    except MtError as error:
+        print(f"mt: {error}", file=sys.stderr)
+        return int(error.exit_code)
+    except KeyboardInterrupt:
+        print("mt: interrupted", file=sys.stderr)
+        return int(ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output went away (`mt list … | head`): nothing to tell anybody.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        return int(ExitCode.PASS)
+    except Exception:  # noqa: BLE001 - the traceback is the message; the exit code must not be that of a FAIL
+        traceback.print_exc()
+        return int(ExitCode.INFRASTRUCTURE)
+
+
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="mt",
+        description="Metamorphic testing of a driving stack while it runs.",
+        epilog="example: mt replay my_bag --stack my_stack.yaml",
+    )
+    parser.add_argument("--version", action="version", version=f"mt {__version__}")
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    asked = next((word for word in words if word in COMMANDS), None)
+    for name, summary in COMMANDS.items():
+        sub = subparsers.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+        sub.add_argument("--plugins", type=Path, action="append", default=[], metavar="DIR", help="your own plugins")
+        sub.add_argument("-v", "--verbose", action="store_true", help="say more while running")
+        if name == asked:
+            # Only the command that runs brings its own arguments, so that the others cost nothing to start.
+            importlib.import_module(f"mt_nodes.cli.{name}_command").add_arguments(sub)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a replay from the command line: in this process, or in a suite process that is watched from here."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from mt_nodes.cli.outcome import print_summary
+from mt_nodes.errors import ExitCode, InfrastructureError, IsolationError, MtError, UsageError
+from mt_nodes.plan import ReplayRequest, suite_process
+from mt_nodes.replay import Run, execute, in_process_arms
+from mt_nodes.results import new_directory
+
+TAIL_LINES = 15
+Summary = dict[str, Any]
+
+
+def replay(request: ReplayRequest, out: str | None, *, as_json: bool = False, quiet: bool = False) -> Summary:
+    """Carry out a replay and print its outcome; return the summary.
+
+    Raises:
+        MtError: nothing was run, or the suite process ended without a summary.
+    """
+    checked = Run.make(request, Path(out or "."))
+    run = Run(checked.request, checked.suite, checked.stack, checked.sources, new_directory(out))
+    run.save()
+    with _bar(run) as bar:
+        summary = _in_process(run, bar) if request.transport == "inprocess" else _in_suite(run, bar)
+    if as_json:
+        print(json.dumps(summary, indent=2))
+    elif not quiet:
+        print_summary(summary, run.out)
+    return summary
+
+
+class _Bar:
+    """A progress bar on a terminal, nothing elsewhere."""
+
+    def __init__(self, progress: Progress, task: Any) -> None:
+        self._progress, self._task = progress, task
+        self._done = self._violated = 0
+
+    def verdicts(self, verdicts: Any) -> None:
+        self.update(self._done + len(verdicts), self._violated + sum(v.outcome.value == "VIOLATED" for v in verdicts))
+
+    def update(self, done: int, violated: int) -> None:
+        self._done, self._violated = done, violated
+        self._progress.update(self._task, completed=done, violated=violated)
+
+
+@contextlib.contextmanager
+def _bar(run: Run) -> Iterator[_Bar]:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total} pairs, {task.fields[violated]} violated"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, transient=True, disable=not sys.stdout.isatty()) as progress:
+        yield _Bar(progress, progress.add_task(f"{run.stack.name}", total=run.pairs_to_come, violated=0))
+
+
+def _in_process(run: Run, bar: _Bar) -> Summary:
+    (run.out / "console.log").touch()
+    return execute(run, lambda ending: in_process_arms(run), lambda line: None, bar.verdicts)
+
+
+def _in_suite(run: Run, bar: _Bar) -> Summary:
+    process = suite_process(run.out, os.environ)
+    reading, writing = os.pipe()
+    with process.log.open("ab") as log:
+        suite = subprocess.Popen(
+            [*process.argv, "--events", str(writing)],
+            env=dict(process.env),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            pass_fds=(writing,),
+            start_new_session=True,
+        )
+    os.close(writing)
+    with _forwarded_signals(suite), os.fdopen(reading) as events:
+        end = _watch(events, bar)
+        suite.wait()
+    summary_file = run.out / "summary.json"
+    if end is not None and end["error"] is not None:
+        raise _problem(end)
+    if end is None or not summary_file.exists():
+        raise InfrastructureError(f"the suite process ended with {suite.returncode}; {_tail(process.log)}")
+    summary: Summary = json.loads(summary_file.read_text())
+    return summary
+
+
+def _watch(events: Any, bar: _Bar) -> dict[str, Any] | None:
+    for text in events:
+        event = json.loads(text)
+        if "end" in event:
+            return dict(event)
+        bar.update(event["done"], event["violated"])
+    return None
+
+
+@contextlib.contextmanager
+def _forwarded_signals(suite: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Hand SIGINT and SIGTERM on: the suite ends its stacks and writes the summary, then we go on to print it."""
+
+    def forward(number: int, frame: Any) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            suite.send_signal(number)
+
+    before = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _problem(end: dict[str, Any]) -> MtError:
+    kinds: dict[int, type[MtError]] = {ExitCode.USAGE: UsageError, ExitCode.ISOLATION: IsolationError}
+    return kinds.get(end["end"], InfrastructureError)(end["error"])
+
+
+def _tail(log: Path) -> str:
+    lines = log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
+    return f"its log {log} ends:\n" + "\n".join(f"    | {line}" for line in lines)

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Judges pairs: the same code online, offline and in process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from mt_nodes.effects import Effects
+from mt_nodes.frames import Bundle, Wire
+from mt_nodes.outputs import Detections, Output
+from mt_nodes.relations import Relation, Suite
+from mt_nodes.verdict import Judgement, Outcome, Pair, Verdict
+
+
+class Heard(str, Enum):
+    """What became of the answer of one arm."""
+
+    ANSWERED = "answered"
+    SILENT = "silent"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What one arm said to one input; ``reason`` tells why it said nothing, ``wires`` are the messages as they came."""
+
+    heard: Heard
+    output: Output
+    reason: str = ""
+    wires: tuple[Wire, ...] = ()
+
+    @classmethod
+    def nothing(cls, heard: Heard, reason: str) -> Answer:
+        """Return an answer without output."""
+        return cls(heard, Output(), reason)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """One follow-up to make of a bundle, and the relations whose checks judge it.
+
+    For control and sham ``judges`` are all relations of the suite; otherwise it is the relation itself.
+    """
+
+    relation: Relation
+    judges: tuple[Relation, ...]
+
+    def pairs(self, bundle: Bundle, draw: int = 0) -> list[tuple[Pair, Relation]]:
+        """Return the identity of every verdict that this offer owes."""
+        if self.relation.role == "relation":
+            return [(Pair(bundle.episode, bundle.index, self.relation.id, str(draw)), self.relation)]
+        return [(Pair(bundle.episode, bundle.index, self.relation.id, f"{draw}@{j.id}"), j) for j in self.judges]
+
+    def followup_pair(self, bundle: Bundle, draw: int = 0) -> Pair:
+        """Return the identity of the follow-up, as the ledger knows it."""
+        return Pair(bundle.episode, bundle.index, self.relation.id, str(draw))
+
+
+def offers(suite: Suite) -> tuple[Offer, ...]:
+    """Return what is offered on every bundle, control and sham first."""
+    everyone = suite.relations
+    return tuple(Offer(r, (r,) if r.role == "relation" else everyone) for r in suite.all)
+
+
+class Engine:
+    """Turns two answers into verdicts."""
+
+    def __init__(self, publishes_when_empty: bool) -> None:
+        self._publishes_when_empty = publishes_when_empty
+
+    def judge(self, offer: Offer, source: Bundle, answers: tuple[Answer, Answer], effects: Effects) -> list[Verdict]:
+        """Return one verdict for each pair of the offer, from the answers of the source and the follow-up arm."""
+        return [
+            Verdict(pair, source.stamp_ns, self._judge(judge, source, answers, effects))
+            for pair, judge in offer.pairs(source)
+        ]
+
+    def without_followup(self, offer: Offer, source: Bundle, outcome: Outcome, reason: str) -> list[Verdict]:
+        """Return the verdicts of an offer whose follow-up was not (or not honestly) made or sent."""
+        return [Verdict(pair, source.stamp_ns, Judgement(outcome, reason=reason)) for pair, _ in offer.pairs(source)]
+
+    def _judge(self, judge: Relation, bundle: Bundle, answers: tuple[Answer, Answer], effects: Effects) -> Judgement:
+        source, followup = answers
+        if source.heard is Heard.SILENT:
+            both = followup.heard is Heard.SILENT
+            outcome = Outcome.UNPAIRED_BOTH if both else Outcome.UNPAIRED_SOURCE
+            return Judgement(outcome, reason=f"source arm: {source.reason}")
+        if followup.heard is Heard.SKIPPED:
+            return Judgement(Outcome.SKIPPED, reason=followup.reason)
+        for condition in judge.given:
+            unmet = condition.unmet(bundle, source.output)
+            if unmet is not None:
+                return Judgement(Outcome.NOT_APPLICABLE, reason=unmet)
+        if followup.heard is Heard.SILENT:
+            return self._silent(judge, bundle, answers, effects)
+        return _checked(judge, bundle, source.output, followup.output, effects)
+
+    def _silent(self, judge: Relation, bundle: Bundle, answers: tuple[Answer, Answer], effects: Effects) -> Judgement:
+        """A follow-up arm that said nothing although its stack says so when it sees nothing has lost everything."""
+        source, followup = answers
+        if not self._publishes_when_empty:
+            return Judgement(Outcome.UNPAIRED_FOLLOWUP, reason=f"follow-up arm: {followup.reason}")
+        silent = f"the follow-up arm was silent while the source arm answered ({followup.reason})"
+        if judge.check is None or judge.check.needs != ("detections",) or source.output.detections is None:
+            return Judgement(Outcome.VIOLATED, reason=silent)
+        nothing = Detections.none(source.output.detections.frame_id, None)
+        judged = _checked(judge, bundle, source.output, Output(detections=nothing), effects)
+        if judged.outcome is not Outcome.VIOLATED:
+            return judged
+        fields = ("measured", "bound", "margin", "unit", "lost", "gained", "detail")
+        return Judgement(Outcome.VIOLATED, reason=silent, **{name: getattr(judged, name) for name in fields})
+
+
+def _checked(judge: Relation, bundle: Bundle, source: Output, followup: Output, effects: Effects) -> Judgement:
+    check = judge.check
+    if check is None:
+        raise ValueError(f"relation '{judge.id}' has no check and cannot judge")
+    for name, output in (("source", source), ("follow-up", followup)):
+        missing = [need for need in check.needs if getattr(output, need) is None]
+        if missing:
+            return Judgement(Outcome.ERROR, reason=f"the {name} arm's answer has no {', '.join(missing)}")
+    try:
+        return check.judge(source, followup, effects, bundle)
+    except Exception as error:  # noqa: BLE001 - a user's check must not end the run: the pair says what happened
+        return Judgement(Outcome.ERROR, reason=f"check failed: {type(error).__name__}: {error}")

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The record of a run: its condition, then one line a verdict (``result.jsonl``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from mt_nodes.errors import UsageError
+from mt_nodes.jsonl import LineFile, jsonable, read_lines
+from mt_nodes.verdict import SCHEMA, Pair, Verdict
+
+
+class Journal:
+    """Appends to ``result.jsonl``; opening an existing one goes on with it. A context manager."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or make the file.
+
+        Raises:
+            InfrastructureError: what is there already is damaged.
+        """
+        self._file = LineFile(path)
+        self._condition: dict[str, Any] | None = None
+        self._pairs: set[str] = set()
+        for line in read_lines(path):
+            if line["type"] == "condition":
+                self._condition = line
+            elif line["type"] == "verdict":
+                self._pairs.add(line["pair"])
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __contains__(self, pair: Pair) -> bool:
+        return str(pair) in self._pairs
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def condition(self, condition: Mapping[str, Any]) -> None:
+        """Write the first line; when the journal has one, it must be the same.
+
+        Raises:
+            UsageError: the run that is being resumed was made under another condition.
+        """
+        line = jsonable({"schema": SCHEMA, "type": "condition", **condition})
+        if self._condition is None:
+            self._file.append(line)
+            self._condition = line
+        elif line != self._condition:
+            keys = [k for k in {**self._condition, **line} if line.get(k) != self._condition.get(k)]
+            was = ", ".join(f"{k}: was {self._condition.get(k)!r}, is {line.get(k)!r}" for k in keys)
+            raise UsageError(f"{self._file.path}: cannot be resumed under another condition ({was}); use another --out")
+
+    def verdict(self, verdict: Verdict) -> str:
+        """Write one verdict and return the line.
+
+        Raises:
+            ValueError: the pair has a verdict already.
+        """
+        pair = str(verdict.pair)
+        if pair in self._pairs:
+            raise ValueError(f"{self._file.path}: pair {pair} has a verdict already; every pair ends exactly once")
+        text = self._file.append(verdict.as_plain())
+        self._pairs.add(pair)
+        return text
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def read_journal(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a journal, checked, without their checksums; a torn last line is left out.
+
+    Raises:
+        UsageError: there is no such file.
+        InfrastructureError: a line is damaged.
+    """
+    if not path.is_file():
+        raise UsageError(f"no journal {path}; expected the result.jsonl of a results directory")
+    yield from read_lines(path)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Append-only files of JSON lines that prove themselves.
+
+A line is one JSON object whose last key is ``crc32``: eight hexadecimal digits, CRC-32 (zlib) of the UTF-8 text of the
+same object without that key. To check a line, cut ``, "crc32": "…"}`` off its end, put ``}`` back, and sum.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mt_nodes.errors import InfrastructureError
+
+_KEY = ', "crc32": "'
+_END = len(_KEY) + len('00000000"}')
+
+
+def seal(line: Mapping[str, Any]) -> str:
+    """Return the text of a line (without newline), checksum included; keys keep their order.
+
+    Numbers that JSON does not have (NaN, infinity) become null, NumPy values plain ones.
+
+    Raises:
+        ValueError: the mapping is empty or has a key ``crc32``.
+        TypeError: a value is nothing that JSON holds.
+    """
+    if not line or "crc32" in line:
+        raise ValueError(f"got keys {list(line)}, expected at least one and no crc32")
+    body = json.dumps(jsonable(line), ensure_ascii=False, allow_nan=False)
+    return f'{body[:-1]}{_KEY}{_crc(body)}"}}'
+
+
+def unseal(text: str, where: str) -> dict[str, Any]:
+    """Return a line without its checksum.
+
+    Raises:
+        InfrastructureError: the text is not what was written.
+    """
+    body, tail = text[:-_END] + "}", text[-_END:]
+    if not tail.startswith(_KEY) or tail[len(_KEY) : -2] != _crc(body):
+        raise InfrastructureError(
+            f"{where}: the line does not match its crc32: it was damaged or edited: {text[:80]!r}"
+        )
+    return dict(json.loads(body))
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a file without their checksums; a torn last line (no newline) is left out.
+
+    Raises:
+        InfrastructureError: a line is damaged.
+    """
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, start=1):
+            if not raw.endswith(b"\n"):
+                return
+            yield unseal(raw[:-1].decode("utf-8", errors="replace"), f"{path}:{number}")
+
+
+class LineFile:
+    """An append-only file of sealed lines; each is handed to the operating system before :meth:`append` returns."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or make the file; a torn last line of an interrupted run is cut off."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self._file = path.open("ab")
+        self._file.truncate(_complete_bytes(path))
+
+    def append(self, line: Mapping[str, Any]) -> str:
+        """Write one line and return its text."""
+        text = seal(line)
+        self._file.write(text.encode() + b"\n")
+        self._file.flush()
+        return text
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def jsonable(value: Any) -> Any:
+    """Return a value as JSON holds it."""
+    if isinstance(value, Mapping):
+        return {str(k): jsonable(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [jsonable(v) for v in value]
+    if isinstance(value, np.ndarray):
+        return jsonable(value.tolist())
+    if isinstance(value, np.generic):
+        return jsonable(value.item())
+    if isinstance(value, Enum):
+        return jsonable(value.value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _crc(body: str) -> str:
+    return f"{zlib.crc32(body.encode()):08x}"
+
+
+def _complete_bytes(path: Path) -> int:
+    """Return where the last complete line ends, reading backwards from the end."""
+    with path.open("rb") as file:
+        at = file.seek(0, 2)
+        while at:
+            start = max(0, at - 65536)
+            file.seek(start)
+            newline = file.read(at - start).rfind(b"\n")
+            if newline >= 0:
+                return start + newline + 1
+            at = start
+    return 0

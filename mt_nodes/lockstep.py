@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replay in lockstep: the next bundle goes out when every arm has answered or its deadline has passed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mt_nodes.arms import Arm
+from mt_nodes.effects import Effects
+from mt_nodes.engine import Answer, Engine, Heard, Offer, offers
+from mt_nodes.errors import InfrastructureError, NotApplicable
+from mt_nodes.frames import Bundle
+from mt_nodes.pipeline import Derived, MutationPipeline
+from mt_nodes.relations import Suite
+from mt_nodes.results import Case, Recorder
+from mt_nodes.verdict import Outcome, Verdict
+
+HANGS_AFTER = 3
+"""So many inputs in a row without an answer, and a stack that says so when it sees nothing counts as hung."""
+
+Episode = Callable[[], Iterator[Bundle]]
+"""Opens an episode from its beginning; it can be opened again."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A follow-up ready to send, or why there is none."""
+
+    offer: Offer
+    derived: Derived | None
+    outcome: Outcome | None = None
+    reason: str = ""
+    made_ms: float = 0.0
+
+
+class Preparer:
+    """Makes the follow-ups of a run and proves them."""
+
+    def __init__(self, suite: Suite, seed: int) -> None:
+        self._pipelines = {r.id: MutationPipeline(r.mutate, seed, r.id) for r in suite.all}
+
+    def __call__(self, offer: Offer, bundle: Bundle) -> Prepared:
+        """Derive the follow-up of one offer."""
+        began = time.perf_counter()
+        try:
+            derived = self._pipelines[offer.relation.id].derive(bundle)
+        except NotApplicable as why:
+            return Prepared(offer, None, Outcome.NOT_APPLICABLE, str(why))
+        made_ms = 1e3 * (time.perf_counter() - began)
+        if derived.broken:
+            return Prepared(offer, derived, Outcome.INVALID, derived.broken, made_ms)
+        if not derived.followup.bundles:
+            return Prepared(offer, derived, Outcome.SKIPPED, "the follow-up sends nothing", made_ms)
+        return Prepared(offer, derived, made_ms=made_ms)
+
+
+@dataclass
+class Silence:
+    """Counts inputs in a row that an arm did not answer."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def note(self, arm: Arm, answer: Answer) -> None:
+        """Take an answer in.
+
+        Raises:
+            InfrastructureError: the arm has been silent for too long to be alive.
+        """
+        count = self.counts.get(arm.name, 0) + 1 if answer.heard is Heard.SILENT else 0
+        self.counts[arm.name] = count
+        if count >= HANGS_AFTER:
+            raise InfrastructureError(
+                f"the stack in the {arm.name} arm runs but has not answered {count} inputs in a row ({answer.reason}); "
+                "raise deadline_s, or say publishes_when_empty: false in the stack file"
+            )
+
+
+class Lockstep:
+    """One run over episodes, in the modes ``twin``, ``alternate`` and ``two_pass``."""
+
+    def __init__(
+        self,
+        suite: Suite,
+        seed: int,
+        recorder: Recorder,
+        *,
+        mode: str,
+        stateless: bool,
+        publishes_when_empty: bool,
+        progress: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
+    ) -> None:
+        self._offers = offers(suite)
+        self._prepare = Preparer(suite, seed)
+        self._engine = Engine(publishes_when_empty)
+        self._recorder = recorder
+        self._mode = mode
+        self._stateless = stateless
+        self._silence = Silence() if publishes_when_empty else None
+        self._progress = progress
+        self._fresh = True
+
+    def run(self, episodes: Sequence[Episode], source: Arm, followup: Arm) -> None:
+        """Play every episode; ``source`` and ``followup`` are the same arm unless the mode is ``twin``."""
+        for episode in episodes:
+            if self._mode == "two_pass":
+                self._two_pass(episode, source)
+            elif self._stateless:
+                self._fan_out(episode, source, followup)
+            else:
+                for offer in self._offers:
+                    self._twin_pass(episode, offer, source, followup)
+
+    def _fan_out(self, episode: Episode, source: Arm, followup: Arm) -> None:
+        """Several follow-ups for one source output: every offer on every bundle, one pass."""
+        self._begin(source, followup)
+        for bundle in episode():
+            ticket = source.send(bundle, frozenset())
+            first = None if source is not followup else self._wait(source, ticket)
+            heard = first
+            quiet = first is not None and first.heard is Heard.SILENT
+            ahead = self._prepare(self._offers[0], bundle)
+            for i in range(len(self._offers)):
+                prepared = ahead
+                sent = None if quiet or prepared.outcome else self._send(followup, prepared, bundle)
+                if i + 1 < len(self._offers):
+                    # Made while the stack works on the one just sent.
+                    ahead = self._prepare(self._offers[i + 1], bundle)
+                answer = self._answer(followup, prepared, sent, bundle, quiet)
+                if heard is None:
+                    heard = self._wait(source, ticket, prepared, bundle)
+                # A late answer would carry the stamp of the next follow-up of this bundle and be taken for its own.
+                quiet = quiet or answer.heard is Heard.SILENT
+                self._close(prepared, bundle, heard, answer)
+
+    def _twin_pass(self, episode: Episode, offer: Offer, source: Arm, followup: Arm) -> None:
+        """One offer over a whole episode, both arms fresh: for a stack that remembers."""
+        self._restart_unless_fresh(source, followup)
+        self._begin(source, followup)
+        for bundle in episode():
+            ticket = source.send(bundle, frozenset())
+            prepared = self._prepare(offer, bundle)
+            sent = self._send(followup, prepared, bundle)
+            answer = self._answer(followup, prepared, sent, bundle, False)
+            self._close(prepared, bundle, self._wait(source, ticket, prepared, bundle), answer)
+
+    def _two_pass(self, episode: Episode, arm: Arm) -> None:
+        """The source episode, then after a restart the episode of each offer, all in one instance."""
+        self._restart_unless_fresh(arm)
+        self._begin(arm)
+        heard = {}
+        for bundle in episode():
+            heard[bundle.index] = self._wait(arm, arm.send(bundle, frozenset()))
+        for offer in self._offers:
+            self._restart_unless_fresh(arm)
+            self._begin(arm)
+            for bundle in episode():
+                prepared = self._prepare(offer, bundle)
+                sent = self._send(arm, prepared, bundle)
+                answer = self._answer(arm, prepared, sent, bundle, False)
+                self._close(prepared, bundle, heard[bundle.index], answer)
+
+    def _begin(self, *arms: Arm) -> None:
+        for arm in dict.fromkeys(arms):
+            arm.begin_episode()
+        self._fresh = False
+
+    def _restart_unless_fresh(self, *arms: Arm) -> None:
+        if not self._fresh:
+            for arm in dict.fromkeys(arms):
+                arm.restart()
+            self._fresh = True
+
+    def _send(self, arm: Arm, prepared: Prepared, bundle: Bundle) -> Any:
+        """Send the follow-up; where there is none the source goes out, so that a stack's memory stays in step."""
+        if prepared.derived is None or prepared.outcome:
+            return arm.send(bundle, frozenset())
+        sent = prepared.derived.followup.first
+        self._recorder.followup(prepared.offer, bundle, prepared.derived, prepared.made_ms)
+        return arm.send(sent, sent.changed_topics(bundle))
+
+    def _answer(self, arm: Arm, prepared: Prepared, sent: Any, bundle: Bundle, quiet: bool) -> Answer:
+        if sent is not None:
+            return self._wait(arm, sent, prepared, bundle)
+        reason = "not sent: an earlier follow-up of this bundle was not answered and its answer may still come"
+        return Answer.nothing(Heard.SKIPPED, reason if quiet else prepared.reason)
+
+    def _wait(self, arm: Arm, ticket: Any, prepared: Prepared | None = None, bundle: Bundle | None = None) -> Answer:
+        try:
+            answer = arm.wait(ticket)
+            assert answer is not None, "without a limit an arm waits for the answer or its deadline"
+            if self._silence is not None:
+                self._silence.note(arm, answer)
+        except InfrastructureError as error:
+            if prepared is not None and bundle is not None:
+                self._record(self._engine.without_followup(prepared.offer, bundle, Outcome.ERROR, str(error)), None)
+            raise
+        return answer
+
+    def _close(self, prepared: Prepared, bundle: Bundle, source: Answer, followup: Answer) -> None:
+        if prepared.outcome is not None:
+            verdicts = self._engine.without_followup(prepared.offer, bundle, prepared.outcome, prepared.reason)
+            self._record(verdicts, None)
+            return
+        effects = prepared.derived.effects if prepared.derived else Effects()
+        verdicts = self._engine.judge(prepared.offer, bundle, (source, followup), effects)
+        sent = prepared.derived.followup.first if prepared.derived else bundle
+        self._record(verdicts, Case(prepared.offer, bundle, sent, effects, source, followup))
+
+    def _record(self, verdicts: Sequence[Verdict], case: Case | None) -> None:
+        self._recorder.verdicts(verdicts, case)
+        self._progress(verdicts)

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a LiDAR point may be put, and how its other fields are filled: shared by mutations that add returns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.errors import NotApplicable, UsageError
+from mt_nodes.frames import Bundle, Cloud, Points
+from mt_nodes.regions import Region, RegionUnavailable
+from mt_nodes.transforms import Matrix, UnknownTransform, move
+
+Floats = npt.NDArray[np.float64]
+
+#: Fields that repeat a point's distance, in whatever unit the driver chose.
+RANGE_FIELDS = ("range", "distance")
+_ROUNDS = 64
+_TRIES_PER_RAY = 8
+#: Drawn points keep this much more than the margin, so that rounding never decides a guarantee.
+_SLACK_M = 1e-6
+
+
+@dataclass(frozen=True)
+class Space:
+    """What lies outside a region and its margin, as far as one sensor reaches.
+
+    Distances to the region and the ego radius are measured in the ground plan of the region's frame, so that a region
+    with height limits counts as a column; the range is the 3-D distance from the sensor.
+    """
+
+    region: Region
+    to_region: Matrix
+    margin_m: float
+    within_m: float
+    max_range_m: float
+    ego_radius_m: float
+
+    def outside(self, xyz: Floats) -> npt.NDArray[np.bool_]:
+        """Tell which points (N, 3) of the sensor's frame lie outside the region and its margin."""
+        return np.asarray(self._away_m(xyz) > self.margin_m + _SLACK_M)
+
+    def allows(self, xyz: Floats) -> npt.NDArray[np.bool_]:
+        """Tell at which points (N, 3) of the sensor's frame a noise point may be put."""
+        away, ground = self._away_m(xyz), move(self.to_region, xyz)[:, :2] - self.to_region[:2, 3]
+        allowed = (away > self.margin_m + _SLACK_M) & (away <= self.margin_m + self.within_m)
+        allowed &= np.linalg.norm(xyz, axis=1) <= self.max_range_m
+        return np.asarray(allowed & (np.hypot(ground[:, 0], ground[:, 1]) >= self.ego_radius_m))
+
+    def window(self) -> tuple[Floats, Floats]:
+        """Return the lowest and highest (x, y) of the region's frame at which anything is allowed.
+
+        Raises:
+            NotApplicable: the band around the region is out of the sensor's reach.
+        """
+        sensor, reach = self.to_region[:2, 3], self.margin_m + self.within_m
+        low = np.maximum(sensor - self.max_range_m, np.array(self.region.bounds[:2]) - reach)
+        high = np.minimum(sensor + self.max_range_m, np.array(self.region.bounds[2:]) + reach)
+        if not (low < high).all():
+            raise NotApplicable(f"region '{self.region.name}' is beyond the range of {self.max_range_m:g} m")
+        return low, high
+
+    def lift(self, xy: Floats, z_m: Floats) -> Floats:
+        """Return the sensor-frame points (N, 3) of height ``z_m`` there, over ``xy`` (N, 2) of the region's frame.
+
+        Raises:
+            NotApplicable: the sensor's z axis lies in the region's plane, so that no such point exists.
+        """
+        turn, shift = self.to_region[:2, :2], self.to_region[:2, 3]
+        if abs(np.linalg.det(turn)) < 1e-3:
+            raise NotApplicable(f"the sensor's z axis lies in the ground plane of frame '{self.region.frame_id}'")
+        flat = np.linalg.solve(turn, (xy - shift - z_m[:, None] * self.to_region[:2, 2]).T).T
+        return np.column_stack([flat, z_m])
+
+    def _away_m(self, xyz: Floats) -> Floats:
+        return self.region.signed_distance(move(self.to_region, xyz)[:, :2])
+
+
+def to_region(bundle: Bundle, cloud: Cloud, region: Region) -> tuple[Region, Matrix]:
+    """Return the region of this instant and the matrix that takes the cloud's coordinates to its frame.
+
+    Raises:
+        NotApplicable: the region's topic has said nothing usable yet.
+        UsageError: no transform joins the cloud's frame and the region's.
+    """
+    try:
+        resolved = region.resolve(bundle)
+        return resolved, bundle.transforms.lookup(resolved.frame_id, cloud.frame_id)
+    except RegionUnavailable as error:
+        raise NotApplicable(str(error)) from error
+    except UnknownTransform as error:
+        raise UsageError(f"region '{region.name}', cloud {cloud.topic}: {error}") from error
+
+
+def finite_rows(cloud: Cloud) -> npt.NDArray[np.bool_]:
+    """Tell which points (N,) have finite coordinates."""
+    x, y, z = (cloud.points[name] for name in "xyz")
+    return np.asarray(np.isfinite(x + y + z))
+
+
+def empty_returns(cloud: Cloud) -> npt.NDArray[np.bool_]:
+    """Tell which points (N,) of an organised cloud hold no return: not finite, or all coordinates zero."""
+    zero = (cloud.points["x"] == 0) & (cloud.points["y"] == 0) & (cloud.points["z"] == 0)
+    return np.asarray(zero | ~finite_rows(cloud))
+
+
+def rounded(cloud: Cloud, xyz: Floats) -> Floats:
+    """Return coordinates (N, 3) as the cloud's layout will hold them."""
+    columns = [xyz[:, i].astype(cloud.points.dtype[name].newbyteorder("=")) for i, name in enumerate("xyz")]
+    return np.stack([np.asarray(c, dtype=np.float64) for c in columns], axis=1)
+
+
+def scattered(rng: np.random.Generator, count: int, cloud: Cloud, space: Space) -> Floats:
+    """Draw ``count`` points (count, 3): uniform by area over the ground plan, z uniform over the frame's own.
+
+    Rejection sampling with a bounded number of rounds.
+
+    Raises:
+        NotApplicable: too little room is left outside.
+    """
+    z = cloud.points["z"][finite_rows(cloud)]
+    z_low, z_high = float(z.min()), float(z.max())
+    low, high = space.window()
+    parts, missing = [np.empty((0, 3))], count
+    for _ in range(_ROUNDS):
+        if not missing:
+            break
+        tries = min(max(2 * missing, 64), 1 << 20)
+        xyz = rounded(cloud, space.lift(rng.uniform(low, high, (tries, 2)), rng.uniform(z_low, z_high, tries)))
+        parts.append(xyz[space.allows(xyz)][:missing])
+        missing -= len(parts[-1])
+    if missing:
+        raise NotApplicable(
+            f"found room for {count - missing} of {count} points outside region '{space.region.name}' "
+            f"within {space.max_range_m:g} m of {cloud.topic}'s sensor"
+        )
+    return np.concatenate(parts)
+
+
+def shortened(rng: np.random.Generator, count: int, cloud: Cloud, space: Space) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Draw ``count`` returns outside and for each a shorter range, also outside, on its ray from the frame's origin.
+
+    Returns the rows (count,) in rising order and the new coordinates (count, 3).
+
+    Raises:
+        NotApplicable: too few returns can be shortened without entering the region's margin.
+    """
+    order, batch = rng.permutation(np.flatnonzero(finite_rows(cloud))), max(4 * count, 4096)
+    rows, places, found = [np.empty(0, np.int64)], [np.empty((0, 3))], 0
+    for start in range(0, len(order) if count else 0, batch):
+        chosen = order[start : start + batch]
+        old = cloud.xyz[chosen].astype(np.float64)
+        chosen, old = chosen[space.outside(old)], old[space.outside(old)]
+        ratio = rng.uniform(0.0, 0.99, (_TRIES_PER_RAY, len(chosen)))
+        new = rounded(cloud, (ratio[:, :, None] * old).reshape(-1, 3))
+        allowed = space.allows(new).reshape(ratio.shape)
+        hit = np.flatnonzero(allowed.any(axis=0))[: count - found]
+        rows.append(chosen[hit])
+        places.append(new.reshape(*ratio.shape, 3)[allowed.argmax(axis=0)[hit], hit])
+        found += len(hit)
+        if found == count:
+            break
+    if found < count:
+        raise NotApplicable(f"{found} returns of {cloud.topic} lie outside with room before them, {count} are needed")
+    joined = np.concatenate(rows)
+    rising = np.argsort(joined)
+    return joined[rising], np.concatenate(places)[rising]
+
+
+def intensities(rng: np.random.Generator, count: int, cloud: Cloud, full_scale: bool) -> Points | None:
+    """Return intensities (count,) in the field's own type, or None when the cloud has none.
+
+    Uniform between the frame's lowest and highest, or, with ``full_scale``, the highest the sensor can say.
+
+    Raises:
+        NotApplicable: full scale is asked for and the cloud's intensities fit no known scale.
+    """
+    name = cloud.intensity_field
+    if name is None:
+        if full_scale:
+            raise NotApplicable(f"{cloud.topic} has no intensity to set to full scale")
+        return None
+    values = cloud.points[name]
+    kind = values.dtype.newbyteorder("=")
+    values = values[np.isfinite(values)]
+    if not len(values):
+        raise NotApplicable(f"no intensity of {cloud.topic} is a finite number")
+    low, high = float(values.min()), float(values.max())
+    if full_scale:
+        return np.full(count, _full_scale(low, high, kind, cloud.topic)).astype(kind)
+    drawn = (
+        rng.uniform(low, high, count) if kind.kind == "f" else rng.integers(int(low), int(high), count, endpoint=True)
+    )
+    return drawn.astype(kind)
+
+
+def write_points(
+    points: Points, rows: npt.NDArray[np.int64], xyz: Floats, intensity: Points | None, cloud: Cloud
+) -> None:
+    """Put coordinates, intensity and any field that repeats the range into rows of ``points``; other fields stay."""
+    for i, name in enumerate("xyz"):
+        points[name][rows] = xyz[:, i]
+    if intensity is not None:
+        points[cloud.intensity_field][rows] = intensity
+    for name in (n for n in RANGE_FIELDS if n in cloud.fields):
+        points[name][rows] = np.linalg.norm(xyz, axis=1) * _range_unit(cloud, name)
+
+
+def _full_scale(low: float, high: float, kind: np.dtype[Any], topic: str) -> float:
+    scales = (1.0, 255.0, 65535.0) if kind.kind == "f" else (255.0, 65535.0)
+    fitting = [s for s in scales if high <= s]
+    if low < 0.0 or not fitting:
+        raise NotApplicable(
+            f"intensities of {topic} from {low:g} to {high:g} fit none of the scales 0..1, 0..255, 0..65535"
+        )
+    largest = float(np.iinfo(kind).max) if kind.kind in "iu" else math.inf
+    return min(fitting[0], largest)
+
+
+def _range_unit(cloud: Cloud, name: str) -> float:
+    """Units of the field per metre: the median over the first returns."""
+    rows = np.flatnonzero(~empty_returns(cloud))[:1000]
+    metres = np.linalg.norm(cloud.xyz[rows].astype(np.float64), axis=1)
+    return float(np.median(cloud.points[name][rows] / metres)) if len(rows) else 1.0

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hears what a stack says in one arm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rclpy.event_handler import SubscriptionEventCallbacks
+from rclpy.node import Node
+from rclpy.subscription import Subscription
+
+from mt_nodes.frames import Wire
+from mt_nodes.nodes import messages, qos
+from mt_nodes.nodes.adapters.base import Adapter, Said, adapter_for
+from mt_nodes.pairing import Inbox
+from mt_nodes.stacks import OutputTopic
+
+
+@dataclass(frozen=True, eq=False)
+class Heard:
+    """One output: what was read, and the message as it came."""
+
+    said: Said
+    wire: Wire
+
+
+class OutputListener:
+    """Subscribes to the outputs of a stack and hands them to an inbox.
+
+    Starts out reliable; where the stack turns out to offer best effort only, the subscription is made anew.
+    """
+
+    def __init__(
+        self, node: Node, outputs: Mapping[str, OutputTopic], rename: Callable[[str], str], inbox: Inbox
+    ) -> None:
+        self._node = node
+        self._inbox = inbox
+        self._outputs = {role: (row, rename(row.topic)) for role, row in outputs.items()}
+        self._adapters = {role: adapter_for(role, row.type, row.adapter) for role, row in outputs.items()}
+        self._subscriptions: dict[str, Subscription] = {}
+        self._downgrade: set[str] = set()
+        self.failure: str | None = None
+        for role in outputs:
+            self._subscribe(role, qos.ANSWERS)
+
+    def heard_from(self) -> dict[str, bool]:
+        """Say for each output topic whether somebody publishes it (and repair a refused QoS on the way)."""
+        for role in sorted(self._downgrade):
+            self._node.destroy_subscription(self._subscriptions[role])
+            self._subscribe(role, qos.ANSWERS_BEST_EFFORT)
+        self._downgrade.clear()
+        counts = {role: s.get_publisher_count() for role, s in self._subscriptions.items()}
+        return {self._outputs[role][1]: count > 0 for role, count in counts.items()}
+
+    def _subscribe(self, role: str, profile: Any) -> None:
+        row, topic = self._outputs[role]
+        adapter = self._adapters[role]
+
+        def refused(event: Any) -> None:
+            self._downgrade.add(role)
+
+        def received(data: bytes) -> None:
+            self._take(role, topic, adapter, data)
+
+        events = SubscriptionEventCallbacks(incompatible_qos=refused, use_default_callbacks=False)
+        self._subscriptions[role] = self._node.create_subscription(
+            messages.message_class(row.type), topic, received, profile, raw=True, event_callbacks=events
+        )
+
+    def _take(self, role: str, topic: str, adapter: Adapter, data: bytes) -> None:
+        try:
+            message = messages.decode(adapter.type, data)
+            stamp = adapter.stamp_ns(message)
+            said = adapter.decode(message)
+        except Exception as error:  # noqa: BLE001 - kept for the thread that waits; this one must go on spinning
+            self.failure = f"cannot read {adapter.type} on {topic}: {type(error).__name__}: {error}"
+            return
+        self._inbox.put(role, stamp, Heard(said, Wire(topic, adapter.type, stamp or 0, data)))

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Message classes by type name; packages that are not installed are errors that say what to install."""
+
+from __future__ import annotations
+
+import importlib
+from functools import lru_cache
+from typing import Any
+
+from rclpy.serialization import deserialize_message
+
+from mt_nodes.errors import UsageError
+
+
+@lru_cache
+def message_class(type_name: str) -> Any:
+    """Return the class of ``package/msg/Name``.
+
+    Raises:
+        UsageError: naming the Debian package that carries the type.
+    """
+    parts = type_name.split("/")
+    if len(parts) not in (2, 3):
+        raise UsageError(f"got message type '{type_name}', expected package/msg/Name")
+    package, name = parts[0], parts[-1]
+    try:
+        return getattr(importlib.import_module(f"{package}.msg"), name)
+    except ImportError as error:
+        debian = f"ros-jazzy-{package.replace('_', '-')}"
+        raise UsageError(
+            f"message type {type_name}: Python package {package} is missing; apt install {debian}"
+        ) from error
+    except AttributeError as error:
+        raise UsageError(f"message type {type_name}: package {package} has no message {name}") from error
+
+
+def available(type_name: str) -> bool:
+    """Whether the type can be used here."""
+    try:
+        message_class(type_name)
+    except UsageError:
+        return False
+    return True
+
+
+def decode(type_name: str, data: bytes) -> Any:
+    """Read serialized bytes."""
+    return deserialize_message(data, message_class(type_name))
+
+
+def stamp_of(message: Any) -> int | None:
+    """Return the header stamp in ns; None for a type without header or stamp."""
+    stamp = getattr(getattr(message, "header", message), "stamp", None)
+    return None if stamp is None else int(stamp.sec) * 1_000_000_000 + int(stamp.nanosec)
+
+
+def set_stamp(stamp: Any, stamp_ns: int) -> None:
+    """Write ns into a ``builtin_interfaces/Time``."""
+    stamp.sec, stamp.nanosec = divmod(int(stamp_ns), 1_000_000_000)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rclpy context with its executor on a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import rclpy
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
+
+
+class SpinningContext:
+    """Nodes of one ROS domain, spun in the background until :meth:`close`."""
+
+    def __init__(self, domain: int) -> None:
+        self.domain = domain
+        self._context = Context()
+        rclpy.init(args=[], context=self._context, domain_id=domain, signal_handler_options=SignalHandlerOptions.NO)
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._nodes: list[Node] = []
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._spin, name=f"ros-domain-{domain}", daemon=True)
+
+    def add(self, make: Callable[..., Node], *args: Any, **kwargs: Any) -> Any:
+        """Make a node in this context: ``make(*args, context=…, **kwargs)``."""
+        node = make(*args, context=self._context, **kwargs)
+        self._nodes.append(node)
+        self._executor.add_node(node)
+        if not self._thread.is_alive():
+            self._thread.start()
+        return node
+
+    def close(self) -> None:
+        """Destroy the nodes and shut the context down."""
+        self._closing.set()
+        if self._thread.is_alive():
+            self._executor.wake()
+            self._thread.join()
+        self._executor.shutdown()
+        for node in self._nodes:
+            node.destroy_node()
+        rclpy.try_shutdown(context=self._context)
+
+    def _spin(self) -> None:
+        while not self._closing.is_set() and self._context.ok():
+            self._executor.spin_once(timeout_sec=0.2)
+
+
+def plain_node(name: str, *, context: Context) -> Node:
+    """Return a node without parameter services and log topic: an arm holds nothing that the stack did not bring."""
+    return Node(name, context=context, use_global_arguments=False, enable_rosout=False, start_parameter_services=False)

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The suite process: replays, mutates and judges over topics, as one run directory says.
+
+Started by ``mt replay`` and by the launch files; what it prints is its log. Events for the one who started it go to
+the descriptor given with ``--events``: JSON lines ``{"done": n, …}`` and at the end ``{"end": …}``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from mt_nodes.environment import clean_shared_memory, free_domains, user_domain
+from mt_nodes.errors import ExitCode, MtError
+from mt_nodes.nodes.arm import RosArm
+from mt_nodes.nodes.control import ControlNode
+from mt_nodes.nodes.messages import available
+from mt_nodes.nodes.spinning import SpinningContext
+from mt_nodes.plan import ArmPlan, arm_plans, stack_process
+from mt_nodes.replay import Arms, Run, execute
+from mt_nodes.verdict import Verdict
+
+STATUS_EVERY_S = 0.5
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run to the end and exit with the run's exit code."""
+    parser = argparse.ArgumentParser(prog="suite", description="Carry out the run that a run directory describes.")
+    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="made by `mt replay`")
+    parser.add_argument("--events", type=int, metavar="FD", help="descriptor for progress")
+    given, _ = parser.parse_known_args(args)
+    signal.signal(signal.SIGTERM, _interrupt)
+    events = _Events(given.events)
+    try:
+        summary = _carry_out(Run.load(given.run), events)
+        code, error = summary["exit_code"], None
+    except MtError as problem:
+        code, error = int(problem.exit_code), str(problem)
+        print(f"suite: {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        code, error = int(ExitCode.INTERRUPTED), "interrupted"
+    events.send({"end": code, "error": error})
+    sys.exit(code)
+
+
+def _carry_out(run: Run, events: _Events) -> dict[str, Any]:
+    clean_shared_memory()
+    with ExitStack() as ending:
+        control_ros = SpinningContext(user_domain(os.environ))
+        ending.callback(control_ros.close)
+        control: ControlNode = control_ros.add(ControlNode)
+        ending.callback(control.flush, 2.0)
+        status = _Status(run, control, events)
+        return execute(run, lambda stack: _open_arms(run, stack, status), control.line, status.progress)
+
+
+def _open_arms(run: Run, ending: ExitStack, status: _Status) -> Arms:
+    plans = arm_plans(run.request, run.stack)
+    free = ending.enter_context(free_domains(sum(p.domain is None for p in plans)))
+    domains = iter(free.domains)
+    arms: list[RosArm] = []
+    for plan in plans:
+        domain = next(domains) if plan.domain is None else plan.domain
+        arms.append(_open_arm(run, plan, domain))
+        ending.callback(arms[-1].stop)
+    status.arms = arms
+    return arms[0], arms[-1]
+
+
+def _open_arm(run: Run, plan: ArmPlan, domain: int) -> RosArm:
+    topics, required = run.topics()
+    usable = {t: row for t, row in topics.items() if t in required or available(row[1])}
+    for topic in sorted(set(topics) - set(usable)):
+        print(f"suite: {topic} is not replayed: {topics[topic][1]} is not installed here", file=sys.stderr)
+    process = stack_process(run.stack, plan, domain, run.out, os.environ)
+    return RosArm(plan, domain, plan.domain is None, run.stack, process, usable, required)
+
+
+class _Status:
+    """Tells the user's domain and whoever started us how the run goes."""
+
+    def __init__(self, run: Run, control: ControlNode, events: _Events) -> None:
+        self._control, self._events = control, events
+        self._total, self._done, self._violated = run.pairs_to_come, 0, 0
+        self._began = self._told = time.monotonic()
+        self.arms: Sequence[RosArm] = ()
+
+    def progress(self, verdicts: Sequence[Verdict]) -> None:
+        self._done += len(verdicts)
+        self._violated += sum(v.outcome.value == "VIOLATED" for v in verdicts)
+        now = time.monotonic()
+        if self._done < self._total and now - self._told < STATUS_EVERY_S:
+            return
+        self._told = now
+        values = {"done": self._done, "total": self._total, "violated": self._violated}
+        self._events.send(values)
+        rate = self._done / max(now - self._began, 1e-9)
+        strays = {f"strays_{arm.name}": sum(arm.strays.values()) for arm in self.arms}
+        self._control.status({**values, "pairs_per_s": round(rate, 1), **strays})
+
+
+class _Events:
+    def __init__(self, descriptor: int | None) -> None:
+        self._file = None if descriptor is None else os.fdopen(descriptor, "w", buffering=1)
+
+    def send(self, event: Mapping[str, Any]) -> None:
+        if self._file is None:
+            return
+        try:
+            self._file.write(json.dumps(event) + "\n")
+        except BrokenPipeError:
+            self._file = None  # whoever asked is gone; the run is not
+
+
+def _interrupt(number: int, frame: Any) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    main()

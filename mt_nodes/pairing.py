@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds which output answers which input of one arm."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(eq=False)
+class Ticket:
+    """One input that awaits its answer.
+
+    Attributes:
+        stamp_ns: stamp as emitted: what a stamped answer carries.
+        sent_s: monotonic time of sending.
+        parts: outputs heard so far, by role, each with the monotonic time of its arrival.
+    """
+
+    stamp_ns: int
+    sent_s: float
+    parts: dict[str, tuple[Any, float]] = field(default_factory=dict)
+
+
+@dataclass
+class Strays:
+    """Outputs that answered nothing outstanding: late or repeated ones, and unknown stamps."""
+
+    repeated: int = 0
+    unknown: int = 0
+
+
+class Inbox:
+    """Joins the outputs of one arm to its outstanding inputs; safe to use from several threads.
+
+    ``match`` is ``stamp`` (an output with a stamp answers the input of that stamp) or ``order`` (it answers the oldest
+    outstanding input). An output without a stamp always answers by order.
+    """
+
+    def __init__(self, roles: Sequence[str], match: str = "stamp") -> None:
+        self._roles = tuple(roles)
+        self._match = match
+        self._open: list[Ticket] = []
+        self._changed = threading.Condition()
+        self.strays = Strays()
+
+    def expect(self, stamp_ns: int) -> Ticket:
+        """Open a ticket for an input that is about to be sent."""
+        ticket = Ticket(stamp_ns, time.monotonic())
+        with self._changed:
+            self._open.append(ticket)
+        return ticket
+
+    def put(self, role: str, stamp_ns: int | None, payload: Any) -> None:
+        """Take an output in; the first one of a role counts, a second is a stray."""
+        with self._changed:
+            by_stamp = self._match == "stamp" and stamp_ns is not None
+            candidates = [t for t in self._open if not by_stamp or t.stamp_ns == stamp_ns]
+            ticket = next((t for t in candidates if role not in t.parts), None)
+            if ticket is not None:
+                ticket.parts[role] = (payload, time.monotonic())
+                self._changed.notify_all()
+            elif candidates:
+                self.strays.repeated += 1
+            else:
+                self.strays.unknown += 1
+
+    def complete(self, ticket: Ticket) -> bool:
+        """Whether every role that makes an answer has been heard."""
+        return all(role in ticket.parts for role in self._roles)
+
+    def wait(self, ticket: Ticket, until_s: float) -> bool:
+        """Block until the ticket is complete or the monotonic time ``until_s`` is reached; say which."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.complete(ticket), max(0.0, until_s - time.monotonic()))
+            return self.complete(ticket)
+
+    def close(self, ticket: Ticket) -> None:
+        """Expect nothing more for this input: what still comes is a stray."""
+        with self._changed:
+            self._open.remove(ticket)
+
+    def clear(self) -> None:
+        """Forget everything outstanding (the stack was restarted)."""
+        with self._changed:
+            self._open.clear()

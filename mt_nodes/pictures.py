@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arrays that a violated pair's bird's-eye view is drawn from (see ``report/birdseye.py``)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import shapely
+
+from mt_nodes.association import moved
+from mt_nodes.checks.base import Check
+from mt_nodes.checks.obstacles import ObstacleCheck
+from mt_nodes.effects import Effects
+from mt_nodes.frames import Bundle
+from mt_nodes.outputs import Detections, Output
+from mt_nodes.transforms import move
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+def write_view(
+    path: Path,
+    source: Bundle,
+    followup: Bundle,
+    *,
+    outputs: tuple[Output, Output],
+    effects: Effects,
+    check: Check | None,
+    detail: dict[str, Any],
+) -> None:
+    """Write the arrays, everything in the frame of the check's region; without a region, in the source cloud's."""
+    frame = source.clouds[0].frame_id if source.clouds else ""
+    arrays: Arrays = {}
+    if isinstance(check, ObstacleCheck):
+        region = check.region.resolve(source)
+        frame = region.frame_id
+        arrays["region"] = _outline(region.geometry)
+        arrays["keep"] = _outline(region.buffered(-check.keep_inset_m))
+    for name, bundle in (("source", source), ("followup", followup)):
+        arrays[f"{name}_xyz"] = _points([c.xyz for c in bundle.clouds], bundle, frame)
+    added = [effects.added_points[c.topic] for c in source.clouds if c.topic in effects.added_points]
+    arrays["added_xyz"] = _points(added, source, frame)
+    for name, output in zip(("source", "followup"), outputs, strict=True):
+        arrays |= _boxes(name, output.detections, source, frame)
+    for name in ("lost_at", "gained_at"):
+        arrays[name] = np.array([place[:2] for place in detail.get(name, [])], dtype=np.float64).reshape(-1, 2)
+    np.savez_compressed(path, **arrays)  # type: ignore[arg-type]
+
+
+def _points(parts: list[npt.NDArray[Any]], bundle: Bundle, frame: str) -> npt.NDArray[np.float32]:
+    moved_parts = [
+        move(bundle.transforms.lookup(frame, cloud.frame_id), part[np.isfinite(part).all(axis=1)])
+        for part, cloud in zip(parts, bundle.clouds, strict=False)
+    ]
+    return np.concatenate([np.empty((0, 3)), *moved_parts]).astype(np.float32)
+
+
+def _boxes(name: str, detections: Detections | None, bundle: Bundle, frame: str) -> Arrays:
+    if detections is None or not len(detections):
+        return {f"{name}_boxes": np.empty((0, 7)), f"{name}_labels": np.empty(0, dtype=np.str_)}
+    if detections.frame_id != frame:
+        detections = moved(detections, bundle.transforms.lookup(frame, detections.frame_id), frame)
+    boxes = np.column_stack([detections.center_m, detections.size_m, detections.yaw_rad])
+    return {f"{name}_boxes": boxes, f"{name}_labels": detections.label}
+
+
+def _outline(geometry: Any) -> npt.NDArray[np.float64]:
+    """Corners (P, 2) of a polygon; of several, those of the largest."""
+    parts = [p for p in shapely.get_parts(geometry) if isinstance(p, shapely.Polygon)]
+    if not parts:
+        return np.empty((0, 2))
+    return np.asarray(max(parts, key=lambda p: p.area).exterior.coords)[:, :2]

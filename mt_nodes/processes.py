@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Child processes: each in a group of its own, ended as a group, never outliving us."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mt_nodes.errors import InfrastructureError, UsageError
+
+_PR_SET_PDEATHSIG = 1
+TAIL_LINES = 15
+
+
+@dataclass(frozen=True)
+class Process:
+    """A command to run: program and arguments, the whole environment, and where its output goes."""
+
+    name: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    log: Path
+
+
+class Child:
+    """A running :class:`Process` and its descendants."""
+
+    def __init__(self, process: Process) -> None:
+        """Start it.
+
+        Raises:
+            UsageError: the program does not exist or cannot be executed.
+        """
+        self.process = process
+        process.log.parent.mkdir(parents=True, exist_ok=True)
+        with process.log.open("ab") as log:
+            self._offset = log.tell()
+            try:
+                self._popen = subprocess.Popen(
+                    list(process.argv),
+                    env=dict(process.env),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    preexec_fn=_die_with_parent,  # noqa: PLW1509 - runs one system call
+                )
+            except OSError as error:
+                raise UsageError(f"{process.name}: cannot start {process.argv[0]!r}: {error.strerror}") from error
+
+    @property
+    def pid(self) -> int:
+        """Process id; also the id of its group."""
+        return self._popen.pid
+
+    def check(self) -> None:
+        """Raise when the process has ended by itself.
+
+        Raises:
+            InfrastructureError: with the exit code and the tail of its log.
+        """
+        code = self._popen.poll()
+        if code is not None:
+            how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+            raise InfrastructureError(f"{self.process.name} {how}; {self.tail()}")
+
+    def tail(self) -> str:
+        """Return the last lines of what this child wrote, and where the rest is."""
+        with self.process.log.open("rb") as log:
+            log.seek(self._offset)
+            lines = log.read().decode(errors="replace").splitlines()[-TAIL_LINES:]
+        said = "\n".join(f"    | {line}" for line in lines)
+        return f"its log {self.process.log} ends:\n{said}" if lines else f"it wrote nothing to {self.process.log}"
+
+    def stop(self, timeout_s: float) -> None:
+        """End the whole group: SIGINT, then SIGTERM, then SIGKILL, each given ``timeout_s``."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            self._signal(number)
+            if self._ended(timeout_s):
+                break
+        # The leader may be gone while children of its own hold on.
+        self._signal(signal.SIGKILL)
+        self._popen.wait()
+
+    def _signal(self, number: int) -> None:
+        try:
+            os.killpg(self.pid, number)
+        except ProcessLookupError:
+            return
+
+    def _ended(self, timeout_s: float) -> bool:
+        try:
+            self._popen.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+
+def wait_until(ready: Callable[[], bool], timeout_s: float, every_s: float = 0.02) -> bool:
+    """Ask ``ready()`` again and again until it says yes (True) or time is up (False).
+
+    For states that announce themselves to nobody, such as the ROS graph.
+    """
+    until = time.monotonic() + timeout_s
+    while not ready():
+        if time.monotonic() >= until:
+            return False
+        time.sleep(every_s)
+    return True
+
+
+def filled(command: Sequence[str], values: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Fill ``{name}`` in a command; an argument that is a placeholder alone may become several or none."""
+    argv: list[str] = []
+    for part in command:
+        if part.startswith("{") and part[1:-1] in values:
+            argv.extend(values[part[1:-1]])
+            continue
+        text = part
+        for name, words in values.items():
+            text = text.replace(f"{{{name}}}", " ".join(words))
+        argv.append(text)
+    return tuple(argv)
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replay at the pace of the recording: nobody waits, and what comes too late is late."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mt_nodes.arms import Arm
+from mt_nodes.engine import Answer, Engine, Heard, Offer, offers
+from mt_nodes.errors import InfrastructureError
+from mt_nodes.frames import Bundle
+from mt_nodes.lockstep import Episode, Prepared, Preparer
+from mt_nodes.relations import Suite
+from mt_nodes.results import Case, Recorder
+from mt_nodes.verdict import Outcome, Verdict
+
+#: Answers of so many former inputs must be alike in both arms before a stack that remembers is judged.
+MEMORY = 5
+
+
+@dataclass(eq=False)
+class Outstanding:
+    """A pair whose answers are awaited: prepared follow-up, tickets of both arms, answers heard so far."""
+
+    bundle: Bundle
+    prepared: Prepared
+    tickets: tuple[Any, Any]
+    answers: list[Answer | None]
+
+
+class Realtime:
+    """One run in the mode ``twin``: one pass over each episode for each relation, at ``rate`` times the recording."""
+
+    def __init__(
+        self,
+        suite: Suite,
+        seed: int,
+        recorder: Recorder,
+        *,
+        rate: float,
+        stateless: bool,
+        publishes_when_empty: bool,
+        progress: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
+    ) -> None:
+        self._offers = offers(suite)
+        self._prepare = Preparer(suite, seed)
+        self._engine = Engine(publishes_when_empty)
+        self._recorder = recorder
+        self._rate = rate
+        self._stateless = stateless
+        self._progress = progress
+        self._recent: deque[tuple[bool, bool]] = deque(maxlen=MEMORY)
+
+    def run(self, episodes: Sequence[Episode], source: Arm, followup: Arm) -> None:
+        """Play every episode once per offer; arms that remember, or that owe answers, are restarted between passes."""
+        clean = True
+        for episode in episodes:
+            for offer in self._offers:
+                if not clean:
+                    source.restart()
+                    followup.restart()
+                unanswered = self._pass(episode, offer, (source, followup))
+                clean = self._stateless and not unanswered
+
+    def _pass(self, episode: Episode, offer: Offer, arms: tuple[Arm, Arm]) -> bool:
+        for arm in arms:
+            arm.begin_episode()
+        self._recent.clear()
+        open_pairs: deque[Outstanding] = deque()
+        began, first_ns, unanswered = time.monotonic(), None, False
+        for bundle in episode():
+            first_ns = bundle.stamp_ns if first_ns is None else first_ns
+            due = began + (bundle.stamp_ns - first_ns) / 1e9 / self._rate
+            prepared = self._prepare(offer, bundle)
+            unanswered |= self._collect(open_pairs, arms, due)
+            open_pairs.append(self._send(prepared, bundle, arms))
+        return unanswered | self._collect(open_pairs, arms, math.inf)
+
+    def _send(self, prepared: Prepared, bundle: Bundle, arms: tuple[Arm, Arm]) -> Outstanding:
+        changed: frozenset[str] = frozenset()
+        sent = bundle
+        if prepared.derived is not None and prepared.outcome is None:
+            sent = prepared.derived.followup.first
+            changed = sent.changed_topics(bundle)
+            self._recorder.followup(prepared.offer, bundle, prepared.derived, prepared.made_ms)
+        tickets = (arms[0].send(bundle, frozenset()), arms[1].send(sent, changed))
+        return Outstanding(bundle, prepared, tickets, [None, None])
+
+    def _collect(self, open_pairs: deque[Outstanding], arms: tuple[Arm, Arm], until_s: float) -> bool:
+        """Take answers in, in order, until ``until_s`` or until nothing is outstanding; say whether one is missing."""
+        unanswered = False
+        while open_pairs:
+            pair = open_pairs[0]
+            try:
+                done = self._answered(pair, arms, until_s)
+            except InfrastructureError as error:
+                for waiting in open_pairs:
+                    offer, bundle = waiting.prepared.offer, waiting.bundle
+                    self._record(self._engine.without_followup(offer, bundle, Outcome.ERROR, str(error)), None)
+                raise
+            if not done:
+                break
+            open_pairs.popleft()
+            unanswered |= self._close(pair)
+        remaining = until_s - time.monotonic()
+        if 0 < remaining < math.inf:
+            time.sleep(remaining)  # the recording's pace is the one thing here that is a matter of time
+        return unanswered
+
+    def _answered(self, pair: Outstanding, arms: tuple[Arm, Arm], until_s: float) -> bool:
+        for i, arm in enumerate(arms):
+            if pair.answers[i] is None:
+                pair.answers[i] = arm.wait(pair.tickets[i], until_s)
+        return None not in pair.answers
+
+    def _close(self, pair: Outstanding) -> bool:
+        source, followup = pair.answers
+        assert source is not None and followup is not None, "closed only when both arms are through"
+        heard = (source.heard is Heard.ANSWERED, followup.heard is Heard.ANSWERED)
+        same_memory = self._stateless or all(s and f for s, f in self._recent)
+        self._recent.append(heard)
+        prepared, bundle = pair.prepared, pair.bundle
+        if prepared.outcome is not None or prepared.derived is None:
+            outcome = prepared.outcome or Outcome.ERROR
+            self._record(self._engine.without_followup(prepared.offer, bundle, outcome, prepared.reason), None)
+        elif not same_memory:
+            reason = (
+                f"the arms have not both answered each of the last {MEMORY} inputs, so they may remember differently"
+            )
+            self._record(self._engine.without_followup(prepared.offer, bundle, Outcome.SETTLING, reason), None)
+        else:
+            effects = prepared.derived.effects
+            case = Case(prepared.offer, bundle, prepared.derived.followup.first, effects, source, followup)
+            self._record(self._engine.judge(prepared.offer, bundle, (source, followup), effects), case)
+        return not all(heard)
+
+    def _record(self, verdicts: Sequence[Verdict], case: Case | None) -> None:
+        self._recorder.verdicts(verdicts, case)
+        self._progress(verdicts)

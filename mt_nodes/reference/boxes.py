@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Minimum-area rectangles around clusters, and labels by size."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import shapely
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+def rectangles(xy: Floats, cluster: Ints) -> tuple[Floats, Floats, Floats]:
+    """Return the smallest rectangle around each cluster.
+
+    One side of it lies on an edge of the convex hull (Freeman & Shapira 1975), so every edge is tried; between
+    equal areas the first edge of the hull wins.
+
+    Args:
+        xy: (N, 2) points, each cluster contiguous and with at least two.
+        cluster: (N,) 0, 0, …, 1, …: ascending without gaps.
+
+    Returns:
+        centre (M, 2), length and width (M, 2) with length ≥ width, yaw (M,) of the long side in (−π/2, π/2].
+    """
+    hulls = shapely.convex_hull(shapely.linestrings(xy, indices=cluster))
+    corner, owner = shapely.get_coordinates(hulls, return_index=True)
+    angle, of = _candidate_angles(corner, owner)
+    low, high = _extents(corner, owner, angle, of)
+    extent = high - low
+    best = np.lexsort((extent[:, 0] * extent[:, 1], of))
+    best = best[np.flatnonzero(np.diff(of[best], prepend=-1))]
+    return _upright(angle[best], low[best], high[best])
+
+
+def label_by_size(size_m: Floats) -> list[str]:
+    """Return a class for each box (M, 3) of length, width, height.
+
+    A car seen from behind is a short box as wide as a car; a truck counts as a car, as in the paper's classes.
+    """
+    length, width, height = size_m.T
+    kinds = [
+        ("pedestrian", (length <= 1.0) & (height >= 0.9) & (height <= 2.1)),
+        ("cyclist", (length <= 2.1) & (width <= 0.9) & (height >= 1.55) & (height <= 2.1)),
+        ("car", (length >= 1.3) & (length <= 12.0) & (width <= 3.2) & (height >= 0.9)),
+    ]
+    names: list[str] = np.select([match for _, match in kinds], [name for name, _ in kinds], "unknown").tolist()
+    return names
+
+
+def _candidate_angles(corner: Floats, owner: Ints) -> tuple[Floats, Ints]:
+    """Directions of all hull edges with the cluster they belong to; direction 0 too, for a hull that is a point."""
+    inside = owner[1:] == owner[:-1]
+    edge = np.diff(corner, axis=0)[inside]
+    clusters = np.unique(owner)
+    angle = np.concatenate([np.arctan2(edge[:, 1], edge[:, 0]), np.zeros(len(clusters))])
+    of = np.concatenate([owner[1:][inside], clusters])
+    order = np.argsort(of, kind="stable")
+    return angle[order], of[order]
+
+
+def _extents(corner: Floats, owner: Ints, angle: Floats, of: Ints) -> tuple[Floats, Floats]:
+    """Extent (C, 2) of each candidate's hull along and across the candidate's direction: lowest and highest."""
+    count = np.bincount(owner)
+    first = np.cumsum(count) - count
+    repeats = count[of]
+    start = np.cumsum(repeats) - repeats
+    row = np.arange(repeats.sum()) - np.repeat(start - first[of], repeats)
+    c, s = np.repeat(np.cos(angle), repeats), np.repeat(np.sin(angle), repeats)
+    x, y = corner[row].T
+    turned = np.column_stack([c * x + s * y, c * y - s * x])
+    return np.minimum.reduceat(turned, start), np.maximum.reduceat(turned, start)
+
+
+def _upright(angle: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats, Floats]:
+    """Turn centres back to the frame of the points and name the longer side length."""
+    middle, extent = (low + high) / 2, high - low
+    c, s = np.cos(angle), np.sin(angle)
+    centre = np.column_stack([c * middle[:, 0] - s * middle[:, 1], s * middle[:, 0] + c * middle[:, 1]])
+    across = extent[:, 1] > extent[:, 0]
+    yaw = np.where(across, angle + np.pi / 2, angle)
+    yaw = np.pi / 2 - np.mod(np.pi / 2 - yaw, np.pi)
+    return centre, np.sort(extent, axis=1)[:, ::-1], yaw

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every planted fault is: a defect in one step of the reference detector."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+from mt_nodes import params, plugins
+from mt_nodes.errors import UsageError
+
+Points = npt.NDArray[Any]
+"""A whole cloud in arrival order: (N, 4) x, y, z in metres, intensity."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The steps in which real detectors have let the whole cloud decide what becomes of an obstacle.
+
+    Attributes:
+        admit: takes the cloud to what goes on to the region filter; the honest step takes it all.
+        min_points: a cluster with fewer points is noise; the honest limit is fixed.
+        min_height_m: a cluster that rises less above the ground is no obstacle; the honest limit is fixed.
+    """
+
+    admit: Callable[[Points], Points]
+    min_points: Callable[[Points], int]
+    min_height_m: Callable[[Points], float]
+
+
+class Fault(ABC):
+    """A defect. Subclasses are frozen dataclasses whose fields are its parameters; found by name in snake case."""
+
+    @abstractmethod
+    def plant(self, steps: Steps) -> Steps:
+        """Return the steps with the faulty one in its place."""
+
+
+def named_faults(value: Any, where: str) -> tuple[Fault, ...]:
+    """Make faults from a list whose items are names, ``{name: {parameter: value}}``, or faults already.
+
+    Raises:
+        UsageError: no such fault or parameter.
+    """
+    if isinstance(value, str) or not isinstance(value, (list, tuple)):
+        raise UsageError(f"{where}: got {value!r}, expected a list of fault names")
+    return tuple(_named(item, f"{where}[{i}]") for i, item in enumerate(value))
+
+
+def _named(item: Any, where: str) -> Fault:
+    if isinstance(item, Fault):
+        return item
+    name, given = next(iter(item.items())) if isinstance(item, Mapping) and len(item) == 1 else (item, None)
+    if not isinstance(name, str):
+        raise UsageError(f"{where}: got {item!r}, expected the name of a fault or {{name: {{parameter: value}}}}")
+    cls: type[Fault] = plugins.find("faults", name, where)
+    return params.build(cls, given, f"{where}.{name}")

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ground removal by local cells: no plane fit, no random choice, nothing that a far point could shift."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy import ndimage
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+CELL_MM = 1000
+SUPPORT = 3
+REACH_CELLS = 3
+SLOPE_MM = 100.0
+_Z_SPAN = 1 << 21
+
+
+def plausible_mm(xyz_mm: Ints) -> Floats:
+    """Return (N,) how far from z = 0 the road can be at each point: 0.5 m plus 5 % of the distance."""
+    return 500.0 + 0.05 * np.hypot(xyz_mm[:, 0], xyz_mm[:, 1])
+
+
+def height_mm(xyz_mm: Ints) -> Floats:
+    """Return (N,) the height of each point above the ground around it.
+
+    A cell of 1 m takes its third-lowest point, so that one or two stray ones below the road do not count; a cell
+    with fewer points, or whose value cannot be road, has none. Every cell then takes the lowest value within 3 cells,
+    raised by 10 % of the way, so that a cell filled by an obstacle gets its neighbours' ground. Where there is
+    none at all the ground is z = 0.
+
+    Args:
+        xyz_mm: (N, 3) points in a frame that stands on the road, N ≥ 1.
+    """
+    cell = xyz_mm[:, :2] // CELL_MM
+    cell -= cell.min(axis=0)
+    rows, columns = (cell.max(axis=0) + 1).tolist()
+    address = cell[:, 0] * columns + cell[:, 1]
+    low = _third_lowest(address, xyz_mm[:, 2], rows * columns, plausible_mm(xyz_mm)).reshape(rows, columns)
+    for _ in range(REACH_CELLS):
+        low = np.minimum(low, ndimage.minimum_filter(low, size=3, mode="nearest") + SLOPE_MM)
+    low[~np.isfinite(low)] = 0.0
+    return np.asarray(xyz_mm[:, 2] - low.reshape(-1)[address])
+
+
+def _third_lowest(address: Ints, z_mm: Ints, cells: int, plausible: Floats) -> Floats:
+    """Return (cells,) the third-lowest z of each cell among z that can be road or above; infinite where unknown."""
+    usable = z_mm >= -plausible
+    order = np.sort(address[usable] * _Z_SPAN + (z_mm[usable] + _Z_SPAN // 2))
+    occupant, z = order // _Z_SPAN, order % _Z_SPAN - _Z_SPAN // 2
+    third = np.flatnonzero(np.diff(occupant, prepend=-1)) + SUPPORT - 1
+    third = third[third < len(order)]
+    third = third[occupant[third] == occupant[third - SUPPORT + 1]]
+    limit = np.zeros(cells)
+    limit[address] = plausible
+    low = np.full(cells, np.inf)
+    low[occupant[third]] = z[third]
+    low[low > limit] = np.inf
+    return low

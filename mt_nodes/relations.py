@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metamorphic relations, read from YAML: given, mutate, check, because."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from mt_nodes import plugins, resources
+from mt_nodes.checks.base import Check
+from mt_nodes.conditions.base import Condition
+from mt_nodes.errors import UsageError
+from mt_nodes.mutations.base import Mutation
+from mt_nodes.params import build, plain
+from mt_nodes.yaml_files import named_items, read_mapping, refuse_unknown
+
+KINDS = ("necessary", "expected")
+REQUIRABLE = ("lidar", "camera", "full_360", "map_free", "stateless")
+CONTROL = "identity"
+SHAM = "points_permuted"
+DEFAULT = ("noise_outside_roi_10", "noise_outside_roi_100", "noise_outside_roi_1000")
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A statement of how the output may change when the input changes so.
+
+    ``check`` is None for control and sham, which are judged by the check of every other relation.
+    """
+
+    id: str
+    kind: str
+    because: str
+    mutate: tuple[Mutation, ...]
+    check: Check | None
+    given: tuple[Condition, ...] = ()
+    requirement: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
+    min_decided: int = 20
+    path: Path | None = None
+
+    @property
+    def role(self) -> str:
+        """``relation``, ``control`` or ``sham``."""
+        roles = {m.role for m in self.mutate}
+        return roles.pop() if len(roles) == 1 else "relation"
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return the relation as its file says it, defaults filled in."""
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "because": self.because,
+            "requirement": list(self.requirement),
+            "requires": list(self.requires),
+            "given": [_named(c) for c in self.given],
+            "mutate": [_named(m) for m in self.mutate],
+            "check": None if self.check is None else _named(self.check),
+            "min_decided": self.min_decided,
+        }
+
+
+@dataclass(frozen=True)
+class Suite:
+    """What one run offers: relations, and always a control and a sham."""
+
+    relations: tuple[Relation, ...]
+    control: Relation
+    sham: Relation
+
+    @property
+    def all(self) -> tuple[Relation, ...]:
+        """Everything that follow-ups are made of; the control comes first, so that flicker is known early."""
+        return (self.control, self.sham, *self.relations)
+
+
+def load_relation(name: str) -> Relation:
+    """Read a shipped relation by id, or the user's own by path.
+
+    Raises:
+        UsageError: naming the file, the key, what was got and what was expected.
+    """
+    path = resources.find("relations", name)
+    data = read_mapping(path)
+    known = ("id", "kind", "because", "requirement", "requires", "given", "mutate", "check", "min_decided")
+    refuse_unknown(data, known, str(path))
+    _need(data, ("id", "kind", "because", "mutate"), path)
+    if data["kind"] not in KINDS:
+        raise UsageError(f"{path}: kind: got {data['kind']!r}, expected {' or '.join(KINDS)}")
+    refuse_unknown(dict.fromkeys(_texts(data, "requires", path)), REQUIRABLE, f"{path}: requires")
+    relation = Relation(
+        id=_identifier(data["id"], path),
+        kind=data["kind"],
+        because=str(data["because"]).strip(),
+        mutate=cast("tuple[Mutation, ...]", _plugins("mutations", data["mutate"], f"{path}: mutate")),
+        check=_check(data.get("check"), path),
+        given=cast("tuple[Condition, ...]", _plugins("conditions", data.get("given") or [], f"{path}: given")),
+        requirement=_texts(data, "requirement", path),
+        requires=_texts(data, "requires", path),
+        min_decided=_minimum(data.get("min_decided", 20), path),
+        path=path,
+    )
+    if not relation.mutate:
+        raise UsageError(f"{path}: mutate: got an empty list, expected at least one mutation")
+    if relation.role == "relation" and relation.check is None:
+        raise UsageError(f"{path}: missing check (only control and sham go without)")
+    return relation
+
+
+def load_suite(names: Sequence[str]) -> Suite:
+    """Load the named relations and the control and sham that every run has.
+
+    Raises:
+        UsageError: a name is unknown, twice there, or nothing is left to judge.
+    """
+    relations = [r for r in (load_relation(n) for n in names) if r.role == "relation"]
+    if not relations:
+        raise UsageError(f"got no relation to judge in '{','.join(names)}'; see `mt list relations`")
+    ids = [r.id for r in relations]
+    for identifier in ids:
+        if ids.count(identifier) > 1:
+            raise UsageError(f"relation '{identifier}' is named twice")
+    return Suite(tuple(relations), load_relation(CONTROL), load_relation(SHAM))
+
+
+def names_from_suite_file(path: Path) -> list[str]:
+    """Read ``{relations: [id or file, …]}``; files are relative to the suite file."""
+    data = read_mapping(path)
+    refuse_unknown(data, ("relations",), str(path))
+    names = _texts(data, "relations", path)
+    return [str(path.parent / n) if n.endswith((".yaml", ".yml")) else n for n in names]
+
+
+def shipped_relations() -> list[Relation]:
+    """Every relation of the package."""
+    return [load_relation(name) for name in resources.shipped("relations")]
+
+
+def _check(value: Any, path: Path) -> Check | None:
+    if value is None:
+        return None
+    checks = _plugins("checks", value, f"{path}: check")
+    if len(checks) != 1:
+        raise UsageError(f"{path}: check: got {len(checks)} checks, expected one")
+    return cast(Check, checks[0])
+
+
+def _plugins(kind: str, value: Any, where: str) -> tuple[Any, ...]:
+    return tuple(
+        build(plugins.find(kind, name, where), params, f"{where}.{name}") for name, params in named_items(value, where)
+    )
+
+
+def _named(plugin: Any) -> dict[str, Any]:
+    return {plugins.name_of(type(plugin)): plain(plugin)}
+
+
+def _need(data: dict[str, Any], keys: Iterable[str], path: Path) -> None:
+    missing = [k for k in keys if k not in data]
+    if missing:
+        raise UsageError(f"{path}: missing {', '.join(missing)}")
+
+
+def _identifier(value: Any, path: Path) -> str:
+    if isinstance(value, str) and value and not set(value) & set("/@ ,"):
+        return value
+    raise UsageError(f"{path}: id: got {value!r}, expected a text without '/', '@', ',' and spaces")
+
+
+def _texts(data: dict[str, Any], key: str, path: Path) -> tuple[str, ...]:
+    value = data.get(key) or []
+    if isinstance(value, list) and all(isinstance(v, str) for v in value):
+        return tuple(value)
+    raise UsageError(f"{path}: {key}: got {value!r}, expected a list of texts")
+
+
+def _minimum(value: Any, path: Path) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return value
+    raise UsageError(f"{path}: min_decided: got {value!r}, expected a whole number of at least 1")

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One replay from request to summary, whatever carries the messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from mt_nodes import plugins
+from mt_nodes.arms import Arm, CallableArm
+from mt_nodes.bags import BagSource
+from mt_nodes.engine import offers
+from mt_nodes.errors import InfrastructureError, IsolationError, UsageError
+from mt_nodes.lockstep import Episode, Lockstep
+from mt_nodes.params import plain
+from mt_nodes.plan import ReplayRequest, check_request
+from mt_nodes.realtime import Realtime
+from mt_nodes.relations import Suite, load_suite
+from mt_nodes.results import Recorder, describe_run
+from mt_nodes.stacks import Stack, load_stack, with_faults
+from mt_nodes.transforms import TransformTree, dump_transforms, load_transforms
+from mt_nodes.verdict import Verdict
+
+#: Topics of a bag that are the suite's own or the middleware's.
+NEVER_REPLAYED = frozenset({"/clock", "/rosout", "/parameter_events"})
+Progress = Callable[[Sequence[Verdict]], None]
+Arms = tuple[Arm, Arm]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Everything a replay needs, checked: what cannot run was refused while making it."""
+
+    request: ReplayRequest
+    suite: Suite
+    stack: Stack
+    sources: tuple[BagSource, ...]
+    out: Path
+
+    @classmethod
+    def make(cls, request: ReplayRequest, out: Path) -> Run:
+        """Load and check what the request names.
+
+        Raises:
+            UsageError: saying what to type instead.
+        """
+        for directory in request.plugins:
+            if Path(directory).resolve() not in plugins.directories():
+                plugins.add_directory(Path(directory))
+        stack = with_faults(load_stack(request.stack), request.faults)
+        check_request(request, stack)
+        suite = load_suite(request.relations)
+        _check_requirements(suite, stack)
+        extra = load_transforms(Path(request.transforms)) if request.transforms else None
+        require = tuple(stack.inputs)
+        sources = tuple(
+            BagSource(Path(bag), request.topics, extra, episode, request.limit, require)
+            for episode, bag in enumerate(request.bags)
+        )
+        if not sources:
+            raise UsageError("got no bag to replay; type `mt replay BAG`")
+        return cls(request, suite, stack, sources, out)
+
+    @classmethod
+    def load(cls, out: Path) -> Run:
+        """Make the run that :meth:`save` described."""
+        return cls.make(ReplayRequest.from_plain(json.loads((out / "run.json").read_text())["request"]), out)
+
+    def save(self) -> None:
+        """Write ``run.json``, and the stack and transforms for the processes that host it."""
+        (self.out / "stack.yaml").write_text(yaml.safe_dump(plain(self.stack), sort_keys=False), encoding="utf-8")
+        dump_transforms(self._static_transforms(), self.out / "transforms.yaml")
+        (self.out / "run.json").write_text(json.dumps(describe_run(self), indent=2) + "\n", encoding="utf-8")
+
+    @property
+    def episodes(self) -> list[Episode]:
+        """One episode a bag; each can be opened again."""
+        return [source.__iter__ for source in self.sources]
+
+    @property
+    def leading_topics(self) -> frozenset[str]:
+        """Topics of the sensor that a bundle follows, one a bag."""
+        return frozenset(source.lead for source in self.sources)
+
+    @property
+    def pairs_to_come(self) -> int:
+        """How many verdicts a whole run owes."""
+        counts = [source.info[source.lead].count for source in self.sources]
+        bundles = sum(min(c, self.request.limit) if self.request.limit is not None else c for c in counts)
+        return bundles * sum(len(offer.judges) for offer in offers(self.suite))
+
+    def topics(self) -> tuple[dict[str, tuple[str, str]], frozenset[str]]:
+        """Return topic of the bag -> (topic of the stack, type), and the topics that the stack must subscribe to."""
+        mapped: dict[str, tuple[str, str]] = {}
+        required = set()
+        outputs = {row.topic for row in self.stack.outputs.values()}
+        for source in self.sources:
+            roles = {topic: role for role, topic in source.roles.items() if role in self.stack.inputs}
+            for topic, info in source.info.items():
+                name = self.stack.inputs[roles[topic]] if topic in roles else topic
+                if name in outputs or topic in NEVER_REPLAYED:
+                    continue
+                mapped[topic] = (name, info.type)
+            required |= set(roles)
+        return mapped, frozenset(required)
+
+    def _static_transforms(self) -> TransformTree:
+        """Transforms for hosted callables, who have no /tf: the same for every bag, or the run is refused."""
+        trees = []
+        for source in self.sources:
+            first = next(iter(source), None)
+            if first is None:
+                continue
+            trees.append(first.transforms)
+            if self.stack.points_frame and first.clouds:
+                frame = first.clouds[0].frame_id
+                before, here = (tree.lookup(self.stack.points_frame, frame) for tree in (trees[0], first.transforms))
+                if not np.allclose(before, here):
+                    raise UsageError(
+                        f"{source.reader.path}: {frame} stands elsewhere in {self.stack.points_frame} than in "
+                        "the first bag; replay the bags one by one"
+                    )
+        return trees[0] if trees else TransformTree()
+
+
+def execute(
+    run: Run, open_arms: Callable[[ExitStack], Arms], listen: Callable[[dict[str, Any]], None], progress: Progress
+) -> dict[str, Any]:
+    """Run it, and return the summary; whatever ends it early is in the summary and in its exit code.
+
+    Args:
+        run: what to do.
+        open_arms: makes the arms (the same one twice unless the mode is ``twin``) and puts their end on the stack.
+        listen: called with each journal and ledger line.
+        progress: called with each group of verdicts.
+
+    Raises:
+        UsageError: found out only while running, such as a frame that no transform leads to.
+    """
+    trouble: dict[str, Any] = {}
+    with Recorder(run, listen) as recorder:
+        try:
+            with ExitStack() as ending:
+                source, followup = open_arms(ending)
+                for arm in dict.fromkeys((source, followup)):
+                    arm.start()
+                _driver(run, recorder, progress).run(run.episodes, source, followup)
+        except KeyboardInterrupt:
+            trouble["interrupted"] = True
+        except IsolationError as error:
+            trouble["isolation"] = str(error)
+        except InfrastructureError as error:
+            trouble["infrastructure"] = str(error)
+        return recorder.finish(**trouble)
+
+
+def in_process_arms(run: Run) -> Arms:
+    """Return arms that call the stack's callable here; a stateless one serves both."""
+    source = CallableArm("source", run.stack, run.leading_topics)
+    apart = run.request.mode == "twin" and not run.stack.stateless
+    return source, CallableArm("followup", run.stack, run.leading_topics) if apart else source
+
+
+def _driver(run: Run, recorder: Recorder, progress: Progress) -> Lockstep | Realtime:
+    request, stack = run.request, run.stack
+    traits = {"stateless": stack.stateless, "publishes_when_empty": stack.publishes_when_empty}
+    if request.pace == "realtime":
+        return Realtime(run.suite, request.seed, recorder, rate=request.rate, progress=progress, **traits)
+    return Lockstep(run.suite, request.seed, recorder, mode=request.mode, progress=progress, **traits)
+
+
+def _check_requirements(suite: Suite, stack: Stack) -> None:
+    for relation in suite.all:
+        for need in relation.requires:
+            if need in ("lidar", "camera") and need not in stack.inputs:
+                raise UsageError(f"relation '{relation.id}' requires a {need}; stack '{stack.name}' has no such input")
+            if need == "stateless" and not stack.stateless:
+                raise UsageError(f"relation '{relation.id}' requires a stateless stack; '{stack.name}' remembers")
+    for relation in suite.relations:
+        lacking = [n for n in (relation.check.needs if relation.check else ()) if n not in stack.outputs]
+        if lacking:
+            raise UsageError(f"relation '{relation.id}' judges {', '.join(lacking)}; stack '{stack.name}' says no such")

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bird's-eye views of a pair: both clouds, both outputs, what was lost, gained and added.
+
+Colours are those of Okabe and Ito (Color Universal Design, 2008); what matters differs in shape as well.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+
+from mt_nodes.errors import InfrastructureError
+
+Floats = npt.NDArray[np.floating]
+Texts = npt.NDArray[np.str_]
+
+BLACK, BLUE, ORANGE, VERMILLION, GREEN, PURPLE = "#000000", "#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7"
+GREY = "#8A8A8A"
+#: What is seen around the region, in metres.
+SURROUNDINGS_M = 6.0
+#: Half the width of the view when nothing tells where to look, in metres.
+WITHOUT_REGION_M = 40.0
+#: Arrays of a picture by name: the shape of one row.
+SHAPES: dict[str, tuple[int, ...]] = {
+    **{"source_xyz": (3,), "followup_xyz": (3,), "added_xyz": (3,), "source_boxes": (7,), "followup_boxes": (7,)},
+    **{"source_labels": (), "followup_labels": (), "lost_at": (2,), "gained_at": (2,), "region": (2,), "keep": (2,)},
+}
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What is drawn of one pair, everything in the frame of the region (x forward, y left, metres).
+
+    Attributes:
+        source_xyz, followup_xyz, added_xyz: points (N, 3); added ones are drawn over the follow-up.
+        source_boxes, followup_boxes: (M, 7) x, y, z, length, width, height, yaw; the labels (M,) go with them.
+        lost_at, gained_at: (K, 2) centres of obstacles that only one arm saw.
+        region, keep: polygons (P, 2).
+    """
+
+    source_xyz: Floats
+    followup_xyz: Floats
+    added_xyz: Floats
+    source_boxes: Floats
+    followup_boxes: Floats
+    source_labels: Texts
+    followup_labels: Texts
+    lost_at: Floats
+    gained_at: Floats
+    region: Floats
+    keep: Floats
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> View:
+        """Build from arrays by name; those that are missing are empty.
+
+        Raises:
+            ValueError: an array has the wrong shape.
+        """
+        for name, array in arrays.items():
+            if array.shape[1:] != SHAPES[name]:
+                raise ValueError(f"{name}: got shape {array.shape}, expected (N, {', '.join(map(str, SHAPES[name]))})")
+        return cls(**{name: arrays.get(name, np.empty((0, *shape))) for name, shape in SHAPES.items()})
+
+    @property
+    def window(self) -> tuple[float, float, float, float]:
+        """What is shown: x min, x max, y min, y max in metres."""
+        shown = np.concatenate([self.region, self.keep, self.lost_at, self.gained_at])
+        if len(shown) == 0:
+            return -WITHOUT_REGION_M, WITHOUT_REGION_M, -WITHOUT_REGION_M, WITHOUT_REGION_M
+        (x0, y0), (x1, y1) = shown.min(axis=0) - SURROUNDINGS_M, shown.max(axis=0) + SURROUNDINGS_M
+        return float(x0), float(x1), float(y0), float(y1)
+
+
+def load_view(path: Path) -> View:
+    """Read the arrays of a :class:`View` by name from an ``.npz``; those that are missing stay empty.
+
+    Raises:
+        InfrastructureError: the file cannot be read or an array has the wrong shape.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return View.of({name: file[name] for name in SHAPES if name in file})
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise InfrastructureError(f"{path}: cannot be read as evidence arrays: {error}") from error
+
+
+def draw(view: View) -> tuple[str, str]:
+    """Return the pictures of the source and of the follow-up as data URIs (SVG, the points in it as pixels)."""
+    none = np.empty((0, 3))
+    source = _picture(view, view.source_xyz, none, view.source_boxes, view.source_labels, BLUE)
+    followup = _picture(view, view.followup_xyz, view.added_xyz, view.followup_boxes, view.followup_labels, ORANGE)
+    return source, followup
+
+
+def _picture(view: View, xyz: Floats, added: Floats, boxes: Floats, labels: Texts, colour: str) -> str:
+    x0, x1, y0, y1 = view.window
+    width, height = y1 - y0, x1 - x0
+    scale = 7.5 / max(width, height)
+    figure = Figure(figsize=(width * scale + 0.6, height * scale + 0.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    _zones(axes, view)
+    _points(axes, view, xyz, GREY, 0.6)
+    _points(axes, view, added, PURPLE, 9.0)
+    _boxes(axes, boxes, labels, colour)
+    _marks(axes, view)
+    axes.set(xlim=(y1, y0), ylim=(x0, x1), aspect="equal", xlabel="y, to the left (m)", ylabel="x, forward (m)")
+    axes.tick_params(labelsize=9)
+    return _data_uri(figure)
+
+
+def _zones(axes: Axes, view: View) -> None:
+    for polygon, style, width in ((view.region, "-", 1.4), (view.keep, "--", 1.0)):
+        if len(polygon):
+            closed = np.concatenate([polygon, polygon[:1]])
+            axes.plot(closed[:, 1], closed[:, 0], style, color=BLACK, linewidth=width)
+
+
+def _points(axes: Axes, view: View, xyz: Floats, colour: str, area: float) -> None:
+    x0, x1, y0, y1 = view.window
+    seen = xyz[(xyz[:, 0] >= x0) & (xyz[:, 0] <= x1) & (xyz[:, 1] >= y0) & (xyz[:, 1] <= y1)]
+    axes.scatter(seen[:, 1], seen[:, 0], s=area, c=colour, marker="o", linewidths=0, rasterized=True)
+
+
+def _boxes(axes: Axes, boxes: Floats, labels: Texts, colour: str) -> None:
+    axes.add_collection(PolyCollection(list(corners(boxes)), facecolors="none", edgecolors=colour, linewidths=2.0))
+    for box, label in zip(boxes, labels, strict=False):
+        axes.annotate(
+            str(label),
+            (box[1], box[0]),
+            xytext=(0, 9),
+            textcoords="offset points",
+            ha="center",
+            fontsize=8,
+            clip_on=True,
+            bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.75},
+        )
+
+
+def corners(boxes: Floats) -> Floats:
+    """Return the footprints of boxes (M, 7) as (M, 4, 2), y before x: that is how they are drawn."""
+    unit = np.array([[0.5, 0.5], [0.5, -0.5], [-0.5, -0.5], [-0.5, 0.5]])
+    local = unit[None] * boxes[:, None, 3:5]
+    cos, sin = np.cos(boxes[:, 6])[:, None], np.sin(boxes[:, 6])[:, None]
+    x = boxes[:, None, 0] + cos * local[..., 0] - sin * local[..., 1]
+    y = boxes[:, None, 1] + sin * local[..., 0] + cos * local[..., 1]
+    return np.asarray(np.stack([y, x], axis=-1))
+
+
+def _marks(axes: Axes, view: View) -> None:
+    for places, marker, colour in ((view.lost_at, "X", VERMILLION), (view.gained_at, "P", GREEN)):
+        # hollow, so that a small box below stays visible
+        axes.scatter(
+            places[:, 1],
+            places[:, 0],
+            s=260,
+            marker=marker,
+            facecolors="none",
+            edgecolors=colour,
+            linewidths=2.2,
+            zorder=5,
+        )
+
+
+def _data_uri(figure: Figure) -> str:
+    """Equal pictures give equal bytes: no date, no random ids."""
+    buffer = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "mt_nodes"}):
+        figure.savefig(buffer, format="svg", dpi=130, metadata={"Date": None})
+    return f"data:image/svg+xml;base64,{base64.b64encode(buffer.getvalue()).decode()}"

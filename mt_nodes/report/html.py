@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``report.html``: one self-contained page, made from what a run left on disk and nothing else."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from mt_nodes.errors import InfrastructureError
+from mt_nodes.journal import read_journal
+from mt_nodes.relations import CONTROL, SHAM
+from mt_nodes.report import birdseye
+from mt_nodes.verdict import Outcome, Pair
+
+#: Violated pairs shown with pictures, and in the list; the rest is in ``pairs.csv``.
+PICTURED, LISTED = 6, 200
+SYMBOLS = {"PASS": "✓", "FAIL": "✗", "INCONCLUSIVE": "?", "UNSTABLE": "≈"}
+
+
+def write_report(results_dir: Path) -> Path:
+    """Make ``report.html`` of a results directory anew and return its path.
+
+    Reads ``result.jsonl``, ``summary.json``, ``run.json`` (may be missing) and ``evidence/*.npz`` (may be missing).
+
+    Raises:
+        MtError: the journal or the summary is missing or damaged.
+    """
+    summary = _json(results_dir / "summary.json")
+    run_file = results_dir / "run.json"
+    condition, violated = _from_journal(results_dir)
+    own = [v for v in violated if v["arm"] == "relation"]
+    path = results_dir / "report.html"
+    page = (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            name=results_dir.resolve().name,
+            summary=summary,
+            relations=summary["relations"],
+            condition=dict(_flat(condition)),
+            run=dict(_flat(_json(run_file))) if run_file.exists() else {},
+            scale=_scale(summary["relations"]),
+            symbols=SYMBOLS,
+            pictured=[{**v, **_pictures(v["evidence"])} for v in own[:PICTURED]],
+            violated=violated[:LISTED],
+            violated_count=len(violated),
+        )
+    )
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
+def evidence_file(results_dir: Path, pair: Pair) -> Path:
+    """Return where the arrays of a pair's picture lie (see :class:`birdseye.View`); the file may be missing."""
+    return results_dir / "evidence" / f"{str(pair).replace('/', '_')}.npz"
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"percent": _percent, "interval": _interval, "p": _p}
+    return environment
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InfrastructureError(f"{path}: cannot be read: {error}; expected a results directory of a run") from error
+    if not isinstance(data, dict):
+        raise InfrastructureError(f"{path}: got {type(data).__name__}, expected a mapping")
+    return data
+
+
+def _from_journal(results_dir: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return what the journal says of the run, and the violated pairs, worst first; one pass, little is kept."""
+    condition: dict[str, Any] = {}
+    violated = []
+    for line in read_journal(results_dir / "result.jsonl"):
+        if line.get("type") == "condition":
+            condition |= {k: v for k, v in line.items() if k not in ("schema", "type", "crc32")}
+        elif line.get("outcome") == Outcome.VIOLATED.value:
+            violated.append(_violation(line, results_dir))
+    return condition, sorted(violated, key=_worst_first)
+
+
+def _violation(line: Mapping[str, Any], results_dir: Path) -> dict[str, Any]:
+    pair = Pair.parse(line["pair"])
+    return {
+        **line,
+        "arm": {CONTROL: "control", SHAM: "sham"}[pair.relation] if "@" in pair.draw else "relation",
+        "where": f"episode {pair.episode}" + ("" if pair.bundle is None else f", frame {pair.bundle}"),
+        "command": f"mt reproduce {shlex.quote(str(results_dir))} {shlex.quote(str(pair))}",
+        "evidence": evidence_file(results_dir, pair),
+        "order": (pair.episode, -1 if pair.bundle is None else pair.bundle, pair.relation, pair.draw),
+    }
+
+
+def _worst_first(violation: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The relations' own pairs before those of control and sham; most lost, then deepest margin, then the pair."""
+    return violation["arm"] != "relation", -violation["lost"], violation["margin"], violation["order"]
+
+
+def _pictures(evidence: Path) -> dict[str, Any]:
+    """Damaged evidence must not cost the whole report: the page says what is wrong in the picture's place."""
+    nothing = {"source": None, "followup": None, "added": 0}
+    if not evidence.exists():
+        return {**nothing, "note": f"No picture: {evidence.parent.name}/{evidence.name} is not there."}
+    try:
+        view = birdseye.load_view(evidence)
+    except InfrastructureError as error:
+        return {**nothing, "note": f"No picture: {error}"}
+    source, followup = birdseye.draw(view)
+    return {"source": source, "followup": followup, "added": len(view.added_xyz), "note": ""}
+
+
+def _scale(relations: Mapping[str, Mapping[str, Any]]) -> float:
+    """Upper end of the axis that all rates share: the next round number above every interval."""
+    arms = [arm for r in relations.values() for arm in (r, r["control"], r["sham"])]
+    highest = max((arm["ci95"][1] for arm in arms if arm["ci95"]), default=0.0)
+    return next(step for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0) if step >= min(highest, 1.0))
+
+
+def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Turn nested settings into rows such as ``versions.numpy``: page readers know no JSON."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _flat(inner, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, list) and all(not isinstance(v, (list, dict)) for v in value):
+        yield name, ", ".join(map(str, value)) or "(none)"
+    elif isinstance(value, list):
+        for i, inner in enumerate(value):
+            yield from _flat(inner, f"{name}[{i}]")
+    else:
+        yield name, "(none)" if value is None else str(value)
+
+
+def _percent(value: float | None) -> str:
+    return "not measured" if value is None else f"{100 * value:.1f} %"
+
+
+def _interval(value: Sequence[float] | None) -> str:
+    return "" if value is None else f"{100 * value[0]:.1f} to {100 * value[1]:.1f} %"
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return "not tested"
+    return "p < 0.0001" if value < 1e-4 else f"p = {value:.2g}"

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The driving stack under test, described by a file."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mt_nodes import resources
+from mt_nodes.errors import UsageError
+from mt_nodes.params import build, param
+from mt_nodes.yaml_files import read_mapping, refuse_unknown
+
+INPUT_ROLES = ("lidar", "camera", "camera_info")
+OUTPUT_ROLES = ("detections", "control")
+DEFAULT_INPUTS = {
+    "lidar": "/sensing/lidar/points",
+    "camera": "/sensing/camera/image",
+    "camera_info": "/sensing/camera/camera_info",
+}
+DEFAULT_OUTPUTS = {
+    "detections": {"topic": "/perception/obstacles", "type": "visualization_msgs/msg/MarkerArray"},
+    "control": {"topic": "/control/command", "type": "geometry_msgs/msg/TwistStamped"},
+}
+
+
+@dataclass(frozen=True)
+class OutputTopic:
+    """One thing the stack says: topic, message type, and the adapter that reads it (by type when not named)."""
+
+    topic: str
+    type: str
+    adapter: str = ""
+
+
+def _inputs(value: Any, where: str) -> dict[str, str]:
+    roles = {value: DEFAULT_INPUTS.get(value, "")} if isinstance(value, str) else value
+    if not isinstance(roles, Mapping) or not roles:
+        raise UsageError(f"{where}: got {value!r}, expected a mapping such as {{lidar: /points}}")
+    refuse_unknown(roles, INPUT_ROLES, where)
+    return {role: _topic(topic or DEFAULT_INPUTS[role], f"{where}.{role}") for role, topic in roles.items()}
+
+
+def _outputs(value: Any, where: str) -> dict[str, OutputTopic]:
+    roles = {value: None} if isinstance(value, str) else value
+    if not isinstance(roles, Mapping) or not roles:
+        raise UsageError(f"{where}: got {value!r}, expected a mapping such as {{detections: {{topic: …, type: …}}}}")
+    refuse_unknown(roles, OUTPUT_ROLES, where)
+    outputs = {}
+    for role, given in roles.items():
+        row = build(OutputTopic, {**DEFAULT_OUTPUTS[role], **(given or {})}, f"{where}.{role}")
+        _topic(row.topic, f"{where}.{role}.topic")
+        outputs[role] = row
+    return outputs
+
+
+def _topic(value: Any, where: str) -> str:
+    if isinstance(value, str) and value.startswith("/") and not value.endswith("/"):
+        return value
+    raise UsageError(f"{where}: got {value!r}, expected an absolute topic such as /points")
+
+
+def _domains(value: Any, where: str) -> dict[str, int]:
+    if not isinstance(value, Mapping):
+        raise UsageError(f"{where}: got {value!r}, expected {{source: 41, followup: 42}}")
+    refuse_unknown(value, ("source", "followup"), where)
+    for arm, domain in value.items():
+        if not isinstance(domain, int) or isinstance(domain, bool) or not 0 <= domain <= 101:
+            raise UsageError(f"{where}.{arm}: got {domain!r}, expected a ROS domain from 0 to 101")
+    return dict(value)
+
+
+@dataclass(frozen=True)
+class Stack:
+    """One stack file. Exactly one of ``callable``, ``command`` and ``start: external`` says how it starts."""
+
+    name: str = param("", help="name shown in results")
+    summary: str = param("", help="one line for `mt list stacks`")
+    callable: str = param("", help="package.module:name of a Python callable; hosted by the package as a node")
+    params: dict[str, Any] = param({}, help="keyword arguments when the callable is a class or factory")
+    points_frame: str = param("", help="frame the points are moved to before a callable sees them; empty: the cloud's")
+    command: tuple[str, ...] = param((), help="program and arguments; {arm}, {domain} and {remap} are filled in")
+    start: str = param("", choices=("", "external"), help="external: somebody else starts it, in the domains given")
+    env: dict[str, str] = param({}, help="environment variables for command and callable")
+    domain: dict[str, int] = param({}, convert=_domains, help="fixed ROS domains of the arms; otherwise free ones")
+    isolation: str = param(
+        "domain", choices=("domain", "remap"), help="remap: both arms in one domain, topics prefixed"
+    )
+    inputs: dict[str, str] = param(
+        {"lidar": DEFAULT_INPUTS["lidar"]}, convert=_inputs, help="topic that the stack subscribes, by role"
+    )
+    outputs: dict[str, OutputTopic] = param(
+        {"detections": OutputTopic(**DEFAULT_OUTPUTS["detections"])},
+        convert=_outputs,
+        help="topic and type that the stack publishes, by role",
+    )
+    answer: tuple[str, ...] = param((), help="outputs that together are the answer to a bundle; empty: all")
+    match: str = param(
+        "stamp", choices=("stamp", "order"), help="how an answer finds its input: its stamp, or its turn"
+    )
+    stateless: bool = param(False, help="an answer depends on its own bundle alone: follow-ups are fanned out")
+    publishes_when_empty: bool = param(True, help="says so when it sees nothing; otherwise silence means nothing")
+    reset: str = param(
+        "restart", choices=("restart", "none"), help="how it forgets: restart, or none for a stateless one"
+    )
+    deadline_s: float = param(10.0, low=0.01, high=600.0, unit="s", help="wall time within which an answer is expected")
+    ready_timeout_s: float = param(60.0, low=0.1, high=3600.0, unit="s", help="time to subscribe and advertise")
+    stop_timeout_s: float = param(5.0, low=0.1, high=60.0, unit="s", help="time to end after SIGINT, and after SIGTERM")
+    clock_step_s: float = param(0.01, low=0.0001, high=1.0, unit="s", help="largest step of /clock")
+    nodes: tuple[str, ...] = param((), help="full names of the stack's nodes; needed when it is external")
+    allow_nodes: tuple[str, ...] = param((), help="other nodes that may be in an arm's domain")
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """Roles that together are the answer."""
+        return self.answer or tuple(self.outputs)
+
+    @property
+    def external(self) -> bool:
+        """Whether somebody else starts and stops it."""
+        return self.start == "external"
+
+    @property
+    def leading_input(self) -> str:
+        """Role of the sensor that a bundle follows."""
+        return "lidar" if "lidar" in self.inputs else "camera"
+
+
+def load_stack(name: str) -> Stack:
+    """Read a shipped stack by name, or the user's own file by path.
+
+    Raises:
+        UsageError: naming the file, the key, what was got and what was expected.
+    """
+    path = resources.find("stacks", name)
+    stack = build(Stack, {"name": path.stem, **read_mapping(path)}, str(path))
+    _consistent(stack, str(path))
+    return stack
+
+
+def with_faults(stack: Stack, faults: tuple[str, ...]) -> Stack:
+    """Return the stack with faults planted; only the package's own reference stacks take them."""
+    if not faults:
+        return stack
+    if not stack.callable.startswith("mt_nodes.reference."):
+        raise UsageError(f"--fault: stack '{stack.name}' is not a reference stack; see `mt list stacks`")
+    planted = [*stack.params.get("faults", ()), *faults]
+    return dataclasses.replace(stack, params={**stack.params, "faults": planted})
+
+
+def load_callable(stack: Stack) -> Callable[..., Any]:
+    """Import a stack's callable; classes, and functions that take the given params, are called to make it.
+
+    The directory of work is on the path, so that a module beside the stack file is found.
+
+    Raises:
+        UsageError: it cannot be imported, is not callable, or refuses its params.
+    """
+    module_name, _, attribute = stack.callable.partition(":")
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        target = getattr(importlib.import_module(module_name), attribute)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"stack '{stack.name}': callable {stack.callable}: {error}") from error
+    if not callable(target):
+        raise UsageError(f"stack '{stack.name}': {stack.callable} is a {type(target).__name__}, not callable")
+    if dataclasses.is_dataclass(target):
+        return build(target, stack.params, f"stack '{stack.name}': params")  # type: ignore[arg-type, return-value]
+    if not (inspect.isclass(target) or stack.params):
+        return target  # type: ignore[no-any-return]
+    try:
+        return target(**stack.params)  # type: ignore[no-any-return]
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"stack '{stack.name}': {stack.callable}({stack.params}): {error}") from error
+
+
+def _consistent(stack: Stack, where: str) -> None:
+    ways = [bool(stack.callable), bool(stack.command), stack.external]
+    if sum(ways) != 1:
+        raise UsageError(f"{where}: got {sum(ways)} ways to start, expected one of callable, command, start: external")
+    if stack.callable and ":" not in stack.callable:
+        raise UsageError(f"{where}: callable: got {stack.callable!r}, expected package.module:name")
+    if stack.external and not (stack.domain and stack.nodes):
+        raise UsageError(
+            f"{where}: an external stack needs domain: {{source: …, followup: …}} and nodes: [/its, /nodes]"
+        )
+    refuse_unknown(dict.fromkeys(stack.answer), stack.outputs, f"{where}: answer")
+    if not stack.stateless and stack.reset == "none":
+        raise UsageError(f"{where}: reset: none is only for a stateless stack; write reset: restart")
+    if stack.isolation == "remap" and stack.command and not any("{remap}" in part for part in stack.command):
+        raise UsageError(f"{where}: isolation: remap needs {{remap}} in command, where the remap rules go")

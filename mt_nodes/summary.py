@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From verdict lines to ``summary.json``: tallies, tests and what they come to."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from mt_nodes.errors import InfrastructureError
+from mt_nodes.outcomes import Evidence, Tally, exit_code, relation_outcome
+from mt_nodes.relations import CONTROL, SHAM
+from mt_nodes.statistics import Unit, cluster_sums, holm, sign_flip_p, sign_test_p, wilson_interval
+from mt_nodes.verdict import SCHEMA, Outcome, Pair, RelationOutcome
+
+Line = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class RelationInfo:
+    """What must be known of a relation to sum up its verdicts."""
+
+    id: str
+    kind: str
+    min_decided: int = 20
+    because: str = ""
+    requirement: tuple[str, ...] = ()
+
+
+class _Row(NamedTuple):
+    unit: Unit
+    outcome: Outcome
+    lost: int
+    gained: int
+    counts: Mapping[str, Sequence[int]]
+
+
+@dataclass(frozen=True)
+class _Arms:
+    """The rows of one relation, and those of control and sham that its check judged."""
+
+    relation: list[_Row] = field(default_factory=list)
+    control: list[_Row] = field(default_factory=list)
+    sham: list[_Row] = field(default_factory=list)
+
+
+def summarise(
+    verdicts: Iterable[Line],
+    relations: Sequence[RelationInfo],
+    *,
+    latency_ms: Mapping[str, Any] | None = None,
+    infrastructure: str | None = None,
+    interrupted: bool = False,
+    isolation: str | None = None,
+) -> dict[str, Any]:
+    """Return ``summary.json`` from the verdict lines of a journal (other lines are passed over).
+
+    ``infrastructure`` and ``isolation`` tell what went wrong with the run itself, None when nothing did.
+
+    Raises:
+        InfrastructureError: a pair belongs to none of the relations, so the totals would not reconcile.
+    """
+    arms, outcomes = _sorted_by_arm(verdicts, relations)
+    evidence = _evidence(arms, relations)
+    ended = {r.id: relation_outcome(evidence[r.id]) for r in relations}
+    code, why = exit_code(
+        outcomes,
+        {name: outcome for name, (outcome, _) in ended.items()},
+        infrastructure=infrastructure,
+        interrupted=interrupted,
+        isolation=isolation,
+    )
+    return {
+        "schema": SCHEMA,
+        "offered": sum(outcomes.values()),
+        "outcomes": dict(outcomes),
+        "exit_code": int(code),
+        "exit_why": why,
+        "interrupted": interrupted,
+        "infrastructure": infrastructure,
+        "isolation": isolation,
+        "relations": {r.id: _relation_plain(r, arms[r.id], evidence[r.id], ended[r.id]) for r in relations},
+        "latency_ms": dict(latency_ms or {}),
+    }
+
+
+def _sorted_by_arm(
+    verdicts: Iterable[Line], relations: Sequence[RelationInfo]
+) -> tuple[dict[str, _Arms], dict[str, int]]:
+    arms = {r.id: _Arms() for r in relations}
+    total: Counter[str] = Counter()
+    for line in verdicts:
+        if line.get("type") != "verdict":
+            continue
+        pair = Pair.parse(line["pair"])
+        if pair.judged_for not in arms:
+            known = ", ".join(arms) or "(none)"
+            raise InfrastructureError(f"pair {pair}: '{pair.judged_for}' is none of the run's relations: {known}")
+        own = arms[pair.judged_for]
+        rows = own.relation if "@" not in pair.draw else {CONTROL: own.control, SHAM: own.sham}.get(pair.relation)
+        if rows is None:
+            raise InfrastructureError(f"pair {pair}: got '{pair.relation}' with '@', expected {CONTROL} or {SHAM}")
+        rows.append(_row(pair, line))
+        total[line["outcome"]] += 1
+    return arms, _in_order(total)
+
+
+def _row(pair: Pair, line: Line) -> _Row:
+    counts = line.get("detail", {}).get("counts", {})
+    return _Row((pair.episode, pair.bundle), Outcome(line["outcome"]), line["lost"], line["gained"], counts)
+
+
+def _evidence(arms: Mapping[str, _Arms], relations: Sequence[RelationInfo]) -> dict[str, Evidence]:
+    family = len(relations)
+    violations = {r.id: _p_violations(arms[r.id], family) for r in relations}
+    directions = {r.id: _p_directions(arms[r.id].relation, family) for r in relations}
+    adjusted = _adjusted({name: p for name, (p, _) in violations.items()})
+    adjusted_directions = _adjusted(directions)
+    return {
+        r.id: Evidence(
+            kind=r.kind,
+            min_decided=r.min_decided,
+            pairs=_tally(arms[r.id].relation),
+            control=_tally(arms[r.id].control),
+            sham=_tally(arms[r.id].sham),
+            p_violations=adjusted[r.id],
+            p_directions=adjusted_directions[r.id],
+            test=violations[r.id][1],
+        )
+        for r in relations
+    }
+
+
+def _p_violations(arms: _Arms, family: int) -> tuple[float | None, str]:
+    """To stand out is to exceed control and sham both: the larger p-value counts (an intersection-union test)."""
+    tests = []
+    for background in (arms.control, arms.sham):
+        differences = _violation_differences(arms.relation, background)
+        if differences:
+            sums, test = cluster_sums(differences, family)
+            tests.append((sign_flip_p(sums), test))
+    return max(tests, key=lambda t: t[0]) if tests else (None, "no frame decided in both")
+
+
+def _violation_differences(relation: Sequence[_Row], background: Sequence[_Row]) -> dict[Unit, int]:
+    """By bundle decided in both: violated here less violated there, weighed for unequal numbers of draws."""
+    here, there = _violated_by_unit(relation), _violated_by_unit(background)
+    return {
+        unit: here[unit].violated * there[unit].decided - there[unit].violated * here[unit].decided
+        for unit in here
+        if unit in there
+    }
+
+
+def _violated_by_unit(rows: Sequence[_Row]) -> dict[Unit, Tally]:
+    by_unit: dict[Unit, list[_Row]] = defaultdict(list)
+    for row in rows:
+        if row.outcome.decided:
+            by_unit[row.unit].append(row)
+    return {unit: _tally(group) for unit, group in by_unit.items()}
+
+
+def _p_directions(rows: Sequence[_Row], family: int) -> float | None:
+    differences: Counter[Unit] = Counter()
+    for row in rows:
+        if row.outcome.decided:
+            differences[row.unit] += _direction(row)
+    return sign_flip_p(cluster_sums(differences, family)[0], two_sided=True) if differences else None
+
+
+def _direction(row: _Row) -> int:
+    """1 for a pair that lost more than it gained, -1 for the opposite, 0 for neither."""
+    return (row.lost > row.gained) - (row.lost < row.gained)
+
+
+def _adjusted(p_values: Mapping[str, float | None]) -> dict[str, float | None]:
+    tested = {name: p for name, p in p_values.items() if p is not None}
+    return {**p_values, **dict(zip(tested, holm(list(tested.values())), strict=True))}
+
+
+def _relation_plain(
+    info: RelationInfo, arms: _Arms, evidence: Evidence, ended: tuple[RelationOutcome, str]
+) -> dict[str, Any]:
+    outcome, why = ended
+    return {
+        "outcome": outcome.value,
+        "why": why,
+        "kind": info.kind,
+        **_arm_plain(arms.relation),
+        "control": _arm_plain(arms.control),
+        "sham": _arm_plain(arms.sham),
+        "p_adjusted": _digits(evidence.p_violations),
+        "p_directions_adjusted": _digits(evidence.p_directions),
+        "test": evidence.test,
+        "min_decided": info.min_decided,
+        "because": info.because,
+        "requirement": list(info.requirement),
+    }
+
+
+def _arm_plain(rows: Sequence[_Row]) -> dict[str, Any]:
+    decided = [row for row in rows if row.outcome.decided]
+    tally, directions = _tally(rows), Counter(_direction(row) for row in decided)
+    interval = wilson_interval(tally.violated, tally.decided)
+    return {
+        "decided": tally.decided,
+        "violated": tally.violated,
+        "rate": _digits(tally.violated / tally.decided) if tally.decided else None,
+        "ci95": [_digits(v) for v in interval] if interval else None,
+        "lost": sum(row.lost for row in decided),
+        "gained": sum(row.gained for row in decided),
+        "pairs_lost": directions[1],
+        "pairs_gained": directions[-1],
+        "p_sign": _digits(sign_test_p(directions[1], directions[-1])) if decided else None,
+        "frames": len({row.unit for row in decided}),
+        "drives": len({row.unit[0] for row in decided}),
+        "outcomes": _in_order(Counter(row.outcome.value for row in rows)),
+        "counts": _counts(decided),
+    }
+
+
+def _counts(decided: Sequence[_Row]) -> dict[str, dict[str, int]]:
+    """The paper's table, overall and per category: pairs with |O| > |O'| (``>``), equal (``=``) and fewer (``<``)."""
+    table: dict[str, dict[str, int]] = {}
+    for row in decided:
+        for category, (source, followup) in row.counts.items():
+            cells = table.setdefault(category, {">": 0, "=": 0, "<": 0})
+            cells["=" if source == followup else ">" if source > followup else "<"] += 1
+    return dict(sorted(table.items()))
+
+
+def _tally(rows: Sequence[_Row]) -> Tally:
+    decided = [row.outcome for row in rows if row.outcome.decided]
+    return Tally(len(decided), decided.count(Outcome.VIOLATED))
+
+
+def _in_order(total: Mapping[str, int]) -> dict[str, int]:
+    return {outcome.value: total[outcome.value] for outcome in Outcome if outcome.value in total}
+
+
+def _digits(value: float | None) -> float | None:
+    """Four significant digits: what people read and diffs can bear."""
+    return None if value is None else float(f"{value:.4g}")

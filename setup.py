@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packaging for colcon (ament_python) and for pip."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+NAME = "mt_nodes"
+HERE = Path(__file__).parent
+SHARE = Path("share") / NAME
+NODES = ("replayer", "mutator", "monitor", "suite", "callable_stack")
+
+
+def version() -> str:
+    """Read the version from the package without importing it."""
+    line = next(s for s in (HERE / NAME / "__init__.py").read_text().splitlines() if s.startswith("__version__"))
+    return line.split('"')[1]
+
+
+def tree(folder: str, pattern: str) -> list[tuple[str, list[str]]]:
+    """Return the files of a folder as ``data_files``, sub-folders kept."""
+    by_folder: dict[Path, list[str]] = {}
+    for path in sorted((HERE / folder).rglob(pattern)):
+        relative = path.relative_to(HERE)
+        if path.is_file():
+            by_folder.setdefault(SHARE / relative.parent, []).append(str(relative))
+    return [(str(target), files) for target, files in by_folder.items()]
+
+
+setup(
+    name=NAME,
+    version=version(),
+    description="Metamorphic testing of a driving stack while it runs",
+    license="Apache-2.0",
+    maintainer="mt_nodes maintainers",
+    maintainer_email="maintainers@example.org",
+    python_requires=">=3.10,<3.13",
+    packages=find_packages(include=[NAME, f"{NAME}.*"]),
+    package_data={NAME: ["**/templates/*", "py.typed"]},
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
+        (str(SHARE), ["package.xml"]),
+        *tree("config", "*"),
+        *tree("launch", "*.launch.py"),
+    ],
+    install_requires=[
+        "ros-jazzy-rclpy[fastrtps]",
+        "ros-jazzy-common-interfaces",
+        "rosbags>=0.11",
+        'open3d-cpu>=0.19; platform_machine == "x86_64"',
+        'open3d>=0.19; platform_machine != "x86_64"',
+        "numpy>=1.26",
+        "scipy>=1.11",
+        "shapely>=2.0",
+        "pyyaml>=6.0",
+        "jinja2>=3.1",
+        "rich>=13",
+        "matplotlib>=3.6",
+    ],
+    extras_require={
+        "test": ["pytest>=7.4", "pytest-timeout", "hypothesis>=6.98", "ruff", "mypy", "types-PyYAML"],
+    },
+    entry_points={
+        "console_scripts": [f"mt = {NAME}.cli.main:main", *(f"{node} = {NAME}.nodes.{node}:main" for node in NODES)],
+    },
+    zip_safe=False,
+)

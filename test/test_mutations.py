@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Walks the catalogue: a new mutation is tested by being there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from made_bundles import LAYOUTS, made_bundle, made_cloud
+
+from mt_nodes import plugins
+from mt_nodes.errors import NotApplicable
+from mt_nodes.frames import Bundle, Cloud
+from mt_nodes.mutations.base import Draw, Followup, Mutation
+from mt_nodes.mutations.lidar.points_permuted import PointsPermuted
+from mt_nodes.mutations.stream.identity import Identity
+from mt_nodes.params import describe
+from mt_nodes.seeds import generator
+
+CATALOGUE = plugins.catalogue("mutations")
+BUNDLES = {
+    **{layout: made_bundle(made_cloud(layout)) for layout in LAYOUTS},
+    "organised": made_bundle(made_cloud("ouster", 8192, height=64, holes=0.3)),
+}
+
+
+def rng(bundle: Bundle, number: int = 0) -> np.random.Generator:
+    return generator(7, "walk", bundle.episode, bundle.index, number)
+
+
+def derive(mutation: Mutation, bundle: Bundle, number: int = 0) -> tuple[Followup, Draw]:
+    state = mutation.begin(generator(7, "walk", bundle.episode, None, 0), bundle)
+    draw = mutation.draw(rng(bundle, number), bundle, state)
+    return mutation.apply(bundle, draw), draw
+
+
+def content(bundle: Bundle) -> list[Any]:
+    clouds = [(c.topic, c.stamp_ns, c.frame_id, c.points.dtype, c.height, c.raw.tobytes()) for c in bundle.clouds]
+    return clouds + [(i.topic, i.stamp_ns, i.encoding, i.pixels.tobytes()) for i in bundle.images]
+
+
+@pytest.fixture(params=CATALOGUE, ids=str)
+def mutation(request: pytest.FixtureRequest) -> Mutation:
+    made: Mutation = CATALOGUE[request.param]()
+    return made
+
+
+@pytest.fixture(params=BUNDLES, ids=str)
+def bundle(request: pytest.FixtureRequest) -> Bundle:
+    return BUNDLES[request.param]
+
+
+def test_catalogue_holds_control_and_sham() -> None:
+    assert {"noise_outside_roi", "points_permuted", "identity"} <= set(CATALOGUE)
+    roles = [c.role for c in CATALOGUE.values()]
+    assert (roles.count("control"), roles.count("sham")) == (1, 1)
+
+
+def test_mutation_is_deterministic_pure_and_proves_itself(mutation: Mutation, bundle: Bundle) -> None:
+    before = content(bundle)
+    followup, draw = derive(mutation, bundle)
+    again, same_draw = derive(mutation, bundle)
+    assert list(draw) == list(same_draw)
+    for name, value in draw.items():
+        np.testing.assert_array_equal(np.asarray(value), np.asarray(same_draw[name]))
+        assert np.asarray(value).dtype != object
+    repeated = mutation.apply(bundle, draw)
+    for other in (again, repeated):
+        assert [delay for delay, _ in other.bundles] == [delay for delay, _ in followup.bundles]
+        assert [content(b) for _, b in other.bundles] == [content(b) for _, b in followup.bundles]
+    assert content(bundle) == before, "the mutation wrote into its source"
+    assert mutation.guarantee(bundle, followup, draw) is None
+
+
+def test_another_draw_differs_unless_control(mutation: Mutation) -> None:
+    bundle = BUNDLES["velodyne"]
+    first, second = (derive(mutation, bundle, n)[0] for n in (0, 1))
+    same = [content(b) for _, b in first.bundles] == [content(b) for _, b in second.bundles]
+    assert same == (mutation.role == "control")
+
+
+def test_layout_stamp_and_frame_are_kept(mutation: Mutation, bundle: Bundle) -> None:
+    followup = derive(mutation, bundle)[0].first
+    for old, new in zip(bundle.clouds, followup.clouds, strict=True):
+        assert new.points.dtype == old.points.dtype
+        assert new.points.dtype.itemsize == old.points.dtype.itemsize
+        assert (new.topic, new.stamp_ns, new.frame_id) == (old.topic, old.stamp_ns, old.frame_id)
+        assert len(new) == new.height * new.width
+
+
+def test_every_parameter_has_help(mutation: Mutation) -> None:
+    assert plugins.summary_of(type(mutation))
+    assert all(row["help"] for row in describe(type(mutation)))
+
+
+def test_mutation_survives_odd_clouds_or_says_why(mutation: Mutation) -> None:
+    empty, blind = made_cloud(count=0), made_cloud(count=50, holes=1.1)
+    for bundle in (made_bundle(empty), made_bundle(blind), Bundle(0, 0, 0)):
+        try:
+            followup, draw = derive(mutation, bundle)
+        except NotApplicable as reason:
+            assert str(reason)
+        else:
+            assert mutation.guarantee(bundle, followup, draw) is None
+
+
+def test_identity_sends_the_very_objects() -> None:
+    bundle = BUNDLES["kitti"]
+    followup, draw = derive(Identity(), bundle)
+    assert followup.first is bundle
+    assert draw == {}
+    tampered = Followup(((0, bundle.with_clouds([made_cloud("kitti", seed=4)])),))
+    assert "changed /sensing/lidar/points" in str(Identity().guarantee(bundle, tampered, draw))
+    assert Identity().guarantee(bundle, Followup(((5, bundle),)), draw)
+
+
+def with_cloud(followup: Followup, cloud: Cloud) -> Followup:
+    return Followup(((0, followup.first.with_clouds([cloud])),), followup.effects)
+
+
+def test_permuted_is_the_same_multiset_and_another_order(bundle: Bundle) -> None:
+    followup, _ = derive(PointsPermuted(), bundle)
+    old, new = bundle.cloud(), followup.first.cloud()
+    assert old.raw.tobytes() != new.raw.tobytes()
+    if not old.organised:
+        assert sorted(old.raw.tolist()) == sorted(new.raw.tolist())
+        assert (new.points["x"] != old.points["x"]).mean() > 0.9
+
+
+def test_organised_cloud_keeps_its_order_and_moves_along_rays() -> None:
+    bundle = BUNDLES["organised"]
+    old, new = bundle.cloud(), derive(PointsPermuted(), bundle)[0].first.cloud()
+    assert new.height == old.height
+    known = np.isfinite(old.xyz).all(axis=1)
+    assert 0 < np.linalg.norm(new.xyz[known] - old.xyz[known], axis=1).max() < 1e-4
+    assert (np.isfinite(new.xyz).all(axis=1) == known).all()
+    for name in ("intensity", "ring", "t", "range"):
+        assert (old.points[name] == new.points[name]).all()
+
+
+@pytest.mark.parametrize("tamper", ["double", "drop", "change", "add"])
+def test_permuted_catches_tampering(tamper: str) -> None:
+    bundle = BUNDLES["velodyne"]
+    followup, draw = derive(PointsPermuted(), bundle)
+    cloud = followup.first.cloud()
+    raw = cloud.raw.copy()
+    if tamper == "double":
+        raw[0] = raw[1]
+    elif tamper == "change":
+        raw.view(cloud.points.dtype)["time"][5] += 1e-3
+    raw = {"drop": raw[1:], "add": np.concatenate([raw, raw[:1]])}.get(tamper, raw)
+    assert PointsPermuted().guarantee(bundle, with_cloud(followup, cloud.with_raw(raw)), draw)
+
+
+def test_permuted_catches_a_draw_that_is_no_permutation() -> None:
+    bundle = BUNDLES["velodyne"]
+    _, draw = derive(PointsPermuted(), bundle)
+    order = next(iter(draw.values())).copy()
+    order[0] = order[1]
+    bad = dict.fromkeys(draw, order)
+    assert "no permutation" in str(PointsPermuted().guarantee(bundle, PointsPermuted().apply(bundle, bad), bad))
+
+
+@pytest.mark.parametrize(("field", "by"), [("x", 0.01), ("intensity", 1.0), ("x", np.nan)])
+def test_jitter_catches_tampering(field: str, by: float) -> None:
+    bundle = BUNDLES["organised"]
+    followup, draw = derive(PointsPermuted(), bundle)
+    cloud = followup.first.cloud()
+    raw = cloud.raw.copy()
+    row = int(np.flatnonzero(np.isfinite(cloud.xyz).all(axis=1))[0])
+    raw.view(cloud.points.dtype)[field][row] += by
+    assert PointsPermuted().guarantee(bundle, with_cloud(followup, cloud.with_raw(raw, height=cloud.height)), draw)
