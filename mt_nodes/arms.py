@@ -26,10 +26,13 @@ class Arm(Protocol):
     name: str
 
     def start(self) -> None:
-        """Make the stack ready to answer."""
+        """Start the stack; several arms start side by side."""
 
     def restart(self) -> None:
-        """Make the stack forget all it has seen."""
+        """Make the stack forget all it has seen, by starting it anew."""
+
+    def ready(self) -> None:
+        """Wait until a stack that was started can answer."""
 
     def begin_episode(self) -> None:
         """Say that time starts anew."""
@@ -130,6 +133,9 @@ class CallableArm:
 
     def start(self) -> None:
         """Nothing to do: the callable was made."""
+
+    def ready(self) -> None:
+        """Nothing to wait for."""
 
     def begin_episode(self) -> None:
         """Nothing to do: a callable has no clock."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,11 +60,33 @@ class Effects:
 
     def as_plain(self) -> dict[str, Any]:
         """Return what the ledger records: volumes, transform and numbers (points are remade from the draw)."""
-        boxes = {
+        boxes: dict[str, Any] = {
             name: [vars(volume) for volume in getattr(self, name)]
             for name in ("added", "removed", "occluded")
             if getattr(self, name)
         }
         if self.output_transform is not None:
             boxes["output_transform"] = self.output_transform.tolist()
-        return {**boxes, **self.numbers}
+        if self.output_frame_id:
+            boxes["output_frame_id"] = self.output_frame_id
+        return {**boxes, "numbers": self.numbers} if self.numbers else boxes
+
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> Effects:
+        """Read what :meth:`as_plain` made; added points are not in it."""
+
+        def volumes(name: str) -> tuple[Volume, ...]:
+            return tuple(
+                Volume(v["frame_id"], tuple(v["center_m"]), tuple(v["size_m"]), v["yaw_rad"], v["label"])
+                for v in data.get(name, ())
+            )
+
+        matrix = data.get("output_transform")
+        return cls(
+            added=volumes("added"),
+            removed=volumes("removed"),
+            occluded=volumes("occluded"),
+            output_transform=None if matrix is None else np.array(matrix, dtype=np.float64),
+            output_frame_id=data.get("output_frame_id", ""),
+            numbers=dict(data.get("numbers", {})),
+        )

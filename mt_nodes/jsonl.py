@@ -46,9 +46,7 @@ def unseal(text: str, where: str) -> dict[str, Any]:
     """
     body, tail = text[:-_END] + "}", text[-_END:]
     if not tail.startswith(_KEY) or tail[len(_KEY) : -2] != _crc(body):
-        raise InfrastructureError(
-            f"{where}: the line does not match its crc32: it was damaged or edited: {text[:80]!r}"
-        )
+        raise InfrastructureError(f"{where}: damaged or edited: the line does not match its crc32: {text[:80]!r}")
     return dict(json.loads(body))
 
 

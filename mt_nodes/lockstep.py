@@ -78,6 +78,22 @@ class Silence:
             )
 
 
+def start(*arms: Arm) -> None:
+    """Start arms side by side (each once) and wait until all can answer."""
+    for arm in dict.fromkeys(arms):
+        arm.start()
+    for arm in dict.fromkeys(arms):
+        arm.ready()
+
+
+def restart(*arms: Arm) -> None:
+    """Start arms anew, side by side, and wait until all can answer."""
+    for arm in dict.fromkeys(arms):
+        arm.restart()
+    for arm in dict.fromkeys(arms):
+        arm.ready()
+
+
 class Lockstep:
     """One run over episodes, in the modes ``twin``, ``alternate`` and ``two_pass``."""
 
@@ -169,8 +185,7 @@ class Lockstep:
 
     def _restart_unless_fresh(self, *arms: Arm) -> None:
         if not self._fresh:
-            for arm in dict.fromkeys(arms):
-                arm.restart()
+            restart(*arms)
             self._fresh = True
 
     def _send(self, arm: Arm, prepared: Prepared, bundle: Bundle) -> Any:

@@ -14,7 +14,7 @@ from mt_nodes.arms import Arm
 from mt_nodes.engine import Answer, Engine, Heard, Offer, offers
 from mt_nodes.errors import InfrastructureError
 from mt_nodes.frames import Bundle
-from mt_nodes.lockstep import Episode, Prepared, Preparer
+from mt_nodes.lockstep import Episode, Prepared, Preparer, restart
 from mt_nodes.relations import Suite
 from mt_nodes.results import Case, Recorder
 from mt_nodes.verdict import Outcome, Verdict
@@ -62,8 +62,7 @@ class Realtime:
         for episode in episodes:
             for offer in self._offers:
                 if not clean:
-                    source.restart()
-                    followup.restart()
+                    restart(source, followup)
                 unanswered = self._pass(episode, offer, (source, followup))
                 clean = self._stateless and not unanswered
 

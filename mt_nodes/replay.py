@@ -18,7 +18,7 @@ from mt_nodes.arms import Arm, CallableArm
 from mt_nodes.bags import BagSource
 from mt_nodes.engine import offers
 from mt_nodes.errors import InfrastructureError, IsolationError, UsageError
-from mt_nodes.lockstep import Episode, Lockstep
+from mt_nodes.lockstep import Episode, Lockstep, start
 from mt_nodes.params import plain
 from mt_nodes.plan import ReplayRequest, check_request
 from mt_nodes.realtime import Realtime
@@ -149,8 +149,7 @@ def execute(
         try:
             with ExitStack() as ending:
                 source, followup = open_arms(ending)
-                for arm in dict.fromkeys((source, followup)):
-                    arm.start()
+                start(source, followup)
                 _driver(run, recorder, progress).run(run.episodes, source, followup)
         except KeyboardInterrupt:
             trouble["interrupted"] = True

@@ -191,6 +191,8 @@ def _consistent(stack: Stack, where: str) -> None:
         raise UsageError(
             f"{where}: an external stack needs domain: {{source: …, followup: …}} and nodes: [/its, /nodes]"
         )
+    if stack.domain and set(stack.domain) != {"source", "followup"} and stack.isolation == "domain":
+        raise UsageError(f"{where}: domain: got {stack.domain}, expected one for source and one for followup")
     refuse_unknown(dict.fromkeys(stack.answer), stack.outputs, f"{where}: answer")
     if not stack.stateless and stack.reset == "none":
         raise UsageError(f"{where}: reset: none is only for a stateless stack; write reset: restart")

@@ -14,7 +14,7 @@ if [[ "$wanted" != "$present" ]] || ! .venv/bin/python -m pip --version >/dev/nu
 fi
 
 pip=(.venv/bin/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt)
-echo "installing the pinned packages into .venv (the first time about 300 MB; minutes)"
+echo "installing the pinned packages into .venv (the first time some minutes; 1.2 GB on disk)"
 "${pip[@]}" setuptools wheel
 # The pinned setuptools builds, not whatever is newest today.
 "${pip[@]}" --no-build-isolation --editable ".${1:+[$1]}"

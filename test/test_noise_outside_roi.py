@@ -16,6 +16,7 @@ from mt_nodes.errors import NotApplicable, UsageError
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Draw, Followup
 from mt_nodes.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
+from mt_nodes.mutations.lidar.placement import Space
 from mt_nodes.params import build
 from mt_nodes.seeds import generator
 from mt_nodes.transforms import Transform, TransformTree, move, pose_matrix
@@ -98,6 +99,27 @@ def test_on_ray_replaces_returns_by_nearer_ones() -> None:
     assert (box_distance(before) > 1.0).all()
     for name in ("ring", "time"):
         assert (old.points[name] == new.points[name]).all()
+
+
+def test_on_ray_takes_no_return_out_of_the_region() -> None:
+    ahead = {"frame_id": "base_link", "box_m": {"x": [20, 40], "y": [-10, 10]}}
+    mutation, bundle, _, draw = made(mode="on_ray", points=2500, region=ahead, ego_radius_m=1.0)
+    old = bundle.cloud().xyz
+    assert (mutation.region.signed_distance(old[draw[f"{TOPIC}|rows"]]) > 1.0).all()
+    # Replace one that lies inside, by a point on its ray before the region.
+    inside = int(np.flatnonzero(mutation.region.contains(old))[0])
+    bad = {f"{TOPIC}|rows": np.array([inside]), f"{TOPIC}|xyz": old[[inside]].astype(float) * 0.2}
+    single = replace(mutation, points=1)
+    assert "a replaced return is 0.000 m from region" in str(single.guarantee(bundle, single.apply(bundle, bad), bad))
+
+
+def test_lift_is_over_the_plane_point_and_at_the_height() -> None:
+    matrix = pose_matrix([2.0, -1.0, 2.2], [0.1, 0.15, 0.6, 0.779])
+    space = Space(NoiseOutsideRoi().region, matrix, 1.0, np.inf, 120.0, 3.0)
+    xy, z = np.random.default_rng(0).uniform(-50, 50, (20, 2)), np.linspace(-2, 4, 20)
+    lifted = space.lift(xy, z)
+    np.testing.assert_allclose(move(matrix, lifted)[:, :2], xy, atol=1e-9)
+    np.testing.assert_array_equal(lifted[:, 2], z)
 
 
 def test_times_still_rise_and_rings_exist_after_insertion() -> None:

@@ -181,13 +181,23 @@ def test_pairing_is_by_episode_and_bundle() -> None:
     assert elsewhere["outcome"] == "FAIL"
 
 
-def test_unequal_numbers_of_draws_are_weighed() -> None:
-    """Each of three draws and the one control violated: the rates are equal, so nothing exceeds anything."""
+@pytest.mark.parametrize("more", ["fog", "identity"])
+def test_unequal_numbers_of_draws_are_weighed(more: str) -> None:
+    """Every draw is violated on the same frames, be it three against one: the rates are equal, nothing stands out."""
     lines = run("fog", 30, range(10), control=range(10))
-    lines += [line("fog", b, Outcome.VIOLATED, draw=d, lost=1) for d in "12" for b in range(10)]
-    lines += [line("fog", b, draw=d) for d in "12" for b in range(10, 30)]
+    for n in "12":
+        draw = n if more == "fog" else f"{n}@fog"
+        lines += [line(more, b, Outcome.VIOLATED if b < 10 else Outcome.HOLDS, draw=draw) for b in range(30)]
     result = summarise(lines, [FOG])["relations"]["fog"]
-    assert (result["decided"], result["frames"], result["p_adjusted"]) == (90, 30, 1.0)
+    assert (result["decided"] + result["control"]["decided"], result["frames"]) == (120, 30)
+    assert (result["p_adjusted"], result["outcome"]) == (1.0, "UNSTABLE")
+
+
+def test_more_draws_of_the_control_do_not_hide_what_stands_out() -> None:
+    lines = run("fog", 30, range(22), control=range(10))
+    bad = [(n, b, Outcome.VIOLATED if b < 10 else Outcome.HOLDS) for n in "12" for b in range(30)]
+    lines += [line("identity", b, outcome, draw=f"{n}@fog") for n, b, outcome in bad]
+    assert summarise(lines, [FOG])["relations"]["fog"]["outcome"] == "FAIL"
 
 
 def test_holm_counts_the_relations() -> None:

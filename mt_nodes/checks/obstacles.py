@@ -184,10 +184,7 @@ def _excused(obstacles: Detections, effects: Effects, bundle: Bundle) -> Mask:
     excused = np.zeros(len(obstacles), dtype=bool)
     for volume in (*effects.removed, *effects.occluded):
         box = footprints(_in_frame(_as_detections(volume), obstacles.frame_id, bundle))[0]
-        # An obstacle without a size has its centre only.
-        excused |= shapely.intersects(footprints(obstacles), box) | shapely.intersects_xy(
-            box, obstacles.center_m[:, :2]
-        )
+        excused |= shapely.intersects(footprints(obstacles), box)
     return excused
 
 

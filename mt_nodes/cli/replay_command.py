@@ -59,14 +59,15 @@ def _request(args: argparse.Namespace) -> ReplayRequest:
         limit=args.limit,
         seed=args.seed,
         faults=tuple(args.fault),
-        topics=dict(_role(text) for text in args.topic),
+        topics=dict(role_topic(text) for text in args.topic),
         transforms=args.transforms,
         rate=args.rate,
         plugins=tuple(str(p.resolve()) for p in args.plugins),
     )
 
 
-def _role(text: str) -> tuple[str, str]:
+def role_topic(text: str) -> tuple[str, str]:
+    """Read ``ROLE=TOPIC``."""
     role, separator, topic = text.partition("=")
     if not (separator and role and topic):
         raise UsageError(f"--topic: got '{text}', expected ROLE=TOPIC such as lidar=/points")

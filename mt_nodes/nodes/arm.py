@@ -63,19 +63,15 @@ class RosArm:
         self._listener = OutputListener(self._monitor, stack.outputs, plan.topic, self._inbox)
 
     def start(self) -> None:
-        """Refuse strangers in the domain, then start the stack and wait until it subscribes and advertises.
+        """Refuse strangers in the domain, then start the stack.
 
         Raises:
             IsolationError: the domain holds nodes that are not the stack's.
-            InfrastructureError: the stack died or did not get ready in time.
         """
-        if not self._stack.external:
-            wait_until(lambda: bool(self._strangers()), 0.0 if self._leased else DISCOVERY_S)
+        if not (self._stack.external or self._leased):
+            wait_until(lambda: bool(self._strangers()), DISCOVERY_S)
             self._refuse(self._strangers())
         self._launch()
-        if self._stack.nodes:
-            wait_until(lambda: not self._strangers(), DISCOVERY_S)
-            self._refuse(self._strangers())
 
     def restart(self) -> None:
         """End the stack, wait until its endpoints are gone, start it again."""
@@ -87,6 +83,23 @@ class RosArm:
         self._inbox.clear()
         self._clock.reset()
         self._launch()
+
+    def ready(self) -> None:
+        """Wait until the stack subscribes and advertises.
+
+        Raises:
+            IsolationError: the stack file names its nodes, and the domain holds others.
+            InfrastructureError: the stack died or did not get ready in time.
+        """
+        if not wait_until(self._is_ready, self._stack.ready_timeout_s):
+            tail = self._child.tail() if self._child else "start it, or mend its topics and domain in the stack file"
+            raise InfrastructureError(
+                f"stack '{self._stack.name}' was not ready in the {self.name} arm (domain {self._ros.domain}) "
+                f"after {self._stack.ready_timeout_s:g} s: {'; '.join(self._lacking())}; {tail}"
+            )
+        if self._stack.nodes:
+            wait_until(lambda: not self._strangers(), DISCOVERY_S)
+            self._refuse(self._strangers())
 
     def begin_episode(self) -> None:
         """Time starts anew."""
@@ -140,15 +153,8 @@ class RosArm:
     def _launch(self) -> None:
         if self._process is not None:
             self._child = Child(self._process)
-        if not wait_until(self._ready, self._stack.ready_timeout_s):
-            lacking = "; ".join(self._lacking())
-            tail = self._child.tail() if self._child else "start it, or mend its topics and domain in the stack file"
-            raise InfrastructureError(
-                f"stack '{self._stack.name}' was not ready in the {self.name} arm (domain {self._ros.domain}) "
-                f"after {self._stack.ready_timeout_s:g} s: {lacking}; {tail}"
-            )
 
-    def _ready(self) -> bool:
+    def _is_ready(self) -> bool:
         self._check()
         return not self._lacking()
 

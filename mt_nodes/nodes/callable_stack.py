@@ -4,21 +4,18 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
-import rclpy
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 
 from mt_nodes import plugins
 from mt_nodes.arms import CallableHost
-from mt_nodes.errors import MtError
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.adapters.base import adapter_for
 from mt_nodes.nodes.convert import SENSOR_TYPES, sensor_from_message
 from mt_nodes.nodes.messages import message_class
+from mt_nodes.nodes.running import run_node
 from mt_nodes.stacks import Stack, load_stack
 from mt_nodes.transforms import TransformTree, load_transforms
 
@@ -59,31 +56,14 @@ def main(args: list[str] | None = None) -> None:
     parser.add_argument("--prefix", default="", help="put before every topic")
     parser.add_argument("--plugins", type=Path, action="append", default=[])
     given, ros_args = parser.parse_known_args(args)
-    rclpy.init(args=ros_args)
-    try:
-        for directory in given.plugins:
-            plugins.add_directory(directory)
+    for directory in given.plugins:
+        plugins.add_directory(directory)
+
+    def make() -> CallableStack:
         tree = load_transforms(given.transforms) if given.transforms else TransformTree()
-        spin(CallableStack(load_stack(given.stack), tree, given.prefix))
-    except MtError as error:
-        print(f"callable_stack: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    finally:
-        rclpy.try_shutdown()
+        return CallableStack(load_stack(given.stack), tree, given.prefix)
 
-
-def spin(node: Node) -> None:
-    """Spin a node until shutdown or Ctrl-C, then destroy it."""
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
-    try:
-        while rclpy.ok():
-            executor.spin_once(timeout_sec=0.5)
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
-    finally:
-        executor.shutdown()
-        node.destroy_node()
+    run_node(make, ros_args)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
@@ -14,8 +14,14 @@ from rclpy.subscription import Subscription
 from mt_nodes.frames import Wire
 from mt_nodes.nodes import messages, qos
 from mt_nodes.nodes.adapters.base import Adapter, Said, adapter_for
-from mt_nodes.pairing import Inbox
 from mt_nodes.stacks import OutputTopic
+
+
+class Takes(Protocol):
+    """Whoever wants the outputs: an :class:`~mt_nodes.pairing.Inbox`, or what keeps them by stamp."""
+
+    def put(self, role: str, stamp_ns: int | None, payload: Any) -> None:
+        """Take an output in."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +39,7 @@ class OutputListener:
     """
 
     def __init__(
-        self, node: Node, outputs: Mapping[str, OutputTopic], rename: Callable[[str], str], inbox: Inbox
+        self, node: Node, outputs: Mapping[str, OutputTopic], rename: Callable[[str], str], inbox: Takes
     ) -> None:
         self._node = node
         self._inbox = inbox

@@ -64,11 +64,12 @@ def _carry_out(run: Run, events: _Events) -> dict[str, Any]:
 
 def _open_arms(run: Run, ending: ExitStack, status: _Status) -> Arms:
     plans = arm_plans(run.request, run.stack)
-    free = ending.enter_context(free_domains(sum(p.domain is None for p in plans)))
-    domains = iter(free.domains)
+    shared = run.stack.isolation == "remap"
+    free = ending.enter_context(free_domains(0 if plans[0].domain is not None else 1 if shared else len(plans)))
+    domains = [plan.domain for plan in plans] if plans[0].domain is not None else list(free.domains) * len(plans)
     arms: list[RosArm] = []
-    for plan in plans:
-        domain = next(domains) if plan.domain is None else plan.domain
+    for plan, domain in zip(plans, domains, strict=False):
+        assert domain is not None, "a stack file fixes the domains of all arms or of none"
         arms.append(_open_arm(run, plan, domain))
         ending.callback(arms[-1].stop)
     status.arms = arms

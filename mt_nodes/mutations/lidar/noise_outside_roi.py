@@ -88,7 +88,9 @@ class NoiseOutsideRoi(Mutation):
             broken = self._kept(old, new, rows)
             if broken is None:
                 at = _inserted_at(rows) if self._inserts(old) else rows
-                broken = self._outside(source, old, new.xyz[at].astype(np.float64))
+                broken = self._within_bounds(source, old, new.xyz[at].astype(np.float64))
+            if broken is None and self.mode == "on_ray":
+                broken = self._outside(self._away_m(source, old, old.xyz[rows]), "a replaced return")
             if broken is not None:
                 return f"{old.topic}: {broken}"
         return None
@@ -155,19 +157,26 @@ class NoiseOutsideRoi(Mutation):
         turned = np.arctan2(np.linalg.norm(np.cross(before, after), axis=1), np.einsum("ij,ij->i", before, after))
         return None if (turned <= _RAY_TOLERANCE_RAD).all() else f"a point left its ray by {turned.max():.2g} rad"
 
-    def _outside(self, bundle: Bundle, cloud: Cloud, xyz: npt.NDArray[np.float64]) -> str | None:
+    def _within_bounds(self, bundle: Bundle, cloud: Cloud, xyz: npt.NDArray[np.float64]) -> str | None:
         if not np.isfinite(xyz).all():
             return "a noise point is not finite"
-        region, matrix = to_region(bundle, cloud, self.region)
-        away = shapely.distance(region.geometry, shapely.points(move(matrix, xyz)[:, :2]))
-        if not (away > self.margin_m).all():
-            return f"a noise point is {away.min():.3f} m from region '{region.name}', the margin is {self.margin_m:g} m"
+        away, reached = self._away_m(bundle, cloud, xyz), np.linalg.norm(xyz, axis=1)
         if self.within_m is not None and not (away <= self.margin_m + self.within_m + 1e-6).all():
-            return f"a noise point is {away.max():.3f} m from region '{region.name}', beyond the band"
-        reached = np.linalg.norm(xyz, axis=1)
-        return (
-            None if (reached <= self.max_range_m).all() else f"a noise point is {reached.max():.1f} m from the sensor"
-        )
+            return f"a noise point is {away.max():.3f} m from region '{self.region.name}', beyond the band"
+        if not (reached <= self.max_range_m).all():
+            return f"a noise point is {reached.max():.1f} m from the sensor"
+        return self._outside(away, "a noise point")
+
+    def _outside(self, away: npt.NDArray[np.float64], what: str) -> str | None:
+        if (away > self.margin_m).all():
+            return None
+        return f"{what} is {away.min():.3f} m from region '{self.region.name}', the margin is {self.margin_m:g} m"
+
+    def _away_m(self, bundle: Bundle, cloud: Cloud, xyz: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """Distances (N,) to the region, by shapely alone: not by what :meth:`draw` measured with."""
+        region, matrix = to_region(bundle, cloud, self.region)
+        points = shapely.points(move(matrix, xyz.astype(np.float64))[:, :2])
+        return np.asarray(shapely.distance(region.geometry, points), dtype=np.float64)
 
 
 def _drawn(draw: Draw, cloud: Cloud) -> tuple[Rows, Any, Any]:

@@ -149,7 +149,7 @@ def shortened(rng: np.random.Generator, count: int, cloud: Cloud, space: Space) 
     Raises:
         NotApplicable: too few returns can be shortened without entering the region's margin.
     """
-    order, batch = rng.permutation(np.flatnonzero(finite_rows(cloud))), max(4 * count, 4096)
+    order, batch = rng.permutation(np.flatnonzero(finite_rows(cloud))), max(2 * count, 1024)
     rows, places, found = [np.empty(0, np.int64)], [np.empty((0, 3))], 0
     for start in range(0, len(order) if count else 0, batch):
         chosen = order[start : start + batch]

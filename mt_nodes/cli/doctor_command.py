@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``mt doctor``."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+
+from mt_nodes.errors import ExitCode
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command line."""
+    parser.epilog = "example: mt doctor"
+    parser.add_argument("--json", action="store_true", help="print one array of findings")
+    parser.add_argument("--no-probe", action="store_true", help="start no ROS nodes")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print every finding and what to type; 4 when something is wrong enough to spoil runs."""
+    from mt_nodes.cli.printing import table, text
+    from mt_nodes.doctor import diagnose, worst
+
+    findings = diagnose(probe=not args.no_probe)
+    if args.json:
+        print(json.dumps([dataclasses.asdict(f) for f in findings], indent=2))
+    else:
+        table(("", "what", "found"), [(f.level, f.title, f.detail) for f in findings])
+        for finding in findings:
+            if finding.fix:
+                text(f"{finding.title}: {finding.fix}")
+    return int(ExitCode.INFRASTRUCTURE if worst(findings) == "error" else ExitCode.PASS)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``ros2 run mt_nodes monitor``: judges the outputs of two arms while they run, paired by stamp."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rclpy.node import Node
+from std_msgs.msg import String
+
+from mt_nodes.effects import Effects
+from mt_nodes.engine import Answer, Engine, Heard, Offer
+from mt_nodes.errors import UsageError
+from mt_nodes.frames import Bundle
+from mt_nodes.nodes import qos
+from mt_nodes.nodes.listening import OutputListener
+from mt_nodes.nodes.parameters import read_parameters
+from mt_nodes.nodes.running import run_node
+from mt_nodes.nodes.spinning import SpinningContext, plain_node
+from mt_nodes.outputs import Output
+from mt_nodes.params import param
+from mt_nodes.relations import Relation, load_relation
+from mt_nodes.stacks import load_stack
+from mt_nodes.transforms import TransformTree, load_transforms
+from mt_nodes.verdict import Pair
+
+#: Outputs kept while the ledger line that asks for them may still come.
+KEPT = 200
+
+
+@dataclass(frozen=True)
+class MonitorParameters:
+    """What the node is told."""
+
+    relation: str = param("noise_outside_roi_1000", help="what is judged; name or .yaml file")
+    stack: str = param("reference_detector", help="whose outputs are heard; name or .yaml file")
+    source_domain: int = param(-1, low=-1, high=232, help="ROS domain of the source arm; -1: this one")
+    followup_domain: int = param(-1, low=-1, high=232, help="ROS domain of the follow-up arm; -1: this one")
+    source_prefix: str = param("", help="put before the source arm's topics")
+    followup_prefix: str = param("", help="put before the follow-up arm's topics")
+    transforms: str = param("", help="YAML file of transforms, for regions in another frame than the outputs'")
+
+
+class Outputs:
+    """The last outputs of one arm by stamp: it has the ``put`` that a listener calls."""
+
+    def __init__(self) -> None:
+        self._by_stamp: dict[int, dict[str, Any]] = {}
+
+    def put(self, role: str, stamp_ns: int | None, payload: Any) -> None:
+        """Keep an output; one without a stamp cannot be paired in real time and is left out."""
+        if stamp_ns is None:
+            return
+        self._by_stamp.setdefault(stamp_ns, {})[role] = payload.said
+        while len(self._by_stamp) > KEPT:
+            del self._by_stamp[next(iter(self._by_stamp))]
+
+    def answer(self, stamp_ns: int, roles: tuple[str, ...], reason: str) -> Answer:
+        """Return what was said of an instant, silence when not everything was."""
+        said = self._by_stamp.get(stamp_ns, {})
+        if set(roles) <= set(said):
+            return Answer(Heard.ANSWERED, Output(**said))
+        return Answer.nothing(Heard.SILENT, reason)
+
+
+class Monitor(Node):
+    """Hears the ledger and both arms; publishes /mt/verdicts when both have answered or the deadline has passed."""
+
+    def __init__(self) -> None:
+        super().__init__("monitor")
+        given = read_parameters(self, MonitorParameters)
+        self._stack = load_stack(given.stack)
+        self._relation: Relation = load_relation(given.relation)
+        if self._relation.check is None:
+            raise UsageError(f"monitor: relation '{self._relation.id}' has no check of its own")
+        self._engine = Engine(self._stack.publishes_when_empty)
+        self._tree = load_transforms(Path(given.transforms)) if given.transforms else TransformTree()
+        self._contexts: list[SpinningContext] = []
+        self._arms = (
+            self._listen("source", given.source_domain, given.source_prefix),
+            self._listen("followup", given.followup_domain, given.followup_prefix),
+        )
+        self._pending: deque[tuple[float, dict[str, Any]]] = deque()
+        self._verdicts = self.create_publisher(String, "/mt/verdicts", qos.JOURNAL)
+        self.create_subscription(String, "/mt/ledger", self._offered, qos.JOURNAL)
+        self.create_timer(0.02, self._judge_due)
+
+    def destroy_node(self) -> None:
+        """Leave the arms' domains, too."""
+        for context in self._contexts:
+            context.close()
+        super().destroy_node()
+
+    def _listen(self, arm: str, domain: int, prefix: str) -> Outputs:
+        node: Node = self
+        if domain != -1:
+            self._contexts.append(SpinningContext(domain))
+            node = self._contexts[-1].add(plain_node, f"mt_monitor_{arm}")
+        outputs = Outputs()
+        listener = OutputListener(node, self._stack.outputs, lambda topic: prefix + topic, outputs)
+        self.create_timer(1.0, listener.heard_from)
+        return outputs
+
+    def _offered(self, message: String) -> None:
+        line = json.loads(message.data)
+        if line["relation"] == self._relation.id:
+            self._pending.append((time.monotonic() + self._stack.deadline_s, line))
+
+    def _judge_due(self) -> None:
+        while self._pending:
+            deadline, line = self._pending[0]
+            reason = f"no answer within {self._stack.deadline_s:g} s"
+            answers = tuple(arm.answer(line["stamp_ns"], self._stack.answers, reason) for arm in self._arms)
+            if any(a.heard is Heard.SILENT for a in answers) and time.monotonic() < deadline:
+                return
+            self._pending.popleft()
+            pair = Pair.parse(line["pair"])
+            bundle = Bundle(pair.episode, pair.bundle or 0, line["stamp_ns"], transforms=self._tree)
+            offer = Offer(self._relation, (self._relation,))
+            effects = Effects.from_plain(line["effects"])
+            for verdict in self._engine.judge(offer, bundle, (answers[0], answers[1]), effects):
+                self._verdicts.publish(String(data=json.dumps(verdict.as_plain())))
+
+
+def main(args: list[str] | None = None) -> None:
+    """Judge until stopped."""
+    run_node(Monitor, args)
+
+
+if __name__ == "__main__":
+    main()

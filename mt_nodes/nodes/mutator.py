@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``ros2 run mt_nodes mutator``: derives a follow-up of every cloud on a live topic and publishes it elsewhere.
+
+The input is tapped best effort with depth 1, so that this node can never hold its publisher back.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from rclpy.qos import QoSProfile
+from sensor_msgs.msg import PointCloud2
+from std_msgs.msg import String
+
+from mt_nodes.errors import NotApplicable, UsageError
+from mt_nodes.frames import Bundle
+from mt_nodes.ledger import sha256_of_followup
+from mt_nodes.nodes import qos
+from mt_nodes.nodes.convert import cloud_from_message, cloud_to_message
+from mt_nodes.nodes.parameters import read_parameters
+from mt_nodes.nodes.running import run_node
+from mt_nodes.nodes.spinning import SpinningContext, plain_node
+from mt_nodes.params import param
+from mt_nodes.pipeline import Derived, MutationPipeline
+from mt_nodes.relations import load_relation
+from mt_nodes.transforms import TransformTree, load_transforms
+from mt_nodes.verdict import SCHEMA, Pair
+
+
+@dataclass(frozen=True)
+class MutatorParameters:
+    """What the node is told."""
+
+    relation: str = param("noise_outside_roi_1000", help="whose mutations are applied; name or .yaml file")
+    input_topic: str = param("/sensing/lidar/points", help="live cloud topic")
+    output_topic: str = param("/mt/followup/sensing/lidar/points", help="where follow-ups go")
+    output_domain: int = param(-1, low=-1, high=232, help="ROS domain of the follow-ups; -1: this one")
+    depth: int = param(5, low=1, high=1000, help="history depth of the follow-ups (a remote depth cannot be seen)")
+    seed: int = param(0, low=0, high=2**31 - 1, help="what every draw depends on")
+    transforms: str = param("", help="YAML file of transforms, for regions in another frame than the cloud's")
+
+
+class Mutator(Node):
+    """Publishes the follow-up, and on /mt/ledger what it was made of, for the monitor."""
+
+    def __init__(self) -> None:
+        super().__init__("mutator")
+        given = read_parameters(self, MutatorParameters)
+        self._given = given
+        if given.output_domain == -1 and given.output_topic == given.input_topic:
+            raise UsageError("mutator: output_topic is input_topic; set another topic or output_domain")
+        self._relation = load_relation(given.relation)
+        self._pipeline = MutationPipeline(self._relation.mutate, given.seed, self._relation.id)
+        self._tree = load_transforms(Path(given.transforms)) if given.transforms else TransformTree()
+        self._far = SpinningContext(given.output_domain) if given.output_domain != -1 else None
+        self._out: Node = self if self._far is None else self._far.add(plain_node, "mt_mutator")
+        self._followups: Publisher | None = None
+        self._ledger = self.create_publisher(String, "/mt/ledger", qos.JOURNAL)
+        self._count = 0
+        self.create_subscription(PointCloud2, given.input_topic, self._received, qos.LIVE_TAP)
+
+    def destroy_node(self) -> None:
+        """Leave the other domain, too."""
+        if self._far is not None:
+            self._far.close()
+        super().destroy_node()
+
+    def _received(self, message: PointCloud2) -> None:
+        cloud = cloud_from_message(self._given.input_topic, message)
+        bundle = Bundle(0, self._count, cloud.stamp_ns, clouds=(cloud,), transforms=self._tree)
+        self._count += 1
+        try:
+            derived = self._pipeline.derive(bundle)
+        except NotApplicable as why:
+            self.get_logger().warning(f"bundle {bundle.index}: {why}", throttle_duration_sec=5.0)
+            return
+        if derived.broken:
+            self.get_logger().error(f"bundle {bundle.index}: not sent, guarantee broken: {derived.broken}")
+            return
+        publisher = self._publisher()
+        for _, sent in derived.followup.bundles:
+            publisher.publish(cloud_to_message(sent.clouds[0], message))
+        self._ledger.publish(String(data=json.dumps(self._line(bundle, derived))))
+
+    def _line(self, bundle: Bundle, derived: Derived) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA,
+            "type": "followup",
+            "pair": str(Pair(0, bundle.index, self._relation.id)),
+            "relation": self._relation.id,
+            "stamp_ns": bundle.stamp_ns,
+            "effects": derived.effects.as_plain(),
+            "sha256": sha256_of_followup(derived.followup),
+        }
+
+    def _publisher(self) -> Publisher:
+        """Make the publisher when the first cloud shows what its own publisher offers."""
+        if self._followups is None:
+            offered = self.get_publishers_info_by_topic(self._given.input_topic)
+            profile = QoSProfile(
+                depth=self._given.depth,
+                reliability=offered[0].qos_profile.reliability if offered else qos.REPLAY.reliability,
+                durability=offered[0].qos_profile.durability if offered else qos.REPLAY.durability,
+            )
+            self._followups = self._out.create_publisher(PointCloud2, self._given.output_topic, profile)
+        return self._followups
+
+
+def main(args: list[str] | None = None) -> None:
+    """Mutate until stopped."""
+    run_node(Mutator, args)
+
+
+if __name__ == "__main__":
+    main()

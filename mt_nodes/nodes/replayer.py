@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``ros2 run mt_nodes replayer``: plays a bag's sensor topics and /clock at the pace of the recording."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rclpy.node import Node
+
+from mt_nodes.bags import BagSource
+from mt_nodes.errors import UsageError
+from mt_nodes.frames import Bundle
+from mt_nodes.nodes.messages import available
+from mt_nodes.nodes.parameters import read_parameters
+from mt_nodes.nodes.publishing import BundlePublisher, ClockPublisher
+from mt_nodes.nodes.running import run_node
+from mt_nodes.params import param
+
+
+@dataclass(frozen=True)
+class ReplayerParameters:
+    """What the node is told."""
+
+    bag: str = param("", help="bag directory, .mcap, .db3 or .bag file")
+    lidar_topic: str = param("", help="which cloud topic leads, where the bag has several")
+    rate: float = param(1.0, low=0.01, high=100.0, help="speed relative to the recording")
+    limit: int = param(0, low=0, high=1_000_000_000, help="bundles to play at most; 0: all")
+    loop: bool = param(False, help="begin again at the end")
+    await_subscriber: bool = param(True, help="hold the first bundle until somebody subscribes to the leading topic")
+    clock_step_s: float = param(0.01, low=0.0001, high=1.0, unit="s", help="largest step of /clock")
+
+
+class Replayer(Node):
+    """Publishes one bundle after the other; ends when the bag does."""
+
+    def __init__(self) -> None:
+        super().__init__("replayer")
+        self._given = read_parameters(self, ReplayerParameters)
+        if not self._given.bag:
+            raise UsageError("replayer: no bag given; add --ros-args -p bag:=PATH")
+        roles = {"lidar": self._given.lidar_topic} if self._given.lidar_topic else {}
+        self._source = BagSource(Path(self._given.bag), roles, limit=self._given.limit or None)
+        topics = {name: (name, t.type) for name, t in self._source.info.items() if available(t.type)}
+        self._publisher = BundlePublisher(self, topics, frozenset({self._source.lead}))
+        self._clock = ClockPublisher(self, "/clock", self._given.clock_step_s)
+        self._bundles = self._endless() if self._given.loop else iter(self._source)
+        self._next: Bundle | None = next(self._bundles, None)
+        self._began_ns = self._first_ns = 0
+        self.finished = self._next is None
+        self.sent = 0
+        self._timer = self.create_timer(0.001, self._tick)
+
+    def _endless(self) -> Iterator[Bundle]:
+        return itertools.chain.from_iterable(iter(self._source) for _ in itertools.count())
+
+    def _tick(self) -> None:
+        if self._next is None or (
+            self.sent == 0 and self._given.await_subscriber and not self._publisher.heard(self._source.lead)
+        ):
+            return
+        now_ns = time.monotonic_ns()
+        if self.sent == 0 or self._next.stamp_ns < self._first_ns:
+            self._began_ns, self._first_ns = now_ns, self._next.stamp_ns
+            self._clock.reset()
+        reached_ns = self._first_ns + int((now_ns - self._began_ns) * self._given.rate)
+        if reached_ns < self._next.stamp_ns:
+            self._clock.tick(reached_ns)
+            return
+        self._clock.advance(self._next.stamp_ns)
+        self._publisher.publish(self._next, frozenset())
+        self.sent += 1
+        self._next = next(self._bundles, None)
+        self.finished = self._next is None
+
+
+def main(args: list[str] | None = None) -> None:
+    """Play to the end of the bag."""
+    run_node(Replayer, args)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from mutations_for_tests import Shuffle
+from recordings import bundles, drive, stamp, write_bag
+
+from mt_nodes import cdr
+from mt_nodes.bag_reader import BagReader
+from mt_nodes.bags import BagSource
+from mt_nodes.evidence import evidence_name, write_evidence
+from mt_nodes.frames import Bundle, Wire
+from mt_nodes.pipeline import MutationPipeline
+from mt_nodes.verdict import Pair
+
+PAIR = Pair(0, 0, "shuffle", "0@keeps")
+OUTPUTS = {
+    "source": [Wire("/obstacles", cdr.STRING, stamp(0), cdr.encode_text("a car"))],
+    "followup": [Wire("/obstacles", "my_msgs/msg/Obstacles", stamp(0), b"\0\1\0\0nothing")],
+}
+
+
+def evidence(path: Path, source: Bundle) -> tuple[dict[str, Wire], Bundle]:
+    followup = MutationPipeline([Shuffle(drop=5)], 7, "shuffle").derive(source).followup.first
+    write_evidence(path, PAIR, source, followup, OUTPUTS)
+    with BagReader(path) as reader:
+        return {w.topic: w for w in reader.wires()}, followup
+
+
+def test_both_inputs_and_both_outputs_are_there(tmp_path: Path) -> None:
+    with BagSource(write_bag(tmp_path / "bag", drive(1))) as bag:
+        (source,) = bag
+    path = tmp_path / "evidence" / evidence_name(PAIR)
+    found, followup = evidence(path, source)
+    sensors = ("points", "camera/image", "camera/camera_info", "obstacles")
+    assert set(found) == {"/tf_static", "/mt/pair"} | {
+        f"/mt/{arm}/{t}" for arm in ("source", "followup") for t in sensors
+    }
+    recorded = {w.topic: w.cdr for w in source.wires}
+    assert found["/mt/source/points"].cdr == recorded["/points"]
+    assert found["/mt/followup/camera/image"].cdr == recorded["/camera/image"]
+    assert found["/mt/followup/points"].cdr == cdr.encode_cloud(followup.cloud())
+    assert cdr.decode(cdr.STRING, found["/mt/pair"].cdr).data == str(PAIR)
+    assert found["/mt/source/obstacles"].cdr == OUTPUTS["source"][0].cdr
+    assert (found["/mt/followup/obstacles"].type, found["/mt/followup/obstacles"].cdr) == (
+        "my_msgs/msg/Obstacles",
+        OUTPUTS["followup"][0].cdr,
+    )
+    (frames,) = cdr.transforms_from_msg(cdr.decode(cdr.TF, found["/tf_static"].cdr), static=True)
+    assert np.allclose(frames.matrix, source.transforms.lookup("base_link", "lidar"))
+    assert {w.received_ns for w in found.values()} == {stamp(0)}  # type: ignore[attr-defined]
+    assert [p.name for p in path.parent.iterdir()] == ["0_0_shuffle_0@keeps.mcap"]
+
+
+def test_made_bundles_and_a_second_writing(tmp_path: Path) -> None:
+    (source,) = bundles(1)
+    first, _ = evidence(tmp_path / "e.mcap", source)
+    second, _ = evidence(tmp_path / "e.mcap", source)
+    assert {t: w.cdr for t, w in first.items()} == {t: w.cdr for t, w in second.items()}
+    assert cdr.encode_cloud(source.cloud()) == first["/mt/source/points"].cdr
