@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from mt_nodes.effects import Effects
+from mt_nodes.effects import Effects, Volume
 from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Bundle
 from mt_nodes.mutations.base import Draw, Followup, Mutation
+
+SHADOW = Volume("lidar", (5.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Shuffle(Mutation):
         cloud = bundle.cloud()
         kept = draw["order"][: len(cloud) - self.drop]
         made = bundle.with_clouds([cloud.with_raw(cloud.raw[kept])])
-        return Followup(((0, made),), Effects(numbers={"dropped": self.drop}))
+        return Followup(((0, made),), Effects(occluded=(SHADOW,), numbers={"dropped": self.drop}))
 
     def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
         lost = len(source.cloud()) - len(followup.first.cloud())

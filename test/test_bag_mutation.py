@@ -88,9 +88,8 @@ def test_from_ros2_to_ros1_and_back(tmp_path: Path) -> None:
         assert all(c.ext.latching for c in old.connections)  # type: ignore[union-attr]
     mutate_bag(tmp_path / "old.bag", [Shuffle(every_third=False)], tmp_path / "new")
     assert sorted(read(tmp_path / "new", OTHERS)) == sorted(read(bag, OTHERS))
-    assert [len(cdr.cloud_from_msg("", cdr.decode(r[1], r[3]))) for r in read(tmp_path / "new", {"/points"})] == [
-        45
-    ] * 3
+    clouds = [cdr.cloud_from_msg("", cdr.decode(row[1], row[3])) for row in read(tmp_path / "new", {"/points"})]
+    assert [len(made) for made in clouds] == [45] * 3
 
 
 def test_ros1_messages_are_copied_byte_for_byte(tmp_path: Path) -> None:

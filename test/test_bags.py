@@ -119,9 +119,9 @@ def test_ros1(tmp_path: Path) -> None:
 
 
 def test_sensors_join_by_nearest_stamp_even_when_recorded_late(tmp_path: Path) -> None:
-    late = int(0.6 * PERIOD_NS)
+    late = int(1.3 * PERIOD_NS)
     rows = [recorded(cloud(i)) for i in range(4)]
-    rows += [recorded(image(i + 0.2), late) for i in range(4)]  # nearest to cloud i, recorded close to cloud i + 1
+    rows += [recorded(image(i + 0.2), late) for i in range(4)]  # nearest to cloud i, recorded after cloud i + 1
     rows += [recorded(image(i + 0.7)) for i in range(4)]  # nearer to cloud i + 1, but there is a better one
     rows += [recorded(camera_info(2.45))]
     rows.sort(key=lambda r: r.received_ns)
@@ -138,7 +138,8 @@ def test_a_sensor_too_far_off_joins_nothing(tmp_path: Path) -> None:
     rows = [recorded(cloud(i)) for i in range(3)] + [replaced(image(100 + i), stamp(i + 0.1)) for i in range(3)]
     found = read(write_bag(tmp_path / "bag", sorted(rows, key=lambda r: r.received_ns)))
     assert [b.images for b in found] == [(), (), ()]
-    assert sum(len(b.wires) for b in found) == 6
+    # Not held back for a cloud that may have such a stamp one day: a clock can be an hour off.
+    assert [len(b.wires) for b in found] == [1, 2, 3]
 
 
 def replaced(message: object, received_ns: int) -> Recorded:
@@ -224,12 +225,12 @@ def moving(i: float, x: float, yaw: float) -> Recorded:
 
 
 def test_moving_transforms_are_taken_at_the_instant(tmp_path: Path) -> None:
-    rows = [recorded(cloud(i)) for i in range(3)] + [moving(-0.5, 0, 0), moving(0.5, 2, 1), moving(1.5, 4, 0)]
+    rows = [recorded(cloud(i)) for i in range(3)] + [moving(-0.25, 0, 0), moving(0.75, 4, 1), moving(1.75, 8, 0)]
     rows.append(Recorded("/tf_static", cdr.TF, stamp(2.5), cdr.encode_transforms(tree(), 0)))  # late, yet for all
     found = read(write_bag(tmp_path / "bag", sorted(rows, key=lambda r: r.received_ns)))
     poses = [b.transforms.lookup("map", "base_link") for b in found]
-    assert [p[0, 3] for p in poses] == pytest.approx([1, 3, 4], abs=1e-6)
-    assert [np.arctan2(p[1, 0], p[0, 0]) for p in poses] == pytest.approx([0.5, 0.5, 0], abs=1e-6)
+    assert [p[0, 3] for p in poses] == pytest.approx([1, 5, 8], abs=1e-6)
+    assert [np.arctan2(p[1, 0], p[0, 0]) for p in poses] == pytest.approx([0.25, 0.75, 0], abs=1e-6)
     assert all(b.transforms.frames == {"map", "base_link", "lidar"} for b in found)
 
 

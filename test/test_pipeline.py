@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from mutations_for_tests import Echo, Nothing, Shuffle
+from mutations_for_tests import SHADOW, Echo, Nothing, Shuffle
 from recordings import bundles
 
 from mt_nodes.errors import NotApplicable
@@ -52,6 +52,7 @@ def test_mutations_are_applied_to_all_that_the_former_made() -> None:
     assert [len(b.cloud()) for _, b in made.followup.bundles] == [47] * 4
     assert [sorted(d) for d in made.draws] == [["coin"], *[["gain", "of_episode", "order"]] * 2, *[["coin"]] * 2]
     assert not np.array_equal(made.draws[1]["order"], made.draws[2]["order"])
+    assert made.effects.occluded == (SHADOW,)
     assert made.effects.numbers == {"echoes": 1, "dropped": 3}
     assert made.broken is None
 

@@ -14,6 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     parser.epilog = "example: mt doctor"
     parser.add_argument("--json", action="store_true", help="print one array of findings")
+    parser.add_argument("--clean", action="store_true", help="first remove shared memory that killed runs left")
     parser.add_argument("--no-probe", action="store_true", help="start no ROS nodes")
 
 
@@ -21,7 +22,10 @@ def run(args: argparse.Namespace) -> int:
     """Print every finding and what to type; 4 when something is wrong enough to spoil runs."""
     from mt_nodes.cli.printing import table, text
     from mt_nodes.doctor import diagnose, worst
+    from mt_nodes.environment import clean_shared_memory
 
+    if args.clean:
+        text(f"removed {clean_shared_memory()} leftovers of killed runs")
     findings = diagnose(probe=not args.no_probe)
     if args.json:
         print(json.dumps([dataclasses.asdict(f) for f in findings], indent=2))
