@@ -26,7 +26,9 @@ MIB = 2**20
 SEGMENT_BYTES = 64 * MIB
 #: Participants of a default run: the suite's three contexts and two stacks.
 PARTICIPANTS = 5
-REQUIRED = ("numpy", "scipy", "shapely", "yaml", "jinja2", "rich", "matplotlib", "open3d", "rosbags", "rclpy")
+REQUIRED = ("numpy", "scipy", "shapely", "yaml", "jinja2", "rich", "matplotlib", "open3d", "rclpy")
+#: Namespace packages have no file of their own; a module inside tells that they are there.
+REQUIRED_INSIDE = {"rosbags": "rosbags.highlevel.anyreader"}
 #: Module -> what is missing without it, and the Debian package that has it.
 OPTIONAL = {
     "sensor_msgs_py": ("an equal module of our own is used", "ros-jazzy-sensor-msgs-py"),
@@ -86,12 +88,13 @@ def check_python(version: tuple[int, int] = sys.version_info[:2]) -> Finding:
 
 def check_packages() -> Iterator[Finding]:
     """One finding for what must be there, one for each optional package that is not."""
-    missing = [name for name in REQUIRED if not _present(name)]
+    inside = {**dict.fromkeys(REQUIRED), **REQUIRED_INSIDE}
+    missing = [name for name, module in inside.items() if not _present(module or name)]
     if missing:
         fix = "make demo (or, beside a ROS 2 installation: rosdep install --from-paths . -y)"
         yield Finding("error", "packages", f"missing: {', '.join(missing)}", fix)
     else:
-        yield Finding("ok", "packages", f"{len(REQUIRED)} of {len(REQUIRED)} present")
+        yield Finding("ok", "packages", f"{len(inside)} of {len(inside)} present")
     for name, (consequence, package) in OPTIONAL.items():
         if not _present(name):
             yield Finding("info", name, f"not here: {consequence}", f"apt-get install {package}")
@@ -260,7 +263,10 @@ def _probe(env: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _present(module: str) -> bool:
-    spec = importlib.util.find_spec(module)
+    try:
+        spec = importlib.util.find_spec(module)
+    except ModuleNotFoundError:  # of the package around it
+        return False
     return spec is not None and spec.origin is not None  # a mere directory of that name has no origin
 
 

@@ -326,6 +326,8 @@ def test_a_directory_is_no_package(monkeypatch: pytest.MonkeyPatch, own_places: 
     (own_places / "launch_ros").mkdir()
     monkeypatch.syspath_prepend(str(own_places))
     assert doctor._present("numpy")
+    assert doctor._present("rosbags.highlevel.anyreader")
+    assert not doctor._present("no_such_package.inside")
     if doctor.importlib.util.find_spec("launch_ros").origin is None:  # type: ignore[union-attr]
         assert not doctor._present("launch_ros")
 
