@@ -4,7 +4,7 @@ BIN := .venv/bin
 PINNED := setup.py setup.cfg pyproject.toml constraints.txt mt_nodes/__init__.py scripts/setup.sh
 export PYTHON
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench docs clean
 .DEFAULT_GOAL := help
 
 help: ## Say what there is
@@ -24,6 +24,9 @@ lint: .venv/test.stamp ## Format, style and types
 
 bench: .venv/demo.stamp ## Time the mutations and the transport on this machine
 	$(BIN)/python scripts/bench.py $(ARGS)
+
+docs: .venv/demo.stamp ## Make the tables of README.md and docs/catalogue.md anew
+	$(BIN)/python scripts/make_docs.py
 
 clean: ## Remove what was made here, .venv too
 	rm -rf .venv build dist install log *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -75,7 +75,14 @@ class CallableHost:
         frame = self.stack.points_frame or sensor.frame_id
         data = as_points(sensor, frame, transforms) if isinstance(sensor, Cloud) else sensor.pixels
         extra = {"stamp_ns": sensor.stamp_ns} if self.takes_stamp else {}
-        return as_output(self.function(data, **extra), frame, sensor.stamp_ns)
+        output = as_output(self.function(data, **extra), frame, sensor.stamp_ns)
+        lacking = [role for role in self.stack.answers if getattr(output, role) is None]
+        if lacking and not output.silent:
+            raise InfrastructureError(
+                f"stack '{self.stack.name}': the callable said no {', '.join(lacking)}, which outputs in the stack file "
+                "promise; return them, or name what it returns under outputs"
+            )
+        return output
 
 
 def as_points(cloud: Cloud, frame: str, transforms: TransformTree) -> npt.NDArray[np.float32]:
@@ -99,14 +106,14 @@ def as_output(said: Any, frame: str, stamp_ns: int) -> Output:
     Raises:
         InfrastructureError: it is nothing that can be understood.
     """
-    if isinstance(said, Output):
-        return said
     if isinstance(said, Detections):
-        return Output(detections=replace(said, stamp_ns=stamp_ns, frame_id=said.frame_id or frame))
-    if isinstance(said, Control):
-        return Output(control=replace(said, stamp_ns=stamp_ns))
-    if said is None:
-        return Output()
+        said = Output(detections=said)
+    elif isinstance(said, Control):
+        said = Output(control=said)
+    elif said is None:
+        said = Output()
+    if isinstance(said, Output):
+        return _stamped(said, frame, stamp_ns)
     rows = np.asarray(said, dtype=np.float64)
     if rows.size == 0:
         return Output(detections=Detections.none(frame, stamp_ns))
@@ -119,6 +126,16 @@ def as_output(said: Any, frame: str, stamp_ns: int) -> Output:
     label = [str(int(c)) for c in rows[:, 8]] if rows.shape[1] > 8 else None
     boxes = Detections.make(frame, stamp_ns, rows[:, :3], rows[:, 3:6], rows[:, 6], label, score)
     return Output(detections=boxes)
+
+
+def _stamped(said: Output, frame: str, stamp_ns: int) -> Output:
+    """A callable says what it sees; which instant that is, its host knows."""
+    seen, control = said.detections, said.control
+    return replace(
+        said,
+        detections=seen and replace(seen, stamp_ns=stamp_ns, frame_id=seen.frame_id or frame),
+        control=control and replace(control, stamp_ns=stamp_ns),
+    )
 
 
 class CallableArm:

@@ -16,6 +16,7 @@ from mt_nodes.checks.obstacles import ObstacleCheck
 from mt_nodes.effects import Effects
 from mt_nodes.frames import Bundle
 from mt_nodes.outputs import Detections, Output
+from mt_nodes.report.birdseye import View
 from mt_nodes.transforms import move
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -47,7 +48,16 @@ def write_view(
         arrays |= _boxes(name, output.detections, source, frame)
     for name in ("lost_at", "gained_at"):
         arrays[name] = np.array([place[:2] for place in detail.get(name, [])], dtype=np.float64).reshape(-1, 2)
+    shown = View.of(arrays).window
+    for name in ("source_xyz", "followup_xyz", "added_xyz"):
+        arrays[name] = _within(arrays[name], shown)
     np.savez_compressed(path, **arrays)  # type: ignore[arg-type]
+
+
+def _within(xyz: npt.NDArray[Any], window: tuple[float, float, float, float]) -> npt.NDArray[Any]:
+    """Keep what the picture shows (x min, x max, y min, y max)."""
+    x0, x1, y0, y1 = window
+    return xyz[(xyz[:, 0] >= x0) & (xyz[:, 0] <= x1) & (xyz[:, 1] >= y0) & (xyz[:, 1] <= y1)]
 
 
 def _points(parts: list[npt.NDArray[Any]], bundle: Bundle, frame: str) -> npt.NDArray[np.float32]:

@@ -12,6 +12,7 @@ from typing import Any
 from mt_nodes import plugins
 from mt_nodes.environment import ros_environment, user_environment
 from mt_nodes.errors import UsageError
+from mt_nodes.params import Param, param
 from mt_nodes.processes import Process, filled
 from mt_nodes.relations import DEFAULT
 from mt_nodes.stacks import Stack
@@ -19,25 +20,27 @@ from mt_nodes.stacks import Stack
 MODES = ("twin", "alternate", "two_pass")
 PACES = ("lockstep", "realtime")
 TRANSPORTS = ("ros", "inprocess")
+#: What writing the summary and the report of an interrupted run may take.
+REPORT_S = 20.0
 
 
 @dataclass(frozen=True)
 class ReplayRequest:
     """What the user asked of ``mt replay``; everything a run depends on, kept in ``run.json``."""
 
-    bags: tuple[str, ...]
-    relations: tuple[str, ...] = DEFAULT
-    stack: str = "reference_detector"
-    mode: str = "twin"
-    pace: str = "lockstep"
-    transport: str = "ros"
-    limit: int | None = None
-    seed: int = 0
-    faults: tuple[str, ...] = ()
-    topics: Mapping[str, str] = field(default_factory=dict)
-    transforms: str = ""
-    rate: float = 1.0
-    plugins: tuple[str, ...] = ()
+    bags: tuple[str, ...] = field(metadata={"param": Param(help="bag directory, .mcap, .db3 or ROS 1 .bag")})
+    relations: tuple[str, ...] = param(DEFAULT, help="relations or .yaml files")
+    stack: str = param("reference_detector", help="name of a shipped stack or a .yaml file")
+    mode: str = param("twin", help=", ".join(MODES))
+    pace: str = param("lockstep", help=", ".join(PACES))
+    transport: str = param("ros", help=", ".join(TRANSPORTS))
+    limit: int | None = param(None, low=1, help="bundles per episode at most")
+    seed: int = param(0, help="what every draw depends on")
+    faults: tuple[str, ...] = param((), help="plant a fault in a reference stack")
+    topics: Mapping[str, str] = param({}, help="choose among several topics of the bag (ROLE=TOPIC)")
+    transforms: str = param("", help="YAML file of transforms that the bag lacks")
+    rate: float = param(1.0, help="speed of the realtime pace")
+    plugins: tuple[str, ...] = param((), help="directory with your own plugins")
 
     def as_plain(self) -> dict[str, Any]:
         """Return what JSON can hold."""
@@ -64,6 +67,17 @@ class ArmPlan:
         return self.prefix + name
 
 
+@dataclass(frozen=True)
+class NodePlan:
+    """A node that runs alone: its name, which is its module's too, its ROS domain, its command, parameters, remaps."""
+
+    name: str
+    domain: int
+    argv: tuple[str, ...]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    remappings: tuple[tuple[str, str], ...] = ()
+
+
 def check_request(request: ReplayRequest, stack: Stack) -> None:
     """Refuse what cannot run.
 
@@ -88,7 +102,12 @@ def check_request(request: ReplayRequest, stack: Stack) -> None:
         raise UsageError(
             f"stack '{stack.name}' is external: it cannot be restarted, so only a stateless one can be replayed"
         )
-    if request.rate <= 0:
+    if request.mode == "twin" and stack.domain and stack.isolation == "domain":
+        if len({stack.domain["source"], stack.domain.get("followup", stack.domain["source"])}) < 2:
+            raise UsageError(
+                f"--mode twin: stack '{stack.name}' has domain: {stack.domain}, expected a different one for followup"
+            )
+    if not request.rate > 0:
         raise UsageError(f"--rate: got {request.rate:g}, expected more than 0")
 
 
@@ -108,12 +127,7 @@ def stack_process(stack: Stack, arm: ArmPlan, domain: int, out: Path, base_env: 
     log = out / f"stack_{arm.name}.log"
     name = f"stack '{stack.name}' ({arm.name} arm)"
     if stack.callable:
-        argv = (
-            *(sys.executable, "-m", "mt_nodes.nodes.callable_stack"),
-            *("--stack", str(out / "stack.yaml"), "--transforms", str(out / "transforms.yaml")),
-            *("--prefix", arm.prefix),
-            *(word for directory in plugins.directories() for word in ("--plugins", str(directory))),
-        )
+        argv = (*_hosted(out), "--prefix", arm.prefix)
         return Process(name, argv, {**ros_environment(base_env, domain), **stack.env}, log)
     remap = [word for topic in _topics(stack) for word in ("-r", f"{topic}:={arm.topic(topic)}")] if arm.prefix else []
     values = {"arm": [arm.name], "domain": [str(domain)], "remap": remap}
@@ -123,9 +137,78 @@ def stack_process(stack: Stack, arm: ArmPlan, domain: int, out: Path, base_env: 
 
 def suite_process(out: Path, base_env: Mapping[str, str]) -> Process:
     """Return the process that replays, mutates and judges; what it prints goes to the console log."""
-    argv = (sys.executable, "-m", "mt_nodes.nodes.suite", "--run", str(out))
+    argv = (*_node("suite"), "--run", str(out))
     return Process("suite", argv, ros_environment(base_env, None), out / "console.log")
 
 
+def suite_stop_s(stack: Stack) -> float:
+    """Return how long an interrupted suite may take: two stacks end, each after three signals at most; the report."""
+    return 2 * 3 * stack.stop_timeout_s + REPORT_S
+
+
+def demo_process(out: str, seed: str, base_env: Mapping[str, str]) -> Process:
+    """Return the process of ``mt demo``, which starts the suite twice, one run after the other."""
+    where = ("--out", out) if out else ()
+    argv = (sys.executable, "-m", "mt_nodes.cli.main", "demo", "--seed", seed, *where)
+    return Process("mt demo", argv, dict(base_env), Path(out) / "console.log")
+
+
+def realtime_nodes(
+    request: ReplayRequest, stack: Stack, topics: Mapping[str, str], out: Path, domains: tuple[int, int]
+) -> tuple[NodePlan, ...]:
+    """Return the nodes that together test a stack at the pace of the recording, the replayer last.
+
+    Replayer, mutator, monitor and one instance of the stack are in the first domain, as beside a live stack; the
+    other instance is in the second. The monitor says ``/mt/verdicts`` in the first.
+
+    Args:
+        request: what is replayed; one bag and one relation.
+        stack: what is under test; a callable that sees clouds.
+        topics: topic of the bag -> topic in the first domain.
+        out: where stack and transforms were saved.
+        domains: of the source arm and of the follow-up arm.
+
+    Raises:
+        UsageError: nodes that run alone cannot do that.
+    """
+    _check_realtime_nodes(request, stack)
+    source, followup = domains
+    cloud, files = stack.inputs["lidar"], {"transforms": str(out / "transforms.yaml")}
+    relation = request.relations[0]
+    mutator = {"relation": relation, "input_topic": cloud, "output_topic": cloud, "seed": request.seed, **files}
+    monitor = {"relation": relation, "stack": str(out / "stack.yaml"), "followup_domain": followup, **files}
+    replayer = {"bag": request.bags[0], "rate": request.rate, "limit": request.limit or 0}
+    lidar = request.topics.get("lidar", "")
+    renamed = tuple((old, new) for old, new in topics.items() if old != new)
+    return (
+        NodePlan("callable_stack", source, _hosted(out)),
+        NodePlan("callable_stack", followup, _hosted(out)),
+        NodePlan("monitor", source, _node("monitor"), monitor),
+        NodePlan("mutator", source, _node("mutator"), {**mutator, "output_domain": followup}),
+        NodePlan("replayer", source, _node("replayer"), {**replayer, "lidar_topic": lidar}, renamed),
+    )
+
+
+def _check_realtime_nodes(request: ReplayRequest, stack: Stack) -> None:
+    for name, given in (("bag", request.bags), ("relations", request.relations)):
+        if len(given) != 1:
+            raise UsageError(f"{name}: got {len(given)} ({', '.join(given)}), expected one: these nodes work on one")
+    if not stack.callable or "lidar" not in stack.inputs:
+        raise UsageError(
+            f"stack '{stack.name}': these nodes host a Python callable that sees clouds; start another stack yourself "
+            "in both domains, and `ros2 run mt_nodes replayer`, `mutator` and `monitor` beside it"
+        )
+
+
+def _node(name: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", f"mt_nodes.nodes.{name}")
+
+
+def _hosted(out: Path) -> tuple[str, ...]:
+    more = (word for directory in plugins.directories() for word in ("--plugins", str(directory)))
+    files = ("--stack", str(out / "stack.yaml"), "--transforms", str(out / "transforms.yaml"))
+    return (*_node("callable_stack"), *files, *more)
+
+
 def _topics(stack: Stack) -> list[str]:
-    return [*stack.inputs.values(), *(row.topic for row in stack.outputs.values()), "/clock"]
+    return [*stack.inputs.values(), *(row.topic for row in stack.outputs.values()), "/clock", "/tf", "/tf_static"]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -23,7 +24,7 @@ from mt_nodes.params import plain
 from mt_nodes.plan import ReplayRequest, check_request
 from mt_nodes.realtime import Realtime
 from mt_nodes.relations import Suite, load_suite
-from mt_nodes.results import Recorder, describe_run
+from mt_nodes.results import Recorder, describe_run, new_directory
 from mt_nodes.stacks import Stack, load_stack, with_faults
 from mt_nodes.transforms import TransformTree, dump_transforms, load_transforms
 from mt_nodes.verdict import Verdict
@@ -69,6 +70,19 @@ class Run:
         return cls(request, suite, stack, sources, out)
 
     @classmethod
+    def create(cls, request: ReplayRequest, out: str | None) -> Run:
+        """Make a run, its directory (a new one below ``mt_results`` when ``out`` is empty) and what it holds at first.
+
+        Raises:
+            UsageError: it cannot run, and nothing was written; or the directory holds another run.
+            InfrastructureError: the directory cannot be written.
+        """
+        checked = cls.make(request, Path(out or "."))
+        run = dataclasses.replace(checked, out=new_directory(out))
+        run.save()
+        return run
+
+    @classmethod
     def load(cls, out: Path) -> Run:
         """Make the run that :meth:`save` described."""
         return cls.make(ReplayRequest.from_plain(json.loads((out / "run.json").read_text())["request"]), out)
@@ -97,17 +111,20 @@ class Run:
         return bundles * sum(len(offer.judges) for offer in offers(self.suite))
 
     def topics(self) -> tuple[dict[str, tuple[str, str]], frozenset[str]]:
-        """Return topic of the bag -> (topic of the stack, type), and the topics that the stack must subscribe to."""
+        """Return topic of the bag -> (topic of the stack, type), and the topics that the stack must subscribe to.
+
+        A topic of the bag that bears the name of an input or output of the stack, but is another, is left out.
+        """
         mapped: dict[str, tuple[str, str]] = {}
         required = set()
-        outputs = {row.topic for row in self.stack.outputs.values()}
+        taken = {*self.stack.inputs.values(), *(row.topic for row in self.stack.outputs.values()), *NEVER_REPLAYED}
         for source in self.sources:
             roles = {topic: role for role, topic in source.roles.items() if role in self.stack.inputs}
             for topic, info in source.info.items():
-                name = self.stack.inputs[roles[topic]] if topic in roles else topic
-                if name in outputs or topic in NEVER_REPLAYED:
-                    continue
-                mapped[topic] = (name, info.type)
+                if topic in roles:
+                    mapped[topic] = (self.stack.inputs[roles[topic]], info.type)
+                elif topic not in taken:
+                    mapped[topic] = (topic, info.type)
             required |= set(roles)
         return mapped, frozenset(required)
 
@@ -176,13 +193,14 @@ def _driver(run: Run, recorder: Recorder, progress: Progress) -> Lockstep | Real
 
 
 def _check_requirements(suite: Suite, stack: Stack) -> None:
-    for relation in suite.all:
+    # Control and sham are always offered: where a stack has nothing for them to change, their pairs say so.
+    for relation in suite.relations:
         for need in relation.requires:
             if need in ("lidar", "camera") and need not in stack.inputs:
                 raise UsageError(f"relation '{relation.id}' requires a {need}; stack '{stack.name}' has no such input")
             if need == "stateless" and not stack.stateless:
                 raise UsageError(f"relation '{relation.id}' requires a stateless stack; '{stack.name}' remembers")
     for relation in suite.relations:
-        lacking = [n for n in (relation.check.needs if relation.check else ()) if n not in stack.outputs]
+        lacking = [n for n in (relation.check.needs if relation.check else ()) if n not in stack.answers]
         if lacking:
             raise UsageError(f"relation '{relation.id}' judges {', '.join(lacking)}; stack '{stack.name}' says no such")

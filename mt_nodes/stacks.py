@@ -76,6 +76,17 @@ def _domains(value: Any, where: str) -> dict[str, int]:
     return dict(value)
 
 
+def _environment(value: Any, where: str) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise UsageError(f"{where}: got {value!r}, expected a mapping such as {{MODEL: small}}")
+    if "ROS_DOMAIN_ID" in value:
+        raise UsageError(f"{where}: ROS_DOMAIN_ID is what tells the arms apart; fix it with domain: instead")
+    for name, text in value.items():
+        if not isinstance(name, str) or isinstance(text, bool) or not isinstance(text, (str, int, float)):
+            raise UsageError(f"{where}.{name}: got {text!r}, expected a text (quote it) or a number")
+    return {name: str(text) for name, text in value.items()}
+
+
 @dataclass(frozen=True)
 class Stack:
     """One stack file. Exactly one of ``callable``, ``command`` and ``start: external`` says how it starts."""
@@ -84,10 +95,13 @@ class Stack:
     summary: str = param("", help="one line for `mt list stacks`")
     callable: str = param("", help="package.module:name of a Python callable; hosted by the package as a node")
     params: dict[str, Any] = param({}, help="keyword arguments when the callable is a class or factory")
+    directory: str = param("", help="where the callable's module may be, beside the directory of work; the file's own")
     points_frame: str = param("", help="frame the points are moved to before a callable sees them; empty: the cloud's")
     command: tuple[str, ...] = param((), help="program and arguments; {arm}, {domain} and {remap} are filled in")
     start: str = param("", choices=("", "external"), help="external: somebody else starts it, in the domains given")
-    env: dict[str, str] = param({}, help="environment variables for command and callable")
+    env: dict[str, str] = param(
+        {}, convert=_environment, help="environment variables for command and callable; not ROS_DOMAIN_ID"
+    )
     domain: dict[str, int] = param({}, convert=_domains, help="fixed ROS domains of the arms; otherwise free ones")
     isolation: str = param(
         "domain", choices=("domain", "remap"), help="remap: both arms in one domain, topics prefixed"
@@ -139,7 +153,8 @@ def load_stack(name: str) -> Stack:
         UsageError: naming the file, the key, what was got and what was expected.
     """
     path = resources.find("stacks", name)
-    stack = build(Stack, {"name": path.stem, **read_mapping(path)}, str(path))
+    users = {} if path.name != Path(name).name else {"directory": str(path.parent.resolve())}
+    stack = build(Stack, {"name": path.stem, **users, **read_mapping(path)}, str(path))
     _consistent(stack, str(path))
     return stack
 
@@ -157,18 +172,20 @@ def with_faults(stack: Stack, faults: tuple[str, ...]) -> Stack:
 def load_callable(stack: Stack) -> Callable[..., Any]:
     """Import a stack's callable; classes, and functions that take the given params, are called to make it.
 
-    The directory of work is on the path, so that a module beside the stack file is found.
+    The directory of work and that of the stack file are on the path, so that a module there is found.
 
     Raises:
         UsageError: it cannot be imported, is not callable, or refuses its params.
     """
     module_name, _, attribute = stack.callable.partition(":")
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
+    for directory in (stack.directory, str(Path.cwd())):
+        if directory and directory not in sys.path:
+            sys.path.insert(0, directory)
     try:
         target = getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"stack '{stack.name}': callable {stack.callable}: {error}") from error
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise UsageError(f"stack '{stack.name}': callable {stack.callable} cannot be imported: {what}") from error
     if not callable(target):
         raise UsageError(f"stack '{stack.name}': {stack.callable} is a {type(target).__name__}, not callable")
     if dataclasses.is_dataclass(target):
@@ -187,12 +204,14 @@ def _consistent(stack: Stack, where: str) -> None:
         raise UsageError(f"{where}: got {sum(ways)} ways to start, expected one of callable, command, start: external")
     if stack.callable and ":" not in stack.callable:
         raise UsageError(f"{where}: callable: got {stack.callable!r}, expected package.module:name")
+    if stack.callable and (len(stack.inputs) > 1 or "camera_info" in stack.inputs):
+        raise UsageError(f"{where}: inputs: got {', '.join(stack.inputs)}; a callable is given one, lidar or camera")
     if stack.external and not (stack.domain and stack.nodes):
         raise UsageError(
             f"{where}: an external stack needs domain: {{source: …, followup: …}} and nodes: [/its, /nodes]"
         )
-    if stack.domain and set(stack.domain) != {"source", "followup"} and stack.isolation == "domain":
-        raise UsageError(f"{where}: domain: got {stack.domain}, expected one for source and one for followup")
+    if stack.domain and "source" not in stack.domain:
+        raise UsageError(f"{where}: domain: got {stack.domain}, expected one for source (and one for followup)")
     refuse_unknown(dict.fromkeys(stack.answer), stack.outputs, f"{where}: answer")
     if not stack.stateless and stack.reset == "none":
         raise UsageError(f"{where}: reset: none is only for a stateless stack; write reset: restart")

@@ -12,6 +12,7 @@ from mt_nodes.errors import ExitCode, UsageError
 from mt_nodes.plan import ReplayRequest
 
 BUNDLES = 25
+SEED = 1
 FAULT = "grid_index_wrap"
 
 
@@ -19,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     parser.epilog = "example: mt demo --out my_demo"
     parser.add_argument("--out", type=Path, metavar="DIR", help="default mt_results/demo_<time>")
-    parser.add_argument("--seed", type=int, default=1, help="of the drive and of every draw (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=SEED, help="of the drive and of every draw (default %(default)s)")
     parser.add_argument("--transport", default="ros", help="ros or inprocess (default %(default)s)")
 
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.cli.replay_command import role_topic
+from mt_nodes.arguments import role_topic
 from mt_nodes.errors import UsageError
 
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from mt_nodes.arguments import help_of, role_topic
 from mt_nodes.errors import UsageError
-from mt_nodes.plan import MODES, PACES, TRANSPORTS, ReplayRequest
+from mt_nodes.plan import ReplayRequest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,19 +16,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     default = ReplayRequest(bags=())
     parser.epilog = "example: mt replay my_bag --stack my_stack.yaml --relations noise_outside_roi_1000 --limit 50"
     add = parser.add_argument
-    add("bags", metavar="BAG", nargs="+", help="bag directory, .mcap, .db3 or ROS 1 .bag")
-    add("--relations", metavar="ID,…", help=f"relations or .yaml files (default {','.join(default.relations)})")
+    about = help_of(ReplayRequest)
+    with_default = {name: f"{text} (default %(default)s)" for name, text in about.items()}
+    add("bags", metavar="BAG", nargs="+", help=about["bags"])
+    add("--relations", metavar="ID,…", help=f"{about['relations']} (default {','.join(default.relations)})")
     add("--suite", type=Path, metavar="FILE", help="YAML file with a list of relations")
-    add("--stack", default=default.stack, help="name of a shipped stack or a .yaml file (default %(default)s)")
-    add("--mode", default=default.mode, help=f"{', '.join(MODES)} (default %(default)s)")
-    add("--pace", default=default.pace, help=f"{', '.join(PACES)} (default %(default)s)")
-    add("--rate", type=float, default=default.rate, help="speed of the realtime pace (default %(default)s)")
-    add("--transport", default=default.transport, help=f"{', '.join(TRANSPORTS)} (default %(default)s)")
-    add("--limit", type=_at_least_one, metavar="N", help="bundles per episode at most")
-    add("--seed", type=int, default=default.seed, help="what every draw depends on (default %(default)s)")
-    add("--fault", action="append", default=[], metavar="NAME", help="plant a fault in a reference stack")
-    add("--topic", action="append", default=[], metavar="ROLE=TOPIC", help="choose among several topics of the bag")
-    add("--transforms", default="", metavar="FILE", help="YAML file of transforms that the bag lacks")
+    add("--stack", default=default.stack, help=with_default["stack"])
+    add("--mode", default=default.mode, help=with_default["mode"])
+    add("--pace", default=default.pace, help=with_default["pace"])
+    add("--rate", type=float, default=default.rate, help=with_default["rate"])
+    add("--transport", default=default.transport, help=with_default["transport"])
+    add("--limit", type=_at_least_one, metavar="N", help=about["limit"])
+    add("--seed", type=int, default=default.seed, help=with_default["seed"])
+    add("--fault", action="append", default=[], metavar="NAME", help=about["faults"])
+    add("--topic", action="append", default=[], metavar="ROLE=TOPIC", help=about["topics"])
+    add("--transforms", default="", metavar="FILE", help=about["transforms"])
     add("--out", metavar="DIR", help="results directory (default mt_results/<time>)")
     add("--json", action="store_true", help="print summary.json instead of a table")
 
@@ -64,14 +67,6 @@ def _request(args: argparse.Namespace) -> ReplayRequest:
         rate=args.rate,
         plugins=tuple(str(p.resolve()) for p in args.plugins),
     )
-
-
-def role_topic(text: str) -> tuple[str, str]:
-    """Read ``ROLE=TOPIC``."""
-    role, separator, topic = text.partition("=")
-    if not (separator and role and topic):
-        raise UsageError(f"--topic: got '{text}', expected ROLE=TOPIC such as lidar=/points")
-    return role, topic
 
 
 def _at_least_one(text: str) -> int:

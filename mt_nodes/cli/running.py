@@ -19,7 +19,6 @@ from mt_nodes.cli.outcome import print_summary
 from mt_nodes.errors import ExitCode, InfrastructureError, IsolationError, MtError, UsageError
 from mt_nodes.plan import ReplayRequest, suite_process
 from mt_nodes.replay import Run, execute, in_process_arms
-from mt_nodes.results import new_directory
 
 TAIL_LINES = 15
 Summary = dict[str, Any]
@@ -31,9 +30,7 @@ def replay(request: ReplayRequest, out: str | None, *, as_json: bool = False, qu
     Raises:
         MtError: nothing was run, or the suite process ended without a summary.
     """
-    checked = Run.make(request, Path(out or "."))
-    run = Run(checked.request, checked.suite, checked.stack, checked.sources, new_directory(out))
-    run.save()
+    run = Run.create(request, out)
     with _bar(run) as bar:
         summary = _in_process(run, bar) if request.transport == "inprocess" else _in_suite(run, bar)
     if as_json:

@@ -37,6 +37,7 @@ def main(args: list[str] | None = None) -> None:
     parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="made by `mt replay`")
     parser.add_argument("--events", type=int, metavar="FD", help="descriptor for progress")
     given, _ = parser.parse_known_args(args)
+    signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGTERM, _interrupt)
     events = _Events(given.events)
     try:
@@ -122,6 +123,9 @@ class _Events:
 
 
 def _interrupt(number: int, frame: Any) -> None:
+    """Interrupt once: a terminal, a launch file and a user in a hurry may all signal, and the summary is to be written."""
+    for again in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(again, lambda number, frame: None)
     raise KeyboardInterrupt
 
 

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every node subscribes to and publishes, and its parameters: the README's tables are made from this.
+
+A test starts the nodes and holds these rows against what the ROS graph shows of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rclpy.qos import QoSProfile
+
+from mt_nodes.nodes import control, qos
+from mt_nodes.nodes.convert import SENSOR_TYPES
+from mt_nodes.nodes.monitor import MonitorParameters
+from mt_nodes.nodes.mutator import MutatorParameters
+from mt_nodes.nodes.replayer import ReplayerParameters
+from mt_nodes.stacks import DEFAULT_INPUTS, DEFAULT_OUTPUTS
+
+CLOUD = SENSOR_TYPES["lidar"]
+TEXT = "std_msgs/msg/String"
+OUTPUTS = DEFAULT_OUTPUTS["detections"]
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One row: ``subscribes`` or ``publishes``, topic, type, quality of service, and what it is for."""
+
+    does: str
+    topic: str
+    type: str
+    profile: QoSProfile
+    about: str
+
+
+@dataclass(frozen=True)
+class Interface:
+    """One executable: what it is, its parameters (a dataclass, or None), its endpoints with default parameters."""
+
+    about: str
+    parameters: type | None
+    endpoints: tuple[Endpoint, ...]
+
+
+def _type_name(message: type) -> str:
+    return f"{message.__module__.split('.')[0]}/msg/{message.__name__}"
+
+
+NODES = {
+    "replayer": Interface(
+        "plays the topics of a bag and /clock at the pace of the recording",
+        ReplayerParameters,
+        (
+            Endpoint("publishes", "every topic of the bag", "as recorded", qos.REPLAY, "byte for byte"),
+            Endpoint("publishes", "/clock", "rosgraph_msgs/msg/Clock", qos.CLOCK, "never further than one step on"),
+        ),
+    ),
+    "mutator": Interface(
+        "derives a follow-up of every cloud on a live topic",
+        MutatorParameters,
+        (
+            Endpoint("subscribes", DEFAULT_INPUTS["lidar"], CLOUD, qos.LIVE_TAP, "the live clouds; input_topic"),
+            Endpoint(
+                *("publishes", f"/mt/followup{DEFAULT_INPUTS['lidar']}", CLOUD, qos.REPLAY),
+                "follow-ups, with the live publisher's reliability and durability; output_topic",
+            ),
+            Endpoint("publishes", "/mt/ledger", TEXT, qos.JOURNAL, "what each follow-up was made of"),
+        ),
+    ),
+    "monitor": Interface(
+        "judges the outputs of two arms while they run, paired by stamp",
+        MonitorParameters,
+        (
+            Endpoint("subscribes", "/mt/ledger", TEXT, qos.JOURNAL, "which pairs there are"),
+            Endpoint(
+                *("subscribes", OUTPUTS["topic"], OUTPUTS["type"], qos.ANSWERS),
+                "outputs, once in each arm; topics and types as the stack file says",
+            ),
+            Endpoint("publishes", "/mt/verdicts", TEXT, qos.JOURNAL, "one verdict each"),
+        ),
+    ),
+    "callable_stack": Interface(
+        "hosts a Python callable as a stack; started with --stack FILE",
+        None,
+        (
+            Endpoint("subscribes", DEFAULT_INPUTS["lidar"], CLOUD, qos.REPLAY, "the stack file's leading input"),
+            Endpoint("publishes", OUTPUTS["topic"], OUTPUTS["type"], qos.ANSWERS, "the stack file's outputs"),
+        ),
+    ),
+    "suite": Interface(
+        "all of it in lockstep, as `mt replay` starts it with --run DIR; its topics in your own domain",
+        None,
+        tuple(
+            Endpoint("publishes", topic, _type_name(kind), profile, about)
+            for topic, (kind, profile, about) in control.TOPICS.items()
+        ),
+    ),
+}

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the tables of README.md and docs/catalogue.md from the code; ``--check`` says whether they are up to date."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from mt_nodes.cli import catalogue
+from mt_nodes.nodes.interfaces import NODES
+from mt_nodes.nodes.qos import describe as describe_qos
+from mt_nodes.params import describe
+from mt_nodes.stacks import Stack
+
+ROOT = Path(__file__).resolve().parents[1]
+BEGIN, END = "<!-- made by scripts/make_docs.py: {} -->", "<!-- end of {} -->"
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    cells = [columns, ["---"] * len(columns), *rows]
+    return "\n".join("| " + " | ".join(str(c).replace("|", "\\|") for c in row) + " |" for row in cells)
+
+
+def nodes() -> str:
+    """Return the tables of every executable: endpoints, then parameters."""
+    parts = []
+    for name, node in NODES.items():
+        endpoints = [(e.does, f"`{e.topic}`", e.type, describe_qos(e.profile), e.about) for e in node.endpoints]
+        parts += [f"**`{name}`**: {node.about}", table(("", "topic", "type", "QoS", "what"), endpoints)]
+        if node.parameters is not None:
+            parts.append(parameters(node.parameters))
+    return "\n\n".join(parts)
+
+
+def parameters(cls: type) -> str:
+    """Return the table of a dataclass's parameters."""
+    return table(("parameter", "default", "range", "what"), [_parameter(p) for p in describe(cls)])
+
+
+def stack_keys() -> str:
+    """Return the table of what a stack file may hold."""
+    return parameters(Stack)
+
+
+def faults() -> str:
+    """Return the planted faults with what they do."""
+    return table(
+        ("fault", "how it loses an obstacle"), [(f"`{r['name']}`", r["summary"]) for r in catalogue.rows("faults")]
+    )
+
+
+def everything() -> str:
+    """Return docs/catalogue.md."""
+    parts = ["# Catalogue", "Made from the code by `scripts/make_docs.py`; `mt list` and `mt show` say the same."]
+    for kind in catalogue.kinds():
+        parts.append(f"## {kind.capitalize()}")
+        for row in catalogue.rows(kind):
+            parts += [f"### `{row['name']}`", " ".join(str(row.get("doc") or row["summary"]).split())]
+            if row.get("parameters"):
+                columns = ("parameter", "default", "range", "what")
+                parts.append(table(columns, [_parameter(p) for p in row["parameters"]]))
+    return "\n\n".join(parts) + "\n"
+
+
+def filled(text: str) -> str:
+    """Return the README with every generated part made anew."""
+    for name, make in {"nodes": nodes, "stack keys": stack_keys, "faults": faults}.items():
+        begin, end = BEGIN.format(name), END.format(name)
+        before, _, rest = text.partition(begin)
+        _, found, after = rest.partition(end)
+        if not found:
+            raise SystemExit(f"README.md lacks '{begin}' … '{end}'")
+        text = f"{before}{begin}\n\n{make()}\n\n{end}{after}"
+    return text
+
+
+def main() -> int:
+    """Write, or with ``--check`` compare."""
+    readme, listed = ROOT / "README.md", ROOT / "docs" / "catalogue.md"
+    wanted = {readme: filled(readme.read_text(encoding="utf-8")), listed: everything()}
+    stale = [p for p, text in wanted.items() if not p.exists() or p.read_text(encoding="utf-8") != text]
+    if "--check" not in sys.argv:
+        for path in stale:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(wanted[path], encoding="utf-8")
+        return 0
+    for path in stale:
+        sys.stderr.write(f"{path.name} is not what the code says; type: make docs\n")
+    return 1 if stale else 0
+
+
+def _parameter(p: dict[str, object]) -> tuple[str, str, str, str]:
+    low, high, unit = p["low"], p["high"], f" {p['unit']}" if p["unit"] else ""
+    bounds = "" if low is None and high is None else f"{_number(low)} … {_number(high)}{unit}"
+    choices = ", ".join(c or '""' for c in p["choices"])  # type: ignore[attr-defined]
+    default = "" if p["default"] in (None, "") else f"`{p['default']}`"
+    return f"`{p['name']}`", default, choices or bounds, str(p["help"])
+
+
+def _number(value: object) -> str:
+    return "" if value is None else f"{value:,g}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
