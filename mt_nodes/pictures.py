@@ -16,7 +16,7 @@ from mt_nodes.checks.obstacles import ObstacleCheck
 from mt_nodes.effects import Effects
 from mt_nodes.frames import Bundle
 from mt_nodes.outputs import Detections, Output
-from mt_nodes.report.birdseye import View
+from mt_nodes.report.view import View
 from mt_nodes.transforms import move
 
 Arrays = dict[str, npt.NDArray[Any]]

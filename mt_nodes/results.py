@@ -27,8 +27,8 @@ from mt_nodes.ledger import Ledger
 from mt_nodes.pictures import write_view
 from mt_nodes.pipeline import Derived
 from mt_nodes.report.csv_pairs import write_pairs_csv
-from mt_nodes.report.html import evidence_file, write_report
 from mt_nodes.report.junit import write_junit
+from mt_nodes.report.view import evidence_file
 from mt_nodes.summary import RelationInfo, summarise
 from mt_nodes.verdict import Outcome, Verdict
 
@@ -133,6 +133,8 @@ class Recorder:
 
     def finish(self, **trouble: Any) -> dict[str, Any]:
         """Write summary, tables and report, and return the summary; ``trouble`` is what ended the run early."""
+        from mt_nodes.report.html import write_report  # the plotting library is heavy
+
         out = self._run.out
         infos = [RelationInfo(r.id, r.kind, r.min_decided, r.because, r.requirement) for r in self._run.suite.relations]
         latency = {"mutator": _quantiles(self._made_ms), "stack": _quantiles(self._answered_ms)}

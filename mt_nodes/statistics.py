@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
-from scipy import stats
 
 ALPHA = 0.05
 #: Consecutive bundles that count as one observation (one second at 10 Hz): neighbours see the same scene.
@@ -24,12 +23,16 @@ def wilson_interval(hits: int, trials: int) -> tuple[float, float] | None:
     """Return the 95 % score interval of a proportion (Wilson, JASA 22, 1927), None without trials."""
     if trials == 0:
         return None
+    from scipy import stats  # heavy, and needed at the end of a run only
+
     interval = stats.binomtest(hits, trials).proportion_ci(1 - ALPHA, method="wilson")
     return float(interval.low), float(interval.high)
 
 
 def sign_test_p(lost: int, gained: int) -> float:
     """Return the two-sided exact sign test of two counts that chance would make alike."""
+    from scipy import stats
+
     return float(stats.binomtest(lost, lost + gained, 0.5).pvalue) if lost + gained else 1.0
 
 
@@ -39,6 +42,8 @@ def mcnemar_p(relation_only: int, control_only: int) -> float:
     Small when the relation is violated where the control holds more often than the other way round
     (McNemar, Psychometrika 12, 1947, in its exact binomial form).
     """
+    from scipy import stats
+
     return float(stats.binom.sf(relation_only - 1, relation_only + control_only, 0.5))
 
 

@@ -22,8 +22,9 @@ from mt_nodes.errors import InfrastructureError, MtError
 from mt_nodes.journal import Journal
 from mt_nodes.report import birdseye
 from mt_nodes.report.csv_pairs import COLUMNS, write_pairs_csv
-from mt_nodes.report.html import LISTED, PICTURED, evidence_file, write_report
+from mt_nodes.report.html import LISTED, PICTURED, write_report
 from mt_nodes.report.junit import write_junit
+from mt_nodes.report.view import View, evidence_file, load_view
 from mt_nodes.summary import RelationInfo, summarise
 from mt_nodes.verdict import Judgement, Outcome, Pair, Verdict
 
@@ -304,7 +305,7 @@ def svg_of(uri: str) -> str:
 
 
 def test_pictures_show_boxes_marks_and_zones_in_their_colours() -> None:
-    view = birdseye.View.of(arrays(gained_at=np.array([[30.0, 3.0]]), keep=REGION * 0.9))
+    view = View.of(arrays(gained_at=np.array([[30.0, 3.0]]), keep=REGION * 0.9))
     source, followup = (svg_of(uri).lower() for uri in birdseye.draw(view))
     for svg, own, other in ((source, birdseye.BLUE, birdseye.ORANGE), (followup, birdseye.ORANGE, birdseye.BLUE)):
         assert own.lower() in svg and other.lower() not in svg
@@ -321,17 +322,17 @@ def test_footprints_turn_with_yaw() -> None:
 
 
 def test_window_is_around_the_region_and_what_differs() -> None:
-    view = birdseye.View.of(arrays(lost_at=np.array([[60.0, 0.0]])))
+    view = View.of(arrays(lost_at=np.array([[60.0, 0.0]])))
     assert view.window == (-6.0, 66.0, -16.0, 16.0)
-    assert birdseye.View.of({}).window == (-40.0, 40.0, -40.0, 40.0)
+    assert View.of({}).window == (-40.0, 40.0, -40.0, 40.0)
 
 
 def test_a_picture_of_nothing_can_be_drawn() -> None:
-    assert all("<svg" in svg_of(uri) for uri in birdseye.draw(birdseye.View.of({})))
+    assert all("<svg" in svg_of(uri) for uri in birdseye.draw(View.of({})))
 
 
 def test_wrong_shapes_are_refused_with_the_file_and_the_array(tmp_path: Path) -> None:
     path = tmp_path / "e.npz"
     np.savez(path, **arrays(source_boxes=np.zeros((3, 6))))
     with pytest.raises(InfrastructureError, match=r"e\.npz.*source_boxes: got shape \(3, 6\), expected \(N, 7\)"):
-        birdseye.load_view(path)
+        load_view(path)

@@ -8,94 +8,18 @@ from __future__ import annotations
 
 import base64
 import io
-import zipfile
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import matplotlib
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
-from mt_nodes.errors import InfrastructureError
-
-Floats = npt.NDArray[np.floating]
-Texts = npt.NDArray[np.str_]
+from mt_nodes.report.view import Floats, Texts, View
 
 BLACK, BLUE, ORANGE, VERMILLION, GREEN, PURPLE = "#000000", "#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7"
 GREY = "#8A8A8A"
-#: What is seen around the region, in metres.
-SURROUNDINGS_M = 6.0
-#: Half the width of the view when nothing tells where to look, in metres.
-WITHOUT_REGION_M = 40.0
-#: Arrays of a picture by name: the shape of one row.
-SHAPES: dict[str, tuple[int, ...]] = {
-    **{"source_xyz": (3,), "followup_xyz": (3,), "added_xyz": (3,), "source_boxes": (7,), "followup_boxes": (7,)},
-    **{"source_labels": (), "followup_labels": (), "lost_at": (2,), "gained_at": (2,), "region": (2,), "keep": (2,)},
-}
-
-
-@dataclass(frozen=True, eq=False)
-class View:
-    """What is drawn of one pair, everything in the frame of the region (x forward, y left, metres).
-
-    Attributes:
-        source_xyz, followup_xyz, added_xyz: points (N, 3); added ones are drawn over the follow-up.
-        source_boxes, followup_boxes: (M, 7) x, y, z, length, width, height, yaw; the labels (M,) go with them.
-        lost_at, gained_at: (K, 2) centres of obstacles that only one arm saw.
-        region, keep: polygons (P, 2).
-    """
-
-    source_xyz: Floats
-    followup_xyz: Floats
-    added_xyz: Floats
-    source_boxes: Floats
-    followup_boxes: Floats
-    source_labels: Texts
-    followup_labels: Texts
-    lost_at: Floats
-    gained_at: Floats
-    region: Floats
-    keep: Floats
-
-    @classmethod
-    def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> View:
-        """Build from arrays by name; those that are missing are empty.
-
-        Raises:
-            ValueError: an array has the wrong shape.
-        """
-        for name, array in arrays.items():
-            if array.shape[1:] != SHAPES[name]:
-                raise ValueError(f"{name}: got shape {array.shape}, expected (N, {', '.join(map(str, SHAPES[name]))})")
-        return cls(**{name: arrays.get(name, np.empty((0, *shape))) for name, shape in SHAPES.items()})
-
-    @property
-    def window(self) -> tuple[float, float, float, float]:
-        """What is shown: x min, x max, y min, y max in metres."""
-        shown = np.concatenate([self.region, self.keep, self.lost_at, self.gained_at])
-        if len(shown) == 0:
-            return -WITHOUT_REGION_M, WITHOUT_REGION_M, -WITHOUT_REGION_M, WITHOUT_REGION_M
-        (x0, y0), (x1, y1) = shown.min(axis=0) - SURROUNDINGS_M, shown.max(axis=0) + SURROUNDINGS_M
-        return float(x0), float(x1), float(y0), float(y1)
-
-
-def load_view(path: Path) -> View:
-    """Read the arrays of a :class:`View` by name from an ``.npz``; those that are missing stay empty.
-
-    Raises:
-        InfrastructureError: the file cannot be read or an array has the wrong shape.
-    """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return View.of({name: file[name] for name in SHAPES if name in file})
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InfrastructureError(f"{path}: cannot be read as evidence arrays: {error}") from error
 
 
 def draw(view: View) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from mt_nodes.errors import InfrastructureError
 from mt_nodes.journal import read_journal
 from mt_nodes.relations import CONTROL, SHAM
 from mt_nodes.report import birdseye
+from mt_nodes.report.view import evidence_file, load_view
 from mt_nodes.verdict import Outcome, Pair
 
 #: Violated pairs shown with pictures, and in the list; the rest is in ``pairs.csv``.
@@ -53,11 +54,6 @@ def write_report(results_dir: Path) -> Path:
     )
     path.write_text(page, encoding="utf-8")
     return path
-
-
-def evidence_file(results_dir: Path, pair: Pair) -> Path:
-    """Return where the arrays of a pair's picture lie (see :class:`birdseye.View`); the file may be missing."""
-    return results_dir / "evidence" / f"{str(pair).replace('/', '_')}.npz"
 
 
 def _environment() -> jinja2.Environment:
@@ -117,7 +113,7 @@ def _pictures(evidence: Path) -> dict[str, Any]:
     if not evidence.exists():
         return {**nothing, "note": f"No picture: {evidence.parent.name}/{evidence.name} is not there."}
     try:
-        view = birdseye.load_view(evidence)
+        view = load_view(evidence)
     except InfrastructureError as error:
         return {**nothing, "note": f"No picture: {error}"}
     source, followup = birdseye.draw(view)

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The README says what the code does, and leads nowhere that does not exist."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def run_python(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_tables_are_those_of_the_code() -> None:
+    made = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "make_docs.py"), "--check"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.returncode == 0, made.stderr
+
+
+def test_a_stale_table_is_told(tmp_path: Path) -> None:
+    sys.path.insert(0, str(ROOT / "scripts"))
+    import make_docs
+
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert make_docs.filled(readme) == readme
+    assert make_docs.filled(readme.replace("| `deadline_s` |", "| `deadlin_s` |")) == readme
+    assert readme.replace("| `deadline_s` |", "| `deadlin_s` |") != readme
+
+
+def test_links_lead_somewhere() -> None:
+    targets = re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert targets
+    missing = [t for t in targets if "://" not in t and not (ROOT / t).exists()]
+    assert not missing
+
+
+def test_every_recipe_names_options_that_exist() -> None:
+    from mt_nodes.cli.main import COMMANDS
+
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    used = re.findall(r"\bmt ([a-z]+)((?: [^\n`#]*)?)", readme)
+    assert len(used) > 10
+    for command, words in used:
+        if command not in COMMANDS:
+            continue
+        shown = subprocess.run(
+            [sys.executable, "-m", "mt_nodes.cli.main", command, "--help"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stdout
+        for option in re.findall(r"--[a-z]+", words):
+            assert option in shown, f"mt {command} has no {option}"
+
+
+def test_the_stack_of_the_readme_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mt_nodes.stacks import load_stack
+
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = [b for b in re.findall(r"```yaml\n(.*?)```", readme, re.S) if "callable:" in b or "command:" in b]
+    assert len(blocks) == 2
+    for i, block in enumerate(blocks):
+        path = tmp_path / f"stack_{i}.yaml"
+        path.write_text(block, encoding="utf-8")
+        assert load_stack(str(path)).inputs["lidar"] == "/sensing/lidar/points"
+
+
+def test_the_relation_of_the_readme_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mt_nodes.relations import load_relation
+
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (block,) = [b for b in re.findall(r"```yaml\n(.*?)```", readme, re.S) if "because:" in b]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_region.yaml").write_text("frame_id: base_link\nbox_m: {x: [0, 30], y: [-5, 5]}\n")
+    (tmp_path / "relation.yaml").write_text(block, encoding="utf-8")
+    assert load_relation("relation.yaml").id == "noise_behind_the_kerb"
