@@ -37,11 +37,17 @@ class Arm(Protocol):
     def begin_episode(self) -> None:
         """Say that time starts anew."""
 
+    def pass_time(self, stamp_ns: int) -> None:
+        """Let the stack's time go on to an instant, at the pace ``realtime``."""
+
     def send(self, bundle: Bundle, changed: frozenset[str]) -> Any:
         """Give the stack a bundle; topics not in ``changed`` go out as recorded."""
 
     def wait(self, ticket: Any, until_s: float | None = None) -> Answer | None:
-        """Return the answer; None when monotonic ``until_s`` comes before both the answer and the deadline."""
+        """Return the answer, or silence at its deadline; None when monotonic ``until_s`` comes before both.
+
+        Without ``until_s`` the run waits for the stack, so the stack's time goes on meanwhile.
+        """
 
     def stop(self) -> None:
         """End the stack and free what it held."""
@@ -79,8 +85,8 @@ class CallableHost:
         lacking = [role for role in self.stack.answers if getattr(output, role) is None]
         if lacking and not output.silent:
             raise InfrastructureError(
-                f"stack '{self.stack.name}': the callable said no {', '.join(lacking)}, which outputs in the stack file "
-                "promise; return them, or name what it returns under outputs"
+                f"stack '{self.stack.name}': the callable said no {', '.join(lacking)}, which outputs in the stack "
+                "file promise; return them, or name what it returns under outputs"
             )
         return output
 
@@ -133,8 +139,8 @@ def _stamped(said: Output, frame: str, stamp_ns: int) -> Output:
     seen, control = said.detections, said.control
     return replace(
         said,
-        detections=seen and replace(seen, stamp_ns=stamp_ns, frame_id=seen.frame_id or frame),
-        control=control and replace(control, stamp_ns=stamp_ns),
+        detections=None if seen is None else replace(seen, stamp_ns=stamp_ns, frame_id=seen.frame_id or frame),
+        control=None if control is None else replace(control, stamp_ns=stamp_ns),
     )
 
 
@@ -155,6 +161,9 @@ class CallableArm:
         """Nothing to wait for."""
 
     def begin_episode(self) -> None:
+        """Nothing to do: a callable has no clock."""
+
+    def pass_time(self, stamp_ns: int) -> None:
         """Nothing to do: a callable has no clock."""
 
     def stop(self) -> None:

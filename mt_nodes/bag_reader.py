@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rosbags.convert.converter import LATCH
-from rosbags.interfaces import Connection, ConnectionExtRosbag1, MessageDefinitionFormat, Qos
+from rosbags.interfaces import Connection, ConnectionExtRosbag1, MessageDefinitionFormat, Qos, QosDurability
 from rosbags.rosbag1 import Reader as Reader1
 from rosbags.rosbag2 import Reader as Reader2
 from rosbags.typesys import Stores, TypesysError, get_types_from_idl, get_types_from_msg, get_typestore
@@ -33,6 +33,11 @@ class Topic:
     type: str
     count: int
     qos: tuple[Qos, ...]
+
+    @property
+    def latched(self) -> bool:
+        """Whether somebody offered it to readers that come late (transient local)."""
+        return any(q.durability is QosDurability.TRANSIENT_LOCAL for q in self.qos)
 
 
 @dataclass(frozen=True, eq=False)

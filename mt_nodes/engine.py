@@ -40,27 +40,29 @@ class Answer:
 class Offer:
     """One follow-up to make of a bundle, and the relations whose checks judge it.
 
-    For control and sham ``judges`` are all relations of the suite; otherwise it is the relation itself.
+    For control and sham ``judges`` are all relations of the suite; otherwise it is the relation itself. ``draw``
+    numbers the follow-ups that one relation makes of one bundle.
     """
 
     relation: Relation
     judges: tuple[Relation, ...]
+    draw: int = 0
 
-    def pairs(self, bundle: Bundle, draw: int = 0) -> list[tuple[Pair, Relation]]:
+    def pairs(self, bundle: Bundle) -> list[tuple[Pair, Relation]]:
         """Return the identity of every verdict that this offer owes."""
         if self.relation.role == "relation":
-            return [(Pair(bundle.episode, bundle.index, self.relation.id, str(draw)), self.relation)]
-        return [(Pair(bundle.episode, bundle.index, self.relation.id, f"{draw}@{j.id}"), j) for j in self.judges]
+            return [(Pair(bundle.episode, bundle.index, self.relation.id, str(self.draw)), self.relation)]
+        return [(Pair(bundle.episode, bundle.index, self.relation.id, f"{self.draw}@{j.id}"), j) for j in self.judges]
 
-    def followup_pair(self, bundle: Bundle, draw: int = 0) -> Pair:
+    def followup_pair(self, bundle: Bundle) -> Pair:
         """Return the identity of the follow-up, as the ledger knows it."""
-        return Pair(bundle.episode, bundle.index, self.relation.id, str(draw))
+        return Pair(bundle.episode, bundle.index, self.relation.id, str(self.draw))
 
 
-def offers(suite: Suite) -> tuple[Offer, ...]:
-    """Return what is offered on every bundle, control and sham first."""
+def offers(suite: Suite, draws: int = 1) -> tuple[Offer, ...]:
+    """Return what is offered on every bundle: every relation ``draws`` times, control and sham first."""
     everyone = suite.relations
-    return tuple(Offer(r, (r,) if r.role == "relation" else everyone) for r in suite.all)
+    return tuple(Offer(r, (r,) if r.role == "relation" else everyone, draw) for draw in range(draws) for r in suite.all)
 
 
 class Engine:

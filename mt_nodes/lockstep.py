@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,7 +47,7 @@ class Preparer:
         """Derive the follow-up of one offer."""
         began = time.perf_counter()
         try:
-            derived = self._pipelines[offer.relation.id].derive(bundle)
+            derived = self._pipelines[offer.relation.id].derive(bundle, offer.draw)
         except NotApplicable as why:
             return Prepared(offer, None, Outcome.NOT_APPLICABLE, str(why))
         made_ms = 1e3 * (time.perf_counter() - began)
@@ -78,6 +79,11 @@ class Silence:
             )
 
 
+def headline(error: InfrastructureError) -> str:
+    """What went wrong, without the tail of a log (which has wall times in it) and the advice."""
+    return str(error).partition("; ")[0]
+
+
 def start(*arms: Arm) -> None:
     """Start arms side by side (each once) and wait until all can answer."""
     for arm in dict.fromkeys(arms):
@@ -106,9 +112,10 @@ class Lockstep:
         mode: str,
         stateless: bool,
         publishes_when_empty: bool,
+        draws: int = 1,
         progress: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
     ) -> None:
-        self._offers = offers(suite)
+        self._offers = offers(suite, draws)
         self._prepare = Preparer(suite, seed)
         self._engine = Engine(publishes_when_empty)
         self._recorder = recorder
@@ -133,34 +140,38 @@ class Lockstep:
         """Several follow-ups for one source output: every offer on every bundle, one pass."""
         self._begin(source, followup)
         for bundle in episode():
+            self._fan_out_bundle(bundle, source, followup)
+
+    def _fan_out_bundle(self, bundle: Bundle, source: Arm, followup: Arm) -> None:
+        with self._errors(self._offers[0], bundle):
             ticket = source.send(bundle, frozenset())
-            first = None if source is not followup else self._wait(source, ticket)
-            heard = first
-            quiet = first is not None and first.heard is Heard.SILENT
             ahead = self._prepare(self._offers[0], bundle)
-            for i in range(len(self._offers)):
-                prepared = ahead
+            heard = self._wait(source, ticket) if source is followup else None
+        quiet = heard is not None and heard.heard is Heard.SILENT
+        for i, offer in enumerate(self._offers):
+            prepared = ahead
+            with self._errors(offer, bundle):
                 sent = None if quiet or prepared.outcome else self._send(followup, prepared, bundle)
                 if i + 1 < len(self._offers):
                     # Made while the stack works on the one just sent.
                     ahead = self._prepare(self._offers[i + 1], bundle)
-                answer = self._answer(followup, prepared, sent, bundle, quiet)
-                if heard is None:
-                    heard = self._wait(source, ticket, prepared, bundle)
-                # A late answer would carry the stamp of the next follow-up of this bundle and be taken for its own.
-                quiet = quiet or answer.heard is Heard.SILENT
-                self._close(prepared, bundle, heard, answer)
+                answer = self._answer(followup, prepared, sent, quiet)
+                heard = self._wait(source, ticket) if heard is None else heard
+            # A late answer would carry the stamp of the next follow-up of this bundle and be taken for its own.
+            quiet = quiet or answer.heard is Heard.SILENT
+            self._close(prepared, bundle, heard, answer)
 
     def _twin_pass(self, episode: Episode, offer: Offer, source: Arm, followup: Arm) -> None:
         """One offer over a whole episode, both arms fresh: for a stack that remembers."""
         self._restart_unless_fresh(source, followup)
         self._begin(source, followup)
         for bundle in episode():
-            ticket = source.send(bundle, frozenset())
-            prepared = self._prepare(offer, bundle)
-            sent = self._send(followup, prepared, bundle)
-            answer = self._answer(followup, prepared, sent, bundle, False)
-            self._close(prepared, bundle, self._wait(source, ticket, prepared, bundle), answer)
+            with self._errors(offer, bundle):
+                ticket = source.send(bundle, frozenset())
+                prepared = self._prepare(offer, bundle)
+                answer = self._wait(followup, self._send(followup, prepared, bundle))
+                heard = self._wait(source, ticket)
+            self._close(prepared, bundle, heard, answer)
 
     def _two_pass(self, episode: Episode, arm: Arm) -> None:
         """The source episode, then after a restart the episode of each offer, all in one instance."""
@@ -168,14 +179,15 @@ class Lockstep:
         self._begin(arm)
         heard = {}
         for bundle in episode():
-            heard[bundle.index] = self._wait(arm, arm.send(bundle, frozenset()))
+            with self._errors(self._offers[0], bundle):
+                heard[bundle.index] = self._wait(arm, arm.send(bundle, frozenset()))
         for offer in self._offers:
             self._restart_unless_fresh(arm)
             self._begin(arm)
             for bundle in episode():
-                prepared = self._prepare(offer, bundle)
-                sent = self._send(arm, prepared, bundle)
-                answer = self._answer(arm, prepared, sent, bundle, False)
+                with self._errors(offer, bundle):
+                    prepared = self._prepare(offer, bundle)
+                    answer = self._wait(arm, self._send(arm, prepared, bundle))
                 self._close(prepared, bundle, heard[bundle.index], answer)
 
     def _begin(self, *arms: Arm) -> None:
@@ -196,23 +208,27 @@ class Lockstep:
         self._recorder.followup(prepared.offer, bundle, prepared.derived, prepared.made_ms)
         return arm.send(sent, sent.changed_topics(bundle))
 
-    def _answer(self, arm: Arm, prepared: Prepared, sent: Any, bundle: Bundle, quiet: bool) -> Answer:
+    def _answer(self, arm: Arm, prepared: Prepared, sent: Any, quiet: bool) -> Answer:
         if sent is not None:
-            return self._wait(arm, sent, prepared, bundle)
-        reason = "not sent: an earlier follow-up of this bundle was not answered and its answer may still come"
+            return self._wait(arm, sent)
+        reason = "not sent: an earlier input of this bundle was not answered and its answer may still come"
         return Answer.nothing(Heard.SKIPPED, reason if quiet else prepared.reason)
 
-    def _wait(self, arm: Arm, ticket: Any, prepared: Prepared | None = None, bundle: Bundle | None = None) -> Answer:
-        try:
-            answer = arm.wait(ticket)
-            assert answer is not None, "without a limit an arm waits for the answer or its deadline"
-            if self._silence is not None:
-                self._silence.note(arm, answer)
-        except InfrastructureError as error:
-            if prepared is not None and bundle is not None:
-                self._record(self._engine.without_followup(prepared.offer, bundle, Outcome.ERROR, str(error)), None)
-            raise
+    def _wait(self, arm: Arm, ticket: Any) -> Answer:
+        answer = arm.wait(ticket)
+        assert answer is not None, "without a limit an arm waits for the answer or its deadline"
+        if self._silence is not None:
+            self._silence.note(arm, answer)
         return answer
+
+    @contextmanager
+    def _errors(self, offer: Offer, bundle: Bundle) -> Iterator[None]:
+        """A stack that dies or hangs ends the run; the pair it happened to says so."""
+        try:
+            yield
+        except InfrastructureError as error:
+            self._record(self._engine.without_followup(offer, bundle, Outcome.ERROR, headline(error)), None)
+            raise
 
     def _close(self, prepared: Prepared, bundle: Bundle, source: Answer, followup: Answer) -> None:
         if prepared.outcome is not None:

@@ -18,18 +18,21 @@ class Ticket:
         stamp_ns: stamp as emitted: what a stamped answer carries.
         sent_s: monotonic time of sending.
         parts: outputs heard so far, by role, each with the monotonic time of its arrival.
+        given_up: whether nobody waits any more; what still comes for it is late.
     """
 
     stamp_ns: int
     sent_s: float
     parts: dict[str, tuple[Any, float]] = field(default_factory=dict)
+    given_up: bool = False
 
 
 @dataclass
 class Strays:
-    """Outputs that answered nothing outstanding: late or repeated ones, and unknown stamps."""
+    """Outputs that answered nothing outstanding: repeated ones, late ones, and those with an unknown stamp."""
 
     repeated: int = 0
+    late: int = 0
     unknown: int = 0
 
 
@@ -37,15 +40,19 @@ class Inbox:
     """Joins the outputs of one arm to its outstanding inputs; safe to use from several threads.
 
     ``match`` is ``stamp`` (an output with a stamp answers the input of that stamp) or ``order`` (it answers the oldest
-    outstanding input). An output without a stamp always answers by order.
+    outstanding input). An output without a stamp always answers by order. By order, an input that was given up still
+    takes the answer that it is owed: otherwise every answer after a late one would be taken for the next input's.
+    Where the stack may keep silent (``owes`` is False) nothing is owed.
     """
 
-    def __init__(self, roles: Sequence[str], match: str = "stamp") -> None:
+    def __init__(self, roles: Sequence[str], match: str = "stamp", owes: bool = True) -> None:
         self._roles = tuple(roles)
         self._match = match
+        self._owes = owes
         self._open: list[Ticket] = []
         self._changed = threading.Condition()
         self.strays = Strays()
+        self.unknown_stamp_ns: int | None = None
 
     def expect(self, stamp_ns: int) -> Ticket:
         """Open a ticket for an input that is about to be sent."""
@@ -57,16 +64,17 @@ class Inbox:
     def put(self, role: str, stamp_ns: int | None, payload: Any) -> None:
         """Take an output in; the first one of a role counts, a second is a stray."""
         with self._changed:
-            by_stamp = self._match == "stamp" and stamp_ns is not None
-            candidates = [t for t in self._open if not by_stamp or t.stamp_ns == stamp_ns]
+            candidates = self._candidates(stamp_ns)
             ticket = next((t for t in candidates if role not in t.parts), None)
-            if ticket is not None:
-                ticket.parts[role] = (payload, time.monotonic())
-                self._changed.notify_all()
-            elif candidates:
-                self.strays.repeated += 1
-            else:
-                self.strays.unknown += 1
+            if ticket is None:
+                self._stray(stamp_ns, repeated=bool(candidates))
+                return
+            ticket.parts[role] = (payload, time.monotonic())
+            if ticket.given_up:
+                self.strays.late += 1
+                if self.complete(ticket):
+                    self._open.remove(ticket)
+            self._changed.notify_all()
 
     def complete(self, ticket: Ticket) -> bool:
         """Whether every role that makes an answer has been heard."""
@@ -81,9 +89,24 @@ class Inbox:
     def close(self, ticket: Ticket) -> None:
         """Expect nothing more for this input: what still comes is a stray."""
         with self._changed:
-            self._open.remove(ticket)
+            ticket.given_up = True
+            if self.complete(ticket) or not self._owes:
+                self._open.remove(ticket)
 
     def clear(self) -> None:
         """Forget everything outstanding (the stack was restarted)."""
         with self._changed:
             self._open.clear()
+
+    def _stray(self, stamp_ns: int | None, repeated: bool) -> None:
+        if repeated:
+            self.strays.repeated += 1
+        else:
+            self.strays.unknown += 1
+            self.unknown_stamp_ns = stamp_ns
+
+    def _candidates(self, stamp_ns: int | None) -> list[Ticket]:
+        """Inputs that an output may answer, the first one first: by order the oldest, by stamp the awaited before."""
+        if self._match == "order" or stamp_ns is None:
+            return list(self._open)
+        return sorted((t for t in self._open if t.stamp_ns == stamp_ns), key=lambda t: t.given_up)

@@ -51,7 +51,7 @@ def write_view(
     shown = View.of(arrays).window
     for name in ("source_xyz", "followup_xyz", "added_xyz"):
         arrays[name] = _within(arrays[name], shown)
-    np.savez_compressed(path, **arrays)  # type: ignore[arg-type]
+    np.savez(path, **arrays)  # type: ignore[arg-type]
 
 
 def _within(xyz: npt.NDArray[Any], window: tuple[float, float, float, float]) -> npt.NDArray[Any]:

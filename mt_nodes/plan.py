@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mt_nodes import plugins
 from mt_nodes.environment import ros_environment, user_environment
@@ -39,6 +39,8 @@ class ReplayRequest:
     faults: tuple[str, ...] = param((), help="plant a fault in a reference stack")
     topics: Mapping[str, str] = param({}, help="choose among several topics of the bag (ROLE=TOPIC)")
     transforms: str = param("", help="YAML file of transforms that the bag lacks")
+    qos: str = param("", help="YAML file of QoS profiles by topic of the stack, in rosbag2's format for overrides")
+    draws: int = param(1, low=1, help="follow-ups that each relation makes of each bundle")
     rate: float = param(1.0, help="speed of the realtime pace")
     plugins: tuple[str, ...] = param((), help="directory with your own plugins")
 
@@ -78,6 +80,14 @@ class NodePlan:
     remappings: tuple[tuple[str, str], ...] = ()
 
 
+class Replayed(NamedTuple):
+    """How a topic of the bag reaches a stack: topic and type there, and whether it is latched (transient local)."""
+
+    topic: str
+    type: str
+    latched: bool = False
+
+
 def check_request(request: ReplayRequest, stack: Stack) -> None:
     """Refuse what cannot run.
 
@@ -102,11 +112,10 @@ def check_request(request: ReplayRequest, stack: Stack) -> None:
         raise UsageError(
             f"stack '{stack.name}' is external: it cannot be restarted, so only a stateless one can be replayed"
         )
-    if request.mode == "twin" and stack.domain and stack.isolation == "domain":
-        if len({stack.domain["source"], stack.domain.get("followup", stack.domain["source"])}) < 2:
-            raise UsageError(
-                f"--mode twin: stack '{stack.name}' has domain: {stack.domain}, expected a different one for followup"
-            )
+    if request.mode == "twin" and stack.isolation == "domain" and len({*stack.domain.values()}) == 1:
+        raise UsageError(
+            f"--mode twin: stack '{stack.name}' has domain: {stack.domain}, expected a different one for followup"
+        )
     if not request.rate > 0:
         raise UsageError(f"--rate: got {request.rate:g}, expected more than 0")
 

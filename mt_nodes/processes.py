@@ -15,7 +15,9 @@ from pathlib import Path
 from mt_nodes.errors import InfrastructureError, UsageError
 
 _PR_SET_PDEATHSIG = 1
-TAIL_LINES = 15
+TAIL_LINES, TAIL_BYTES = 15, 65536
+#: Loaded here: the forked child has other threads' locks and must load nothing.
+_LIBC = ctypes.CDLL(None)
 
 
 @dataclass(frozen=True)
@@ -59,21 +61,26 @@ class Child:
         """Process id; also the id of its group."""
         return self._popen.pid
 
+    @property
+    def code(self) -> int | None:
+        """Its exit code (negative: the signal that ended it); None while it runs."""
+        return self._popen.poll()
+
     def check(self) -> None:
         """Raise when the process has ended by itself.
 
         Raises:
             InfrastructureError: with the exit code and the tail of its log.
         """
-        code = self._popen.poll()
+        code = self.code
         if code is not None:
-            how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+            how = f"was ended by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
             raise InfrastructureError(f"{self.process.name} {how}; {self.tail()}")
 
     def tail(self) -> str:
         """Return the last lines of what this child wrote, and where the rest is."""
         with self.process.log.open("rb") as log:
-            log.seek(self._offset)
+            log.seek(max(self._offset, log.seek(0, os.SEEK_END) - TAIL_BYTES))
             lines = log.read().decode(errors="replace").splitlines()[-TAIL_LINES:]
         said = "\n".join(f"    | {line}" for line in lines)
         return f"its log {self.process.log} ends:\n{said}" if lines else f"it wrote nothing to {self.process.log}"
@@ -129,5 +136,12 @@ def filled(command: Sequence[str], values: Mapping[str, Sequence[str]]) -> tuple
     return tuple(argv)
 
 
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"  # a real-time signal has no name
+
+
 def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

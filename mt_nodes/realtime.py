@@ -6,19 +6,22 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from mt_nodes.arms import Arm
 from mt_nodes.engine import Answer, Engine, Heard, Offer, offers
 from mt_nodes.errors import InfrastructureError
 from mt_nodes.frames import Bundle
-from mt_nodes.lockstep import Episode, Prepared, Preparer, restart
+from mt_nodes.lockstep import Episode, Prepared, Preparer, headline, restart
 from mt_nodes.relations import Suite
 from mt_nodes.results import Case, Recorder
 from mt_nodes.verdict import Outcome, Verdict
 
+#: How often, at the most, answers are looked for and time is passed on.
+STEP_S = 0.005
 #: Answers of so many former inputs must be alike in both arms before a stack that remembers is judged.
 MEMORY = 5
 
@@ -29,8 +32,25 @@ class Outstanding:
 
     bundle: Bundle
     prepared: Prepared
-    tickets: tuple[Any, Any]
-    answers: list[Answer | None]
+    tickets: tuple[Any, Any] = (None, None)
+    answers: list[Answer | None] = field(default_factory=lambda: [None, None])
+
+
+@dataclass(frozen=True)
+class Pace:
+    """When what is due: ``first_ns`` of the recording was at monotonic ``began_s``."""
+
+    began_s: float
+    first_ns: int
+    rate: float
+
+    def due_s(self, stamp_ns: int) -> float:
+        """Return the monotonic time of an instant of the recording."""
+        return self.began_s + (stamp_ns - self.first_ns) / 1e9 / self.rate
+
+    def now_ns(self) -> int:
+        """Return the instant of the recording that has been reached."""
+        return self.first_ns + int((time.monotonic() - self.began_s) * self.rate * 1e9)
 
 
 class Realtime:
@@ -45,9 +65,10 @@ class Realtime:
         rate: float,
         stateless: bool,
         publishes_when_empty: bool,
+        draws: int = 1,
         progress: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
     ) -> None:
-        self._offers = offers(suite)
+        self._offers = offers(suite, draws)
         self._prepare = Preparer(suite, seed)
         self._engine = Engine(publishes_when_empty)
         self._recorder = recorder
@@ -71,45 +92,55 @@ class Realtime:
             arm.begin_episode()
         self._recent.clear()
         open_pairs: deque[Outstanding] = deque()
-        began, first_ns, unanswered = time.monotonic(), None, False
-        for bundle in episode():
-            first_ns = bundle.stamp_ns if first_ns is None else first_ns
-            due = began + (bundle.stamp_ns - first_ns) / 1e9 / self._rate
-            prepared = self._prepare(offer, bundle)
-            unanswered |= self._collect(open_pairs, arms, due)
-            open_pairs.append(self._send(prepared, bundle, arms))
-        return unanswered | self._collect(open_pairs, arms, math.inf)
+        pace, unanswered = None, False
+        with self._errors(open_pairs):
+            for bundle in episode():
+                prepared = self._prepare(offer, bundle)
+                pace = pace or Pace(time.monotonic(), bundle.stamp_ns, self._rate)
+                unanswered |= self._collect(open_pairs, arms, pace, pace.due_s(bundle.stamp_ns))
+                open_pairs.append(Outstanding(bundle, prepared))
+                self._send(open_pairs[-1], arms)
+            return unanswered | (pace is not None and self._collect(open_pairs, arms, pace, math.inf))
 
-    def _send(self, prepared: Prepared, bundle: Bundle, arms: tuple[Arm, Arm]) -> Outstanding:
+    def _send(self, pair: Outstanding, arms: tuple[Arm, Arm]) -> None:
+        prepared, bundle = pair.prepared, pair.bundle
         changed: frozenset[str] = frozenset()
         sent = bundle
         if prepared.derived is not None and prepared.outcome is None:
             sent = prepared.derived.followup.first
             changed = sent.changed_topics(bundle)
             self._recorder.followup(prepared.offer, bundle, prepared.derived, prepared.made_ms)
-        tickets = (arms[0].send(bundle, frozenset()), arms[1].send(sent, changed))
-        return Outstanding(bundle, prepared, tickets, [None, None])
+        pair.tickets = (arms[0].send(bundle, frozenset()), arms[1].send(sent, changed))
 
-    def _collect(self, open_pairs: deque[Outstanding], arms: tuple[Arm, Arm], until_s: float) -> bool:
-        """Take answers in, in order, until ``until_s`` or until nothing is outstanding; say whether one is missing."""
+    def _collect(self, open_pairs: deque[Outstanding], arms: tuple[Arm, Arm], pace: Pace, until_s: float) -> bool:
+        """Take answers in, in order, until ``until_s`` (or, if that is infinite, until nothing is outstanding).
+
+        Meanwhile the time of both stacks goes on. Returns whether an answer is missing.
+        """
         unanswered = False
-        while open_pairs:
-            pair = open_pairs[0]
-            try:
-                done = self._answered(pair, arms, until_s)
-            except InfrastructureError as error:
-                for waiting in open_pairs:
-                    offer, bundle = waiting.prepared.offer, waiting.bundle
-                    self._record(self._engine.without_followup(offer, bundle, Outcome.ERROR, str(error)), None)
-                raise
-            if not done:
+        while open_pairs or time.monotonic() < until_s < math.inf:
+            for arm in arms:
+                arm.pass_time(pace.now_ns())
+            step_s = min(until_s, time.monotonic() + STEP_S)
+            if open_pairs and self._answered(open_pairs[0], arms, step_s):
+                unanswered |= self._close(open_pairs.popleft())
+            elif time.monotonic() >= until_s:
                 break
-            open_pairs.popleft()
-            unanswered |= self._close(pair)
-        remaining = until_s - time.monotonic()
-        if 0 < remaining < math.inf:
-            time.sleep(remaining)  # the recording's pace is the one thing here that is a matter of time
+            elif not open_pairs:
+                # The recording's pace is the one thing here that is a matter of time.
+                time.sleep(max(0.0, step_s - time.monotonic()))
         return unanswered
+
+    @contextmanager
+    def _errors(self, open_pairs: deque[Outstanding]) -> Iterator[None]:
+        """A stack that dies ends the run; the pairs that were on their way say so."""
+        try:
+            yield
+        except InfrastructureError as error:
+            for waiting in open_pairs:
+                offer, bundle = waiting.prepared.offer, waiting.bundle
+                self._record(self._engine.without_followup(offer, bundle, Outcome.ERROR, headline(error)), None)
+            raise
 
     def _answered(self, pair: Outstanding, arms: tuple[Arm, Arm], until_s: float) -> bool:
         for i, arm in enumerate(arms):

@@ -16,12 +16,14 @@ import yaml
 
 from mt_nodes import plugins
 from mt_nodes.arms import Arm, CallableArm
+from mt_nodes.bag_reader import Topic
 from mt_nodes.bags import BagSource
+from mt_nodes.cdr import COMPRESSED_IMAGE
 from mt_nodes.engine import offers
 from mt_nodes.errors import InfrastructureError, IsolationError, UsageError
 from mt_nodes.lockstep import Episode, Lockstep, start
 from mt_nodes.params import plain
-from mt_nodes.plan import ReplayRequest, check_request
+from mt_nodes.plan import Replayed, ReplayRequest, check_request
 from mt_nodes.realtime import Realtime
 from mt_nodes.relations import Suite, load_suite
 from mt_nodes.results import Recorder, describe_run, new_directory
@@ -67,6 +69,8 @@ class Run:
         )
         if not sources:
             raise UsageError("got no bag to replay; type `mt replay BAG`")
+        _check_sensors(sources, stack)
+        _check_needs(sources, stack)
         return cls(request, suite, stack, sources, out)
 
     @classmethod
@@ -108,24 +112,24 @@ class Run:
         """How many verdicts a whole run owes."""
         counts = [source.info[source.lead].count for source in self.sources]
         bundles = sum(min(c, self.request.limit) if self.request.limit is not None else c for c in counts)
-        return bundles * sum(len(offer.judges) for offer in offers(self.suite))
+        return bundles * sum(len(offer.judges) for offer in offers(self.suite, self.request.draws))
 
-    def topics(self) -> tuple[dict[str, tuple[str, str]], frozenset[str]]:
-        """Return topic of the bag -> (topic of the stack, type), and the topics that the stack must subscribe to.
+    def topics(self) -> tuple[dict[str, Replayed], frozenset[str]]:
+        """Return how each topic of the bag reaches the stack, and the topics that the stack must subscribe to.
 
         A topic of the bag that bears the name of an input or output of the stack, but is another, is left out.
         """
-        mapped: dict[str, tuple[str, str]] = {}
+        mapped: dict[str, Replayed] = {}
         required = set()
         taken = {*self.stack.inputs.values(), *(row.topic for row in self.stack.outputs.values()), *NEVER_REPLAYED}
         for source in self.sources:
             roles = {topic: role for role, topic in source.roles.items() if role in self.stack.inputs}
             for topic, info in source.info.items():
                 if topic in roles:
-                    mapped[topic] = (self.stack.inputs[roles[topic]], info.type)
+                    mapped[topic] = Replayed(self.stack.inputs[roles[topic]], info.type)
                 elif topic not in taken:
-                    mapped[topic] = (topic, info.type)
-            required |= set(roles)
+                    mapped[topic] = as_recorded(topic, info)
+            required |= {*roles, *self.stack.needs}
         return mapped, frozenset(required)
 
     def _static_transforms(self) -> TransformTree:
@@ -145,6 +149,11 @@ class Run:
                         "the first bag; replay the bags one by one"
                     )
         return trees[0] if trees else TransformTree()
+
+
+def as_recorded(topic: str, info: Topic) -> Replayed:
+    """Return how a topic is replayed under its own name; ``/tf_static`` is latched whatever the bag knows of QoS."""
+    return Replayed(topic, info.type, info.latched or topic == "/tf_static")
 
 
 def execute(
@@ -186,10 +195,34 @@ def in_process_arms(run: Run) -> Arms:
 
 def _driver(run: Run, recorder: Recorder, progress: Progress) -> Lockstep | Realtime:
     request, stack = run.request, run.stack
-    traits = {"stateless": stack.stateless, "publishes_when_empty": stack.publishes_when_empty}
+    traits: dict[str, Any] = {
+        "stateless": stack.stateless,
+        "publishes_when_empty": stack.publishes_when_empty,
+        "draws": request.draws,
+    }
     if request.pace == "realtime":
         return Realtime(run.suite, request.seed, recorder, rate=request.rate, progress=progress, **traits)
     return Lockstep(run.suite, request.seed, recorder, mode=request.mode, progress=progress, **traits)
+
+
+def _check_sensors(sources: Sequence[BagSource], stack: Stack) -> None:
+    for source in sources:
+        got = source.info[source.lead].type
+        if stack.callable and got == COMPRESSED_IMAGE:
+            raise UsageError(
+                f"{source.reader.path}: {source.lead} is a {got}; a callable sees plain images only: record them, "
+                "or put the stack under test with command: instead"
+            )
+
+
+def _check_needs(sources: Sequence[BagSource], stack: Stack) -> None:
+    for source in sources:
+        for topic in stack.needs:
+            if topic not in source.info:
+                raise UsageError(
+                    f"{source.reader.path}: stack '{stack.name}' needs {topic}, which the bag lacks; "
+                    f"it has {', '.join(sorted(source.info))}"
+                )
 
 
 def _check_requirements(suite: Suite, stack: Stack) -> None:
@@ -200,7 +233,6 @@ def _check_requirements(suite: Suite, stack: Stack) -> None:
                 raise UsageError(f"relation '{relation.id}' requires a {need}; stack '{stack.name}' has no such input")
             if need == "stateless" and not stack.stateless:
                 raise UsageError(f"relation '{relation.id}' requires a stateless stack; '{stack.name}' remembers")
-    for relation in suite.relations:
         lacking = [n for n in (relation.check.needs if relation.check else ()) if n not in stack.answers]
         if lacking:
             raise UsageError(f"relation '{relation.id}' judges {', '.join(lacking)}; stack '{stack.name}' says no such")

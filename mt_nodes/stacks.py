@@ -114,6 +114,7 @@ class Stack:
         convert=_outputs,
         help="topic and type that the stack publishes, by role",
     )
+    needs: tuple[str, ...] = param((), help="other topics of the bag that it must get, such as /tf")
     answer: tuple[str, ...] = param((), help="outputs that together are the answer to a bundle; empty: all")
     match: str = param(
         "stamp", choices=("stamp", "order"), help="how an answer finds its input: its stamp, or its turn"
@@ -212,6 +213,8 @@ def _consistent(stack: Stack, where: str) -> None:
         )
     if stack.domain and "source" not in stack.domain:
         raise UsageError(f"{where}: domain: got {stack.domain}, expected one for source (and one for followup)")
+    for i, topic in enumerate(stack.needs):
+        _topic(topic, f"{where}: needs[{i}]")
     refuse_unknown(dict.fromkeys(stack.answer), stack.outputs, f"{where}: answer")
     if not stack.stateless and stack.reset == "none":
         raise UsageError(f"{where}: reset: none is only for a stateless stack; write reset: restart")

@@ -40,6 +40,8 @@ def run(args: argparse.Namespace) -> int:
         text("")
         heading(f"{name}: {request.stack}" + (f" with the planted fault {FAULT}" if faults else ""))
         print_summary(summaries[name], out / name)
+        if summaries[name]["exit_code"] == ExitCode.INTERRUPTED:
+            return int(ExitCode.INTERRUPTED)
     honest = summaries["honest"]["exit_code"] == ExitCode.PASS
     found = summaries["faulty"]["exit_code"] == ExitCode.FAIL
     text("")

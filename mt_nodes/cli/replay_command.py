@@ -30,6 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=default.seed, help=with_default["seed"])
     add("--fault", action="append", default=[], metavar="NAME", help=about["faults"])
     add("--topic", action="append", default=[], metavar="ROLE=TOPIC", help=about["topics"])
+    add("--qos", default="", metavar="FILE", help=about["qos"])
+    add("--draws", type=_at_least_one, default=default.draws, metavar="N", help=with_default["draws"])
     add("--transforms", default="", metavar="FILE", help=about["transforms"])
     add("--out", metavar="DIR", help="results directory (default mt_results/<time>)")
     add("--json", action="store_true", help="print summary.json instead of a table")
@@ -65,6 +67,8 @@ def _request(args: argparse.Namespace) -> ReplayRequest:
         topics=dict(role_topic(text) for text in args.topic),
         transforms=args.transforms,
         rate=args.rate,
+        qos=args.qos,
+        draws=args.draws,
         plugins=tuple(str(p.resolve()) for p in args.plugins),
     )
 

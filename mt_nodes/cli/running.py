@@ -18,6 +18,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from mt_nodes.cli.outcome import print_summary
 from mt_nodes.errors import ExitCode, InfrastructureError, IsolationError, MtError, UsageError
 from mt_nodes.plan import ReplayRequest, suite_process
+from mt_nodes.processes import Process
 from mt_nodes.replay import Run, execute, in_process_arms
 
 TAIL_LINES = 15
@@ -75,27 +76,34 @@ def _in_process(run: Run, bar: _Bar) -> Summary:
 def _in_suite(run: Run, bar: _Bar) -> Summary:
     process = suite_process(run.out, os.environ)
     reading, writing = os.pipe()
-    with process.log.open("ab") as log:
-        suite = subprocess.Popen(
-            [*process.argv, "--events", str(writing)],
-            env=dict(process.env),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            pass_fds=(writing,),
-            start_new_session=True,
-        )
-    os.close(writing)
-    with _forwarded_signals(suite), os.fdopen(reading) as events:
+    with _ForwardedSignals() as signals, os.fdopen(reading) as events:
+        suite = _started(process, writing)
+        signals.to(suite)
+        os.close(writing)
         end = _watch(events, bar)
         suite.wait()
     summary_file = run.out / "summary.json"
     if end is not None and end["error"] is not None:
         raise _problem(end)
     if end is None or not summary_file.exists():
+        if signals.seen:  # before the suite knew what to do with one
+            raise KeyboardInterrupt
         raise InfrastructureError(f"the suite process ended with {suite.returncode}; {_tail(process.log)}")
     summary: Summary = json.loads(summary_file.read_text())
     return summary
+
+
+def _started(process: Process, events: int) -> subprocess.Popen[bytes]:
+    with process.log.open("ab") as log:
+        return subprocess.Popen(
+            [*process.argv, "--events", str(events)],
+            env=dict(process.env),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            pass_fds=(events,),
+            start_new_session=True,
+        )
 
 
 def _watch(events: Any, bar: _Bar) -> dict[str, Any] | None:
@@ -107,23 +115,39 @@ def _watch(events: Any, bar: _Bar) -> dict[str, Any] | None:
     return None
 
 
-@contextlib.contextmanager
-def _forwarded_signals(suite: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Hand SIGINT and SIGTERM on: the suite ends its stacks and writes the summary, then we go on to print it."""
+class _ForwardedSignals:
+    """Hands SIGINT and SIGTERM on: the suite ends its stacks and writes the summary, then we go on to print it.
 
-    def forward(number: int, frame: Any) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            suite.send_signal(number)
+    Made before the suite is, so that none is lost between the two.
+    """
 
-    before = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+        self._suite: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> _ForwardedSignals:
+        self._before = {number: signal.signal(number, self._forward) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
             signal.signal(number, handler)
 
+    def to(self, suite: subprocess.Popen[bytes]) -> None:
+        """Hand on to this process what came and what comes."""
+        self._suite = suite
+        for number in self.seen[:1]:
+            suite.send_signal(number)
 
-def _problem(end: dict[str, Any]) -> MtError:
+    def _forward(self, number: int, frame: Any) -> None:
+        self.seen.append(number)
+        if self._suite is not None:
+            self._suite.send_signal(number)
+
+
+def _problem(end: dict[str, Any]) -> BaseException:
+    if end["end"] == ExitCode.INTERRUPTED:
+        return KeyboardInterrupt()
     kinds: dict[int, type[MtError]] = {ExitCode.USAGE: UsageError, ExitCode.ISOLATION: IsolationError}
     return kinds.get(end["end"], InfrastructureError)(end["error"])
 

@@ -3,19 +3,23 @@
 
 from __future__ import annotations
 
-import math
 import time
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from rclpy.qos import QoSProfile
 
 from mt_nodes.engine import Answer, Heard
-from mt_nodes.errors import InfrastructureError, IsolationError, UsageError
+from mt_nodes.errors import ExitCode, InfrastructureError, IsolationError, UsageError
 from mt_nodes.frames import Bundle
 from mt_nodes.nodes.listening import OutputListener
 from mt_nodes.nodes.publishing import BundlePublisher, ClockPublisher
 from mt_nodes.nodes.spinning import SpinningContext, plain_node
 from mt_nodes.outputs import Output
 from mt_nodes.pairing import Inbox, Ticket
-from mt_nodes.plan import ArmPlan
+from mt_nodes.plan import ArmPlan, Replayed
 from mt_nodes.processes import Child, Process, wait_until
 from mt_nodes.stacks import Stack
 
@@ -25,6 +29,8 @@ CLOCK_EVERY_S = 0.005
 #: /clock runs on by up to one period while an answer is awaited; this is taken for it before it is known.
 FIRST_PERIOD_NS = 100_000_000
 OWN_NODES = {"source": "mt_replayer", "followup": "mt_mutator"}
+#: Neither plays, steers nor listens to what an arm is given: the suite's own node and the daemon of the ros2 command.
+HARMLESS = ("/mt_suite", "/_ros2cli_daemon_")
 
 
 class RosArm:
@@ -32,10 +38,11 @@ class RosArm:
 
     Args:
         plan: name and topic prefix of the arm.
-        domain: ROS domain it runs in. leased: whether nobody else can be there.
+        domain: ROS domain it runs in. leased: whether nobody else can be there (or somebody else has looked).
         process: how the stack starts; None for an external one.
-        topics: topic of the bag -> (topic of the stack, type).
+        topics: topic of the bag -> how the stack is given it.
         required: topics of the bag that the stack must subscribe to.
+        profiles: QoS by topic of the stack, where the user wants another than :mod:`~mt_nodes.nodes.qos` has.
     """
 
     def __init__(
@@ -45,22 +52,23 @@ class RosArm:
         leased: bool,
         stack: Stack,
         process: Process | None,
-        topics: Mapping[str, tuple[str, str]],
+        topics: Mapping[str, Replayed],
         required: frozenset[str],
+        profiles: Mapping[str, QoSProfile] | None = None,
     ) -> None:
         self.name = plan.name
         self._plan, self._stack, self._process = plan, stack, process
         self._leased, self._period_ns = leased, FIRST_PERIOD_NS
-        self._inbox = Inbox(stack.answers, stack.match)
+        self._inbox = Inbox(stack.answers, stack.match, owes=stack.publishes_when_empty)
         self._child: Child | None = None
         self._required = required
+        self._answer_ms: float | None = None
         self._ros = SpinningContext(domain)
-        node = self._ros.add(plain_node, OWN_NODES[plan.name])
-        self._monitor = self._ros.add(plain_node, f"mt_monitor_{plan.name}")
-        named = {topic: (plan.topic(name), type_name) for topic, (name, type_name) in topics.items()}
-        self._publisher = BundlePublisher(node, named, required)
-        self._clock = ClockPublisher(node, plan.topic("/clock"), stack.clock_step_s)
-        self._listener = OutputListener(self._monitor, stack.outputs, plan.topic, self._inbox)
+        try:
+            self._join(topics, profiles or {})
+        except BaseException:
+            self._ros.close()
+            raise
 
     def start(self) -> None:
         """Refuse strangers in the domain, then start the stack.
@@ -76,7 +84,10 @@ class RosArm:
     def restart(self) -> None:
         """End the stack, wait until its endpoints are gone, start it again."""
         if self._process is None:
-            raise UsageError(f"stack '{self._stack.name}' is external and cannot be restarted")
+            raise InfrastructureError(
+                f"stack '{self._stack.name}' is external and cannot be restarted, but has not answered everything: "
+                "what it says late would be taken for its next answers"
+            )
         self._end_stack()
         if not wait_until(self._gone, self._stack.ready_timeout_s):
             raise InfrastructureError(f"stack '{self._stack.name}' ended but its endpoints stay in the {self.name} arm")
@@ -89,6 +100,7 @@ class RosArm:
 
         Raises:
             IsolationError: the stack file names its nodes, and the domain holds others.
+            UsageError: the callable cannot be made, or a subscriber asks for another QoS.
             InfrastructureError: the stack died or did not get ready in time.
         """
         if not wait_until(self._is_ready, self._stack.ready_timeout_s):
@@ -99,11 +111,24 @@ class RosArm:
             )
         if self._stack.nodes:
             wait_until(lambda: not self._strangers(), DISCOVERY_S)
+        self.refuse_strangers()
+
+    def refuse_strangers(self) -> None:
+        """Look who is in the domain, as far as the stack file says who may be.
+
+        Raises:
+            IsolationError: others.
+        """
+        if self._stack.nodes:
             self._refuse(self._strangers())
 
     def begin_episode(self) -> None:
         """Time starts anew."""
         self._clock.reset()
+
+    def pass_time(self, stamp_ns: int) -> None:
+        """Step /clock on."""
+        self._clock.follow(stamp_ns)
 
     def send(self, bundle: Bundle, changed: frozenset[str]) -> Ticket:
         """Step /clock to the bundle's instant and publish it."""
@@ -117,44 +142,69 @@ class RosArm:
         return ticket
 
     def wait(self, ticket: Ticket, until_s: float | None = None) -> Answer | None:
-        """Return the answer, or silence at the deadline; /clock steps on meanwhile."""
+        """Return the answer, or silence at the deadline; without ``until_s`` /clock steps on meanwhile."""
         deadline = ticket.sent_s + self._stack.deadline_s
-        limit = min(deadline, math.inf if until_s is None else until_s)
+        limit = deadline if until_s is None else min(deadline, until_s)
         while not self._inbox.wait(ticket, min(limit, time.monotonic() + CLOCK_EVERY_S)):
             self._check()
             if time.monotonic() >= limit:
                 return self._silent(ticket) if limit >= deadline else None
-            self._clock.tick(ticket.stamp_ns + self._period_ns)
-        self._inbox.close(ticket)
-        return self._answer(ticket)
+            if until_s is None:
+                self._clock.tick(ticket.stamp_ns + self._period_ns)
+        last_s = max(arrived for _, arrived in ticket.parts.values())
+        return self._answer(ticket, last_s) if last_s <= deadline else self._silent(ticket)
 
     def stop(self) -> None:
         """End the stack's whole process group and leave the domain."""
         self._end_stack()
         self._ros.close()
 
-    @property
-    def strays(self) -> dict[str, int]:
-        """Outputs that answered nothing outstanding."""
-        return vars(self._inbox.strays)
+    def status(self) -> dict[str, Any]:
+        """Return what diagnostics say of this arm: last answer's time, stray outputs, where it runs."""
+        strays = {f"strays_{kind}": count for kind, count in vars(self._inbox.strays).items()}
+        whose = "nobody else's" if self._leased else "fixed by the stack file"
+        return {"answer_ms": self._answer_ms, **strays, "isolation": f"domain {self._ros.domain}, {whose}"}
 
-    def _answer(self, ticket: Ticket) -> Answer:
+    def _join(self, topics: Mapping[str, Replayed], profiles: Mapping[str, QoSProfile]) -> None:
+        node = self._ros.add(plain_node, OWN_NODES[self.name])
+        self._monitor = self._ros.add(plain_node, f"mt_monitor_{self.name}")
+        named = {topic: row._replace(topic=self._plan.topic(row.topic)) for topic, row in topics.items()}
+        wanted = {self._plan.topic(topic): profile for topic, profile in profiles.items()}
+        self._publisher = BundlePublisher(node, named, self._required, wanted)
+        self._clock = ClockPublisher(node, self._plan.topic("/clock"), self._stack.clock_step_s)
+        self._listener = OutputListener(self._monitor, self._stack.outputs, self._plan.topic, self._inbox)
+
+    def _answer(self, ticket: Ticket, last_s: float) -> Answer:
+        self._inbox.close(ticket)
         parts = {role: heard for role, (heard, _) in ticket.parts.items()}
-        last_s = max(arrived for _, arrived in ticket.parts.values())
         said = {role: heard.said for role, heard in parts.items()}
-        output = Output(**said, answer_ms=1e3 * (last_s - ticket.sent_s))
-        return Answer(Heard.ANSWERED, output, wires=tuple(heard.wire for heard in parts.values()))
+        self._answer_ms = round(1e3 * (last_s - ticket.sent_s), 3)
+        output = Output(**said, answer_ms=self._answer_ms)
+        # What carries no stamp of its own is of the instant that it answers.
+        wires = (h.wire if h.wire.stamp_ns else replace(h.wire, stamp_ns=ticket.stamp_ns) for h in parts.values())
+        return Answer(Heard.ANSWERED, output, wires=tuple(wires))
 
     def _silent(self, ticket: Ticket) -> Answer:
         self._inbox.close(ticket)
         missing = [self._stack.outputs[r].topic for r in self._stack.answers if r not in ticket.parts]
-        return Answer.nothing(Heard.SILENT, f"no {', '.join(missing)} within {self._stack.deadline_s:g} s")
+        late = "no answer" if not missing else f"no {', '.join(missing)}"
+        return Answer.nothing(Heard.SILENT, f"{late} within {self._stack.deadline_s:g} s{self._unknown_stamp()}")
+
+    def _unknown_stamp(self) -> str:
+        """A hint at the usual reason for silence: outputs that bear another stamp than their input's."""
+        if not self._inbox.strays.unknown:
+            return ""
+        stamp = self._inbox.unknown_stamp_ns
+        return f", but an output that bears stamp {stamp} ns of no input: copy the input's, or say match: order"
 
     def _launch(self) -> None:
         if self._process is not None:
             self._child = Child(self._process)
 
     def _is_ready(self) -> bool:
+        child = self._child
+        if child is not None and self._stack.callable and child.code == ExitCode.USAGE:
+            raise UsageError(f"{child.process.name} cannot start; {child.tail()}")
         self._check()
         return not self._lacking()
 
@@ -173,6 +223,8 @@ class RosArm:
             raise UsageError(f"incompatible QoS in the {self.name} arm: {self._publisher.incompatible[0]}")
         if self._listener.failure:
             raise InfrastructureError(f"{self.name} arm: {self._listener.failure}")
+        if self._ros.failure:
+            raise InfrastructureError(f"{self.name} arm: {self._ros.failure}")
 
     def _end_stack(self) -> None:
         if self._child is not None:
@@ -181,9 +233,12 @@ class RosArm:
 
     def _strangers(self) -> list[str]:
         names = self._monitor.get_node_names_and_namespaces()
-        full = {f"{namespace.rstrip('/')}/{name}" for name, namespace in names}
-        ours = {f"/{n}" for arm in OWN_NODES for n in (OWN_NODES[arm], f"mt_monitor_{arm}")}
-        return sorted(full - ours - set(self._stack.nodes) - set(self._stack.allow_nodes))
+        others = Counter(f"{namespace.rstrip('/')}/{name}" for name, namespace in names)
+        # Once each: a second one is another run's, which would play into the same stack.
+        arms = OWN_NODES if self._plan.prefix else (self.name,)
+        others -= Counter(f"/{node}" for arm in arms for node in (OWN_NODES[arm], f"mt_monitor_{arm}"))
+        allowed = {*self._stack.nodes, *self._stack.allow_nodes}
+        return sorted(name for name in others if name not in allowed and not name.startswith(HARMLESS))
 
     def _refuse(self, strangers: list[str]) -> None:
         if strangers:

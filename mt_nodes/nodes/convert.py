@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import array
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,10 @@ from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import Header
 
 from mt_nodes.cdr import camera_info_from_msg, image_from_msg
-from mt_nodes.errors import UsageError
 from mt_nodes.frames import CameraInfo, Cloud, Image
 from mt_nodes.nodes.messages import set_stamp, stamp_of
 from mt_nodes.nodes.point_cloud2 import create_cloud, read_points
+from mt_nodes.point_fields import Field, point_dtype, rows_of
 
 SENSOR_TYPES = {
     "lidar": "sensor_msgs/msg/PointCloud2",
@@ -25,18 +26,19 @@ SENSOR_TYPES = {
 def cloud_from_message(topic: str, message: PointCloud2) -> Cloud:
     """Return the core's cloud of a message.
 
+    Rows lose their padding, points keep theirs. May change ``message`` in place, into what means the same.
+
     Raises:
-        UsageError: the layout does not fit the data, or there are no x, y, z.
+        UsageError: sizes that do not fit each other, unknown datatypes, no x, y or z.
     """
-    missing = {"x", "y", "z"} - {f.name for f in message.fields}
-    if missing:
-        raise UsageError(f"{topic}: the cloud has no field {', '.join(sorted(missing))}")
-    needed = message.row_step * message.height
-    if message.row_step < message.width * message.point_step or len(message.data) < needed:
-        raise UsageError(
-            f"{topic}: got {len(message.data)} bytes, row_step {message.row_step}, point_step {message.point_step} "
-            f"for {message.height} x {message.width} points"
-        )
+    used = message.width * message.point_step
+    fields = [Field(f.name, f.offset, f.datatype, f.count) for f in message.fields]
+    point_dtype(fields, message.point_step, bool(message.is_bigendian), topic)
+    rows = rows_of(np.frombuffer(message.data, np.uint8), message.height, message.row_step, used, topic)
+    if message.row_step != used:
+        message.data, message.row_step = array.array("B", rows.tobytes()), used
+    for field in message.fields:
+        field.count = max(1, field.count)  # some drivers leave it at 0 for a single element
     points = np.asarray(read_points(message)).reshape(-1)
     return Cloud(topic, stamp_of(message) or 0, message.header.frame_id, points, message.height, message.is_dense)
 

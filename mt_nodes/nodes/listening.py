@@ -53,10 +53,10 @@ class OutputListener:
 
     def heard_from(self) -> dict[str, bool]:
         """Say for each output topic whether somebody publishes it (and repair a refused QoS on the way)."""
-        for role in sorted(self._downgrade):
+        while self._downgrade:  # which the spinning thread fills meanwhile
+            role = self._downgrade.pop()
             self._node.destroy_subscription(self._subscriptions[role])
             self._subscribe(role, qos.ANSWERS_BEST_EFFORT)
-        self._downgrade.clear()
         counts = {role: s.get_publisher_count() for role, s in self._subscriptions.items()}
         return {self._outputs[role][1]: count > 0 for role, count in counts.items()}
 
@@ -68,19 +68,19 @@ class OutputListener:
             self._downgrade.add(role)
 
         def received(data: bytes) -> None:
-            self._take(role, topic, adapter, data)
+            self._take(role, row, adapter, data)
 
         events = SubscriptionEventCallbacks(incompatible_qos=refused, use_default_callbacks=False)
         self._subscriptions[role] = self._node.create_subscription(
             messages.message_class(row.type), topic, received, profile, raw=True, event_callbacks=events
         )
 
-    def _take(self, role: str, topic: str, adapter: Adapter, data: bytes) -> None:
+    def _take(self, role: str, row: OutputTopic, adapter: Adapter, data: bytes) -> None:
         try:
             message = messages.decode(adapter.type, data)
             stamp = adapter.stamp_ns(message)
             said = adapter.decode(message)
         except Exception as error:  # noqa: BLE001 - kept for the thread that waits; this one must go on spinning
-            self.failure = f"cannot read {adapter.type} on {topic}: {type(error).__name__}: {error}"
+            self.failure = f"cannot read {adapter.type} on {row.topic}: {type(error).__name__}: {error}"
             return
-        self._inbox.put(role, stamp, Heard(said, Wire(topic, adapter.type, stamp or 0, data)))
+        self._inbox.put(role, stamp, Heard(said, Wire(row.topic, row.type, stamp or 0, data)))

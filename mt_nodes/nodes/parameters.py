@@ -7,8 +7,10 @@ import dataclasses
 from typing import Any, TypeVar
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
+from rclpy.exceptions import ParameterException
 from rclpy.node import Node
 
+from mt_nodes.errors import UsageError
 from mt_nodes.params import build, plain, spec_of
 
 T = TypeVar("T")
@@ -23,15 +25,18 @@ def read_parameters(node: Node, cls: type[T]) -> T:
     given: dict[str, Any] = {}
     for field in dataclasses.fields(cls):  # type: ignore[arg-type]
         default = plain(field.default)
-        declared = node.declare_parameter(field.name, default, _descriptor(field))
-        given[field.name] = declared.value
+        try:
+            given[field.name] = node.declare_parameter(field.name, default, _descriptor(field)).value
+        except ParameterException as error:
+            raise UsageError(f"{node.get_name()}: parameter {field.name}: {error}") from error
     return build(cls, given, node.get_name())
 
 
 def _descriptor(field: dataclasses.Field[Any]) -> ParameterDescriptor:
     spec = spec_of(field)
     about = f"{spec.help}{f' [{spec.unit}]' if spec.unit else ''}"
-    descriptor = ParameterDescriptor(description=about, read_only=True)
+    # Types are checked by the core: to ROS, 2 is no rate because it is not 2.0.
+    descriptor = ParameterDescriptor(description=about, read_only=True, dynamic_typing=True)
     if spec.choices:
         descriptor.additional_constraints = f"one of {', '.join(spec.choices)}"
     if spec.low is None or spec.high is None:

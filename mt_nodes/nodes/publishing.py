@@ -6,15 +6,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rclpy.duration import Duration
 from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.node import Node
 from rclpy.publisher import Publisher
+from rclpy.qos import QoSProfile
 from rosgraph_msgs.msg import Clock
 
-from mt_nodes.cdr import encode_message
+from mt_nodes.cdr import wires_of
 from mt_nodes.frames import Bundle
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.messages import message_class, set_stamp
+from mt_nodes.plan import Replayed
+
+MOST_STEPS = 10_000
 
 
 class BundlePublisher:
@@ -22,46 +27,56 @@ class BundlePublisher:
 
     Args:
         node: whose publishers they are.
-        topics: topic of the bag -> (topic in the arm, message type).
-        required: topics of the bag that go out always; others only while somebody listens.
+        topics: topic of the bag -> how the arm is given it.
+        required: topics of the bag that go out always, as latched ones do; others only while somebody listens.
+        profiles: QoS by topic of the stack, where the user wants another.
     """
 
-    def __init__(self, node: Node, topics: Mapping[str, tuple[str, str]], required: frozenset[str]) -> None:
+    def __init__(
+        self,
+        node: Node,
+        topics: Mapping[str, Replayed],
+        required: frozenset[str],
+        profiles: Mapping[str, QoSProfile] | None = None,
+    ) -> None:
         self.incompatible: list[str] = []
-        self._required = required
-        self._publishers = {topic: self._create(node, name, type_name) for topic, (name, type_name) in topics.items()}
+        self._profiles = profiles or {}
+        self._always = required | {topic for topic, row in topics.items() if row.latched}
+        self._publishers = {topic: self._create(node, row) for topic, row in topics.items()}
 
     def publish(self, bundle: Bundle, changed: frozenset[str]) -> None:
         """Send every message of the bundle, in the order of the bag; topics in ``changed`` are encoded anew."""
-        mutated = {m.topic: m for m in bundle.messages if m.topic in changed}
-        for wire in bundle.wires:
+        for wire in wires_of(bundle, changed):
             publisher = self._publishers.get(wire.topic)
-            if publisher is None or not self._wanted(wire.topic, publisher):
-                continue
-            message = mutated.get(wire.topic)
-            publisher.publish(wire.cdr if message is None else encode_message(message, wire))
+            if publisher is not None and (wire.topic in self._always or publisher.get_subscription_count()):
+                publisher.publish(wire.cdr)
 
     def heard(self, topic: str) -> bool:
         """Whether somebody subscribes to what carries this topic of the bag."""
         return bool(self._publishers[topic].get_subscription_count())
 
-    def _wanted(self, topic: str, publisher: Publisher) -> bool:
-        return topic in self._required or bool(publisher.get_subscription_count())
+    def flush(self, timeout_s: float) -> None:
+        """Wait until everybody who listens has got what was sent."""
+        for publisher in self._publishers.values():
+            publisher.wait_for_all_acked(Duration(seconds=timeout_s))
 
-    def _create(self, node: Node, name: str, type_name: str) -> Publisher:
+    def _create(self, node: Node, row: Replayed) -> Publisher:
         def incompatible(event: Any) -> None:
+            policy = event.last_policy_kind.name.lower().removeprefix("rmw_qos_policy_")
             self.incompatible.append(
-                f"a subscriber of {name} asks for another {event.last_policy_kind.name.lower()} than "
-                f"{qos.describe(profile)}"
+                f"a subscriber of {row.topic} asks for another {policy} than {qos.describe(profile)}"
             )
 
-        profile = qos.LATCHED if name.endswith("/tf_static") else qos.REPLAY
+        profile = self._profiles.get(row.topic, qos.LATCHED if row.latched else qos.REPLAY)
         events = PublisherEventCallbacks(incompatible_qos=incompatible, use_default_callbacks=False)
-        return node.create_publisher(message_class(type_name), name, profile, event_callbacks=events)
+        return node.create_publisher(message_class(row.type), row.topic, profile, event_callbacks=events)
 
 
 class ClockPublisher:
-    """``/clock`` of one arm: never goes back within an episode, never jumps further than a step."""
+    """``/clock`` of one arm: never goes back within an episode, and goes on in steps.
+
+    Only gaps of more than :data:`MOST_STEPS` steps are taken in one jump.
+    """
 
     def __init__(self, node: Node, topic: str, step_s: float) -> None:
         self._publisher = node.create_publisher(Clock, topic, qos.CLOCK)
@@ -76,11 +91,16 @@ class ClockPublisher:
     def advance(self, to_ns: int) -> None:
         """Publish steps up to and including a bundle's instant; nothing when time is there already."""
         self.bundle_ns = to_ns
-        if self.now_ns is not None and to_ns - self.now_ns < 100 * self._step_ns:
+        if self.now_ns is not None and to_ns - self.now_ns < MOST_STEPS * self._step_ns:
             for stamp in range(self.now_ns + self._step_ns, to_ns, self._step_ns):
                 self._publish(stamp)
         if self.now_ns is None or to_ns > self.now_ns:
             self._publish(to_ns)
+
+    def follow(self, to_ns: int) -> None:
+        """Publish whole steps, not beyond ``to_ns``."""
+        while self.now_ns is not None and self.now_ns + self._step_ns <= to_ns:
+            self._publish(self.now_ns + self._step_ns)
 
     def tick(self, limit_ns: int) -> None:
         """Go on by one step, but not beyond ``limit_ns``."""

@@ -19,6 +19,10 @@ from mt_nodes.nodes.parameters import read_parameters
 from mt_nodes.nodes.publishing import BundlePublisher, ClockPublisher
 from mt_nodes.nodes.running import run_node
 from mt_nodes.params import param
+from mt_nodes.replay import NEVER_REPLAYED, as_recorded
+
+#: At the end of the bag, time for those who listen to get what was sent last.
+FLUSH_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,8 @@ class Replayer(Node):
             raise UsageError("replayer: no bag given; add --ros-args -p bag:=PATH")
         roles = {"lidar": self._given.lidar_topic} if self._given.lidar_topic else {}
         self._source = BagSource(Path(self._given.bag), roles, limit=self._given.limit or None)
-        topics = {name: (name, t.type) for name, t in self._source.info.items() if available(t.type)}
+        usable = {name: t for name, t in self._source.info.items() if available(t.type)}
+        topics = {name: as_recorded(name, t) for name, t in usable.items() if name not in NEVER_REPLAYED}
         self._publisher = BundlePublisher(self, topics, frozenset({self._source.lead}))
         self._clock = ClockPublisher(self, "/clock", self._given.clock_step_s)
         self._bundles = self._endless() if self._given.loop else iter(self._source)
@@ -68,13 +73,15 @@ class Replayer(Node):
             self._clock.reset()
         reached_ns = self._first_ns + int((now_ns - self._began_ns) * self._given.rate)
         if reached_ns < self._next.stamp_ns:
-            self._clock.tick(reached_ns)
+            self._clock.follow(reached_ns)
             return
         self._clock.advance(self._next.stamp_ns)
         self._publisher.publish(self._next, frozenset())
         self.sent += 1
         self._next = next(self._bundles, None)
-        self.finished = self._next is None
+        if self._next is None:
+            self._publisher.flush(FLUSH_S)
+            self.finished = True
 
 
 def main(args: list[str] | None = None) -> None:

@@ -12,12 +12,17 @@ from rclpy.node import Node
 
 from mt_nodes.errors import MtError
 
+#: What a node logs when it can be talked to; launch files wait for it.
+READY = "ready"
+
 
 def run_node(make: Callable[[], Node], args: list[str] | None) -> None:
     """Initialise rclpy, make the node, spin it until shutdown or Ctrl-C; known errors are one line and an exit code."""
     rclpy.init(args=args)
     try:
-        spin(make())
+        node = make()
+        node.get_logger().info(READY)
+        spin(node)
     except MtError as error:
         print(f"mt_nodes: {error}", file=sys.stderr)
         sys.exit(error.exit_code)

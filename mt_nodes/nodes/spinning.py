@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import threading
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,8 @@ class SpinningContext:
         self._executor = SingleThreadedExecutor(context=self._context)
         self._nodes: list[Node] = []
         self._closing = threading.Event()
+        #: What ended the thread before its time; whoever waits for its nodes must look here.
+        self.failure: str | None = None
         self._thread = threading.Thread(target=self._spin, name=f"ros-domain-{domain}", daemon=True)
 
     def add(self, make: Callable[..., Node], *args: Any, **kwargs: Any) -> Any:
@@ -47,8 +50,12 @@ class SpinningContext:
         rclpy.try_shutdown(context=self._context)
 
     def _spin(self) -> None:
-        while not self._closing.is_set() and self._context.ok():
-            self._executor.spin_once(timeout_sec=0.2)
+        try:
+            while not self._closing.is_set() and self._context.ok():
+                self._executor.spin_once(timeout_sec=0.2)
+        except Exception as error:  # noqa: BLE001 - a thread has nobody to raise to
+            traceback.print_exc()
+            self.failure = f"the ROS thread of domain {self.domain} ended: {type(error).__name__}: {error}"
 
 
 def plain_node(name: str, *, context: Context) -> Node:

@@ -18,13 +18,17 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from rclpy.exceptions import InvalidTopicNameException
+from rclpy.validate_topic_name import validate_topic_name
+
 from mt_nodes.environment import clean_shared_memory, free_domains, user_domain
 from mt_nodes.errors import ExitCode, MtError
 from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.control import ControlNode
 from mt_nodes.nodes.messages import available
+from mt_nodes.nodes.qos import load_overrides
 from mt_nodes.nodes.spinning import SpinningContext
-from mt_nodes.plan import ArmPlan, arm_plans, stack_process
+from mt_nodes.plan import ArmPlan, Replayed, arm_plans, stack_process
 from mt_nodes.replay import Arms, Run, execute
 from mt_nodes.verdict import Verdict
 
@@ -71,19 +75,34 @@ def _open_arms(run: Run, ending: ExitStack, status: _Status) -> Arms:
     arms: list[RosArm] = []
     for plan, domain in zip(plans, domains, strict=False):
         assert domain is not None, "a stack file fixes the domains of all arms or of none"
-        arms.append(_open_arm(run, plan, domain))
+        # In a shared domain the first arm looks for strangers: to the second one the first one's stack would be some.
+        leased = plan.domain is None or (shared and bool(arms))
+        arms.append(_open_arm(run, plan, domain, leased))
         ending.callback(arms[-1].stop)
     status.arms = arms
     return arms[0], arms[-1]
 
 
-def _open_arm(run: Run, plan: ArmPlan, domain: int) -> RosArm:
+def _open_arm(run: Run, plan: ArmPlan, domain: int, leased: bool) -> RosArm:
     topics, required = run.topics()
-    usable = {t: row for t, row in topics.items() if t in required or available(row[1])}
-    for topic in sorted(set(topics) - set(usable)):
-        print(f"suite: {topic} is not replayed: {topics[topic][1]} is not installed here", file=sys.stderr)
+    unusable = {t: why for t, row in topics.items() if t not in required and (why := _unusable(row))}
+    for topic, why in sorted(unusable.items()):
+        print(f"suite: {topic} is not replayed: {why}", file=sys.stderr)
     process = stack_process(run.stack, plan, domain, run.out, os.environ)
-    return RosArm(plan, domain, plan.domain is None, run.stack, process, usable, required)
+    usable = {t: row for t, row in topics.items() if t not in unusable}
+    profiles = load_overrides(Path(run.request.qos)) if run.request.qos else {}
+    return RosArm(plan, domain, leased, run.stack, process, usable, required, profiles)
+
+
+def _unusable(row: Replayed) -> str | None:
+    """Say why a topic of the bag cannot be published here, None when it can."""
+    if not available(row.type):
+        return f"{row.type} is not installed here"
+    try:
+        validate_topic_name(row.topic)
+    except InvalidTopicNameException:
+        return "its name is none in ROS 2"
+    return None
 
 
 class _Status:
@@ -105,8 +124,10 @@ class _Status:
         values = {"done": self._done, "total": self._total, "violated": self._violated}
         self._events.send(values)
         rate = self._done / max(now - self._began, 1e-9)
-        strays = {f"strays_{arm.name}": sum(arm.strays.values()) for arm in self.arms}
-        self._control.status({**values, "pairs_per_s": round(rate, 1), **strays})
+        arms = {f"{name}_{arm.name}": value for arm in self.arms for name, value in arm.status().items()}
+        self._control.status({**values, "pairs_per_s": round(rate, 1), **arms})
+        for arm in self.arms:
+            arm.refuse_strangers()
 
 
 class _Events:
@@ -123,7 +144,7 @@ class _Events:
 
 
 def _interrupt(number: int, frame: Any) -> None:
-    """Interrupt once: a terminal, a launch file and a user in a hurry may all signal, and the summary is to be written."""
+    """Interrupt once: terminal, launch file and a user in a hurry may all signal, and the summary is to be written."""
     for again in (signal.SIGINT, signal.SIGTERM):
         signal.signal(again, lambda number, frame: None)
     raise KeyboardInterrupt

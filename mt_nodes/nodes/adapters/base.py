@@ -46,6 +46,10 @@ def adapter_for(role: str, type_name: str, name: str = "") -> Adapter:
     known = plugins.catalogue("adapters")
     if name:
         adapter: Adapter = plugins.find("adapters", name, role)()
+        if (adapter.type, adapter.role) != (type_name, role):
+            raise UsageError(
+                f"adapter '{name}' reads {adapter.role} from {adapter.type}; the stack file has {role} as {type_name}"
+            )
         return adapter
     for cls in known.values():
         if cls.type == type_name and cls.role == role:  # type: ignore[attr-defined]

@@ -42,11 +42,13 @@ class MarkerArrayObstacles(Adapter):
         """Read every added CUBE, CYLINDER or SPHERE marker."""
         solid = (Marker.CUBE, Marker.CYLINDER, Marker.SPHERE)
         boxes = [m for m in message.markers if m.action == Marker.ADD and m.type in solid]
-        frame = message.markers[0].header.frame_id if message.markers else ""
+        frames = sorted({m.header.frame_id for m in boxes}) or [m.header.frame_id for m in message.markers[:1]]
+        if len(frames) > 1:
+            raise ValueError(f"the markers are in several frames: {', '.join(frames)}")
         notes = [_notes(m.text) for m in boxes]
         orientation = np.array([[q.x, q.y, q.z, q.w] for q in (m.pose.orientation for m in boxes)])
         return Detections.make(
-            boxes[0].header.frame_id if boxes else frame,
+            frames[0] if frames else "",
             self.stamp_ns(message),
             [[p.x, p.y, p.z] for p in (m.pose.position for m in boxes)],
             [[s.x, s.y, s.z] for s in (m.scale for m in boxes)],
@@ -79,7 +81,7 @@ class MarkerArrayObstacles(Adapter):
             pose=Pose(position=Point(x=x, y=y, z=z), orientation=Quaternion(x=qx, y=qy, z=qz, w=qw)),
             scale=Vector3(x=length, y=width, z=height),
             color=ColorRGBA(r=red, g=green, b=blue, a=0.6),
-            text=f"score={float(said.score[i]):.6g}" + (f" track={track}" if track else ""),
+            text=f"score={float(said.score[i])!r}" + (f" track={track}" if track else ""),
         )
 
 

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs ``mt demo``: the main job on a drive that the package generates."""
+
+from launch import LaunchDescription
+
+from mt_nodes.nodes.launching import DEMO_ARGUMENTS, described, demo
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Return the arguments, and what starts when they are known."""
+    return LaunchDescription(described(DEMO_ARGUMENTS, demo))

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts replayer, mutator, monitor and two instances of a stack as nodes of their own, at the pace of the recording."""
+
+from launch import LaunchDescription
+
+from mt_nodes.nodes.launching import NODE_ARGUMENTS, described, nodes
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Return the arguments, and what starts when they are known."""
+    return LaunchDescription(described(NODE_ARGUMENTS, nodes))

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the launch files do: the processes and nodes of the plan as launch actions.
+
+Needs ``launch`` and ``launch_ros``, which come with ROS 2; only launch files import this. ``launch`` itself can end
+with 0 or 1 only: it is 1 after an error raised here, so a run whose exit code is not 0 ends with an error that names it.
+
+The suite is an ``ExecuteProcess``: it joins several domains and takes no ROS arguments. The nodes that run alone are
+``launch_ros`` nodes, with parameters and remappings. Both are started as ``python -m``, by the Python that runs
+``launch``: so the package is found whether colcon or pip installed it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from launch.actions import (
+    DeclareLaunchArgument,
+    EmitEvent,
+    ExecuteProcess,
+    LogInfo,
+    OpaqueFunction,
+    RegisterEventHandler,
+)
+from launch.event_handlers import OnProcessIO, OnShutdown
+from launch.events import Shutdown
+from launch.substitutions import LaunchConfiguration
+from launch_ros.actions import Node
+
+from mt_nodes.arguments import Argument, replay_arguments, request_from_texts
+from mt_nodes.cli.demo_command import SEED
+from mt_nodes.environment import free_domains, ros_environment, user_domain
+from mt_nodes.errors import MtError, UsageError, suggest
+from mt_nodes.nodes.mutator import MutatorParameters
+from mt_nodes.nodes.running import READY
+from mt_nodes.plan import NodePlan, Process, demo_process, realtime_nodes, suite_process, suite_stop_s
+from mt_nodes.replay import NEVER_REPLAYED, Run
+
+OUT = Argument("out", "", "results directory (empty: mt_results/<time>)")
+#: The suite goes over topics; without them there is nothing to launch (`mt replay --transport inprocess`).
+REPLAY_ARGUMENTS = (*replay_arguments(leave_out=("transport",)), OUT)
+DEMO_ARGUMENTS = (Argument("seed", str(SEED), "of the drive and of every draw"), OUT)
+DEMO_STOP_S = 60.0
+
+
+def _node_arguments() -> tuple[Argument, ...]:
+    kept = replay_arguments(leave_out=("mode", "pace", "transport", "plugins"))
+    relation = MutatorParameters.relation
+    one = [dataclasses.replace(a, default=relation) if a.name == "relations" else a for a in kept]
+    return (*one, Argument("domain", "", "ROS domain of the source arm and of /mt/verdicts (empty: a free one)"))
+
+
+NODE_ARGUMENTS = _node_arguments()
+
+
+def declared(arguments: Iterable[Argument]) -> list[Any]:
+    """Return the actions that declare arguments."""
+    return [DeclareLaunchArgument(a.name, default_value=a.default, description=a.help) for a in arguments]
+
+
+def replay(context: Any) -> list[Any]:
+    """Make a run directory of the arguments and start its suite.
+
+    Raises:
+        MtError: what was asked cannot run.
+    """
+    texts = _texts(context, REPLAY_ARGUMENTS)
+    run = Run.create(request_from_texts(REPLAY_ARGUMENTS, texts), texts["out"])
+    suite = suite_process(run.out, context.environment)
+
+    def tell(code: int) -> str:
+        from mt_nodes.cli.outcome import print_summary
+
+        file = run.out / "summary.json"
+        if not file.exists():
+            return f"the suite ended with exit code {code} and without a summary; see {suite.log}"
+        summary = json.loads(file.read_text())
+        print_summary(summary, run.out)
+        return f"exit code {code}: {summary['exit_why']}"
+
+    keep = RegisterEventHandler(_kept_in(suite.log))
+    return [LogInfo(msg=f"results go to {run.out}"), keep, *_supervised(suite, suite_stop_s(run.stack), tell)]
+
+
+def demo(context: Any) -> list[Any]:
+    """Start ``mt demo``."""
+    texts = _texts(context, DEMO_ARGUMENTS)
+    process = demo_process(texts["out"], texts["seed"], context.environment)
+    return _supervised(process, DEMO_STOP_S, lambda code: f"mt demo ended with exit code {code}")
+
+
+def nodes(context: Any) -> list[Any]:
+    """Start replayer, mutator, monitor and two instances of a stack, each a node that runs alone.
+
+    The replayer starts when all others are up. The monitor's verdicts stay on their topic until the user interrupts.
+
+    Raises:
+        MtError: what was asked cannot run.
+    """
+    texts = _texts(context, NODE_ARGUMENTS)
+    scratch = tempfile.TemporaryDirectory(prefix="mt_nodes_")
+    out = Path(scratch.name)
+    run = Run.make(request_from_texts(NODE_ARGUMENTS, texts), out)
+    given = [user_domain({"ROS_DOMAIN_ID": texts["domain"]})] if texts["domain"] else []
+    domains = (*given, *free_domains(2 - len(given), exclude=given).domains)  # leased until this process ends
+    plans = realtime_nodes(run.request, run.stack, _names(run), out, (domains[0], domains[1]))
+    run.save()
+    *first, replayer = [_node(plan, context) for plan in plans]
+    hint = f"verdicts: ROS_DOMAIN_ID={domains[0]} ros2 topic echo /mt/verdicts"
+    return [
+        RegisterEventHandler(OnShutdown(on_shutdown=lambda event, context: scratch.cleanup())),
+        RegisterEventHandler(_when_ready(first, replayer)),
+        LogInfo(msg=f"source arm in ROS domain {domains[0]}, follow-up arm in {domains[1]}; {hint}"),
+        *first,
+    ]
+
+
+def described(arguments: Iterable[Argument], start: Callable[[Any], list[Any]]) -> list[Any]:
+    """Return what a launch description consists of: the arguments, and what starts when they are known."""
+    return [*declared(arguments), OpaqueFunction(function=start)]
+
+
+def _texts(context: Any, arguments: Iterable[Argument]) -> dict[str, str]:
+    known = {a.name for a in arguments}
+    for name in {word.partition(":=")[0] for word in context.argv} - known:
+        # `launch` takes any name; only what looks like one of ours is surely not meant for another launch file.
+        if difflib.get_close_matches(name, known, n=1, cutoff=0.8):
+            raise UsageError(f"unknown argument '{name}'{suggest(name, known)}")
+    return {name: LaunchConfiguration(name).perform(context) for name in known}
+
+
+def _supervised(process: Process, stop_s: float, tell: Callable[[int], str]) -> list[Any]:
+    """Return the action of a process whose end is the end of the launch; ``tell`` says in words how it ended."""
+
+    def ended(event: Any, context: Any) -> Any:
+        words = tell(event.returncode)
+        sys.stdout.flush()
+        if event.returncode:
+            raise MtError(words)
+        return EmitEvent(event=Shutdown(reason=words))
+
+    action = ExecuteProcess(
+        cmd=list(process.argv),
+        env=dict(process.env),
+        name=process.name,
+        output="both",
+        output_format="{line}",
+        sigterm_timeout=str(stop_s),
+        on_exit=ended,
+    )
+    return [action]
+
+
+def _kept_in(log: Path) -> Any:
+    """Return the handler that adds what processes print to a log of the run, too."""
+
+    def keep(event: Any) -> None:
+        with log.open("ab") as file:
+            file.write(event.text)
+
+    return OnProcessIO(on_stdout=keep, on_stderr=keep)
+
+
+def _names(run: Run) -> dict[str, str]:
+    """Return the names that the bag's topics go by; a recorded output of the stack must not be taken for a live one."""
+    mapped, _ = run.topics()
+    recorded = set(run.sources[0].info) - NEVER_REPLAYED
+    return {topic: mapped[topic][0] if topic in mapped else f"/recorded{topic}" for topic in recorded}
+
+
+def _node(plan: NodePlan, context: Any) -> Any:
+    program, *words = plan.argv
+    return Node(
+        executable=program,
+        arguments=words,
+        exec_name=plan.name,
+        parameters=[dict(plan.parameters)] if plan.parameters else None,
+        remappings=list(plan.remappings),
+        env=ros_environment(context.environment, plan.domain),
+        output="both",
+    )
+
+
+def _when_ready(nodes: list[Any], then: Any) -> Any:
+    """Return the handler that starts ``then`` when each of the nodes has said that it is ready."""
+    waiting = list(nodes)
+
+    def heard(event: Any) -> Any:
+        if event.action in waiting and READY in event.text.decode(errors="replace"):
+            waiting.remove(event.action)
+            return None if waiting else then
+        return None
+
+    return OnProcessIO(on_stdout=heard, on_stderr=heard)
