@@ -58,6 +58,7 @@ setup(
         "matplotlib>=3.6",
     ],
     extras_require={
+        "parquet": ["pyarrow>=14"],
         "test": ["pytest>=7.4", "pytest-timeout", "hypothesis>=6.98", "ruff", "mypy", "types-PyYAML"],
     },
     entry_points={

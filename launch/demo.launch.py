@@ -2,8 +2,7 @@
 """Runs ``mt demo``: the main job on a drive that the package generates."""
 
 from launch import LaunchDescription
-
-from mt_nodes.nodes.launching import DEMO_ARGUMENTS, described, demo
+from mt_nodes.nodes.launching import DEMO_ARGUMENTS, demo, described
 
 
 def generate_launch_description() -> LaunchDescription:

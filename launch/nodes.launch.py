@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts replayer, mutator, monitor and two instances of a stack as nodes of their own, at the pace of the recording."""
+"""Starts replayer, mutator, monitor and two instances of a stack as nodes of their own, in realtime."""
 
 from launch import LaunchDescription
-
 from mt_nodes.nodes.launching import NODE_ARGUMENTS, described, nodes
 
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replays bags through the mutators into a stack and judges; ``ros2 launch`` ends with 0 only if the run's exit code is 0."""
+"""Replays bags through the mutators into a stack and judges; ends with 0 only if all relations PASS."""
 
 from launch import LaunchDescription
-
 from mt_nodes.nodes.launching import REPLAY_ARGUMENTS, described, replay
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is typed as text, such as the arguments of a launch file, made from :class:`ReplayRequest` and turned into one."""
+"""What is typed as text, such as the arguments of a launch file: made from :class:`ReplayRequest`, read into one."""
 
 from __future__ import annotations
 

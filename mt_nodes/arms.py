@@ -94,11 +94,14 @@ class CallableHost:
 def as_points(cloud: Cloud, frame: str, transforms: TransformTree) -> npt.NDArray[np.float32]:
     """Return a cloud as (N, 4) float32 x, y, z, intensity in the frame given (intensity 0 where there is none)."""
     points = np.empty((len(cloud), 4), dtype=np.float32)
-    points[:, :3] = cloud.xyz
+    # Column by column: NumPy takes ten times as long over rows of three.
+    for i, name in enumerate("xyz"):
+        points[:, i] = cloud.points[name]
     if frame != cloud.frame_id:
         matrix = transforms.lookup(frame, cloud.frame_id)
         if np.array_equal(matrix[:3, :3], np.eye(3)):
-            points[:, :3] += matrix[:3, 3].astype(np.float32)
+            for i in range(3):
+                points[:, i] += matrix[i, 3].astype(np.float32)
         else:
             points[:, :3] = move(matrix, points[:, :3])
     field = cloud.intensity_field

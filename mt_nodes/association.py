@@ -94,6 +94,8 @@ def covered(obstacles: Detections, by: Detections, same_class: bool) -> Floats:
 
     With ``same_class`` only those of its own class count.
     """
+    if not len(obstacles):
+        return np.empty(0)  # the common case: nothing was lost, and a union costs more than all else here
     own, others = footprints(obstacles), footprints(by)
     area, share = shapely.area(own), np.zeros(len(obstacles))
     for label in set(obstacles.label.tolist()) if same_class else {""}:

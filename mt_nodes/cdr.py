@@ -6,6 +6,7 @@ The ``*_from_msg`` functions read attributes only, so that messages of ``rosbags
 
 from __future__ import annotations
 
+import struct
 from functools import lru_cache
 from typing import Any
 
@@ -164,10 +165,13 @@ def encode_cloud(cloud: Cloud) -> bytes:
         is_bigendian=big_endian,
         point_step=step,
         row_step=cloud.width * step,
-        data=np.ascontiguousarray(cloud.raw).view(np.uint8),
+        data=np.empty(0, np.uint8),
         is_dense=cloud.is_dense,
     )
-    return encode(POINT_CLOUD, message)
+    # Behind the data there is but one flag, and bytes need no alignment: put in here, they are copied only once.
+    around = encode(POINT_CLOUD, message)
+    data = np.ascontiguousarray(cloud.raw).view(np.uint8).data
+    return b"".join((around[:-5], struct.pack("<I", data.nbytes), data, around[-1:]))
 
 
 def encode_image(image: Image) -> bytes:
@@ -228,7 +232,7 @@ def encode_transforms(tree: TransformTree, stamp_ns: int) -> bytes:
             rotation=types["geometry_msgs/msg/Quaternion"](**quaternion),
         )
         row = types["geometry_msgs/msg/TransformStamped"]
-        rows.append(row(header=_header_of(t.parent, stamp_ns), child_frame_id=t.child, transform=pose))
+        rows.append(row(header=header_of(t.parent, stamp_ns), child_frame_id=t.child, transform=pose))
     return encode(TF, types[TF](transforms=rows))
 
 
@@ -257,12 +261,13 @@ def wires_of(bundle: Bundle, changed: frozenset[str] = frozenset()) -> tuple[Wir
     return tuple(out.values())
 
 
-def _header(message: Message) -> Any:
-    return _header_of(message.frame_id, message.stamp_ns)
-
-
-def _header_of(frame_id: str, stamp_ns: int) -> Any:
+def header_of(frame_id: str, stamp_ns: int) -> Any:
+    """Return a ``std_msgs/Header`` of ``rosbags``."""
     types = typestore().types
     sec, nanosec = divmod(stamp_ns, 1_000_000_000)
     stamp = types["builtin_interfaces/msg/Time"](sec=sec, nanosec=nanosec)
     return types["std_msgs/msg/Header"](stamp=stamp, frame_id=frame_id)
+
+
+def _header(message: Message) -> Any:
+    return header_of(message.frame_id, message.stamp_ns)

@@ -59,9 +59,15 @@ class Offer:
         return Pair(bundle.episode, bundle.index, self.relation.id, str(self.draw))
 
 
-def offers(suite: Suite, draws: int = 1) -> tuple[Offer, ...]:
-    """Return what is offered on every bundle: every relation ``draws`` times, control and sham first."""
+def offers(suite: Suite, draws: int = 1, only: Pair | None = None) -> tuple[Offer, ...]:
+    """Return what is offered on every bundle: every relation ``draws`` times, control and sham first.
+
+    ``only`` leaves nothing but the one that owes this pair.
+    """
     everyone = suite.relations
+    if only is not None:
+        judges = tuple(r for r in everyone if r.id == only.judged_for)
+        return tuple(Offer(r, judges, int(only.followup.draw)) for r in suite.all if r.id == only.relation)
     return tuple(Offer(r, (r,) if r.role == "relation" else everyone, draw) for draw in range(draws) for r in suite.all)
 
 

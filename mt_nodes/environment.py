@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import os
 import random
@@ -33,6 +34,9 @@ MALLOC_SETTINGS = {
 DOMAINS = range(1, 102)
 SHARED_MEMORY = Path("/dev/shm")
 
+#: The same by their numbers for ``mallopt`` (glibc's malloc.h), for a process that runs already.
+_MALLOPT = {-3: "MALLOC_MMAP_THRESHOLD_", -1: "MALLOC_TRIM_THRESHOLD_", -2: "MALLOC_TOP_PAD_"}
+
 _BOOTSTRAP_GUARD = "_ROS_WHEELS_BOOTSTRAP_COMPLETE"
 _OURS = "MT_NODES_ENVIRONMENT"
 _SEGMENT = re.compile(r"fastrtps_[0-9a-f]{16}")
@@ -51,6 +55,14 @@ def ros_environment(base: Mapping[str, str], domain_id: int | None = None) -> di
     :func:`user_environment` can tell them from the user's.
     """
     return _with_defaults(base, {**_transport(base), **MALLOC_SETTINGS}, domain_id)
+
+
+def keep_freed_memory() -> None:
+    """Give this process the memory settings that :func:`ros_environment` gives to others; glibc only."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    for number, name in _MALLOPT.items():
+        if mallopt is not None and not os.environ.get(name):
+            mallopt(number, int(MALLOC_SETTINGS[name]))
 
 
 def user_environment(base: Mapping[str, str], domain_id: int | None = None) -> dict[str, str]:

@@ -63,6 +63,34 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
             yield unseal(raw[:-1].decode("utf-8", errors="replace"), f"{path}:{number}")
 
 
+class LineTail:
+    """Reads a file of sealed lines while it grows."""
+
+    def __init__(self, path: Path) -> None:
+        """Begin at the start of a file, which need not be there yet."""
+        self._path, self._at, self._count = path, 0, 0
+
+    def fresh(self) -> list[dict[str, Any]]:
+        """Return the lines that were completed since the last call; a torn last one is left for later.
+
+        Raises:
+            InfrastructureError: a line is damaged.
+        """
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._at)
+                data = file.read()
+        except FileNotFoundError:
+            return []
+        whole = data[: data.rfind(b"\n") + 1]
+        made = []
+        for raw in whole.splitlines():
+            self._count += 1
+            made.append(unseal(raw.decode("utf-8", errors="replace"), f"{self._path}:{self._count}"))
+        self._at += len(whole)
+        return made
+
+
 class LineFile:
     """An append-only file of sealed lines; each is handed to the operating system before :meth:`append` returns."""
 

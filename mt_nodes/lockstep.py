@@ -17,7 +17,7 @@ from mt_nodes.frames import Bundle
 from mt_nodes.pipeline import Derived, MutationPipeline
 from mt_nodes.relations import Suite
 from mt_nodes.results import Case, Recorder
-from mt_nodes.verdict import Outcome, Verdict
+from mt_nodes.verdict import Outcome, Pair, Verdict
 
 HANGS_AFTER = 3
 """So many inputs in a row without an answer, and a stack that says so when it sees nothing counts as hung."""
@@ -113,10 +113,12 @@ class Lockstep:
         stateless: bool,
         publishes_when_empty: bool,
         draws: int = 1,
+        only: Pair | None = None,
+        prepare: Callable[[Offer, Bundle], Prepared] | None = None,
         progress: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
     ) -> None:
-        self._offers = offers(suite, draws)
-        self._prepare = Preparer(suite, seed)
+        self._offers = offers(suite, draws, only)
+        self._prepare = prepare or Preparer(suite, seed)
         self._engine = Engine(publishes_when_empty)
         self._recorder = recorder
         self._mode = mode
@@ -205,8 +207,10 @@ class Lockstep:
         if prepared.derived is None or prepared.outcome:
             return arm.send(bundle, frozenset())
         sent = prepared.derived.followup.first
+        ticket = arm.send(sent, sent.changed_topics(bundle))
+        # Hashed and written while the stack works on it.
         self._recorder.followup(prepared.offer, bundle, prepared.derived, prepared.made_ms)
-        return arm.send(sent, sent.changed_topics(bundle))
+        return ticket
 
     def _answer(self, arm: Arm, prepared: Prepared, sent: Any, quiet: bool) -> Answer:
         if sent is not None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from mt_nodes.errors import ExitCode
@@ -75,11 +75,13 @@ def exit_code(
     infrastructure: str | None = None,
     interrupted: bool = False,
     isolation: str | None = None,
+    waived: Collection[str] = (),
 ) -> tuple[ExitCode, str]:
-    """Return what the process says to its caller, the first that applies, and why."""
+    """Return what the process says to its caller, the first that applies, and why; a ``waived`` FAIL does not count."""
     errors = outcomes.get(Outcome.ERROR.value, 0)
-    failed = [name for name, outcome in relations.items() if outcome is RelationOutcome.FAIL]
-    undecided = [name for name, outcome in relations.items() if outcome is not RelationOutcome.PASS]
+    counting = {name: outcome for name, outcome in relations.items() if name not in waived}
+    failed = [name for name, outcome in counting.items() if outcome is RelationOutcome.FAIL]
+    undecided = [name for name, outcome in counting.items() if outcome is not RelationOutcome.PASS]
     cases: tuple[tuple[bool, ExitCode, str], ...] = (
         (interrupted, ExitCode.INTERRUPTED, "interrupted"),
         (isolation is not None, ExitCode.ISOLATION, f"refused: {isolation}"),
@@ -92,6 +94,8 @@ def exit_code(
     for applies, code, why in cases:
         if applies:
             return code, why
+    if waived:
+        return ExitCode.PASS, f"all relations PASS, except FAIL (waived): {', '.join(waived)}"
     return ExitCode.PASS, "all relations PASS"
 
 

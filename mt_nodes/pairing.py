@@ -52,6 +52,7 @@ class Inbox:
         self._open: list[Ticket] = []
         self._changed = threading.Condition()
         self.strays = Strays()
+        #: Stamp of the last output since the last input that is no input's.
         self.unknown_stamp_ns: int | None = None
 
     def expect(self, stamp_ns: int) -> Ticket:
@@ -59,6 +60,7 @@ class Inbox:
         ticket = Ticket(stamp_ns, time.monotonic())
         with self._changed:
             self._open.append(ticket)
+            self.unknown_stamp_ns = None
         return ticket
 
     def put(self, role: str, stamp_ns: int | None, payload: Any) -> None:

@@ -58,6 +58,10 @@ class MutationPipeline:
         followup, broken = self._run(bundle, draw, self._proof)
         return Derived(followup, draws, broken)
 
+    def begun(self, episode: int) -> bool:
+        """Whether the first bundle of an episode that counts for later ones has come along."""
+        return all((episode, step) in self._states for step in range(len(self.mutations)))
+
     def again(self, bundle: Bundle, draws: Iterable[Draw]) -> Followup:
         """Make a follow-up from recorded draws.
 

@@ -43,6 +43,9 @@ class ReplayRequest:
     draws: int = param(1, low=1, help="follow-ups that each relation makes of each bundle")
     rate: float = param(1.0, help="speed of the realtime pace")
     plugins: tuple[str, ...] = param((), help="directory with your own plugins")
+    waivers: str = param("", help="YAML file of violations that are known and accepted for now")
+    only: str = param("", help="the one pair to judge again, of the run in recorded")
+    recorded: str = param("", help="results directory whose draws are used again")
 
     def as_plain(self) -> dict[str, Any]:
         """Return what JSON can hold."""

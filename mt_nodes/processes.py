@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +42,7 @@ class Child:
             UsageError: the program does not exist or cannot be executed.
         """
         self.process = process
+        self._asked = False
         process.log.parent.mkdir(parents=True, exist_ok=True)
         with process.log.open("ab") as log:
             self._offset = log.tell()
@@ -85,12 +88,19 @@ class Child:
         said = "\n".join(f"    | {line}" for line in lines)
         return f"its log {self.process.log} ends:\n{said}" if lines else f"it wrote nothing to {self.process.log}"
 
+    def ask_to_end(self) -> None:
+        """Send the whole group SIGINT, once; :meth:`stop` is to follow."""
+        if not self._asked:
+            self._asked = True
+            self._signal(signal.SIGINT)
+
     def stop(self, timeout_s: float) -> None:
         """End the whole group: SIGINT, then SIGTERM, then SIGKILL, each given ``timeout_s``."""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-            self._signal(number)
+        self.ask_to_end()
+        for number in (signal.SIGTERM, signal.SIGKILL):
             if self._ended(timeout_s):
                 break
+            self._signal(number)
         # The leader may be gone while children of its own hold on.
         self._signal(signal.SIGKILL)
         self._popen.wait()
@@ -107,6 +117,28 @@ class Child:
         except subprocess.TimeoutExpired:
             return False
         return True
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Put SIGINT and SIGTERM off to the end of the block.
+
+    Python drops an exception raised while it forks, and one raised between the start of a child and the moment that it
+    is known leaves the child behind. Does nothing outside the main thread, where no handler runs.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda number, frame: came.append(number)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for late in came:
+            signal.raise_signal(late)
 
 
 def wait_until(ready: Callable[[], bool], timeout_s: float, every_s: float = 0.02) -> bool:

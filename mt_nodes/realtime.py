@@ -97,30 +97,31 @@ class Realtime:
             for bundle in episode():
                 prepared = self._prepare(offer, bundle)
                 pace = pace or Pace(time.monotonic(), bundle.stamp_ns, self._rate)
-                unanswered |= self._collect(open_pairs, arms, pace, pace.due_s(bundle.stamp_ns))
+                unanswered |= self._collect(open_pairs, arms, pace, bundle.stamp_ns)
                 open_pairs.append(Outstanding(bundle, prepared))
                 self._send(open_pairs[-1], arms)
-            return unanswered | (pace is not None and self._collect(open_pairs, arms, pace, math.inf))
+            return unanswered | (pace is not None and self._collect(open_pairs, arms, pace, None))
 
     def _send(self, pair: Outstanding, arms: tuple[Arm, Arm]) -> None:
         prepared, bundle = pair.prepared, pair.bundle
-        changed: frozenset[str] = frozenset()
-        sent = bundle
-        if prepared.derived is not None and prepared.outcome is None:
-            sent = prepared.derived.followup.first
-            changed = sent.changed_topics(bundle)
-            self._recorder.followup(prepared.offer, bundle, prepared.derived, prepared.made_ms)
-        pair.tickets = (arms[0].send(bundle, frozenset()), arms[1].send(sent, changed))
+        derived = None if prepared.outcome else prepared.derived
+        sent = derived.followup.first if derived else bundle
+        pair.tickets = (arms[0].send(bundle, frozenset()), arms[1].send(sent, sent.changed_topics(bundle)))
+        if derived:
+            # Hashed and written while the stacks work on it.
+            self._recorder.followup(prepared.offer, bundle, derived, prepared.made_ms)
 
-    def _collect(self, open_pairs: deque[Outstanding], arms: tuple[Arm, Arm], pace: Pace, until_s: float) -> bool:
-        """Take answers in, in order, until ``until_s`` (or, if that is infinite, until nothing is outstanding).
+    def _collect(self, open_pairs: deque[Outstanding], arms: tuple[Arm, Arm], pace: Pace, until_ns: int | None) -> bool:
+        """Take answers in, in order, until an instant of the recording is due; None: until nothing is outstanding.
 
         Meanwhile the time of both stacks goes on. Returns whether an answer is missing.
         """
+        until_s = math.inf if until_ns is None else pace.due_s(until_ns)
         unanswered = False
         while open_pairs or time.monotonic() < until_s < math.inf:
+            now_ns = pace.now_ns()
             for arm in arms:
-                arm.pass_time(pace.now_ns())
+                arm.pass_time(now_ns if until_ns is None else min(now_ns, until_ns))
             step_s = min(until_s, time.monotonic() + STEP_S)
             if open_pairs and self._answered(open_pairs[0], arms, step_s):
                 unanswered |= self._close(open_pairs.popleft())

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,17 +21,20 @@ from mt_nodes.arms import Arm, CallableArm
 from mt_nodes.bag_reader import Topic
 from mt_nodes.bags import BagSource
 from mt_nodes.cdr import COMPRESSED_IMAGE
-from mt_nodes.engine import offers
+from mt_nodes.engine import Offer, offers
 from mt_nodes.errors import InfrastructureError, IsolationError, UsageError
+from mt_nodes.frames import Bundle
 from mt_nodes.lockstep import Episode, Lockstep, start
 from mt_nodes.params import plain
 from mt_nodes.plan import Replayed, ReplayRequest, check_request
 from mt_nodes.realtime import Realtime
+from mt_nodes.recorded import PrepareAgain
 from mt_nodes.relations import Suite, load_suite
-from mt_nodes.results import Recorder, describe_run, new_directory
+from mt_nodes.results import Case, Recorder, describe_run, new_directory
 from mt_nodes.stacks import Stack, load_stack, with_faults
 from mt_nodes.transforms import TransformTree, dump_transforms, load_transforms
-from mt_nodes.verdict import Verdict
+from mt_nodes.verdict import Pair, Verdict
+from mt_nodes.waivers import load_waivers
 
 #: Topics of a bag that are the suite's own or the middleware's.
 NEVER_REPLAYED = frozenset({"/clock", "/rosout", "/parameter_events"})
@@ -61,11 +66,15 @@ class Run:
         check_request(request, stack)
         suite = load_suite(request.relations)
         _check_requirements(suite, stack)
+        if request.waivers:
+            load_waivers(Path(request.waivers))
         extra = load_transforms(Path(request.transforms)) if request.transforms else None
         require = tuple(stack.inputs)
+        only = Pair.parse(request.only).episode if request.only else None
         sources = tuple(
             BagSource(Path(bag), request.topics, extra, episode, request.limit, require)
             for episode, bag in enumerate(request.bags)
+            if only in (None, episode)
         )
         if not sources:
             raise UsageError("got no bag to replay; type `mt replay BAG`")
@@ -100,7 +109,26 @@ class Run:
     @property
     def episodes(self) -> list[Episode]:
         """One episode a bag; each can be opened again."""
-        return [source.__iter__ for source in self.sources]
+        first, end = self._span
+        return [functools.partial(_part, source, first, end) for source in self.sources]
+
+    @property
+    def only(self) -> Pair | None:
+        """The one pair that is judged again, None in an ordinary run."""
+        return Pair.parse(self.request.only) if self.request.only else None
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """What is offered on every bundle."""
+        return offers(self.suite, self.request.draws, self.only)
+
+    @property
+    def _span(self) -> tuple[int, int | None]:
+        """First bundle and end of what is played of an episode; a stack that remembers is given all before a pair."""
+        bundle = self.only.bundle if self.only else None
+        if bundle is None:
+            return 0, None
+        return bundle if self.stack.stateless else 0, bundle + 1
 
     @property
     def leading_topics(self) -> frozenset[str]:
@@ -108,11 +136,16 @@ class Run:
         return frozenset(source.lead for source in self.sources)
 
     @property
+    def bundles_to_come(self) -> int:
+        """How many bundles the bags give."""
+        first, end = self._span
+        ends = [e for e in (self.request.limit, end) if e is not None]
+        return sum(max(0, min([source.info[source.lead].count, *ends]) - first) for source in self.sources)
+
+    @property
     def pairs_to_come(self) -> int:
         """How many verdicts a whole run owes."""
-        counts = [source.info[source.lead].count for source in self.sources]
-        bundles = sum(min(c, self.request.limit) if self.request.limit is not None else c for c in counts)
-        return bundles * sum(len(offer.judges) for offer in offers(self.suite, self.request.draws))
+        return self.bundles_to_come * sum(len(offer.judges) for offer in self.offers)
 
     def topics(self) -> tuple[dict[str, Replayed], frozenset[str]]:
         """Return how each topic of the bag reaches the stack, and the topics that the stack must subscribe to.
@@ -151,27 +184,36 @@ class Run:
         return trees[0] if trees else TransformTree()
 
 
+def _part(source: BagSource, first: int, end: int | None) -> Iterator[Bundle]:
+    return itertools.islice(iter(source), first, end)
+
+
 def as_recorded(topic: str, info: Topic) -> Replayed:
     """Return how a topic is replayed under its own name; ``/tf_static`` is latched whatever the bag knows of QoS."""
     return Replayed(topic, info.type, info.latched or topic == "/tf_static")
 
 
 def execute(
-    run: Run, open_arms: Callable[[ExitStack], Arms], listen: Callable[[dict[str, Any]], None], progress: Progress
+    run: Run,
+    open_arms: Callable[[ExitStack], Arms],
+    listen: Callable[[str], None],
+    progress: Progress,
+    show: Callable[[Sequence[Verdict], Case], None] = lambda verdicts, case: None,
 ) -> dict[str, Any]:
     """Run it, and return the summary; whatever ends it early is in the summary and in its exit code.
 
     Args:
         run: what to do.
         open_arms: makes the arms (the same one twice unless the mode is ``twin``) and puts their end on the stack.
-        listen: called with each journal and ledger line.
+        listen: called with each journal and ledger line, as it was written.
         progress: called with each group of verdicts.
+        show: called with the verdicts of a pair and what they were judged by.
 
     Raises:
         UsageError: found out only while running, such as a frame that no transform leads to.
     """
     trouble: dict[str, Any] = {}
-    with Recorder(run, listen) as recorder:
+    with Recorder(run, listen, show) as recorder:
         try:
             with ExitStack() as ending:
                 source, followup = open_arms(ending)
@@ -202,6 +244,8 @@ def _driver(run: Run, recorder: Recorder, progress: Progress) -> Lockstep | Real
     }
     if request.pace == "realtime":
         return Realtime(run.suite, request.seed, recorder, rate=request.rate, progress=progress, **traits)
+    if run.only is not None:
+        traits |= {"only": run.only, "prepare": PrepareAgain(run.offers[0].relation, Path(request.recorded))}
     return Lockstep(run.suite, request.seed, recorder, mode=request.mode, progress=progress, **traits)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import datetime
 import importlib.metadata
-import json
 import os
 import platform
 import sys
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mt_nodes import __version__
+from mt_nodes.background import Background
 from mt_nodes.effects import Effects
 from mt_nodes.engine import Answer, Offer
 from mt_nodes.errors import InfrastructureError, UsageError
@@ -24,13 +24,13 @@ from mt_nodes.evidence import evidence_name, write_evidence
 from mt_nodes.frames import Bundle
 from mt_nodes.journal import Journal, read_journal
 from mt_nodes.ledger import Ledger
+from mt_nodes.markers import wires_of
 from mt_nodes.pictures import write_view
 from mt_nodes.pipeline import Derived
-from mt_nodes.report.csv_pairs import write_pairs_csv
-from mt_nodes.report.junit import write_junit
 from mt_nodes.report.view import evidence_file
 from mt_nodes.summary import RelationInfo, summarise
 from mt_nodes.verdict import Outcome, Verdict
+from mt_nodes.waivers import load_waivers, marked
 
 if TYPE_CHECKING:
     from mt_nodes.replay import Run
@@ -59,7 +59,7 @@ def new_directory(out: str | None, now: datetime.datetime | None = None) -> Path
         InfrastructureError: it cannot be made.
     """
     stamp = (now or datetime.datetime.now()).strftime("%Y%m%d_%H%M%S")
-    path = Path(out) if out else _unused(DEFAULT_ROOT / stamp)
+    path = Path(out) if out else unused(DEFAULT_ROOT / stamp)
     if (path / "result.jsonl").exists():
         raise UsageError(f"--out {path}: holds the results of a run already; choose another directory")
     try:
@@ -78,11 +78,12 @@ def describe_run(run: Run) -> dict[str, Any]:
         "schema": 1,
         "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "command": sys.argv,
+        "directory": str(Path.cwd()),
         "request": run.request.as_plain(),
         "relations": [r.as_plain() for r in run.suite.all],
         "stack": run.stack.name,
         "topics": {source.reader.path.name: source.roles for source in run.sources},
-        "versions": {"mt_nodes": __version__, "python": platform.python_version(), **_versions()},
+        "versions": versions(),
         "machine": {
             "system": platform.platform(),
             "cpu": platform.machine(),
@@ -95,11 +96,17 @@ def describe_run(run: Run) -> dict[str, Any]:
 class Recorder:
     """Takes in what happens in a run and keeps it; a context manager."""
 
-    def __init__(self, run: Run, listen: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self,
+        run: Run,
+        listen: Callable[[str], None],
+        show: Callable[[Sequence[Verdict], Case], None] = lambda verdicts, case: None,
+    ) -> None:
         self._run = run
-        self._listen = listen
+        self._listen, self._show = listen, show
         self._journal = Journal(run.out / "result.jsonl")
         self._ledger = Ledger(run.out)
+        self._evidence = Background()
         self._made_ms: list[float] = []
         self._answered_ms: list[float] = []
         self._journal.condition(_condition(run))
@@ -110,6 +117,7 @@ class Recorder:
     def __exit__(self, *_: object) -> None:
         self._journal.close()
         self._ledger.close()
+        self._evidence.close()
 
     def followup(self, offer: Offer, bundle: Bundle, derived: Derived, made_ms: float) -> None:
         """Record a follow-up that goes out."""
@@ -117,39 +125,41 @@ class Recorder:
         line = self._ledger.followup(pair, offer.relation.mutate, derived.draws, derived.followup)
         self._made_ms.append(made_ms)
         if line is not None:
-            self._listen(json.loads(line))
+            self._listen(line)
 
     def verdicts(self, verdicts: Sequence[Verdict], case: Case | None) -> None:
         """Journal verdicts; keep the evidence of the first violated one (they share the follow-up)."""
         for verdict in verdicts:
-            self._listen(json.loads(self._journal.verdict(verdict)))
+            self._listen(self._journal.verdict(verdict))
         if case is None:
             return
+        self._show(verdicts, case)
         if case.followup_answer.output.answer_ms is not None:
             self._answered_ms.append(case.followup_answer.output.answer_ms)
         for verdict in verdicts:
-            if verdict.outcome is Outcome.VIOLATED:
-                self._keep_evidence(verdict, case)
+            if verdict.pair == self._run.only or (verdict.outcome is Outcome.VIOLATED and self._run.only is None):
+                self._evidence.do(self._keep_evidence, verdict, case)
 
     def finish(self, **trouble: Any) -> dict[str, Any]:
         """Write summary, tables and report, and return the summary; ``trouble`` is what ended the run early."""
-        from mt_nodes.report.html import write_report  # the plotting library is heavy
+        from mt_nodes.report.files import write_files  # the plotting library is heavy
 
+        self._evidence.wait()
         out = self._run.out
         infos = [RelationInfo(r.id, r.kind, r.min_decided, r.because, r.requirement) for r in self._run.suite.relations]
         latency = {"mutator": _quantiles(self._made_ms), "stack": _quantiles(self._answered_ms)}
         lines = list(read_journal(out / "result.jsonl"))
         summary = summarise(lines, infos, latency_ms={k: v for k, v in latency.items() if v}, **trouble)
-        (out / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
-        write_pairs_csv(out / "pairs.csv", [line for line in lines if line["type"] == "verdict"])
-        write_junit(out / "junit.xml", summary)
-        write_report(out)
+        if waivers := self._run.request.waivers:
+            summary = marked(summary, lines, load_waivers(Path(waivers)))
+        write_files(out, summary, lines)
         return summary
 
     def _keep_evidence(self, verdict: Verdict, case: Case) -> None:
-        wires = {"source": case.source_answer.wires, "followup": case.followup_answer.wires}
+        answers = (("source", case.source_answer), ("followup", case.followup_answer))
+        said = {a: answer.wires or wires_of(answer.output, self._run.stack, verdict.stamp_ns) for a, answer in answers}
         path = self._run.out / "evidence" / evidence_name(verdict.pair)
-        write_evidence(path, verdict.pair, case.source, case.followup, wires)
+        write_evidence(path, verdict.pair, case.source, case.followup, said)
         judge = next(r for r in case.offer.judges if r.id == verdict.pair.judged_for)
         outputs = (case.source_answer.output, case.followup_answer.output)
         write_view(
@@ -187,8 +197,9 @@ def _quantiles(values: Sequence[float]) -> dict[str, float]:
     return {name: round(float(value), 3) for name, value in named.items()}
 
 
-def _versions() -> dict[str, str]:
-    found = {}
+def versions() -> dict[str, str]:
+    """Return the versions of everything that a result may depend on."""
+    found = {"mt_nodes": __version__, "python": platform.python_version()}
     for name in VERSIONS_OF:
         try:
             found[name] = importlib.metadata.version(name)
@@ -197,7 +208,8 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _unused(path: Path) -> Path:
+def unused(path: Path) -> Path:
+    """Return the path, or if it exists the first of ``<path>_2``, ``<path>_3``… that does not."""
     candidates = (path, *(path.with_name(f"{path.name}_{i}") for i in range(2, 1000)))
     return next(c for c in candidates if not c.exists())
 

@@ -47,14 +47,17 @@ def _inputs(value: Any, where: str) -> dict[str, str]:
     return {role: _topic(topic or DEFAULT_INPUTS[role], f"{where}.{role}") for role, topic in roles.items()}
 
 
-def _outputs(value: Any, where: str) -> dict[str, OutputTopic]:
-    roles = {value: None} if isinstance(value, str) else value
+def _outputs(named: Any, where: str) -> dict[str, OutputTopic]:
+    roles = {named: None} if isinstance(named, str) else named
     if not isinstance(roles, Mapping) or not roles:
-        raise UsageError(f"{where}: got {value!r}, expected a mapping such as {{detections: {{topic: …, type: …}}}}")
+        raise UsageError(f"{where}: got {named!r}, expected a mapping such as {{detections: {{topic: …, type: …}}}}")
     refuse_unknown(roles, OUTPUT_ROLES, where)
     outputs = {}
-    for role, given in roles.items():
-        row = build(OutputTopic, {**DEFAULT_OUTPUTS[role], **(given or {})}, f"{where}.{role}")
+    for role, value in roles.items():
+        given = {"topic": value} if isinstance(value, str) else value or {}
+        if not isinstance(given, Mapping):
+            raise UsageError(f"{where}.{role}: got {given!r}, expected a topic or {{topic: …, type: …}}")
+        row = build(OutputTopic, {**DEFAULT_OUTPUTS[role], **given}, f"{where}.{role}")
         _topic(row.topic, f"{where}.{role}.topic")
         outputs[role] = row
     return outputs

@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from mt_nodes.errors import InfrastructureError
 from mt_nodes.outcomes import Evidence, Tally, exit_code, relation_outcome
 from mt_nodes.relations import CONTROL, SHAM
-from mt_nodes.statistics import Unit, cluster_sums, holm, sign_flip_p, sign_test_p, wilson_interval
+from mt_nodes.statistics import Unit, cluster_sums, holm, proportion_interval, sign_flip_p
 from mt_nodes.verdict import SCHEMA, Outcome, Pair, RelationOutcome
 
 Line = Mapping[str, Any]
@@ -90,7 +91,10 @@ def _sorted_by_arm(
 ) -> tuple[dict[str, _Arms], dict[str, int]]:
     arms = {r.id: _Arms() for r in relations}
     total: Counter[str] = Counter()
+    drives: dict[int, int] = {}
     for line in verdicts:
+        if line.get("type") == "condition":
+            drives = _drives(line.get("bags", ()))
         if line.get("type") != "verdict":
             continue
         pair = Pair.parse(line["pair"])
@@ -101,14 +105,20 @@ def _sorted_by_arm(
         rows = own.relation if "@" not in pair.draw else {CONTROL: own.control, SHAM: own.sham}.get(pair.relation)
         if rows is None:
             raise InfrastructureError(f"pair {pair}: got '{pair.relation}' with '@', expected {CONTROL} or {SHAM}")
-        rows.append(_row(pair, line))
+        rows.append(_row(pair, drives.get(pair.episode, pair.episode), line))
         total[line["outcome"]] += 1
     return arms, _in_order(total)
 
 
-def _row(pair: Pair, line: Line) -> _Row:
+def _drives(bags: Sequence[str]) -> dict[int, int]:
+    """Episode -> the first one of the same bag: a drive that is played again is no further drive."""
+    names = [posixpath.normpath(bag) for bag in bags]
+    return {episode: names.index(name) for episode, name in enumerate(names)}
+
+
+def _row(pair: Pair, drive: int, line: Line) -> _Row:
     counts = line.get("detail", {}).get("counts", {})
-    return _Row((pair.episode, pair.bundle), Outcome(line["outcome"]), line["lost"], line["gained"], counts)
+    return _Row((drive, pair.bundle), Outcome(line["outcome"]), line["lost"], line["gained"], counts)
 
 
 def _evidence(arms: Mapping[str, _Arms], relations: Sequence[RelationInfo]) -> dict[str, Evidence]:
@@ -161,17 +171,24 @@ def _violated_by_unit(rows: Sequence[_Row]) -> dict[Unit, Tally]:
     return {unit: _tally(group) for unit, group in by_unit.items()}
 
 
-def _p_directions(rows: Sequence[_Row], family: int) -> float | None:
+def _p_directions(rows: Sequence[_Row], family: int, direction: Callable[[_Row], int] | None = None) -> float | None:
+    """That one direction prevails (the sign test, where no two pairs share a cluster)."""
     differences: Counter[Unit] = Counter()
     for row in rows:
         if row.outcome.decided:
-            differences[row.unit] += _direction(row)
+            differences[row.unit] += (direction or _direction)(row)
     return sign_flip_p(cluster_sums(differences, family)[0], two_sided=True) if differences else None
 
 
 def _direction(row: _Row) -> int:
     """1 for a pair that lost more than it gained, -1 for the opposite, 0 for neither."""
     return (row.lost > row.gained) - (row.lost < row.gained)
+
+
+def _count_direction(row: _Row) -> int:
+    """1 for a pair with |O| > |O'|, -1 for the opposite, 0 for neither or when nothing was counted."""
+    source, followup = row.counts.get("all", (0, 0))
+    return (source > followup) - (source < followup)
 
 
 def _adjusted(p_values: Mapping[str, float | None]) -> dict[str, float | None]:
@@ -202,17 +219,19 @@ def _relation_plain(
 def _arm_plain(rows: Sequence[_Row]) -> dict[str, Any]:
     decided = [row for row in rows if row.outcome.decided]
     tally, directions = _tally(rows), Counter(_direction(row) for row in decided)
-    interval = wilson_interval(tally.violated, tally.decided)
+    interval = proportion_interval({unit: (t.violated, t.decided) for unit, t in _violated_by_unit(rows).items()})
     return {
         "decided": tally.decided,
         "violated": tally.violated,
         "rate": _digits(tally.violated / tally.decided) if tally.decided else None,
-        "ci95": [_digits(v) for v in interval] if interval else None,
+        "ci95": [_digits(interval.low), _digits(interval.high)] if interval else None,
+        "ci95_method": interval.method if interval else None,
         "lost": sum(row.lost for row in decided),
         "gained": sum(row.gained for row in decided),
         "pairs_lost": directions[1],
         "pairs_gained": directions[-1],
-        "p_sign": _digits(sign_test_p(directions[1], directions[-1])) if decided else None,
+        "p_sign": _digits(_p_directions(decided, family=1)),
+        "p_counts": _digits(_p_directions(decided, 1, _count_direction)) if any(r.counts for r in decided) else None,
         "frames": len({row.unit for row in decided}),
         "drives": len({row.unit[0] for row in decided}),
         "outcomes": _in_order(Counter(row.outcome.value for row in rows)),

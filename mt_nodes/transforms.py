@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,6 +124,11 @@ def dump_transforms(tree: TransformTree, path: Path) -> None:
         for t in tree.transforms
     ]
     path.write_text(yaml.safe_dump(rows, sort_keys=False), encoding="utf-8")
+
+
+def quaternion_of_yaw(yaw_rad: float) -> tuple[float, float, float, float]:
+    """Return (x, y, z, w) of a turn about z."""
+    return 0.0, 0.0, math.sin(yaw_rad / 2), math.cos(yaw_rad / 2)
 
 
 def _from_row(row: Any, where: str) -> Transform:

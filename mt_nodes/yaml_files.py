@@ -18,15 +18,23 @@ def read_mapping(path: Path) -> dict[str, Any]:
     Raises:
         UsageError: unreadable, not YAML, or not a mapping.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-        data = yaml.safe_load(text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read as UTF-8 text: {error}") from error
-    except yaml.YAMLError as error:
-        raise UsageError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
+    data = _read(path)
     if not isinstance(data, dict):
         raise UsageError(f"{path}: got {type(data).__name__}, expected a mapping of keys to values")
+    return data
+
+
+def read_list(path: Path) -> list[Any]:
+    """Return the list at the top of a YAML file; an empty file is an empty one.
+
+    Raises:
+        UsageError: unreadable, not YAML, or not a list.
+    """
+    data = _read(path)
+    if data is None:
+        return []
+    if not isinstance(data, list):
+        raise UsageError(f"{path}: got {type(data).__name__}, expected a list (lines that begin with '- ')")
     return data
 
 
@@ -51,3 +59,12 @@ def named_items(value: Any, where: str) -> list[tuple[str, dict[str, Any]]]:
         else:
             raise UsageError(f"{where}[{i}]: got {row!r}, expected 'name' or '{{name: {{parameter: value}}}}'")
     return items
+
+
+def _read(path: Path) -> Any:
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read as UTF-8 text: {error}") from error
+    except yaml.YAMLError as error:
+        raise UsageError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error

@@ -1,60 +1,179 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times on this machine: every LiDAR mutation on one cloud, and large messages between two processes."""
+"""Times on this machine: mutations, large messages, what the mutator adds to a bare relay, pairs a second and why."""
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
+import platform
+import tempfile
 import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+import bench_pairs
+import bench_relay
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 from mt_nodes import doctor
+from mt_nodes.bags import write_bundles
+from mt_nodes.environment import keep_freed_memory
 from mt_nodes.errors import NotApplicable
-from mt_nodes.frames import Bundle, Cloud
+from mt_nodes.frames import Bundle
 from mt_nodes.mutations.base import Mutation
 from mt_nodes.plugins import catalogue
+from mt_nodes.scene.drive import generate_drive
 from mt_nodes.seeds import generator
 
-POINTS, ROUNDS = 130_000, 30
+Part = dict[str, Any]
+#: What the figures are meant to be: ratio of what mutator and relay add, and pairs a second.
+GOALS = {"p50": 1.25, "p99": 2.0}
+GOAL_PAIRS_PER_S = 10.0
 
 
-def cloud(points: int) -> Cloud:
-    """Return a flat disc of returns around the sensor, 80 m in radius."""
-    rng = np.random.default_rng(0)
-    rows = np.zeros(points, dtype=[(name, np.float32) for name in ("x", "y", "z", "intensity")])
-    radius, angle = 80.0 * np.sqrt(rng.random(points)), 2.0 * np.pi * rng.random(points)
-    rows["x"], rows["y"], rows["z"] = radius * np.cos(angle), radius * np.sin(angle), rng.uniform(-2.0, 3.0, points)
-    rows["intensity"] = rng.random(points)
-    return Cloud("/points", 0, "base_link", rows)
+def machine() -> Part:
+    """Return what the figures depend on beside the code."""
+    names = [line.split(":", 1)[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
+    return {
+        "cpu": names[0] if names else platform.machine(),
+        "cores": os.cpu_count(),
+        "load_1min": round(os.getloadavg()[0], 2),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+    }
 
 
-def milliseconds(mutation: Mutation, bundle: Bundle) -> list[float]:
-    """Return the time of each round of draw and apply."""
+def _lines(path: str) -> list[str]:
+    return Path(path).read_text().splitlines() if Path(path).exists() else []
+
+
+def mutations(given: argparse.Namespace) -> Part:
+    """Return p50 and p95 of draw and apply, by mutation with its defaults, on one cloud."""
+    keep_freed_memory()
+    bundle, found = next(iter(generate_drive(1))), {}
+    for name, cls in catalogue("mutations").items():
+        try:
+            p50, p95 = np.percentile(_milliseconds(cls(), bundle, given.rounds), (50, 95))
+            found[name] = {"p50_ms": round(p50, 3), "p95_ms": round(p95, 3)}
+        except NotApplicable as reason:
+            found[name] = {"not applicable": str(reason)}
+    return {"points": len(bundle.cloud()), "rounds": given.rounds, "by_name": found}
+
+
+def _milliseconds(mutation: Mutation, bundle: Bundle, rounds: int) -> list[float]:
     state, times = mutation.begin(generator(0, "bench", 0, None, 0), bundle), []
-    for number in range(ROUNDS):
+    for number in range(rounds):
         start = time.perf_counter()
         mutation.apply(bundle, mutation.draw(generator(0, "bench", 0, number, 0), bundle, state))
         times.append((time.perf_counter() - start) * 1e3)
     return times
 
 
-def main() -> None:
-    """Print two tables."""
-    console, bundle = Console(), Bundle(0, 0, 0, (cloud(POINTS),))
-    table = Table("mutation", "p50 ms", "p95 ms", title=f"draw and apply, {POINTS:,} points, {ROUNDS} rounds, defaults")
-    for name, cls in catalogue("mutations").items():
-        try:
-            times = milliseconds(cls(), bundle)
-            table.add_row(name, *(f"{q:.2f}" for q in np.percentile(times, (50, 95))))
-        except NotApplicable as reason:
-            table.add_row(name, "-", f"not applicable: {reason}")
-    console.print(table)
-    transport = Table("transport", "", title="messages to a second process and back")
-    for finding in doctor.check_transport(os.environ):
-        transport.add_row(finding.title, finding.detail)
-    console.print(transport)
+def transport(given: argparse.Namespace) -> Part:
+    """Return what the doctor finds of large messages to a second process and back."""
+    return {finding.title: finding.detail for finding in doctor.check_transport(os.environ)}
+
+
+def relay(given: argparse.Namespace) -> Part:
+    """Return what the mutator adds to the way of a cloud, against a relay, in the same runs."""
+    return bench_relay.measure(given.repeats, given.rounds)
+
+
+def pairs(given: argparse.Namespace) -> Part:
+    """Return pairs a second and their stages, in process and over topics, for each reference stack."""
+    with tempfile.TemporaryDirectory() as place:
+        bag = given.bag or Path(place) / "drive"
+        if given.bag is None:
+            write_bundles(bag, generate_drive(given.bundles))
+        runs = [(t, s) for t in bench_pairs.TRANSPORTS for s in bench_pairs.STACKS]
+        return {f"{s}, {t}": bench_pairs.measure(bag, s, t, given.bundles) for t, s in runs}
+
+
+PARTS: dict[str, Callable[[argparse.Namespace], Part]] = {f.__name__: f for f in (mutations, transport, relay, pairs)}
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Measure, print tables, write JSON where asked."""
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("--only", action="append", choices=PARTS, help="measure this part; may be given again")
+    parser.add_argument("--bag", type=Path, help="replay this instead of a generated drive")
+    parser.add_argument("--bundles", type=int, default=25, help="of the drive (default %(default)s)")
+    parser.add_argument("--repeats", type=int, default=5, help="of the relay's runs (default %(default)s)")
+    parser.add_argument("--rounds", type=int, default=100, help="messages a way and run (default %(default)s)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure")
+    given = parser.parse_args(argv)
+    console, found = Console(), {"machine": machine()}
+    console.print(", ".join(f"{name} {value}" for name, value in found["machine"].items()), highlight=False)
+    for name in given.only or PARTS:
+        found[name] = PARTS[name](given)
+        for table in TABLES[name](found[name]):
+            console.print(table)
+    if given.json:
+        given.json.write_text(json.dumps(found, indent=2) + "\n")
+
+
+def _table(title: str, *columns: str) -> Table:
+    made = Table(title=title)
+    for i, column in enumerate(columns):
+        made.add_column(column, justify="right" if i else "left")
+    return made
+
+
+def _mutations(part: Part) -> list[Table]:
+    title = f"draw and apply, {part['points']:,} points, {part['rounds']} rounds, defaults"
+    table = _table(title, "mutation", "p50 ms", "p95 ms")
+    for name, row in part["by_name"].items():
+        table.add_row(name, *(str(value) for value in row.values()))
+    return [table]
+
+
+def _transport(part: Part) -> list[Table]:
+    table = _table("messages to a second process and back", "transport", "")
+    for title, detail in part.items():
+        table.add_row(title, detail)
+    return [table]
+
+
+def _relay(part: Part) -> list[Table]:
+    title = f"way of a cloud, medians of {part['repeats']} runs of {part['rounds']} messages a way, {part['lost']} lost"
+    table = _table(title, "", "p50 ms", "p99 ms", "adds p50 ms", "adds p99 ms")
+    for way in bench_relay.WAYS:
+        added = [str(part.get(f"{way}_added_{q}_ms", "")) for q in GOALS]
+        table.add_row(way, *(str(part[f"{way}_{q}_ms"]) for q in GOALS), *added)
+    ratios = [f"{part[f'ratio_{q}']:.2f} (goal {goal})" for q, goal in GOALS.items()]
+    table.add_row(
+        "mutator to relay", *(f"{part[f'mutator_{q}_ms'] / part[f'relay_{q}_ms']:.2f}" for q in GOALS), *ratios
+    )
+    return [table]
+
+
+def _pairs(part: Part) -> list[Table]:
+    runs = list(part.values())
+    names = [f"{run['stack']}\n{run['transport']}" for run in runs]
+    rate = _table(f"replay in lockstep (goal {GOAL_PAIRS_PER_S:g} pairs/s)", "", *names)
+    for label in ("pairs", "pairs_per_s", "followups_per_s"):
+        rate.add_row(label.replace("_per_s", "/s"), *(str(run[label]) for run in runs))
+    for phase in bench_pairs.PHASES:
+        rate.add_row(f"{phase} (s)", *(f"{run['phases_s'][phase]:.2f}" for run in runs))
+    stages = _table("where the time of a pair goes, ms", "", *names)
+    for told, note in (("ms_per_pair", ""), ("beside_ms_per_pair", " (beside)")):
+        for stage in dict.fromkeys(stage for run in runs for stage in run[told]):
+            cells = (run[told].get(stage) for run in runs)
+            stages.add_row(stage + note, *("" if cell is None else f"{cell:.2f}" for cell in cells))
+    return [rate, stages]
+
+
+TABLES: dict[str, Callable[[Part], list[Table]]] = {
+    "mutations": _mutations,
+    "transport": _transport,
+    "relay": _relay,
+    "pairs": _pairs,
+}
 
 
 if __name__ == "__main__":

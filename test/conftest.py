@@ -3,8 +3,31 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
 from hypothesis import settings
+
+from mt_nodes.environment import free_domains, ros_environment
 
 # A shared machine may stall for longer than any deadline that would mean something; pytest-timeout bounds each test.
 settings.register_profile("mt_nodes", deadline=None, derandomize=True)
 settings.load_profile("mt_nodes")
+
+
+@pytest.fixture(scope="module")
+def domains() -> Iterator[tuple[int, ...]]:
+    """Three ROS domains of a module's own, the first of them the user's, with the transport that we ship."""
+    with pytest.MonkeyPatch.context() as patch, free_domains(3) as lease:
+        for name, value in ros_environment(os.environ, lease.domains[0]).items():
+            patch.setenv(name, value)
+        yield lease.domains
+
+
+@pytest.fixture
+def ending() -> Iterator[ExitStack]:
+    """Ends what a test started, in reverse order."""
+    with ExitStack() as stack:
+        yield stack

@@ -244,7 +244,7 @@ def polygon(i: float, x: float) -> Recorded:
     types = cdr.typestore().types
     corners = [types["geometry_msgs/msg/Point32"](x=x, y=y, z=0.0) for y in (0.0, 1.0, 2.0)]
     shape = types["geometry_msgs/msg/Polygon"](points=corners)
-    message = types[cdr.POLYGON](header=cdr._header_of("base_link", stamp(i)), polygon=shape)
+    message = types[cdr.POLYGON](header=cdr.header_of("base_link", stamp(i)), polygon=shape)
     return Recorded("/region", cdr.POLYGON, stamp(i), cdr.encode(cdr.POLYGON, message))
 
 

@@ -26,7 +26,7 @@ def message(fields: Fields, step: int, width: int = 2, height: int = 1, **over: 
     types = cdr.typestore().types
     data = np.random.default_rng(1).integers(0, 256, height * width * step, dtype=np.uint8)
     values = {
-        "header": cdr._header_of("lidar", 12_000_000_034),
+        "header": cdr.header_of("lidar", 12_000_000_034),
         "height": height,
         "width": width,
         "fields": [types["sensor_msgs/msg/PointField"](*f) for f in fields],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Relation x fault: every planted fault is found by some relation, every honest stack passes them, control and sham are clean.
+"""Relation x fault: every planted fault is found, every honest stack passes, control and sham are clean.
 
 New relations, faults and reference stacks are in it by themselves.
 """

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from mt_nodes.errors import InfrastructureError, MtError
 from mt_nodes.journal import Journal
 from mt_nodes.report import birdseye
-from mt_nodes.report.csv_pairs import COLUMNS, write_pairs_csv
+from mt_nodes.report.csv_pairs import COLUMNS, pair_rows, write_pairs_csv
 from mt_nodes.report.html import LISTED, PICTURED, write_report
 from mt_nodes.report.junit import write_junit
 from mt_nodes.report.view import View, evidence_file, load_view
@@ -185,8 +185,8 @@ def read_csv(path: Path) -> list[dict[str, str]]:
 
 def test_pairs_csv_has_one_row_a_pair_sorted_whatever_the_order(tmp_path: Path) -> None:
     rows = [v.as_plain() for v in verdicts("noise", {10: 2})]
-    write_pairs_csv(tmp_path / "a.csv", [{"type": "condition"}, *rows])
-    write_pairs_csv(tmp_path / "b.csv", reversed(rows))
+    write_pairs_csv(tmp_path / "a.csv", pair_rows([{"type": "condition"}, *rows]))
+    write_pairs_csv(tmp_path / "b.csv", pair_rows(reversed(rows)))
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
     table = read_csv(tmp_path / "a.csv")
     assert len(table) == len(rows) and tuple(table[0]) == COLUMNS
@@ -199,7 +199,7 @@ def test_pairs_csv_has_one_row_a_pair_sorted_whatever_the_order(tmp_path: Path) 
 
 def test_pairs_csv_leaves_empty_what_was_not_measured_and_quotes_reasons(tmp_path: Path) -> None:
     odd = Verdict(Pair(1, None, "noise"), 0, Judgement(Outcome.SKIPPED, reason='said "no",\nthen left'))
-    write_pairs_csv(tmp_path / "p.csv", [odd.as_plain(), verdict("noise", 3).as_plain()])
+    write_pairs_csv(tmp_path / "p.csv", pair_rows([odd.as_plain(), verdict("noise", 3).as_plain()]))
     row = read_csv(tmp_path / "p.csv")[1]
     assert [row[k] for k in ("bundle", "measured", "bound", "margin")] == [""] * 4
     assert row["reason"] == 'said "no",\nthen left'

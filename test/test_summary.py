@@ -218,6 +218,33 @@ def test_a_long_drive_is_tested_by_blocks() -> None:
     assert "20 blocks of 10 frames" in spread["why"]
 
 
+@pytest.mark.parametrize(("bags", "drives"), [(["a", "b", "a/", "./a"], 2), (["a", "b", "c", "d"], 4), ([], 4)])
+def test_a_drive_that_is_played_again_is_no_further_drive(bags: list[str], drives: int) -> None:
+    condition: Line = {"type": "condition", "bags": bags}
+    lines = [line("fog", b, episode=e) for e in range(4) for b in range(5)]
+    fog = summarise([condition, *lines], [FOG])["relations"]["fog"]
+    assert (fog["drives"], fog["frames"]) == (drives, 5 * drives)
+
+
+def test_draws_of_one_frame_are_no_further_frames() -> None:
+    """Ten frames, each drawn ten times: a frame that loses does so in every draw, so there is one loss, not ten."""
+    lines = [
+        line("fog", b, Outcome.VIOLATED if b == 3 else Outcome.HOLDS, draw=str(d), lost=int(b == 3))
+        for b in range(10)
+        for d in range(10)
+    ]
+    lines += [
+        line(arm, b, draw=f"{d}@fog") for arm in ("identity", "points_permuted") for b in range(10) for d in range(10)
+    ]
+    fog = summarise(lines, [FOG])["relations"]["fog"]
+    assert (fog["violated"], fog["decided"], fog["p_adjusted"], fog["p_sign"]) == (10, 100, 0.5, 1.0)
+    assert fog["ci95_method"] == "Wilson, cluster-robust over 10 frames"
+    low, high = fog["ci95"]
+    assert low < 0.02 and high > 0.4
+    once = summarise([line("fog", b) for b in range(10)], [FOG])["relations"]["fog"]
+    assert once["ci95_method"] == "Wilson, 10 frames taken as independent"
+
+
 def test_both_directions_and_the_papers_table() -> None:
     rows = [(2, 1, {"all": [5, 4], "car": [3, 3]}), (0, 1, {"all": [5, 6], "car": [3, 4]}), (1, 1, {"all": [5, 5]})]
     lines = [

@@ -18,10 +18,14 @@ from mt_nodes.errors import ExitCode, MtError
 COMMANDS = {
     "demo": "run the main job on a generated drive: an honest stack passes, a planted fault is found",
     "replay": "replay bags through the mutators into a stack and judge",
+    "experiment": "repeat a published experiment on your bags and stack",
+    "watch": "look at a run in progress, or at its end",
     "mutate": "write a mutated bag",
     "list": "list mutations, conditions, checks, relations, adapters, stacks, faults, regions",
     "show": "show one of them with its parameters",
-    "report": "make the report of a finished run anew",
+    "report": "make the report, pairs.csv and junit.xml of a finished run anew",
+    "reproduce": "make one pair of a finished run again, prove it and have it judged",
+    "compare": "say what fails newly, no longer or still in the second of two runs",
     "doctor": "say what is wrong on this machine and what to type",
 }
 

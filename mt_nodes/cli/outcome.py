@@ -13,7 +13,10 @@ COLUMNS = ("relation", "outcome", "violated", "rate", "95 % interval", "lost", "
 
 def print_summary(summary: dict[str, Any], out: Path) -> None:
     """Print one row a relation, the totals, why it ended as it did, and where everything is."""
-    table(COLUMNS, [_row(name, r) for name, r in summary["relations"].items()], right=COLUMNS[2:])
+    table(COLUMNS, [row(name, r) for name, r in summary["relations"].items()], right=COLUMNS[2:])
+    if methods := sorted({r["ci95_method"] for r in summary["relations"].values() if r["ci95_method"]}):
+        text(f"95 % intervals: {'; '.join(methods)}")
+    print_waivers(summary)
     totals = ", ".join(f"{count} {outcome}" for outcome, count in summary["outcomes"].items() if count)
     text(f"{summary['offered']} pairs offered: {totals or 'none'}")
     for name, latency in summary["latency_ms"].items():
@@ -22,11 +25,21 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
     text(f"results in {out}, report: {out / 'report.html'}")
 
 
-def _row(name: str, relation: dict[str, Any]) -> tuple[str, ...]:
+def print_waivers(summary: dict[str, Any]) -> None:
+    """Print what is waived until when and why, and which waivers do not count."""
+    for name, relation in summary["relations"].items():
+        if waived := relation.get("waived"):
+            text(f"{name}: FAIL waived until {waived['expires']}: {waived['reason']}")
+    for note in summary.get("waivers", ()):
+        text(note)
+
+
+def row(name: str, relation: dict[str, Any]) -> tuple[str, ...]:
+    """Return the cells of one relation, as :data:`COLUMNS` names them."""
     ci = relation["ci95"]
     return (
         name,
-        relation["outcome"],
+        relation["outcome"] + (" (waived)" if relation.get("waived") else ""),
         f"{relation['violated']}/{relation['decided']}",
         "-" if relation["rate"] is None else f"{100 * relation['rate']:.1f} %",
         "-" if ci is None else f"{100 * ci[0]:.1f} … {100 * ci[1]:.1f} %",

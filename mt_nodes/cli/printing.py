@@ -10,7 +10,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-OUTCOME_STYLES = {"PASS": "green", "FAIL": "bold red", "INCONCLUSIVE": "yellow", "UNSTABLE": "magenta"}
+OUTCOME_STYLES = {
+    **{"PASS": "green", "FAIL": "bold red", "INCONCLUSIVE": "yellow", "UNSTABLE": "magenta"},
+    "FAIL (waived)": "yellow",
+}
 
 
 def console() -> Console:
@@ -29,14 +32,19 @@ def text(words: str) -> None:
     console().print(words, markup=False, soft_wrap=True)
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> None:
-    """Print a table; columns named in ``right`` are numbers, set to the right."""
+def made_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> Table:
+    """Return a table; columns named in ``right`` are numbers, set to the right."""
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in columns:
         made.add_column(name, justify="right" if name in right else "left", no_wrap=name in ("name", "relation"))
     for row in rows:
         made.add_row(*(_styled(str(cell)) for cell in row))
-    console().print(made)
+    return made
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> None:
+    """Print what :func:`made_table` makes."""
+    console().print(made_table(columns, rows, right))
 
 
 def _styled(cell: str) -> str:

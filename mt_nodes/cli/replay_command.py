@@ -26,13 +26,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--pace", default=default.pace, help=with_default["pace"])
     add("--rate", type=float, default=default.rate, help=with_default["rate"])
     add("--transport", default=default.transport, help=with_default["transport"])
-    add("--limit", type=_at_least_one, metavar="N", help=about["limit"])
+    add("--limit", type=at_least_one, metavar="N", help=about["limit"])
     add("--seed", type=int, default=default.seed, help=with_default["seed"])
     add("--fault", action="append", default=[], metavar="NAME", help=about["faults"])
     add("--topic", action="append", default=[], metavar="ROLE=TOPIC", help=about["topics"])
     add("--qos", default="", metavar="FILE", help=about["qos"])
-    add("--draws", type=_at_least_one, default=default.draws, metavar="N", help=with_default["draws"])
+    add("--draws", type=at_least_one, default=default.draws, metavar="N", help=with_default["draws"])
     add("--transforms", default="", metavar="FILE", help=about["transforms"])
+    add("--waivers", default="", metavar="FILE", help=about["waivers"])
     add("--out", metavar="DIR", help="results directory (default mt_results/<time>)")
     add("--json", action="store_true", help="print summary.json instead of a table")
 
@@ -67,13 +68,15 @@ def _request(args: argparse.Namespace) -> ReplayRequest:
         topics=dict(role_topic(text) for text in args.topic),
         transforms=args.transforms,
         rate=args.rate,
+        waivers=args.waivers,
         qos=args.qos,
         draws=args.draws,
         plugins=tuple(str(p.resolve()) for p in args.plugins),
     )
 
 
-def _at_least_one(text: str) -> int:
+def at_least_one(text: str) -> int:
+    """Read a whole number of at least 1, for argparse."""
     number = int(text) if text.isdigit() else 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"got '{text}', expected a whole number of at least 1")

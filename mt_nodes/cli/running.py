@@ -16,6 +16,7 @@ from typing import Any
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from mt_nodes.cli.outcome import print_summary
+from mt_nodes.environment import keep_freed_memory
 from mt_nodes.errors import ExitCode, InfrastructureError, IsolationError, MtError, UsageError
 from mt_nodes.plan import ReplayRequest, suite_process
 from mt_nodes.processes import Process
@@ -70,6 +71,7 @@ def _bar(run: Run) -> Iterator[_Bar]:
 
 def _in_process(run: Run, bar: _Bar) -> Summary:
     (run.out / "console.log").touch()
+    keep_freed_memory()
     return execute(run, lambda ending: in_process_arms(run), lambda line: None, bar.verdicts)
 
 

@@ -20,7 +20,7 @@ from mt_nodes.nodes.spinning import SpinningContext, plain_node
 from mt_nodes.outputs import Output
 from mt_nodes.pairing import Inbox, Ticket
 from mt_nodes.plan import ArmPlan, Replayed
-from mt_nodes.processes import Child, Process, wait_until
+from mt_nodes.processes import Child, Process, uninterrupted, wait_until
 from mt_nodes.stacks import Stack
 
 #: Longest time that a node in our domain stayed unseen (measured: 1,055 ms).
@@ -63,6 +63,7 @@ class RosArm:
         self._child: Child | None = None
         self._required = required
         self._answer_ms: float | None = None
+        self._others: dict[str, int] = {}
         self._ros = SpinningContext(domain)
         try:
             self._join(topics, profiles or {})
@@ -76,7 +77,7 @@ class RosArm:
         Raises:
             IsolationError: the domain holds nodes that are not the stack's.
         """
-        if not (self._stack.external or self._leased):
+        if not self._leased:
             wait_until(lambda: bool(self._strangers()), DISCOVERY_S)
             self._refuse(self._strangers())
         self._launch()
@@ -88,8 +89,9 @@ class RosArm:
                 f"stack '{self._stack.name}' is external and cannot be restarted, but has not answered everything: "
                 "what it says late would be taken for its next answers"
             )
+        before = self._endpoints()
         self._end_stack()
-        if not wait_until(self._gone, self._stack.ready_timeout_s):
+        if not wait_until(lambda: self._gone(before), self._stack.ready_timeout_s):
             raise InfrastructureError(f"stack '{self._stack.name}' ended but its endpoints stay in the {self.name} arm")
         self._inbox.clear()
         self._clock.reset()
@@ -109,8 +111,6 @@ class RosArm:
                 f"stack '{self._stack.name}' was not ready in the {self.name} arm (domain {self._ros.domain}) "
                 f"after {self._stack.ready_timeout_s:g} s: {'; '.join(self._lacking())}; {tail}"
             )
-        if self._stack.nodes:
-            wait_until(lambda: not self._strangers(), DISCOVERY_S)
         self.refuse_strangers()
 
     def refuse_strangers(self) -> None:
@@ -154,6 +154,11 @@ class RosArm:
         last_s = max(arrived for _, arrived in ticket.parts.values())
         return self._answer(ticket, last_s) if last_s <= deadline else self._silent(ticket)
 
+    def ask_to_end(self) -> None:
+        """Tell the stack to end, without waiting; :meth:`stop` is to follow."""
+        if self._child is not None:
+            self._child.ask_to_end()
+
     def stop(self) -> None:
         """End the stack's whole process group and leave the domain."""
         self._end_stack()
@@ -192,14 +197,17 @@ class RosArm:
 
     def _unknown_stamp(self) -> str:
         """A hint at the usual reason for silence: outputs that bear another stamp than their input's."""
-        if not self._inbox.strays.unknown:
-            return ""
         stamp = self._inbox.unknown_stamp_ns
+        if stamp is None:
+            return ""
         return f", but an output that bears stamp {stamp} ns of no input: copy the input's, or say match: order"
 
     def _launch(self) -> None:
         if self._process is not None:
-            self._child = Child(self._process)
+            # Whoever looks on (a recorder, RViz) is there already and is not the stack.
+            self._others = self._endpoints()
+            with uninterrupted():
+                self._child = Child(self._process)
 
     def _is_ready(self) -> bool:
         child = self._child
@@ -208,13 +216,16 @@ class RosArm:
         self._check()
         return not self._lacking()
 
-    def _lacking(self) -> list[str]:
-        quiet = [f"nobody publishes {t}" for t, heard in self._listener.heard_from().items() if not heard]
-        deaf = [f"nobody subscribes to {t}" for t in sorted(self._required) if not self._publisher.heard(t)]
-        return quiet + deaf
+    def _endpoints(self) -> dict[str, int]:
+        """What a stack must have, in words for when it has it not, and how many there are of it."""
+        says = {f"nobody publishes {topic}": count for topic, count in self._listener.heard_from().items()}
+        return says | {f"nobody subscribes to {t}": self._publisher.heard(t) for t in sorted(self._required)}
 
-    def _gone(self) -> bool:
-        return not any(self._listener.heard_from().values()) and not any(map(self._publisher.heard, self._required))
+    def _lacking(self) -> list[str]:
+        return [what for what, count in self._endpoints().items() if count <= self._others.get(what, 0)]
+
+    def _gone(self, before: Mapping[str, int]) -> bool:
+        return all(count == 0 or count < before[what] for what, count in self._endpoints().items())
 
     def _check(self) -> None:
         if self._child is not None:

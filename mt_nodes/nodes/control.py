@@ -32,10 +32,11 @@ class ControlNode(Node):
         self._topics = {name: self.create_publisher(kind, name, profile) for name, (kind, profile, _) in TOPICS.items()}
         self._outcomes: dict[str, int] = {}
 
-    def line(self, line: dict[str, Any]) -> None:
-        """Publish a line of the journal or the ledger as it was written."""
+    def line(self, text: str) -> None:
+        """Publish a line of the journal or the ledger as it was written, checksum included."""
+        line = json.loads(text)
         topic = "/mt/ledger" if line.get("type") == "followup" else "/mt/verdicts"
-        self._topics[topic].publish(String(data=json.dumps(line)))
+        self._topics[topic].publish(String(data=text))
         if line.get("type") == "verdict":
             self._outcomes[line["outcome"]] = self._outcomes.get(line["outcome"], 0) + 1
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rclpy.qos import QoSProfile
 
-from mt_nodes.nodes import control, qos
+from mt_nodes.nodes import control, live_view, qos
 from mt_nodes.nodes.convert import SENSOR_TYPES
 from mt_nodes.nodes.monitor import MonitorParameters
 from mt_nodes.nodes.mutator import MutatorParameters
@@ -92,7 +92,7 @@ NODES = {
         None,
         tuple(
             Endpoint("publishes", topic, _type_name(kind), profile, about)
-            for topic, (kind, profile, about) in control.TOPICS.items()
+            for topic, (kind, profile, about) in {**control.TOPICS, **live_view.TOPICS}.items()
         ),
     ),
 }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the launch files do: the processes and nodes of the plan as launch actions.
 
-Needs ``launch`` and ``launch_ros``, which come with ROS 2; only launch files import this. ``launch`` itself can end
-with 0 or 1 only: it is 1 after an error raised here, so a run whose exit code is not 0 ends with an error that names it.
+Needs ``launch`` and ``launch_ros``, which come with ROS 2; only launch files import this. ``ros2 launch`` ends with 1
+after an error raised here and with 0 otherwise, so a run whose exit code is not 0 ends with an error that names it.
 
 The suite is an ``ExecuteProcess``: it joins several domains and takes no ROS arguments. The nodes that run alone are
 ``launch_ros`` nodes, with parameters and remappings. Both are started as ``python -m``, by the Python that runs
@@ -39,20 +39,25 @@ from mt_nodes.environment import free_domains, ros_environment, user_domain
 from mt_nodes.errors import MtError, UsageError, suggest
 from mt_nodes.nodes.mutator import MutatorParameters
 from mt_nodes.nodes.running import READY
-from mt_nodes.plan import NodePlan, Process, demo_process, realtime_nodes, suite_process, suite_stop_s
+from mt_nodes.plan import NodePlan, demo_process, realtime_nodes, suite_process, suite_stop_s
+from mt_nodes.processes import Process
 from mt_nodes.replay import NEVER_REPLAYED, Run
 
 OUT = Argument("out", "", "results directory (empty: mt_results/<time>)")
+#: What `mt reproduce` fills in.
+REPRODUCTION = ("only", "recorded")
 #: The suite goes over topics; without them there is nothing to launch (`mt replay --transport inprocess`).
-REPLAY_ARGUMENTS = (*replay_arguments(leave_out=("transport",)), OUT)
+REPLAY_ARGUMENTS = (*replay_arguments(leave_out=("transport", *REPRODUCTION)), OUT)
 DEMO_ARGUMENTS = (Argument("seed", str(SEED), "of the drive and of every draw"), OUT)
 DEMO_STOP_S = 60.0
+#: What the nodes that run alone can do.
+NODE_FIELDS = ("bags", "relations", "stack", "limit", "seed", "faults", "topics", "transforms", "rate")
 
 
 def _node_arguments() -> tuple[Argument, ...]:
-    kept = replay_arguments(leave_out=("mode", "pace", "transport", "plugins"))
+    kept = (a for a in replay_arguments() if a.field in NODE_FIELDS)
     relation = MutatorParameters.relation
-    one = [dataclasses.replace(a, default=relation) if a.name == "relations" else a for a in kept]
+    one = (dataclasses.replace(a, default=relation) if a.field == "relations" else a for a in kept)
     return (*one, Argument("domain", "", "ROS domain of the source arm and of /mt/verdicts (empty: a free one)"))
 
 
@@ -171,7 +176,7 @@ def _names(run: Run) -> dict[str, str]:
     """Return the names that the bag's topics go by; a recorded output of the stack must not be taken for a live one."""
     mapped, _ = run.topics()
     recorded = set(run.sources[0].info) - NEVER_REPLAYED
-    return {topic: mapped[topic][0] if topic in mapped else f"/recorded{topic}" for topic in recorded}
+    return {topic: mapped[topic].topic if topic in mapped else f"/recorded{topic}" for topic in recorded}
 
 
 def _node(plan: NodePlan, context: Any) -> Any:
@@ -184,7 +189,19 @@ def _node(plan: NodePlan, context: Any) -> Any:
         remappings=list(plan.remappings),
         env=ros_environment(context.environment, plan.domain),
         output="both",
+        on_exit=_node_ended(plan.name),
     )
+
+
+def _node_ended(name: str) -> Callable[[Any, Any], Any]:
+    """Return the handler that ends the launch when a node dies; the replayer ends when its bag does."""
+
+    def ended(event: Any, context: Any) -> Any:
+        if event.returncode and not context.is_shutdown:
+            raise MtError(f"{name} ended with exit code {event.returncode}")
+        return LogInfo(msg=f"{name} has ended")
+
+    return ended
 
 
 def _when_ready(nodes: list[Any], then: Any) -> Any:

@@ -51,14 +51,13 @@ class OutputListener:
         for role in outputs:
             self._subscribe(role, qos.ANSWERS)
 
-    def heard_from(self) -> dict[str, bool]:
-        """Say for each output topic whether somebody publishes it (and repair a refused QoS on the way)."""
+    def heard_from(self) -> dict[str, int]:
+        """Say for each output topic how many publish it (and repair a refused QoS on the way)."""
         while self._downgrade:  # which the spinning thread fills meanwhile
             role = self._downgrade.pop()
             self._node.destroy_subscription(self._subscriptions[role])
             self._subscribe(role, qos.ANSWERS_BEST_EFFORT)
-        counts = {role: s.get_publisher_count() for role, s in self._subscriptions.items()}
-        return {self._outputs[role][1]: count > 0 for role, count in counts.items()}
+        return {self._outputs[role][1]: s.get_publisher_count() for role, s in self._subscriptions.items()}
 
     def _subscribe(self, role: str, profile: Any) -> None:
         row, topic = self._outputs[role]

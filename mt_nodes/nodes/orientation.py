@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Orientation in messages: quaternions and the yaw that planar boxes need."""
+"""Orientation in messages: the yaw that planar boxes need."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +12,3 @@ def yaws(quaternion_xyzw: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     x, y, z, w = np.asarray(quaternion_xyzw, dtype=np.float64).reshape(-1, 4).T
     unset = (x == 0) & (y == 0) & (z == 0) & (w == 0)
     return np.where(unset, 0.0, np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z)))
-
-
-def quaternion_of_yaw(yaw_rad: float) -> tuple[float, float, float, float]:
-    """Return (x, y, z, w) of a turn about z."""
-    return 0.0, 0.0, math.sin(yaw_rad / 2), math.cos(yaw_rad / 2)

@@ -51,9 +51,9 @@ class BundlePublisher:
             if publisher is not None and (wire.topic in self._always or publisher.get_subscription_count()):
                 publisher.publish(wire.cdr)
 
-    def heard(self, topic: str) -> bool:
-        """Whether somebody subscribes to what carries this topic of the bag."""
-        return bool(self._publishers[topic].get_subscription_count())
+    def heard(self, topic: str) -> int:
+        """Say how many subscribe to what carries this topic of the bag."""
+        return int(self._publishers[topic].get_subscription_count())
 
     def flush(self, timeout_s: float) -> None:
         """Wait until everybody who listens has got what was sent."""

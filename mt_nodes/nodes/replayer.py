@@ -51,7 +51,7 @@ class Replayer(Node):
         usable = {name: t for name, t in self._source.info.items() if available(t.type)}
         topics = {name: as_recorded(name, t) for name, t in usable.items() if name not in NEVER_REPLAYED}
         self._publisher = BundlePublisher(self, topics, frozenset({self._source.lead}))
-        self._clock = ClockPublisher(self, "/clock", self._given.clock_step_s)
+        self._sim_clock = ClockPublisher(self, "/clock", self._given.clock_step_s)
         self._bundles = self._endless() if self._given.loop else iter(self._source)
         self._next: Bundle | None = next(self._bundles, None)
         self._began_ns = self._first_ns = 0
@@ -70,12 +70,12 @@ class Replayer(Node):
         now_ns = time.monotonic_ns()
         if self.sent == 0 or self._next.stamp_ns < self._first_ns:
             self._began_ns, self._first_ns = now_ns, self._next.stamp_ns
-            self._clock.reset()
+            self._sim_clock.reset()
         reached_ns = self._first_ns + int((now_ns - self._began_ns) * self._given.rate)
         if reached_ns < self._next.stamp_ns:
-            self._clock.follow(reached_ns)
+            self._sim_clock.follow(reached_ns)
             return
-        self._clock.advance(self._next.stamp_ns)
+        self._sim_clock.advance(self._next.stamp_ns)
         self._publisher.publish(self._next, frozenset())
         self.sent += 1
         self._next = next(self._bundles, None)

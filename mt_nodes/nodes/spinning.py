@@ -10,7 +10,7 @@ from typing import Any
 
 import rclpy
 from rclpy.context import Context
-from rclpy.executors import SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
@@ -53,6 +53,8 @@ class SpinningContext:
         try:
             while not self._closing.is_set() and self._context.ok():
                 self._executor.spin_once(timeout_sec=0.2)
+        except ExternalShutdownException:  # Ctrl-C in a node that runs alone: rclpy shuts down every context
+            self.failure = f"the ROS context of domain {self.domain} was shut down"
         except Exception as error:  # noqa: BLE001 - a thread has nobody to raise to
             traceback.print_exc()
             self.failure = f"the ROS thread of domain {self.domain} ended: {type(error).__name__}: {error}"

@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -25,6 +26,7 @@ from mt_nodes.environment import clean_shared_memory, free_domains, user_domain
 from mt_nodes.errors import ExitCode, MtError
 from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.control import ControlNode
+from mt_nodes.nodes.live_view import LiveView
 from mt_nodes.nodes.messages import available
 from mt_nodes.nodes.qos import load_overrides
 from mt_nodes.nodes.spinning import SpinningContext
@@ -33,6 +35,7 @@ from mt_nodes.replay import Arms, Run, execute
 from mt_nodes.verdict import Verdict
 
 STATUS_EVERY_S = 0.5
+_interrupted = threading.Event()
 
 
 def main(args: list[str] | None = None) -> None:
@@ -64,7 +67,8 @@ def _carry_out(run: Run, events: _Events) -> dict[str, Any]:
         control: ControlNode = control_ros.add(ControlNode)
         ending.callback(control.flush, 2.0)
         status = _Status(run, control, events)
-        return execute(run, lambda stack: _open_arms(run, stack, status), control.line, status.progress)
+        view = LiveView(control)
+        return execute(run, lambda stack: _open_arms(run, stack, status), control.line, status.progress, view.show)
 
 
 def _open_arms(run: Run, ending: ExitStack, status: _Status) -> Arms:
@@ -73,14 +77,22 @@ def _open_arms(run: Run, ending: ExitStack, status: _Status) -> Arms:
     free = ending.enter_context(free_domains(0 if plans[0].domain is not None else 1 if shared else len(plans)))
     domains = [plan.domain for plan in plans] if plans[0].domain is not None else list(free.domains) * len(plans)
     arms: list[RosArm] = []
+    ending.callback(_stop, arms)
     for plan, domain in zip(plans, domains, strict=False):
         assert domain is not None, "a stack file fixes the domains of all arms or of none"
         # In a shared domain the first arm looks for strangers: to the second one the first one's stack would be some.
         leased = plan.domain is None or (shared and bool(arms))
         arms.append(_open_arm(run, plan, domain, leased))
-        ending.callback(arms[-1].stop)
     status.arms = arms
     return arms[0], arms[-1]
+
+
+def _stop(arms: Sequence[RosArm]) -> None:
+    """Side by side: every stack is told to end before any is waited for."""
+    with ExitStack() as each:
+        for arm in arms:
+            each.callback(arm.stop)
+            arm.ask_to_end()
 
 
 def _open_arm(run: Run, plan: ArmPlan, domain: int, leased: bool) -> RosArm:
@@ -115,6 +127,8 @@ class _Status:
         self.arms: Sequence[RosArm] = ()
 
     def progress(self, verdicts: Sequence[Verdict]) -> None:
+        if _interrupted.is_set():  # Python drops an exception that is raised in a destructor or a hook
+            raise KeyboardInterrupt
         self._done += len(verdicts)
         self._violated += sum(v.outcome.value == "VIOLATED" for v in verdicts)
         now = time.monotonic()
@@ -145,9 +159,9 @@ class _Events:
 
 def _interrupt(number: int, frame: Any) -> None:
     """Interrupt once: terminal, launch file and a user in a hurry may all signal, and the summary is to be written."""
-    for again in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(again, lambda number, frame: None)
-    raise KeyboardInterrupt
+    if not _interrupted.is_set():
+        _interrupted.set()
+        raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

@@ -65,7 +65,8 @@ class Detector:
         """
         if points.ndim != 2 or points.shape[1] < 4:
             raise ValueError(f"got points of shape {points.shape}, expected (N, 4): x, y, z, intensity")
-        cloud = points[np.isfinite(points[:, :3]).all(axis=1)]
+        finite = np.isfinite(points[:, 0]) & np.isfinite(points[:, 1]) & np.isfinite(points[:, 2])
+        cloud = points if finite.all() else points.compress(finite, axis=0)
         steps = self._steps
         xyz_mm, height_mm = self._obstacle_points(self._watched(steps.admit(cloud)))
         found = self._boxed(xyz_mm, height_mm, steps.min_points(cloud), stamp_ns)
@@ -84,7 +85,7 @@ class Detector:
         x_from, x_to, y_from, y_to = self.ego_box_m
         keep = inside(x, y, self.region_m) if self.use_region else np.hypot(x, y) <= self.max_range_m
         keep &= ~((x >= x_from) & (x <= x_to) & (y >= y_from) & (y <= y_to)) & (np.abs(cloud[:, 2]) < 100.0)
-        return in_order(np.rint(cloud[keep, :3].astype(np.float64) * 1000.0).astype(np.int64))
+        return in_order(np.rint(cloud.compress(keep, axis=0)[:, :3].astype(np.float64) * 1000.0).astype(np.int64))
 
     def _obstacle_points(self, xyz_mm: Ints) -> tuple[Ints, npt.NDArray[np.float64]]:
         if not len(xyz_mm):

@@ -12,9 +12,11 @@ from typing import Any
 import jinja2
 
 from mt_nodes.errors import InfrastructureError
+from mt_nodes.experiment import read_experiment, tabulate
 from mt_nodes.journal import read_journal
 from mt_nodes.relations import CONTROL, SHAM
 from mt_nodes.report import birdseye
+from mt_nodes.report.categories import figure_uri
 from mt_nodes.report.view import evidence_file, load_view
 from mt_nodes.verdict import Outcome, Pair
 
@@ -26,7 +28,8 @@ SYMBOLS = {"PASS": "✓", "FAIL": "✗", "INCONCLUSIVE": "?", "UNSTABLE": "≈"}
 def write_report(results_dir: Path) -> Path:
     """Make ``report.html`` of a results directory anew and return its path.
 
-    Reads ``result.jsonl``, ``summary.json``, ``run.json`` (may be missing) and ``evidence/*.npz`` (may be missing).
+    Reads ``result.jsonl``, ``summary.json``, and where they are there ``run.json``, ``experiment.json`` (what was
+    asked; its table is made anew from the summary) and ``evidence/*.npz``.
 
     Raises:
         MtError: the journal or the summary is missing or damaged.
@@ -35,6 +38,8 @@ def write_report(results_dir: Path) -> Path:
     run_file = results_dir / "run.json"
     condition, violated = _from_journal(results_dir)
     own = [v for v in violated if v["arm"] == "relation"]
+    asked = read_experiment(results_dir)
+    experiment = None if asked is None else tabulate(asked, summary)
     path = results_dir / "report.html"
     page = (
         _environment()
@@ -47,6 +52,8 @@ def write_report(results_dir: Path) -> Path:
             run=dict(_flat(_json(run_file))) if run_file.exists() else {},
             scale=_scale(summary["relations"]),
             symbols=SYMBOLS,
+            experiment=experiment,
+            category_figure=figure_uri(experiment["rows"]) if experiment else None,
             pictured=[{**v, **_pictures(v["evidence"])} for v in own[:PICTURED]],
             violated=violated[:LISTED],
             violated_count=len(violated),

@@ -2,8 +2,9 @@
 """``junit.xml``: one case a relation, written so that a CI system is green exactly when the exit code is 0.
 
 ``failure`` is what the run found: FAIL, and also INCONCLUSIVE and UNSTABLE, told apart by the element's ``type``
-(``skipped`` would show them as green). ``error`` is what kept the run from finding anything: ERROR pairs of a
-relation, and for the run itself one more case, ``run``, there only when it was interrupted, refused, broken or empty.
+(``skipped`` would show them as green); a waived FAIL is told by a property. ``error`` is what kept the run from
+finding anything: ERROR pairs of a relation, and for the run itself one more case, ``run``, there only when it was
+interrupted, refused, broken or empty.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def _relation_trouble(relation: Mapping[str, Any]) -> Iterator[Trouble]:
     arms = (relation, relation["control"], relation["sham"])
     if errors := sum(arm["outcomes"].get(Outcome.ERROR.value, 0) for arm in arms):
         yield "error", Outcome.ERROR.value, f"{errors} pairs ended in ERROR, control and sham included"
-    if relation["outcome"] != RelationOutcome.PASS.value:
+    if relation["outcome"] != RelationOutcome.PASS.value and not relation.get("waived"):
         yield "failure", relation["outcome"], relation["why"]
 
 
@@ -61,16 +62,20 @@ def _case(suite: ET.Element, group: str, name: str, troubles: Iterator[Trouble] 
 
 
 def _properties(case: ET.Element, relation: Mapping[str, Any]) -> None:
-    if relation["requirement"]:
+    rows = [("requirement", identifier) for identifier in relation["requirement"]]
+    if waived := relation.get("waived"):
+        rows.append(("waived", f"until {waived['expires']}: {waived['reason']}"))
+    if rows:
         properties = ET.SubElement(case, "properties")
-        for identifier in relation["requirement"]:
-            ET.SubElement(properties, "property", name="requirement", value=_clean(identifier))
+        for name, value in rows:
+            ET.SubElement(properties, "property", name=name, value=_clean(value))
 
 
 def _account(relation: Mapping[str, Any]) -> str:
-    control, sham = relation["control"], relation["sham"]
+    control, sham, waived = relation["control"], relation["sham"], relation.get("waived")
+    until = f"waived until {waived['expires']}: {waived['reason']}\n" if waived else ""
     return (
-        f"{relation['outcome']}: {relation['why']}\n"
+        f"{relation['outcome']}: {relation['why']}\n{until}"
         f"violated {relation['violated']} of {relation['decided']} decided pairs ({relation['frames']} frames), "
         f"control {control['violated']} of {control['decided']}, sham {sham['violated']} of {sham['decided']}\n"
         f"lost {relation['lost']}, gained {relation['gained']} obstacles\n"

@@ -30,6 +30,7 @@ from mt_nodes.regions import Region, load_region
 from mt_nodes.transforms import move
 
 Rows = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 _RAY_TOLERANCE_RAD = 1e-3
 
 
@@ -106,12 +107,13 @@ class NoiseOutsideRoi(Mutation):
 
     def _draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud) -> Draw:
         space = self._space(bundle, cloud)
-        if not finite_rows(cloud).any():
+        finite = finite_rows(cloud)
+        if not finite.any():
             raise NotApplicable(f"{cloud.topic} has no point with finite coordinates")
         if self.mode == "on_ray":
             rows, xyz = shortened(rng, self.points, cloud, space)
         else:
-            rows, xyz = self._free_rows(rng, cloud), scattered(rng, self.points, cloud, space)
+            rows, xyz = self._free_rows(rng, cloud), scattered(rng, self.points, cloud, finite, space)
         intensity = intensities(rng, self.points, cloud, self.intensity == "full_scale")
         drawn = {"rows": rows, "xyz": xyz}
         return drawn if intensity is None else {**drawn, "intensity": intensity}
@@ -127,7 +129,8 @@ class NoiseOutsideRoi(Mutation):
 
     def _changed(self, cloud: Cloud, rows: Rows, xyz: Any, intensity: Any) -> Cloud:
         if self._inserts(cloud):
-            raw, at = cloud.raw.take(_rows_with_donors(len(cloud), rows)), _inserted_at(rows)
+            donors = np.maximum(rows - 1, 0)
+            raw, at = np.insert(cloud.raw, rows, cloud.raw.take(donors)), _inserted_at(rows)
         else:
             raw, at = cloud.raw.copy(), rows
         write_points(raw.view(cloud.points.dtype), at, xyz, intensity, cloud)
@@ -137,7 +140,7 @@ class NoiseOutsideRoi(Mutation):
         if self._inserts(old):
             if len(new) != len(old) + self.points:
                 return f"{len(new)} points, expected {len(old)} and {self.points} more"
-            rest = new.raw[np.delete(np.arange(len(new)), _inserted_at(rows))]
+            rest = np.delete(new.raw, _inserted_at(rows))
             return None if np.array_equal(_bytes(rest), _bytes(old.raw)) else "an old point was changed, moved or lost"
         if len(new) != len(old) or new.height != old.height:
             return f"{len(new)} points in {new.height} rows, expected {len(old)} in {old.height}"
@@ -173,26 +176,31 @@ class NoiseOutsideRoi(Mutation):
         return f"{what} is {away.min():.3f} m from region '{self.region.name}', the margin is {self.margin_m:g} m"
 
     def _away_m(self, bundle: Bundle, cloud: Cloud, xyz: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """Distances (N,) to the region, by shapely alone: not by what :meth:`draw` measured with."""
+        """Distances (N,) to the region, edge by edge: not by what :meth:`draw` measured with."""
         region, matrix = to_region(bundle, cloud, self.region)
-        points = shapely.points(move(matrix, xyz.astype(np.float64))[:, :2])
-        return np.asarray(shapely.distance(region.geometry, points), dtype=np.float64)
+        x, y = move(matrix, xyz.astype(np.float64))[:, :2].T
+        away = np.full(len(x), np.inf)
+        for outline in region.polygon_m:
+            for start, end in zip(outline, (*outline[1:], outline[0]), strict=True):
+                away = np.minimum(away, _to_segment_m(x, y, start, end))
+        return np.where(shapely.intersects_xy(region.geometry, x, y), 0.0, away)
 
 
 def _drawn(draw: Draw, cloud: Cloud) -> tuple[Rows, Any, Any]:
     return draw[f"{cloud.topic}|rows"], draw[f"{cloud.topic}|xyz"], draw.get(f"{cloud.topic}|intensity")
 
 
+def _to_segment_m(x: Floats, y: Floats, start: tuple[float, float], end: tuple[float, float]) -> Floats:
+    """Distances (N,) of points to a straight line from ``start`` to ``end``."""
+    (ax, ay), (dx, dy) = start, (end[0] - start[0], end[1] - start[1])
+    length2 = dx * dx + dy * dy
+    along = np.clip(((x - ax) * dx + (y - ay) * dy) / length2, 0.0, 1.0) if length2 else 0.0
+    return np.asarray(np.hypot(x - ax - along * dx, y - ay - along * dy))
+
+
 def _inserted_at(rows: Rows) -> Rows:
     """Rows in the new cloud of points inserted before the given (rising) rows of the old one."""
     return rows + np.arange(len(rows))
-
-
-def _rows_with_donors(count: int, rows: Rows) -> Rows:
-    """Old row that each row of the new cloud copies: itself, or the point before for an inserted one."""
-    inserted = np.zeros(count + len(rows), dtype=np.int64)
-    inserted[_inserted_at(rows)] = 1
-    return np.maximum(np.arange(len(inserted)) - np.cumsum(inserted), 0)
 
 
 def _bytes(raw: Any) -> npt.NDArray[np.uint8]:

@@ -114,15 +114,18 @@ def rounded(cloud: Cloud, xyz: Floats) -> Floats:
     return np.stack([np.asarray(c, dtype=np.float64) for c in columns], axis=1)
 
 
-def scattered(rng: np.random.Generator, count: int, cloud: Cloud, space: Space) -> Floats:
+def scattered(
+    rng: np.random.Generator, count: int, cloud: Cloud, finite: npt.NDArray[np.bool_], space: Space
+) -> Floats:
     """Draw ``count`` points (count, 3): uniform by area over the ground plan, z uniform over the frame's own.
 
-    Rejection sampling with a bounded number of rounds.
+    Rejection sampling with a bounded number of rounds; ``finite`` (N,) is what :func:`finite_rows` tells of the cloud.
 
     Raises:
         NotApplicable: too little room is left outside.
     """
-    z = cloud.points["z"][finite_rows(cloud)]
+    z = cloud.points["z"]
+    z = z if finite.all() else z[finite]
     z_low, z_high = float(z.min()), float(z.max())
     low, high = space.window()
     parts, missing = [np.empty((0, 3))], count
@@ -186,7 +189,8 @@ def intensities(rng: np.random.Generator, count: int, cloud: Cloud, full_scale: 
         return None
     values = cloud.points[name]
     kind = values.dtype.newbyteorder("=")
-    values = values[np.isfinite(values)]
+    finite = np.isfinite(values)
+    values = values if finite.all() else values[finite]
     if not len(values):
         raise NotApplicable(f"no intensity of {cloud.topic} is a finite number")
     low, high = float(values.min()), float(values.max())

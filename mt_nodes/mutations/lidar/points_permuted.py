@@ -54,7 +54,8 @@ class PointsPermuted(Mutation):
 
     def _draw_cloud(self, rng: np.random.Generator, cloud: Cloud) -> tuple[str, npt.NDArray[Any]]:
         if not cloud.organised:
-            return f"{cloud.topic}|order", rng.permutation(len(cloud))
+            # The smallest type that holds it: the ledger keeps one order for every follow-up.
+            return f"{cloud.topic}|order", rng.permutation(len(cloud)).astype(np.min_scalar_type(len(cloud)))
         if any(cloud.points.dtype[name].kind != "f" for name in "xyz"):
             raise NotApplicable(f"organised {cloud.topic} has whole-number coordinates, too coarse for a jitter")
         jitter = np.clip(rng.standard_normal(len(cloud)), -_CUT, _CUT) * self.jitter_m
@@ -93,13 +94,13 @@ def _changed(cloud: Cloud, draw: Draw) -> Cloud:
     return cloud.with_raw(raw, height=cloud.height)
 
 
-def _permuted(old: Cloud, new: Cloud, order: npt.NDArray[np.int64]) -> str | None:
+def _permuted(old: Cloud, new: Cloud, order: npt.NDArray[np.unsignedinteger]) -> str | None:
     """Prove the multiset of points unchanged: ``order`` names every old row once, and the new rows are those."""
     if len(new) != len(old) or new.height != old.height:
         return f"{len(new)} points, expected {len(old)}"
     if len(order) != len(old) or (np.bincount(order, minlength=len(old)) != 1).any():
         return "the drawn order is no permutation"
-    same = np.ascontiguousarray(old.raw.take(order)).tobytes() == np.ascontiguousarray(new.raw).tobytes()
+    same = np.array_equal(old.raw.take(order).view(np.uint8), np.ascontiguousarray(new.raw).view(np.uint8))
     return None if same else "a point was changed, doubled or lost"
 
 

@@ -10,18 +10,11 @@ from geometry_msgs.msg import Point, Pose, Quaternion, Vector3
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
+from mt_nodes.markers import OPACITY, Cube, cubes
 from mt_nodes.nodes.adapters.base import Adapter
 from mt_nodes.nodes.messages import set_stamp, stamp_of
-from mt_nodes.nodes.orientation import quaternion_of_yaw, yaws
+from mt_nodes.nodes.orientation import yaws
 from mt_nodes.outputs import Control, Detections
-
-#: Colour-blind safe (Okabe-Ito) colours by class.
-COLOURS = {
-    "car": (0.0, 0.45, 0.70),
-    "pedestrian": (0.84, 0.37, 0.0),
-    "cyclist": (0.0, 0.62, 0.45),
-    "unknown": (0.6, 0.6, 0.6),
-}
 
 
 class MarkerArrayObstacles(Adapter):
@@ -64,25 +57,25 @@ class MarkerArrayObstacles(Adapter):
         clear = Marker(action=Marker.DELETEALL)
         clear.header.frame_id = said.frame_id
         set_stamp(clear.header.stamp, said.stamp_ns or 0)
-        return MarkerArray(markers=[clear, *(self._cube(said, i, clear.header) for i in range(len(said)))])
+        boxes = [_marker(cube, clear.header, i) for i, cube in enumerate(cubes(said))]
+        return MarkerArray(markers=[clear, *boxes])
 
-    def _cube(self, said: Detections, i: int, header: Any) -> Marker:
-        x, y, z = said.center_m[i].tolist()
-        length, width, height = said.size_m[i].tolist()
-        label, track = str(said.label[i]), str(said.track_id[i])
-        red, green, blue = COLOURS.get(label, COLOURS["unknown"])
-        qx, qy, qz, qw = quaternion_of_yaw(float(said.yaw_rad[i]))
-        return Marker(
-            header=header,
-            ns=label,
-            id=i,
-            type=Marker.CUBE,
-            action=Marker.ADD,
-            pose=Pose(position=Point(x=x, y=y, z=z), orientation=Quaternion(x=qx, y=qy, z=qz, w=qw)),
-            scale=Vector3(x=length, y=width, z=height),
-            color=ColorRGBA(r=red, g=green, b=blue, a=0.6),
-            text=f"score={float(said.score[i])!r}" + (f" track={track}" if track else ""),
-        )
+
+def _marker(cube: Cube, header: Any, number: int) -> Marker:
+    return Marker(
+        header=header,
+        ns=cube.label,
+        id=number,
+        type=Marker.CUBE,
+        action=Marker.ADD,
+        pose=Pose(
+            position=Point(**dict(zip("xyz", cube.center_m, strict=True))),
+            orientation=Quaternion(**dict(zip("xyzw", cube.quaternion_xyzw, strict=True))),
+        ),
+        scale=Vector3(**dict(zip("xyz", cube.size_m, strict=True))),
+        color=ColorRGBA(**dict(zip("rgb", cube.colour, strict=True)), a=OPACITY),
+        text=cube.text,
+    )
 
 
 def _notes(text: str) -> dict[str, str]:

@@ -10,8 +10,9 @@ from geometry_msgs.msg import Point, Pose, PoseArray, Quaternion
 
 from mt_nodes.nodes.adapters.base import Adapter
 from mt_nodes.nodes.messages import set_stamp, stamp_of
-from mt_nodes.nodes.orientation import quaternion_of_yaw, yaws
+from mt_nodes.nodes.orientation import yaws
 from mt_nodes.outputs import Control, Detections
+from mt_nodes.transforms import quaternion_of_yaw
 
 
 class PoseArrayObstacles(Adapter):

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``mt watch [DIR]``."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from mt_nodes.watching import WatchedRun
+
+#: A file that grows announces itself to nobody, so it is looked at.
+EVERY_S = 0.5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command line."""
+    parser.epilog = "example: mt watch mt_results/latest"
+    default = Path("mt_results/latest")
+    parser.add_argument(
+        "dir", type=Path, nargs="?", default=default, metavar="DIR", help="results directory (default %(default)s)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show a run until it has its summary; once where nobody looks (no terminal)."""
+    from rich.live import Live
+
+    from mt_nodes.cli.printing import console
+    from mt_nodes.watching import WatchedRun
+
+    # The link may come to name another run meanwhile.
+    watched, out = WatchedRun(args.dir.resolve()), console()
+    watched.look()
+    if not out.is_terminal:
+        out.print(_picture(watched))
+        return 0
+    with Live(_picture(watched), console=out, auto_refresh=False) as live:
+        while not watched.finished:
+            time.sleep(EVERY_S)
+            if watched.look():
+                live.update(_picture(watched), refresh=True)
+        watched.look()
+        live.update(_picture(watched), refresh=True)
+    return 0
+
+
+def _picture(watched: WatchedRun) -> RenderableType:
+    from rich.console import Group
+    from rich.text import Text
+
+    from mt_nodes.cli.outcome import COLUMNS, row
+    from mt_nodes.cli.printing import made_table
+
+    if not watched.condition:
+        return Text(f"{watched.directory}: nothing was judged yet")
+    summary = watched.summary()
+    rows = [row(name, relation) for name, relation in summary["relations"].items()]
+    return Group(
+        Text(_title(watched), style="bold"),
+        made_table(COLUMNS, rows, right=COLUMNS[2:]),
+        *(Text(line) for line in _latency(summary)),
+        Text(_totals(watched, summary)),
+        *(Text(f"VIOLATED {v['pair']}: {v['reason']}", style="red") for v in watched.violations),
+        Text(_end(watched, summary), style="bold"),
+    )
+
+
+def _title(watched: WatchedRun) -> str:
+    told = watched.condition
+    faults = f" with {', '.join(told['faults'])} planted" if told.get("faults") else ""
+    bags = ", ".join(Path(bag).name for bag in told.get("bags", ()))
+    return f"{told.get('stack')}{faults} on {bags}: {told.get('mode')}, {told.get('pace')}, seed {told.get('seed')}"
+
+
+def _totals(watched: WatchedRun, summary: dict[str, object]) -> str:
+    outcomes: dict[str, int] = summary["outcomes"]  # type: ignore[assignment]
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items() if count)
+    pace = watched.pairs_per_s
+    return f"{watched.done} pairs: {counts or 'none'}" + (f"; {pace:.1f} pairs/s" if pace else "")
+
+
+def _latency(summary: dict[str, object]) -> list[str]:
+    quantiles: dict[str, dict[str, float]] = summary["latency_ms"]  # type: ignore[assignment]
+    return [f"{name}: p50 {q['p50']:.1f} ms, p99 {q['p99']:.1f} ms" for name, q in quantiles.items()]
+
+
+def _end(watched: WatchedRun, summary: dict[str, object]) -> str:
+    if not watched.finished:
+        return "goes on"
+    return f"exit code {summary['exit_code']}: {summary['exit_why']}; report: {watched.directory / 'report.html'}"

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Follow-ups made again from what a finished run recorded."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from mt_nodes.engine import Offer
+from mt_nodes.errors import InfrastructureError
+from mt_nodes.frames import Bundle
+from mt_nodes.ledger import load_draws, read_ledger
+from mt_nodes.lockstep import Prepared
+from mt_nodes.pipeline import Derived, MutationPipeline
+from mt_nodes.relations import Relation
+from mt_nodes.verdict import Outcome, Pair
+
+
+class RecordedDraws:
+    """The draws of one relation in a results directory."""
+
+    def __init__(self, directory: Path, relation: Relation) -> None:
+        """Read the ledger.
+
+        Raises:
+            MtError: it is missing or damaged.
+        """
+        self._directory = directory
+        self._pipeline = MutationPipeline(relation.mutate, 0, relation.id)
+        self.lines = {line["pair"]: line for line in read_ledger(directory) if line["relation"] == relation.id}
+
+    def again(self, pair: Pair, bundle: Bundle) -> Derived | None:
+        """Return a pair's follow-up, made again; None when the run sent none.
+
+        Raises:
+            InfrastructureError: the file of the draws is missing or damaged, or they do not fit the bundle.
+        """
+        line = self.lines.get(str(pair.followup))
+        if line is None:
+            return None
+        draws = load_draws(self._directory, line)
+        try:
+            return Derived(self._pipeline.again(bundle, draws), draws)
+        except (LookupError, TypeError, ValueError) as error:
+            raise InfrastructureError(
+                f"follow-up {line['pair']} cannot be made again, its draws do not fit: {error}; has the bag, the "
+                "relation or the version of a mutation changed since?"
+            ) from error
+
+
+class PrepareAgain:
+    """Makes the follow-ups that a finished run sent, in place of new ones."""
+
+    def __init__(self, relation: Relation, directory: Path) -> None:
+        """Read the ledger of the results directory."""
+        self._draws = RecordedDraws(directory, relation)
+
+    def __call__(self, offer: Offer, bundle: Bundle) -> Prepared:
+        """Make the follow-up of one offer again."""
+        began = time.perf_counter()
+        derived = self._draws.again(offer.followup_pair(bundle), bundle)
+        if derived is None:
+            return Prepared(offer, None, Outcome.SKIPPED, "the recorded run sent no follow-up of this bundle")
+        return Prepared(offer, derived, made_ms=1e3 * (time.perf_counter() - began))

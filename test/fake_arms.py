@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arms without a stack, and suites of tiny relations, for the tests of the run loops."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from mutations_for_tests import Shuffle
+
+from mt_nodes.checks.base import Check
+from mt_nodes.effects import Effects
+from mt_nodes.engine import Answer, Heard, Offer
+from mt_nodes.frames import Bundle
+from mt_nodes.mutations.base import Mutation
+from mt_nodes.mutations.lidar.points_permuted import PointsPermuted
+from mt_nodes.mutations.stream.identity import Identity
+from mt_nodes.outputs import Detections, Output
+from mt_nodes.pipeline import Derived
+from mt_nodes.relations import Relation, Suite
+from mt_nodes.results import Case
+from mt_nodes.verdict import Judgement, Outcome, Verdict
+
+
+@dataclass(frozen=True)
+class NotFewer(Check):
+    """As many obstacles as before, wherever they are."""
+
+    def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
+        assert source.detections is not None and followup.detections is not None
+        margin = len(followup.detections) - len(source.detections)
+        outcome = Outcome.HOLDS if margin >= 0 else Outcome.VIOLATED
+        return Judgement(outcome, measured=len(followup.detections), bound=len(source.detections), margin=margin)
+
+
+def relation(name: str, *mutations: Mutation, check: Check | None = None, **rest: Any) -> Relation:
+    return Relation(
+        name, "necessary", "for tests", mutations or (Shuffle(every_third=False),), check or NotFewer(), **rest
+    )
+
+
+def suite(*relations: Relation) -> Suite:
+    return Suite(relations, relation("identity", Identity()), relation("points_permuted", PointsPermuted()))
+
+
+def seen(count: int, stamp_ns: int = 0) -> Output:
+    return Output(detections=Detections.make("base_link", stamp_ns, np.zeros((count, 3))))
+
+
+def answered(output: Output) -> Answer:
+    return Answer(Heard.ANSWERED, output)
+
+
+def silent(why: str = "no /obstacles within 1 s") -> Answer:
+    return Answer.nothing(Heard.SILENT, why)
+
+
+@dataclass(eq=False)
+class Sent:
+    """One input of an arm: what went out, as the how-many-th since the last restart, and when."""
+
+    bundle: Bundle
+    changed: frozenset[str]
+    nth: int
+    at_s: float
+
+
+Behaviour = Callable[[Sent], "Answer | Exception"]
+
+
+@dataclass(eq=False)
+class FakeArm:
+    """Answers as ``behave`` says, ``delay_s`` after sending; keeps what happened to it in ``events``."""
+
+    name: str
+    behave: Behaviour = lambda sent: answered(seen(len(sent.bundle.cloud())))
+    delay_s: float = 0.0
+    events: list[tuple[str, Any]] = field(default_factory=list)
+    sent: list[Sent] = field(default_factory=list)
+    nth: int = 0
+
+    def start(self) -> None:
+        self.events.append(("start", None))
+
+    def ready(self) -> None:
+        self.events.append(("ready", None))
+
+    def restart(self) -> None:
+        self.events.append(("restart", None))
+        self.nth = 0
+
+    def begin_episode(self) -> None:
+        self.events.append(("begin_episode", None))
+
+    def pass_time(self, stamp_ns: int) -> None:
+        self.events.append(("time", stamp_ns))
+
+    def stop(self) -> None:
+        self.events.append(("stop", None))
+
+    def send(self, bundle: Bundle, changed: frozenset[str]) -> Sent:
+        sent = Sent(bundle, changed, self.nth, time.monotonic())
+        self.events.append(("send", (bundle.index, changed)))
+        self.sent.append(sent)
+        self.nth += 1
+        return sent
+
+    def wait(self, ticket: Sent, until_s: float | None = None) -> Answer | None:
+        due_s = ticket.at_s + self.delay_s
+        if until_s is not None and until_s < due_s:
+            time.sleep(max(0.0, until_s - time.monotonic()))
+            return None
+        time.sleep(max(0.0, due_s - time.monotonic()))
+        said = self.behave(ticket)
+        if isinstance(said, Exception):
+            raise said
+        self.events.append(("answer", ticket.bundle.index))
+        return said
+
+    def count(self, event: str) -> int:
+        return sum(name == event for name, _ in self.events)
+
+
+class FakeRecorder:
+    """Keeps verdicts and follow-ups; a pair that ends twice is an error at once."""
+
+    def __init__(self) -> None:
+        self.lines: dict[str, Verdict] = {}
+        self.followups: list[tuple[str, Derived]] = []
+        self.cases: list[Case | None] = []
+
+    def followup(self, offer: Offer, bundle: Bundle, derived: Derived, made_ms: float) -> None:
+        self.followups.append((str(offer.followup_pair(bundle)), derived))
+
+    def verdicts(self, verdicts: Sequence[Verdict], case: Case | None) -> None:
+        self.cases.append(case)
+        for verdict in verdicts:
+            assert str(verdict.pair) not in self.lines, f"{verdict.pair} ended twice"
+            self.lines[str(verdict.pair)] = verdict
+
+    @property
+    def outcomes(self) -> dict[str, str]:
+        return {pair: verdict.outcome.value for pair, verdict in self.lines.items()}
+
+    def count(self) -> Counter[str]:
+        return Counter(self.outcomes.values())
+
+
+def pairs_owed(relations: Iterable[str], bundles: int, episode: int = 0) -> set[str]:
+    """Every pair that a run over one episode owes."""
+    names = list(relations)
+    return {f"{episode}/{b}/{r}/0" for b in range(bundles) for r in names} | {
+        f"{episode}/{b}/{role}/0@{r}" for b in range(bundles) for r in names for role in ("identity", "points_permuted")
+    }

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results directories for tests: journals made by hand, and short runs in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from mt_nodes.bags import write_bundles
+from mt_nodes.journal import Journal, read_journal
+from mt_nodes.plan import ReplayRequest
+from mt_nodes.replay import Run, execute, in_process_arms
+from mt_nodes.report.files import write_files
+from mt_nodes.scene.drive import generate_drive
+from mt_nodes.summary import RelationInfo, summarise
+from mt_nodes.verdict import Judgement, Outcome, Pair, Verdict
+
+NOISE = RelationInfo("noise", "necessary", 20, "Noise outside must not matter.", ("REQ-7",))
+FOG = RelationInfo("fog", "necessary", 20, "Light fog must not hide obstacles.")
+
+
+def verdict(relation: str, bundle: int, violated: bool, draw: str = "0", stamp_ns: int = 10**17) -> Verdict:
+    outcome = Outcome.VIOLATED if violated else Outcome.HOLDS
+    return Verdict(
+        Pair(0, bundle, relation, draw),
+        stamp_ns + bundle,
+        Judgement(outcome, margin=-int(violated), lost=int(violated)),
+    )
+
+
+def verdicts(relation: str, violated: Iterable[int] = (), count: int = 30, stamp_ns: int = 10**17) -> list[Verdict]:
+    """Verdicts of a relation on ``count`` bundles, control and sham clean."""
+    bad = set(violated)
+    rows = [verdict(relation, b, b in bad, stamp_ns=stamp_ns) for b in range(count)]
+    for background in ("identity", "points_permuted"):
+        rows += [verdict(background, b, False, f"0@{relation}", stamp_ns) for b in range(count)]
+    return rows
+
+
+def made_run(path: Path, rows: Iterable[Verdict], *relations: RelationInfo, **trouble: Any) -> Path:
+    """Write what a run with these verdicts leaves."""
+    path.mkdir(parents=True)
+    with Journal(path / "result.jsonl") as journal:
+        journal.condition({"seed": 7, "stack": "reference_detector", "bags": ["drive"]})
+        for row in rows:
+            journal.verdict(row)
+    lines = list(read_journal(path / "result.jsonl"))
+    write_files(path, summarise(lines, relations, **trouble), lines)
+    return path
+
+
+def short_drive(path: Path, bundles: int, seed: int = 1) -> Path:
+    write_bundles(path, generate_drive(bundles, seed))
+    return path
+
+
+def in_process(bag: Path, out: Path, *relations: str, **asked: Any) -> Run:
+    """Run it in this process."""
+    run = Run.create(ReplayRequest((str(bag),), relations, transport="inprocess", **asked), str(out))
+    carry_out(run)
+    return run
+
+
+def carry_out(run: Run) -> None:
+    execute(run, lambda ending: in_process_arms(run), lambda line: None, lambda verdicts: None)

@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The launch files: their arguments, and, where ``launch`` is installed, real launches."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mt_nodes import resources
+from mt_nodes.arguments import Argument, replay_arguments, request_from_texts
+from mt_nodes.bags import write_bundles
+from mt_nodes.cli import demo_command, replay_command
+from mt_nodes.environment import free_domains, ros_environment
+from mt_nodes.errors import UsageError
+from mt_nodes.plan import ReplayRequest, demo_process, realtime_nodes, suite_stop_s
+from mt_nodes.processes import wait_until
+from mt_nodes.scene.drive import generate_drive
+from mt_nodes.stacks import Stack
+
+ROOT = Path(__file__).resolve().parents[1]
+FILES = {name: ROOT / "launch" / f"{name}.launch.py" for name in ("replay", "demo", "nodes")}
+STACK = Stack(name="mine", callable="my_model:detect", inputs={"lidar": "/points"})
+#: As `ros2 launch FILE …` does it, with the service's return code as exit code.
+LAUNCH = """
+import sys
+from launch import LaunchDescription, LaunchService
+from launch.actions import IncludeLaunchDescription
+from launch.launch_description_sources import AnyLaunchDescriptionSource
+
+file, *words = sys.argv[1:]
+source = AnyLaunchDescriptionSource(file)
+arguments = [tuple(word.split(":=", 1)) for word in words]
+service = LaunchService(argv=words, noninteractive=True)
+service.include_launch_description(LaunchDescription([IncludeLaunchDescription(source, launch_arguments=arguments)]))
+sys.exit(service.run())
+"""
+#: Prints the outcomes on /mt/verdicts until so many came.
+HEAR = """
+import json, sys
+import rclpy
+from std_msgs.msg import String
+from mt_nodes.nodes import qos
+
+domain, count = int(sys.argv[1]), int(sys.argv[2])
+rclpy.init(domain_id=domain)
+node, heard = rclpy.create_node("ear"), []
+node.create_subscription(String, "/mt/verdicts", lambda m: heard.append(json.loads(m.data)["outcome"]), qos.JOURNAL)
+while len(heard) < count:
+    rclpy.spin_once(node, timeout_sec=0.5)
+print(*heard)
+"""
+
+
+def _missing() -> str:
+    """Why nothing can be launched here; empty where it can. The folder ``launch`` of this tree is no such package."""
+    try:
+        importlib.import_module("launch.actions")
+        importlib.import_module("launch_ros.actions")
+    except ImportError as error:
+        return f"launch and launch_ros come with ROS 2, which is not installed here: {error}"
+    return ""
+
+
+MISSING = _missing()
+needs_launch = pytest.mark.skipif(bool(MISSING), reason=MISSING)
+
+
+def texts(**typed: str) -> dict[str, str]:
+    return {**{a.name: a.default or "" for a in replay_arguments()}, "bag": "a_bag", **typed}
+
+
+def test_the_arguments_are_the_fields_of_the_request() -> None:
+    arguments = replay_arguments()
+    assert [a.field for a in arguments] == [f.name for f in dataclasses.fields(ReplayRequest)]
+    assert len({a.name for a in arguments}) == len(arguments)
+    assert [a.name for a in arguments if a.default is None] == ["bag"]
+    assert all(a.help for a in arguments)
+    assert [a.name for a in replay_arguments(leave_out=("stack",))] == [a.name for a in arguments if a.name != "stack"]
+
+
+def test_the_words_are_those_of_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    import argparse
+
+    parser = argparse.ArgumentParser()
+    replay_command.add_arguments(parser)
+    options = parser.format_help()
+    for name in ("relations", "stack", "mode", "pace", "limit", "seed", "fault", "topic", "transforms", "rate"):
+        assert f"--{name} " in options
+        assert name in {a.name for a in replay_arguments()}
+
+
+def test_the_defaults_make_the_default_request() -> None:
+    assert request_from_texts(replay_arguments(), texts()) == ReplayRequest(("a_bag",))
+
+
+def test_what_is_typed_arrives() -> None:
+    typed = texts(
+        bag="one, two", relations="x,y", limit="3", seed="-7", fault="f", topic="lidar=/a,camera=/b", rate="0.5"
+    )
+    wanted = ReplayRequest(
+        ("one", "two"), ("x", "y"), limit=3, seed=-7, faults=("f",), topics={"lidar": "/a", "camera": "/b"}, rate=0.5
+    )
+    assert request_from_texts(replay_arguments(), typed) == wanted
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ({"limit": "three"}, "limit: got 'three', expected a whole number"),
+        ({"limit": "0"}, "limit: got 0, expected 1"),
+        ({"seed": "1.5"}, "seed: got '1.5', expected a whole number"),
+        ({"rate": "fast"}, "rate: got 'fast', expected a number"),
+        ({"topic": "/points"}, "topic: got '/points', expected ROLE=TOPIC"),
+    ],
+)
+def test_what_is_typed_wrongly_is_refused(typed: dict[str, str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        request_from_texts(replay_arguments(), texts(**typed))
+
+
+def test_arguments_of_other_things_fill_no_field() -> None:
+    arguments = [*replay_arguments(), Argument("out", "", "results directory")]
+    assert request_from_texts(arguments, {**texts(), "out": "x"}) == ReplayRequest(("a_bag",))
+
+
+def test_the_nodes_of_the_realtime_pipeline(tmp_path: Path) -> None:
+    request = ReplayRequest(("a_bag",), ("noise",), seed=5, limit=9, topics={"lidar": "/recorded"})
+    topics = {"/recorded": "/points", "/imu": "/imu"}
+    plans = realtime_nodes(request, STACK, topics, tmp_path, (41, 42))
+    assert [(p.name, p.domain) for p in plans] == [
+        ("callable_stack", 41),
+        ("callable_stack", 42),
+        ("monitor", 41),
+        ("mutator", 41),
+        ("replayer", 41),
+    ]
+    *_, monitor, mutator, replayer = plans
+    assert mutator.parameters["input_topic"] == mutator.parameters["output_topic"] == "/points"
+    assert mutator.parameters["output_domain"] == monitor.parameters["followup_domain"] == 42
+    assert mutator.parameters["relation"] == monitor.parameters["relation"] == "noise"
+    assert replayer.remappings == (("/recorded", "/points"),)
+    assert all(p.argv[0] == sys.executable for p in plans)
+
+
+@pytest.mark.parametrize(
+    ("request_", "stack", "message"),
+    [
+        (ReplayRequest(("a", "b"), ("x",)), STACK, r"bag: got 2 \(a, b\), expected one"),
+        (ReplayRequest(("a",), ("x", "y")), STACK, r"relations: got 2 \(x, y\), expected one"),
+        (ReplayRequest(("a",), ("x",)), dataclasses.replace(STACK, callable="", command=("x",)), "a Python callable"),
+        (ReplayRequest(("a",), ("x",)), dataclasses.replace(STACK, inputs={"camera": "/c"}), "sees clouds"),
+    ],
+)
+def test_what_the_nodes_cannot_do(request_: ReplayRequest, stack: Stack, message: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=message):
+        realtime_nodes(request_, stack, {}, tmp_path, (41, 42))
+
+
+def test_an_interrupted_suite_gets_the_time_that_its_stacks_take() -> None:
+    assert suite_stop_s(dataclasses.replace(STACK, stop_timeout_s=20.0)) > 2 * 3 * 20.0
+
+
+def test_the_demo_process_says_what_the_command_takes() -> None:
+    import argparse
+
+    parser = argparse.ArgumentParser()
+    demo_command.add_arguments(parser)
+    argv = demo_process("there", "4", {}).argv
+    assert argv[:4] == (sys.executable, "-m", "mt_nodes.cli.main", "demo")
+    given = parser.parse_args(argv[4:])
+    assert (given.out, given.seed) == (Path("there"), 4)
+    assert parser.parse_args(demo_process("", "4", {}).argv[4:]).out is None
+
+
+@pytest.fixture(scope="module")
+def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("drive") / "bag"
+    write_bundles(path, generate_drive(12))
+    return path
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[Any]:
+    """Start a launch file in a process group of its own, in a domain of its own; nothing of it may stay."""
+    groups = []
+    with free_domains(1) as lease:
+        env = {**os.environ, "ROS_LOG_DIR": str(tmp_path / "ros_log"), "ROS_DOMAIN_ID": str(lease.domains[0])}
+
+        def start(name: str, *words: str) -> subprocess.Popen[str]:
+            command = [sys.executable, "-c", LAUNCH, str(FILES[name]), *words]
+            pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+            groups.append(subprocess.Popen(command, cwd=ROOT, env=env, text=True, start_new_session=True, **pipes))  # type: ignore[call-overload]
+            return groups[-1]  # type: ignore[no-any-return]
+
+        yield start
+        for launch in groups:
+            launch.kill()
+            launch.wait()
+
+
+def nothing_left_of(launch: subprocess.Popen[str], out: Path) -> bool:
+    """Whether the group has ended, and nobody else works on the run directory (stacks have groups of their own)."""
+    try:
+        os.killpg(launch.pid, 0)
+    except ProcessLookupError:
+        commands = (p / "cmdline" for p in Path("/proc").iterdir() if p.name.isdigit())
+        return not any(str(out).encode() in _read(command) for command in commands)
+    return False
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:  # it ended meanwhile
+        return b""
+
+
+@needs_launch
+@pytest.mark.parametrize("name", FILES)
+def test_a_launch_file_declares_its_arguments(name: str) -> None:
+    sources = importlib.import_module("launch.launch_description_sources")
+    description = sources.get_launch_description_from_any_launch_file(str(FILES[name]))
+    launching = importlib.import_module("mt_nodes.nodes.launching")
+    arguments = {
+        "replay": launching.REPLAY_ARGUMENTS,
+        "demo": launching.DEMO_ARGUMENTS,
+        "nodes": launching.NODE_ARGUMENTS,
+    }[name]
+    declared = description.get_launch_arguments()
+    assert [(d.name, d.description) for d in declared] == [(a.name, a.help) for a in arguments]
+    assert [d.default_value is None for d in declared] == [a.default is None for a in arguments]
+
+
+@needs_launch
+def test_a_replay(started: Any, bag: Path, tmp_path: Path) -> None:
+    relation = (resources.config_dir() / "relations" / "noise_outside_roi_10.yaml").read_text()
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(f"{relation}\nmin_decided: 3\n")
+    out = tmp_path / "out"
+    launch = started("replay", f"bag:={bag}", f"relations:={mine}", "limit:=3", f"out:={out}")
+    said, _ = launch.communicate(timeout=120)
+    assert launch.returncode == 0, said
+    summary = json.loads((out / "summary.json").read_text())
+    assert (summary["exit_code"], summary["offered"]) == (0, 9), said
+    assert "exit code 0: all relations PASS" in said and str(out / "report.html") in said
+    assert (out / "console.log").exists()
+    assert nothing_left_of(launch, out)
+
+
+@needs_launch
+def test_an_interrupted_replay_is_summed_up_and_leaves_nothing(started: Any, bag: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    launch = started("replay", f"bag:={bag}", f"out:={out}")
+    assert wait_until((out / "stack_followup.log").exists, 60.0)
+    # A terminal signals the whole group, and launch signals the suite once more.
+    for _ in range(3):
+        os.killpg(launch.pid, signal.SIGINT)
+    said, _ = launch.communicate(timeout=120)
+    assert launch.returncode == 1, said
+    assert json.loads((out / "summary.json").read_text())["exit_code"] == 130, said
+    assert "exit code 130: interrupted" in said
+    assert nothing_left_of(launch, out)
+
+
+@needs_launch
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("bag:=nowhere",), "no bag nowhere"),
+        (("bag:=nowhere", "relation:=x"), "unknown argument 'relation'; did you mean 'relations'?"),
+    ],
+)
+def test_what_cannot_run_is_said(started: Any, words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    launch = started("replay", *words, f"out:={tmp_path / 'out'}")
+    said, _ = launch.communicate(timeout=60)
+    assert launch.returncode == 1 and message in said
+    assert not (tmp_path / "out").exists()
+
+
+@needs_launch
+def test_the_nodes_judge(started: Any, bag: Path, tmp_path: Path) -> None:
+    hasty = tmp_path / "hasty.yaml"
+    hasty.write_text((resources.config_dir() / "stacks" / "reference_detector.yaml").read_text() + "deadline_s: 2.0\n")
+    with free_domains(1) as lease:
+        domain = str(lease.domains[0])
+        launch = started("nodes", f"bag:={bag}", f"stack:={hasty}", "rate:=0.5", f"domain:={domain}")
+        hear = [sys.executable, "-c", HEAR, domain, "3"]
+        env = ros_environment(os.environ)
+        heard = subprocess.run(hear, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120, check=True)
+        launch.send_signal(signal.SIGINT)
+        said, _ = launch.communicate(timeout=60)
+    assert "HOLDS" in heard.stdout.split(), heard.stdout + said
+    assert "Traceback" not in said
+    assert launch.returncode == 0, said

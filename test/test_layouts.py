@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holds the RViz and Foxglove layouts to the topics that the code has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from made_bundles import made_bundle
+
+from mt_nodes.bag_reader import BagReader
+from mt_nodes.evidence import write_evidence
+from mt_nodes.frames import Wire
+from mt_nodes.resources import config_dir
+from mt_nodes.stacks import DEFAULT_OUTPUTS
+from mt_nodes.verdict import Pair
+
+ARMS = ("source", "followup")
+
+
+@pytest.fixture(scope="module")
+def live() -> set[str]:
+    from mt_nodes.nodes import control, live_view
+
+    return {*control.TOPICS, *live_view.TOPICS}
+
+
+@pytest.fixture(scope="module")
+def evidence(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """Topics of the evidence of a violated pair, all under their default names."""
+    path = tmp_path_factory.mktemp("evidence") / "pair.mcap"
+    said = DEFAULT_OUTPUTS["detections"]
+    wire = Wire(said["topic"], said["type"], 1_000, b"\0\1\0\0\0\0\0\0")
+    bundle = made_bundle()
+    write_evidence(path, Pair(0, 0, "noise"), bundle, bundle, {arm: [wire] for arm in ARMS})
+    with BagReader(path) as bag:
+        return set(bag.topics)
+
+
+@pytest.fixture(scope="module")
+def foxglove() -> dict[str, Any]:
+    layout: dict[str, Any] = json.loads((config_dir() / "foxglove" / "mt_nodes.json").read_text())
+    return layout
+
+
+def leaves(node: Any) -> Iterator[str]:
+    if isinstance(node, str):
+        yield node
+    else:
+        assert node["direction"] in ("row", "column")
+        yield from leaves(node["first"])
+        yield from leaves(node["second"])
+
+
+def test_rviz_shows_both_arms_live(live: set[str]) -> None:
+    config = yaml.safe_load(Path(config_dir() / "rviz" / "mt_nodes.rviz").read_text())
+    manager = config["Visualization Manager"]
+    shown = {d["Topic"]["Value"]: d["Class"] for d in manager["Displays"] if "Topic" in d}
+    assert set(shown) == {topic for topic in live if topic.startswith(("/mt/source/", "/mt/followup/"))}
+    for topic, kind in shown.items():
+        assert kind == f"rviz_default_plugins/{'MarkerArray' if topic.endswith('markers') else 'PointCloud2'}"
+    assert manager["Global Options"]["Fixed Frame"] == "base_link"
+
+
+def test_foxglove_shows_the_arms_side_by_side(foxglove: dict[str, Any], live: set[str], evidence: set[str]) -> None:
+    assert sorted(leaves(foxglove["layout"])) == sorted(foxglove["configById"])
+    row = foxglove["layout"]["first"]
+    assert (row["direction"], row["first"], row["second"]) == ("row", "3D!mt_source", "3D!mt_followup")
+    for arm in ARMS:
+        topics = set(foxglove["configById"][f"3D!mt_{arm}"]["topics"])
+        assert topics <= live | evidence
+        # Clouds and obstacles, of a run that goes on and of what it left.
+        assert len(topics & live) == 2 and len(topics & evidence) == 2
+        assert all(topic.startswith(f"/mt/{arm}/") for topic in topics)
+
+
+def test_foxglove_tells_pair_and_verdict(foxglove: dict[str, Any], live: set[str], evidence: set[str]) -> None:
+    shown = {panel["topicPath"] for panel in foxglove["configById"].values() if "topicPath" in panel}
+    assert shown == {"/mt/pair", "/mt/verdicts"}
+    assert "/mt/pair" in evidence and "/mt/verdicts" in live

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``pairs.parquet``: there with pyarrow, the same as ``pairs.csv``."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+from pathlib import Path
+
+import pytest
+from made_runs import verdicts
+
+from mt_nodes.report.csv_pairs import COLUMNS, NUMBERS, pair_rows, write_pairs_csv, write_pairs_parquet
+from mt_nodes.verdict import Judgement, Outcome, Pair, Verdict
+
+LINES = [
+    *(v.as_plain() for v in verdicts("noise", [3], 5)),
+    Verdict(Pair(1, None, "noise"), 0, Judgement(Outcome.SKIPPED, reason="paused")).as_plain(),
+]
+
+
+def test_without_pyarrow_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert not write_pairs_parquet(tmp_path / "p.parquet", pair_rows(LINES))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_it_holds_what_the_csv_holds(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra 'parquet'")
+    rows = pair_rows(LINES, {"noise": ("REQ-7", "REQ-9")})
+    write_pairs_csv(tmp_path / "p.csv", rows)
+    assert write_pairs_parquet(tmp_path / "p.parquet", rows)
+    table = parquet.read_table(tmp_path / "p.parquet")
+    assert tuple(table.column_names) == COLUMNS
+    kinds = {name: "string" if name not in NUMBERS else NUMBERS[name].replace("float64", "double") for name in COLUMNS}
+    assert {field.name: str(field.type) for field in table.schema} == kinds
+    with (tmp_path / "p.csv").open(newline="", encoding="utf-8") as file:
+        written = list(csv.DictReader(file))
+    assert len(written) == len(LINES) == table.num_rows
+    for text, row in zip(written, table.to_pylist(), strict=True):
+        assert row["requirement"] == "REQ-7;REQ-9"
+        for name in COLUMNS:
+            value = row[name]
+            assert text[name] == "" if value is None else str(value) == text[name] or value == float(text[name])

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fake_arms import Behaviour, FakeArm, FakeRecorder, Sent, answered, pairs_owed, relation, seen, silent, suite
+from mutations_for_tests import Shuffle
+from recordings import PERIOD_NS, bundles
+
+from mt_nodes.errors import InfrastructureError
+from mt_nodes.realtime import MEMORY, Pace, Realtime
+
+A = relation("a")
+BUNDLES = bundles(8)
+RATE = 10.0
+PERIOD_S = PERIOD_NS / 1e9 / RATE
+
+
+def run(
+    source: FakeArm,
+    followup: FakeArm,
+    *,
+    stateless: bool = True,
+    publishes_when_empty: bool = False,
+    count: int = 8,
+    rate: float = RATE,
+    recorder: FakeRecorder | None = None,
+    episodes: int = 1,
+) -> FakeRecorder:
+    kept = recorder or FakeRecorder()
+    loop = Realtime(
+        *(suite(A), 7, kept),  # type: ignore[arg-type]
+        rate=rate,
+        stateless=stateless,
+        publishes_when_empty=publishes_when_empty,
+    )
+    made = [[b.__class__(**{**vars(b), "episode": e}) for b in BUNDLES[:count]] for e in range(episodes)]
+    loop.run([lambda rows=rows: iter(rows) for rows in made], source, followup)
+    return kept
+
+
+def one() -> Behaviour:
+    return lambda sent: answered(seen(1))
+
+
+def silent_at(*nth: int) -> Behaviour:
+    """Silent to the n-th inputs since the beginning, whatever was restarted."""
+    count = itertools.count()
+    return lambda sent: silent() if next(count) in nth else answered(seen(1))
+
+
+def passes(arm: FakeArm) -> list[list[Sent]]:
+    starts = [i for i, s in enumerate(arm.sent) if s.bundle.index == 0] + [len(arm.sent)]
+    return [arm.sent[a:b] for a, b in itertools.pairwise(starts)]
+
+
+def test_every_pair_is_decided_one_relation_after_the_other() -> None:
+    source, followup = FakeArm("source", one()), FakeArm("followup", one())
+    kept = run(source, followup)
+    assert set(kept.lines) == pairs_owed("a", 8) and set(kept.outcomes.values()) == {"HOLDS"}
+    assert source.count("begin_episode") == 3 and source.count("restart") == 0
+    assert [bool(s.changed) for s in followup.sent] == [False] * 8 + [True] * 16
+
+
+def test_bundles_go_out_when_they_are_due_and_not_before() -> None:
+    source = FakeArm("source", one())
+    run(source, FakeArm("followup", one()))
+    for sent in passes(source):
+        gaps = [s.at_s - sent[0].at_s for s in sent]
+        assert all(gap >= i * PERIOD_S - 1e-4 for i, gap in enumerate(gaps))
+
+
+def test_nobody_waits_for_a_slow_stack() -> None:
+    """Answers take fifty periods; bundles go out meanwhile all the same, and each finds its answer."""
+    source, followup = (FakeArm(name, one(), delay_s=50 * PERIOD_S) for name in ("source", "followup"))
+    kept = run(source, followup, count=4)
+    assert set(kept.outcomes.values()) == {"HOLDS"} and len(kept.lines) == 12
+    names = [name for name, _ in source.events if name in ("send", "answer")]
+    assert names[:4] == ["send"] * 4
+
+
+def test_time_goes_on_in_small_steps_and_never_ahead_of_the_next_bundle() -> None:
+    source = FakeArm("source", one())
+    run(source, FakeArm("followup", one()), rate=2.0, count=4)
+    now = steps = 0
+    for (name, value), (following, about) in itertools.pairwise(source.events):
+        if name == "begin_episode":
+            now = 0
+        if name == "time":
+            assert value >= now
+            now, steps = value, steps + 1
+            if following == "send":
+                assert value <= BUNDLES[about[0]].stamp_ns
+    assert steps >= 3 * 3 * 2, "several steps a period"
+
+
+@pytest.mark.parametrize("arm", ["source", "followup"])
+def test_a_stack_that_remembers_settles_after_a_silence(arm: str) -> None:
+    arms = {name: FakeArm(name, silent_at(1) if name == arm else one()) for name in ("source", "followup")}
+    kept = run(arms["source"], arms["followup"], stateless=False)
+    ended = [kept.outcomes[f"0/{i}/identity/0@a"] for i in range(8)]
+    missing = "UNPAIRED_SOURCE" if arm == "source" else "UNPAIRED_FOLLOWUP"
+    assert ended == ["HOLDS", missing, *["SETTLING"] * MEMORY, "HOLDS"]
+    assert "remember differently" in kept.lines["0/2/identity/0@a"].judgement.reason
+
+
+def test_a_stack_that_remembers_not_is_judged_right_after_a_silence() -> None:
+    kept = run(FakeArm("source", silent_at(1)), FakeArm("followup", one()))
+    assert kept.count() == {"UNPAIRED_SOURCE": 1, "HOLDS": 23}
+
+
+def test_settling_ends_with_its_pass() -> None:
+    kept = run(FakeArm("source", silent_at(7)), FakeArm("followup", one()), stateless=False)
+    assert kept.count() == {"UNPAIRED_SOURCE": 1, "HOLDS": 23}
+
+
+def test_arms_that_remember_start_anew_before_each_pass() -> None:
+    source, followup = FakeArm("source", one()), FakeArm("followup", one())
+    run(source, followup, stateless=False, count=2, episodes=2)
+    assert source.count("restart") == followup.count("restart") == 5
+    assert source.count("ready") == 5
+
+
+def test_arms_that_owe_an_answer_start_anew_lest_it_be_taken_for_the_next_pass() -> None:
+    source, followup = FakeArm("source", one()), FakeArm("followup", silent_at(3))
+    run(source, followup)
+    assert source.count("restart") == followup.count("restart") == 1
+    names = [name for name, _ in followup.events if name in ("restart", "begin_episode")]
+    assert names == ["begin_episode", "restart", "begin_episode", "begin_episode"]
+
+
+def test_not_applicable_and_invalid_pairs_send_the_source() -> None:
+    source, followup = FakeArm("source", one()), FakeArm("followup", one())
+    kept = FakeRecorder()
+    loop = Realtime(
+        *(suite(relation("n", Shuffle()), relation("lie", Shuffle(every_third=False, lie=True))), 7, kept),  # type: ignore[arg-type]
+        rate=RATE,
+        stateless=True,
+        publishes_when_empty=True,
+    )
+    loop.run([lambda: iter(BUNDLES[:3])], source, followup)
+    assert [kept.outcomes[f"0/{i}/n/0"] for i in range(3)] == ["HOLDS", "HOLDS", "NOT_APPLICABLE"]
+    assert [kept.outcomes[f"0/{i}/lie/0"] for i in range(3)] == ["INVALID"] * 3
+    assert len(source.sent) == len(followup.sent) == 12
+    assert [bool(s.changed) for s in followup.sent[-6:]] == [True, True, False, False, False, False]
+
+
+def death(after: int) -> Callable[[Sent], Any]:
+    return lambda s: InfrastructureError("it died; log") if s.bundle.index >= after else answered(seen(1))
+
+
+@pytest.mark.parametrize("arm", ["source", "followup"])
+def test_the_death_of_a_stack_ends_the_run_and_every_pair_on_its_way(arm: str) -> None:
+    arms = {n: FakeArm(n, death(3) if n == arm else one(), delay_s=2.5 * PERIOD_S) for n in ("source", "followup")}
+    kept = FakeRecorder()
+    with pytest.raises(InfrastructureError, match="it died"):
+        run(arms["source"], arms["followup"], recorder=kept)
+    sent = {s.bundle.index for s in arms["followup"].sent}
+    assert set(kept.lines) == {f"0/{i}/identity/0@a" for i in sent}
+    assert [kept.outcomes[f"0/{i}/identity/0@a"] for i in sorted(sent)] == ["HOLDS"] * 3 + ["ERROR"] * (len(sent) - 3)
+    assert kept.lines["0/3/identity/0@a"].judgement.reason == "it died"
+
+
+def test_a_stack_found_dead_while_sending_is_an_error_of_that_pair() -> None:
+    class Dead(FakeArm):
+        def send(self, *rest: Any) -> Sent:
+            if self.nth == 2:
+                raise InfrastructureError("it died; log")
+            return super().send(*rest)
+
+    kept = FakeRecorder()
+    with pytest.raises(InfrastructureError):
+        run(Dead("source", one()), FakeArm("followup", one()), recorder=kept)
+    assert list(kept.outcomes.values()) == ["HOLDS", "HOLDS", "ERROR"]
+
+
+def test_pace() -> None:
+    pace = Pace(time.monotonic() - 2.0, 1_000_000_000, 0.5)
+    assert pace.due_s(1_000_000_000) == pace.began_s
+    assert pace.due_s(2_000_000_000) == pytest.approx(pace.began_s + 2.0)
+    assert 2_000_000_000 <= pace.now_ns() < 3_000_000_000

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mt_nodes import resources
+from mt_nodes.errors import UsageError
+from mt_nodes.relations import (
+    CONTROL,
+    DEFAULT,
+    SHAM,
+    load_relation,
+    load_suite,
+    names_from_suite_file,
+    shipped_relations,
+)
+
+NOISE = {"noise_outside_roi": {"points": 5}}
+MINE: dict[str, Any] = {
+    "id": "mine",
+    "kind": "necessary",
+    "because": "a rule",
+    "mutate": [NOISE],
+    "check": {"obstacles_kept": {"within_m": 30}},
+}
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Any:
+    def write(data: Any, name: str = "mine.yaml") -> str:
+        path = tmp_path / name
+        path.write_text(data if isinstance(data, str) else yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def without(key: str) -> dict[str, Any]:
+    return {k: v for k, v in MINE.items() if k != key}
+
+
+def test_every_shipped_relation_loads_under_its_file_name_and_says_why() -> None:
+    made = shipped_relations()
+    assert {r.id for r in made} == set(resources.shipped("relations")) >= {CONTROL, SHAM, *DEFAULT}
+    for relation in made:
+        assert len(relation.because) > 30 and relation.kind in ("necessary", "expected")
+    assert {r.id: r.role for r in made if r.role != "relation"} == {CONTROL: "control", SHAM: "sham"}
+
+
+def test_a_relation_of_ones_own(write: Any) -> None:
+    relation = load_relation(write({**MINE, "given": [{"points_at_least": {"points": 9}}], "requirement": ["R1"]}))
+    assert (relation.id, relation.role, relation.min_decided) == ("mine", "relation", 20)
+    assert relation.check is not None and relation.check.within_m == 30.0  # type: ignore[attr-defined]
+    assert relation.given[0].points == 9 and relation.requirement == ("R1",)  # type: ignore[attr-defined]
+
+
+def test_plain_names_stand_for_defaults(write: Any) -> None:
+    bare = load_relation(write({**MINE, "mutate": ["identity"], "check": "obstacles_kept"}))
+    assert bare.as_plain()["mutate"] == [{"identity": {}}]
+
+
+def test_what_is_shown_is_what_would_be_read(write: Any) -> None:
+    relation = load_relation(write(MINE))
+    shown = relation.as_plain()
+    assert load_relation(write(shown, "again.yaml")).as_plain() == shown
+
+
+WRONG: dict[str, tuple[Any, str]] = {
+    "unknown key": ({**MINE, "mutat": []}, "unknown .*'mutat'.*did you mean 'mutate'"),
+    "missing keys": ({"id": "x"}, "missing kind, because, mutate"),
+    "kind": ({**MINE, "kind": "sure"}, "kind: got 'sure', expected necessary or expected"),
+    "no check": (without("check"), "missing check"),
+    "two checks": ({**MINE, "check": [{"obstacles_kept": {}}, {"obstacle_count_not_less": {}}]}, "got 2 checks"),
+    "no mutation": ({**MINE, "mutate": []}, "mutate: got an empty list, expected at least one mutation"),
+    "unknown mutation": ({**MINE, "mutate": [{"noise_outside_ro": {}}]}, "did you mean 'noise_outside_roi'"),
+    "unknown check": ({**MINE, "check": {"obstacles_kep": {}}}, "no check .*did you mean 'obstacles_kept'"),
+    "unknown condition": ({**MINE, "given": [{"obstacle_within": {}}]}, "did you mean 'obstacles_within'"),
+    "unknown parameter": ({**MINE, "check": {"obstacles_kept": {"withn_m": 3}}}, "'withn_m'; did you mean 'within_m'"),
+    "wrong type": ({**MINE, "mutate": [{"noise_outside_roi": {"points": "five"}}]}, "got str 'five', expected int"),
+    "fraction": ({**MINE, "mutate": [{"noise_outside_roi": {"points": 1.5}}]}, "points: got float 1.5, expected int"),
+    "out of range": ({**MINE, "mutate": [{"noise_outside_roi": {"points": -1}}]}, "points: got -1, expected"),
+    "not a number": ({**MINE, "check": {"obstacles_kept": {"within_m": float("nan")}}}, "got NaN, expected a number"),
+    "parameters as list": ({**MINE, "mutate": [{"noise_outside_roi": [5]}]}, r"got list \[5\], expected a mapping"),
+    "id with a slash": ({**MINE, "id": "a/b"}, "id: got 'a/b', expected a text without"),
+    "id as number": ({**MINE, "id": 3}, "id: got 3, expected a text"),
+    "requires": ({**MINE, "requires": ["lidr"]}, "requires: unknown .*'lidr'.*did you mean 'lidar'"),
+    "requires as text": ({**MINE, "requires": "lidar"}, "requires: got 'lidar', expected a list of texts"),
+    "minimum of none": ({**MINE, "min_decided": 0}, "min_decided: got 0, expected a whole number of at least 1"),
+    "minimum as flag": ({**MINE, "min_decided": True}, "min_decided: got True"),
+    "region": ({**MINE, "check": {"obstacles_kept": {"region": "front_40"}}}, "did you mean 'front_40m'"),
+    "no mapping": ("- 1", "got list, expected a mapping"),
+    "no YAML": ("{a: [", "not valid YAML"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_mistakes_name_the_file_and_what_was_expected(case: str, write: Any) -> None:
+    data, message = WRONG[case]
+    path = write(data)
+    with pytest.raises(UsageError, match=message) as caught:
+        load_relation(path)
+    assert path in str(caught.value)
+
+
+def test_an_unknown_name_suggests_the_nearest() -> None:
+    with pytest.raises(UsageError, match="no relation 'noise_outside_roi_11'; did you mean 'noise_outside_roi_1"):
+        load_relation("noise_outside_roi_11")
+
+
+def test_a_suite_always_has_control_and_sham_first(write: Any) -> None:
+    suite = load_suite(["noise_outside_roi_10", write(MINE)])
+    assert [r.id for r in suite.all] == ["identity", "points_permuted", "noise_outside_roi_10", "mine"]
+    assert [r.id for r in load_suite(["identity", "noise_outside_roi_10"]).relations] == ["noise_outside_roi_10"]
+
+
+@pytest.mark.parametrize("names", [[], ["identity"], ["identity", "points_permuted"]])
+def test_a_suite_without_a_relation_is_no_suite(names: list[str]) -> None:
+    with pytest.raises(UsageError, match="got no relation to judge"):
+        load_suite(names)
+
+
+def test_a_relation_named_twice_would_be_judged_twice(write: Any) -> None:
+    with pytest.raises(UsageError, match="relation 'mine' is named twice"):
+        load_suite([write(MINE), write(MINE, "other.yaml")])
+
+
+def test_the_files_of_a_suite_file_are_beside_it(write: Any, tmp_path: Path) -> None:
+    write(MINE)
+    names = names_from_suite_file(Path(write({"relations": ["noise_outside_roi_10", "mine.yaml"]}, "suite.yaml")))
+    assert names == ["noise_outside_roi_10", str(tmp_path / "mine.yaml")]
+    assert [r.id for r in load_suite(names).relations] == ["noise_outside_roi_10", "mine"]
+    with pytest.raises(UsageError, match=r"unknown .*'relation'.*did you mean 'relations'"):
+        names_from_suite_file(Path(write({"relation": []}, "bad.yaml")))
+    with pytest.raises(UsageError, match="relations: got 'x', expected a list of texts"):
+        names_from_suite_file(Path(write({"relations": "x"}, "worse.yaml")))

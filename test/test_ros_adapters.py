@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every adapter there and back, and how each type says that nothing was seen."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from geometry_msgs.msg import PoseArray, Quaternion, Twist
+from hypothesis import given
+from hypothesis import strategies as st
+from rclpy.serialization import serialize_message
+from visualization_msgs.msg import Marker, MarkerArray
+
+from mt_nodes import plugins
+from mt_nodes.errors import UsageError
+from mt_nodes.nodes.adapters.base import Adapter, adapter_for
+from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
+from mt_nodes.nodes.adapters.pose_array import PoseArrayObstacles
+from mt_nodes.nodes.adapters.twist import TwistControl
+from mt_nodes.nodes.messages import available, decode, message_class, set_stamp
+from mt_nodes.nodes.orientation import yaws
+from mt_nodes.outputs import Control, Detections
+from mt_nodes.stacks import DEFAULT_OUTPUTS, OUTPUT_ROLES
+from mt_nodes.transforms import quaternion_of_yaw
+
+ADAPTERS: dict[str, Any] = plugins.catalogue("adapters")
+HERE = [name for name, cls in ADAPTERS.items() if available(cls.type)]
+STAMP = 1_700_000_000_123_456_789
+
+metres = st.floats(-200, 200)
+obstacle = st.tuples(
+    st.tuples(metres, metres, metres),
+    st.tuples(*[st.floats(0.1, 20)] * 3),
+    st.floats(-math.pi, math.pi, exclude_min=True),
+    st.sampled_from(["car", "pedestrian", "cyclist", "unknown", "traffic_cone"]),
+    st.floats(0, 1),
+    st.sampled_from(["", "7", "a-12"]),
+)
+
+
+def detections(rows: list[Any]) -> Detections:
+    if not rows:
+        return Detections.none("base_link", STAMP)
+    center, size, yaw, label, score, track = zip(*rows, strict=True)
+    return Detections.make("base_link", STAMP, center, size, yaw, label, score, track)
+
+
+outputs = {
+    "detections": st.lists(obstacle, max_size=6).map(detections),
+    "control": st.builds(Control, st.just(STAMP), speed_mps=st.floats(-5, 40), yaw_rate_radps=st.floats(-2, 2)),
+}
+
+
+def wired(adapter: Adapter, message: Any) -> Any:
+    """The message as it comes off the wire."""
+    return decode(adapter.type, serialize_message(message))
+
+
+def encodes(name: str) -> bool:
+    return ADAPTERS[name].encode is not Adapter.encode
+
+
+def test_there_are_adapters_and_the_usual_outputs_have_one() -> None:
+    assert {"marker_array_obstacles", "pose_array_obstacles", "twist_control", "twist_stamped_control"} <= set(HERE)
+    for role, row in DEFAULT_OUTPUTS.items():
+        assert encodes(plugins.name_of(type(adapter_for(role, row["type"]))))
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_an_adapter_says_what_it_reads_and_fills(name: str) -> None:
+    cls = ADAPTERS[name]
+    assert cls.role in OUTPUT_ROLES and cls.type.count("/") == 2
+    assert plugins.summary_of(cls)
+    assert type(adapter_for(cls.role, cls.type, name)) is cls
+    if name not in HERE:
+        with pytest.raises(UsageError, match="apt install ros-jazzy-"):
+            message_class(cls.type)
+
+
+@pytest.mark.parametrize("name", [n for n in HERE if encodes(n)])
+@given(data=st.data())
+def test_what_goes_there_comes_back(name: str, data: st.DataObject) -> None:
+    adapter = ADAPTERS[name]()
+    said = data.draw(outputs[adapter.role])
+    message = wired(adapter, adapter.encode(said))
+    again = adapter.decode(message)
+    assert adapter.stamp_ns(message) in (STAMP, None)
+    if isinstance(said, Detections):
+        assert again.frame_id == "base_link" and len(again) == len(said)
+        np.testing.assert_array_equal(again.center_m, said.center_m)
+        np.testing.assert_allclose(np.cos(again.yaw_rad - said.yaw_rad), 1.0, atol=1e-12)
+    else:
+        assert (again.speed_mps, again.yaw_rate_radps) == (said.speed_mps, said.yaw_rate_radps)
+
+
+@given(st.lists(obstacle, max_size=6).map(detections))
+def test_markers_carry_sizes_classes_scores_and_tracks_exactly(said: Detections) -> None:
+    adapter = MarkerArrayObstacles()
+    again = adapter.decode(wired(adapter, adapter.encode(said)))
+    for name in ("size_m", "label", "score", "track_id"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(said, name))
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_every_marker_array_begins_with_a_deleteall_that_bears_the_stamp(count: int) -> None:
+    rows = [((i, 0.0, 0.0), (1.0, 1.0, 1.0), 0.0, "car", 1.0, "") for i in range(count)]
+    message = MarkerArrayObstacles().encode(detections(rows))
+    assert [m.action for m in message.markers] == [Marker.DELETEALL] + [Marker.ADD] * count
+    assert {(m.header.frame_id, MarkerArrayObstacles().stamp_ns(message)) for m in message.markers} == {
+        ("base_link", STAMP)
+    }
+    assert len({(m.ns, m.id) for m in message.markers[1:]}) == count, "RViz shows one marker for each name and number"
+
+
+def test_nothing_seen_is_said_and_an_array_without_markers_bears_no_stamp() -> None:
+    adapter = MarkerArrayObstacles()
+    empty = adapter.decode(adapter.encode(Detections.none("base_link", STAMP)))
+    assert len(empty) == 0 and (empty.frame_id, empty.stamp_ns) == ("base_link", STAMP)
+    assert adapter.stamp_ns(MarkerArray()) is None
+    assert len(adapter.decode(MarkerArray())) == 0
+    poses = PoseArray()
+    set_stamp(poses.header.stamp, STAMP)
+    assert len(PoseArrayObstacles().decode(poses)) == 0 and PoseArrayObstacles().stamp_ns(poses) == STAMP
+    assert TwistControl().stamp_ns(Twist()) is None
+
+
+def marker(**fields: Any) -> Marker:
+    made = Marker(type=Marker.CUBE, action=Marker.ADD, **fields)
+    made.header.frame_id = "lidar"
+    return made
+
+
+def test_markers_of_other_people() -> None:
+    shapes = (Marker.CUBE, Marker.CYLINDER, Marker.SPHERE, Marker.ARROW, Marker.TEXT_VIEW_FACING, Marker.LINE_LIST)
+    array = MarkerArray(markers=[marker(id=i, text="just a note") for i in range(len(shapes))])
+    for row, shape in zip(array.markers, shapes, strict=True):
+        row.type = shape
+    array.markers.append(Marker(action=Marker.DELETE, type=Marker.CUBE))
+    read = MarkerArrayObstacles().decode(array)
+    assert len(read) == 3 and read.frame_id == "lidar"
+    assert read.label.tolist() == ["unknown"] * 3 and read.score.tolist() == [1.0] * 3
+    assert read.yaw_rad.tolist() == [0.0] * 3, "a quaternion that was never set is no turn"
+
+
+def test_markers_that_cannot_be_compared_are_refused() -> None:
+    two = MarkerArray(markers=[marker(), marker()])
+    two.markers[1].header.frame_id = "camera"
+    with pytest.raises(ValueError, match="several frames: camera, lidar"):
+        MarkerArrayObstacles().decode(two)
+    with pytest.raises(ValueError, match="could not convert"):
+        MarkerArrayObstacles().decode(MarkerArray(markers=[marker(text="score=high")]))
+
+
+def test_a_command_that_lacks_what_the_type_carries_is_nought() -> None:
+    for name in ("twist_control", "twist_stamped_control"):
+        adapter = ADAPTERS[name]()
+        again = adapter.decode(adapter.encode(Control(STAMP, steering_rad=0.2)))
+        assert (again.speed_mps, again.yaw_rate_radps) == (0.0, 0.0) and math.isnan(again.steering_rad)
+
+
+def test_yaw_of_a_full_orientation() -> None:
+    angles = np.array([-3.0, -0.5, 0.0, 1.0, 3.1])
+    np.testing.assert_allclose(yaws(np.array([quaternion_of_yaw(a) for a in angles])), angles)
+    assert yaws(np.array([])).shape == (0,)
+    q = Quaternion()
+    assert yaws(np.array([[q.x, q.y, q.z, q.w], [0, 0, 0, 0]])).tolist() == [0.0, 0.0]
+
+
+def test_an_adapter_is_found_by_type_and_role_or_by_name() -> None:
+    assert isinstance(adapter_for("detections", "visualization_msgs/msg/MarkerArray"), MarkerArrayObstacles)
+    for role, type_name, name, said in (
+        (
+            "detections",
+            "geometry_msgs/msg/Twist",
+            "",
+            "no adapter reads detections from geometry_msgs/msg/Twist",
+        ),
+        ("control", "geometry_msgs/msg/Twist", "twist_contrl", "did you mean 'twist_control'"),
+        (
+            "control",
+            "geometry_msgs/msg/TwistStamped",
+            "twist_control",
+            "reads control from geometry_msgs/msg/Twist;",
+        ),
+        ("detections", "geometry_msgs/msg/Twist", "twist_control", "reads control from geometry_msgs/msg/Twist;"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            adapter_for(role, type_name, name)
+
+
+def test_an_adapter_that_only_reads_says_so() -> None:
+    class ReadsOnly(TwistControl):
+        encode = Adapter.encode
+
+    with pytest.raises(UsageError, match="can be read but not published for a callable"):
+        ReadsOnly().encode(Control(None))

@@ -1,0 +1,497 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One arm over real topics: with a hosted callable, and with a stack that the test itself plays."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from recordings import PERIOD_NS, stamp
+from ros_support import (
+    DIE,
+    HELD,
+    KILLED,
+    LIMIT_S,
+    PUPPET,
+    SILENT,
+    Heard,
+    Peer,
+    puppet_bundle,
+    topics_of,
+    until,
+)
+
+from mt_nodes import cdr
+from mt_nodes.engine import Heard as Outcome
+from mt_nodes.errors import InfrastructureError, IsolationError, UsageError
+from mt_nodes.frames import Bundle, Wire
+from mt_nodes.nodes import qos
+from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
+from mt_nodes.nodes.arm import RosArm
+from mt_nodes.nodes.messages import message_class, stamp_of
+from mt_nodes.outputs import Detections
+from mt_nodes.params import plain
+from mt_nodes.plan import ArmPlan, stack_process
+from mt_nodes.stacks import OutputTopic, Stack, load_stack
+
+BOXES, MARKERS, CLOUD = "/perception/obstacles", "visualization_msgs/msg/MarkerArray", cdr.POINT_CLOUD
+NOTHING: frozenset[str] = frozenset()
+
+
+def stamps(heard: Heard) -> list[int]:
+    return [m.clock.sec * 10**9 + m.clock.nanosec for m in heard.messages]
+
+
+# --- a hosted callable
+
+
+def puppet_arm(
+    ending: ExitStack, directory: Path, domain: int, code: str = PUPPET, leased: bool = True, **changes: Any
+) -> RosArm:
+    name = f"puppet_{abs(hash(str(directory)))}"
+    (directory / f"{name}.py").write_text(code)
+    file = directory / "puppet.yaml"
+    given = {
+        "callable": f"{name}:detect",
+        "inputs": {"lidar": "/points"},
+        "stateless": True,
+        "ready_timeout_s": LIMIT_S,
+    }
+    file.write_text(json.dumps({**given, **changes}))
+    stack = load_stack(str(file))
+    (directory / "stack.yaml").write_text(json.dumps(plain(stack)))
+    (directory / "transforms.yaml").write_text("[]")
+    plan = ArmPlan("source", None)
+    process = stack_process(stack, plan, domain, directory, os.environ)
+    arm = RosArm(plan, domain, leased, stack, process, topics_of(puppet_bundle(0)), frozenset({"/points"}))
+    ending.callback(arm.stop)
+    return arm
+
+
+class Played:
+    """A started arm with a puppet, and all that goes on in its domain; bundles are numbered on."""
+
+    def __init__(self, ending: ExitStack, directory: Path, domain: int) -> None:
+        self.hold = directory / "hold"
+        self.arm = puppet_arm(ending, directory, domain, deadline_s=1.0, env={"HOLD": str(self.hold)})
+        self.arm.start()
+        self.arm.ready()
+        self.count = 0
+        peer = Peer(ending, domain)
+        self.clouds = peer.listen(CLOUD, "/points", qos.REPLAY, raw=True)
+        self.notes = peer.listen(cdr.STRING, "/note", qos.REPLAY, raw=True)
+        self.clock = peer.listen("rosgraph_msgs/msg/Clock", "/clock", qos.CLOCK)
+        self.images = peer.listen(cdr.IMAGE, "/camera/image", qos.REPLAY, raw=True)
+        publishers = self.arm._publisher._publishers
+        until(self.arm._clock._publisher.get_subscription_count)
+        until(lambda: all(publishers[t].get_subscription_count() for t in ("/note", "/camera/image")))
+        until(lambda: publishers["/points"].get_subscription_count() == 2, "stack and tester")
+
+    def bundle(self, points: int = 3, order: int = 0) -> Bundle:
+        self.count += 1
+        return puppet_bundle(self.count - 1, points, order)
+
+    def ask(self, points: int = 3, order: int = 0) -> Any:
+        return self.arm.wait(self.arm.send(self.bundle(points, order), NOTHING))
+
+
+@pytest.fixture(scope="module")
+def played(domains: tuple[int, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+    with ExitStack() as ending:
+        yield Played(ending, tmp_path_factory.mktemp("played"), domains[1])
+
+
+def test_the_answer_is_what_the_stack_said_of_this_bundle(played: Played) -> None:
+    for points in (3, 0, 5):
+        bundle = played.bundle(points)
+        answer = played.arm.wait(played.arm.send(bundle, NOTHING))
+        assert answer is not None and answer.heard is Outcome.ANSWERED
+        boxes = answer.output.detections
+        assert boxes is not None and len(boxes) == points
+        np.testing.assert_allclose(boxes.center_m, bundle.clouds[0].xyz)
+        assert (boxes.stamp_ns, boxes.frame_id) == (bundle.stamp_ns, "lidar")
+        assert answer.output.answer_ms is not None and 0 < answer.output.answer_ms < 1000
+        [wire] = answer.wires
+        assert (wire.topic, wire.type, wire.stamp_ns) == (BOXES, MARKERS, bundle.stamp_ns)
+
+
+def test_what_is_not_mutated_goes_out_byte_for_byte_in_the_order_of_the_bag(played: Played) -> None:
+    bundle = played.bundle()
+    played.arm.wait(played.arm.send(bundle, NOTHING))
+    sent = {w.topic: w.cdr for w in bundle.wires}
+    played.clouds.wait(lambda rows: sent["/points"] in rows)
+    played.notes.wait(lambda rows: sent["/note"] in rows)
+
+
+def test_what_is_mutated_goes_out_encoded_anew_and_the_rest_as_it_was(played: Played) -> None:
+    source = played.bundle()
+    cloud = source.clouds[0]
+    mutated = source.with_clouds([cloud.with_raw(cloud.raw[:1])])
+    answer = played.arm.wait(played.arm.send(mutated, mutated.changed_topics(source)))
+    assert answer is not None and answer.output.detections is not None and len(answer.output.detections) == 1
+    played.notes.wait(lambda rows: source.wires[0].cdr in rows)
+    heard = played.clouds.wait(lambda rows: cdr.encode_cloud(mutated.clouds[0]) in rows)
+    assert source.wires[1].cdr not in heard
+
+
+def test_of_two_messages_of_a_topic_only_the_mutated_one_is_replaced(played: Played) -> None:
+    """A camera that is twice as fast as the leading sensor."""
+    source = played.bundle()
+    image = source.images[0]
+    between = replace(image, stamp_ns=image.stamp_ns + PERIOD_NS // 2)
+    other = Wire(image.topic, cdr.IMAGE, between.stamp_ns, cdr.encode_image(between))
+    source = replace(source, wires=(*source.wires, other))
+    dark = replace(image, pixels=np.zeros_like(image.pixels))
+    played.arm.wait(played.arm.send(replace(source, images=(dark,)), frozenset({image.topic})))
+    heard = played.images.wait(lambda rows: other.cdr in rows)
+    assert heard[heard.index(other.cdr) - 1] == cdr.encode_image(dark)
+
+
+def test_the_clock_goes_on_in_small_steps_and_reaches_every_bundle(played: Played) -> None:
+    played.ask()
+    begun = played.arm._clock.now_ns
+    assert begun is not None
+    first = played.bundle()
+    played.arm.wait(played.arm.send(first, NOTHING))
+    last = played.bundle()
+    played.arm.wait(played.arm.send(last, NOTHING))
+    played.clock.wait(lambda rows: rows and stamp_of_clock(rows[-1]) >= last.stamp_ns)
+    now = [t for t in stamps(played.clock) if t >= begun]
+    steps = [b - a for a, b in itertools.pairwise(now)]
+    assert all(0 < step <= 10_000_000 for step in steps), "the default step is 10 ms"
+    assert {first.stamp_ns, last.stamp_ns} <= set(now)
+
+
+def stamp_of_clock(message: Any) -> int:
+    return int(message.clock.sec * 10**9 + message.clock.nanosec)
+
+
+def test_silence_is_told_at_the_deadline_and_time_goes_on_by_one_period_at_most(played: Played) -> None:
+    bundle = played.bundle(order=SILENT)
+    began = time.monotonic()
+    answer = played.arm.wait(played.arm.send(bundle, NOTHING))
+    assert answer is not None and answer.heard is Outcome.SILENT
+    assert answer.reason == f"no {BOXES} within 1 s" and time.monotonic() - began >= 1.0
+    played.clock.wait(lambda rows: stamp_of_clock(rows[-1]) == bundle.stamp_ns + PERIOD_NS)
+    assert len(played.ask(2).output.detections) == 2, "the next bundle is answered as ever"
+
+
+def test_a_late_answer_is_nobodys(played: Played) -> None:
+    played.hold.touch()
+    late = played.ask(4, order=HELD)
+    assert late.heard is Outcome.SILENT
+    ticket = played.arm.send(played.bundle(2), NOTHING)
+    played.hold.unlink()
+    answer = played.arm.wait(ticket)
+    assert answer is not None and answer.output.detections is not None and len(answer.output.detections) == 2
+    assert played.arm.status()["strays_late"] == 1
+
+
+def test_with_a_limit_nobody_waits_longer(played: Played) -> None:
+    played.hold.touch()
+    ticket = played.arm.send(played.bundle(1, order=HELD), NOTHING)
+    assert played.arm.wait(ticket, until_s=time.monotonic()) is None
+    assert played.arm.wait(ticket, until_s=time.monotonic() + 0.05) is None
+    assert played.arm._clock.now_ns == ticket.stamp_ns, "at that pace somebody else passes the time"
+    played.arm.pass_time(ticket.stamp_ns + PERIOD_NS // 2)
+    played.clock.wait(lambda rows: stamp_of_clock(rows[-1]) == ticket.stamp_ns + PERIOD_NS // 2)
+    played.hold.unlink()
+    answer = played.arm.wait(ticket)
+    assert answer is not None and answer.heard is Outcome.ANSWERED
+
+
+def test_an_answer_found_after_its_deadline_is_too_late(played: Played) -> None:
+    played.hold.touch()
+    ticket = played.arm.send(played.bundle(1, order=HELD), NOTHING)
+    until(lambda: time.monotonic() > ticket.sent_s + 1.0)
+    played.hold.unlink()
+    until(lambda: ticket.parts)
+    answer = played.arm.wait(ticket)
+    assert answer is not None and answer.heard is Outcome.SILENT and answer.reason == "no answer within 1 s"
+
+
+def test_a_restarted_stack_answers_and_time_begins_anew(played: Played) -> None:
+    played.ask()
+    child = played.arm._child
+    assert child is not None
+    before = child.pid
+    played.arm.restart()
+    played.arm.ready()
+    assert played.arm._child is not None and played.arm._child.pid != before
+    assert child.code is not None
+    played.arm.begin_episode()
+    played.count = 0
+    assert len(played.ask(2).output.detections) == 2
+    played.clock.wait(lambda rows: stamp_of_clock(rows[-1]) == stamp(0))
+
+
+@pytest.mark.parametrize(
+    ("order", "said"),
+    [(DIE, r"ended with exit code 1.*\| RuntimeError: the puppet was told to die"), (KILLED, "SIGKILL")],
+)
+def test_a_stack_that_dies_says_how(ending: ExitStack, tmp_path: Path, domains: Any, order: int, said: str) -> None:
+    arm = puppet_arm(ending, tmp_path, domains[2])
+    arm.start()
+    arm.ready()
+    ticket = arm.send(puppet_bundle(0, order=order), NOTHING)
+    with pytest.raises(InfrastructureError, match=rf"(?s)stack 'puppet' \(source arm\) .*{said}"):
+        arm.wait(ticket)
+    with pytest.raises(InfrastructureError):
+        arm.send(puppet_bundle(1), NOTHING)
+
+
+def test_a_callable_that_cannot_be_made_is_a_mistake_of_the_user(
+    ending: ExitStack,
+    tmp_path: Path,
+    domains: Any,
+) -> None:
+    arm = puppet_arm(ending, tmp_path, domains[2], code="import no_such_module_at_all")
+    arm.start()
+    with pytest.raises(
+        UsageError, match=r"(?s)cannot start.*ModuleNotFoundError: No module named 'no_such_module_at_all'"
+    ):
+        arm.ready()
+
+
+def test_a_stack_that_never_gets_ready_says_what_is_missing(ending: ExitStack, tmp_path: Path, domains: Any) -> None:
+    idle = Stack(name="idle", command=("sh", "-c", "echo hello; exec sleep 600"), ready_timeout_s=0.3)
+    process = stack_process(idle, ArmPlan("source", None), domains[2], tmp_path, os.environ)
+    bundle = puppet_bundle(0)
+    arm = RosArm(ArmPlan("source", None), domains[2], True, idle, process, topics_of(bundle), frozenset({"/points"}))
+    ending.callback(arm.stop)
+    arm.start()
+    with pytest.raises(InfrastructureError, match="not ready in the source arm") as caught:
+        arm.ready()
+    for said in (
+        f"nobody publishes {BOXES}",
+        "nobody subscribes to /points",
+        "after 0.3 s",
+        "| hello",
+        "stack_source.log",
+    ):
+        assert said in str(caught.value)
+
+
+# --- a stack that somebody else runs: the test
+
+
+class OwnStack(Peer):
+    """Answers each cloud as it is told, best effort or reliable."""
+
+    def __init__(
+        self,
+        ending: ExitStack,
+        domain: int,
+        answer: Callable[[Any, Any], None],
+        outputs: tuple[str, str] = (MARKERS, BOXES),
+        hears: QoSProfile = qos.REPLAY,
+        says: QoSProfile = qos.ANSWERS,
+    ) -> None:
+        super().__init__(ending, domain, "own_stack")
+        publisher = self.publisher(*outputs, says)
+        self.node.create_subscription(message_class(CLOUD), "/points", lambda m: answer(m, publisher), hears)
+
+
+def boxes_of(message: Any, publisher: Any) -> None:
+    centers = np.arange(3 * message.width).reshape(-1, 3)
+    publisher.publish(MarkerArrayObstacles().encode(Detections.make("lidar", stamp_of(message), centers)))
+
+
+def external_arm(ending: ExitStack, domain: int, prefix: str = "", **changes: Any) -> RosArm:
+    given = {"start": "external", "nodes": ("/own_stack",), "ready_timeout_s": LIMIT_S, "deadline_s": 1.0}
+    stack = Stack(**{"name": "own", "stateless": True, "inputs": {"lidar": "/points"}, **given, **changes})
+    plan = ArmPlan("source", domain, prefix)
+    arm = RosArm(plan, domain, False, stack, None, topics_of(puppet_bundle(0)), frozenset({"/points"}))
+    ending.callback(arm.stop)
+    return arm
+
+
+BEST_EFFORT = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+LATE_READER = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+
+def test_a_best_effort_publisher_and_subscriber_are_understood(ending: ExitStack, domains: Any) -> None:
+    OwnStack(ending, domains[2], boxes_of, hears=BEST_EFFORT, says=BEST_EFFORT)
+    arm = external_arm(ending, domains[2])
+    arm.start()
+    arm.ready()
+    answer = arm.wait(arm.send(puppet_bundle(0), NOTHING))
+    assert answer is not None and answer.output.detections is not None and len(answer.output.detections) == 3
+
+
+def test_a_subscriber_that_cannot_be_served_is_named_with_the_policy(ending: ExitStack, domains: Any) -> None:
+    OwnStack(ending, domains[2], boxes_of, hears=LATE_READER)
+    arm = external_arm(ending, domains[2])
+    arm.start()
+    said = "a subscriber of /points asks for another durability than reliable, volatile, depth 10"
+    with pytest.raises(UsageError, match=said):
+        arm.ready()
+
+
+def test_a_stack_that_was_not_started_is_asked_for(ending: ExitStack, domains: Any) -> None:
+    arm = external_arm(ending, domains[2], ready_timeout_s=0.2)
+    arm.start()
+    with pytest.raises(InfrastructureError, match="start it, or mend its topics and domain in the stack file"):
+        arm.ready()
+    with pytest.raises(InfrastructureError, match="is external and cannot be restarted"):
+        arm.restart()
+
+
+def test_a_message_that_cannot_be_read_ends_the_run_and_not_the_thread(ending: ExitStack, domains: Any) -> None:
+    def nonsense(message: Any, publisher: Any) -> None:
+        array = MarkerArrayObstacles().encode(Detections.make("lidar", stamp_of(message), [[1, 2, 3]]))
+        array.markers[1].text = "score=high"
+        publisher.publish(array)
+
+    OwnStack(ending, domains[2], nonsense)
+    arm = external_arm(ending, domains[2])
+    arm.start()
+    arm.ready()
+    ticket = arm.send(puppet_bundle(0), NOTHING)
+    with pytest.raises(
+        InfrastructureError, match=f"source arm: cannot read {MARKERS} on {BOXES}: ValueError: .*'high'"
+    ):
+        arm.wait(ticket)
+
+
+def test_answers_with_a_stamp_of_their_own_are_told_of(ending: ExitStack, domains: Any) -> None:
+    def now(message: Any, publisher: Any) -> None:
+        publisher.publish(MarkerArrayObstacles().encode(Detections.none("lidar", 123)))
+
+    OwnStack(ending, domains[2], now)
+    arm = external_arm(ending, domains[2])
+    arm.start()
+    arm.ready()
+    answer = arm.wait(arm.send(puppet_bundle(0), NOTHING))
+    assert answer is not None and answer.heard is Outcome.SILENT
+    assert "an output that bears stamp 123 ns of no input: copy the input's, or say match: order" in answer.reason
+    ordered = external_arm(ending, domains[2], match="order", allow_nodes=("/mt_replayer", "/mt_monitor_source"))
+    ordered.start()
+    ordered.ready()
+    answer = ordered.wait(ordered.send(puppet_bundle(1), NOTHING))
+    assert answer is not None and answer.heard is Outcome.ANSWERED
+
+
+def test_commands_without_a_header_answer_by_their_turn_even_after_a_late_one(
+    ending: ExitStack,
+    domains: Any,
+) -> None:
+    held: list[Any] = []
+    twist = message_class("geometry_msgs/msg/Twist")
+
+    def steer(message: Any, publisher: Any) -> None:
+        said = twist()
+        said.linear.x = float(message.width)
+        held.append(said)
+        if message.width != 1:
+            while held:
+                publisher.publish(held.pop(0))
+
+    OwnStack(ending, domains[2], steer, ("geometry_msgs/msg/Twist", "/cmd_vel"))
+    outputs = {"control": OutputTopic("/cmd_vel", "geometry_msgs/msg/Twist")}
+    arm = external_arm(ending, domains[2], outputs=outputs)
+    arm.start()
+    arm.ready()
+    speeds = []
+    for index, points in enumerate((5, 1, 2, 4)):
+        answer = arm.wait(arm.send(puppet_bundle(index, points), NOTHING))
+        assert answer is not None
+        speeds.append(answer.output.control and answer.output.control.speed_mps)
+        assert all(wire.stamp_ns == stamp(index) for wire in answer.wires), "evidence is of the instant it answers"
+    assert speeds == [5.0, None, 2.0, 4.0], "the late answer to the second is not taken for the third's"
+
+
+def test_topics_of_a_remapped_arm_bear_its_prefix_and_its_evidence_does_not(ending: ExitStack, domains: Any) -> None:
+    stack = Peer(ending, domains[2], "own_stack")
+    publisher = stack.publisher(MARKERS, f"/mt/source{BOXES}")
+    stack.node.create_subscription(
+        message_class(CLOUD), "/mt/source/points", lambda m: boxes_of(m, publisher), qos.REPLAY
+    )
+    clock = stack.listen("rosgraph_msgs/msg/Clock", "/mt/source/clock", qos.CLOCK)
+    arm = external_arm(ending, domains[2], prefix="/mt/source")
+    arm.start()
+    arm.ready()
+    until(arm._clock._publisher.get_subscription_count)
+    answer = arm.wait(arm.send(puppet_bundle(0), NOTHING))
+    assert answer is not None and [w.topic for w in answer.wires] == [BOXES]
+    clock.wait(1)
+
+
+# --- isolation
+
+
+def test_a_domain_with_strangers_is_refused_before_anything_starts(
+    ending: ExitStack, tmp_path: Path, domains: Any
+) -> None:
+    Peer(ending, domains[2], "planner")
+    arm = puppet_arm(ending, tmp_path, domains[2], leased=False)
+    with pytest.raises(IsolationError, match=r"domain \d+ holds nodes that are not the stack's: /planner; stop them"):
+        arm.start()
+    assert arm._child is None
+
+
+def test_nodes_that_are_allowed_and_the_suites_own_are_no_strangers(ending: ExitStack, domains: Any) -> None:
+    for name in ("planner", "mt_suite", "_ros2cli_daemon_0_af"):
+        Peer(ending, domains[2], name)
+    OwnStack(ending, domains[2], boxes_of)
+    arm = external_arm(ending, domains[2], allow_nodes=("/planner",))
+    arm.start()
+    arm.ready()
+    answer = arm.wait(arm.send(puppet_bundle(0), NOTHING))
+    assert answer is not None and answer.heard is Outcome.ANSWERED
+    intruder = Peer(ending, domains[2], "intruder")
+    until(lambda: "/intruder" in arm._strangers())
+    with pytest.raises(IsolationError, match="/intruder"):
+        arm.refuse_strangers()
+    assert intruder.node.get_name() == "intruder"
+
+
+def test_two_runs_do_not_share_an_external_stack(ending: ExitStack, domains: Any) -> None:
+    OwnStack(ending, domains[2], boxes_of)
+    first = external_arm(ending, domains[2])
+    first.start()
+    first.ready()
+    second = external_arm(ending, domains[2])
+    with pytest.raises(IsolationError, match="/mt_monitor_source, /mt_replayer"):
+        second.start()
+
+
+def test_an_arm_whose_adapter_is_missing_leaves_the_domain_again(ending: ExitStack, domains: Any) -> None:
+    wrong = {"detections": OutputTopic("/x", "std_msgs/msg/String")}
+    with pytest.raises(UsageError, match="no adapter reads detections from std_msgs/msg/String"):
+        external_arm(ending, domains[2], outputs=wrong)
+    peer = Peer(ending, domains[2])
+    until(lambda: peer.node.get_node_names() == ["tester"])
+
+
+def test_what_nobody_hears_is_not_sent(played: Played) -> None:
+    """Replaying a bag's other topics costs nothing unless the stack wants them."""
+    publishers = played.arm._publisher._publishers
+    info = publishers["/camera/camera_info"]
+    sent: list[bytes] = []
+
+    class Spy:
+        def publish(self, data: bytes) -> None:
+            sent.append(data)
+
+        def get_subscription_count(self) -> int:
+            return int(info.get_subscription_count())
+
+    publishers["/camera/camera_info"] = Spy()
+    try:
+        bundle = played.bundle()
+        assert bundle.camera_infos
+        played.arm.wait(played.arm.send(bundle, NOTHING))
+    finally:
+        publishers["/camera/camera_info"] = info
+    assert sent == []

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statistics held to what they promise, on simulated runs: intervals cover, flicker is not blamed, losses are found.
+
+Everything is seeded, so the counts below are the same on every machine with the same NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mt_nodes.statistics import Unit, proportion_interval
+from mt_nodes.summary import RelationInfo, summarise
+from mt_nodes.verdict import Pair
+
+PAIRS = 300
+IDS = ("noise_10", "noise_100", "noise_1000")
+Lines = list[dict[str, Any]]
+
+
+def covered(simulate: Callable[[np.random.Generator], dict[Unit, tuple[int, int]]], truth: float, runs: int) -> float:
+    rng = np.random.default_rng(20190301)
+    inside = 0
+    for _ in range(runs):
+        interval = proportion_interval(simulate(rng))
+        assert interval is not None
+        inside += interval.low <= truth <= interval.high
+    return 100.0 * inside / runs
+
+
+@pytest.mark.parametrize(("truth", "frames"), [(0.05, 49), (0.1, 45), (0.3, 40), (0.2, 300), (0.5, 300)])
+def test_the_interval_of_independent_pairs_covers(truth: float, frames: int) -> None:
+    """Wilson's of few frames; of many, over blocks that turn out not to matter."""
+
+    def simulate(rng: np.random.Generator) -> dict[Unit, tuple[int, int]]:
+        return {(0, b): (int(hit), 1) for b, hit in enumerate(rng.random(frames) < truth)}
+
+    assert covered(simulate, truth, 1500) == pytest.approx(95.0, abs=1.5)
+
+
+def clusters(
+    rng: np.random.Generator, count: int, size: int, truth: float, alike: float
+) -> dict[Unit, tuple[int, int]]:
+    """Units of clusters whose own rates spread (beta) so that pairs within one correlate by ``alike``."""
+    scale = (1.0 - alike) / alike
+    rates = rng.beta(truth * scale, (1.0 - truth) * scale, count)
+    hits = rng.random((count, size)) < rates[:, None]
+    return {(d, b): (int(hits[d, b]), 1) for d in range(count) for b in range(size)}
+
+
+@pytest.mark.parametrize(("drives", "frames", "truth", "alike"), [(25, 12, 0.2, 0.2), (40, 10, 0.1, 0.1)])
+def test_the_interval_over_drives_covers(drives: int, frames: int, truth: float, alike: float) -> None:
+    shares = covered(lambda rng: clusters(rng, drives, frames, truth, alike), truth, 1500)
+    assert shares == pytest.approx(95.0, abs=1.5)
+
+
+def test_the_interval_over_blocks_of_one_drive_covers() -> None:
+    def simulate(rng: np.random.Generator) -> dict[Unit, tuple[int, int]]:
+        return {(0, 10 * d + b): pair for (d, b), pair in clusters(rng, 30, 10, 0.2, 0.3).items() if b is not None}
+
+    assert covered(simulate, 0.2, 1500) == pytest.approx(95.0, abs=1.5)
+
+
+def test_the_interval_of_repeated_draws_covers_and_the_naive_one_does_not() -> None:
+    """Twelve draws of each of 30 frames: what a frame shows once, it shows again."""
+
+    def simulate(rng: np.random.Generator) -> dict[Unit, tuple[int, int]]:
+        drawn = clusters(rng, 30, 12, 0.2, 0.4)
+        return {(0, f): (sum(drawn[f, d][0] for d in range(12)), 12) for f in range(30)}
+
+    def as_if_independent(rng: np.random.Generator) -> dict[Unit, tuple[int, int]]:
+        hits = sum(x for x, _ in simulate(rng).values())
+        # Episodes beyond counting make every pair a drive of its own.
+        return {(d, 0): (int(d < hits), 1) for d in range(360)}
+
+    assert covered(simulate, 0.2, 1500) == pytest.approx(95.0, abs=1.5)
+    assert covered(as_if_independent, 0.2, 200) < 80.0
+
+
+def lines(violated: dict[tuple[str, str], np.ndarray], gained: dict[tuple[str, str], np.ndarray]) -> Lines:
+    """Verdict lines of relations with control and sham, from masks (relation, arm) -> (draws, frames)."""
+    made = []
+    for (relation, arm), wrong in violated.items():
+        fresh = gained[relation, arm]
+        for draw, frame in np.ndindex(wrong.shape):
+            number = str(draw) if arm == relation else f"{draw}@{relation}"
+            bad = bool(wrong[draw, frame])
+            pair, outcome = Pair(0, frame, arm, number), "VIOLATED" if bad else "HOLDS"
+            counted = {"lost": int(bad), "gained": int(fresh[draw, frame])}
+            made.append({"type": "verdict", "pair": str(pair), "outcome": outcome, **counted})
+    return made
+
+
+def outcomes(kind: str, loses: float, flickers: float, draws: int = 1, runs: int = 20) -> list[str]:
+    """Relation outcomes of simulated runs: all arms flicker alike, in both directions; the relation alone loses."""
+    rng = np.random.default_rng(7)
+    found: list[str] = []
+    infos = [RelationInfo(name, kind) for name in IDS]
+    for _ in range(runs):
+        arms = [(name, arm) for name in IDS for arm in (name, "identity", "points_permuted")]
+        shape = (draws, PAIRS // draws)
+        violated = {key: rng.random(shape) < flickers for key in arms}
+        gained = {key: rng.random(shape) < flickers for key in arms}
+        for name in IDS:
+            violated[name, name] |= rng.random(shape) < loses
+        summary = summarise(lines(violated, gained), infos)
+        found += [summary["relations"][name]["outcome"] for name in IDS]
+    return found
+
+
+def share(found: list[str], outcome: str) -> float:
+    return found.count(outcome) / len(found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "flickers", "draws"), [("necessary", 0.05, 1), ("expected", 0.03, 1), ("necessary", 0.1, 12)]
+)
+def test_a_flickering_stack_is_unstable_and_not_blamed(kind: str, flickers: float, draws: int) -> None:
+    found = outcomes(kind, 0.0, flickers, draws)
+    assert share(found, "UNSTABLE") >= 0.95
+    assert share(found, "FAIL") <= 0.05
+
+
+@pytest.mark.parametrize("kind", ["necessary", "expected"])
+@pytest.mark.parametrize("draws", [1, 12])
+def test_a_stack_that_loses_obstacles_fails(kind: str, draws: int) -> None:
+    assert share(outcomes(kind, 0.05, 0.0, draws), "FAIL") >= 0.9
+
+
+def test_losses_are_found_beside_flicker() -> None:
+    assert share(outcomes("necessary", 0.1, 0.01), "FAIL") >= 0.9
+
+
+def test_the_simulation_can_fail() -> None:
+    """Without losses nothing fails; a clean stack passes."""
+    assert set(outcomes("necessary", 0.0, 0.0, runs=3)) == {"PASS"}
