@@ -22,7 +22,7 @@ lint: .venv/test.stamp ## Format, style and types
 	@# Types are checked against NumPy's of Python 3.11 and later; those of its last release for 3.10 know less.
 	$(BIN)/python -c "import sys; sys.exit(sys.version_info >= (3, 11))" || $(BIN)/mypy
 
-bench: .venv/demo.stamp ## Time the mutations and the transport on this machine
+bench: .venv/demo.stamp ## Time mutations, transport, the mutator against a bare relay, and replays by stage
 	$(BIN)/python scripts/bench.py $(ARGS)
 
 docs: .venv/demo.stamp ## Make the tables of README.md and docs/catalogue.md anew

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
 from rosbags.interfaces import (
     Connection,
     ConnectionExtRosbag1,
+    ConnectionExtRosbag2,
     Qos,
     QosDurability,
     QosHistory,
@@ -23,6 +26,7 @@ from rosbags.rosbag1 import Writer as Writer1
 from rosbags.rosbag2 import StoragePlugin
 from rosbags.rosbag2 import Writer as Writer2
 from rosbags.rosbag2.enums import CompressionFormat, CompressionMode
+from rosbags.rosbag2.metadata import dump_qos_v8
 
 from mt_nodes import cdr
 from mt_nodes.bag_reader import UNKNOWN_HASH
@@ -105,13 +109,61 @@ class _Staged:
         shutil.rmtree(self._aside)
 
 
+class _BareMcapWriter(Writer2):
+    """Writes an MCAP file without a ``metadata.yaml`` beside it.
+
+    Its metadata record is JSON, which is YAML as well: emitting YAML takes longer than the whole rest of a small file.
+    """
+
+    def close(self) -> None:
+        """Finish the file."""
+        assert self.storage is not None, "close() comes after open()"
+        name, count = self.storage.path.name, sum(self.counts.values())
+        times = {
+            "starting_time": {"nanoseconds_since_epoch": self.min_timestamp},
+            "duration": {"nanoseconds": max(0, self.max_timestamp - self.min_timestamp)},
+            "message_count": count,
+        }
+        metadata = {
+            "version": self.version,
+            "storage_identifier": "mcap",
+            "relative_file_paths": [name],
+            **times,
+            "topics_with_message_count": [self._topic(connection) for connection in self.connections],
+            "compression_format": "",
+            "compression_mode": "",
+            "files": [{"path": name, **times}],
+            "custom_data": None,
+            "ros_distro": "rosbags",
+        }
+        self.storage.close(self.version, json.dumps(metadata))
+        self.storage = None
+
+    def _topic(self, connection: Connection) -> dict[str, Any]:
+        assert isinstance(connection.ext, ConnectionExtRosbag2), "this writer makes no other connections"
+        described = {
+            "name": connection.topic,
+            "type": connection.msgtype,
+            "serialization_format": connection.ext.serialization_format,
+            "offered_qos_profiles": _qos_text(tuple(connection.ext.offered_qos_profiles)),
+            "type_description_hash": connection.digest,
+        }
+        return {"topic_metadata": described, "message_count": self.counts[connection.id]}
+
+
+@lru_cache
+def _qos_text(profiles: tuple[Qos, ...]) -> str:
+    return dump_qos_v8(list(profiles))
+
+
 class Ros2BagWriter:
     """Writes a ROS 2 bag; see :class:`BagWriter`."""
 
     def __init__(self, path: Path, storage: StoragePlugin, compress: bool) -> None:
         self._staged = _Staged(path)
         # Version 8 is what Humble reads, too: version 9 writes QoS in a form that only Jazzy and later know.
-        self._bag = Writer2(self._staged.path, version=8, storage_plugin=storage)
+        kind = _BareMcapWriter if path.suffix == ".mcap" else Writer2
+        self._bag = kind(self._staged.path, version=8, storage_plugin=storage)
         if compress:
             self._bag.set_compression(CompressionMode.STORAGE, CompressionFormat.ZSTD)
 

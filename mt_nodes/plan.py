@@ -189,15 +189,15 @@ def realtime_nodes(
     relation = request.relations[0]
     mutator = {"relation": relation, "input_topic": cloud, "output_topic": cloud, "seed": request.seed, **files}
     monitor = {"relation": relation, "stack": str(out / "stack.yaml"), "followup_domain": followup, **files}
-    replayer = {"bag": request.bags[0], "rate": request.rate, "limit": request.limit or 0}
-    lidar = request.topics.get("lidar", "")
+    lidar = {"lidar_topic": request.topics.get("lidar", ""), "await_subscribers": 2}  # the stack and the mutator
+    replayer = {"bag": request.bags[0], "rate": request.rate, "limit": request.limit or 0, **lidar}
     renamed = tuple((old, new) for old, new in topics.items() if old != new)
     return (
         NodePlan("callable_stack", source, _hosted(out)),
         NodePlan("callable_stack", followup, _hosted(out)),
         NodePlan("monitor", source, _node("monitor"), monitor),
         NodePlan("mutator", source, _node("mutator"), {**mutator, "output_domain": followup}),
-        NodePlan("replayer", source, _node("replayer"), {**replayer, "lidar_topic": lidar}, renamed),
+        NodePlan("replayer", source, _node("replayer"), replayer, renamed),
     )
 
 

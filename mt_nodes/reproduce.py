@@ -175,10 +175,13 @@ def changed_since(run: Run, finished: Finished) -> list[str]:
     if finished.about["request"]["pace"] != run.request.pace:
         notes.append(f"pace: {finished.about['request']['pace']} in the run, {run.request.pace} now")
     recorded = {r["id"]: r for r in finished.about["relations"]}
-    notes += [f"relation {r.id} has been edited" for r in _relations(run) if recorded.get(r.id) != _json(r.as_plain())]
+    for relation in _relations(run):
+        if edited := _edited(recorded.get(relation.id, {}), relation.as_plain()):
+            notes.append(f"relation {relation.id} has been edited: {edited}")
     stack_file = finished.directory / "stack.yaml"
-    if stack_file.exists() and yaml.safe_load(stack_file.read_text(encoding="utf-8")) != _json(plain(run.stack)):
-        notes.append(f"stack {run.stack.name} has been edited (it was {stack_file})")
+    recorded_stack = yaml.safe_load(stack_file.read_text(encoding="utf-8")) if stack_file.exists() else {}
+    if edited := _edited(recorded_stack, plain(run.stack)):
+        notes.append(f"stack {run.stack.name} has been edited: {edited} (it was {stack_file})")
     return notes
 
 
@@ -250,6 +253,12 @@ def _other_stamp(bundle: Bundle, finished: Finished, source: BagSource) -> str:
 
 def _relations(run: Run) -> list[Relation]:
     return list({r.id: r for r in (run.offers[0].relation, *run.suite.relations)}.values())
+
+
+def _edited(was: dict[str, Any], now: dict[str, Any]) -> str:
+    """Return the keys that differ, by name; a key that the run did not know is no difference."""
+    plain_now = _json(now)
+    return ", ".join(key for key in was if was[key] != plain_now.get(key))
 
 
 def _json(value: Any) -> Any:

@@ -90,7 +90,7 @@ def pairs(given: argparse.Namespace) -> Part:
         bag = given.bag or Path(place) / "drive"
         if given.bag is None:
             write_bundles(bag, generate_drive(given.bundles))
-        runs = [(t, s) for t in bench_pairs.TRANSPORTS for s in bench_pairs.STACKS]
+        runs = [(t, s) for t in bench_pairs.TRANSPORTS for s in given.stack or bench_pairs.STACKS]
         return {f"{s}, {t}": bench_pairs.measure(bag, s, t, given.bundles) for t, s in runs}
 
 
@@ -102,6 +102,9 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("--only", action="append", choices=PARTS, help="measure this part; may be given again")
     parser.add_argument("--bag", type=Path, help="replay this instead of a generated drive")
+    parser.add_argument(
+        "--stack", action="append", help="replay into this; may be given again (default both references)"
+    )
     parser.add_argument("--bundles", type=int, default=25, help="of the drive (default %(default)s)")
     parser.add_argument("--repeats", type=int, default=5, help="of the relay's runs (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=100, help="messages a way and run (default %(default)s)")

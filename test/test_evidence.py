@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
+import yaml
 from mutations_for_tests import Shuffle
 from recordings import bundles, drive, stamp, write_bag
 
 from mt_nodes import cdr
 from mt_nodes.bag_reader import BagReader
+from mt_nodes.bag_writer import SENSOR_QOS, STATIC_QOS, open_writer
 from mt_nodes.bags import BagSource
 from mt_nodes.evidence import evidence_name, write_evidence
 from mt_nodes.frames import Bundle, Wire
@@ -60,3 +63,18 @@ def test_made_bundles_and_a_second_writing(tmp_path: Path) -> None:
     second, _ = evidence(tmp_path / "e.mcap", source)
     assert {t: w.cdr for t, w in first.items()} == {t: w.cdr for t, w in second.items()}
     assert cdr.encode_cloud(source.cloud()) == first["/mt/source/points"].cdr
+
+
+def test_a_bare_file_says_of_itself_what_a_bag_directory_says(tmp_path: Path) -> None:
+    """The metadata record is made here and not by ``rosbags``: it must be the same, but for the name of the file."""
+    for path in (tmp_path / "bag", tmp_path / "bare.mcap"):
+        with open_writer(path, compress=True) as bag:
+            for i, (topic, qos) in enumerate((("/a", SENSOR_QOS), ("/b", STATIC_QOS), ("/c", SENSOR_QOS))):
+                connection = bag.add(topic, cdr.STRING, [qos])
+                bag.write(connection, stamp(i), cdr.encode_text(topic))
+    written = yaml.safe_load((tmp_path / "bag" / "metadata.yaml").read_text())["rosbag2_bagfile_information"]
+    text = (tmp_path / "bare.mcap").read_bytes().partition(b"serialized_metadata")[2]
+    size = int.from_bytes(text[:4], "little")
+    recorded = json.loads(text[4 : 4 + size])
+    assert recorded == {**written, "relative_file_paths": ["bare.mcap"], "files": recorded["files"]}
+    assert recorded["files"] == [{**written["files"][0], "path": "bare.mcap"}]

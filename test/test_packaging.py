@@ -146,7 +146,8 @@ def test_whatever_the_code_imports_is_declared_twice(distribution: Any, manifest
 
 
 def test_every_requirement_has_one_pin_on_every_python(distribution: Any) -> None:
-    extras = [Requirement(text) for text in (*distribution.extras_require["test"], "setuptools", "wheel")]
+    both = [*distribution.extras_require["test"], *distribution.extras_require["parquet"]]
+    extras = [Requirement(text) for text in (*both, "setuptools", "wheel")]
     for wanted in (*requirements(distribution), *extras):
         for python in PYTHONS:
             environment = {"python_version": python, "python_full_version": f"{python}.0"}

@@ -204,7 +204,12 @@ def test_a_changed_world_is_told(copy: Path, capsys: pytest.CaptureFixture[str])
     (copy / "run.json").write_text(json.dumps(about))
     assert main(["reproduce", str(copy), violated(copy)[0]]) == 0
     err = capsys.readouterr().err
-    for piece in ("numpy: 0.1 in the run", "CPU type: abacus", "pace: realtime", f"relation {NAME} has been edited"):
+    for piece in (
+        "numpy: 0.1 in the run",
+        "CPU type: abacus",
+        "pace: realtime",
+        f"relation {NAME} has been edited: because\n",
+    ):
         assert f"mt: warning: not as in the run: {piece}" in err
     assert "stack" not in err
 
@@ -214,7 +219,7 @@ def test_another_judgement_is_told(copy: Path, capsys: pytest.CaptureFixture[str
     code, told = reproduce(capsys, copy, violated(copy)[0])
     assert code == 3 and told["same_followup"] and "outcome" in told["differs"]
     assert (told["recorded"]["outcome"], told["now"]["outcome"]) == ("VIOLATED", "HOLDS")
-    assert any("stack reference_detector has been edited" in note for note in told["changed"])
+    assert any("stack reference_detector has been edited: params (it was" in note for note in told["changed"])
 
 
 @dataclass(frozen=True)

@@ -51,14 +51,20 @@ class Outputs:
 
     def __init__(self) -> None:
         self._by_stamp: dict[int, dict[str, Any]] = {}
+        self._first_ns: int | None = None
 
     def put(self, role: str, stamp_ns: int | None, payload: Any) -> None:
         """Keep an output; one without a stamp cannot be paired in real time and is left out."""
         if stamp_ns is None:
             return
+        self._first_ns = stamp_ns if self._first_ns is None else min(self._first_ns, stamp_ns)
         self._by_stamp.setdefault(stamp_ns, {})[role] = payload.said
         while len(self._by_stamp) > KEPT:
             del self._by_stamp[next(iter(self._by_stamp))]
+
+    def living(self, stamp_ns: int) -> bool:
+        """Whether the arm had been heard by then; before, its silence may be that nobody had found anybody yet."""
+        return self._first_ns is not None and self._first_ns <= stamp_ns
 
     def answer(self, stamp_ns: int, roles: tuple[str, ...], reason: str) -> Answer:
         """Return what was said of an instant, silence when not everything was."""
@@ -78,7 +84,6 @@ class Monitor(Node):
         self._relation: Relation = load_relation(given.relation)
         if self._relation.check is None:
             raise UsageError(f"monitor: relation '{self._relation.id}' has no check of its own")
-        self._engine = Engine(self._stack.publishes_when_empty)
         self._tree = load_transforms(Path(given.transforms)) if given.transforms else TransformTree()
         self._contexts: list[SpinningContext] = []
         self._arms = (
@@ -124,7 +129,8 @@ class Monitor(Node):
             bundle = Bundle(pair.episode, pair.bundle or 0, line["stamp_ns"], transforms=self._tree)
             offer = Offer(self._relation, (self._relation,))
             effects = Effects.from_plain(line["effects"])
-            for verdict in self._engine.judge(offer, bundle, (answers[0], answers[1]), effects):
+            engine = Engine(self._stack.publishes_when_empty and self._arms[1].living(line["stamp_ns"]))
+            for verdict in engine.judge(offer, bundle, (answers[0], answers[1]), effects):
                 self._verdicts.publish(String(data=json.dumps(verdict.as_plain())))
 
 

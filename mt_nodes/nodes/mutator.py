@@ -31,6 +31,9 @@ from mt_nodes.relations import load_relation
 from mt_nodes.transforms import TransformTree, load_transforms
 from mt_nodes.verdict import SCHEMA, Pair
 
+#: How often the graph is asked for a publisher of the input, until there is one.
+LOOK_EVERY_S = 0.1
+
 
 @dataclass(frozen=True)
 class MutatorParameters:
@@ -60,6 +63,7 @@ class Mutator(Node):
         self._far = SpinningContext(given.output_domain) if given.output_domain != -1 else None
         self._out: Node = self if self._far is None else self._far.add(plain_node, "mt_mutator")
         self._followups: Publisher | None = None
+        self._looking = self.create_timer(LOOK_EVERY_S, self._look)
         self._ledger = self.create_publisher(String, "/mt/ledger", qos.JOURNAL)
         self._count = 0
         self.create_subscription(PointCloud2, given.input_topic, self._received, qos.LIVE_TAP, raw=True)
@@ -75,6 +79,12 @@ class Mutator(Node):
         cloud = cdr.cloud_from_msg(self._given.input_topic, cdr.decode(cdr.POINT_CLOUD, data))
         bundle = Bundle(0, self._count, cloud.stamp_ns, clouds=(cloud,), transforms=self._tree)
         self._count += 1
+        publisher = self._publisher()
+        if not publisher.get_subscription_count():
+            # An answer that cannot come must not be missed: what nobody hears is no follow-up.
+            missing = f"nobody subscribes to {self._given.output_topic}"
+            self.get_logger().warning(f"bundle {bundle.index} is not sent: {missing}", throttle_duration_sec=5.0)
+            return
         try:
             derived = self._pipeline.derive(bundle)
         except NotApplicable as why:
@@ -83,7 +93,6 @@ class Mutator(Node):
         if derived.broken:
             self.get_logger().error(f"bundle {bundle.index}: not sent, guarantee broken: {derived.broken}")
             return
-        publisher = self._publisher()
         for _, sent in derived.followup.bundles:
             publisher.publish(cdr.encode_cloud(sent.clouds[0]))
         self._ledger.publish(String(data=json.dumps(self._line(bundle, derived))))
@@ -99,9 +108,15 @@ class Mutator(Node):
             "sha256": sha256_of_followup(derived.followup),
         }
 
+    def _look(self) -> None:
+        """Make the publisher as soon as there is an input, so that subscribers find it before the first follow-up."""
+        if self.count_publishers(self._given.input_topic):
+            self._publisher()
+
     def _publisher(self) -> Publisher:
-        """Make the publisher when the first cloud shows what its own publisher offers."""
+        """Make the publisher when it shows what the input's own publisher offers."""
         if self._followups is None:
+            self._looking.cancel()
             offered = self.get_publishers_info_by_topic(self._given.input_topic)
             profile = QoSProfile(
                 depth=self._given.depth,

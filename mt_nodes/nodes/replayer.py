@@ -34,7 +34,9 @@ class ReplayerParameters:
     rate: float = param(1.0, low=0.01, high=100.0, help="speed relative to the recording")
     limit: int = param(0, low=0, high=1_000_000_000, help="bundles to play at most; 0: all")
     loop: bool = param(False, help="begin again at the end")
-    await_subscriber: bool = param(True, help="hold the first bundle until somebody subscribes to the leading topic")
+    await_subscribers: int = param(
+        1, low=0, high=1000, help="hold the first bundle until so many subscribe to the leading topic"
+    )
     clock_step_s: float = param(0.01, low=0.0001, high=1.0, unit="s", help="largest step of /clock")
 
 
@@ -64,7 +66,7 @@ class Replayer(Node):
 
     def _tick(self) -> None:
         if self._next is None or (
-            self.sent == 0 and self._given.await_subscriber and not self._publisher.heard(self._source.lead)
+            self.sent == 0 and self._publisher.heard(self._source.lead) < self._given.await_subscribers
         ):
             return
         now_ns = time.monotonic_ns()

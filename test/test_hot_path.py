@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was made faster says what the plain way says: bytes, points, places, and in which order things happen."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import shapely
+from made_bundles import LAYOUTS, made_bundle, made_cloud
+from shapely import box
+
+from mt_nodes import cdr
+from mt_nodes.arms import as_points
+from mt_nodes.association import covered
+from mt_nodes.environment import MALLOC_SETTINGS
+from mt_nodes.frames import Bundle, Cloud
+from mt_nodes.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
+from mt_nodes.outputs import Detections
+from mt_nodes.point_fields import fields_of
+from mt_nodes.transforms import Transform, TransformTree, move, pose_matrix
+
+
+def plainly_encoded(cloud: Cloud) -> bytes:
+    types, step = cdr.typestore().types, cloud.points.dtype.itemsize
+    fields, big_endian = fields_of(cloud.points.dtype, cloud.topic)
+    message = types[cdr.POINT_CLOUD](
+        header=cdr.header_of(cloud.frame_id, cloud.stamp_ns),
+        height=cloud.height,
+        width=cloud.width,
+        fields=[types["sensor_msgs/msg/PointField"](**vars(f)) for f in fields],
+        is_bigendian=big_endian,
+        point_step=step,
+        row_step=cloud.width * step,
+        data=np.frombuffer(cloud.points.tobytes(), np.uint8),
+        is_dense=cloud.is_dense,
+    )
+    return cdr.encode(cdr.POINT_CLOUD, message)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("count", "height", "holes"), [(0, 1, 0.0), (1, 1, 0.0), (37, 1, 0.0), (40, 8, 0.3)])
+def test_a_cloud_is_encoded_as_ever(layout: str, count: int, height: int, holes: float) -> None:
+    cloud = made_cloud(layout, count, height=height, holes=holes)
+    assert cdr.encode_cloud(cloud) == plainly_encoded(cloud)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("quaternion", [(0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.6, 0.8)])
+def test_points_for_callables_are_the_same(layout: str, quaternion: tuple[float, ...]) -> None:
+    cloud = made_cloud(layout, 500)
+    matrix = pose_matrix([0.3, -0.2, 1.73], quaternion)
+    tree = TransformTree([Transform("base_link", "velodyne", matrix)])
+    expected = cloud.xyz.astype(np.float32)
+    turned = quaternion[2] != 0.0
+    expected = move(matrix, expected).astype(np.float32) if turned else expected + matrix[:3, 3].astype(np.float32)
+    points = as_points(cloud, "base_link", tree)
+    assert points.dtype == np.float32 and points[:, :3].tobytes() == np.ascontiguousarray(expected).tobytes()
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 300])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_inserted_points_copy_the_point_before(layout: str, count: int) -> None:
+    """Row by row, as the docstring of the mutation tells it."""
+    bundle, mutation = made_bundle(made_cloud(layout, 60)), NoiseOutsideRoi(points=count)
+    draw = mutation.draw(np.random.default_rng(5), bundle, None)
+    new, old = mutation.apply(bundle, draw).first.cloud(), bundle.cloud()
+    rows = draw[f"{old.topic}|rows"].tolist()
+    order: list[int] = []
+    for row in range(len(old) + 1):
+        order += [max(row - 1, 0)] * rows.count(row) + ([row] if row < len(old) else [])
+    kept = [name for name in old.fields if name not in ("x", "y", "z", "range", old.intensity_field)]
+    for name in kept:
+        assert new.points[name].tobytes() == old.points[name][order].tobytes(), name
+    assert mutation.guarantee(bundle, mutation.apply(bundle, draw), draw) is None
+
+
+SHAPES = {
+    "box": [[0, -10], [40, -10], [40, 10], [0, 10]],
+    "bent": [[0, -5], [30, -5], [30, 20], [20, 20], [20, 5], [0, 5]],
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_proof_measures_as_shapely_does(shape: str) -> None:
+    region = {"name": shape, "frame_id": "base_link", "polygon_m": SHAPES[shape]}
+    mutation, bundle = NoiseOutsideRoi(region=region), made_bundle()
+    xyz = np.random.default_rng(1).uniform(-60, 60, (3000, 3))
+    moved = move(bundle.transforms.lookup("base_link", "velodyne"), xyz)
+    expected = shapely.distance(shapely.Polygon(SHAPES[shape]), shapely.points(moved[:, :2]))
+    assert (expected == 0).any() and (expected > 0).any()
+    np.testing.assert_allclose(mutation._away_m(bundle, bundle.cloud(), xyz), expected, atol=1e-9)
+
+
+def test_nothing_is_covered_of_nobody() -> None:
+    some = Detections.make("base_link", 0, [[1, 1, 0]], [[2, 2, 2]])
+    assert covered(Detections.none("base_link", 0), some, same_class=False).shape == (0,)
+    assert covered(some, Detections.none("base_link", 0), same_class=False).tolist() == [0.0]
+    assert box(0, 0, 1, 1).area == 1.0 and covered(some, some, same_class=True).tolist() == [1.0]
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="needs glibc")
+def test_freed_memory_stays_in_the_process() -> None:
+    """A large block that was freed is not given back: no fresh pages, so no page faults, the next time."""
+    code = """
+import resource, numpy as np
+from mt_nodes.environment import keep_freed_memory
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(20):
+        np.ones(4_000_000, np.uint8)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+before = faults(); keep_freed_memory(); faults(); print(before, faults())
+"""
+    env = {name: value for name, value in os.environ.items() if name not in MALLOC_SETTINGS}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    before, after = map(int, done.stdout.split())
+    assert before < 100 or after * 5 < before
+
+
+def test_a_followup_is_recorded_after_it_was_sent() -> None:
+    """So that hash and ledger cost no latency, in lockstep and in real time alike."""
+    from mt_nodes.engine import Offer
+    from mt_nodes.lockstep import Lockstep, Prepared
+    from mt_nodes.pipeline import MutationPipeline
+    from mt_nodes.realtime import Outstanding, Realtime
+    from mt_nodes.relations import load_suite
+
+    happened: list[str] = []
+
+    class Arm:
+        name = "any"
+
+        def send(self, bundle: Bundle, changed: frozenset[str]) -> Any:
+            happened.append("sent")
+
+    class Recorder:
+        def followup(self, *args: Any) -> None:
+            happened.append("recorded")
+
+    suite, bundle = load_suite(("noise_outside_roi_10",)), made_bundle()
+    for relation in (suite.relations[0], suite.control):
+        prepared = Prepared(
+            Offer(relation, (relation,)), MutationPipeline(relation.mutate, 0, relation.id).derive(bundle)
+        )
+        traits: dict[str, Any] = {"stateless": True, "publishes_when_empty": True}
+        happened.clear()
+        Lockstep(suite, 0, Recorder(), mode="twin", **traits)._send(Arm(), prepared, bundle)  # type: ignore[arg-type]
+        assert happened == ["sent", "recorded"]
+        happened.clear()
+        pace = Realtime(suite, 0, Recorder(), rate=1.0, **traits)  # type: ignore[arg-type]
+        pace._send(Outstanding(bundle, prepared), (Arm(), Arm()))  # type: ignore[arg-type]
+        assert happened == ["sent", "sent", "recorded"]

@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replayer, mutator and monitor alone, and all of them together as processes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rclpy
+from made_bundles import TREE, made_cloud
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from recordings import PERIOD_NS, START_NS, drive, stamp, text, write_bag
+from ros_support import Heard, Peer, until
+from std_msgs.msg import String
+
+from mt_nodes import cdr
+from mt_nodes.bags import write_bundles
+from mt_nodes.environment import ros_environment
+from mt_nodes.errors import UsageError
+from mt_nodes.frames import Bundle, Cloud
+from mt_nodes.nodes import qos
+from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
+from mt_nodes.nodes.control import ControlNode
+from mt_nodes.nodes.monitor import Monitor
+from mt_nodes.nodes.mutator import Mutator
+from mt_nodes.nodes.replayer import Replayer
+from mt_nodes.nodes.spinning import SpinningContext
+from mt_nodes.outputs import Detections
+from mt_nodes.processes import Child, Process
+from mt_nodes.transforms import dump_transforms
+
+MARKERS, BOXES = "visualization_msgs/msg/MarkerArray", "/perception/obstacles"
+VERDICTS, LEDGER = "/mt/verdicts", "/mt/ledger"
+Make = Callable[..., Any]
+
+
+@pytest.fixture
+def made(domains: tuple[int, ...]) -> Iterator[Make]:
+    """Makes one node as ``ros2 run … --ros-args -p name:=value`` does, and spins it until the test ends."""
+    with ExitStack() as ending:
+
+        def made(cls: Any, **parameters: Any) -> Any:
+            words = [w for name, value in parameters.items() for w in ("-p", f"{name}:={value}")]
+            rclpy.init(args=["--ros-args", *words] if words else [], domain_id=domains[1])
+            ending.callback(rclpy.try_shutdown)
+            node = cls()
+            ending.callback(node.destroy_node)
+            executor, over = SingleThreadedExecutor(), threading.Event()
+            executor.add_node(node)
+
+            def spin() -> None:
+                while not over.is_set():
+                    executor.spin_once(timeout_sec=0.1)
+
+            thread = threading.Thread(target=spin)
+            thread.start()
+
+            def end() -> None:
+                over.set()
+                thread.join()
+                executor.shutdown()
+
+            ending.callback(end)
+            return node
+
+        yield made
+
+
+def lines(heard: Heard) -> list[dict[str, Any]]:
+    return [json.loads(m.data) for m in heard.messages]
+
+
+# --- replayer
+
+
+def clock_ns(message: Any) -> int:
+    return int(message.clock.sec * 10**9 + message.clock.nanosec)
+
+
+def test_the_replayer_plays_every_topic_at_its_pace_and_ends(
+    made: Make, ending: ExitStack, domains: Any, tmp_path: Path
+) -> None:
+    rows = drive(4)
+    bag = write_bag(tmp_path / "bag", sorted([*rows, text(0, "no", "/clock")], key=lambda r: r.received_ns))
+    peer = Peer(ending, domains[1])
+    node = made(Replayer, bag=bag, rate=2)
+    topics = {"/points": cdr.POINT_CLOUD, "/note": cdr.STRING, "/camera/image": cdr.IMAGE}
+    clock = peer.listen("rosgraph_msgs/msg/Clock", "/clock", qos.CLOCK)
+    until(lambda: node.count_subscribers("/clock"))
+    others = {t: peer.listen(name, t, qos.REPLAY, raw=True) for t, name in topics.items() if t != "/points"}
+    until(lambda: all(node._publisher.heard(t) for t in others) and node._sim_clock._publisher.get_subscription_count())
+    assert node.sent == 0, "held until somebody subscribes to the leading topic"
+    heard = {**others, "/points": peer.listen(topics["/points"], "/points", qos.REPLAY, raw=True)}
+    began = time.monotonic()
+    for topic, came in heard.items():
+        assert came.wait(4) == [r.cdr for r in rows if r.topic == topic]
+    until(lambda: node.finished)
+    assert time.monotonic() - began >= 3 * PERIOD_NS / 1e9 / 2 - 0.1
+    clock.wait(lambda rows: clock_ns(rows[-1]) == stamp(3))
+    steps = [b - a for a, b in itertools.pairwise(map(clock_ns, clock.messages))]
+    assert max(steps) <= 10_000_000 and min(steps) > 0
+    assert sum(step == 10_000_000 for step in steps) >= 20, "whole steps, however often the timer comes round"
+
+
+def test_the_replayer_begins_again_and_so_does_time(
+    made: Make, ending: ExitStack, domains: Any, tmp_path: Path
+) -> None:
+    bag = write_bag(tmp_path / "bag", drive(3))
+    peer = Peer(ending, domains[1])
+    clouds = peer.listen(cdr.POINT_CLOUD, "/points", qos.REPLAY)
+    made(Replayer, bag=bag, rate=50.0, loop=True, limit=2)
+    stamps = [cdr.stamp_ns_of(m.header) for m in clouds.wait(5)[:5]]
+    assert stamps == [stamp(0), stamp(1), stamp(0), stamp(1), stamp(0)]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({}, "replayer: no bag given; add --ros-args -p bag:=PATH"),
+        ({"bag": "/no/such/bag"}, "/no/such/bag"),
+        ({"bag": "x", "rate": 1000.0}, "parameter rate"),
+        ({"bag": "x", "rate": "fast"}, "rate: got str 'fast', expected float"),
+        ({"bag": 7}, "bag: got int 7, expected str"),
+    ],
+)
+def test_wrong_parameters_of_a_node_are_told(made: Make, parameters: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        made(Replayer, **parameters)
+
+
+# --- mutator
+
+
+def sensor(peer: Peer, profile: QoSProfile = qos.REPLAY) -> tuple[Any, Callable[[int], Cloud]]:
+    """A live cloud topic, and the function that publishes its next cloud."""
+    publisher = peer.publisher(cdr.POINT_CLOUD, "/sensing/lidar/points", profile)
+
+    def send(index: int) -> Cloud:
+        cloud = made_cloud("velodyne", seed=index)
+        cloud = Cloud(cloud.topic, stamp(index), cloud.frame_id, cloud.points)
+        publisher.publish(cdr.encode_cloud(cloud))
+        return cloud
+
+    return publisher, send
+
+
+@pytest.fixture
+def transforms(tmp_path: Path) -> Path:
+    dump_transforms(TREE, tmp_path / "transforms.yaml")
+    return tmp_path / "transforms.yaml"
+
+
+@pytest.mark.parametrize("reliability", [ReliabilityPolicy.RELIABLE, ReliabilityPolicy.BEST_EFFORT])
+def test_the_mutator_sends_followups_into_another_domain_as_the_live_publisher_does(
+    made: Make, ending: ExitStack, domains: Any, transforms: Path, reliability: ReliabilityPolicy
+) -> None:
+    here, there = Peer(ending, domains[1]), Peer(ending, domains[2])
+    ledger = here.listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
+    given = {"relation": "noise_outside_roi_100", "output_topic": "/points", "transforms": transforms}
+    node = made(Mutator, **given, output_domain=domains[2])
+    publisher, send = sensor(here, QoSProfile(depth=5, reliability=reliability))
+    until(publisher.get_subscription_count)
+    until(lambda: there.node.count_publishers("/points"), "the publisher comes before the first cloud does")
+    [offered] = there.node.get_publishers_info_by_topic("/points")
+    assert offered.qos_profile.reliability == reliability
+    send(0)
+    until(lambda: node._count == 1)
+    followups = there.listen(cdr.POINT_CLOUD, "/points", qos.ANSWERS_BEST_EFFORT)
+
+    def sent_and_heard() -> bool:
+        send(1)
+        return bool(followups.messages)
+
+    until(sent_and_heard)
+    message = followups.wait(1)[0]
+    assert (message.width, cdr.stamp_ns_of(message.header)) == (4100, stamp(1))
+    ledger.wait(1)
+    line = lines(ledger)[0]
+    assert (line["relation"], line["stamp_ns"]) == ("noise_outside_roi_100", stamp(1))
+    assert line["pair"] != "0/0/noise_outside_roi_100/0", "what nobody hears is not sent"
+    assert len(line["sha256"]) == 64 and line["effects"]["numbers"]
+
+
+def test_a_mutator_into_its_own_input_is_refused(made: Make) -> None:
+    with pytest.raises(UsageError, match="output_topic is input_topic; set another topic or output_domain"):
+        made(Mutator, output_topic="/sensing/lidar/points")
+
+
+# --- monitor
+
+
+class Arms:
+    """Both arms' outputs and the ledger, as mutator and stacks would publish them; in two domains."""
+
+    def __init__(self, ending: ExitStack, domains: Any) -> None:
+        here, there = Peer(ending, domains[1]), Peer(ending, domains[2])
+        self.ledger = here.publisher("std_msgs/msg/String", LEDGER, qos.JOURNAL)
+        self.outputs = here.publisher(MARKERS, BOXES), there.publisher(MARKERS, BOXES)
+        self.verdicts = here.listen("std_msgs/msg/String", VERDICTS, qos.JOURNAL)
+
+    def matched(self) -> None:
+        until(lambda: all(p.get_subscription_count() for p in (self.ledger, *self.outputs)))
+
+    def offer(self, index: int) -> None:
+        relation = "noise_outside_roi_10"
+        line = {"type": "followup", "pair": f"0/{index}/{relation}/0", "relation": relation, "effects": {}}
+        self.ledger.publish(String(data=json.dumps({**line, "stamp_ns": stamp(index)})))
+
+    def say(self, arm: int, index: int, count: int) -> None:
+        centers = [[10.0 + 5 * i, 0.0, 1.0] for i in range(count)]
+        boxes = Detections.make("base_link", stamp(index), centers, [[4.0, 2.0, 1.5]] * count)
+        self.outputs[arm].publish(MarkerArrayObstacles().encode(boxes))
+
+    def outcomes(self, count: int) -> dict[str, str]:
+        self.verdicts.wait(count)
+        return {line["pair"].split("/")[1]: line["outcome"] for line in lines(self.verdicts)}
+
+
+def test_the_monitor_judges_by_stamp_whatever_the_order(
+    made: Make, ending: ExitStack, domains: Any, tmp_path: Path
+) -> None:
+    stack = tmp_path / "s.yaml"
+    stack.write_text("{callable: 'x:y', stateless: true, deadline_s: 0.5}")
+    arms = Arms(ending, domains)
+    made(Monitor, relation="noise_outside_roi_10", stack=stack, followup_domain=domains[2])
+    arms.matched()
+    arms.offer(0)
+    arms.say(0, 0, 2)  # the follow-up arm is not up yet: its silence proves nothing
+    arms.outcomes(1)
+    for index in (1, 2, 3):
+        arms.offer(index)
+    arms.say(1, 3, 2)
+    arms.say(1, 2, 1)
+    arms.say(1, 1, 2)
+    for index in (3, 2, 1):
+        arms.say(0, index, 2)
+    arms.offer(4)
+    arms.say(0, 4, 2)
+    arms.offer(5)
+    arms.say(1, 5, 2)
+    of_a_replay = {"type": "followup", "pair": "0/9/noise_outside_roi_10/0", "relation": "noise_outside_roi_10"}
+    arms.ledger.publish(String(data=json.dumps(of_a_replay)))
+    assert arms.outcomes(6) == {
+        "0": "UNPAIRED_FOLLOWUP",
+        "1": "HOLDS",
+        "2": "VIOLATED",
+        "3": "HOLDS",
+        "4": "VIOLATED",
+        "5": "UNPAIRED_SOURCE",
+    }
+    lost = next(line for line in lines(arms.verdicts) if line["pair"].startswith("0/2/"))
+    assert (lost["lost"], lost["measured"], lost["bound"], lost["stamp_ns"]) == (1, 1, 2, stamp(2))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"relation": "identity"}, "relation 'identity' has no check of its own"),
+        ({"stack": "no_such_stack"}, "no stack 'no_such_stack'"),
+        ({"followup_domain": 300}, "followup_domain"),
+    ],
+)
+def test_a_monitor_that_could_judge_nothing_is_refused(made: Make, parameters: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        made(Monitor, **parameters)
+
+
+# --- the suite's own topics
+
+
+def test_a_late_reader_gets_the_journal_from_its_beginning(ending: ExitStack, domains: Any) -> None:
+    ros = SpinningContext(domains[1])
+    ending.callback(ros.close)
+    control: ControlNode = ros.add(ControlNode)
+    control.line(json.dumps({"type": "condition", "seed": 1}))
+    verdicts = [{"type": "verdict", "pair": f"0/{i}/r/0", "outcome": o} for i, o in enumerate(("HOLDS", "ERROR"))]
+    for line in verdicts:
+        control.line(json.dumps(line))
+    control.line(json.dumps({"type": "followup", "pair": "0/0/r/0"}))
+    late = Peer(ending, domains[1])
+    heard = {t: late.listen("std_msgs/msg/String", t, qos.JOURNAL) for t in (VERDICTS, LEDGER)}
+    metrics = late.listen("std_msgs/msg/String", "/mt/metrics", qos.STATUS)
+    diagnostics = late.listen("diagnostic_msgs/msg/DiagnosticArray", "/mt/diagnostics", qos.STATUS)
+    heard[VERDICTS].wait(3)
+    heard[LEDGER].wait(1)
+    assert lines(heard[VERDICTS]) == [{"type": "condition", "seed": 1}, *verdicts]
+    assert lines(heard[LEDGER]) == [{"type": "followup", "pair": "0/0/r/0"}]
+    until(lambda: all(control.count_subscribers(t) for t in ("/mt/metrics", "/mt/diagnostics")))
+
+    def told() -> bool:
+        control.status({"done": 2})
+        return bool(metrics.messages and diagnostics.messages)
+
+    until(told)
+    assert lines(metrics)[0] == {"outcomes": {"HOLDS": 1, "ERROR": 1}, "done": 2}
+    [status] = diagnostics.messages[0].status
+    assert (status.level, status.message) == (b"\x02", "pairs ended in ERROR")
+    assert {v.key: v.value for v in status.values} == {"HOLDS": "1", "ERROR": "1", "done": "2"}
+    control.flush(5.0)
+
+
+def test_a_thread_that_ends_early_leaves_word(ending: ExitStack, domains: Any, capfd: Any) -> None:
+    peer = Peer(ending, domains[1])
+
+    def wrong() -> None:
+        raise ZeroDivisionError("oh")
+
+    peer.node.create_timer(0.001, wrong)
+    until(lambda: peer._ros.failure)
+    assert peer._ros.failure == f"the ROS thread of domain {domains[1]} ended: ZeroDivisionError: oh"
+    assert "ZeroDivisionError" in capfd.readouterr().err
+
+
+# --- all of them, as processes
+
+DETECTOR = """
+def detect(points):
+    front = points[(points[:, 0] > 5) & (points[:, 0] < 35) & (abs(points[:, 1]) < 5)]
+    return [[*front[:, :3].mean(axis=0), 4, 2, 1.5, 0.0]] if len(front) else []
+"""
+
+
+def test_replayer_mutator_two_stacks_and_monitor_make_verdicts(
+    ending: ExitStack, domains: Any, tmp_path: Path, transforms: Path
+) -> None:
+    clouds = [Cloud("/points", START_NS + i * PERIOD_NS, "velodyne", made_cloud(seed=i).points) for i in range(8)]
+    write_bundles(
+        tmp_path / "bag",
+        (Bundle(0, i, c.stamp_ns, (c,), transforms=TREE) for i, c in enumerate(clouds)),
+    )
+    (tmp_path / "my_detector.py").write_text(DETECTOR)
+    stack = tmp_path / "stack.yaml"
+    rows = {"callable": "my_detector:detect", "points_frame": "base_link", "inputs": {"lidar": "/points"}}
+    stack.write_text(json.dumps({**rows, "stateless": True, "deadline_s": 5}))
+    first, second = domains[1], domains[2]
+    hosted = ("--stack", str(stack), "--transforms", str(transforms))
+    about = {"relation": "noise_outside_roi_10", "transforms": transforms}
+
+    def start(name: str, domain: int, *words: str, **parameters: Any) -> Child:
+        ros = [w for key, value in parameters.items() for w in ("-p", f"{key}:={value}")]
+        argv = (sys.executable, "-m", f"mt_nodes.nodes.{name}", *words, *(["--ros-args", *ros] if ros else []))
+        log = tmp_path / f"{name}_{domain}.log"
+        child = Child(Process(name, argv, ros_environment(os.environ, domain), log))
+        ending.callback(child.stop, 5.0)
+        return child
+
+    peer = Peer(ending, first)
+    verdicts, ledger = (peer.listen("std_msgs/msg/String", t, qos.JOURNAL) for t in (VERDICTS, LEDGER))
+    others = [start("callable_stack", domain, *hosted) for domain in (first, second)]
+    others.append(start("monitor", first, **about, stack=stack, followup_domain=second))
+    outlet = {"input_topic": "/points", "output_topic": "/points", "output_domain": second}
+    others.append(start("mutator", first, **about, **outlet, seed=5))
+    replayer = start("replayer", first, bag=tmp_path / "bag", rate=5.0, await_subscribers=2)
+    until(lambda: replayer.code is not None, replayer.tail())
+    assert replayer.code == 0, replayer.tail()
+    ledger.wait(1)
+    until(lambda: len(verdicts.messages) == len(ledger.messages), "every follow-up is judged")
+    for child in others:
+        child.check()
+        child.stop(20.0)
+        assert child.code == 0, f"{child.process.name} does not end cleanly: {child.tail()}"
+    decided = [line["outcome"] for line in lines(verdicts)]
+    assert set(decided) <= {"HOLDS", "UNPAIRED_FOLLOWUP"} and "HOLDS" in decided
