@@ -1,0 +1,411 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole runs as a user types them, over real topics: what they decide, and how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pytest
+from recordings import cloud, drive, recorded, stamp, write_bag
+from ros_support import LIMIT_S, Peer, until
+
+from mt_nodes import cdr
+from mt_nodes.bags import write_bundles
+from mt_nodes.environment import ros_environment
+from mt_nodes.jsonl import read_lines
+from mt_nodes.ledger import load_draws, read_ledger
+from mt_nodes.nodes import qos
+from mt_nodes.processes import Child, Process
+from mt_nodes.scene.drive import generate_drive
+
+NOISE = ("--relations", "noise_outside_roi_10", "--limit", "3")
+#: Somebody's model in five lines. HOLD, if there is such a file, stops it at the third instant.
+MODEL = """
+import os, time
+from mt_nodes.outputs import Control
+
+def detect(points, stamp_ns):
+    while stamp_ns >= 1_700_000_000_200_000_000 and os.path.exists(os.environ.get("HOLD", "")):
+        time.sleep(0.01)
+    front = points[(points[:, 0] > 5) & (points[:, 0] < 35) & (abs(points[:, 1]) < 5)]
+    return [[*front[:, :3].mean(axis=0), 4, 2, 1.5, 0.0]] if len(front) else []
+
+def brake(image):
+    return Control(None, speed_mps=float(image.mean()))
+"""
+#: Somebody's stack as a program: it answers each cloud with a box; its first argument says what goes wrong when.
+PROGRAM = """
+import os, sys, time
+import rclpy
+from sensor_msgs.msg import PointCloud2
+from visualization_msgs.msg import Marker, MarkerArray
+
+wrong, at = sys.argv[1], int(sys.argv[2])
+rclpy.init()
+node = rclpy.create_node("their_stack")
+boxes = node.create_publisher(MarkerArray, "/perception/obstacles", 10)
+count = 0
+
+def received(cloud):
+    global count
+    count += 1
+    if wrong == "crash" and count == at:
+        print("out of memory, of all things", flush=True)
+        os._exit(7)
+    if wrong == "hang" and count >= at:
+        while True:
+            time.sleep(1)
+    box = Marker(type=Marker.CUBE, action=Marker.ADD, ns="car", header=cloud.header)
+    box.header.frame_id = "base_link"
+    box.pose.position.x, box.scale.x, box.scale.y, box.scale.z = 10.0, 4.0, 2.0, 1.5
+    boxes.publish(MarkerArray(markers=[Marker(action=Marker.DELETEALL, header=box.header), box]))
+
+if wrong != "deaf":
+    node.create_subscription(PointCloud2, "/points", received, 10)
+try:
+    rclpy.spin(node)
+except (KeyboardInterrupt, rclpy.executors.ExternalShutdownException):
+    pass
+"""
+#: A check on commands and a change of images: two plugins in one file.
+PLUGINS = '''
+from dataclasses import dataclass, replace
+from mt_nodes.checks.base import Check
+from mt_nodes.mutations.base import Followup, Mutation
+from mt_nodes.verdict import Judgement, Outcome
+
+@dataclass(frozen=True)
+class SpeedKept(Check):
+    """The commanded speed stays."""
+    needs = ("control",)
+
+    def judge(self, source, followup, effects, bundle):
+        margin = 0.5 - abs(source.control.speed_mps - followup.control.speed_mps)
+        outcome = Outcome.HOLDS if margin >= 0 else Outcome.VIOLATED
+        return Judgement(outcome, measured=followup.control.speed_mps, margin=margin, unit="m/s")
+
+@dataclass(frozen=True)
+class Darker(Mutation):
+    """Takes a share of the light."""
+    share: float = 0.5
+    sensors = ("camera",)
+
+    def draw(self, rng, bundle, state):
+        return {}
+
+    def apply(self, bundle, draw):
+        made = [replace(i, pixels=(i.pixels * (1 - self.share)).astype(i.pixels.dtype)) for i in bundle.images]
+        return Followup(((0, replace(bundle, images=tuple(made))),))
+
+    def guarantee(self, source, followup, draw):
+        return None if followup.first.images[0].pixels.mean() <= source.images[0].pixels.mean() else "not darker"
+'''
+
+
+class Place:
+    """A directory where a user works: bags, a model, stack files."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        (path / "my_model.py").write_text(MODEL)
+        (path / "their_stack.py").write_text(PROGRAM)
+        (path / "plugins").mkdir()
+        (path / "plugins" / "mine.py").write_text(PLUGINS)
+        self.street = path / "street"
+        write_bundles(self.street, generate_drive(3))
+        self.small = write_bag(path / "small", drive(5))
+        self.hold = path / "hold"
+        self.mark = f"MT_TEST_{uuid4().hex}"
+        self.env = {**os.environ, self.mark: "1"}
+
+    def file(self, name: str, **rows: Any) -> str:
+        (self.path / name).write_text(json.dumps(rows))
+        return name
+
+    def model(self, name: str, **rows: Any) -> str:
+        given = {"callable": "my_model:detect", "points_frame": "base_link", "inputs": {"lidar": "/points"}}
+        return self.file(f"{name}.yaml", **{**given, "stateless": True, "env": {"HOLD": str(self.hold)}, **rows})
+
+    def program(self, wrong: str, at: int, *words: str, **rows: Any) -> str:
+        command = [sys.executable, str(self.path / "their_stack.py"), wrong, str(at), *words]
+        given = {"command": command, "inputs": {"lidar": "/points"}, "stateless": True}
+        return self.file(f"{wrong}.yaml", **{**given, **rows})
+
+    def start(self, *words: str | Path) -> subprocess.Popen[str]:
+        argv = [sys.executable, "-m", "mt_nodes.cli.main", *map(str, words)]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL}
+        return subprocess.Popen(argv, cwd=self.path, env=self.env, text=True, **pipes)  # type: ignore[call-overload, no-any-return]
+
+    def replay(self, out: str, *words: str | Path) -> Ran:
+        return Ran(self, out, self.start("replay", *words, "--out", out))
+
+    def left(self) -> list[str]:
+        """Command lines of the processes that run with our mark."""
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                if self.mark.encode() in (process / "environ").read_bytes():
+                    found.append((process / "cmdline").read_text().replace("\0", " "))
+            except OSError:
+                continue
+        return found
+
+
+class Ran:
+    """What a run left behind."""
+
+    def __init__(self, place: Place, out: str, process: subprocess.Popen[str]) -> None:
+        self.out = place.path / out
+        self.said, self.error = process.communicate(timeout=3 * LIMIT_S)
+        self.code = process.returncode
+        assert place.left() == []
+        summary = self.out / "summary.json"
+        self.summary: dict[str, Any] = json.loads(summary.read_text()) if summary.exists() else {}
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        found = [line for line in read_lines(self.out / "result.jsonl") if line["type"] == "verdict"]
+        return sorted(found, key=lambda line: str(line["pair"]))
+
+    @property
+    def drawn(self) -> dict[str, str]:
+        return {line["pair"]: line["sha256"] for line in read_ledger(self.out)}
+
+    def wholly(self, code: int, **outcomes: int) -> Ran:
+        """Assert how it ended."""
+        assert self.code == code, f"{self.said}\n{self.error}\n{(self.out / 'console.log').read_text()}"
+        if self.summary:
+            assert self.summary["exit_code"] == code
+            assert self.summary["offered"] == len(self.lines) == sum(self.summary["outcomes"].values())
+        if outcomes:
+            assert self.summary["outcomes"] == outcomes
+        return self
+
+
+@pytest.fixture(scope="module")
+def place(domains: tuple[int, ...], tmp_path_factory: pytest.TempPathFactory) -> Place:
+    return Place(tmp_path_factory.mktemp("place"))
+
+
+# --- the same verdicts, however the run is carried out
+
+
+@pytest.fixture(scope="module")
+def street(place: Place) -> Any:
+    """Runs of reference stacks on the generated drive, each made once."""
+
+    @cache
+    def street(*words: str) -> Ran:
+        return place.replay("-".join(w.strip("-") for w in words), place.street, *NOISE, *words)
+
+    return street
+
+
+INPROCESS = ("--transport", "inprocess")
+
+
+@pytest.mark.parametrize("mode", ["twin", "alternate", "two_pass"])
+def test_a_detector_gets_the_same_verdicts_over_topics_and_in_process(street: Any, mode: str) -> None:
+    here = street("--mode", mode).wholly(3, HOLDS=9)
+    in_process = street(*INPROCESS).wholly(3, HOLDS=9)
+    assert here.lines == in_process.lines and here.drawn == in_process.drawn
+    assert "9 pairs offered: 9 HOLDS" in here.said and "INCONCLUSIVE" in here.said
+    for name in ("run.json", "result.jsonl", "ledger.jsonl", "summary.json", "pairs.csv", "junit.xml", "report.html"):
+        assert (here.out / name).stat().st_size
+
+
+@pytest.mark.parametrize("mode", ["twin", "two_pass"])
+def test_a_tracker_gets_the_same_verdicts_over_topics_and_in_process(street: Any, mode: str) -> None:
+    here = street("--stack", "reference_tracker", "--mode", mode).wholly(3)
+    in_process = street("--stack", "reference_tracker", *INPROCESS).wholly(3)
+    assert here.lines == in_process.lines and len(here.lines) == 9
+    assert {line["outcome"] for line in here.lines} <= {"HOLDS", "NOT_APPLICABLE"}
+
+
+def test_another_seed_draws_otherwise(street: Any) -> None:
+    one, other = street(*INPROCESS), street("--seed", "3", *INPROCESS)
+    assert one.drawn.keys() == other.drawn.keys()
+    same = {pair for pair in one.drawn if one.drawn[pair] == other.drawn[pair]}
+    assert same == {pair for pair in one.drawn if "/identity/" in pair}
+
+
+# --- a user's own stacks
+
+
+def test_a_model_in_five_lines_passes_and_a_late_reader_hears_everything(
+    place: Place, ending: ExitStack, domains: Any
+) -> None:
+    relation = {"id": "few", "kind": "necessary", "because": "x", "min_decided": 5, "check": "obstacles_kept"}
+    few = place.file("few.yaml", **relation, mutate=[{"noise_outside_roi": {"points": 5}}])
+    place.hold.touch()
+    run = place.start(
+        "replay", place.small, "--stack", place.model("mine", deadline_s=60), "--relations", few, "--out", "five"
+    )
+    peer = Peer(ending, domains[0])
+    journal = place.path / "five" / "result.jsonl"
+    until(lambda: journal.exists() and journal.read_text().count("verdict") >= 6, "two bundles are judged, one is held")
+    texts = {t: peer.listen(cdr.STRING, t, qos.JOURNAL) for t in ("/mt/verdicts", "/mt/ledger")}
+    metrics = peer.listen(cdr.STRING, "/mt/metrics", qos.STATUS)
+    diagnostics = peer.listen("diagnostic_msgs/msg/DiagnosticArray", "/mt/diagnostics", qos.STATUS)
+    for heard in texts.values():
+        heard.wait(6)
+    until(lambda: all(peer.node.count_publishers(t) for t in ("/mt/metrics", "/mt/diagnostics")))
+    place.hold.unlink()
+    ran = Ran(place, "five", run).wholly(0, HOLDS=15)
+    assert [json.loads(m.data)["type"] for m in texts["/mt/verdicts"].wait(16)] == ["condition"] + ["verdict"] * 15
+    assert {json.loads(m.data)["pair"] for m in texts["/mt/ledger"].wait(15)} == set(ran.drawn)
+    last = json.loads(metrics.wait(1)[-1].data)
+    assert last["outcomes"] == {"HOLDS": 15} and last["done"] == last["total"] == 15
+    values = {v.key: v.value for v in diagnostics.wait(1)[-1].status[0].values}
+    assert values["isolation_source"].endswith("nobody else's") and values["strays_unknown_source"] == "0"
+
+
+def test_an_interrupted_run_keeps_what_was_judged_and_leaves_nobody_behind(place: Place) -> None:
+    place.hold.touch()
+    run = place.start(
+        "replay", place.small, "--stack", place.model("mine", deadline_s=60), *NOISE, "--out", "interrupted"
+    )
+    journal = place.path / "interrupted" / "result.jsonl"
+    until(lambda: journal.exists() and journal.read_text().count("verdict") >= 6, "two bundles are judged, one is held")
+    assert len(place.left()) == 4, "command line, suite, two stacks"
+    run.send_signal(signal.SIGINT)
+    run.send_signal(signal.SIGINT)
+    ran = Ran(place, "interrupted", run).wholly(130, HOLDS=6)
+    place.hold.unlink()
+    assert ran.summary["interrupted"] and (ran.out / "report.html").exists()
+
+
+def test_an_early_interruption_is_one_too(place: Place) -> None:
+    run = place.start("replay", place.small, "--stack", place.model("mine"), *NOISE, "--out", "early")
+    until(lambda: (place.path / "early" / "console.log").exists() and len(place.left()) >= 2, "the suite is there")
+    run.send_signal(signal.SIGINT)
+    assert Ran(place, "early", run).code == 130
+
+
+def test_in_realtime_and_in_one_domain(place: Place) -> None:
+    stack = place.model("remapped", isolation="remap", deadline_s=60)
+    ran = place.replay("realtime", place.small, "--stack", stack, *NOISE, "--pace", "realtime", "--rate", "0.5")
+    ran.wholly(3)
+    assert ran.summary["outcomes"].get("HOLDS", 0) >= 6
+    assert json.loads((ran.out / "run.json").read_text())["request"]["pace"] == "realtime"
+
+
+def test_somebody_elses_program_in_one_domain(place: Place) -> None:
+    stack = place.program("fine", 0, "--ros-args", "{remap}", isolation="remap", nodes=["/their_stack"])
+    place.replay("program", place.small, "--stack", stack, *NOISE).wholly(3, HOLDS=9)
+
+
+def test_a_stack_that_crashes_is_told_with_the_tail_of_its_log(place: Place) -> None:
+    ran = place.replay("crash", place.small, "--stack", place.program("crash", 5), *NOISE).wholly(4)
+    assert ran.summary["outcomes"] == {"HOLDS": 4, "ERROR": 1} or ran.summary["outcomes"]["ERROR"] == 1
+    why = ran.summary["infrastructure"]
+    assert "stack 'crash' (followup arm) ended with exit code 7" in why and "| out of memory, of all things" in why
+    assert "ended with exit code 7" in ran.said
+    assert len(ran.lines) > 3, "what was judged before is on disk"
+
+
+def test_a_stack_that_hangs_is_found_out(place: Place) -> None:
+    stack = place.program("hang", 5, deadline_s=0.5, stop_timeout_s=0.5)
+    ran = place.replay("hang", place.small, "--stack", stack, "--relations", "noise_outside_roi_10").wholly(4)
+    assert "followup arm runs but has not answered 3 inputs in a row" in ran.summary["infrastructure"]
+    assert ran.summary["outcomes"]["ERROR"] and ran.summary["outcomes"]["HOLDS"] == 4
+    assert ran.summary["outcomes"]["VIOLATED"], "a stack that says when it sees nothing has lost everything"
+
+
+def test_a_stack_that_never_listens_never_gets_ready(place: Place) -> None:
+    stack = place.program("deaf", 0, ready_timeout_s=3)
+    ran = place.replay("deaf", place.small, "--stack", stack, *NOISE).wholly(4)
+    assert ran.summary["offered"] == 0
+    assert "nobody subscribes to /points" in ran.summary["infrastructure"]
+    assert "nobody publishes" not in ran.summary["infrastructure"]
+
+
+def test_an_external_stack_and_then_a_stranger(place: Place, ending: ExitStack, domains: Any) -> None:
+    file = place.path / "hosted.yaml"
+    place.model("hosted")
+    transforms = place.path / "early" / "transforms.yaml"
+    arms = dict(zip(("source", "followup"), domains[1:], strict=True))
+    for arm, domain in arms.items():
+        words = ("--stack", str(file), "--transforms", str(transforms))
+        argv = (sys.executable, "-m", "mt_nodes.nodes.callable_stack", *words)
+        child = Child(Process(arm, argv, ros_environment(os.environ, domain), place.path / f"{arm}.log"))
+        ending.callback(child.stop, 5.0)
+    rows = {"start": "external", "nodes": ["/callable_stack"], "domain": arms, "stateless": True}
+    stack = place.file("external.yaml", **rows, inputs={"lidar": "/points"})
+    place.replay("external", place.small, "--stack", stack, *NOISE).wholly(3, HOLDS=9)
+    Peer(ending, domains[2], "planner")
+    refused = place.replay("refused", place.small, "--stack", stack, *NOISE).wholly(5)
+    assert "holds nodes that are not the stack's: /planner" in refused.said and refused.summary["offered"] == 0
+
+
+# --- commands, images, regions
+
+
+def test_a_camera_model_that_commands_is_judged_by_somebodys_own_check(place: Place) -> None:
+    mine = {"kind": "necessary", "because": "x", "requires": ["camera"], "check": "speed_kept"}
+    names = [
+        place.file(f"{n}.yaml", id=n, mutate=[{"darker": {"share": s}}], **mine)
+        for n, s in (("dim", 0.5), ("same", 0.0))
+    ]
+    camera = {"callable": "my_model:brake", "inputs": {"camera": "/camera/image"}, "outputs": "control"}
+    stack = place.file("camera.yaml", **camera, stateless=True)
+    words = (place.small, "--stack", stack, "--relations", ",".join(names), "--plugins", "plugins")
+    ran = place.replay("camera", *words).wholly(1)
+    assert {n: r["outcome"] for n, r in ran.summary["relations"].items()} == {"dim": "FAIL", "same": "INCONCLUSIVE"}
+    assert ran.summary["relations"]["dim"]["violated"] == 5
+    assert len(list((ran.out / "evidence").glob("*.mcap"))) == 5
+    assert place.replay("camera_here", *words, *INPROCESS).wholly(1).lines == ran.lines
+
+
+def test_a_region_may_come_from_a_topic_of_the_bag(place: Place) -> None:
+    types = cdr.typestore().types
+    corners = [(-30.0, -30.0), (0.0, -30.0), (0.0, 30.0), (-30.0, 30.0)]
+    point = types["geometry_msgs/msg/Point32"]
+    polygon = types["geometry_msgs/msg/Polygon"](points=[point(x=x, y=y, z=0.0) for x, y in corners])
+    header = cdr.decode(cdr.POINT_CLOUD, recorded(cloud(0)).cdr).header
+    header.frame_id = "base_link"
+    message = cdr.encode(cdr.POLYGON, types[cdr.POLYGON](header=header, polygon=polygon))
+    rows = [*drive(3), recorded(cloud(0))._replace(topic="/roi", type=cdr.POLYGON, cdr=message)]
+    bag = write_bag(place.path / "with_region", sorted(rows, key=lambda r: r.received_ns))
+    named = {"region": "topic:/roi"}
+    mutate = [{"noise_outside_roi": {"points": 200, **named}}]
+    relation = {"id": "roi", "kind": "necessary", "because": "x", "mutate": mutate, "check": {"obstacles_kept": named}}
+    words = ("--relations", place.file("roi.yaml", **relation), "--stack", place.model("mine"), *INPROCESS)
+    ran = place.replay("region", bag, *words).wholly(3)
+    assert {line["outcome"] for line in ran.lines} == {"NOT_APPLICABLE"}, "this model looks ahead, the region is behind"
+    drawn = [load_draws(ran.out, line)[0] for line in read_ledger(ran.out) if line["relation"] == "roi"]
+    assert len(drawn) == 3
+    xyz = next(v for v in drawn[0].values() if isinstance(v, np.ndarray) and v.ndim == 2)
+    assert len(xyz) == 200
+
+
+# --- how a run ends before it begins
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--stack", "typo.yaml"), "callable my_model:detct cannot be imported: AttributeError"),
+        (("--relations", "noise_outside_roi_11"), "no relation 'noise_outside_roi_11'; did you mean"),
+        (("--stack", "none.yaml"), "no file none.yaml"),
+        (("--mode", "shadow"), "shadow needs a live stack"),
+    ],
+)
+def test_mistakes_end_with_exit_code_2_and_one_line(place: Place, words: tuple[str, ...], said: str) -> None:
+    place.model("typo", callable="my_model:detct")
+    ran = place.replay(f"mistake_{len(said)}", place.small, "--stack", place.model("mine"), *words).wholly(2)
+    assert said in ran.error and "Traceback" not in ran.error and not ran.summary
+
+
+def test_stamps_of_the_small_bag_are_what_the_model_waits_for() -> None:
+    assert stamp(2) == 1_700_000_000_200_000_000
