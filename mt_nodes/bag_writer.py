@@ -15,6 +15,8 @@ from rosbags.interfaces import (
     Connection,
     ConnectionExtRosbag1,
     ConnectionExtRosbag2,
+    MessageDefinition,
+    MessageDefinitionFormat,
     Qos,
     QosDurability,
     QosHistory,
@@ -27,6 +29,7 @@ from rosbags.rosbag2 import StoragePlugin
 from rosbags.rosbag2 import Writer as Writer2
 from rosbags.rosbag2.enums import CompressionFormat, CompressionMode
 from rosbags.rosbag2.metadata import dump_qos_v8
+from rosbags.typesys.store import Typestore
 
 from mt_nodes import cdr
 from mt_nodes.bag_reader import UNKNOWN_HASH
@@ -112,8 +115,42 @@ class _Staged:
 class _BareMcapWriter(Writer2):
     """Writes an MCAP file without a ``metadata.yaml`` beside it.
 
-    Its metadata record is JSON, which is YAML as well: emitting YAML takes longer than the whole rest of a small file.
+    Its metadata record is JSON, which is YAML as well, and each set of QoS profiles is put into words once: emitting
+    YAML takes longer than the whole rest of a small file.
     """
+
+    def add_connection(
+        self,
+        topic: str,
+        msgtype: str,
+        *,
+        typestore: Typestore | None = None,
+        msgdef: str | None = None,
+        rihs01: str | None = None,
+        serialization_format: str = "cdr",
+        offered_qos_profiles: Sequence[Qos] = (),
+    ) -> Connection:
+        """Announce a topic; the definition is text and hash, or looked up in the type store."""
+        assert self.storage is not None, "add_connection() comes after open()"
+        if typestore is not None:
+            msgdef, rihs01 = typestore.generate_msgdef(msgtype, ros_version=2)[0], typestore.hash_rihs01(msgtype)
+        connection = Connection(
+            id=len(self.connections) + 1,
+            topic=topic,
+            msgtype=msgtype,
+            msgdef=MessageDefinition(MessageDefinitionFormat.MSG, msgdef or ""),
+            digest=rihs01 or "",
+            msgcount=0,
+            ext=ConnectionExtRosbag2(serialization_format, list(offered_qos_profiles)),
+            owner=self,
+        )
+        if msgtype not in self.added_types:
+            self.storage.add_msgtype(connection)
+            self.added_types.add(msgtype)
+        self.storage.add_connection(connection, _qos_text(tuple(offered_qos_profiles)))
+        self.connections.append(connection)
+        self.counts[connection.id] = 0
+        return connection
 
     def close(self) -> None:
         """Finish the file."""

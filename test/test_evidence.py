@@ -8,6 +8,7 @@ import numpy as np
 import yaml
 from mutations_for_tests import Shuffle
 from recordings import bundles, drive, stamp, write_bag
+from rosbags.highlevel import AnyReader
 
 from mt_nodes import cdr
 from mt_nodes.bag_reader import BagReader
@@ -73,6 +74,14 @@ def test_a_bare_file_says_of_itself_what_a_bag_directory_says(tmp_path: Path) ->
                 connection = bag.add(topic, cdr.STRING, [qos])
                 bag.write(connection, stamp(i), cdr.encode_text(topic))
     written = yaml.safe_load((tmp_path / "bag" / "metadata.yaml").read_text())["rosbag2_bagfile_information"]
+    (tmp_path / "bag" / "bag.mcap").rename(tmp_path / "theirs.mcap")
+    told = []
+    for path in (tmp_path / "theirs.mcap", tmp_path / "bare.mcap"):
+        with BagReader(path) as reader:
+            told.append([(w.topic, w.type, w.stamp_ns, w.cdr) for w in reader.wires()])
+        with AnyReader([path]) as again:
+            told[-1] += [(c.topic, c.msgtype, c.msgdef, c.digest, c.ext) for c in again.connections]
+    assert told[0] == told[1] and len(told[0]) == 6
     text = (tmp_path / "bare.mcap").read_bytes().partition(b"serialized_metadata")[2]
     size = int.from_bytes(text[:4], "little")
     recorded = json.loads(text[4 : 4 + size])

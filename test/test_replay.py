@@ -28,6 +28,7 @@ from mt_nodes.nodes import qos
 from mt_nodes.processes import Child, Process
 from mt_nodes.scene.drive import generate_drive
 
+ROOT = Path(__file__).resolve().parents[1]
 NOISE = ("--relations", "noise_outside_roi_10", "--limit", "3")
 #: Somebody's model in five lines. HOLD, if there is such a file, stops it at the third instant.
 MODEL = """
@@ -126,7 +127,8 @@ class Place:
         self.small = write_bag(path / "small", drive(5))
         self.hold = path / "hold"
         self.mark = f"MT_TEST_{uuid4().hex}"
-        self.env = {**os.environ, self.mark: "1"}
+        path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+        self.env = {**os.environ, "PYTHONPATH": path, self.mark: "1"}
 
     def file(self, name: str, **rows: Any) -> str:
         (self.path / name).write_text(json.dumps(rows))
@@ -183,7 +185,8 @@ class Ran:
 
     def wholly(self, code: int, **outcomes: int) -> Ran:
         """Assert how it ended."""
-        assert self.code == code, f"{self.said}\n{self.error}\n{(self.out / 'console.log').read_text()}"
+        logs = "".join(f"\n{log.name}:\n{log.read_text()}" for log in self.out.glob("*.log"))
+        assert self.code == code, f"{self.said}\n{self.error}{logs}"
         if self.summary:
             assert self.summary["exit_code"] == code
             assert self.summary["offered"] == len(self.lines) == sum(self.summary["outcomes"].values())
