@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -176,3 +176,7 @@ class Bundle:
     def messages(self) -> tuple[Cloud | Image | CameraInfo, ...]:
         """Every decoded message."""
         return (*self.clouds, *self.images, *self.camera_infos)
+
+
+Episode = Callable[[], Iterator[Bundle]]
+"""Opens an uninterrupted stretch of input from its beginning; it can be opened again."""

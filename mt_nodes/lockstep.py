@@ -13,7 +13,7 @@ from mt_nodes.arms import Arm
 from mt_nodes.effects import Effects
 from mt_nodes.engine import Answer, Engine, Heard, Offer, offers
 from mt_nodes.errors import InfrastructureError, NotApplicable
-from mt_nodes.frames import Bundle
+from mt_nodes.frames import Bundle, Episode
 from mt_nodes.pipeline import Derived, MutationPipeline
 from mt_nodes.relations import Suite
 from mt_nodes.results import Case, Recorder
@@ -21,9 +21,6 @@ from mt_nodes.verdict import Outcome, Pair, Verdict
 
 HANGS_AFTER = 3
 """So many inputs in a row without an answer, and a stack that says so when it sees nothing counts as hung."""
-
-Episode = Callable[[], Iterator[Bundle]]
-"""Opens an episode from its beginning; it can be opened again."""
 
 
 @dataclass(frozen=True, eq=False)

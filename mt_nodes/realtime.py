@@ -14,8 +14,8 @@ from typing import Any
 from mt_nodes.arms import Arm
 from mt_nodes.engine import Answer, Engine, Heard, Offer, offers
 from mt_nodes.errors import InfrastructureError
-from mt_nodes.frames import Bundle
-from mt_nodes.lockstep import Episode, Prepared, Preparer, headline, restart
+from mt_nodes.frames import Bundle, Episode
+from mt_nodes.lockstep import Prepared, Preparer, headline, restart
 from mt_nodes.relations import Suite
 from mt_nodes.results import Case, Recorder
 from mt_nodes.verdict import Outcome, Verdict

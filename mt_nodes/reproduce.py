@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from mt_nodes.bags import BagSource
+from mt_nodes.directories import unused
 from mt_nodes.errors import InfrastructureError, NotApplicable, UsageError
 from mt_nodes.frames import Bundle
 from mt_nodes.journal import read_journal
@@ -22,8 +23,7 @@ from mt_nodes.pipeline import MutationPipeline
 from mt_nodes.plan import ReplayRequest
 from mt_nodes.recorded import RecordedDraws
 from mt_nodes.relations import Relation, load_relation
-from mt_nodes.replay import Run
-from mt_nodes.results import unused, versions
+from mt_nodes.runs import Run, versions
 from mt_nodes.verdict import Pair, Verdict
 
 #: What must be alike for two judgements to be the same.

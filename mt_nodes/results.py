@@ -3,23 +3,16 @@
 
 from __future__ import annotations
 
-import datetime
-import importlib.metadata
-import os
-import platform
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from mt_nodes import __version__
 from mt_nodes.background import Background
 from mt_nodes.effects import Effects
 from mt_nodes.engine import Answer, Offer
-from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.evidence import evidence_name, write_evidence
 from mt_nodes.frames import Bundle
 from mt_nodes.journal import Journal, read_journal
@@ -28,15 +21,10 @@ from mt_nodes.markers import wires_of
 from mt_nodes.pictures import write_view
 from mt_nodes.pipeline import Derived
 from mt_nodes.report.view import evidence_file
+from mt_nodes.runs import Run
 from mt_nodes.summary import RelationInfo, summarise
 from mt_nodes.verdict import Outcome, Verdict
 from mt_nodes.waivers import load_waivers, marked
-
-if TYPE_CHECKING:
-    from mt_nodes.replay import Run
-
-DEFAULT_ROOT = Path("mt_results")
-VERSIONS_OF = ("numpy", "scipy", "shapely", "open3d-cpu", "open3d", "rosbags", "ros-rclpy", "ros-rmw-fastrtps-cpp")
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,48 +37,6 @@ class Case:
     effects: Effects
     source_answer: Answer
     followup_answer: Answer
-
-
-def new_directory(out: str | None, now: datetime.datetime | None = None) -> Path:
-    """Make the directory of a new run, and the link ``latest`` beside it where the place is the default one.
-
-    Raises:
-        UsageError: it holds the results of another run.
-        InfrastructureError: it cannot be made.
-    """
-    stamp = (now or datetime.datetime.now()).strftime("%Y%m%d_%H%M%S")
-    path = Path(out) if out else unused(DEFAULT_ROOT / stamp)
-    if (path / "result.jsonl").exists():
-        raise UsageError(f"--out {path}: holds the results of a run already; choose another directory")
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        (path / "evidence").mkdir(exist_ok=True)
-        if not out:
-            _link_latest(path)
-    except OSError as error:
-        raise InfrastructureError(f"cannot write results to {path}: {error.strerror}; choose another --out") from error
-    return path
-
-
-def describe_run(run: Run) -> dict[str, Any]:
-    """Return ``run.json``: what was asked, what it came to, with which versions, on which machine."""
-    return {
-        "schema": 1,
-        "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "command": sys.argv,
-        "directory": str(Path.cwd()),
-        "request": run.request.as_plain(),
-        "relations": [r.as_plain() for r in run.suite.all],
-        "stack": run.stack.name,
-        "topics": {source.reader.path.name: source.roles for source in run.sources},
-        "versions": versions(),
-        "machine": {
-            "system": platform.platform(),
-            "cpu": platform.machine(),
-            "cores": os.cpu_count(),
-            "host": platform.node(),
-        },
-    }
 
 
 class Recorder:
@@ -195,27 +141,3 @@ def _quantiles(values: Sequence[float]) -> dict[str, float]:
     p50, p95, p99 = np.percentile(values, [50, 95, 99])
     named: Mapping[str, float] = {"p50": p50, "p95": p95, "p99": p99, "max": max(values)}
     return {name: round(float(value), 3) for name, value in named.items()}
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of everything that a result may depend on."""
-    found = {"mt_nodes": __version__, "python": platform.python_version()}
-    for name in VERSIONS_OF:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-def unused(path: Path) -> Path:
-    """Return the path, or if it exists the first of ``<path>_2``, ``<path>_3``… that does not."""
-    candidates = (path, *(path.with_name(f"{path.name}_{i}") for i in range(2, 1000)))
-    return next(c for c in candidates if not c.exists())
-
-
-def _link_latest(path: Path) -> None:
-    link = path.parent / "latest"
-    fresh = path.parent / f".latest-{os.getpid()}"
-    fresh.symlink_to(path.name)
-    fresh.replace(link)

@@ -13,10 +13,10 @@ import pytest
 
 from mt_nodes import plugins, resources
 from mt_nodes.bags import write_bundles
+from mt_nodes.directories import new_directory
 from mt_nodes.plan import ReplayRequest
 from mt_nodes.relations import shipped_relations
 from mt_nodes.replay import Run, execute, in_process_arms
-from mt_nodes.results import new_directory
 from mt_nodes.scene.drive import generate_drive
 
 BUNDLES = 6

@@ -24,7 +24,6 @@ from ros_support import (
     LIMIT_S,
     PUPPET,
     SILENT,
-    Heard,
     Peer,
     puppet_bundle,
     topics_of,

@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _directory(out: Path | None) -> Path:
-    from mt_nodes.results import DEFAULT_ROOT
+    from mt_nodes.directories import DEFAULT_ROOT
 
     path = out or DEFAULT_ROOT / f"demo_{datetime.datetime.now():%Y%m%d_%H%M%S}"
     if path.exists() and any(path.iterdir()):

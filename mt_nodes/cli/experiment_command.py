@@ -44,10 +44,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Replay every n, print the table beside the paper's, return the run's exit code."""
     from mt_nodes.cli.running import replay
+    from mt_nodes.directories import new_directory
     from mt_nodes.experiment import FILE, describe, tabulate, write_experiment, write_relations
     from mt_nodes.relations import load_relation
     from mt_nodes.report.categories import write_figure
-    from mt_nodes.results import new_directory
 
     request = _request(args)
     draws = _draws(request, args)
@@ -84,7 +84,7 @@ def _request(args: argparse.Namespace) -> ReplayRequest:
 def _draws(request: ReplayRequest, args: argparse.Namespace) -> int:
     """Return how often each frame is used; what cannot run is refused before a directory is made."""
     from mt_nodes.experiment import draws_needed, write_relations
-    from mt_nodes.replay import Run
+    from mt_nodes.runs import Run
 
     with tempfile.TemporaryDirectory(prefix="mt_experiment_") as place:
         files = write_relations(args.config, args.n, Path(place))

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     """
     from mt_nodes import reproduce
     from mt_nodes.cli.running import replay
-    from mt_nodes.replay import Run
+    from mt_nodes.runs import Run
 
     finished = reproduce.Finished.find(args.dir, args.pair)
     request = finished.request(args.transport, args.bag)

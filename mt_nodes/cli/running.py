@@ -20,7 +20,8 @@ from mt_nodes.environment import keep_freed_memory
 from mt_nodes.errors import ExitCode, InfrastructureError, IsolationError, MtError, UsageError
 from mt_nodes.plan import ReplayRequest, suite_process
 from mt_nodes.processes import Process
-from mt_nodes.replay import Run, execute, in_process_arms
+from mt_nodes.replay import execute, in_process_arms
+from mt_nodes.runs import Run
 
 TAIL_LINES = 15
 Summary = dict[str, Any]

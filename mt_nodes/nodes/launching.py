@@ -41,7 +41,7 @@ from mt_nodes.nodes.mutator import MutatorParameters
 from mt_nodes.nodes.running import READY
 from mt_nodes.plan import NodePlan, demo_process, realtime_nodes, suite_process, suite_stop_s
 from mt_nodes.processes import Process
-from mt_nodes.replay import NEVER_REPLAYED, Run
+from mt_nodes.runs import NEVER_REPLAYED, Run
 
 OUT = Argument("out", "", "results directory (empty: mt_results/<time>)")
 #: What `mt reproduce` fills in.

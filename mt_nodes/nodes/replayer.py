@@ -19,7 +19,7 @@ from mt_nodes.nodes.parameters import read_parameters
 from mt_nodes.nodes.publishing import BundlePublisher, ClockPublisher
 from mt_nodes.nodes.running import run_node
 from mt_nodes.params import param
-from mt_nodes.replay import NEVER_REPLAYED, as_recorded
+from mt_nodes.runs import NEVER_REPLAYED, as_recorded
 
 #: At the end of the bag, time for those who listen to get what was sent last.
 FLUSH_S = 5.0

@@ -31,7 +31,8 @@ from mt_nodes.nodes.messages import available
 from mt_nodes.nodes.qos import load_overrides
 from mt_nodes.nodes.spinning import SpinningContext
 from mt_nodes.plan import ArmPlan, Replayed, arm_plans, stack_process
-from mt_nodes.replay import Arms, Run, execute
+from mt_nodes.replay import Arms, execute
+from mt_nodes.runs import Run
 from mt_nodes.verdict import Verdict
 
 STATUS_EVERY_S = 0.5

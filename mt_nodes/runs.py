@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run, checked: what it replays, into what, judged by what; kept in ``run.json``."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import functools
+import importlib.metadata
+import itertools
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from mt_nodes import __version__, plugins
+from mt_nodes.bag_reader import Topic
+from mt_nodes.bags import BagSource
+from mt_nodes.cdr import COMPRESSED_IMAGE
+from mt_nodes.directories import new_directory
+from mt_nodes.engine import Offer, offers
+from mt_nodes.errors import UsageError
+from mt_nodes.frames import Bundle, Episode
+from mt_nodes.params import plain
+from mt_nodes.plan import Replayed, ReplayRequest, check_request
+from mt_nodes.relations import Suite, load_suite
+from mt_nodes.stacks import Stack, load_stack, with_faults
+from mt_nodes.transforms import TransformTree, dump_transforms, load_transforms
+from mt_nodes.verdict import Pair
+from mt_nodes.waivers import load_waivers
+
+VERSIONS_OF = ("numpy", "scipy", "shapely", "open3d-cpu", "open3d", "rosbags", "ros-rclpy", "ros-rmw-fastrtps-cpp")
+
+#: Topics of a bag that are the suite's own or the middleware's.
+NEVER_REPLAYED = frozenset({"/clock", "/rosout", "/parameter_events"})
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Everything a replay needs, checked: what cannot run was refused while making it."""
+
+    request: ReplayRequest
+    suite: Suite
+    stack: Stack
+    sources: tuple[BagSource, ...]
+    out: Path
+
+    @classmethod
+    def make(cls, request: ReplayRequest, out: Path) -> Run:
+        """Load and check what the request names.
+
+        Raises:
+            UsageError: saying what to type instead.
+        """
+        for directory in request.plugins:
+            if Path(directory).resolve() not in plugins.directories():
+                plugins.add_directory(Path(directory))
+        stack = with_faults(load_stack(request.stack), request.faults)
+        check_request(request, stack)
+        suite = load_suite(request.relations)
+        _check_requirements(suite, stack)
+        if request.waivers:
+            load_waivers(Path(request.waivers))
+        extra = load_transforms(Path(request.transforms)) if request.transforms else None
+        require = tuple(stack.inputs)
+        only = Pair.parse(request.only).episode if request.only else None
+        sources = tuple(
+            BagSource(Path(bag), request.topics, extra, episode, request.limit, require)
+            for episode, bag in enumerate(request.bags)
+            if only in (None, episode)
+        )
+        if not sources:
+            raise UsageError("got no bag to replay; type `mt replay BAG`")
+        _check_sensors(sources, stack)
+        _check_needs(sources, stack)
+        return cls(request, suite, stack, sources, out)
+
+    @classmethod
+    def create(cls, request: ReplayRequest, out: str | None) -> Run:
+        """Make a run, its directory (a new one below ``mt_results`` when ``out`` is empty) and what it holds at first.
+
+        Raises:
+            UsageError: it cannot run, and nothing was written; or the directory holds another run.
+            InfrastructureError: the directory cannot be written.
+        """
+        checked = cls.make(request, Path(out or "."))
+        run = dataclasses.replace(checked, out=new_directory(out))
+        run.save()
+        return run
+
+    @classmethod
+    def load(cls, out: Path) -> Run:
+        """Make the run that :meth:`save` described."""
+        return cls.make(ReplayRequest.from_plain(json.loads((out / "run.json").read_text())["request"]), out)
+
+    def save(self) -> None:
+        """Write ``run.json``, and the stack and transforms for the processes that host it."""
+        (self.out / "stack.yaml").write_text(yaml.safe_dump(plain(self.stack), sort_keys=False), encoding="utf-8")
+        dump_transforms(self._static_transforms(), self.out / "transforms.yaml")
+        (self.out / "run.json").write_text(json.dumps(describe_run(self), indent=2) + "\n", encoding="utf-8")
+
+    @property
+    def episodes(self) -> list[Episode]:
+        """One episode a bag; each can be opened again."""
+        first, end = self._span
+        return [functools.partial(_part, source, first, end) for source in self.sources]
+
+    @property
+    def only(self) -> Pair | None:
+        """The one pair that is judged again, None in an ordinary run."""
+        return Pair.parse(self.request.only) if self.request.only else None
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """What is offered on every bundle."""
+        return offers(self.suite, self.request.draws, self.only)
+
+    @property
+    def _span(self) -> tuple[int, int | None]:
+        """First bundle and end of what is played of an episode; a stack that remembers is given all before a pair."""
+        bundle = self.only.bundle if self.only else None
+        if bundle is None:
+            return 0, None
+        return bundle if self.stack.stateless else 0, bundle + 1
+
+    @property
+    def leading_topics(self) -> frozenset[str]:
+        """Topics of the sensor that a bundle follows, one a bag."""
+        return frozenset(source.lead for source in self.sources)
+
+    @property
+    def bundles_to_come(self) -> int:
+        """How many bundles the bags give."""
+        first, end = self._span
+        ends = [e for e in (self.request.limit, end) if e is not None]
+        return sum(max(0, min([source.info[source.lead].count, *ends]) - first) for source in self.sources)
+
+    @property
+    def pairs_to_come(self) -> int:
+        """How many verdicts a whole run owes."""
+        return self.bundles_to_come * sum(len(offer.judges) for offer in self.offers)
+
+    def topics(self) -> tuple[dict[str, Replayed], frozenset[str]]:
+        """Return how each topic of the bag reaches the stack, and the topics that the stack must subscribe to.
+
+        A topic of the bag that bears the name of an input or output of the stack, but is another, is left out.
+        """
+        mapped: dict[str, Replayed] = {}
+        required = set()
+        taken = {*self.stack.inputs.values(), *(row.topic for row in self.stack.outputs.values()), *NEVER_REPLAYED}
+        for source in self.sources:
+            roles = {topic: role for role, topic in source.roles.items() if role in self.stack.inputs}
+            for topic, info in source.info.items():
+                if topic in roles:
+                    mapped[topic] = Replayed(self.stack.inputs[roles[topic]], info.type)
+                elif topic not in taken:
+                    mapped[topic] = as_recorded(topic, info)
+            required |= {*roles, *self.stack.needs}
+        return mapped, frozenset(required)
+
+    def _static_transforms(self) -> TransformTree:
+        """Transforms for hosted callables, who have no /tf: the same for every bag, or the run is refused."""
+        trees = []
+        for source in self.sources:
+            first = next(iter(source), None)
+            if first is None:
+                continue
+            trees.append(first.transforms)
+            if self.stack.points_frame and first.clouds:
+                frame = first.clouds[0].frame_id
+                before, here = (tree.lookup(self.stack.points_frame, frame) for tree in (trees[0], first.transforms))
+                if not np.allclose(before, here):
+                    raise UsageError(
+                        f"{source.reader.path}: {frame} stands elsewhere in {self.stack.points_frame} than in "
+                        "the first bag; replay the bags one by one"
+                    )
+        return trees[0] if trees else TransformTree()
+
+
+def _part(source: BagSource, first: int, end: int | None) -> Iterator[Bundle]:
+    return itertools.islice(iter(source), first, end)
+
+
+def as_recorded(topic: str, info: Topic) -> Replayed:
+    """Return how a topic is replayed under its own name; ``/tf_static`` is latched whatever the bag knows of QoS."""
+    return Replayed(topic, info.type, info.latched or topic == "/tf_static")
+
+
+def describe_run(run: Run) -> dict[str, Any]:
+    """Return ``run.json``: what was asked, what it came to, with which versions, on which machine."""
+    return {
+        "schema": 1,
+        "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "command": sys.argv,
+        "directory": str(Path.cwd()),
+        "request": run.request.as_plain(),
+        "relations": [r.as_plain() for r in run.suite.all],
+        "stack": run.stack.name,
+        "topics": {source.reader.path.name: source.roles for source in run.sources},
+        "versions": versions(),
+        "machine": {
+            "system": platform.platform(),
+            "cpu": platform.machine(),
+            "cores": os.cpu_count(),
+            "host": platform.node(),
+        },
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of everything that a result may depend on."""
+    found = {"mt_nodes": __version__, "python": platform.python_version()}
+    for name in VERSIONS_OF:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _check_sensors(sources: Sequence[BagSource], stack: Stack) -> None:
+    for source in sources:
+        got = source.info[source.lead].type
+        if stack.callable and got == COMPRESSED_IMAGE:
+            raise UsageError(
+                f"{source.reader.path}: {source.lead} is a {got}; a callable sees plain images only: record them, "
+                "or put the stack under test with command: instead"
+            )
+
+
+def _check_needs(sources: Sequence[BagSource], stack: Stack) -> None:
+    for source in sources:
+        for topic in stack.needs:
+            if topic not in source.info:
+                raise UsageError(
+                    f"{source.reader.path}: stack '{stack.name}' needs {topic}, which the bag lacks; "
+                    f"it has {', '.join(sorted(source.info))}"
+                )
+
+
+def _check_requirements(suite: Suite, stack: Stack) -> None:
+    # Control and sham are always offered: where a stack has nothing for them to change, their pairs say so.
+    for relation in suite.relations:
+        for need in relation.requires:
+            if need in ("lidar", "camera") and need not in stack.inputs:
+                raise UsageError(f"relation '{relation.id}' requires a {need}; stack '{stack.name}' has no such input")
+            if need == "stateless" and not stack.stateless:
+                raise UsageError(f"relation '{relation.id}' requires a stateless stack; '{stack.name}' remembers")
+        lacking = [n for n in (relation.check.needs if relation.check else ()) if n not in stack.answers]
+        if lacking:
+            raise UsageError(f"relation '{relation.id}' judges {', '.join(lacking)}; stack '{stack.name}' says no such")
