@@ -54,7 +54,7 @@ class Child:
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
-                    preexec_fn=_die_with_parent,  # noqa: PLW1509 - runs one system call
+                    preexec_fn=die_with_parent,  # noqa: PLW1509 - runs one system call
                 )
             except OSError as error:
                 raise UsageError(f"{process.name}: cannot start {process.argv[0]!r}: {error.strerror}") from error
@@ -175,5 +175,6 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"  # a real-time signal has no name
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """Have this process sent SIGTERM when the one that started it ends, however that ends (Linux)."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

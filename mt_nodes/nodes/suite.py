@@ -31,6 +31,7 @@ from mt_nodes.nodes.messages import available
 from mt_nodes.nodes.qos import load_overrides
 from mt_nodes.nodes.spinning import SpinningContext
 from mt_nodes.plan import ArmPlan, Replayed, arm_plans, stack_process
+from mt_nodes.processes import die_with_parent
 from mt_nodes.replay import Arms, execute
 from mt_nodes.runs import Run
 from mt_nodes.verdict import Verdict
@@ -47,6 +48,7 @@ def main(args: list[str] | None = None) -> None:
     given, _ = parser.parse_known_args(args)
     signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGTERM, _interrupt)
+    die_with_parent()
     events = _Events(given.events)
     try:
         summary = _carry_out(Run.load(given.run), events)
