@@ -242,7 +242,9 @@ STREET = [
 def street(place: Place) -> Iterator[Callable[..., Ran]]:
     """Runs of reference stacks on the generated drive, two at a time, most of whose time is that of starting."""
     with ThreadPoolExecutor(2) as pool:
-        runs = {words: pool.submit(place.replay, "".join(words), place.street, *NOISE, *words) for words in STREET}
+        runs = {
+            words: pool.submit(place.replay, "run" + "".join(words), place.street, *NOISE, *words) for words in STREET
+        }
         yield lambda *words: runs[words].result()
 
 
@@ -280,12 +282,9 @@ def test_a_model_in_five_lines_passes_and_a_late_reader_hears_everything(
     relation = {"id": "few", "kind": "necessary", "because": "x", "min_decided": 5, "check": "obstacles_kept"}
     few = place.file("few.yaml", **relation, mutate=[{"noise_outside_roi": {"points": 5}}])
     place.hold.touch()
-    run = place.start(
-        "replay", place.small, "--stack", place.model("mine", deadline_s=60), "--relations", few, "--out", "five"
-    )
+    ran = place.start("five", place.small, "--stack", place.model("mine", deadline_s=60), "--relations", few)
     peer = Peer(ending, domains[0])
-    journal = place.path / "five" / "result.jsonl"
-    until(lambda: journal.exists() and journal.read_text().count("verdict") >= 6, "two bundles are judged, one is held")
+    until(lambda: ran.journal.count("verdict") >= 6, "two bundles are judged, one is held")
     texts = {t: peer.listen(cdr.STRING, t, qos.JOURNAL) for t in ("/mt/verdicts", "/mt/ledger")}
     metrics = peer.listen(cdr.STRING, "/mt/metrics", qos.STATUS)
     diagnostics = peer.listen("diagnostic_msgs/msg/DiagnosticArray", "/mt/diagnostics", qos.STATUS)

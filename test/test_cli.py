@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: what it lists and shows, what it refuses, and the demo as a new user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mt_nodes.bags import BagSource, write_bundles
+from mt_nodes.cli import catalogue, demo_command
+from mt_nodes.cli.main import COMMANDS, main
+from mt_nodes.scene.drive import generate_drive
+
+
+def listed(kind: str, capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    assert main(["list", kind, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert isinstance(rows, list) and rows
+    return rows
+
+
+@pytest.mark.parametrize("kind", catalogue.kinds())
+def test_every_kind_is_listed_and_everything_listed_is_shown(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = listed(kind, capsys)
+    names = [row["name"] for row in rows]
+    assert names == sorted(set(names))
+    assert main(["list", kind]) == 0
+    table = capsys.readouterr().out
+    for row in rows:
+        assert row["name"] in table and row["summary"]
+        assert main(["show", row["name"]]) == 0
+        assert row["name"] in capsys.readouterr().out
+        assert main(["show", row["name"], "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["name"] == row["name"]
+
+
+def test_relations_carry_their_id_and_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = listed("relations", capsys)
+    assert all(row["id"] == row["name"] and row["kind"] in ("necessary", "expected") for row in rows)
+    assert {"identity", "points_permuted", "noise_outside_roi_10"} <= {row["id"] for row in rows}
+
+
+def test_mutations_say_what_they_change(capsys: pytest.CaptureFixture[str]) -> None:
+    (noise,) = [row for row in listed("mutations", capsys) if row["name"] == "noise_outside_roi"]
+    assert "lidar" in noise["sensors"]
+    (points,) = [p for p in noise["parameters"] if p["name"] == "points"]
+    assert points["default"] == 1000 and points["help"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["list", "mutation"], "did you mean 'mutations'"),
+        (["show", "noise_outside_ro"], "did you mean 'noise_outside_roi'"),
+        (["report", "/nowhere"], "/nowhere"),
+        (["mutate", "x", "--mutation", "identiti", "--out", "y"], "did you mean 'identity'"),
+        (["mutate", "x", "--mutation", "identity", "--set", "points", "--out", "y"], "PARAMETER=VALUE"),
+        (["replay", "x", "--topic", "lidar"], "ROLE=TOPIC"),
+        (["replay", "x", "--relations", ","], "got no relation"),
+        (["list", "mutations", "--plugins", "/nowhere"], "no such directory"),
+    ],
+)
+def test_mistakes_are_one_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) in (2, 4)
+    error = capsys.readouterr().err
+    assert said in error and "Traceback" not in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_help_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert ended.value.code == 0
+    assert f"example: mt {command}" in capsys.readouterr().out
+
+
+def test_a_bag_is_mutated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_bundles(tmp_path / "drive", generate_drive(2))
+    words = ["mutate", str(tmp_path / "drive"), "--mutation", "noise_outside_roi", "--set", "points=10"]
+    assert main([*words, "--out", str(tmp_path / "noisy")]) == 0
+    assert "2 of 2 bundles mutated" in capsys.readouterr().out
+    before, after = BagSource(tmp_path / "drive"), BagSource(tmp_path / "noisy")
+    assert [len(b.cloud()) for b in after] == [len(b.cloud()) + 10 for b in before]
+
+
+def test_a_plugin_of_the_users_own_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "far_enough.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from mt_nodes.conditions.base import Condition\n\n"
+        "@dataclass(frozen=True)\n"
+        "class FarEnough(Condition):\n"
+        '    """Only far away."""\n\n'
+        "    def unmet(self, bundle, source):\n"
+        '        return "too near"\n'
+    )
+    code = "import sys; from mt_nodes.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    words = [sys.executable, "-c", code, "list", "conditions", "--plugins", str(tmp_path)]
+    ran = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0 and "far_enough" in ran.stdout, ran.stderr
+
+
+def test_the_demo_passes_as_a_process(tmp_path: Path) -> None:
+    """The main job as `make demo` runs it: over topics, honest and faulty."""
+    words = [sys.executable, "-m", "mt_nodes.cli.main", "demo", "--out", str(tmp_path / "demo")]
+    ran = subprocess.run(words, capture_output=True, text=True, check=False, env=dict(os.environ))
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "honest stack passes, planted fault found" in ran.stdout
+    for name, code in (("honest", 0), ("faulty", 1)):
+        summary = json.loads((tmp_path / "demo" / name / "summary.json").read_text())
+        assert summary["exit_code"] == code
+        assert summary["offered"] == sum(summary["outcomes"].values()) == 225
+        assert (tmp_path / "demo" / name / "report.html").stat().st_size > 10_000
+
+
+def test_a_demo_whose_fault_stays_hidden_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo_command, "FAULT", "intensity_by_cloud_max")
+    monkeypatch.setattr(demo_command, "BUNDLES", 2)
+    assert main(["demo", "--transport", "inprocess", "--out", str(tmp_path / "demo")]) == 1
+    assert "NOT FOUND" in capsys.readouterr().out
