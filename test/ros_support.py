@@ -34,6 +34,7 @@ class Heard:
 
     def __init__(self) -> None:
         self.messages: list[Any] = []
+        self.matched: Callable[[], int] = lambda: 0
         self._changed = threading.Condition()
 
     def take(self, message: Any) -> None:
@@ -60,7 +61,8 @@ class Peer:
 
     def listen(self, type_name: str, topic: str, profile: QoSProfile = qos.ANSWERS, raw: bool = False) -> Heard:
         heard = Heard()
-        self.node.create_subscription(message_class(type_name), topic, heard.take, profile, raw=raw)
+        subscription = self.node.create_subscription(message_class(type_name), topic, heard.take, profile, raw=raw)
+        heard.matched = subscription.get_publisher_count
         return heard
 
     def publisher(self, type_name: str, topic: str, profile: QoSProfile = qos.ANSWERS) -> Any:

@@ -36,15 +36,17 @@ def run(
     publishes_when_empty: bool = False,
     episodes: Sequence[Sequence[Bundle]] = (BUNDLES,),
     recorder: FakeRecorder | None = None,
+    draws: int = 1,
 ) -> FakeRecorder:
     kept = recorder or FakeRecorder()
     loop = Lockstep(
         suite_,
         7,
-        kept,
+        kept,  # type: ignore[arg-type]
         mode=mode,
         stateless=stateless,
-        publishes_when_empty=publishes_when_empty,  # type: ignore[arg-type]
+        publishes_when_empty=publishes_when_empty,
+        draws=draws,
     )
     loop.run([lambda e=e: iter(e) for e in episodes], source, source if followup is None else followup)
     return kept
@@ -95,6 +97,13 @@ def test_whatever_is_silent_not_applicable_or_broken_the_totals_reconcile(
         assert outcome != "ERROR"
         assert "/lie/" not in pair or outcome == "INVALID"
         assert not pair.startswith("0/2/n/") or outcome == "NOT_APPLICABLE"
+
+
+def test_each_draw_is_a_followup_of_its_own() -> None:
+    kept = run(suite(A), FakeArm("source", one), FakeArm("followup", one), draws=2)
+    drawn = {pair: derived.followup.first.cloud().raw.tobytes() for pair, derived in kept.followups}
+    assert len(kept.lines) == len(drawn) == 2 * 3 * len(BUNDLES)
+    assert all(drawn[f"0/{i}/a/0"] != drawn[f"0/{i}/a/1"] for i in range(len(BUNDLES)))
 
 
 def test_several_followups_go_out_for_one_source_answer() -> None:
