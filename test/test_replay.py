@@ -330,6 +330,18 @@ def test_an_interrupted_run_keeps_what_was_judged_and_leaves_nobody_behind(place
     assert ran.summary["interrupted"] and (ran.out / "report.html").exists()
 
 
+def test_a_killed_command_line_takes_everybody_with_it_and_loses_nothing_judged(place: Place) -> None:
+    place.hold.touch()
+    ran = place.start("killed", place.small, "--stack", place.model("mine", deadline_s=60), *NOISE)
+    until(lambda: ran.journal.count("verdict") >= 6, "two bundles are judged, one is held")
+    ran.process.kill()
+    ran.process.wait()
+    until(lambda: not ran.running(), "suite and stacks have ended by themselves")
+    place.hold.unlink()
+    summary = json.loads((ran.out / "summary.json").read_text())
+    assert summary["interrupted"] and summary["outcomes"] == {"HOLDS": 6}
+
+
 def test_an_early_interruption_is_one_too(place: Place) -> None:
     ran = place.start("early", place.small, "--stack", place.model("mine"), *NOISE)
     until(lambda: len(ran.running()) >= 2, "the suite is there")
