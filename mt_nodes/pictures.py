@@ -49,7 +49,7 @@ def write_view(
     for name in ("lost_at", "gained_at"):
         arrays[name] = np.array([place[:2] for place in detail.get(name, [])], dtype=np.float64).reshape(-1, 2)
     shown = View.of(arrays).window
-    for name in ("source_xyz", "followup_xyz", "added_xyz"):
+    for name in ("source_xyz", "followup_xyz"):  # added points stay: how many there are is told
         arrays[name] = _within(arrays[name], shown)
     np.savez(path, **arrays)  # type: ignore[arg-type]
 
