@@ -367,4 +367,6 @@ def test_replayer_mutator_two_stacks_and_monitor_make_verdicts(
         child.stop(20.0)
         assert child.code == 0, f"{child.process.name} does not end cleanly: {child.tail()}"
     decided = [line["outcome"] for line in lines(verdicts)]
-    assert "HOLDS" in decided and not {"VIOLATED", "ERROR"} & set(decided), "on a busy machine some stay unpaired"
+    # A reader that a busy machine stalls for longer than its depth lasts loses inputs; nothing else may come of it.
+    unpaired = {"UNPAIRED_SOURCE", "UNPAIRED_FOLLOWUP", "UNPAIRED_BOTH"}
+    assert "HOLDS" in decided and set(decided) <= {"HOLDS", *unpaired}
