@@ -154,24 +154,43 @@ def encode_message(message: Message, like: Wire | None = None) -> bytes:
 
 def encode_cloud(cloud: Cloud) -> bytes:
     """Return the CDR bytes of a ``PointCloud2`` with the very layout of ``cloud.points``, rows without padding."""
-    types, step = typestore().types, cloud.points.dtype.itemsize
-    fields, big_endian = fields_of(cloud.points.dtype, cloud.topic)
+    before, size_at = _cloud_frame(cloud.frame_id, cloud.points.dtype, cloud.topic)
+    head, width = bytearray(before), cloud.width
+    struct.pack_into("<iI", head, _STAMP_AT, *divmod(cloud.stamp_ns, 1_000_000_000))
+    struct.pack_into("<II", head, size_at, cloud.height, width)
+    struct.pack_into("<I", head, len(head) - 4, width * cloud.points.dtype.itemsize)
+    # Behind the data there is but one flag, and bytes need no alignment: put in here, they are copied only once.
+    data = np.ascontiguousarray(cloud.raw).view(np.uint8).data
+    return b"".join((head, struct.pack("<I", data.nbytes), data, struct.pack("<?", cloud.is_dense)))
+
+
+#: Seconds and nanoseconds of a header follow the four bytes of the encapsulation.
+_STAMP_AT = 4
+
+
+@lru_cache(maxsize=64)
+def _cloud_frame(frame_id: str, layout: np.dtype[np.void], topic: str) -> tuple[bytes, int]:
+    """Return what stands before the data of a ``PointCloud2``, and where its height and width begin.
+
+    Clouds of one sensor differ in stamp and size only, so the serializer needs to see but one of them.
+    """
+    types = typestore().types
+    fields, big_endian = fields_of(layout, topic)
     make_field = types["sensor_msgs/msg/PointField"]
     message = types[POINT_CLOUD](
-        header=_header(cloud),
-        height=cloud.height,
-        width=cloud.width,
+        header=header_of(frame_id, 0),
+        height=0,
+        width=0,
         fields=[make_field(**vars(f)) for f in fields],
         is_bigendian=big_endian,
-        point_step=step,
-        row_step=cloud.width * step,
+        point_step=layout.itemsize,
+        row_step=0,
         data=np.empty(0, np.uint8),
-        is_dense=cloud.is_dense,
+        is_dense=True,
     )
-    # Behind the data there is but one flag, and bytes need no alignment: put in here, they are copied only once.
-    around = encode(POINT_CLOUD, message)
-    data = np.ascontiguousarray(cloud.raw).view(np.uint8).data
-    return b"".join((around[:-5], struct.pack("<I", data.nbytes), data, around[-1:]))
+    encoded_frame_id = len(frame_id.encode()) + 1
+    size_at = _STAMP_AT + 12 + encoded_frame_id + -encoded_frame_id % 4
+    return encode(POINT_CLOUD, message)[:-5], size_at
 
 
 def encode_image(image: Image) -> bytes:

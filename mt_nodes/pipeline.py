@@ -48,15 +48,21 @@ class MutationPipeline:
             NotApplicable: a mutation has no honest follow-up of this bundle.
         """
         draws: list[Draw] = []
-
-        def draw(step: int, part: int, source: Bundle) -> Draw:
-            key = (self._seed, self._relation, source.episode, source.index, f"{draw_number}.{step}.{part}")
-            made = self.mutations[step].draw(generator(*key), source, self._state(step, source))
-            draws.append(made)
-            return made
-
-        followup, broken = self._run(bundle, draw, self._proof)
+        followup, broken = self._run(bundle, self._drawing(draw_number, draws), self._proof)
         return Derived(followup, draws, broken)
+
+    def derive_unproven(self, bundle: Bundle, draw_number: str | int = "0") -> tuple[Derived, Callable[[], str | None]]:
+        """Draw and make a follow-up that cannot wait for its proof: the function returned does that later.
+
+        It tells what is broken, None: nothing.
+
+        Raises:
+            NotApplicable: a mutation has no honest follow-up of this bundle.
+        """
+        draws: list[Draw] = []
+        steps: list[tuple[int, Bundle, Followup, Draw]] = []
+        followup, _ = self._run(bundle, self._drawing(draw_number, draws), lambda *step: steps.append(step))
+        return Derived(followup, draws), lambda: next((b for step in steps if (b := self._proof(*step))), None)
 
     def begun(self, episode: int) -> bool:
         """Whether the first bundle of an episode that counts for later ones has come along."""
@@ -80,6 +86,15 @@ class MutationPipeline:
         if spare := len(list(left)):
             raise ValueError(f"got {len(recorded)} draws, {spare} more than {self._names()} use on this bundle")
         return followup
+
+    def _drawing(self, draw_number: str | int, draws: list[Draw]) -> Callable[[int, int, Bundle], Draw]:
+        def draw(step: int, part: int, source: Bundle) -> Draw:
+            key = (self._seed, self._relation, source.episode, source.index, f"{draw_number}.{step}.{part}")
+            made = self.mutations[step].draw(generator(*key), source, self._state(step, source))
+            draws.append(made)
+            return made
+
+        return draw
 
     def _run(
         self,

@@ -15,6 +15,7 @@ import yaml
 from scipy.spatial.transform import Rotation
 
 from mt_nodes.errors import UsageError
+from mt_nodes.yaml_files import read_list, refuse_unknown
 
 Matrix = npt.NDArray[np.float64]
 
@@ -39,6 +40,7 @@ class TransformTree:
 
     def __init__(self, transforms: Iterable[Transform] = ()) -> None:
         self._edges: dict[str, Transform] = {t.child: t for t in transforms}
+        self._found: dict[tuple[str, str], Matrix] = {}
 
     def extended(self, transforms: Iterable[Transform]) -> TransformTree:
         """Return a tree in which each given transform replaces the former one of its child frame."""
@@ -61,7 +63,13 @@ class TransformTree:
             UnknownTransform: naming both frames and those that are known.
         """
         # Frame names of ROS 1 may begin with a slash, those of transforms never do.
-        target, source = target.lstrip("/"), source.lstrip("/")
+        names = target.lstrip("/"), source.lstrip("/")
+        if names not in self._found:
+            self._found[names] = self._joined(*names)
+            self._found[names].setflags(write=False)
+        return self._found[names]
+
+    def _joined(self, target: str, source: str) -> Matrix:
         if target == source:
             return np.eye(4)
         target_root, target_from = self._to_root(target)
@@ -86,16 +94,23 @@ class TransformTree:
 
 
 def pose_matrix(translation_m: Iterable[float], quaternion_xyzw: Iterable[float]) -> Matrix:
-    """Return the 4×4 matrix of a translation in metres and a unit quaternion (x, y, z, w)."""
+    """Return the 4×4 matrix of a translation in metres and a unit quaternion (x, y, z, w).
+
+    Raises:
+        ValueError: a number is not finite, or the quaternion is zero.
+    """
     matrix = np.eye(4)
     matrix[:3, :3] = Rotation.from_quat(list(quaternion_xyzw)).as_matrix()
     matrix[:3, 3] = list(translation_m)
+    if not np.isfinite(matrix).all():
+        raise ValueError(f"got translation {list(translation_m)} and quaternion {list(quaternion_xyzw)}, not finite")
     return matrix
 
 
 def move(matrix: Matrix, xyz: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Apply a 4×4 matrix to points of shape (N, 3)."""
-    return xyz @ matrix[:3, :3].T + matrix[:3, 3]
+    with np.errstate(invalid="ignore", over="ignore"):  # points that are not finite stay so
+        return np.asarray(xyz @ matrix[:3, :3].T + matrix[:3, 3], dtype=np.float64)
 
 
 def load_transforms(path: Path) -> TransformTree:
@@ -103,13 +118,7 @@ def load_transforms(path: Path) -> TransformTree:
 
     ``rpy_rad: [roll, pitch, yaw]`` may stand in place of the quaternion.
     """
-    try:
-        rows = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UsageError(f"{path}: cannot read transforms: {error}") from error
-    if not isinstance(rows, list):
-        raise UsageError(f"{path}: got {type(rows).__name__}, expected a list of transforms")
-    return TransformTree([_from_row(row, f"{path}[{i}]") for i, row in enumerate(rows)])
+    return TransformTree([_from_row(row, f"{path}[{i}]") for i, row in enumerate(read_list(path))])
 
 
 def dump_transforms(tree: TransformTree, path: Path) -> None:
@@ -132,11 +141,14 @@ def quaternion_of_yaw(yaw_rad: float) -> tuple[float, float, float, float]:
 
 
 def _from_row(row: Any, where: str) -> Transform:
-    known = {"parent", "child", "translation_m", "quaternion_xyzw", "rpy_rad"}
-    if not isinstance(row, dict) or not {"parent", "child", "translation_m"} <= set(row) <= known:
+    if isinstance(row, dict):
+        refuse_unknown(row, ("parent", "child", "translation_m", "quaternion_xyzw", "rpy_rad"), where)
+    if not isinstance(row, dict) or not {"parent", "child", "translation_m"} <= set(row):
         raise UsageError(
             f"{where}: got {row!r}, expected keys parent, child, translation_m and quaternion_xyzw or rpy_rad"
         )
+    if {"quaternion_xyzw", "rpy_rad"} <= set(row):
+        raise UsageError(f"{where}: got quaternion_xyzw and rpy_rad, expected one of them")
     quaternion = row.get("quaternion_xyzw")
     try:
         if quaternion is None:

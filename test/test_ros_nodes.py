@@ -28,6 +28,7 @@ from mt_nodes.bags import write_bundles
 from mt_nodes.environment import ros_environment
 from mt_nodes.errors import UsageError
 from mt_nodes.frames import Bundle, Cloud
+from mt_nodes.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.control import ControlNode
@@ -184,11 +185,50 @@ def test_the_mutator_sends_followups_into_another_domain_as_the_live_publisher_d
     until(sent_and_heard)
     message = followups.wait(1)[0]
     assert (message.width, cdr.stamp_ns_of(message.header)) == (4100, stamp(1))
-    ledger.wait(1)
-    line = lines(ledger)[0]
+    ledger.wait(lambda rows: "sha256" in json.loads(rows[-1].data))
+    first, line = lines(ledger)[0], lines(ledger)[-1]
+    assert (first["pair"], first["outcome"]) == ("0/0/noise_outside_roi_100/0", "SKIPPED")
+    assert first["reason"] == "nobody subscribes to /points", "what nobody hears is not sent"
     assert (line["relation"], line["stamp_ns"]) == ("noise_outside_roi_100", stamp(1))
-    assert line["pair"] != "0/0/noise_outside_roi_100/0", "what nobody hears is not sent"
-    assert len(line["sha256"]) == 64 and line["effects"]["numbers"]
+    assert "outcome" not in line and len(line["sha256"]) == 64 and line["effects"]["numbers"]
+
+
+@pytest.mark.parametrize(("prove", "sent"), [("after", True), ("before", False)])
+def test_a_followup_whose_proof_fails_is_invalid(
+    made: Make, ending: ExitStack, domains: Any, transforms: Path, monkeypatch: Any, prove: str, sent: bool
+) -> None:
+    monkeypatch.setattr(NoiseOutsideRoi, "guarantee", lambda *_: "a lie")
+    peer = Peer(ending, domains[1])
+    ledger = peer.listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
+    followups = peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY)
+    node = made(Mutator, relation="noise_outside_roi_10", output_topic="/out", transforms=transforms, prove=prove)
+    publisher, send = sensor(peer)
+    until(lambda: publisher.get_subscription_count() and node._publisher().get_subscription_count())
+    send(0)
+    [line] = ledger.wait(1) and lines(ledger)
+    assert (line["outcome"], line["reason"]) == ("INVALID", "noise_outside_roi: a lie")
+    send(1)
+    ledger.wait(2)
+    if sent:
+        followups.wait(2)
+    assert len(followups.messages) == (2 if sent else 0)
+
+
+def test_a_bundle_without_an_honest_followup_is_told(
+    made: Make, ending: ExitStack, domains: Any, transforms: Path
+) -> None:
+    peer = Peer(ending, domains[1])
+    ledger = peer.listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
+    peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY)
+    node = made(Mutator, relation="noise_outside_roi_10", output_topic="/out", transforms=transforms)
+    publisher, _ = sensor(peer)
+    until(lambda: publisher.get_subscription_count() and node._publisher().get_subscription_count())
+    cloud = made_cloud("velodyne")
+    publisher.publish(cdr.encode_cloud(Cloud(cloud.topic, stamp(0), cloud.frame_id, cloud.points[:0])))
+    ledger.wait(1)
+    assert [(line["outcome"], line["reason"]) for line in lines(ledger)] == [
+        ("NOT_APPLICABLE", "/sensing/lidar/points has no point with finite coordinates")
+    ]
 
 
 def test_a_mutator_into_its_own_input_is_refused(made: Make) -> None:
@@ -211,10 +251,10 @@ class Arms:
     def matched(self) -> None:
         until(lambda: all(p.get_subscription_count() for p in (self.ledger, *self.outputs)))
 
-    def offer(self, index: int) -> None:
+    def offer(self, index: int, **more: str) -> None:
         relation = "noise_outside_roi_10"
         line = {"type": "followup", "pair": f"0/{index}/{relation}/0", "relation": relation, "effects": {}}
-        self.ledger.publish(String(data=json.dumps({**line, "stamp_ns": stamp(index)})))
+        self.ledger.publish(String(data=json.dumps({**line, "stamp_ns": stamp(index)} | more)))
 
     def say(self, arm: int, index: int, count: int) -> None:
         centers = [[10.0 + 5 * i, 0.0, 1.0] for i in range(count)]
@@ -248,15 +288,17 @@ def test_the_monitor_judges_by_stamp_whatever_the_order(
     arms.say(0, 4, 2)
     arms.offer(5)
     arms.say(1, 5, 2)
+    arms.offer(6, outcome="INVALID", reason="not proven")
     of_a_replay = {"type": "followup", "pair": "0/9/noise_outside_roi_10/0", "relation": "noise_outside_roi_10"}
     arms.ledger.publish(String(data=json.dumps(of_a_replay)))
-    assert arms.outcomes(6) == {
+    assert arms.outcomes(7) == {
         "0": "UNPAIRED_FOLLOWUP",
         "1": "HOLDS",
         "2": "VIOLATED",
         "3": "HOLDS",
         "4": "VIOLATED",
         "5": "UNPAIRED_SOURCE",
+        "6": "INVALID",
     }
     lost = next(line for line in lines(arms.verdicts) if line["pair"].startswith("0/2/"))
     assert (lost["lost"], lost["measured"], lost["bound"], lost["stamp_ns"]) == (1, 1, 2, stamp(2))

@@ -27,7 +27,7 @@ from mt_nodes.params import param
 from mt_nodes.relations import Relation, load_relation
 from mt_nodes.stacks import load_stack
 from mt_nodes.transforms import TransformTree, load_transforms
-from mt_nodes.verdict import Pair
+from mt_nodes.verdict import Outcome, Pair, Verdict
 
 #: Outputs kept while the ledger line that asks for them may still come.
 KEPT = 200
@@ -122,16 +122,21 @@ class Monitor(Node):
             deadline, line = self._pending[0]
             reason = f"no answer within {self._stack.deadline_s:g} s"
             answers = tuple(arm.answer(line["stamp_ns"], self._stack.answers, reason) for arm in self._arms)
-            if any(a.heard is Heard.SILENT for a in answers) and time.monotonic() < deadline:
+            waiting = "outcome" not in line and any(a.heard is Heard.SILENT for a in answers)
+            if waiting and time.monotonic() < deadline:
                 return
             self._pending.popleft()
-            pair = Pair.parse(line["pair"])
-            bundle = Bundle(pair.episode, pair.bundle or 0, line["stamp_ns"], transforms=self._tree)
-            offer = Offer(self._relation, (self._relation,))
-            effects = Effects.from_plain(line["effects"])
-            engine = Engine(self._stack.publishes_when_empty and self._arms[1].living(line["stamp_ns"]))
-            for verdict in engine.judge(offer, bundle, (answers[0], answers[1]), effects):
+            for verdict in self._judged(line, (answers[0], answers[1])):
                 self._verdicts.publish(String(data=json.dumps(verdict.as_plain())))
+
+    def _judged(self, line: dict[str, Any], answers: tuple[Answer, Answer]) -> list[Verdict]:
+        pair = Pair.parse(line["pair"])
+        bundle = Bundle(pair.episode, pair.bundle or 0, line["stamp_ns"], transforms=self._tree)
+        offer = Offer(self._relation, (self._relation,))
+        engine = Engine(self._stack.publishes_when_empty and self._arms[1].living(line["stamp_ns"]))
+        if "outcome" in line:
+            return engine.without_followup(offer, bundle, Outcome(line["outcome"]), line["reason"])
+        return engine.judge(offer, bundle, answers, Effects.from_plain(line["effects"]))
 
 
 def main(args: list[str] | None = None) -> None:

@@ -26,10 +26,10 @@ from mt_nodes.nodes.parameters import read_parameters
 from mt_nodes.nodes.running import run_node
 from mt_nodes.nodes.spinning import SpinningContext, plain_node
 from mt_nodes.params import param
-from mt_nodes.pipeline import Derived, MutationPipeline
+from mt_nodes.pipeline import MutationPipeline
 from mt_nodes.relations import load_relation
 from mt_nodes.transforms import TransformTree, load_transforms
-from mt_nodes.verdict import SCHEMA, Pair
+from mt_nodes.verdict import SCHEMA, Outcome, Pair
 
 #: How often the graph is asked for a publisher of the input, until there is one.
 LOOK_EVERY_S = 0.1
@@ -44,6 +44,11 @@ class MutatorParameters:
     output_topic: str = param("/mt/followup/sensing/lidar/points", help="where follow-ups go")
     output_domain: int = param(-1, low=-1, high=232, help="ROS domain of the follow-ups; -1: this one")
     depth: int = param(5, low=1, high=1000, help="history depth of the follow-ups (a remote depth cannot be seen)")
+    prove: str = param(
+        "after",
+        choices=("after", "before"),
+        help="after: send, then prove, a broken pair is INVALID; before: nothing unproven is sent, a little later",
+    )
     seed: int = param(0, low=0, high=2**31 - 1, help="what every draw depends on")
     transforms: str = param("", help="YAML file of transforms, for regions in another frame than the cloud's")
 
@@ -82,31 +87,43 @@ class Mutator(Node):
         publisher = self._publisher()
         if not publisher.get_subscription_count():
             # An answer that cannot come must not be missed: what nobody hears is no follow-up.
-            missing = f"nobody subscribes to {self._given.output_topic}"
-            self.get_logger().warning(f"bundle {bundle.index} is not sent: {missing}", throttle_duration_sec=5.0)
+            self._not_judged(bundle, Outcome.SKIPPED, f"nobody subscribes to {self._given.output_topic}")
             return
         try:
-            derived = self._pipeline.derive(bundle)
+            derived, proof = self._pipeline.derive_unproven(bundle)
         except NotApplicable as why:
-            self.get_logger().warning(f"bundle {bundle.index}: {why}", throttle_duration_sec=5.0)
+            self._not_judged(bundle, Outcome.NOT_APPLICABLE, str(why))
             return
-        if derived.broken:
-            self.get_logger().error(f"bundle {bundle.index}: not sent, guarantee broken: {derived.broken}")
+        if self._given.prove == "before" and (broken := proof()):
+            self._not_judged(bundle, Outcome.INVALID, broken)
             return
         for _, sent in derived.followup.bundles:
             publisher.publish(cdr.encode_cloud(sent.clouds[0]))
-        self._ledger.publish(String(data=json.dumps(self._line(bundle, derived))))
+        # The follow-up is on its way: what its verdict needs can now take its time.
+        if self._given.prove == "after" and (broken := proof()):
+            self._not_judged(bundle, Outcome.INVALID, broken)
+            return
+        self._tell(bundle, effects=derived.effects.as_plain(), sha256=sha256_of_followup(derived.followup))
 
-    def _line(self, bundle: Bundle, derived: Derived) -> dict[str, Any]:
-        return {
+    def _not_judged(self, bundle: Bundle, outcome: Outcome, reason: str) -> None:
+        """Tell of a pair that is not to be judged, so that it is accounted for all the same."""
+        log = self.get_logger()
+        text = f"bundle {bundle.index} is {outcome.value}: {reason}"
+        if outcome is Outcome.INVALID:
+            log.error(text)
+        else:
+            log.warning(text, throttle_duration_sec=5.0)
+        self._tell(bundle, outcome=outcome.value, reason=reason)
+
+    def _tell(self, bundle: Bundle, **what: Any) -> None:
+        line = {
             "schema": SCHEMA,
             "type": "followup",
             "pair": str(Pair(0, bundle.index, self._relation.id)),
             "relation": self._relation.id,
             "stamp_ns": bundle.stamp_ns,
-            "effects": derived.effects.as_plain(),
-            "sha256": sha256_of_followup(derived.followup),
         }
+        self._ledger.publish(String(data=json.dumps(line | what)))
 
     def _look(self) -> None:
         """Make the publisher as soon as there is an input, so that subscribers find it before the first follow-up."""

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from mt_nodes.errors import NotApplicable, UsageError
 from mt_nodes.frames import Bundle, Cloud, Points
 from mt_nodes.regions import Region, RegionUnavailable
-from mt_nodes.transforms import Matrix, UnknownTransform, move
+from mt_nodes.transforms import Matrix, UnknownTransform
 
 Floats = npt.NDArray[np.float64]
 
@@ -42,14 +42,20 @@ class Space:
 
     def outside(self, xyz: Floats) -> npt.NDArray[np.bool_]:
         """Tell which points (N, 3) of the sensor's frame lie outside the region and its margin."""
-        return np.asarray(self._away_m(xyz) > self.margin_m + _SLACK_M)
+        return np.asarray(self.region.signed_distance(self._plan(xyz)) > self.margin_m + _SLACK_M)
 
     def allows(self, xyz: Floats) -> npt.NDArray[np.bool_]:
         """Tell at which points (N, 3) of the sensor's frame a noise point may be put."""
-        away, ground = self._away_m(xyz), move(self.to_region, xyz)[:, :2] - self.to_region[:2, 3]
-        allowed = (away > self.margin_m + _SLACK_M) & (away <= self.margin_m + self.within_m)
-        allowed &= np.linalg.norm(xyz, axis=1) <= self.max_range_m
-        return np.asarray(allowed & (np.hypot(ground[:, 0], ground[:, 1]) >= self.ego_radius_m))
+        plan = self._plan(xyz)
+        away_m, sensor = self.region.signed_distance(plan), self.to_region[:2, 3]
+        allowed = away_m > self.margin_m + _SLACK_M
+        if self.within_m < np.inf:
+            allowed &= away_m <= self.margin_m + self.within_m
+        allowed &= np.hypot(plan[:, 0] - sensor[0], plan[:, 1] - sensor[1]) >= self.ego_radius_m
+        squares = xyz * xyz
+        # The slack: squares may round to another side of the limit than the proof's norms.
+        allowed &= squares[:, 0] + squares[:, 1] + squares[:, 2] <= (self.max_range_m - _SLACK_M) ** 2
+        return np.asarray(allowed)
 
     def window(self) -> tuple[Floats, Floats]:
         """Return the lowest and highest (x, y) of the region's frame at which anything is allowed.
@@ -70,14 +76,18 @@ class Space:
         Raises:
             NotApplicable: the sensor's z axis lies in the region's plane, so that no such point exists.
         """
-        turn, shift = self.to_region[:2, :2], self.to_region[:2, 3]
-        if abs(np.linalg.det(turn)) < 1e-3:
+        (a, b, u, shift_x), (c, d, v, shift_y) = self.to_region[:2].tolist()
+        turned = a * d - b * c
+        if abs(turned) < 1e-3:
             raise NotApplicable(f"the sensor's z axis lies in the ground plane of frame '{self.region.frame_id}'")
-        flat = np.linalg.solve(turn, (xy - shift - z_m[:, None] * self.to_region[:2, 2]).T).T
-        return np.column_stack([flat, z_m])
+        # Two equations in two unknowns, solved by hand: a solver's start costs more than the points.
+        x, y = xy[:, 0] - shift_x - u * z_m, xy[:, 1] - shift_y - v * z_m
+        return _columns((d * x - b * y) / turned, (a * y - c * x) / turned, z_m)
 
-    def _away_m(self, xyz: Floats) -> Floats:
-        return self.region.signed_distance(move(self.to_region, xyz)[:, :2])
+    def _plan(self, xyz: Floats) -> Floats:
+        """Places (N, 2) of points of the sensor's frame in the ground plan of the region's."""
+        x, y, z = xyz[:, 0], xyz[:, 1], xyz[:, 2]
+        return _columns(*(x * a + y * b + z * c + shift for a, b, c, shift in self.to_region[:2].tolist()))
 
 
 def to_region(bundle: Bundle, cloud: Cloud, region: Region) -> tuple[Region, Matrix]:
@@ -110,30 +120,40 @@ def empty_returns(cloud: Cloud) -> npt.NDArray[np.bool_]:
 
 def rounded(cloud: Cloud, xyz: Floats) -> Floats:
     """Return coordinates (N, 3) as the cloud's layout will hold them."""
-    columns = [xyz[:, i].astype(cloud.points.dtype[name].newbyteorder("=")) for i, name in enumerate("xyz")]
-    return np.stack([np.asarray(c, dtype=np.float64) for c in columns], axis=1)
+    return _columns(*(xyz[:, i].astype(cloud.points.dtype[name].newbyteorder("=")) for i, name in enumerate("xyz")))
 
 
-def scattered(
-    rng: np.random.Generator, count: int, cloud: Cloud, finite: npt.NDArray[np.bool_], space: Space
-) -> Floats:
+def finite_range(values: Points) -> tuple[float, float] | None:
+    """Return the lowest and highest finite number of a field (N,), None when it has none."""
+    # Joined first: a field is spread over the points, and two passes over spread numbers cost more than the copy.
+    values = np.array(values)
+    low, high = (float(values.min()), float(values.max())) if len(values) else (math.nan, math.nan)
+    if math.isfinite(low) and math.isfinite(high):
+        return low, high
+    values = values[np.isfinite(values)]
+    return (float(values.min()), float(values.max())) if len(values) else None
+
+
+def scattered(rng: np.random.Generator, count: int, cloud: Cloud, space: Space) -> Floats:
     """Draw ``count`` points (count, 3): uniform by area over the ground plan, z uniform over the frame's own.
 
-    Rejection sampling with a bounded number of rounds; ``finite`` (N,) is what :func:`finite_rows` tells of the cloud.
+    Rejection sampling with a bounded number of rounds.
 
     Raises:
-        NotApplicable: too little room is left outside.
+        NotApplicable: the cloud has no finite z, or too little room is left outside.
     """
-    z = cloud.points["z"]
-    z = z if finite.all() else z[finite]
-    z_low, z_high = float(z.min()), float(z.max())
+    z_range = finite_range(cloud.points["z"])
+    if z_range is None:
+        raise NotApplicable(f"{cloud.topic} has no point with finite coordinates")
     low, high = space.window()
+    z_low, z_high = z_range
     parts, missing = [np.empty((0, 3))], count
     for _ in range(_ROUNDS):
         if not missing:
             break
-        tries = min(max(2 * missing, 64), 1 << 20)
-        xyz = rounded(cloud, space.lift(rng.uniform(low, high, (tries, 2)), rng.uniform(z_low, z_high, tries)))
+        unit = rng.random((3, min(missing + missing // 2 + 64, 1 << 20)))
+        xy = _columns(*(low[i] + (high[i] - low[i]) * unit[i] for i in range(2)))
+        xyz = rounded(cloud, space.lift(xy, z_low + (z_high - z_low) * unit[2]))
         parts.append(xyz[space.allows(xyz)][:missing])
         missing -= len(parts[-1])
     if missing:
@@ -187,13 +207,11 @@ def intensities(rng: np.random.Generator, count: int, cloud: Cloud, full_scale: 
         if full_scale:
             raise NotApplicable(f"{cloud.topic} has no intensity to set to full scale")
         return None
-    values = cloud.points[name]
-    kind = values.dtype.newbyteorder("=")
-    finite = np.isfinite(values)
-    values = values if finite.all() else values[finite]
-    if not len(values):
+    kind = cloud.points.dtype[name].newbyteorder("=")
+    found = finite_range(cloud.points[name])
+    if found is None:
         raise NotApplicable(f"no intensity of {cloud.topic} is a finite number")
-    low, high = float(values.min()), float(values.max())
+    low, high = found
     if full_scale:
         return np.full(count, _full_scale(low, high, kind, cloud.topic)).astype(kind)
     drawn = (
@@ -203,7 +221,7 @@ def intensities(rng: np.random.Generator, count: int, cloud: Cloud, full_scale: 
 
 
 def write_points(
-    points: Points, rows: npt.NDArray[np.int64], xyz: Floats, intensity: Points | None, cloud: Cloud
+    points: Points, rows: npt.NDArray[np.int64] | slice, xyz: Floats, intensity: Points | None, cloud: Cloud
 ) -> None:
     """Put coordinates, intensity and any field that repeats the range into rows of ``points``; other fields stay."""
     for i, name in enumerate("xyz"):
@@ -212,6 +230,14 @@ def write_points(
         points[cloud.intensity_field][rows] = intensity
     for name in (n for n in RANGE_FIELDS if n in cloud.fields):
         points[name][rows] = np.linalg.norm(xyz, axis=1) * _range_unit(cloud, name)
+
+
+def _columns(*columns: npt.NDArray[Any]) -> Floats:
+    """Return (N,) columns as (N, k), each still in one piece: numpy works on columns that lie together."""
+    joined = np.empty((len(columns), len(columns[0])))
+    for row, column in zip(joined, columns, strict=True):
+        row[:] = column
+    return joined.T
 
 
 def _full_scale(low: float, high: float, kind: np.dtype[Any], topic: str) -> float:
