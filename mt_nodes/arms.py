@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.engine import Answer, Heard
-from mt_nodes.errors import InfrastructureError
+from mt_nodes.errors import InfrastructureError, MtError
 from mt_nodes.frames import Bundle, Cloud, Image
 from mt_nodes.outputs import Control, Detections, Output
 from mt_nodes.stacks import Stack, load_callable
-from mt_nodes.transforms import TransformTree, move
+from mt_nodes.transforms import TransformTree, UnknownTransform, move
 
 
 class Arm(Protocol):
@@ -100,8 +100,9 @@ def as_points(cloud: Cloud, frame: str, transforms: TransformTree) -> npt.NDArra
     if frame != cloud.frame_id:
         matrix = transforms.lookup(frame, cloud.frame_id)
         if np.array_equal(matrix[:3, :3], np.eye(3)):
-            for i in range(3):
-                points[:, i] += matrix[i, 3].astype(np.float32)
+            with np.errstate(invalid="ignore", over="ignore"):  # points that are not finite stay so
+                for i in range(3):
+                    points[:, i] += matrix[i, 3].astype(np.float32)
         else:
             points[:, :3] = move(matrix, points[:, :3])
     field = cloud.intensity_field
@@ -185,14 +186,18 @@ class CallableArm:
 
         Raises:
             InfrastructureError: the callable raised; that is the death of an in-process stack.
+            UsageError: no transform leads to the frame it asks for.
         """
         sensor = next(m for m in ticket.messages if m.topic in self._topics)
         began = time.monotonic()
         try:
             output = self._host(sensor, ticket.transforms)  # type: ignore[arg-type]
-        except InfrastructureError:
+        except UnknownTransform as error:
+            where = f"{sensor.topic} of bundle {ticket.index} at {ticket.stamp_ns} ns"
+            raise UnknownTransform(f"{where}: {error}") from error
+        except MtError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a stack's exit is the stack's, not ours
             raise InfrastructureError(f"stack '{self._stack.name}' raised {type(error).__name__}: {error}") from error
         if output.silent:
             return Answer.nothing(Heard.SILENT, "the callable returned None")

@@ -67,7 +67,8 @@ class BagReader:
         self.path = path
         self.ros1 = path.suffix == ".bag"
         self._stack = ExitStack()
-        self._damage = ""
+        #: What is known to be wrong with the bag before it is read; empty: nothing.
+        self.damage = ""
         self._readers = self._open()
         self.connections: list[Connection] = [c for reader in self._readers for c in reader.connections]
         texts = {c.msgtype: c.msgdef.data for c in self.connections}
@@ -108,11 +109,11 @@ class BagReader:
                     break
                 # Damaged bytes make storage libraries and decompressors raise errors of any kind.
                 except Exception as error:
-                    raise self._damaged(f"{type(error).__name__}: {error}", count, last_ns) from error
+                    raise self._damaged(_named(error), count, last_ns) from error
                 count, last_ns = count + 1, received_ns
                 yield wire
-        if self._damage:
-            raise self._damaged(self._damage, count, last_ns)
+        if self.damage:
+            raise self._damaged(self.damage, count, last_ns)
 
     def definition(self, connection: Connection) -> tuple[str, str]:
         """Return the ROS 2 definition of a connection's type and its hash (``RIHS01_…``).
@@ -141,12 +142,14 @@ class BagReader:
 
     def _open(self) -> list[Any]:
         if not self.path.exists():
-            raise UsageError(f"no bag {self.path}")
+            raise UsageError(f"no bag {self.path}; expected the path of a ROS 2 bag directory, .mcap, .db3 or .bag")
         why = "it has no metadata.yaml"
         if not self.path.is_dir() or (self.path / "metadata.yaml").is_file():
             reader, why = self._opened(self.path)
             if reader is not None:
                 return [reader]
+            if self.path.is_dir():
+                self.damage = f"its metadata.yaml does not fit what there is: {why}"
         return self._salvage(why)
 
     def _opened(self, path: Path | TornMcap) -> tuple[Any, str]:
@@ -156,7 +159,7 @@ class BagReader:
             return self._stack.enter_context(reader), ""
         # Damaged bytes make storage libraries and decompressors raise errors of any kind.
         except Exception as error:  # noqa: BLE001
-            return None, f"{type(error).__name__}: {error}"
+            return None, _named(error)
 
     def _salvage(self, why: str) -> list[Any]:
         """Open the storage files of a bag one by one, the torn ones repaired; ``why`` the ordinary way failed."""
@@ -174,10 +177,11 @@ class BagReader:
         if reader is None and file.suffix == ".mcap":
             torn = TornMcap(file)
             reader, more = self._opened(torn)
-            self._damage = f"{file.name} ends at byte {torn.end} of {torn.size}: {why}"
+            self.damage = f"{file.name} ends at byte {torn.end} of {torn.size}: {why}"
             why = f"{why}; without its end: {more}"
         if reader is None:
-            raise InfrastructureError(f"{file}: nothing of this file can be read: {why}")
+            hint = f"; try: sqlite3 {file} .recover" if file.suffix == ".db3" else ""
+            raise InfrastructureError(f"{file}: nothing of this file can be read: {why}{hint}")
         return reader
 
 
@@ -199,6 +203,11 @@ def _hash(connection: Connection) -> str:
         return types.hash_rihs01(connection.msgtype)
     except (TypesysError, KeyError):
         return UNKNOWN_HASH
+
+
+def _named(error: Exception) -> str:
+    """Return an error's type and text in one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def _natural(path: Path) -> list[int | str]:

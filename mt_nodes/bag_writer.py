@@ -3,20 +3,15 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
 from rosbags.interfaces import (
     Connection,
     ConnectionExtRosbag1,
-    ConnectionExtRosbag2,
-    MessageDefinition,
-    MessageDefinitionFormat,
     Qos,
     QosDurability,
     QosHistory,
@@ -28,11 +23,10 @@ from rosbags.rosbag1 import Writer as Writer1
 from rosbags.rosbag2 import StoragePlugin
 from rosbags.rosbag2 import Writer as Writer2
 from rosbags.rosbag2.enums import CompressionFormat, CompressionMode
-from rosbags.rosbag2.metadata import dump_qos_v8
-from rosbags.typesys.store import Typestore
 
 from mt_nodes import cdr
 from mt_nodes.bag_reader import UNKNOWN_HASH
+from mt_nodes.bare_mcap import BareMcapWriter
 from mt_nodes.errors import UsageError
 from mt_nodes.ros1 import CdrToRos1, Convert
 
@@ -81,7 +75,7 @@ def open_writer(
     Args:
         path: what to make; a bare MCAP file instead of a directory when it ends in ``.mcap``.
         storage: ``mcap`` or ``sqlite3``.
-        compress: with zstd, in the storage's chunks (MCAP only).
+        compress: with zstd, in the storage's chunks, a bare MCAP file in a single one (MCAP only).
         definitions: definitions of types outside ROS, by name, for a ROS 1 bag.
 
     Raises:
@@ -112,94 +106,13 @@ class _Staged:
         shutil.rmtree(self._aside)
 
 
-class _BareMcapWriter(Writer2):
-    """Writes an MCAP file without a ``metadata.yaml`` beside it.
-
-    Its metadata record is JSON, which is YAML as well, and each set of QoS profiles is put into words once: emitting
-    YAML takes longer than the whole rest of a small file.
-    """
-
-    def add_connection(
-        self,
-        topic: str,
-        msgtype: str,
-        *,
-        typestore: Typestore | None = None,
-        msgdef: str | None = None,
-        rihs01: str | None = None,
-        serialization_format: str = "cdr",
-        offered_qos_profiles: Sequence[Qos] = (),
-    ) -> Connection:
-        """Announce a topic; the definition is text and hash, or looked up in the type store."""
-        assert self.storage is not None, "add_connection() comes after open()"
-        if typestore is not None:
-            msgdef, rihs01 = typestore.generate_msgdef(msgtype, ros_version=2)[0], typestore.hash_rihs01(msgtype)
-        connection = Connection(
-            id=len(self.connections) + 1,
-            topic=topic,
-            msgtype=msgtype,
-            msgdef=MessageDefinition(MessageDefinitionFormat.MSG, msgdef or ""),
-            digest=rihs01 or "",
-            msgcount=0,
-            ext=ConnectionExtRosbag2(serialization_format, list(offered_qos_profiles)),
-            owner=self,
-        )
-        if msgtype not in self.added_types:
-            self.storage.add_msgtype(connection)
-            self.added_types.add(msgtype)
-        self.storage.add_connection(connection, _qos_text(tuple(offered_qos_profiles)))
-        self.connections.append(connection)
-        self.counts[connection.id] = 0
-        return connection
-
-    def close(self) -> None:
-        """Finish the file."""
-        assert self.storage is not None, "close() comes after open()"
-        name, count = self.storage.path.name, sum(self.counts.values())
-        times = {
-            "starting_time": {"nanoseconds_since_epoch": self.min_timestamp},
-            "duration": {"nanoseconds": max(0, self.max_timestamp - self.min_timestamp)},
-            "message_count": count,
-        }
-        metadata = {
-            "version": self.version,
-            "storage_identifier": "mcap",
-            "relative_file_paths": [name],
-            **times,
-            "topics_with_message_count": [self._topic(connection) for connection in self.connections],
-            "compression_format": "",
-            "compression_mode": "",
-            "files": [{"path": name, **times}],
-            "custom_data": None,
-            "ros_distro": "rosbags",
-        }
-        self.storage.close(self.version, json.dumps(metadata))
-        self.storage = None
-
-    def _topic(self, connection: Connection) -> dict[str, Any]:
-        assert isinstance(connection.ext, ConnectionExtRosbag2), "this writer makes no other connections"
-        described = {
-            "name": connection.topic,
-            "type": connection.msgtype,
-            "serialization_format": connection.ext.serialization_format,
-            "offered_qos_profiles": _qos_text(tuple(connection.ext.offered_qos_profiles)),
-            "type_description_hash": connection.digest,
-        }
-        return {"topic_metadata": described, "message_count": self.counts[connection.id]}
-
-
-@lru_cache
-def _qos_text(profiles: tuple[Qos, ...]) -> str:
-    return dump_qos_v8(list(profiles))
-
-
 class Ros2BagWriter:
     """Writes a ROS 2 bag; see :class:`BagWriter`."""
 
     def __init__(self, path: Path, storage: StoragePlugin, compress: bool) -> None:
         self._staged = _Staged(path)
         # Version 8 is what Humble reads, too: version 9 writes QoS in a form that only Jazzy and later know.
-        kind = _BareMcapWriter if path.suffix == ".mcap" else Writer2
+        kind = BareMcapWriter if path.suffix == ".mcap" else Writer2
         self._bag = kind(self._staged.path, version=8, storage_plugin=storage)
         if compress:
             self._bag.set_compression(CompressionMode.STORAGE, CompressionFormat.ZSTD)

@@ -21,11 +21,13 @@ from mt_nodes.errors import InfrastructureError, MtError, UsageError
 from mt_nodes.frames import Bundle
 from mt_nodes.topic_roles import choose
 from mt_nodes.transform_buffer import TransformBuffer
-from mt_nodes.transforms import TransformTree
+from mt_nodes.transforms import Transform, TransformTree
 
 #: Farthest that a sensor's stamp may lie from the leading one's while the period is not known.
 JOIN_NS = 50_000_000
 _SENSORS = ("lidar", "camera", "camera_info")
+#: Where the stamp of a message that begins with a header ends, in bytes of its CDR.
+_STAMP_END = 12
 _DECODERS = {
     cdr.POINT_CLOUD: ("clouds", cdr.cloud_from_msg),
     cdr.IMAGE: ("images", cdr.image_from_msg),
@@ -33,6 +35,14 @@ _DECODERS = {
     cdr.CAMERA_INFO: ("camera_infos", cdr.camera_info_from_msg),
 }
 Region = tuple[str, npt.NDArray[np.float64]]
+
+
+@dataclass(frozen=True, eq=False)
+class Unreadable:
+    """A bundle of which a required message cannot be understood: what is known of it, and what is wrong."""
+
+    bundle: Bundle
+    error: MtError
 
 
 class BagSource:
@@ -55,6 +65,7 @@ class BagSource:
     Raises:
         UsageError: no such bag; a role without or with several candidates.
         InfrastructureError: nothing can be read; while iterating: the bag is damaged, after all that could be read.
+        MtError: while iterating: a required message cannot be understood; :meth:`readings` goes on after it.
     """
 
     def __init__(
@@ -69,7 +80,12 @@ class BagSource:
         given = topics or {}
         self.reader = BagReader(path)
         self.info: dict[str, Topic] = self.reader.topics
-        self.roles = choose(self.info, given, require, str(path))
+        try:
+            self.roles = choose(self.info, given, require, str(path))
+        except UsageError as error:
+            if self.reader.damage:  # the topic may be in what is lost
+                raise InfrastructureError(f"{error}; the bag is damaged: {self.reader.damage}") from error
+            raise
         leads = [role for role in ("lidar", "camera") if role in require or role in given]
         if not leads:
             raise UsageError(f"{path}: got roles {', '.join(require) or '(none)'}, expected lidar or camera among them")
@@ -89,6 +105,17 @@ class BagSource:
         self.reader.__exit__()
 
     def __iter__(self) -> Iterator[Bundle]:
+        for found in self.readings():
+            if isinstance(found, Unreadable):
+                raise found.error
+            yield found
+
+    def readings(self) -> Iterator[Bundle | Unreadable]:
+        """Yield every bundle, those that cannot be understood as such; numbers count both.
+
+        Raises:
+            InfrastructureError: the bag is damaged, after all that could be read.
+        """
         gathered = _Gathering(self.lead, {self.roles[r] for r in _SENSORS if r in self.roles}, self._regions)
         buffer = TransformBuffer(self._transforms)
         self._add_static(buffer)
@@ -96,7 +123,7 @@ class BagSource:
         if limit == 0:
             return
         for index, moment in enumerate(self._moments(gathered, buffer)):
-            yield self._bundle(index, moment, buffer.at(moment.stamp_ns))
+            yield self._reading(index, moment, buffer.at(moment.stamp_ns))
             if index + 1 == limit:
                 return
 
@@ -105,7 +132,7 @@ class BagSource:
         try:
             for wire in self.reader.wires():
                 if wire.type == cdr.TF and wire.topic == "/tf":
-                    buffer.add(cdr.transforms_from_msg(cdr.decode(wire.type, wire.cdr), static=False))
+                    buffer.add(self._transforms_of(wire, static=False))
                 yield from gathered.take(wire)
         except InfrastructureError as error:
             damage = error
@@ -119,7 +146,22 @@ class BagSource:
             return
         with suppress(InfrastructureError):
             for wire in self.reader.wires({"/tf_static"}):
-                buffer.add(cdr.transforms_from_msg(cdr.decode(wire.type, wire.cdr), static=True))
+                buffer.add(self._transforms_of(wire, static=True))
+
+    def _transforms_of(self, wire: RecordedWire, static: bool) -> list[Transform]:
+        try:
+            return cdr.transforms_from_msg(cdr.decode(wire.type, wire.cdr), static)
+        except MtError as error:
+            where = f"{self.reader.path}: {wire.topic} received at {wire.received_ns} ns"
+            raise InfrastructureError(f"{where} cannot be read: {error}") from error
+
+    def _reading(self, index: int, moment: _Moment, tree: TransformTree) -> Bundle | Unreadable:
+        try:
+            return self._bundle(index, moment, tree)
+        except MtError as error:
+            known = Bundle(self._episode, index, moment.stamp_ns, wires=tuple(moment.wires))
+            where = f"{self.reader.path}: bundle {index} at {moment.stamp_ns} ns"
+            return Unreadable(known, type(error)(f"{where} cannot be read: {error}"))
 
     def _bundle(self, index: int, moment: _Moment, tree: TransformTree) -> Bundle:
         decoded: dict[str, list[Any]] = {"clouds": [], "images": [], "camera_infos": []}
@@ -127,9 +169,9 @@ class BagSource:
             kind, decode = _DECODERS[wire.type]
             try:
                 decoded[kind].append(decode(wire.topic, cdr.decode(wire.type, wire.cdr)))
-            except UsageError:
+            except MtError as error:
                 if wire.topic in self._required:
-                    raise
+                    raise type(error)(f"{wire.topic}: {str(error).removeprefix(f'{wire.topic}: ')}") from error
         messages = {kind: tuple(found) for kind, found in decoded.items()}
         return Bundle(
             self._episode,
@@ -172,7 +214,7 @@ class _Gathering:
         """Take in the next recorded message; yield a moment that became complete."""
         self._at += 1
         if wire.topic in self._sensors:
-            wire = replace(wire, stamp_ns=_header_stamp_ns(wire.cdr))
+            wire = replace(wire, stamp_ns=_header_stamp_ns(wire))
         if wire.topic == self._lead:
             self._begin(wire)
         elif wire.topic in self._sensors:
@@ -251,7 +293,10 @@ def _region_topics(info: Mapping[str, Topic], given: Mapping[str, str]) -> set[s
     return {given["region"]} if "region" in given else {name for name, t in info.items() if t.type == cdr.POLYGON}
 
 
-def _header_stamp_ns(data: bytes) -> int:
-    """Read the stamp of a message that begins with a header, without decoding the rest."""
+def _header_stamp_ns(wire: RecordedWire) -> int:
+    """Read the stamp of a message that begins with a header, without decoding the rest; a torn one has none."""
+    data = wire.cdr
+    if len(data) < _STAMP_END:
+        return wire.received_ns
     sec, nanosec = struct.unpack_from("<iI" if data[1] else ">iI", data, 4)
     return int(sec) * 1_000_000_000 + int(nanosec)

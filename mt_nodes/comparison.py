@@ -150,11 +150,17 @@ def _unpaired(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[float | N
 def _notes(before: Finished, after: Finished) -> list[str]:
     """Say what else differs between the runs, and which of them did not come to its end."""
     pairs = [(key, before.condition.get(key), after.condition.get(key)) for key in TOLD]
-    notes = [f"{key}: {was} before, {now} after" for key, was, now in pairs if was != now]
+    notes = [f"{key}: {_told(was)} before, {_told(now)} after" for key, was, now in pairs if was != now]
     for when, run in (("before", before), ("after", after)):
         if run.summary["exit_code"] >= ExitCode.INFRASTRUCTURE:
             notes.append(f"the run {when} did not come to its end: {run.summary['exit_why']}")
     return notes + [str(note) for note in after.summary.get("waivers", ())]
+
+
+def _told(setting: Any) -> str:
+    if isinstance(setting, (list, tuple)):
+        return ", ".join(map(str, setting)) or "(none)"
+    return "(none)" if setting is None else str(setting)
 
 
 def _why(newly: Sequence[str], counting: Sequence[str]) -> str:

@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import datetime
+import errno
 import os
+import shutil
 from pathlib import Path
 
 from mt_nodes.errors import InfrastructureError, UsageError
 
 DEFAULT_ROOT = Path("mt_results")
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_DISK = (*_FULL, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ENAMETOOLONG)
 
 
 def new_directory(out: str | None, now: datetime.datetime | None = None) -> Path:
@@ -21,16 +25,49 @@ def new_directory(out: str | None, now: datetime.datetime | None = None) -> Path
     """
     stamp = (now or datetime.datetime.now()).strftime("%Y%m%d_%H%M%S")
     path = Path(out) if out else unused(DEFAULT_ROOT / stamp)
-    if (path / "result.jsonl").exists():
-        raise UsageError(f"--out {path}: holds the results of a run already; choose another directory")
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"--out {path}: got a file, expected a directory; choose another one")
     try:
+        if (path / "result.jsonl").exists():
+            raise UsageError(f"--out {path}: holds the results of a run already; choose another directory")
         path.mkdir(parents=True, exist_ok=True)
         (path / "evidence").mkdir(exist_ok=True)
         if not out:
             _link_latest(path)
     except OSError as error:
-        raise InfrastructureError(f"cannot write results to {path}: {error.strerror}; choose another --out") from error
+        raise cannot_write(path, error) from error
     return path
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that is whole at every moment, whoever is killed: the old one until the new one is complete."""
+    fresh = path.with_name(f".{path.name}-{os.getpid()}")
+    fresh.write_text(text, encoding="utf-8")
+    fresh.replace(path)
+
+
+def of_the_disk(error: OSError) -> bool:
+    """Whether an error says that a file cannot be written, whoever writes it."""
+    return error.errno in _DISK
+
+
+def cannot_write(path: Path, error: OSError) -> InfrastructureError:
+    """Return the error that tells what cannot be written where, and how much room is left there."""
+    if error.errno in _FULL:
+        left = f"; {_room(path)}; make room or choose another --out. What was judged is kept"
+    else:
+        left = "; choose another --out"
+    what = f"{error.filename}: " if error.filename else ""
+    return InfrastructureError(f"cannot write results to {path}: {what}{error.strerror or error}{left}")
+
+
+def _room(path: Path) -> str:
+    place = next(p for p in (path, *path.resolve().parents) if p.exists())
+    disk = place.resolve()
+    while not disk.is_mount():
+        disk = disk.parent
+    usage = shutil.disk_usage(place)
+    return f"the disk at {disk} has {usage.free / 1e6:.1f} MB of {usage.total / 1e6:.1f} MB free"
 
 
 def unused(path: Path) -> Path:

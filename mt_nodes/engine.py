@@ -96,6 +96,9 @@ class Engine:
             return Judgement(outcome, reason=f"source arm: {source.reason}")
         if followup.heard is Heard.SKIPPED:
             return Judgement(Outcome.SKIPPED, reason=followup.reason)
+        for name, answer in (("source", source), ("follow-up", followup)):
+            if nonsense := _nonsense(answer.output):
+                return Judgement(Outcome.ERROR, reason=f"the {name} output has {nonsense}")
         for condition in judge.given:
             unmet = condition.unmet(bundle, source.output)
             if unmet is not None:
@@ -118,6 +121,13 @@ class Engine:
             return judged
         fields = ("measured", "bound", "margin", "unit", "lost", "gained", "detail")
         return Judgement(Outcome.VIOLATED, reason=silent, **{name: getattr(judged, name) for name in fields})
+
+
+def _nonsense(output: Output) -> str | None:
+    """Say what of an answer means nothing: no condition may pass over it as if it had not been said."""
+    seen = output.detections
+    bad = 0 if seen is None else int((~seen.finite).sum())
+    return f"{bad} of {len(seen)} obstacles with numbers that are not finite" if seen is not None and bad else None
 
 
 def _checked(judge: Relation, bundle: Bundle, source: Output, followup: Output, effects: Effects) -> Judgement:

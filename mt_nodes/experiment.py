@@ -18,6 +18,7 @@ from mt_nodes.errors import UsageError
 from mt_nodes.statistics import sign_test_p, wilson_interval
 
 NAME = "noise-outside-roi"
+SUMMARY = "how often n noise points outside the region cost obstacles inside it (Zhou and Sun, CACM 2019)"
 FILE = "experiment.json"
 #: Where a configuration, which is a relation file, wants the number of noise points.
 PLACE = "{n}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from mt_nodes.errors import UsageError
 from mt_nodes.jsonl import LineFile, jsonable, read_lines
-from mt_nodes.verdict import SCHEMA, Pair, Verdict
+from mt_nodes.verdict import SCHEMA, Outcome, Pair, Verdict
 
 
 class Journal:
@@ -23,12 +23,12 @@ class Journal:
         """
         self._file = LineFile(path)
         self._condition: dict[str, Any] | None = None
-        self._pairs: set[str] = set()
+        self._outcomes: dict[str, Outcome] = {}
         for line in read_lines(path):
             if line["type"] == "condition":
                 self._condition = line
             elif line["type"] == "verdict":
-                self._pairs.add(line["pair"])
+                self._outcomes[line["pair"]] = Outcome(line["outcome"])
 
     def __enter__(self) -> Journal:
         return self
@@ -37,10 +37,14 @@ class Journal:
         self.close()
 
     def __contains__(self, pair: Pair) -> bool:
-        return str(pair) in self._pairs
+        return str(pair) in self._outcomes
 
     def __len__(self) -> int:
-        return len(self._pairs)
+        return len(self._outcomes)
+
+    def outcome(self, pair: Pair) -> Outcome | None:
+        """Return how a pair ended, None when it has not."""
+        return self._outcomes.get(str(pair))
 
     def condition(self, condition: Mapping[str, Any]) -> None:
         """Write the first line; when the journal has one, it must be the same.
@@ -64,10 +68,10 @@ class Journal:
             ValueError: the pair has a verdict already.
         """
         pair = str(verdict.pair)
-        if pair in self._pairs:
+        if pair in self._outcomes:
             raise ValueError(f"{self._file.path}: pair {pair} has a verdict already; every pair ends exactly once")
         text = self._file.append(verdict.as_plain())
-        self._pairs.add(pair)
+        self._outcomes[pair] = verdict.outcome
         return text
 
     def close(self) -> None:

@@ -7,6 +7,7 @@ same object without that key. To check a line, cut ``, "crc32": "…"}`` off its
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import zlib
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from mt_nodes.errors import InfrastructureError
+from mt_nodes.errors import InfrastructureError, UsageError
 
 _KEY = ', "crc32": "'
 _END = len(_KEY) + len('00000000"}')
@@ -95,10 +96,20 @@ class LineFile:
     """An append-only file of sealed lines; each is handed to the operating system before :meth:`append` returns."""
 
     def __init__(self, path: Path) -> None:
-        """Open or make the file; a torn last line of an interrupted run is cut off."""
+        """Open or make the file; a torn last line of an interrupted run is cut off.
+
+        Raises:
+            UsageError: another process is writing to it.
+        """
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self._file = path.open("ab")
+        try:
+            # Held until the file is closed or the process ends, however it ends.
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self._file.close()
+            raise UsageError(f"{path}: another run is writing to it; wait for its end, or stop it") from error
         self._file.truncate(_complete_bytes(path))
 
     def append(self, line: Mapping[str, Any]) -> str:

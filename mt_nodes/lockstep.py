@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from mt_nodes.arms import Arm
 from mt_nodes.effects import Effects
@@ -34,6 +34,18 @@ class Prepared:
     made_ms: float = 0.0
 
 
+class Prepares(Protocol):
+    """What makes follow-ups for a run."""
+
+    def __call__(self, offer: Offer, bundle: Bundle) -> Prepared:
+        """Make the follow-up of one offer, or say why there is none."""
+        ...
+
+    def begin(self, offer: Offer, bundle: Bundle) -> None:
+        """Look at a bundle whose pairs are done: what persists over an episode may begin with it."""
+        ...
+
+
 class Preparer:
     """Makes the follow-ups of a run and proves them."""
 
@@ -53,6 +65,11 @@ class Preparer:
         if not derived.followup.bundles:
             return Prepared(offer, derived, Outcome.SKIPPED, "the follow-up sends nothing", made_ms)
         return Prepared(offer, derived, made_ms=made_ms)
+
+    def begin(self, offer: Offer, bundle: Bundle) -> None:
+        """Begin what persists over an episode as an undisturbed run does."""
+        if not self._pipelines[offer.relation.id].begun(bundle.episode):
+            self(offer, bundle)
 
 
 @dataclass
@@ -79,6 +96,11 @@ class Silence:
 def headline(error: InfrastructureError) -> str:
     """What went wrong, without the tail of a log (which has wall times in it) and the advice."""
     return str(error).partition("; ")[0]
+
+
+def owed(recorder: Recorder, offer: Offer, episode: Episode) -> bool:
+    """Tell whether a run owes anything for an offer over an episode; unless it is a resumed one it owes all."""
+    return recorder.fresh or any(not recorder.done(pair) for bundle in episode() for pair, _ in offer.pairs(bundle))
 
 
 def start(*arms: Arm) -> None:
@@ -111,11 +133,11 @@ class Lockstep:
         publishes_when_empty: bool,
         draws: int = 1,
         only: Pair | None = None,
-        prepare: Callable[[Offer, Bundle], Prepared] | None = None,
+        prepare: Prepares | None = None,
         progress: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
     ) -> None:
         self._offers = offers(suite, draws, only)
-        self._prepare = prepare or Preparer(suite, seed)
+        self._prepare: Prepares = prepare or Preparer(suite, seed)
         self._engine = Engine(publishes_when_empty)
         self._recorder = recorder
         self._mode = mode
@@ -132,28 +154,30 @@ class Lockstep:
             elif self._stateless:
                 self._fan_out(episode, source, followup)
             else:
-                for offer in self._offers:
+                for offer in self._unfinished(episode):
                     self._twin_pass(episode, offer, source, followup)
 
     def _fan_out(self, episode: Episode, source: Arm, followup: Arm) -> None:
         """Several follow-ups for one source output: every offer on every bundle, one pass."""
         self._begin(source, followup)
         for bundle in episode():
-            self._fan_out_bundle(bundle, source, followup)
+            left = self._left(self._offers, bundle)
+            if left:
+                self._fan_out_bundle(bundle, left, source, followup)
 
-    def _fan_out_bundle(self, bundle: Bundle, source: Arm, followup: Arm) -> None:
-        with self._errors(self._offers[0], bundle):
+    def _fan_out_bundle(self, bundle: Bundle, offers: Sequence[Offer], source: Arm, followup: Arm) -> None:
+        with self._errors(offers[0], bundle):
             ticket = source.send(bundle, frozenset())
-            ahead = self._prepare(self._offers[0], bundle)
+            ahead = self._prepare(offers[0], bundle)
             heard = self._wait(source, ticket) if source is followup else None
         quiet = heard is not None and heard.heard is Heard.SILENT
-        for i, offer in enumerate(self._offers):
+        for i, offer in enumerate(offers):
             prepared = ahead
             with self._errors(offer, bundle):
                 sent = None if quiet or prepared.outcome else self._send(followup, prepared, bundle)
-                if i + 1 < len(self._offers):
+                if i + 1 < len(offers):
                     # Made while the stack works on the one just sent.
-                    ahead = self._prepare(self._offers[i + 1], bundle)
+                    ahead = self._prepare(offers[i + 1], bundle)
                 answer = self._answer(followup, prepared, sent, quiet)
                 heard = self._wait(source, ticket) if heard is None else heard
             # A late answer would carry the stamp of the next follow-up of this bundle and be taken for its own.
@@ -174,13 +198,16 @@ class Lockstep:
 
     def _two_pass(self, episode: Episode, arm: Arm) -> None:
         """The source episode, then after a restart the episode of each offer, all in one instance."""
+        unfinished = self._unfinished(episode)
+        if not unfinished:
+            return
         self._restart_unless_fresh(arm)
         self._begin(arm)
         heard = {}
         for bundle in episode():
             with self._errors(self._offers[0], bundle):
                 heard[bundle.index] = self._wait(arm, arm.send(bundle, frozenset()))
-        for offer in self._offers:
+        for offer in unfinished:
             self._restart_unless_fresh(arm)
             self._begin(arm)
             for bundle in episode():
@@ -188,6 +215,18 @@ class Lockstep:
                     prepared = self._prepare(offer, bundle)
                     answer = self._wait(arm, self._send(arm, prepared, bundle))
                 self._close(prepared, bundle, heard[bundle.index], answer)
+
+    def _left(self, offers: Sequence[Offer], bundle: Bundle) -> list[Offer]:
+        """Return the offers that are still owed for a bundle: all of them, unless the run is a resumed one."""
+        owed = [o for o in offers if not all(self._recorder.done(pair) for pair, _ in o.pairs(bundle))]
+        for offer in offers:
+            if offer not in owed:
+                self._prepare.begin(offer, bundle)
+        return owed
+
+    def _unfinished(self, episode: Episode) -> list[Offer]:
+        """Return the offers of which any bundle of an episode is owed: each is fed from the beginning again."""
+        return [o for o in self._offers if owed(self._recorder, o, episode)]
 
     def _begin(self, *arms: Arm) -> None:
         for arm in dict.fromkeys(arms):
@@ -242,5 +281,4 @@ class Lockstep:
         self._record(verdicts, Case(prepared.offer, bundle, sent, effects, source, followup))
 
     def _record(self, verdicts: Sequence[Verdict], case: Case | None) -> None:
-        self._recorder.verdicts(verdicts, case)
-        self._progress(verdicts)
+        self._progress(self._recorder.verdicts(verdicts, case))

@@ -71,7 +71,10 @@ def build(cls: type[T], given: Mapping[str, Any] | None, where: str) -> T:
     ]
     if missing:
         raise UsageError(f"{where}: missing {', '.join(missing)}")
-    return cls(**checked)
+    try:
+        return cls(**checked)
+    except UsageError as error:  # of parameters that do not go together
+        raise UsageError(f"{where}: {error}") from error
 
 
 def spec_of(field: dataclasses.Field[Any]) -> Param:

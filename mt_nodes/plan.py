@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -20,6 +21,8 @@ from mt_nodes.stacks import Stack
 MODES = ("twin", "alternate", "two_pass")
 PACES = ("lockstep", "realtime")
 TRANSPORTS = ("ros", "inprocess")
+#: The paper drew 1,000; every draw of every frame is kept in memory as a pair.
+MOST_DRAWS = 100_000
 #: What writing the summary and the report of an interrupted run may take.
 REPORT_S = 20.0
 
@@ -40,7 +43,7 @@ class ReplayRequest:
     topics: Mapping[str, str] = param({}, help="choose among several topics of the bag (ROLE=TOPIC)")
     transforms: str = param("", help="YAML file of transforms that the bag lacks")
     qos: str = param("", help="YAML file of QoS profiles by topic of the stack, in rosbag2's format for overrides")
-    draws: int = param(1, low=1, help="follow-ups that each relation makes of each bundle")
+    draws: int = param(1, low=1, high=MOST_DRAWS, help="follow-ups that each relation makes of each bundle")
     rate: float = param(1.0, help="speed of the realtime pace")
     plugins: tuple[str, ...] = param((), help="directory with your own plugins")
     waivers: str = param("", help="YAML file of violations that are known and accepted for now")
@@ -119,8 +122,12 @@ def check_request(request: ReplayRequest, stack: Stack) -> None:
         raise UsageError(
             f"--mode twin: stack '{stack.name}' has domain: {stack.domain}, expected a different one for followup"
         )
-    if not request.rate > 0:
-        raise UsageError(f"--rate: got {request.rate:g}, expected more than 0")
+    if not 0 < request.rate < math.inf:
+        raise UsageError(f"--rate: got {request.rate:g}, expected more than 0 and finite")
+    if not 1 <= request.draws <= MOST_DRAWS:
+        raise UsageError(f"--draws: got {request.draws}, expected 1 to {MOST_DRAWS:,}")
+    if request.limit is not None and request.limit < 1:
+        raise UsageError(f"--limit: got {request.limit}, expected at least 1")
 
 
 def arm_plans(request: ReplayRequest, stack: Stack) -> tuple[ArmPlan, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -17,7 +17,11 @@ from mt_nodes.errors import UsageError
 
 #: ``sensor_msgs/PointField`` datatype number -> NumPy kind and size
 DATATYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 8: "f8"}
+COORDINATES = ("x", "y", "z")
 _NUMBERS = {code: number for number, code in DATATYPES.items()}
+
+#: A point that is larger than that is none (drivers use 12 to 128 bytes); NumPy's limit is 2 GiB.
+_LARGEST_STEP = 1 << 20
 
 #: Encodings of ``sensor_msgs/image_encodings.hpp`` with one sample a channel and pixel: kind and size, channels
 _ENCODINGS = {
@@ -44,7 +48,8 @@ def point_dtype(fields: Iterable[Field], point_step: int, big_endian: bool, wher
     """Return the structured type of one point; ``itemsize`` is ``point_step``, gaps are kept.
 
     Raises:
-        UsageError: an unknown datatype, a field given twice or beyond ``point_step``, x, y or z missing.
+        UsageError: an unknown datatype, a field given twice or beyond ``point_step``; x, y or z missing, of several
+            elements, or in the place of another field.
     """
     return _point_dtype(tuple(fields), point_step, big_endian, where)
 
@@ -52,21 +57,42 @@ def point_dtype(fields: Iterable[Field], point_step: int, big_endian: bool, wher
 @lru_cache(maxsize=64)
 def _point_dtype(fields: tuple[Field, ...], point_step: int, big_endian: bool, where: str) -> np.dtype[np.void]:
     names = [f.name for f in fields]
-    if missing := [name for name in "xyz" if name not in names]:
+    if missing := [name for name in COORDINATES if name not in names]:
         raise UsageError(f"{where}: got fields {', '.join(names) or '(none)'}, expected also {', '.join(missing)}")
     if len(set(names)) < len(names):
         raise UsageError(f"{where}: got fields {', '.join(names)}, expected each name once")
-    formats = [_format(f, big_endian, where) for f in fields]
-    for f, code in zip(fields, formats, strict=True):
-        if f.offset + np.dtype(code).itemsize > point_step:
-            raise UsageError(f"{where}: field '{f.name}' at offset {f.offset} does not fit point_step {point_step}")
+    if point_step > _LARGEST_STEP:
+        raise UsageError(f"{where}: got point_step {point_step}, expected at most {_LARGEST_STEP} bytes a point")
+    ends = [f.offset + max(1, f.count) * _kind(f, where).itemsize for f in fields]
+    for f, end in zip(fields, ends, strict=True):
+        if end > point_step:
+            many = f" with {f.count} elements" if f.count > 1 else ""
+            raise UsageError(
+                f"{where}: field '{f.name}'{many} at offset {f.offset} does not fit point_step {point_step}"
+            )
+    _refuse_shared_coordinates(fields, ends, where)
+    formats = [_format(f, big_endian) for f in fields]
     layout = {"names": names, "formats": formats, "offsets": [f.offset for f in fields], "itemsize": point_step}
     return np.dtype(layout)  # type: ignore[call-overload, no-any-return]
 
 
-def _format(field: Field, big_endian: bool, where: str) -> str | tuple[str, tuple[int]]:
+def _refuse_shared_coordinates(fields: tuple[Field, ...], ends: Sequence[int], where: str) -> None:
+    """Other fields may share their bytes (rgb and rgba do); a coordinate that does cannot be read or changed alone."""
+    for f, end in zip(fields, ends, strict=True):
+        if f.name in COORDINATES and f.count > 1:
+            raise UsageError(f"{where}: field '{f.name}' has {f.count} elements, expected one")
+        for other, other_end in zip(fields, ends, strict=True):
+            if f.name in COORDINATES and other is not f and f.offset < other_end and other.offset < end:
+                raise UsageError(f"{where}: fields '{f.name}' and '{other.name}' overlap, expected each in its place")
+
+
+def _kind(field: Field, where: str) -> np.dtype[Any]:
     if field.datatype not in DATATYPES:
         raise UsageError(f"{where}: field '{field.name}' has datatype {field.datatype}, expected 1 to 8 (PointField)")
+    return np.dtype(DATATYPES[field.datatype])
+
+
+def _format(field: Field, big_endian: bool) -> str | tuple[str, tuple[int]]:
     code = (">" if big_endian else "<") + DATATYPES[field.datatype]
     # Some drivers leave count at 0 for a single element.
     return code if field.count <= 1 else (code, (field.count,))

@@ -6,19 +6,24 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mt_nodes import keeper
 from mt_nodes.errors import InfrastructureError, UsageError
+from mt_nodes.keeper import PR_SET_PDEATHSIG, descendants_of, signal_all
 
-_PR_SET_PDEATHSIG = 1
 TAIL_LINES, TAIL_BYTES = 15, 65536
-#: Loaded here: the forked child has other threads' locks and must load nothing.
+KILL_EVERY_S = 0.05
+#: Isolated, so that nothing of the stack's environment changes what it does.
+_KEEPER = (sys.executable, "-I", "-S", str(Path(keeper.__file__)))
 _LIBC = ctypes.CDLL(None)
 
 
@@ -33,7 +38,7 @@ class Process:
 
 
 class Child:
-    """A running :class:`Process` and its descendants."""
+    """A running :class:`Process` and its descendants, below a keeper that ends them all even if we cannot."""
 
     def __init__(self, process: Process) -> None:
         """Start it.
@@ -43,25 +48,22 @@ class Child:
         """
         self.process = process
         self._asked = False
+        _check_program(process)
         process.log.parent.mkdir(parents=True, exist_ok=True)
         with process.log.open("ab") as log:
             self._offset = log.tell()
-            try:
-                self._popen = subprocess.Popen(
-                    list(process.argv),
-                    env=dict(process.env),
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                    preexec_fn=die_with_parent,  # noqa: PLW1509 - runs one system call
-                )
-            except OSError as error:
-                raise UsageError(f"{process.name}: cannot start {process.argv[0]!r}: {error.strerror}") from error
+            self._popen = subprocess.Popen(
+                [*_KEEPER, str(os.getpid()), *process.argv],
+                env=dict(process.env),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
 
     @property
     def pid(self) -> int:
-        """Process id; also the id of its group."""
+        """Process id of the keeper; also the id of the group."""
         return self._popen.pid
 
     @property
@@ -95,15 +97,19 @@ class Child:
             self._signal(signal.SIGINT)
 
     def stop(self, timeout_s: float) -> None:
-        """End the whole group: SIGINT, then SIGTERM, then SIGKILL, each given ``timeout_s``."""
+        """End it with all its descendants: SIGINT, then SIGTERM, then SIGKILL, each given ``timeout_s``."""
         self.ask_to_end()
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            if self._ended(timeout_s):
-                break
-            self._signal(number)
-        # The leader may be gone while children of its own hold on.
-        self._signal(signal.SIGKILL)
+        if not self._ended(timeout_s):
+            self._signal(signal.SIGTERM)
+            if not self._ended(timeout_s):
+                self._kill()
         self._popen.wait()
+
+    def _kill(self) -> None:
+        """Kill descendants until none is left; the keeper then ends by itself, with the command's status."""
+        while not self._ended(0.0):
+            signal_all(descendants_of(self.pid), signal.SIGKILL)
+            self._ended(KILL_EVERY_S)
 
     def _signal(self, number: int) -> None:
         try:
@@ -168,6 +174,14 @@ def filled(command: Sequence[str], values: Mapping[str, Sequence[str]]) -> tuple
     return tuple(argv)
 
 
+def _check_program(process: Process) -> None:
+    """Refuse what cannot be started, before anything is."""
+    program = process.argv[0]
+    if shutil.which(program, path=process.env.get("PATH", os.defpath)) is None:
+        why = "is not executable" if Path(program).is_file() else "there is no such program"
+        raise UsageError(f"{process.name}: cannot start {program!r}: {why}; name one by its path, or put it on PATH")
+
+
 def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
@@ -177,4 +191,4 @@ def _signal_name(number: int) -> str:
 
 def die_with_parent() -> None:
     """Have this process sent SIGTERM when the one that started it ends, however that ends (Linux)."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -15,7 +15,7 @@ from mt_nodes.arms import Arm
 from mt_nodes.engine import Answer, Engine, Heard, Offer, offers
 from mt_nodes.errors import InfrastructureError
 from mt_nodes.frames import Bundle, Episode
-from mt_nodes.lockstep import Prepared, Preparer, headline, restart
+from mt_nodes.lockstep import Prepared, Preparer, headline, owed, restart
 from mt_nodes.relations import Suite
 from mt_nodes.results import Case, Recorder
 from mt_nodes.verdict import Outcome, Verdict
@@ -81,7 +81,7 @@ class Realtime:
         """Play every episode once per offer; arms that remember, or that owe answers, are restarted between passes."""
         clean = True
         for episode in episodes:
-            for offer in self._offers:
+            for offer in (o for o in self._offers if owed(self._recorder, o, episode)):
                 if not clean:
                     restart(source, followup)
                 unanswered = self._pass(episode, offer, (source, followup))
@@ -171,5 +171,4 @@ class Realtime:
         return not all(heard)
 
     def _record(self, verdicts: Sequence[Verdict], case: Case | None) -> None:
-        self._recorder.verdicts(verdicts, case)
-        self._progress(verdicts)
+        self._progress(self._recorder.verdicts(verdicts, case))

@@ -62,3 +62,6 @@ class PrepareAgain:
         if derived is None:
             return Prepared(offer, None, Outcome.SKIPPED, "the recorded run sent no follow-up of this bundle")
         return Prepared(offer, derived, made_ms=1e3 * (time.perf_counter() - began))
+
+    def begin(self, offer: Offer, bundle: Bundle) -> None:
+        """Recorded draws hold what persisted, too: there is nothing to begin."""

@@ -180,7 +180,7 @@ def _polygon(rows: Any, where: str) -> Polygon:
         raise UsageError(f"{where}: got a corner that is not a finite number")
     polygon = shapely.Polygon(xy)
     if not polygon.is_valid or polygon.area == 0.0:
-        reason = shapely.is_valid_reason(polygon) if polygon.area else "no area"
+        reason = "no area" if polygon.is_valid else shapely.is_valid_reason(polygon)
         raise UsageError(f"{where}: got an outline that is no simple polygon ({reason}); list its corners in order")
     return tuple((float(x), float(y)) for x, y in xy)
 

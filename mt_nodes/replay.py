@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.arms import Arm, CallableArm
-from mt_nodes.errors import InfrastructureError, IsolationError
+from mt_nodes.directories import cannot_write, of_the_disk
+from mt_nodes.engine import Engine
+from mt_nodes.errors import InfrastructureError, IsolationError, UsageError
 from mt_nodes.lockstep import Lockstep, start
 from mt_nodes.realtime import Realtime
 from mt_nodes.recorded import PrepareAgain
 from mt_nodes.results import Case, Recorder
 from mt_nodes.runs import Run
-from mt_nodes.verdict import Verdict
+from mt_nodes.verdict import Outcome, Verdict
 
 Progress = Callable[[Sequence[Verdict]], None]
 Arms = tuple[Arm, Arm]
@@ -30,6 +32,9 @@ def execute(
 ) -> dict[str, Any]:
     """Run it, and return the summary; whatever ends it early is in the summary and in its exit code.
 
+    Bundles that cannot be read end as ERROR, each with its reason, and the run goes on; damage of a bag is told after
+    all that could be read of it was judged, and so was every other bag.
+
     Args:
         run: what to do.
         open_arms: makes the arms (the same one twice unless the mode is ``twin``) and puts their end on the stack.
@@ -38,22 +43,54 @@ def execute(
         show: called with the verdicts of a pair and what they were judged by.
 
     Raises:
-        UsageError: found out only while running, such as a frame that no transform leads to.
+        UsageError: the stack cannot be started as its file says; nothing was offered.
+        InfrastructureError: the results cannot be written.
     """
+    try:
+        with Recorder(run, listen, show) as recorder:
+            return recorder.finish(**_played(run, open_arms, recorder, progress))
+    except OSError as error:
+        if of_the_disk(error):
+            raise cannot_write(run.out, error) from error
+        raise
+
+
+def _played(run: Run, open_arms: Callable[[ExitStack], Arms], recorder: Recorder, progress: Progress) -> dict[str, Any]:
+    """Play every episode; return what ended the run early, and what of the bags is damaged."""
     trouble: dict[str, Any] = {}
-    with Recorder(run, listen, show) as recorder:
-        try:
-            with ExitStack() as ending:
-                source, followup = open_arms(ending)
-                start(source, followup)
-                _driver(run, recorder, progress).run(run.episodes, source, followup)
-        except KeyboardInterrupt:
-            trouble["interrupted"] = True
-        except IsolationError as error:
-            trouble["isolation"] = str(error)
-        except InfrastructureError as error:
-            trouble["infrastructure"] = str(error)
-        return recorder.finish(**trouble)
+    ready = False
+    try:
+        with ExitStack() as ending:
+            source, followup = open_arms(ending)
+            start(source, followup)
+            ready = True
+            _driver(run, recorder, progress).run(run.episodes, source, followup)
+    except KeyboardInterrupt:
+        trouble["interrupted"] = True
+    except IsolationError as error:
+        trouble["isolation"] = str(error)
+    except InfrastructureError as error:
+        trouble["infrastructure"] = str(error)
+    except UsageError as error:
+        if not ready:
+            raise
+        trouble["usage"] = str(error)
+    except OSError as error:
+        if not of_the_disk(error):
+            raise
+        trouble["infrastructure"] = str(cannot_write(run.out, error))
+    _tell_unreadable(run, recorder, progress)
+    if run.damage.bags:
+        trouble.setdefault("infrastructure", "; ".join(map(str, run.damage.bags.values())))
+    return trouble
+
+
+def _tell_unreadable(run: Run, recorder: Recorder, progress: Progress) -> None:
+    engine = Engine(run.stack.publishes_when_empty)
+    for found in run.damage.bundles.values():
+        for offer in run.offers:
+            verdicts = engine.without_followup(offer, found.bundle, Outcome.ERROR, str(found.error))
+            progress(recorder.verdicts(verdicts, None))
 
 
 def in_process_arms(run: Run) -> Arms:

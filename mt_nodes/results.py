@@ -21,9 +21,10 @@ from mt_nodes.markers import wires_of
 from mt_nodes.pictures import write_view
 from mt_nodes.pipeline import Derived
 from mt_nodes.report.view import evidence_file
+from mt_nodes.report.worst import WorstSoFar
 from mt_nodes.runs import Run
 from mt_nodes.summary import RelationInfo, summarise
-from mt_nodes.verdict import Outcome, Verdict
+from mt_nodes.verdict import Outcome, Pair, Verdict
 from mt_nodes.waivers import load_waivers, marked
 
 
@@ -53,8 +54,11 @@ class Recorder:
         self._journal = Journal(run.out / "result.jsonl")
         self._ledger = Ledger(run.out)
         self._evidence = Background()
+        self._worst = WorstSoFar()
         self._made_ms: list[float] = []
         self._answered_ms: list[float] = []
+        #: Whether nothing was judged before: the run is no resumed one.
+        self.fresh = not len(self._journal)
         self._journal.condition(_condition(run))
 
     def __enter__(self) -> Recorder:
@@ -73,18 +77,33 @@ class Recorder:
         if line is not None:
             self._listen(line)
 
-    def verdicts(self, verdicts: Sequence[Verdict], case: Case | None) -> None:
-        """Journal verdicts; keep the evidence of the first violated one (they share the follow-up)."""
-        for verdict in verdicts:
+    def done(self, pair: Pair) -> bool:
+        """Tell whether a run that is resumed owes nothing more for a pair: verdict and, if violated, evidence."""
+        outcome = self._journal.outcome(pair)
+        return outcome is not None and (outcome is not Outcome.VIOLATED or self._evidence_path(pair).exists())
+
+    def verdicts(self, verdicts: Sequence[Verdict], case: Case | None) -> list[Verdict]:
+        """Journal verdicts; keep the evidence of violated ones, and what a picture takes of the worst so far.
+
+        Returns those that the journal did not have: a resumed run judges some pairs again, but never journals them.
+        """
+        owed = [v for v in verdicts if not self.done(v.pair)]
+        fresh = [v for v in owed if v.pair not in self._journal]
+        for verdict in fresh:
             self._listen(self._journal.verdict(verdict))
-        if case is None:
-            return
+        if case is not None:
+            self._keep(owed, case)
+        return fresh
+
+    def _keep(self, verdicts: Sequence[Verdict], case: Case) -> None:
         self._show(verdicts, case)
         if case.followup_answer.output.answer_ms is not None:
             self._answered_ms.append(case.followup_answer.output.answer_ms)
         for verdict in verdicts:
             if verdict.pair == self._run.only or (verdict.outcome is Outcome.VIOLATED and self._run.only is None):
                 self._evidence.do(self._keep_evidence, verdict, case)
+                if self._worst.takes(verdict.as_plain()):
+                    self._evidence.do(self._keep_view, verdict, case)
 
     def finish(self, **trouble: Any) -> dict[str, Any]:
         """Write summary, tables and report, and return the summary; ``trouble`` is what ended the run early."""
@@ -101,11 +120,15 @@ class Recorder:
         write_files(out, summary, lines)
         return summary
 
+    def _evidence_path(self, pair: Pair) -> Path:
+        return self._run.out / "evidence" / evidence_name(pair)
+
     def _keep_evidence(self, verdict: Verdict, case: Case) -> None:
         answers = (("source", case.source_answer), ("followup", case.followup_answer))
         said = {a: answer.wires or wires_of(answer.output, self._run.stack, verdict.stamp_ns) for a, answer in answers}
-        path = self._run.out / "evidence" / evidence_name(verdict.pair)
-        write_evidence(path, verdict.pair, case.source, case.followup, said)
+        write_evidence(self._evidence_path(verdict.pair), verdict.pair, case.source, case.followup, said)
+
+    def _keep_view(self, verdict: Verdict, case: Case) -> None:
         judge = next(r for r in case.offer.judges if r.id == verdict.pair.judged_for)
         outputs = (case.source_answer.output, case.followup_answer.output)
         write_view(

@@ -13,7 +13,7 @@ import os
 import platform
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +22,18 @@ import yaml
 
 from mt_nodes import __version__, plugins
 from mt_nodes.bag_reader import Topic
-from mt_nodes.bags import BagSource
+from mt_nodes.bags import BagSource, Unreadable
 from mt_nodes.cdr import COMPRESSED_IMAGE
-from mt_nodes.directories import new_directory
+from mt_nodes.directories import cannot_write, new_directory, write_whole
 from mt_nodes.engine import Offer, offers
-from mt_nodes.errors import UsageError
+from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.frames import Bundle, Episode
+from mt_nodes.jsonl import jsonable
 from mt_nodes.params import plain
 from mt_nodes.plan import Replayed, ReplayRequest, check_request
 from mt_nodes.relations import Suite, load_suite
 from mt_nodes.stacks import Stack, load_stack, with_faults
-from mt_nodes.transforms import TransformTree, dump_transforms, load_transforms
+from mt_nodes.transforms import TransformTree, UnknownTransform, dump_transforms, load_transforms
 from mt_nodes.verdict import Pair
 from mt_nodes.waivers import load_waivers
 
@@ -40,6 +41,14 @@ VERSIONS_OF = ("numpy", "scipy", "shapely", "open3d-cpu", "open3d", "rosbags", "
 
 #: Topics of a bag that are the suite's own or the middleware's.
 NEVER_REPLAYED = frozenset({"/clock", "/rosout", "/parameter_events"})
+
+
+@dataclass(frozen=True, eq=False)
+class Damage:
+    """What of a run's bags could not be read, as far as it was met: bags by path, bundles by episode and number."""
+
+    bags: dict[str, InfrastructureError] = field(default_factory=dict)
+    bundles: dict[tuple[int, int], Unreadable] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +60,7 @@ class Run:
     stack: Stack
     sources: tuple[BagSource, ...]
     out: Path
+    damage: Damage = field(default_factory=Damage)
 
     @classmethod
     def make(cls, request: ReplayRequest, out: Path) -> Run:
@@ -92,7 +102,10 @@ class Run:
         """
         checked = cls.make(request, Path(out or "."))
         run = dataclasses.replace(checked, out=new_directory(out))
-        run.save()
+        try:
+            run.save()
+        except OSError as error:
+            raise cannot_write(run.out, error) from error
         return run
 
     @classmethod
@@ -100,17 +113,54 @@ class Run:
         """Make the run that :meth:`save` described."""
         return cls.make(ReplayRequest.from_plain(json.loads((out / "run.json").read_text())["request"]), out)
 
+    @classmethod
+    def resume(cls, out: Path) -> Run:
+        """Make the run of a results directory, to go on with it, and note in ``run.json`` that it was resumed.
+
+        Raises:
+            UsageError: there is none, or it would not be the same run any more: a relation or the stack has changed.
+        """
+        file = out / "run.json"
+        try:
+            about = json.loads(file.read_text(encoding="utf-8"))
+            before = {r["id"]: r for r in about["relations"]}
+            hosted = yaml.safe_load((out / "stack.yaml").read_text(encoding="utf-8"))
+        except (OSError, ValueError, KeyError, yaml.YAMLError) as error:
+            raise UsageError(f"{file}: cannot be read: {error}; expected a results directory of `mt replay`") from error
+        run = cls.load(out)
+        now = {r["id"]: r for r in _as_json([r.as_plain() for r in run.suite.all])}
+        changed = [f"relation '{name}'" for name in {**before, **now} if before.get(name) != now.get(name)]
+        if _as_json(plain(run.stack)) != _as_json(hosted):
+            changed.append(f"stack '{run.stack.name}'")
+        if changed:
+            raise UsageError(
+                f"{out}: cannot be resumed, changed since: {', '.join(changed)}; start anew with another --out"
+            )
+        about.setdefault("resumed", []).append({"at": _now(), "versions": versions()})
+        write_whole(file, json.dumps(about, indent=2) + "\n")
+        return run
+
     def save(self) -> None:
         """Write ``run.json``, and the stack and transforms for the processes that host it."""
         (self.out / "stack.yaml").write_text(yaml.safe_dump(plain(self.stack), sort_keys=False), encoding="utf-8")
         dump_transforms(self._static_transforms(), self.out / "transforms.yaml")
-        (self.out / "run.json").write_text(json.dumps(describe_run(self), indent=2) + "\n", encoding="utf-8")
+        # Last and whole: a directory with a run.json can be resumed.
+        write_whole(self.out / "run.json", json.dumps(describe_run(self), indent=2) + "\n")
 
     @property
     def episodes(self) -> list[Episode]:
-        """One episode a bag; each can be opened again."""
-        first, end = self._span
-        return [functools.partial(_part, source, first, end) for source in self.sources]
+        """One episode a bag; each can be opened again. What cannot be read is left out and kept in ``damage``."""
+        return [functools.partial(self._readable, source) for source in self.sources]
+
+    def _readable(self, source: BagSource) -> Iterator[Bundle]:
+        try:
+            for found in itertools.islice(source.readings(), *self._span):
+                if isinstance(found, Unreadable):
+                    self.damage.bundles[found.bundle.episode, found.bundle.index] = found
+                else:
+                    yield found
+        except InfrastructureError as error:
+            self.damage.bags[str(source.reader.path)] = error
 
     @property
     def only(self) -> Pair | None:
@@ -169,13 +219,16 @@ class Run:
         """Transforms for hosted callables, who have no /tf: the same for every bag, or the run is refused."""
         trees = []
         for source in self.sources:
-            first = next(iter(source), None)
+            first = _first_readable(source)
             if first is None:
                 continue
             trees.append(first.transforms)
             if self.stack.points_frame and first.clouds:
                 frame = first.clouds[0].frame_id
-                before, here = (tree.lookup(self.stack.points_frame, frame) for tree in (trees[0], first.transforms))
+                try:
+                    before, here = (t.lookup(self.stack.points_frame, frame) for t in (trees[0], first.transforms))
+                except UnknownTransform as error:
+                    raise UnknownTransform(f"{source.reader.path}: {first.clouds[0].topic}: {error}") from error
                 if not np.allclose(before, here):
                     raise UsageError(
                         f"{source.reader.path}: {frame} stands elsewhere in {self.stack.points_frame} than in "
@@ -184,8 +237,20 @@ class Run:
         return trees[0] if trees else TransformTree()
 
 
-def _part(source: BagSource, first: int, end: int | None) -> Iterator[Bundle]:
-    return itertools.islice(iter(source), first, end)
+def _first_readable(source: BagSource) -> Bundle | None:
+    """Return the first bundle that can be understood, None of a bag without any.
+
+    Raises:
+        MtError: there are bundles, and none can be understood; or the bag is damaged before its first one.
+    """
+    wrong: Unreadable | None = None
+    for found in source.readings():
+        if not isinstance(found, Unreadable):
+            return found
+        wrong = wrong or found
+    if wrong is not None:
+        raise wrong.error
+    return None
 
 
 def as_recorded(topic: str, info: Topic) -> Replayed:
@@ -197,7 +262,7 @@ def describe_run(run: Run) -> dict[str, Any]:
     """Return ``run.json``: what was asked, what it came to, with which versions, on which machine."""
     return {
         "schema": 1,
-        "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "started": _now(),
         "command": sys.argv,
         "directory": str(Path.cwd()),
         "request": run.request.as_plain(),
@@ -212,6 +277,15 @@ def describe_run(run: Run) -> dict[str, Any]:
             "host": platform.node(),
         },
     }
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+
+
+def _as_json(value: Any) -> Any:
+    """Return what a value is after a way through a file: no tuples, no types of NumPy."""
+    return json.loads(json.dumps(jsonable(value)))
 
 
 def versions() -> dict[str, str]:

@@ -17,8 +17,9 @@ BLOCK_BUNDLES = 10
 #: Below this a sign-flip test over clusters cannot reach ALPHA whatever the data (2**-5 = 0.03, two-sided 0.06).
 MIN_CLUSTERS = 6
 
-#: Below this the cluster-robust interval takes each cluster for one observation: what is all alike shows no spread.
-MIN_HITS = 2
+#: Where fewer clusters than this have a hit (or a miss), the interval takes each cluster for one observation at most:
+#: so few do not show how alike the pairs of a cluster are.
+MIN_STRUCK = 4
 
 Unit = tuple[int, int | None]
 """One source case: (drive, bundle); bundle is None when a whole episode is judged. Repeated draws share it."""
@@ -71,14 +72,15 @@ def _clustered_interval(clusters: npt.NDArray[np.float64]) -> tuple[float, float
 
     count, (hits, trials) = len(clusters), clusters.sum(axis=0)
     share = hits / trials
-    if min(hits, trials - hits) < MIN_HITS or count < 2:
-        effective = float(count)
-    else:
+    struck = min(np.count_nonzero(clusters[:, 0]), np.count_nonzero(clusters[:, 0] < clusters[:, 1]))
+    effective = float(count)
+    if struck and count > 1:
         residuals = clusters[:, 0] - share * clusters[:, 1]
         variance = count / (count - 1) * float(residuals @ residuals) / trials**2
         independent = share * (1.0 - share) / trials
         # By chance clusters spread less than independent pairs would; t allows for that, but not for no spread at all.
-        effective = share * (1.0 - share) / max(variance, independent / 4)
+        shown = share * (1.0 - share) / max(variance, independent / 4)
+        effective = shown if struck >= MIN_STRUCK else min(shown, effective)
     z = float(stats.t.ppf(1 - ALPHA / 2, count - 1) if count > 1 else stats.norm.ppf(1 - ALPHA / 2))
     middle, spread = share + z * z / (2 * effective), 1 + z * z / effective
     half = z * math.sqrt(share * (1 - share) / effective + z * z / (4 * effective * effective))

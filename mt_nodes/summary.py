@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from mt_nodes.errors import InfrastructureError
+from mt_nodes.errors import ExitCode, InfrastructureError
 from mt_nodes.outcomes import Evidence, Tally, exit_code, relation_outcome
 from mt_nodes.relations import CONTROL, SHAM
 from mt_nodes.statistics import Unit, cluster_sums, holm, proportion_interval, sign_flip_p
@@ -54,10 +54,11 @@ def summarise(
     infrastructure: str | None = None,
     interrupted: bool = False,
     isolation: str | None = None,
+    usage: str | None = None,
 ) -> dict[str, Any]:
     """Return ``summary.json`` from the verdict lines of a journal (other lines are passed over).
 
-    ``infrastructure`` and ``isolation`` tell what went wrong with the run itself, None when nothing did.
+    ``infrastructure``, ``isolation`` and ``usage`` tell what went wrong with the run itself, None when nothing did.
 
     Raises:
         InfrastructureError: a pair belongs to none of the relations, so the totals would not reconcile.
@@ -65,25 +66,34 @@ def summarise(
     arms, outcomes = _sorted_by_arm(verdicts, relations)
     evidence = _evidence(arms, relations)
     ended = {r.id: relation_outcome(evidence[r.id]) for r in relations}
-    code, why = exit_code(
-        outcomes,
-        {name: outcome for name, (outcome, _) in ended.items()},
-        infrastructure=infrastructure,
-        interrupted=interrupted,
-        isolation=isolation,
-    )
+    trouble = {"infrastructure": infrastructure, "interrupted": interrupted, "isolation": isolation, "usage": usage}
+    code, why = run_exit(outcomes, {name: outcome for name, (outcome, _) in ended.items()}, trouble)
     return {
         "schema": SCHEMA,
         "offered": sum(outcomes.values()),
         "outcomes": dict(outcomes),
         "exit_code": int(code),
         "exit_why": why,
-        "interrupted": interrupted,
-        "infrastructure": infrastructure,
-        "isolation": isolation,
+        **trouble,
         "relations": {r.id: _relation_plain(r, arms[r.id], evidence[r.id], ended[r.id]) for r in relations},
         "latency_ms": dict(latency_ms or {}),
     }
+
+
+def run_exit(
+    outcomes: Mapping[str, int],
+    relations: Mapping[str, RelationOutcome],
+    trouble: Mapping[str, Any],
+    waived: Collection[str] = (),
+) -> tuple[ExitCode, str]:
+    """Return the exit code of a run and why; ``trouble`` is the summary's, as far as it has any."""
+    others = {name: trouble.get(name) for name in ("infrastructure", "isolation")}
+    code, why = exit_code(outcomes, relations, interrupted=trouble["interrupted"], **others, waived=waived)
+    usage = trouble.get("usage")
+    # What the user asked for cannot be done: told before what came of it, after that the run was cut short or refused.
+    if usage is None or code in (ExitCode.INTERRUPTED, ExitCode.ISOLATION):
+        return code, why
+    return ExitCode.USAGE, f"cannot go on: {usage}"
 
 
 def _sorted_by_arm(

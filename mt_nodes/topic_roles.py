@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import difflib
+from collections.abc import Collection, Mapping
 
 from mt_nodes import cdr
 from mt_nodes.bag_reader import Topic
@@ -50,15 +51,23 @@ def _refuse_misfit(role: str, topic: str, topics: Mapping[str, Topic], bag: str)
     if role not in ROLES:
         raise UsageError(f"--topic {role}={topic}: no role '{role}'{suggest(role, ROLES)}")
     if topic not in topics:
-        raise UsageError(f"--topic {role}={topic}: {bag} has no such topic{suggest(topic, topics)}")
+        close = difflib.get_close_matches(topic, topics, n=1)
+        hint = f"; did you mean '{close[0]}'" if close else ""
+        raise UsageError(f"--topic {role}={topic}: {bag} has no such topic{hint}; it has {_listed(topics)}")
     if topics[topic].type not in ROLES[role]:
         expected = " or ".join(ROLES[role])
-        raise UsageError(f"--topic {role}={topic}: got type {topics[topic].type}, expected {expected}")
+        fitting = ", ".join(candidates(role, topics)) or "none of the bag's topics"
+        raise UsageError(
+            f"--topic {role}={topic}: got type {topics[topic].type}, expected {expected}; of that type: {fitting}"
+        )
 
 
-def _unclear(role: str, found: Iterable[str], topics: Mapping[str, Topic], bag: str) -> str:
-    listed = ", ".join(f"{name} ({topics[name].type})" for name in found)
-    if listed:
+def _unclear(role: str, found: Collection[str], topics: Mapping[str, Topic], bag: str) -> str:
+    listed = _listed({name: topics[name] for name in found})
+    if found:
         return f"{bag}: several topics can be the {role}: {listed}; choose with --topic {role}=TOPIC"
-    everything = ", ".join(f"{name} ({topic.type})" for name, topic in sorted(topics.items())) or "no topic at all"
-    return f"{bag}: no messages of type {' or '.join(ROLES[role])} for the {role}; the bag has {everything}"
+    return f"{bag}: no messages of type {' or '.join(ROLES[role])} for the {role}; the bag has {_listed(topics)}"
+
+
+def _listed(topics: Mapping[str, Topic]) -> str:
+    return ", ".join(f"{name} ({topic.type})" for name, topic in sorted(topics.items())) or "no topic at all"

@@ -103,7 +103,7 @@ def pose_matrix(translation_m: Iterable[float], quaternion_xyzw: Iterable[float]
     matrix[:3, :3] = Rotation.from_quat(list(quaternion_xyzw)).as_matrix()
     matrix[:3, 3] = list(translation_m)
     if not np.isfinite(matrix).all():
-        raise ValueError(f"got translation {list(translation_m)} and quaternion {list(quaternion_xyzw)}, not finite")
+        raise ValueError("a number is not finite")
     return matrix
 
 
@@ -155,4 +155,5 @@ def _from_row(row: Any, where: str) -> Transform:
             quaternion = Rotation.from_euler("xyz", row.get("rpy_rad", [0, 0, 0])).as_quat()
         return Transform(str(row["parent"]), str(row["child"]), pose_matrix(row["translation_m"], quaternion))
     except (TypeError, ValueError) as error:
-        raise UsageError(f"{where}: {error}") from error
+        expected = "translation_m: [x, y, z], quaternion_xyzw: [x, y, z, w] that is not zero, rpy_rad: [r, p, y]"
+        raise UsageError(f"{where}: got {row!r}, expected finite numbers in {expected}: {error}") from error

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.errors import UsageError
-from mt_nodes.outcomes import exit_code
+from mt_nodes.summary import run_exit
 from mt_nodes.verdict import Outcome, Pair, RelationOutcome
 from mt_nodes.yaml_files import read_list, refuse_unknown
 
@@ -84,12 +84,10 @@ def marked(
     for name, relation in relations.items():
         relation["waived"], note = _waived(counting.get(name, []), violated.get(name, set()))
         notes += [f"relation {name}: {note}"] if note else []
-    code, why = exit_code(
+    code, why = run_exit(
         summary["outcomes"],
         {name: RelationOutcome(r["outcome"]) for name, r in relations.items()},
-        infrastructure=summary["infrastructure"],
-        interrupted=summary["interrupted"],
-        isolation=summary["isolation"],
+        summary,
         waived=[name for name, r in relations.items() if r["waived"]],
     )
     return {**summary, "exit_code": int(code), "exit_why": why, "relations": relations, "waivers": notes}

@@ -93,14 +93,19 @@ class WatchedRun:
         return summarise(self._verdicts, self._relations())
 
     def _relations(self) -> list[RelationInfo]:
-        """Kind and minimum stand in ``run.json``; a journal that was copied without it tells the names."""
+        """What a relation is stands in ``run.json``; a journal that was copied without it tells the names."""
         try:
             rows = json.loads((self.directory / "run.json").read_text(encoding="utf-8"))["relations"]
         except (OSError, ValueError, KeyError):
             rows = []
         known = {row["id"]: row for row in rows}
         return [
-            RelationInfo(name, row.get("kind", "necessary"), row.get("min_decided", RelationInfo.min_decided))
+            RelationInfo(
+                name,
+                row.get("kind", "necessary"),
+                row.get("min_decided", RelationInfo.min_decided),
+                requirement=tuple(row.get("requirement", ())),
+            )
             for name in self.condition.get("relations", ())
             for row in [known.get(name, {})]
         ]

@@ -3,13 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import codecs
+from collections.abc import Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from mt_nodes.errors import UsageError, suggest
+
+#: Files that people write are small; reading YAML takes about a minute for 10 MB.
+LARGEST_BYTES = 4_000_000
+#: So many values and no more, those that aliases repeat counted each time: a few lines can stand for billions.
+MOST_VALUES = 200_000
+_OTHER_ENCODINGS = ((codecs.BOM_UTF16_LE, "UTF-16"), (codecs.BOM_UTF16_BE, "UTF-16"))
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
@@ -18,9 +25,9 @@ def read_mapping(path: Path) -> dict[str, Any]:
     Raises:
         UsageError: unreadable, not YAML, or not a mapping.
     """
-    data = _read(path)
+    data = read(path)
     if not isinstance(data, dict):
-        raise UsageError(f"{path}: got {type(data).__name__}, expected a mapping of keys to values")
+        raise UsageError(f"{path}: got {_kind(data)}, expected a mapping of keys to values")
     return data
 
 
@@ -30,12 +37,36 @@ def read_list(path: Path) -> list[Any]:
     Raises:
         UsageError: unreadable, not YAML, or not a list.
     """
-    data = _read(path)
+    data = read(path)
     if data is None:
         return []
     if not isinstance(data, list):
-        raise UsageError(f"{path}: got {type(data).__name__}, expected a list (lines that begin with '- ')")
+        raise UsageError(f"{path}: got {_kind(data)}, expected a list (lines that begin with '- ')")
     return data
+
+
+def read(path: Path) -> Any:
+    """Return what a YAML file holds, None of an empty one.
+
+    Raises:
+        UsageError: it cannot be read as UTF-8, is too large, is not YAML, has a key twice, or aliases that repeat
+            more values than :data:`MOST_VALUES`.
+    """
+    text = _text(path)
+    try:
+        loader = _Loader(text)
+        try:
+            node = loader.get_single_node()
+            _refuse_bombs(node, path)
+            return None if node is None else loader.construct_document(node)
+        finally:
+            loader.dispose()
+    except yaml.YAMLError as error:
+        raise UsageError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
+    except RecursionError as error:
+        raise UsageError(f"{path}: not valid YAML: lists or mappings inside each other too deeply") from error
+    except ValueError as error:  # such as a date with month 13
+        raise UsageError(f"{path}: not valid YAML: {error}; quote what is meant as a text") from error
 
 
 def refuse_unknown(data: Mapping[str, Any], known: Iterable[str], where: str) -> None:
@@ -61,10 +92,63 @@ def named_items(value: Any, where: str) -> list[tuple[str, dict[str, Any]]]:
     return items
 
 
-def _read(path: Path) -> Any:
+class _Loader(yaml.SafeLoader):
+    """Plain values only, and each key of a mapping once: of two, YAML would silently take the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            # What merges another mapping in (<<) stands below the mapping's own keys, so it may repeat one.
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                continue
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, Hashable) and key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"got key '{key}' twice, expected it once", key_node.start_mark
+                )
+            seen |= {key} if isinstance(key, Hashable) else set()
+        return super().construct_mapping(node, deep=deep)
+
+
+def _text(path: Path) -> str:
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read as UTF-8 text: {error}") from error
-    except yaml.YAMLError as error:
-        raise UsageError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
+        if path.stat().st_size > LARGEST_BYTES:
+            size = f"{path.stat().st_size / 1e6:.1f} MB, expected at most {LARGEST_BYTES / 1e6:g} MB"
+            raise UsageError(f"{path}: got a file of {size}; is it the right file?")
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    for mark, name in _OTHER_ENCODINGS:
+        if data.startswith(mark):
+            raise UsageError(f"{path}: got {name}, expected UTF-8; save it as UTF-8")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UsageError(
+            f"{path}: got byte 0x{data[error.start]:02x} in line {line}, expected UTF-8 text; save it as UTF-8"
+        ) from error
+
+
+def _refuse_bombs(node: yaml.Node | None, path: Path) -> None:
+    if node is not None and _values(node, {}, path) > MOST_VALUES:
+        raise UsageError(
+            f"{path}: its aliases (*name) stand for more than {MOST_VALUES:,} values; write out what is meant"
+        )
+
+
+def _values(node: yaml.Node, known: dict[yaml.Node, int], path: Path) -> int:
+    """Count the values below a node, those of aliases each time; every node is visited once."""
+    if node in known:
+        if not known[node]:
+            raise UsageError(f"{path}: an alias (*name) stands for what it is part of; write out what is meant")
+        return known[node]
+    known[node] = 0  # while it is being counted
+    parts = node.value if isinstance(node, yaml.CollectionNode) else ()
+    inside = (part for row in parts for part in (row if isinstance(row, tuple) else (row,)))
+    known[node] = 1 + sum(_values(part, known, path) for part in inside)
+    return known[node]
+
+
+def _kind(data: Any) -> str:
+    return "an empty file" if data is None else type(data).__name__

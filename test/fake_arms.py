@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 from mutations_for_tests import Shuffle
+from recordings import bundles
 
 from mt_nodes.checks.base import Check
 from mt_nodes.effects import Effects
 from mt_nodes.engine import Answer, Heard, Offer
 from mt_nodes.frames import Bundle
+from mt_nodes.lockstep import Lockstep
 from mt_nodes.mutations.base import Mutation
 from mt_nodes.mutations.lidar.points_permuted import PointsPermuted
 from mt_nodes.mutations.stream.identity import Identity
@@ -23,7 +25,7 @@ from mt_nodes.outputs import Detections, Output
 from mt_nodes.pipeline import Derived
 from mt_nodes.relations import Relation, Suite
 from mt_nodes.results import Case
-from mt_nodes.verdict import Judgement, Outcome, Verdict
+from mt_nodes.verdict import Judgement, Outcome, Pair, Verdict
 
 
 @dataclass(frozen=True)
@@ -126,9 +128,11 @@ class FakeArm:
 
 
 class FakeRecorder:
-    """Keeps verdicts and follow-ups; a pair that ends twice is an error at once."""
+    """Keeps verdicts and follow-ups; a pair that ends twice is an error at once, unless it is in ``before``."""
 
-    def __init__(self) -> None:
+    def __init__(self, before: Iterable[str] = ()) -> None:
+        self._before = set(before)
+        self.fresh = not self._before
         self.lines: dict[str, Verdict] = {}
         self.followups: list[tuple[str, Derived]] = []
         self.cases: list[Case | None] = []
@@ -136,11 +140,16 @@ class FakeRecorder:
     def followup(self, offer: Offer, bundle: Bundle, derived: Derived, made_ms: float) -> None:
         self.followups.append((str(offer.followup_pair(bundle)), derived))
 
-    def verdicts(self, verdicts: Sequence[Verdict], case: Case | None) -> None:
+    def done(self, pair: Pair) -> bool:
+        return str(pair) in self._before or str(pair) in self.lines
+
+    def verdicts(self, verdicts: Sequence[Verdict], case: Case | None) -> list[Verdict]:
         self.cases.append(case)
-        for verdict in verdicts:
+        fresh = [v for v in verdicts if str(v.pair) not in self._before]
+        for verdict in fresh:
             assert str(verdict.pair) not in self.lines, f"{verdict.pair} ended twice"
             self.lines[str(verdict.pair)] = verdict
+        return fresh
 
     @property
     def outcomes(self) -> dict[str, str]:
@@ -156,3 +165,32 @@ def pairs_owed(relations: Iterable[str], bundles: int, episode: int = 0) -> set[
     return {f"{episode}/{b}/{r}/0" for b in range(bundles) for r in names} | {
         f"{episode}/{b}/{role}/0@{r}" for b in range(bundles) for r in names for role in ("identity", "points_permuted")
     }
+
+
+BUNDLES = bundles(4)
+
+
+def run(
+    suite_: Suite,
+    source: FakeArm,
+    followup: FakeArm | None = None,
+    *,
+    mode: str = "twin",
+    stateless: bool = True,
+    publishes_when_empty: bool = False,
+    episodes: Sequence[Sequence[Bundle]] = (BUNDLES,),
+    recorder: FakeRecorder | None = None,
+    draws: int = 1,
+) -> FakeRecorder:
+    kept = recorder or FakeRecorder()
+    loop = Lockstep(
+        suite_,
+        7,
+        kept,  # type: ignore[arg-type]
+        mode=mode,
+        stateless=stateless,
+        publishes_when_empty=publishes_when_empty,
+        draws=draws,
+    )
+    loop.run([lambda e=e: iter(e) for e in episodes], source, source if followup is None else followup)
+    return kept

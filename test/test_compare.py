@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from math import comb
 from pathlib import Path
@@ -88,6 +89,15 @@ def test_what_differs_beside_is_told(tmp_path: Path, runs: dict[str, Path]) -> N
     assert compared(runs["clean"], runs["noisy"])["notes"] == []
 
 
+def test_settings_that_differ_are_told_in_words(runs: dict[str, Path]) -> None:
+    before = Finished.load(runs["clean"])
+    after = dataclasses.replace(before, condition={**before.condition, "faults": ["one", "two"], "bags": []})
+    assert compare(before, after)["notes"] == [
+        "faults: (none) before, one, two after",
+        "bags: drive before, (none) after",
+    ]
+
+
 def test_nothing_in_common_is_a_usage_error(runs: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", str(runs["other"]), str(runs["fog"])]) == 2
     assert "nothing to compare" in capsys.readouterr().err
@@ -115,4 +125,4 @@ def test_json_and_table_say_the_same(runs: dict[str, Path], capsys: pytest.Captu
     assert main(words) == 1
     table = capsys.readouterr().out
     assert "newly failing" in table and "8/30" in table and pair(10) in table
-    assert "exit code 1: newly failing: noise" in table
+    assert "exit code 1: newly failing: noise" in table and "noise: requirement REQ-7" in table

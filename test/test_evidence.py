@@ -66,6 +66,20 @@ def test_made_bundles_and_a_second_writing(tmp_path: Path) -> None:
     assert cdr.encode_cloud(source.cloud()) == first["/mt/source/points"].cdr
 
 
+def test_what_both_arms_have_in_common_is_kept_once(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    noise = [cdr.encode_text(rng.bytes(1_500_000).hex()) for _ in range(2)]
+    with open_writer(tmp_path / "e.mcap", compress=True) as bag:
+        for arm in ("source", "followup"):
+            for i, data in enumerate(noise):
+                bag.write(bag.add(f"/mt/{arm}/{i}", cdr.STRING, [SENSOR_QOS]), stamp(0), data)
+    assert (tmp_path / "e.mcap").stat().st_size < 1.2 * 2 * 1_500_000
+    with BagReader(tmp_path / "e.mcap") as reader:
+        assert {w.topic: w.cdr for w in reader.wires()} == {
+            f"/mt/{arm}/{i}": noise[i] for arm in ("source", "followup") for i in (0, 1)
+        }
+
+
 def test_a_bare_file_says_of_itself_what_a_bag_directory_says(tmp_path: Path) -> None:
     """The metadata record is made here and not by ``rosbags``: it must be the same, but for the name of the file."""
     for path in (tmp_path / "bag", tmp_path / "bare.mcap"):

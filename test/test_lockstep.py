@@ -7,49 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_arms import FakeArm, FakeRecorder, Sent, answered, pairs_owed, relation, seen, silent, suite
+from fake_arms import BUNDLES, FakeArm, FakeRecorder, Sent, answered, pairs_owed, relation, run, seen, silent, suite
 from hypothesis import given
 from hypothesis import strategies as st
 from mutations_for_tests import Nothing, Shuffle
-from recordings import bundles, drive, write_bag
+from recordings import drive, write_bag
 
 from mt_nodes import cdr, replay
 from mt_nodes.engine import Answer
 from mt_nodes.errors import InfrastructureError, IsolationError
-from mt_nodes.frames import Bundle
-from mt_nodes.lockstep import HANGS_AFTER, Lockstep, start
+from mt_nodes.lockstep import HANGS_AFTER, start
 from mt_nodes.plan import ReplayRequest
-from mt_nodes.relations import Suite
 from mt_nodes.verdict import Verdict
 
 A, B = relation("a"), relation("b", Shuffle(drop=1, every_third=False))
-BUNDLES = bundles(4)
-
-
-def run(
-    suite_: Suite,
-    source: FakeArm,
-    followup: FakeArm | None = None,
-    *,
-    mode: str = "twin",
-    stateless: bool = True,
-    publishes_when_empty: bool = False,
-    episodes: Sequence[Sequence[Bundle]] = (BUNDLES,),
-    recorder: FakeRecorder | None = None,
-    draws: int = 1,
-) -> FakeRecorder:
-    kept = recorder or FakeRecorder()
-    loop = Lockstep(
-        suite_,
-        7,
-        kept,  # type: ignore[arg-type]
-        mode=mode,
-        stateless=stateless,
-        publishes_when_empty=publishes_when_empty,
-        draws=draws,
-    )
-    loop.run([lambda e=e: iter(e) for e in episodes], source, source if followup is None else followup)
-    return kept
 
 
 def one(sent: Sent) -> Answer:
@@ -331,7 +302,7 @@ def test_a_damaged_bag_is_judged_as_far_as_it_can_be_read(recorded: replay.Run) 
         def __getattr__(self, name: str) -> Any:
             return getattr(source, name)
 
-        def __iter__(self) -> Any:
+        def readings(self) -> Any:
             for i, bundle in enumerate(source):
                 if i == 2:
                     raise InfrastructureError("bag: damaged")

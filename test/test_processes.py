@@ -55,11 +55,12 @@ FOREVER = "while True: time.sleep(1)"
 
 def test_a_living_child_is_fine_and_ends_on_the_first_signal(children: list[Child], tmp_path: Path) -> None:
     child = child_of(children, tmp_path, SLEEPER)
-    assert wrote(child, 1) == [str(child.pid)]
+    [pid] = map(int, wrote(child, 1))
+    assert os.getpgid(pid) == child.pid, "one group, which a signal reaches as a whole"
     child.check()
     assert child.code is None
     child.stop(LIMIT_S)
-    assert child.code is not None and not alive(child.pid)
+    assert child.code is not None and not alive(child.pid) and not alive(pid)
 
 
 def test_a_child_that_ended_tells_its_code_and_its_last_lines(children: list[Child], tmp_path: Path) -> None:
@@ -95,7 +96,7 @@ def test_the_tail_is_of_this_child_and_short_however_much_it_wrote(children: lis
 
 @pytest.mark.parametrize("argv", [("/no/such/program",), (str(ROOT / "README.md"),)])
 def test_a_program_that_cannot_be_started_is_a_mistake_of_the_stack_file(argv: tuple[str], tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="the stack: cannot start '/"):
+    with pytest.raises(UsageError, match=r"the stack: cannot start '/.*(no such program|not executable); name one"):
         Child(Process("the stack", argv, {}, tmp_path / "log"))
 
 
@@ -118,6 +119,39 @@ def test_the_whole_group_ends_with_its_leader(children: list[Child], tmp_path: P
     assert wait_until(lambda: not alive(pid), LIMIT_S)
 
 
+#: Starts a grandchild that leaves group, session and parent behind, as a daemon does, and says who it is.
+DAEMON = f"""
+import subprocess, sys
+inner = "import subprocess, sys; print(subprocess.Popen([sys.executable, '-u', '-c', sys.argv[1]]).pid, flush=True)"
+subprocess.run([sys.executable, "-c", inner, {STUBBORN + FOREVER!r}], start_new_session=True)
+"""
+
+
+@pytest.mark.parametrize("then", ["", "import time\n" + FOREVER])
+def test_what_a_stack_left_behind_in_another_session_ends_with_it(
+    children: list[Child], tmp_path: Path, then: str
+) -> None:
+    child = child_of(children, tmp_path, DAEMON + then)
+    pid = int(wrote(child, 1)[0])
+    if then:
+        assert os.getsid(pid) != os.getsid(child.pid)
+        wrote(child, 2)  # from here on it ignores signals
+        child.stop(LIMIT_S)
+    assert wait_until(lambda: child.code is not None, LIMIT_S)
+    assert not alive(pid), "gone before the keeper is"
+    assert child.code == (-signal.SIGINT if then else 0)
+
+
+def test_a_program_that_proves_to_be_none_only_when_it_starts(children: list[Child], tmp_path: Path) -> None:
+    script = tmp_path / "stack.sh"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    children.append(Child(Process("the stack", (str(script),), dict(os.environ), tmp_path / "log")))
+    assert wait_until(lambda: children[-1].code is not None, LIMIT_S)
+    with pytest.raises(InfrastructureError, match=r"ended with exit code 127.*\n.*cannot start .*No such file"):
+        children[-1].check()
+
+
 def test_stopping_what_has_ended_is_no_error(children: list[Child], tmp_path: Path) -> None:
     child = child_of(children, tmp_path, "pass")
     assert wait_until(lambda: child.code is not None, LIMIT_S)
@@ -128,18 +162,21 @@ def test_stopping_what_has_ended_is_no_error(children: list[Child], tmp_path: Pa
 def test_no_child_outlives_its_parent_even_when_that_is_killed(tmp_path: Path) -> None:
     code = (
         "import os, sys, time; from pathlib import Path; from mt_nodes.processes import Child, Process\n"
-        f"child = Child(Process('x', (sys.executable, '-c', {SLEEPER!r}), dict(os.environ), Path(sys.argv[1])))\n"
+        f"argv = (sys.executable, '-u', '-c', {DAEMON + SLEEPER!r})\n"
+        "child = Child(Process('x', argv, dict(os.environ), Path(sys.argv[1])))\n"
         "print(child.pid, flush=True); time.sleep(600)"
     )
     parent = subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path / "log")], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
     assert parent.stdout is not None
-    pid = int(parent.stdout.readline())
-    assert alive(pid)
+    keeper, log = int(parent.stdout.readline()), tmp_path / "log"
+    assert wait_until(lambda: log.exists() and log.read_text().count("\n") == 3, LIMIT_S), log.read_text()
+    pids = [keeper, *map(int, log.read_text().split())]
+    assert all(map(alive, pids)), "keeper, daemon, the daemon's word, the stack"
     parent.kill()
     parent.wait()
-    assert wait_until(lambda: not alive(pid), LIMIT_S)
+    assert wait_until(lambda: not any(map(alive, pids)), LIMIT_S)
 
 
 def test_waiting_asks_until_yes_or_until_time_is_up() -> None:

@@ -145,7 +145,10 @@ class Place:
         return self.file(f"{wrong}.yaml", **{**given, **rows})
 
     def start(self, out: str, *words: str | Path) -> Ran:
-        return Ran(self, out, words)
+        return Ran(self, out, (*words, "--out", out))
+
+    def resume(self, out: str) -> Ran:
+        return Ran(self, out, ("--resume", out)).over()
 
     def camera(self) -> tuple[str, ...]:
         """A camera model that commands a speed, judged by a plugin after a plugin has changed the light."""
@@ -166,7 +169,7 @@ class Ran:
     def __init__(self, place: Place, out: str, words: tuple[str | Path, ...]) -> None:
         self.out = place.path / out
         self._mark = f"MT_TEST_{uuid4().hex}"
-        argv = [sys.executable, "-m", "mt_nodes.cli.main", "replay", *map(str, words), "--out", out]
+        argv = [sys.executable, "-m", "mt_nodes.cli.main", "replay", *map(str, words)]
         self.process = subprocess.Popen(
             argv,
             cwd=place.path,
@@ -185,11 +188,18 @@ class Ran:
 
     def running(self) -> list[str]:
         """Command lines of its processes."""
-        found = []
+        return list(self._processes().values())
+
+    def pids(self) -> list[int]:
+        """Ids of its processes, oldest first."""
+        return sorted(self._processes())
+
+    def _processes(self) -> dict[int, str]:
+        found = {}
         for process in Path("/proc").glob("[0-9]*"):
             try:
                 if self._mark.encode() in (process / "environ").read_bytes():
-                    found.append((process / "cmdline").read_text().replace("\0", " "))
+                    found[int(process.name)] = (process / "cmdline").read_text().replace("\0", " ")
             except OSError:
                 continue
         return found
@@ -322,7 +332,7 @@ def test_an_interrupted_run_keeps_what_was_judged_and_leaves_nobody_behind(place
     place.hold.touch()
     ran = place.start("interrupted", place.small, "--stack", place.model("mine", deadline_s=60), *NOISE)
     until(lambda: ran.journal.count("verdict") >= 6, "two bundles are judged, one is held")
-    assert len(ran.running()) == 4, "command line, suite, two stacks"
+    assert len(ran.running()) == 6, "command line, suite, two keepers, two stacks"
     ran.process.send_signal(signal.SIGINT)
     ran.process.send_signal(signal.SIGINT)
     ran.over().wholly(130, HOLDS=6)
@@ -340,6 +350,26 @@ def test_a_killed_command_line_takes_everybody_with_it_and_loses_nothing_judged(
     place.hold.unlink()
     summary = json.loads((ran.out / "summary.json").read_text())
     assert summary["interrupted"] and summary["outcomes"] == {"HOLDS": 6}
+
+
+def test_a_run_whose_every_process_was_killed_goes_on_as_if_nothing_had_been(place: Place) -> None:
+    words = (place.small, "--stack", place.model("mine", deadline_s=60), *NOISE)
+    undisturbed = place.replay("undisturbed", *words).wholly(3, HOLDS=9)
+    place.hold.touch()
+    ran = place.start("torn", *words)
+    until(lambda: ran.journal.count("verdict") >= 6, "two bundles are judged, one is held")
+    busy = Ran(place, "torn", ("--resume", "torn"))
+    busy.over().wholly(2)
+    assert "result.jsonl: another run is writing to it; wait for its end, or stop it" in busy.error
+    for pid in ran.pids():
+        os.kill(pid, signal.SIGKILL)
+    ran.over()
+    assert not ran.summary, "nobody could write one"
+    place.hold.unlink()
+    resumed = place.resume("torn").wholly(3, HOLDS=9)
+    assert sorted(resumed.journal.splitlines()) == sorted(undisturbed.journal.splitlines())
+    ledgers = [sorted((r.out / "ledger.jsonl").read_text().splitlines()) for r in (resumed, undisturbed)]
+    assert ledgers[0] == ledgers[1]
 
 
 def test_an_early_interruption_is_one_too(place: Place) -> None:

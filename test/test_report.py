@@ -22,9 +22,10 @@ from mt_nodes.errors import InfrastructureError, MtError
 from mt_nodes.journal import Journal
 from mt_nodes.report import birdseye
 from mt_nodes.report.csv_pairs import COLUMNS, pair_rows, write_pairs_csv
-from mt_nodes.report.html import LISTED, PICTURED, write_report
+from mt_nodes.report.html import LISTED, write_report
 from mt_nodes.report.junit import write_junit
 from mt_nodes.report.view import View, evidence_file, load_view
+from mt_nodes.report.worst import PICTURED
 from mt_nodes.summary import RelationInfo, summarise
 from mt_nodes.verdict import Judgement, Outcome, Pair, Verdict
 
@@ -101,7 +102,7 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.links += [v or "" for k, v in attrs if k in FETCHING]
         self._in_command = tag == "code" and ("class", "command") in attrs
-        if tag not in ("meta", "img", "br", "link"):
+        if tag not in ("meta", "img", "br", "wbr", "link"):
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -295,6 +296,15 @@ def test_report_of_the_same_run_is_the_same_file(tmp_path: Path) -> None:
     save_evidence(run, Pair(0, 3, "noise"))
     first = write_report(run).read_bytes()
     assert write_report(run).read_bytes() == first
+
+
+def test_an_arm_that_said_nothing_to_measure_is_shown_among_others(tmp_path: Path) -> None:
+    """A silent arm is violated without a margin; it must not keep the report from being sorted."""
+    silent = Verdict(Pair(0, 30, "noise", "0"), 10**17, Judgement(Outcome.VIOLATED, reason="silent"))
+    missed = Verdict(Pair(0, 29, "noise", "0"), 10**17, Judgement(Outcome.VIOLATED, 1, 0, -1, "m", "too far"))
+    run = write_run(tmp_path / "run", [*verdicts("noise", {}), missed, silent], NOISE)
+    commands = [shlex.split(c)[3] for c in Page(write_report(run).read_text(encoding="utf-8")).commands]
+    assert commands == ["0/30/noise/0", "0/29/noise/0"] * 2
 
 
 # --- bird's-eye views

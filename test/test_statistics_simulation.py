@@ -21,24 +21,33 @@ IDS = ("noise_10", "noise_100", "noise_1000")
 Lines = list[dict[str, Any]]
 
 
-def covered(simulate: Callable[[np.random.Generator], dict[Unit, tuple[int, int]]], truth: float, runs: int) -> float:
+Simulated = Callable[[np.random.Generator, float], dict[Unit, tuple[int, int]]]
+
+
+def covered(simulate: Simulated, low: float = 0.02, high: float = 0.5, runs: int = 1200) -> float:
+    """Per cent of intervals that hold the truth, which is another in every run.
+
+    At one rate, coverage of a few pairs says little: counts are whole numbers, so that Wilson's swings between 89 and
+    98 % from one rate to the next. What it promises it keeps over rates.
+    """
     rng = np.random.default_rng(20190301)
     inside = 0
     for _ in range(runs):
-        interval = proportion_interval(simulate(rng))
+        truth = rng.uniform(low, high)
+        interval = proportion_interval(simulate(rng, truth))
         assert interval is not None
         inside += interval.low <= truth <= interval.high
     return 100.0 * inside / runs
 
 
-@pytest.mark.parametrize(("truth", "frames"), [(0.05, 49), (0.1, 45), (0.3, 40), (0.2, 300), (0.5, 300)])
-def test_the_interval_of_independent_pairs_covers(truth: float, frames: int) -> None:
+@pytest.mark.parametrize("frames", [25, 49, 300])
+def test_the_interval_of_independent_pairs_covers(frames: int) -> None:
     """Wilson's of few frames; of many, over blocks that turn out not to matter."""
 
-    def simulate(rng: np.random.Generator) -> dict[Unit, tuple[int, int]]:
+    def simulate(rng: np.random.Generator, truth: float) -> dict[Unit, tuple[int, int]]:
         return {(0, b): (int(hit), 1) for b, hit in enumerate(rng.random(frames) < truth)}
 
-    assert covered(simulate, truth, 1500) == pytest.approx(95.0, abs=1.5)
+    assert covered(simulate) == pytest.approx(95.0, abs=1.5)
 
 
 def clusters(
@@ -51,33 +60,45 @@ def clusters(
     return {(d, b): (int(hits[d, b]), 1) for d in range(count) for b in range(size)}
 
 
-@pytest.mark.parametrize(("drives", "frames", "truth", "alike"), [(25, 12, 0.2, 0.2), (40, 10, 0.1, 0.1)])
-def test_the_interval_over_drives_covers(drives: int, frames: int, truth: float, alike: float) -> None:
-    shares = covered(lambda rng: clusters(rng, drives, frames, truth, alike), truth, 1500)
-    assert shares == pytest.approx(95.0, abs=1.5)
+def of_one_drive(drawn: dict[Unit, tuple[int, int]]) -> dict[Unit, tuple[int, int]]:
+    """The same pairs as blocks of ten frames of one drive."""
+    return {(0, 10 * d + b): pair for (d, b), pair in drawn.items() if b is not None}
+
+
+def drawn_again(drawn: dict[Unit, tuple[int, int]]) -> dict[Unit, tuple[int, int]]:
+    """The same pairs as draws of one frame for each cluster: what a frame shows once, it shows again."""
+    frames: dict[Unit, tuple[int, int]] = {}
+    for (frame, _), (hit, trial) in drawn.items():
+        hits, trials = frames.get((0, frame), (0, 0))
+        frames[0, frame] = (hits + hit, trials + trial)
+    return frames
+
+
+@pytest.mark.parametrize("alike", [0.1, 0.4])
+def test_the_interval_over_drives_covers(alike: float) -> None:
+    assert covered(lambda rng, truth: clusters(rng, 25, 12, truth, alike)) == pytest.approx(95.0, abs=1.5)
 
 
 def test_the_interval_over_blocks_of_one_drive_covers() -> None:
-    def simulate(rng: np.random.Generator) -> dict[Unit, tuple[int, int]]:
-        return {(0, 10 * d + b): pair for (d, b), pair in clusters(rng, 30, 10, 0.2, 0.3).items() if b is not None}
-
-    assert covered(simulate, 0.2, 1500) == pytest.approx(95.0, abs=1.5)
+    assert covered(lambda rng, truth: of_one_drive(clusters(rng, 30, 10, truth, 0.3))) == pytest.approx(95.0, abs=1.5)
 
 
 def test_the_interval_of_repeated_draws_covers_and_the_naive_one_does_not() -> None:
-    """Twelve draws of each of 30 frames: what a frame shows once, it shows again."""
+    """Twelve draws of each of 30 frames."""
 
-    def simulate(rng: np.random.Generator) -> dict[Unit, tuple[int, int]]:
-        drawn = clusters(rng, 30, 12, 0.2, 0.4)
-        return {(0, f): (sum(drawn[f, d][0] for d in range(12)), 12) for f in range(30)}
-
-    def as_if_independent(rng: np.random.Generator) -> dict[Unit, tuple[int, int]]:
-        hits = sum(x for x, _ in simulate(rng).values())
+    def as_if_independent(rng: np.random.Generator, truth: float) -> dict[Unit, tuple[int, int]]:
+        hits = sum(x for x, _ in clusters(rng, 30, 12, truth, 0.4).values())
         # Episodes beyond counting make every pair a drive of its own.
         return {(d, 0): (int(d < hits), 1) for d in range(360)}
 
-    assert covered(simulate, 0.2, 1500) == pytest.approx(95.0, abs=1.5)
-    assert covered(as_if_independent, 0.2, 200) < 80.0
+    assert covered(lambda rng, truth: drawn_again(clusters(rng, 30, 12, truth, 0.4))) == pytest.approx(95.0, abs=1.5)
+    assert covered(as_if_independent, runs=200) < 80.0
+
+
+@pytest.mark.parametrize(("truth", "alike"), [(0.02, 0.3), (0.05, 0.3), (0.05, 0.6), (0.1, 0.6)])
+def test_rare_violations_that_come_in_bursts_do_not_make_it_too_narrow(truth: float, alike: float) -> None:
+    """The hardest case: a few clusters have all the violations. With little to go by, too wide is the lesser evil."""
+    assert covered(lambda rng, p: drawn_again(clusters(rng, 30, 12, p, alike)), truth, truth) >= 93.5
 
 
 def lines(violated: dict[tuple[str, str], np.ndarray], gained: dict[tuple[str, str], np.ndarray]) -> Lines:
@@ -115,13 +136,19 @@ def share(found: list[str], outcome: str) -> float:
     return found.count(outcome) / len(found)
 
 
+def runs_with(found: list[str], outcome: str) -> float:
+    """Share of the runs in which every relation ended so."""
+    runs = [set(found[i : i + len(IDS)]) for i in range(0, len(found), len(IDS))]
+    return runs.count({outcome}) / len(runs)
+
+
 @pytest.mark.parametrize(
     ("kind", "flickers", "draws"), [("necessary", 0.05, 1), ("expected", 0.03, 1), ("necessary", 0.1, 12)]
 )
 def test_a_flickering_stack_is_unstable_and_not_blamed(kind: str, flickers: float, draws: int) -> None:
-    found = outcomes(kind, 0.0, flickers, draws)
-    assert share(found, "UNSTABLE") >= 0.95
-    assert share(found, "FAIL") <= 0.05
+    found = outcomes(kind, 0.0, flickers, draws, runs=40)
+    assert runs_with(found, "UNSTABLE") >= 0.95
+    assert share(found, "FAIL") <= 0.02
 
 
 @pytest.mark.parametrize("kind", ["necessary", "expected"])

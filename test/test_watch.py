@@ -100,6 +100,13 @@ def test_the_kind_of_a_relation_comes_from_the_run(tmp_path: Path) -> None:
         assert watched.summary()["relations"][RELATION]["outcome"] == outcome
 
 
+def test_requirements_are_told_while_it_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    append(tmp_path, CONDITION, CONTROL, verdict(0))
+    (tmp_path / "run.json").write_text(json.dumps({"relations": [{"id": RELATION, "requirement": ["REQ-7", "SYS-1"]}]}))
+    assert main(["watch", str(tmp_path)]) == 0
+    assert f"{RELATION}: requirement REQ-7, SYS-1" in capsys.readouterr().out
+
+
 def test_a_snapshot_tells_rates_violations_and_latency(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     append(tmp_path, CONDITION, CONTROL, verdict(0), verdict(1, violated=True))
     assert main(["watch", str(tmp_path)]) == 0

@@ -24,6 +24,8 @@ from mt_nodes.verdict import Judgement, Outcome
 
 Mask = npt.NDArray[np.bool_]
 _NAMED = 3
+#: Pairing is cubic in time and square in memory: 2,000 with 2,000 take a second or so.
+MOST_OBSTACLES = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +105,10 @@ class ObstacleCheck(Check):
         bad = int((~detections.finite).sum())
         if bad:
             return f"{bad} of {len(detections)} obstacles with numbers that are not finite"
+        if (many := int((detections.score >= self.score_low).sum())) > MOST_OBSTACLES:
+            return f"{many} obstacles with a score of {self.score_low:g} or more; at most {MOST_OBSTACLES} are compared"
+        if negative := int((detections.size_m < 0.0).any(axis=1).sum()):
+            return f"{negative} of {len(detections)} obstacles with a negative size"
         flat = int((detections.size_m[:, :2] <= 0.0).any(axis=1).sum())
         if self.association == "bev_iou" and flat:
             return f"{flat} of {len(detections)} obstacles without a size, which association bev_iou needs"

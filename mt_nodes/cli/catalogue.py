@@ -78,6 +78,14 @@ def _region_rows() -> list[Row]:
     return [{"name": n, "summary": _comment(p), **read_mapping(p)} for n, p in resources.shipped("regions").items()]
 
 
+def _experiment_rows() -> list[Row]:
+    from mt_nodes import experiment
+
+    configs = {name: _comment(path) for name, path in resources.shipped("experiments").items()}
+    published = {n: dict(zip(experiment.SIGNS, pairs, strict=True)) for n, pairs in experiment.PUBLISHED.items()}
+    return [{"name": experiment.NAME, "summary": experiment.SUMMARY, "configs": configs, "published": published}]
+
+
 def _comment(path: Any) -> str:
     first = path.read_text(encoding="utf-8").split("\n", 1)[0]
     return first.lstrip("# ") if first.startswith("#") else ""
@@ -92,4 +100,5 @@ _KINDS: dict[str, Callable[[], list[Row]]] = {
     "stacks": _stack_rows,
     "faults": _plugin_rows("faults"),
     "regions": _region_rows,
+    "experiments": _experiment_rows,
 }

@@ -37,9 +37,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(found: dict[str, Any]) -> None:
+    from mt_nodes.cli.outcome import requirements
     from mt_nodes.cli.printing import table, text
 
     table(COLUMNS, [_row(name, relation) for name, relation in found["relations"].items()], right=("p",))
+    for line in requirements(found["relations"]):
+        text(line)
     for name, relation in found["relations"].items():
         if relation["waived"]:
             text(f"{name}: FAIL waived until {relation['waived']['expires']}: {relation['waived']['reason']}")

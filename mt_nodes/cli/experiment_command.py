@@ -16,7 +16,19 @@ from mt_nodes.cli.replay_command import at_least_one
 from mt_nodes.plan import ReplayRequest
 
 POINTS, PAIRS, CONFIG = (10, 100, 1000), 1000, "default"
-COLUMNS = ("n", "|O| > |O'|", "|O| = |O'|", "|O| < |O'|", "sign test", "frames", "drives", "paper >", "=", "<", "sign")
+COLUMNS = (
+    "n",
+    "|O| > |O'|",
+    "|O| = |O'|",
+    "|O| < |O'|",
+    "sign test",
+    "frames",
+    "drives",
+    "paper >",
+    "paper =",
+    "paper <",
+    "paper sign",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

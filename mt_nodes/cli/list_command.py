@@ -16,6 +16,7 @@ COLUMNS = {
     "adapters": ("type", "role"),
     "stacks": ("stateless",),
     "checks": ("needs",),
+    "experiments": ("configs",),
 }
 
 
@@ -40,4 +41,4 @@ def run(args: argparse.Namespace) -> int:
 def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return ", ".join(value) if isinstance(value, list) else str(value)
+    return ", ".join(value) if isinstance(value, (list, dict)) else str(value)

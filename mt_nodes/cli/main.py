@@ -21,7 +21,7 @@ COMMANDS = {
     "experiment": "repeat a published experiment on your bags and stack",
     "watch": "look at a run in progress, or at its end",
     "mutate": "write a mutated bag",
-    "list": "list mutations, conditions, checks, relations, adapters, stacks, faults, regions",
+    "list": "list mutations, conditions, checks, relations, adapters, stacks, faults, regions, experiments",
     "show": "show one of them with its parameters",
     "report": "make the report, pairs.csv and junit.xml of a finished run anew",
     "reproduce": "make one pair of a finished run again, prove it and have it judged",

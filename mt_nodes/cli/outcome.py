@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
     table(COLUMNS, [row(name, r) for name, r in summary["relations"].items()], right=COLUMNS[2:])
     if methods := sorted({r["ci95_method"] for r in summary["relations"].values() if r["ci95_method"]}):
         text(f"95 % intervals: {'; '.join(methods)}")
+    for line in requirements(summary["relations"]):
+        text(line)
     print_waivers(summary)
     totals = ", ".join(f"{count} {outcome}" for outcome, count in summary["outcomes"].items() if count)
     text(f"{summary['offered']} pairs offered: {totals or 'none'}")
@@ -23,6 +26,12 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
         text(f"{name}: p50 {latency['p50']:.1f} ms, p99 {latency['p99']:.1f} ms")
     text(f"exit code {summary['exit_code']}: {summary['exit_why']}")
     text(f"results in {out}, report: {out / 'report.html'}")
+
+
+def requirements(relations: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a line for each relation that carries ids of the user's requirements."""
+    carried = {name: ", ".join(relation["requirement"]) for name, relation in relations.items()}
+    return [f"{name}: requirement {identifiers}" for name, identifiers in carried.items() if identifiers]
 
 
 def print_waivers(summary: dict[str, Any]) -> None:

@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 OUTCOME_STYLES = {
     **{"PASS": "green", "FAIL": "bold red", "INCONCLUSIVE": "yellow", "UNSTABLE": "magenta"},
@@ -32,19 +34,41 @@ def text(words: str) -> None:
     console().print(words, markup=False, soft_wrap=True)
 
 
-def made_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> Table:
-    """Return a table; columns named in ``right`` are numbers, set to the right."""
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in columns:
-        made.add_column(name, justify="right" if name in right else "left", no_wrap=name in ("name", "relation"))
-    for row in rows:
-        made.add_row(*(_styled(str(cell)) for cell in row))
-    return made
+class Rows:
+    """A table; where one with numbers is too wide, each row as text: a number that is cut off says nothing.
+
+    Columns named in ``right`` are numbers, set to the right.
+    """
+
+    def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> None:
+        self._columns, self._rows, self._right = columns, rows, right
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        made = self._table()
+        wanted = console.measure(made, options=options.update(max_width=10_000)).maximum
+        if self._right and wanted > options.max_width:
+            yield from (Padding(self._record(row), (0, 0, 0, 2)) for row in self._rows)
+        else:
+            yield made
+
+    def _table(self) -> Table:
+        made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for name in self._columns:
+            kept = name in ("name", "relation")
+            made.add_column(name, justify="right" if name in self._right else "left", no_wrap=kept)
+        for row in self._rows:
+            made.add_row(*(_styled(str(cell)) for cell in row))
+        return made
+
+    def _record(self, row: Sequence[str]) -> Text:
+        first, *others = zip(self._columns, row, strict=True)
+        told = ", ".join(f"{escape(name)} {_styled(str(cell))}" for name, cell in others)
+        return Text.from_markup(f"{escape(first[0])} [bold]{escape(str(first[1]))}[/bold]: {told}")
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> None:
-    """Print what :func:`made_table` makes."""
-    console().print(made_table(columns, rows, right))
+    """Print :class:`Rows`."""
+    console().print(Rows(columns, rows, right))
 
 
 def _styled(cell: str) -> str:

@@ -10,6 +10,9 @@ from mt_nodes.arguments import help_of, role_topic
 from mt_nodes.errors import UsageError
 from mt_nodes.plan import ReplayRequest
 
+#: Python reads no numbers of more than 4,300 digits, and nobody means one of a hundred.
+_MOST_DIGITS = 100
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
@@ -18,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     about = help_of(ReplayRequest)
     with_default = {name: f"{text} (default %(default)s)" for name, text in about.items()}
-    add("bags", metavar="BAG", nargs="+", help=about["bags"])
+    add("bags", metavar="BAG", nargs="*", help=about["bags"])
     add("--relations", metavar="ID,…", help=f"{about['relations']} (default {','.join(default.relations)})")
     add("--suite", type=Path, metavar="FILE", help="YAML file with a list of relations")
     add("--stack", default=default.stack, help=with_default["stack"])
@@ -27,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--rate", type=float, default=default.rate, help=with_default["rate"])
     add("--transport", default=default.transport, help=with_default["transport"])
     add("--limit", type=at_least_one, metavar="N", help=about["limit"])
-    add("--seed", type=int, default=default.seed, help=with_default["seed"])
+    add("--seed", type=whole_number, default=default.seed, help=with_default["seed"])
     add("--fault", action="append", default=[], metavar="NAME", help=about["faults"])
     add("--topic", action="append", default=[], metavar="ROLE=TOPIC", help=about["topics"])
     add("--qos", default="", metavar="FILE", help=about["qos"])
@@ -35,15 +38,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--transforms", default="", metavar="FILE", help=about["transforms"])
     add("--waivers", default="", metavar="FILE", help=about["waivers"])
     add("--out", metavar="DIR", help="results directory (default mt_results/<time>)")
+    add(
+        "--resume",
+        type=Path,
+        metavar="DIR",
+        help="go on with the run in DIR that was interrupted; nothing else is given",
+    )
     add("--json", action="store_true", help="print summary.json instead of a table")
 
 
 def run(args: argparse.Namespace) -> int:
     """Replay, print what came out, return the run's exit code."""
-    from mt_nodes.cli.running import replay
+    from mt_nodes.cli.running import replay, resume
 
+    if args.resume:
+        _refuse_more_than_resume(args)
+        return int(resume(args.resume, as_json=args.json)["exit_code"])
+    if not args.bags:
+        raise UsageError("got no bag; type `mt replay BAG`, or `mt replay --resume DIR`")
     summary = replay(_request(args), args.out, as_json=args.json)
     return int(summary["exit_code"])
+
+
+def _refuse_more_than_resume(args: argparse.Namespace) -> None:
+    """A resumed run is the run it was: what it is asked for stands in its directory."""
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    usual = vars(parser.parse_args([]))
+    more = [name for name, value in usual.items() if name not in ("resume", "json") and getattr(args, name) != value]
+    if more:
+        given = ", ".join("BAG" if name == "bags" else f"--{name.replace('_', '-')}" for name in more)
+        raise UsageError(f"--resume {args.resume}: got {given}, too; the run goes on as {args.resume}/run.json says")
 
 
 def _request(args: argparse.Namespace) -> ReplayRequest:
@@ -77,7 +102,15 @@ def _request(args: argparse.Namespace) -> ReplayRequest:
 
 def at_least_one(text: str) -> int:
     """Read a whole number of at least 1, for argparse."""
-    number = int(text) if text.isdigit() else 0
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < _MOST_DIGITS else 0
     if number < 1:
-        raise argparse.ArgumentTypeError(f"got '{text}', expected a whole number of at least 1")
+        raise argparse.ArgumentTypeError(f"got '{text:.30}', expected a whole number of at least 1")
     return number
+
+
+def whole_number(text: str) -> int:
+    """Read a whole number, for argparse."""
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal() and len(digits) < _MOST_DIGITS):
+        raise argparse.ArgumentTypeError(f"got '{text:.30}', expected a whole number")
+    return int(text)

@@ -33,9 +33,30 @@ def replay(request: ReplayRequest, out: str | None, *, as_json: bool = False, qu
     Raises:
         MtError: nothing was run, or the suite process ended without a summary.
     """
-    run = Run.create(request, out)
+    return _carry_out(Run.create(request, out), as_json=as_json, quiet=quiet)
+
+
+def resume(out: Path, *, as_json: bool = False) -> Summary:
+    """Go on with a replay that was interrupted, print its outcome and return the summary of all of it.
+
+    Raises:
+        MtError: it cannot be gone on with.
+    """
+    out = out.resolve()
+    _go_where_it_started(out)
+    return _carry_out(Run.resume(out), as_json=as_json)
+
+
+def _go_where_it_started(out: Path) -> None:
+    """What a run was asked for names files from where it was started."""
+    with contextlib.suppress(OSError, ValueError, KeyError):  # what is wrong with run.json is told when it is read
+        os.chdir(json.loads((out / "run.json").read_text(encoding="utf-8"))["directory"])
+
+
+def _carry_out(run: Run, *, as_json: bool = False, quiet: bool = False) -> Summary:
     with _bar(run) as bar:
-        summary = _in_process(run, bar) if request.transport == "inprocess" else _in_suite(run, bar)
+        inprocess = run.request.transport == "inprocess"
+        summary = _in_process(run, bar) if inprocess else _in_suite(run, bar)
     if as_json:
         print(json.dumps(summary, indent=2))
     elif not quiet:

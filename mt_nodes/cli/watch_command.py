@@ -53,8 +53,8 @@ def _picture(watched: WatchedRun) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    from mt_nodes.cli.outcome import COLUMNS, row
-    from mt_nodes.cli.printing import made_table
+    from mt_nodes.cli.outcome import COLUMNS, requirements, row
+    from mt_nodes.cli.printing import Rows
 
     if not watched.condition:
         return Text(f"{watched.directory}: nothing was judged yet")
@@ -62,8 +62,8 @@ def _picture(watched: WatchedRun) -> RenderableType:
     rows = [row(name, relation) for name, relation in summary["relations"].items()]
     return Group(
         Text(_title(watched), style="bold"),
-        made_table(COLUMNS, rows, right=COLUMNS[2:]),
-        *(Text(line) for line in _latency(summary)),
+        Rows(COLUMNS, rows, right=COLUMNS[2:]),
+        *(Text(line) for line in (*requirements(summary["relations"]), *_latency(summary))),
         Text(_totals(watched, summary)),
         *(Text(f"VIOLATED {v['pair']}: {v['reason']}", style="red") for v in watched.violations),
         Text(_end(watched, summary), style="bold"),

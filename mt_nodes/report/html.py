@@ -18,10 +18,11 @@ from mt_nodes.relations import CONTROL, SHAM
 from mt_nodes.report import birdseye
 from mt_nodes.report.categories import figure_uri
 from mt_nodes.report.view import evidence_file, load_view
+from mt_nodes.report.worst import PICTURED, worst_first
 from mt_nodes.verdict import Outcome, Pair
 
-#: Violated pairs shown with pictures, and in the list; the rest is in ``pairs.csv``.
-PICTURED, LISTED = 6, 200
+#: Violated pairs in the list; the rest is in ``pairs.csv``.
+LISTED = 200
 SYMBOLS = {"PASS": "✓", "FAIL": "✗", "INCONCLUSIVE": "?", "UNSTABLE": "≈"}
 
 
@@ -94,7 +95,7 @@ def _from_journal(results_dir: Path) -> tuple[dict[str, Any], list[dict[str, Any
             condition |= {k: v for k, v in line.items() if k not in ("schema", "type", "crc32")}
         elif line.get("outcome") == Outcome.VIOLATED.value:
             violated.append(_violation(line, results_dir))
-    return condition, sorted(violated, key=_worst_first)
+    return condition, sorted(violated, key=worst_first)
 
 
 def _violation(line: Mapping[str, Any], results_dir: Path) -> dict[str, Any]:
@@ -103,15 +104,9 @@ def _violation(line: Mapping[str, Any], results_dir: Path) -> dict[str, Any]:
         **line,
         "arm": {CONTROL: "control", SHAM: "sham"}[pair.relation] if "@" in pair.draw else "relation",
         "where": f"episode {pair.episode}" + ("" if pair.bundle is None else f", frame {pair.bundle}"),
-        "command": f"mt reproduce {shlex.quote(str(results_dir))} {shlex.quote(str(pair))}",
+        "command": f"mt reproduce {shlex.quote(str(results_dir.resolve()))} {shlex.quote(str(pair))}",
         "evidence": evidence_file(results_dir, pair),
-        "order": (pair.episode, -1 if pair.bundle is None else pair.bundle, pair.relation, pair.draw),
     }
-
-
-def _worst_first(violation: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The relations' own pairs before those of control and sham; most lost, then deepest margin, then the pair."""
-    return violation["arm"] != "relation", -violation["lost"], violation["margin"], violation["order"]
 
 
 def _pictures(evidence: Path) -> dict[str, Any]:

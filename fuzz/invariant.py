@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The invariant of every case: a known error that names where, or a result; in time, in little memory."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import resource
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+from fuzz.cases import Case, Target
+from mt_nodes.errors import ExitCode, MtError
+
+LIMIT_S = 20.0
+#: What may be allocated beyond what the process holds when the first case begins.
+MEMORY_BYTES = 2 << 30
+LONGEST_TEXT = 2000
+
+
+class Broken(AssertionError):
+    """A case that came to neither a known error nor a result that proves itself."""
+
+
+class _TooLong(BaseException):
+    """No handler of ordinary errors may take this for one."""
+
+
+def require(holds: bool, what: str) -> None:
+    """Raise :class:`Broken` with ``what`` is wrong unless it holds."""
+    if not holds:
+        raise Broken(what)
+
+
+def hold(target: Target, case: Case, limit_s: float = LIMIT_S) -> str:
+    """Use a case; return in a word what came of it.
+
+    Raises:
+        Broken: a known error that is told badly, a result that does not prove itself, or no end within the limit.
+        Exception: any other error of the code under test, as it was.
+    """
+    with tempfile.TemporaryDirectory(prefix="mt_fuzz_") as place:
+        try:
+            with _within(limit_s):
+                return target.check(case, Path(place))
+        except MtError as error:
+            _told_well(error, target.where)
+            return f"refused with {int(error.exit_code)}"
+        except _TooLong:
+            raise Broken(f"no end within {limit_s:g} s") from None
+
+
+@contextlib.contextmanager
+def little_memory(more_bytes: int = MEMORY_BYTES) -> Iterator[None]:
+    """Let the process allocate no more than so many bytes beyond what it has."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + more_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def _told_well(error: MtError, where: str) -> None:
+    text = str(error)
+    require(error.exit_code in (ExitCode.USAGE, ExitCode.INFRASTRUCTURE), f"exit code {error.exit_code} of: {text!r}")
+    require(bool(text) and text.isprintable(), f"an error that is not one line: {text!r}")
+    require(len(text) <= LONGEST_TEXT, f"an error of {len(text)} characters: {text[:200]!r}")
+    require(where in text, f"an error that does not name {where}: {text!r}")
+
+
+@contextlib.contextmanager
+def _within(limit_s: float) -> Iterator[None]:
+    def ended(signum: int, frame: FrameType | None) -> None:
+        raise _TooLong
+
+    before = signal.signal(signal.SIGALRM, ended)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    # Native code that does not come back cannot be interrupted: the process says where it is, and ends.
+    faulthandler.dump_traceback_later(3 * limit_s, exit=True)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

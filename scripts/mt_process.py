@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One ``mt replay`` with everything that it starts, for the long checks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from mt_nodes.environment import ros_environment
+
+
+@dataclass(frozen=True)
+class Mt:
+    """One ``mt replay``; its processes are known by a variable of their environment."""
+
+    process: subprocess.Popen[bytes]
+    mark: str
+
+    @classmethod
+    def start(cls, place: Path, *words: str) -> Mt:
+        """Start it in a directory."""
+        mark = f"MT_KILLS_{uuid4().hex}"
+        argv = [sys.executable, "-m", "mt_nodes.cli.main", "replay", *words]
+        env = {**ros_environment(os.environ), mark: "1"}
+        with (place / "said.txt").open("ab") as said:
+            process = subprocess.Popen(argv, cwd=place, env=env, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+        return cls(process, mark)
+
+    def processes(self) -> dict[int, str]:
+        """Its processes: id and command line."""
+        found = {}
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                if self.mark.encode() in (entry / "environ").read_bytes():
+                    found[int(entry.name)] = (entry / "cmdline").read_text().replace("\0", " ")
+            except OSError:
+                continue
+        return found

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run keeps pictures of while it goes on is what its report shows at the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mt_nodes.report.worst import WorstSoFar, worst_first
+
+
+def line(bundle: int, lost: int, margin: float | None, draw: str = "0") -> dict[str, Any]:
+    return {"pair": f"0/{bundle}/noise/{draw}", "lost": lost, "margin": margin}
+
+
+LINES = st.lists(
+    st.builds(
+        line,
+        st.integers(0, 50),
+        st.integers(0, 3),
+        st.sampled_from([None, -1, -2.5]),
+        st.sampled_from(["0", "1", "0@fog"]),
+    ),
+    unique_by=lambda made: made["pair"],
+)
+
+
+@given(LINES)
+def test_the_worst_of_all_were_among_the_worst_when_they_came(lines: list[dict[str, Any]]) -> None:
+    worst = WorstSoFar(3)
+    taken = [made for made in lines if worst.takes(made)]
+    assert sorted(lines, key=worst_first)[:3] == sorted(taken, key=worst_first)[:3]
+
+
+def test_not_everything_is_taken() -> None:
+    worst = WorstSoFar(2)
+    assert [worst.takes(line(b, lost, -lost)) for b, lost in enumerate((1, 1, 1, 3, 2, 1))] == [
+        *(True, True, False),
+        *(True, True, False),
+    ]
+
+
+def test_the_order_is_most_lost_then_deepest_margin_then_the_pair() -> None:
+    lines = [line(9, 3, -1, "0@fog"), line(2, 1, -1), line(1, 1, -1), line(4, 1, -2), line(5, 2, -1), line(6, 1, None)]
+    ordered = [made["pair"] for made in sorted(lines, key=worst_first)]
+    assert [int(pair.split("/")[1]) for pair in ordered] == [5, 6, 4, 1, 2, 9]
