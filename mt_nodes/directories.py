@@ -42,8 +42,12 @@ def new_directory(out: str | None, now: datetime.datetime | None = None) -> Path
 def write_whole(path: Path, text: str) -> None:
     """Write a file that is whole at every moment, whoever is killed: the old one until the new one is complete."""
     fresh = path.with_name(f".{path.name}-{os.getpid()}")
-    fresh.write_text(text, encoding="utf-8")
-    fresh.replace(path)
+    try:
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(path)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def of_the_disk(error: OSError) -> bool:

@@ -23,7 +23,8 @@ from mt_nodes.pipeline import MutationPipeline
 from mt_nodes.plan import ReplayRequest
 from mt_nodes.recorded import RecordedDraws
 from mt_nodes.relations import Relation, load_relation
-from mt_nodes.runs import Run, versions
+from mt_nodes.run_record import read_record, versions
+from mt_nodes.runs import Run
 from mt_nodes.verdict import Pair, Verdict
 
 #: What must be alike for two judgements to be the same.
@@ -53,7 +54,7 @@ class Finished:
             UsageError: there is no such run, pair or follow-up.
             InfrastructureError: what there is is damaged.
         """
-        pair, about = Pair.parse(text), _about(directory)
+        pair, about = Pair.parse(text), read_record(directory)
         verdict = _verdict(directory, pair)
         return cls(directory, about, pair, verdict, str(find_followup(directory, pair)["sha256"]))
 
@@ -195,14 +196,6 @@ def differences(recorded: Verdict, now: Verdict) -> list[str]:
     """Return what of two judgements differs, by name."""
     was, is_now = _json(recorded.as_plain()), _json(now.as_plain())
     return [name for name in JUDGED if was.get(name) != is_now.get(name)]
-
-
-def _about(directory: Path) -> dict[str, Any]:
-    path = directory / "run.json"
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: cannot be read: {error}; expected a results directory of `mt replay`") from error
 
 
 def _verdict(directory: Path, pair: Pair) -> Verdict:

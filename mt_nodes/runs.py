@@ -4,40 +4,29 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import functools
-import importlib.metadata
 import itertools
-import json
-import os
-import platform
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import yaml
 
-from mt_nodes import __version__, plugins
+from mt_nodes import plugins
 from mt_nodes.bag_reader import Topic
 from mt_nodes.bags import BagSource, Unreadable
 from mt_nodes.cdr import COMPRESSED_IMAGE
-from mt_nodes.directories import cannot_write, new_directory, write_whole
+from mt_nodes.directories import cannot_write, new_directory
 from mt_nodes.engine import Offer, offers
 from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.frames import Bundle, Episode
-from mt_nodes.jsonl import jsonable
-from mt_nodes.params import plain
 from mt_nodes.plan import Replayed, ReplayRequest, check_request
 from mt_nodes.relations import Suite, load_suite
+from mt_nodes.run_record import note_resumed, read_record, write_record
 from mt_nodes.stacks import Stack, load_stack, with_faults
 from mt_nodes.transforms import TransformTree, UnknownTransform, dump_transforms, load_transforms
 from mt_nodes.verdict import Pair
 from mt_nodes.waivers import load_waivers
-
-VERSIONS_OF = ("numpy", "scipy", "shapely", "open3d-cpu", "open3d", "rosbags", "ros-rclpy", "ros-rmw-fastrtps-cpp")
 
 #: Topics of a bag that are the suite's own or the middleware's.
 NEVER_REPLAYED = frozenset({"/clock", "/rosout", "/parameter_events"})
@@ -111,7 +100,7 @@ class Run:
     @classmethod
     def load(cls, out: Path) -> Run:
         """Make the run that :meth:`save` described."""
-        return cls.make(ReplayRequest.from_plain(json.loads((out / "run.json").read_text())["request"]), out)
+        return cls.make(ReplayRequest.from_plain(read_record(out)["request"]), out)
 
     @classmethod
     def resume(cls, out: Path) -> Run:
@@ -120,32 +109,17 @@ class Run:
         Raises:
             UsageError: there is none, or it would not be the same run any more: a relation or the stack has changed.
         """
-        file = out / "run.json"
-        try:
-            about = json.loads(file.read_text(encoding="utf-8"))
-            before = {r["id"]: r for r in about["relations"]}
-            hosted = yaml.safe_load((out / "stack.yaml").read_text(encoding="utf-8"))
-        except (OSError, ValueError, KeyError, yaml.YAMLError) as error:
-            raise UsageError(f"{file}: cannot be read: {error}; expected a results directory of `mt replay`") from error
         run = cls.load(out)
-        now = {r["id"]: r for r in _as_json([r.as_plain() for r in run.suite.all])}
-        changed = [f"relation '{name}'" for name in {**before, **now} if before.get(name) != now.get(name)]
-        if _as_json(plain(run.stack)) != _as_json(hosted):
-            changed.append(f"stack '{run.stack.name}'")
-        if changed:
-            raise UsageError(
-                f"{out}: cannot be resumed, changed since: {', '.join(changed)}; start anew with another --out"
-            )
-        about.setdefault("resumed", []).append({"at": _now(), "versions": versions()})
-        write_whole(file, json.dumps(about, indent=2) + "\n")
+        note_resumed(out, run.suite.all, run.stack)
+        # What was summed up before the run goes on is none of it any more.
+        (out / "summary.json").unlink(missing_ok=True)
         return run
 
     def save(self) -> None:
         """Write ``run.json``, and the stack and transforms for the processes that host it."""
-        (self.out / "stack.yaml").write_text(yaml.safe_dump(plain(self.stack), sort_keys=False), encoding="utf-8")
         dump_transforms(self._static_transforms(), self.out / "transforms.yaml")
-        # Last and whole: a directory with a run.json can be resumed.
-        write_whole(self.out / "run.json", json.dumps(describe_run(self), indent=2) + "\n")
+        topics = {source.reader.path.name: source.roles for source in self.sources}
+        write_record(self.out, self.request, self.suite.all, self.stack, topics)
 
     @property
     def episodes(self) -> list[Episode]:
@@ -256,47 +230,6 @@ def _first_readable(source: BagSource) -> Bundle | None:
 def as_recorded(topic: str, info: Topic) -> Replayed:
     """Return how a topic is replayed under its own name; ``/tf_static`` is latched whatever the bag knows of QoS."""
     return Replayed(topic, info.type, info.latched or topic == "/tf_static")
-
-
-def describe_run(run: Run) -> dict[str, Any]:
-    """Return ``run.json``: what was asked, what it came to, with which versions, on which machine."""
-    return {
-        "schema": 1,
-        "started": _now(),
-        "command": sys.argv,
-        "directory": str(Path.cwd()),
-        "request": run.request.as_plain(),
-        "relations": [r.as_plain() for r in run.suite.all],
-        "stack": run.stack.name,
-        "topics": {source.reader.path.name: source.roles for source in run.sources},
-        "versions": versions(),
-        "machine": {
-            "system": platform.platform(),
-            "cpu": platform.machine(),
-            "cores": os.cpu_count(),
-            "host": platform.node(),
-        },
-    }
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-
-
-def _as_json(value: Any) -> Any:
-    """Return what a value is after a way through a file: no tuples, no types of NumPy."""
-    return json.loads(json.dumps(jsonable(value)))
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of everything that a result may depend on."""
-    found = {"mt_nodes": __version__, "python": platform.python_version()}
-    for name in VERSIONS_OF:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def _check_sensors(sources: Sequence[BagSource], stack: Stack) -> None:

@@ -217,11 +217,9 @@ def test_frame_intensity_spans_the_frame(layout: str) -> None:
     assert own.min() <= drawn.min() <= drawn.max() <= own.max()
 
 
-def test_no_points_change_nothing() -> None:
-    for mode in ("paper", "on_ray"):
-        mutation, bundle, followup, draw = made(points=0, mode=mode)
-        assert followup.first.cloud().raw.tobytes() == bundle.cloud().raw.tobytes()
-        assert mutation.guarantee(bundle, followup, draw) is None
+def test_no_points_are_no_mutation() -> None:
+    with pytest.raises(UsageError, match="points: got 0"):
+        build(NoiseOutsideRoi, {"points": 0}, "test")
 
 
 @pytest.mark.parametrize("mode", ["paper", "on_ray"])

@@ -363,6 +363,7 @@ def test_a_run_whose_every_process_was_killed_goes_on_as_if_nothing_had_been(pla
     assert "result.jsonl: another run is writing to it; wait for its end, or stop it" in busy.error
     for pid in ran.pids():
         os.kill(pid, signal.SIGKILL)
+    until(lambda: not ran.running(), "the kernel has taken all of them away")
     ran.over()
     assert not ran.summary, "nobody could write one"
     place.hold.unlink()

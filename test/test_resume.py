@@ -19,6 +19,7 @@ from made_runs import carry_out, in_process, short_drive
 from mt_nodes.cli.main import main
 from mt_nodes.errors import UsageError
 from mt_nodes.frames import Bundle
+from mt_nodes.journal import read_journal
 from mt_nodes.jsonl import LineFile
 from mt_nodes.mutations.base import Draw, Followup, Mutation
 from mt_nodes.runs import Run
@@ -218,3 +219,26 @@ def test_what_cannot_be_resumed_is_told(
     monkeypatch.chdir(tmp_path)
     assert main(["replay", *words]) == 2
     assert said in capsys.readouterr().err
+
+
+# --- what was judged can be read before the run goes on
+
+
+def test_a_killed_run_can_be_reported_on(undisturbed: Path, tmp_path: Path, capsys: Any) -> None:
+    torn = tmp_path / "torn"
+    cut(undisturbed, torn, random.Random(1))
+    judged = len([line for line in read_journal(torn / "result.jsonl") if line["type"] == "verdict"])
+    assert main(["report", str(torn)]) == 0
+    summary = json.loads((torn / "summary.json").read_text())
+    assert summary["offered"] == sum(summary["outcomes"].values()) == judged
+    assert summary["exit_code"] == 4 and "mt replay --resume" in summary["infrastructure"]
+    assert list(summary["relations"]) == list(RELATIONS)
+    assert (torn / "report.html").stat().st_size and (torn / "pairs.csv").read_text().count("\n") == judged + 1
+    carry_out(Run.resume(torn))
+    assert json.loads((torn / "summary.json").read_text())["exit_code"] != 4
+
+
+def test_of_a_run_that_is_resumed_no_old_summary_is_left(undisturbed: Path, tmp_path: Path) -> None:
+    again = shutil.copytree(undisturbed, tmp_path / "again")
+    Run.resume(again)
+    assert not (again / "summary.json").exists()

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``run.json``: what was asked of a run, what that came to, with which versions, on which machine."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mt_nodes import __version__
+from mt_nodes.directories import write_whole
+from mt_nodes.errors import UsageError
+from mt_nodes.jsonl import jsonable
+from mt_nodes.params import plain
+from mt_nodes.plan import ReplayRequest
+from mt_nodes.relations import Relation
+from mt_nodes.stacks import Stack
+
+FILE, STACK_FILE = "run.json", "stack.yaml"
+VERSIONS_OF = ("numpy", "scipy", "shapely", "open3d-cpu", "open3d", "rosbags", "ros-rclpy", "ros-rmw-fastrtps-cpp")
+
+Record = dict[str, Any]
+
+
+def write_record(
+    out: Path, request: ReplayRequest, relations: Sequence[Relation], stack: Stack, topics: Mapping[str, Any]
+) -> None:
+    """Write stack and record; the record last and whole, so that a directory that has one can be resumed.
+
+    Args:
+        out: results directory.
+        request: what was asked.
+        relations: all that are offered, control and sham included.
+        stack: what is under test, faults planted.
+        topics: bag -> role -> topic.
+    """
+    (out / STACK_FILE).write_text(yaml.safe_dump(plain(stack), sort_keys=False), encoding="utf-8")
+    record = {
+        "schema": 1,
+        "started": _now(),
+        "command": sys.argv,
+        "directory": str(Path.cwd()),
+        "request": request.as_plain(),
+        "relations": [r.as_plain() for r in relations],
+        "stack": stack.name,
+        "topics": topics,
+        "versions": versions(),
+        "machine": {
+            "system": platform.platform(),
+            "cpu": platform.machine(),
+            "cores": os.cpu_count(),
+            "host": platform.node(),
+        },
+    }
+    write_whole(out / FILE, json.dumps(record, indent=2) + "\n")
+
+
+def read_record(out: Path) -> Record:
+    """Return the record of a results directory.
+
+    Raises:
+        UsageError: there is none, or it is none.
+    """
+    path = out / FILE
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        return {**record, "request": dict(record["request"]), "relations": list(record["relations"])}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}; expected a results directory of `mt replay`") from error
+
+
+def note_resumed(out: Path, relations: Sequence[Relation], stack: Stack) -> None:
+    """Note in the record that the run goes on.
+
+    Raises:
+        UsageError: it would not be the same run any more: a relation or the stack has changed.
+    """
+    record = read_record(out)
+    before = {r["id"]: r for r in record["relations"]}
+    now = {r["id"]: r for r in _as_json([r.as_plain() for r in relations])}
+    changed = [f"relation '{name}'" for name in {**before, **now} if before.get(name) != now.get(name)]
+    if _as_json(plain(stack)) != _as_json(yaml.safe_load((out / STACK_FILE).read_text(encoding="utf-8"))):
+        changed.append(f"stack '{stack.name}'")
+    if changed:
+        raise UsageError(
+            f"{out}: cannot be resumed, changed since: {', '.join(changed)}; start anew with another --out"
+        )
+    record.setdefault("resumed", []).append({"at": _now(), "versions": versions()})
+    write_whole(out / FILE, json.dumps(record, indent=2) + "\n")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of everything that a result may depend on."""
+    found = {"mt_nodes": __version__, "python": platform.python_version()}
+    for name in VERSIONS_OF:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+
+
+def _as_json(value: Any) -> Any:
+    """Return what a value is after a way through a file: no tuples, no types of NumPy."""
+    return json.loads(json.dumps(jsonable(value)))
