@@ -4,7 +4,7 @@ BIN := .venv/bin
 PINNED := setup.py setup.cfg pyproject.toml constraints.txt mt_nodes/__init__.py scripts/setup.sh
 export PYTHON
 
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test lint bench kills soak docs clean
 .DEFAULT_GOAL := help
 
 help: ## Say what there is
@@ -24,6 +24,12 @@ lint: .venv/test.stamp ## Format, style and types
 
 bench: .venv/demo.stamp ## Time mutations, transport, the mutator against a bare relay, and replays by stage
 	$(BIN)/python scripts/bench.py $(ARGS)
+
+kills: .venv/demo.stamp ## Kill 50 replays at random moments, resume them, compare with undisturbed ones (half an hour)
+	$(BIN)/python scripts/kills.py $(ARGS)
+
+soak: .venv/demo.stamp ## Replay in real time for an hour: every pair accounted for, memory of every process
+	$(BIN)/python scripts/soak.py $(ARGS)
 
 docs: .venv/demo.stamp ## Make the tables of README.md and docs/catalogue.md anew
 	$(BIN)/python scripts/make_docs.py

@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +20,6 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 from mt_process import Mt
 
@@ -65,7 +65,7 @@ def undisturbed(place: Path, kind: str, bag: Path) -> tuple[float, int]:
 
 
 def killed(place: Path, kind: str, bag: Path, name: str, length_s: float, rng: random.Random) -> tuple[list[str], int]:
-    """Kill and resume a run until it ends; return who was killed when, and the last exit code."""
+    """Kill a run once or more, resume it until it ends; return who was killed when, and the last exit code."""
     happened: list[str] = []
     while True:
         fresh = not (place / name / "run.json").exists()
@@ -74,12 +74,20 @@ def killed(place: Path, kind: str, bag: Path, name: str, length_s: float, rng: r
             return happened, mt.process.wait(END_S)
         victim, moment_s = rng.choice(VICTIMS), rng.uniform(0.0, length_s)
         try:
-            return happened, mt.process.wait(moment_s)
+            code = mt.process.wait(moment_s)
         except subprocess.TimeoutExpired:
             kill(mt, victim)
-            journal = place / name / "result.jsonl"
-            judged = max(0, journal.read_bytes().count(b"\n") - 1) if journal.exists() else 0
-            happened.append(f"{victim} at {moment_s:.1f} s, {judged} judged")
+            happened.append(f"{victim} at {moment_s:.1f} s, {judged(place / name)} judged")
+            continue
+        if happened:
+            return happened, code
+        shutil.rmtree(place / name)  # over before its moment came
+
+
+def judged(out: Path) -> int:
+    """Return how many verdicts a run has journaled."""
+    journal = out / "result.jsonl"
+    return max(0, journal.read_bytes().count(b"\n") - 1) if journal.exists() else 0
 
 
 def main() -> None:
@@ -100,18 +108,13 @@ def main() -> None:
             happened, ended = killed(place, kind, place / "drive", f"run_{number}", length_s, rng)
             same = (ended, results(place / f"run_{number}")) == (code, results(place / f"whole_{kind}"))
             differing += not same
-            total.update(kills=len(happened), resumed=bool(happened))
+            total.update(kills=len(happened))
             print(
-                f"{number:3} {kind:9} {'equal' if same else 'DIFFERS'}  {'; '.join(happened) or 'never killed'}",
+                f"{number:3} {kind:9} {'equal' if same else 'DIFFERS'}  {'; '.join(happened)}",
                 flush=True,
             )
-    verdicts = {"runs": given.runs, **total, "differing": differing, "seed": given.seed}
-    print(json.dumps(_plain(verdicts)))
+    print(json.dumps({"runs": given.runs, **total, "differing": differing, "seed": given.seed}))
     sys.exit(bool(differing))
-
-
-def _plain(values: dict[str, Any]) -> dict[str, int]:
-    return {name: int(value) for name, value in values.items()}
 
 
 if __name__ == "__main__":

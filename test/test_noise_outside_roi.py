@@ -289,7 +289,7 @@ def test_every_cloud_of_the_bundle_gets_noise() -> None:
 @pytest.mark.parametrize(
     ("params", "text"),
     [
-        ({"points": -1}, "expected 0 to 1e+06"),
+        ({"points": -1}, "expected 1 to 1e+06"),
         ({"mode": "rays"}, "expected one of paper, on_ray"),
         ({"region": "nowhere"}, "no region 'nowhere'"),
         ({"poinst": 1}, "did you mean 'points'"),
