@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What mutations that change each cloud of a bundle for itself have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.effects import Effects
+from mt_nodes.errors import NotApplicable
+from mt_nodes.frames import Bundle, Cloud, Points
+from mt_nodes.mutations.base import Draw, Followup, Mutation
+from mt_nodes.mutations.lidar.placement import empty_returns
+
+Rows = npt.NDArray[np.int64]
+
+
+class EachCloud(Mutation):
+    """Draws, changes and proves cloud by cloud; a draw is kept under ``<topic>|<name>``.
+
+    Everything but the clouds passes untouched, and of each cloud topic, stamp, frame and layout stay: this class
+    proves that, so that subclasses prove only what they promise of the points.
+    """
+
+    sensors = ("lidar",)
+
+    @abstractmethod
+    def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
+        """Make every random choice of one cloud.
+
+        Raises:
+            NotApplicable: there is no honest follow-up of it.
+        """
+
+    @abstractmethod
+    def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
+        """Return the changed cloud; never writes into ``cloud``."""
+
+    @abstractmethod
+    def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
+        """Look at the two clouds again; return what is not as promised, or None."""
+
+    def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
+        """Return what the change means for the world, from the changed clouds and the draws by topic."""
+        return Effects()
+
+    def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
+        """Draw for every cloud, one after the other."""
+        if not bundle.clouds:
+            raise NotApplicable(f"bundle {bundle.index} has no cloud")
+        return {
+            f"{cloud.topic}|{name}": value
+            for cloud in bundle.clouds
+            for name, value in self.draw_cloud(rng, bundle, cloud, state).items()
+        }
+
+    def apply(self, bundle: Bundle, draw: Draw) -> Followup:
+        """Change every cloud."""
+        draws = {cloud.topic: of_cloud(draw, cloud) for cloud in bundle.clouds}
+        changed = {c.topic: self.change_cloud(bundle, c, draws[c.topic]) for c in bundle.clouds}
+        effects = self.describe_change(bundle, changed, draws)
+        return Followup(((0, bundle.with_clouds(changed.values())),), effects)
+
+    def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
+        """Prove of every cloud what was promised, and that nothing else changed."""
+        if len(followup.bundles) != 1:
+            return f"{len(followup.bundles)} bundles, expected one"
+        if strangers := followup.first.changed_topics(source) - {c.topic for c in source.clouds}:
+            return f"{', '.join(sorted(strangers))} changed, too"
+        for old in source.clouds:
+            new = followup.first.cloud(old.topic)
+            broken: str | None = same_kind(old, new) or self.prove_cloud(source, old, new, of_cloud(draw, old))
+            if broken is not None:
+                return f"{old.topic}: {broken}"
+        return None
+
+
+def of_cloud(draw: Draw, cloud: Cloud) -> Draw:
+    """Return the part of a draw that is about one cloud, by the names given in ``draw_cloud``."""
+    head = f"{cloud.topic}|"
+    return {name.removeprefix(head): value for name, value in draw.items() if name.startswith(head)}
+
+
+def same_kind(old: Cloud, new: Cloud) -> str | None:
+    """Prove that a cloud still is what it was but for its points: stamp, frame, layout, and rows if organised."""
+    for what in ("stamp_ns", "frame_id", "is_dense"):
+        if getattr(new, what) != getattr(old, what) and not (what == "is_dense" and not new.is_dense):
+            return f"{what}: got {getattr(new, what)!r}, was {getattr(old, what)!r}"
+    if new.points.dtype != old.points.dtype:
+        return f"layout: got {new.points.dtype}, was {old.points.dtype}"
+    if old.organised and (new.height, new.width) != (old.height, old.width):
+        return f"got {new.height} x {new.width} points, was {old.height} x {old.width}"
+    return None
+
+
+def without(cloud: Cloud, rows: Rows) -> Cloud:
+    """Return a cloud without some points: an organised one keeps their places, as returns that never came."""
+    if not cloud.organised:
+        return cloud.with_raw(np.delete(cloud.raw, rows))
+    return emptied(cloud, rows)
+
+
+def emptied(cloud: Cloud, rows: Rows) -> Cloud:
+    """Return a cloud whose points at ``rows`` (n,) are returns that never came, as this sensor says so.
+
+    Coordinates become what the cloud's own empty returns hold, zero or NaN (NaN where it has none and can hold it);
+    ranges and intensities become 0. ``is_dense`` turns false with the first NaN.
+    """
+    raw = cloud.raw.copy()
+    points, value = raw.view(cloud.points.dtype), empty_value(cloud)
+    for name in "xyz":
+        points[name][rows] = value
+    for name in (cloud.intensity_field, "range", "distance"):
+        if name is not None and cloud.single(name):
+            points[name][rows] = 0
+    changed = cloud.with_raw(raw, height=cloud.height)
+    return changed if value == 0 or not len(rows) else replace(changed, is_dense=False)
+
+
+def empty_value(cloud: Cloud) -> float:
+    """Return what the coordinates of a return that never came hold in this cloud: 0.0 or NaN."""
+    if any(cloud.points.dtype[name].kind != "f" for name in "xyz"):
+        return 0.0
+    empty = np.flatnonzero(empty_returns(cloud))
+    return 0.0 if len(empty) and cloud.points["x"][empty[0]] == 0 else float("nan")
+
+
+def proof_of_removal(old: Cloud, new: Cloud, rows: Rows) -> str | None:
+    """Prove that exactly the points at ``rows`` (n,), rising, are gone, and every other is there, in its order."""
+    if len(np.unique(rows)) != len(rows) or (len(rows) and not 0 <= rows.min() <= rows.max() < len(old)):
+        return "the rows drawn are not rows of the cloud, each once"
+    if not old.organised:
+        if len(new) != len(old) - len(rows):
+            return f"{len(new)} points, expected {len(old)} less {len(rows)}"
+        kept = np.delete(old.raw, rows)
+        return None if kept.tobytes() == new.raw.tobytes() else "a point that was to stay changed"
+    fields = ("x", "y", "z", "range", "distance", old.intensity_field)
+    broken = proof_of_change(old, new, rows, fields)
+    if broken is not None:
+        return broken
+    return None if empty_returns(new)[rows].all() else "a return that was to be lost is still there"
+
+
+def proof_of_change(old: Cloud, new: Cloud, rows: Rows, fields: tuple[str | None, ...]) -> str | None:
+    """Prove that no byte differs but in some fields of the points at ``rows`` (n,)."""
+    if len(new) != len(old) or new.height != old.height:
+        return f"{len(new)} points in {new.height} rows, expected {len(old)} in {old.height}"
+    restored: Points = new.raw.copy()
+    for name in set(fields) & set(old.fields):
+        restored.view(old.points.dtype)[name][rows] = old.points[name][rows]
+    same = np.array_equal(restored.view(np.uint8), np.ascontiguousarray(old.raw).view(np.uint8))
+    return None if same else f"something else changed than {', '.join(n for n in fields if n)} of the points drawn"
