@@ -71,7 +71,11 @@ class Cloud:
     @property
     def intensity_field(self) -> str | None:
         """Name of the intensity-like field, None when there is none."""
-        return next((n for n in ("intensity", "i", "reflectivity", "signal") if n in self.fields), None)
+        return next((n for n in ("intensity", "i", "reflectivity", "signal") if self.single(n)), None)
+
+    def single(self, name: str) -> bool:
+        """Whether there is a field of this name with one number a point."""
+        return name in self.fields and not self.points.dtype[name].shape
 
     @property
     def raw(self) -> Points:

@@ -15,7 +15,7 @@ from mt_nodes.effects import Effects
 from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Bundle, Cloud, Points
 from mt_nodes.mutations.base import Draw, Followup, Mutation
-from mt_nodes.mutations.lidar.placement import empty_returns
+from mt_nodes.mutations.lidar.placement import RANGE_FIELDS, empty_returns
 
 Rows = npt.NDArray[np.int64]
 
@@ -74,7 +74,7 @@ class EachCloud(Mutation):
             return f"{', '.join(sorted(strangers))} changed, too"
         for old in source.clouds:
             new = followup.first.cloud(old.topic)
-            broken: str | None = same_kind(old, new) or self.prove_cloud(source, old, new, of_cloud(draw, old))
+            broken = same_kind(old, new) or self.prove_cloud(source, old, new, of_cloud(draw, old))
             if broken is not None:
                 return f"{old.topic}: {broken}"
         return None
@@ -115,9 +115,9 @@ def emptied(cloud: Cloud, rows: Rows) -> Cloud:
     points, value = raw.view(cloud.points.dtype), empty_value(cloud)
     for name in "xyz":
         points[name][rows] = value
-    for name in (cloud.intensity_field, "range", "distance"):
-        if name is not None and cloud.single(name):
-            points[name][rows] = 0
+    for number in filter(None, (cloud.intensity_field, *RANGE_FIELDS)):
+        if cloud.single(number):
+            points[number][rows] = 0
     changed = cloud.with_raw(raw, height=cloud.height)
     return changed if value == 0 or not len(rows) else replace(changed, is_dense=False)
 
@@ -139,7 +139,7 @@ def proof_of_removal(old: Cloud, new: Cloud, rows: Rows) -> str | None:
             return f"{len(new)} points, expected {len(old)} less {len(rows)}"
         kept = np.delete(old.raw, rows)
         return None if kept.tobytes() == new.raw.tobytes() else "a point that was to stay changed"
-    fields = ("x", "y", "z", "range", "distance", old.intensity_field)
+    fields = (*"xyz", *RANGE_FIELDS, old.intensity_field)
     broken = proof_of_change(old, new, rows, fields)
     if broken is not None:
         return broken
