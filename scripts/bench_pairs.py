@@ -64,9 +64,9 @@ class Stopwatch:
 
         setattr(owner, function, timed)
 
-    def watch_iterator(self, owner: Any, name: str) -> None:
-        """Time every step of what an owner's instances give."""
-        original: Callable[[Any], Iterator[Any]] = owner.__iter__
+    def watch_iterator(self, owner: Any, function: str, name: str) -> None:
+        """Time every step of what a method of an owner's instances gives."""
+        original: Callable[[Any], Iterator[Any]] = getattr(owner, function)
 
         def timed(instance: Any) -> Iterator[Any]:
             steps, last = original(instance), object()
@@ -77,7 +77,7 @@ class Stopwatch:
                     return
                 yield found
 
-        owner.__iter__ = timed
+        setattr(owner, function, timed)
 
 
 def measure(bag: Path, stack: str, transport: str, limit: int | None = None) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def _in_process(out: Path) -> None:
 def _watch_core(watch: Stopwatch) -> None:
     from mt_nodes.arms import CallableArm
 
-    watch.watch_iterator(bags.BagSource, "read")
+    watch.watch_iterator(bags.BagSource, "readings", "read")
     for owner, function, name in (
         (replay.Run, "load", "load the run"),
         (replay, "in_process_arms", "start stacks"),
@@ -160,6 +160,7 @@ def _watch_core(watch: Stopwatch) -> None:
         (engine.Engine, "judge", "judge"),
         (journal.Journal, "verdict", "journal"),
         (results.Recorder, "_keep_evidence", "evidence"),
+        (results.Recorder, "_keep_view", "picture"),
         (results.Recorder, "finish", "summary, report"),
     ):
         watch.watch(owner, function, name)

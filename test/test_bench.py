@@ -54,7 +54,7 @@ def test_other_threads_are_counted_by_themselves(bench_pairs: Any) -> None:
             return iter((1, 2))
 
     watch.watch(Work, "do", "done")
-    watch.watch_iterator(Work, "given")
+    watch.watch_iterator(Work, "__iter__", "given")
     with watch.stage("main"):
         thread = threading.Thread(target=Work().do)
         thread.start()
