@@ -94,8 +94,9 @@ class Engine:
             both = followup.heard is Heard.SILENT
             outcome = Outcome.UNPAIRED_BOTH if both else Outcome.UNPAIRED_SOURCE
             return Judgement(outcome, reason=f"source arm: {source.reason}")
-        if followup.heard is Heard.SKIPPED:
-            return Judgement(Outcome.SKIPPED, reason=followup.reason)
+        for answer in answers:
+            if answer.heard is Heard.SKIPPED:
+                return Judgement(Outcome.SKIPPED, reason=answer.reason)
         for name, answer in (("source", source), ("follow-up", followup)):
             if nonsense := _nonsense(answer.output):
                 return Judgement(Outcome.ERROR, reason=f"the {name} output has {nonsense}")
@@ -113,10 +114,13 @@ class Engine:
         if not self._publishes_when_empty:
             return Judgement(Outcome.UNPAIRED_FOLLOWUP, reason=f"follow-up arm: {followup.reason}")
         silent = f"the follow-up arm was silent while the source arm answered ({followup.reason})"
-        if judge.check is None or judge.check.needs != ("detections",) or source.output.detections is None:
+        check = judge.check
+        if check is None or check.needs != ("detections",) or source.output.detections is None:
             return Judgement(Outcome.VIOLATED, reason=silent)
         nothing = Detections.none(source.output.detections.frame_id, None)
         judged = _checked(judge, bundle, source.output, Output(detections=nothing), effects)
+        if judged.outcome is Outcome.HOLDS and not check.silence_is_nothing_seen:
+            return Judgement(Outcome.VIOLATED, reason=silent)
         if judged.outcome is not Outcome.VIOLATED:
             return judged
         fields = ("measured", "bound", "margin", "unit", "lost", "gained", "detail")

@@ -34,9 +34,9 @@ def children_of(pid: int) -> list[int]:
     return found
 
 
-def descendants_of(pid: int) -> list[int]:
-    """Return the children of a process, theirs, and so on."""
-    found = children_of(pid)
+def descendants_of(pid: int, spare: frozenset[int] = frozenset()) -> list[int]:
+    """Return the children of a process but those to be spared, theirs, and so on."""
+    found = [child for child in children_of(pid) if child not in spare]
     for child in found:
         found += children_of(child)
     return found
@@ -51,12 +51,15 @@ def signal_all(pids: list[int], number: int) -> None:
             continue
 
 
-def end_descendants(grace_s: float = GRACE_S) -> None:
-    """End every descendant of this process: SIGTERM, after a while SIGKILL, again until none is left."""
-    signal_all(descendants_of(os.getpid()), signal.SIGTERM)
+def end_descendants(grace_s: float = GRACE_S, spare: frozenset[int] = frozenset()) -> None:
+    """End every descendant of this process: SIGTERM, after a while SIGKILL, again until none is left.
+
+    Spared are the children named and theirs. A stopped process is woken: it would not hear SIGTERM.
+    """
+    for number in (signal.SIGTERM, signal.SIGCONT):
+        signal_all(descendants_of(os.getpid(), spare), number)
     until = time.monotonic() + grace_s
-    while left := descendants_of(os.getpid()):
-        _reap()
+    while left := descendants_of(os.getpid(), spare):
         over_s = until - time.monotonic()
         if over_s <= 0:
             signal_all(left, signal.SIGKILL)

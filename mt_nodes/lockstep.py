@@ -170,7 +170,7 @@ class Lockstep:
             ticket = source.send(bundle, frozenset())
             ahead = self._prepare(offers[0], bundle)
             heard = self._wait(source, ticket) if source is followup else None
-        quiet = heard is not None and heard.heard is Heard.SILENT
+        quiet = heard is not None and heard.heard is not Heard.ANSWERED
         for i, offer in enumerate(offers):
             prepared = ahead
             with self._errors(offer, bundle):
@@ -181,7 +181,7 @@ class Lockstep:
                 answer = self._answer(followup, prepared, sent, quiet)
                 heard = self._wait(source, ticket) if heard is None else heard
             # A late answer would carry the stamp of the next follow-up of this bundle and be taken for its own.
-            quiet = quiet or answer.heard is Heard.SILENT
+            quiet = quiet or (sent is not None and answer.heard is not Heard.ANSWERED)
             self._close(prepared, bundle, heard, answer)
 
     def _twin_pass(self, episode: Episode, offer: Offer, source: Arm, followup: Arm) -> None:

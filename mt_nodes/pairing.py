@@ -4,10 +4,15 @@
 from __future__ import annotations
 
 import threading
-import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from mt_nodes.own_time import own_time_s
+
+#: Of so many inputs the stamps are known after they were answered, to tell a repeated answer from a strange one.
+REMEMBERED = 100
 
 
 @dataclass(eq=False)
@@ -16,14 +21,16 @@ class Ticket:
 
     Attributes:
         stamp_ns: stamp as emitted: what a stamped answer carries.
-        sent_s: monotonic time of sending.
-        parts: outputs heard so far, by role, each with the monotonic time of its arrival.
+        sent_s: own time of sending.
+        parts: outputs heard so far, by role, each with the own time of its arrival.
+        disturbed: how often this process had stood still before, or the wall clock had been set.
         given_up: whether nobody waits any more; what still comes for it is late.
     """
 
     stamp_ns: int
     sent_s: float
     parts: dict[str, tuple[Any, float]] = field(default_factory=dict)
+    disturbed: int = field(default_factory=lambda: own_time_s.disturbed)
     given_up: bool = False
 
 
@@ -50,6 +57,7 @@ class Inbox:
         self._match = match
         self._owes = owes
         self._open: list[Ticket] = []
+        self._answered: deque[int] = deque(maxlen=REMEMBERED)
         self._changed = threading.Condition()
         self.strays = Strays()
         #: Stamp of the last output since the last input that is no input's.
@@ -57,7 +65,7 @@ class Inbox:
 
     def expect(self, stamp_ns: int) -> Ticket:
         """Open a ticket for an input that is about to be sent."""
-        ticket = Ticket(stamp_ns, time.monotonic())
+        ticket = Ticket(stamp_ns, own_time_s())
         with self._changed:
             self._open.append(ticket)
             self.unknown_stamp_ns = None
@@ -71,7 +79,7 @@ class Inbox:
             if ticket is None:
                 self._stray(stamp_ns, repeated=bool(candidates))
                 return
-            ticket.parts[role] = (payload, time.monotonic())
+            ticket.parts[role] = (payload, own_time_s())
             if ticket.given_up:
                 self.strays.late += 1
                 if self.complete(ticket):
@@ -83,15 +91,17 @@ class Inbox:
         return all(role in ticket.parts for role in self._roles)
 
     def wait(self, ticket: Ticket, until_s: float) -> bool:
-        """Block until the ticket is complete or the monotonic time ``until_s`` is reached; say which."""
+        """Block until the ticket is complete or the own time ``until_s`` is reached; say which."""
         with self._changed:
-            self._changed.wait_for(lambda: self.complete(ticket), max(0.0, until_s - time.monotonic()))
+            self._changed.wait_for(lambda: self.complete(ticket), max(0.0, until_s - own_time_s()))
             return self.complete(ticket)
 
     def close(self, ticket: Ticket) -> None:
         """Expect nothing more for this input: what still comes is a stray."""
         with self._changed:
             ticket.given_up = True
+            if self.complete(ticket):
+                self._answered.append(ticket.stamp_ns)
             if self.complete(ticket) or not self._owes:
                 self._open.remove(ticket)
 
@@ -99,9 +109,10 @@ class Inbox:
         """Forget everything outstanding (the stack was restarted)."""
         with self._changed:
             self._open.clear()
+            self._answered.clear()
 
     def _stray(self, stamp_ns: int | None, repeated: bool) -> None:
-        if repeated:
+        if repeated or (stamp_ns in self._answered and self._match == "stamp"):
             self.strays.repeated += 1
         else:
             self.strays.unknown += 1

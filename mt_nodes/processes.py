@@ -18,7 +18,8 @@ from pathlib import Path
 
 from mt_nodes import keeper
 from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.keeper import PR_SET_PDEATHSIG, descendants_of, signal_all
+from mt_nodes.keeper import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, children_of, descendants_of, signal_all
+from mt_nodes.own_time import own_time_s
 
 TAIL_LINES, TAIL_BYTES = 15, 65536
 KILL_EVERY_S = 0.05
@@ -79,8 +80,11 @@ class Child:
         """
         code = self.code
         if code is not None:
-            how = f"was ended by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
-            raise InfrastructureError(f"{self.process.name} {how}; {self.tail()}")
+            raise InfrastructureError(f"{self.process.name} {how_it_ended(code)}; {self.tail()}")
+
+    def stopped(self) -> list[int]:
+        """Return the processes of the command that stand still because somebody sent SIGSTOP, or debugs them."""
+        return [pid for pid in descendants_of(self.pid) if is_stopped(pid)]
 
     def tail(self) -> str:
         """Return the last lines of what this child wrote, and where the rest is."""
@@ -106,14 +110,15 @@ class Child:
         self._popen.wait()
 
     def _kill(self) -> None:
-        """Kill descendants until none is left; the keeper then ends by itself, with the command's status."""
+        """Kill descendants until none is left, and then the keeper, should somebody stop it time and again."""
         while not self._ended(0.0):
-            signal_all(descendants_of(self.pid), signal.SIGKILL)
+            signal_all(descendants_of(self.pid) or [self.pid], signal.SIGKILL)
             self._ended(KILL_EVERY_S)
 
     def _signal(self, number: int) -> None:
         try:
-            os.killpg(self.pid, number)
+            for each in (number, signal.SIGCONT):  # who stands still hears nothing
+                os.killpg(self.pid, each)
         except ProcessLookupError:
             return
 
@@ -152,9 +157,9 @@ def wait_until(ready: Callable[[], bool], timeout_s: float, every_s: float = 0.0
 
     For states that announce themselves to nobody, such as the ROS graph.
     """
-    until = time.monotonic() + timeout_s
+    until = own_time_s() + timeout_s
     while not ready():
-        if time.monotonic() >= until:
+        if own_time_s() >= until:
             return False
         time.sleep(every_s)
     return True
@@ -182,11 +187,37 @@ def _check_program(process: Process) -> None:
         raise UsageError(f"{process.name}: cannot start {program!r}: {why}; name one by its path, or put it on PATH")
 
 
-def _signal_name(number: int) -> str:
+def how_it_ended(code: int) -> str:
+    """Say it in words: exit code, or (negative) the signal."""
+    if code >= 0:
+        return f"ended with exit code {code}"
     try:
-        return signal.Signals(number).name
+        return f"was ended by {signal.Signals(-code).name}"
     except ValueError:
-        return f"signal {number}"  # a real-time signal has no name
+        return f"was ended by signal {-code}"  # a real-time signal has no name
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process stands still: by SIGSTOP, or under a debugger (Linux)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "Tt"
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def nobody_left_behind() -> Iterator[None]:
+    """At the end of the block, end what was started in it: orphans come to this process and are ended, too.
+
+    A keeper ends what came of its stack; this is for when keepers were killed or stopped themselves.
+    """
+    _LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
+    before = frozenset(children_of(os.getpid()))
+    try:
+        yield
+    finally:
+        # A keeper that lives takes up to its own grace.
+        keeper.end_descendants(2 * keeper.GRACE_S, before)
 
 
 def die_with_parent() -> None:

@@ -16,6 +16,7 @@ from mt_nodes.engine import Answer, Engine, Heard, Offer, offers
 from mt_nodes.errors import InfrastructureError
 from mt_nodes.frames import Bundle, Episode
 from mt_nodes.lockstep import Prepared, Preparer, headline, owed, restart
+from mt_nodes.own_time import own_time_s
 from mt_nodes.relations import Suite
 from mt_nodes.results import Case, Recorder
 from mt_nodes.verdict import Outcome, Verdict
@@ -38,19 +39,19 @@ class Outstanding:
 
 @dataclass(frozen=True)
 class Pace:
-    """When what is due: ``first_ns`` of the recording was at monotonic ``began_s``."""
+    """When what is due: ``first_ns`` of the recording was at own time ``began_s``."""
 
     began_s: float
     first_ns: int
     rate: float
 
     def due_s(self, stamp_ns: int) -> float:
-        """Return the monotonic time of an instant of the recording."""
+        """Return the own time of an instant of the recording."""
         return self.began_s + (stamp_ns - self.first_ns) / 1e9 / self.rate
 
     def now_ns(self) -> int:
         """Return the instant of the recording that has been reached."""
-        return self.first_ns + int((time.monotonic() - self.began_s) * self.rate * 1e9)
+        return self.first_ns + int((own_time_s() - self.began_s) * self.rate * 1e9)
 
 
 class Realtime:
@@ -96,7 +97,7 @@ class Realtime:
         with self._errors(open_pairs):
             for bundle in episode():
                 prepared = self._prepare(offer, bundle)
-                pace = pace or Pace(time.monotonic(), bundle.stamp_ns, self._rate)
+                pace = pace or Pace(own_time_s(), bundle.stamp_ns, self._rate)
                 unanswered |= self._collect(open_pairs, arms, pace, bundle.stamp_ns)
                 open_pairs.append(Outstanding(bundle, prepared))
                 self._send(open_pairs[-1], arms)
@@ -118,18 +119,18 @@ class Realtime:
         """
         until_s = math.inf if until_ns is None else pace.due_s(until_ns)
         unanswered = False
-        while open_pairs or time.monotonic() < until_s < math.inf:
+        while open_pairs or own_time_s() < until_s < math.inf:
             now_ns = pace.now_ns()
             for arm in arms:
                 arm.pass_time(now_ns if until_ns is None else min(now_ns, until_ns))
-            step_s = min(until_s, time.monotonic() + STEP_S)
+            step_s = min(until_s, own_time_s() + STEP_S)
             if open_pairs and self._answered(open_pairs[0], arms, step_s):
                 unanswered |= self._close(open_pairs.popleft())
-            elif time.monotonic() >= until_s:
+            elif own_time_s() >= until_s:
                 break
             elif not open_pairs:
                 # The recording's pace is the one thing here that is a matter of time.
-                time.sleep(max(0.0, step_s - time.monotonic()))
+                time.sleep(max(0.0, step_s - own_time_s()))
         return unanswered
 
     @contextmanager

@@ -13,7 +13,7 @@ import pytest
 
 from mt_nodes import processes
 from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.processes import Child, Process, filled, uninterrupted, wait_until
+from mt_nodes.processes import Child, Process, filled, is_stopped, uninterrupted, wait_until
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT_S = 30.0
@@ -237,3 +237,42 @@ def test_interruptions_are_put_off_nowhere_but_in_the_main_thread() -> None:
     thread.start()
     thread.join()
     assert seen == [before]
+
+
+def test_a_stopped_stack_is_known_and_hears_the_first_signal(children: list[Child], tmp_path: Path) -> None:
+    child = child_of(children, tmp_path, SLEEPER)
+    [pid] = map(int, wrote(child, 1))
+    assert child.stopped() == [] and not is_stopped(pid)
+    os.kill(pid, signal.SIGSTOP)
+    assert wait_until(lambda: child.stopped() == [pid], LIMIT_S)
+    child.stop(LIMIT_S)
+    assert child.code == -signal.SIGINT and not alive(pid)
+
+
+@pytest.mark.parametrize("code", [SLEEPER, STUBBORN + FOREVER])
+def test_a_stopped_keeper_holds_nobody_up(children: list[Child], tmp_path: Path, code: str) -> None:
+    child = child_of(children, tmp_path, code)
+    pid = int(wrote(child, 1)[0])
+    os.kill(child.pid, signal.SIGSTOP)
+    assert wait_until(lambda: is_stopped(child.pid), LIMIT_S)
+    child.stop(0.3)
+    assert not alive(pid) and not alive(child.pid)
+
+
+def test_who_lost_his_keeper_is_ended_with_the_suite(tmp_path: Path) -> None:
+    """In a process of its own: this one adopts nobody."""
+    pid = tmp_path / "pid"
+    stack = f"{STUBBORN}open({str(pid)!r}, 'w').write(str(os.getpid()) + chr(10))\n{FOREVER}"
+    code = f"""
+import os, signal, sys
+from pathlib import Path
+from mt_nodes.processes import Child, Process, nobody_left_behind, wait_until
+pid = Path({str(pid)!r})
+with nobody_left_behind():
+    argv, log = (sys.executable, "-c", {stack!r}), Path({str(tmp_path / "log")!r})
+    child = Child(Process("stack", argv, dict(os.environ), log))
+    assert wait_until(lambda: pid.exists() and pid.read_text().endswith(chr(10)), {LIMIT_S})
+    os.kill(child.pid, signal.SIGKILL)
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=2 * LIMIT_S)
+    assert not alive(int(pid.read_text()))

@@ -42,8 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MtError as error:
         print(f"mt: {error}", file=sys.stderr)
         return int(error.exit_code)
-    except KeyboardInterrupt:
-        print("mt: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as interrupted:
+        print(f"mt: {str(interrupted) or 'interrupted'}", file=sys.stderr)
         return int(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output went away (`mt list … | head`): nothing to tell anybody.

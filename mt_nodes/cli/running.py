@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
+import select
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +21,15 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from mt_nodes.cli.outcome import print_summary
 from mt_nodes.environment import keep_freed_memory
 from mt_nodes.errors import ExitCode, InfrastructureError, IsolationError, MtError, UsageError
-from mt_nodes.plan import ReplayRequest, suite_process
-from mt_nodes.processes import Process
+from mt_nodes.own_time import own_time_s
+from mt_nodes.plan import ReplayRequest, suite_process, suite_stop_s
+from mt_nodes.processes import Process, how_it_ended, is_stopped, nobody_left_behind
 from mt_nodes.replay import execute, in_process_arms
 from mt_nodes.runs import Run
 
 TAIL_LINES = 15
+LOOK_EVERY_S = 0.5
+PIPE_BYTES = 65536
 Summary = dict[str, Any]
 
 
@@ -100,56 +106,61 @@ def _in_process(run: Run, bar: _Bar) -> Summary:
 def _in_suite(run: Run, bar: _Bar) -> Summary:
     process = suite_process(run.out, os.environ)
     reading, writing = os.pipe()
-    with _ForwardedSignals() as signals, os.fdopen(reading) as events:
-        suite = _started(process, writing)
-        signals.to(suite)
+    with nobody_left_behind(), _Suite(suite_stop_s(run.stack)) as suite, os.fdopen(reading, "rb", 0) as events:
+        suite.start(process, writing)
         os.close(writing)
-        end = _watch(events, bar)
-        suite.wait()
+        end = _watch(events, suite, bar)
+        code = suite.wait()
     summary_file = run.out / "summary.json"
     if end is not None and end["error"] is not None:
         raise _problem(end)
     if end is None or not summary_file.exists():
-        if signals.seen:  # before the suite knew what to do with one
+        kept = f"What was judged is in {run.out}: `mt replay --resume {run.out}` goes on"
+        if suite.killed:
+            raise KeyboardInterrupt(f"interrupted; the suite process did not end in time and was killed. {kept}")
+        if suite.asked:  # before it knew what to do with a signal
             raise KeyboardInterrupt
-        raise InfrastructureError(f"the suite process ended with {suite.returncode}; {_tail(process.log)}")
+        raise InfrastructureError(f"the suite process {how_it_ended(code)}. {kept}; {_tail(process.log)}")
     summary: Summary = json.loads(summary_file.read_text())
     return summary
 
 
-def _started(process: Process, events: int) -> subprocess.Popen[bytes]:
-    with process.log.open("ab") as log:
-        return subprocess.Popen(
-            [*process.argv, "--events", str(events)],
-            env=dict(process.env),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            pass_fds=(events,),
-            start_new_session=True,
-        )
+def _watch(events: FileIO, suite: _Suite, bar: _Bar) -> dict[str, Any] | None:
+    """Show progress until the suite closes its end; return what it said last, None if it could not."""
+    text, end = b"", None
+    while True:
+        suite.look()
+        if not select.select([events], [], [], LOOK_EVERY_S)[0]:
+            continue
+        data = events.read(PIPE_BYTES)
+        if not data:
+            return end
+        *lines, text = (text + data).split(b"\n")
+        for event in map(json.loads, lines):
+            if "end" in event:
+                end = dict(event)
+            else:
+                bar.update(event["done"], event["violated"])
 
 
-def _watch(events: Any, bar: _Bar) -> dict[str, Any] | None:
-    for text in events:
-        event = json.loads(text)
-        if "end" in event:
-            return dict(event)
-        bar.update(event["done"], event["violated"])
-    return None
+class _Suite:
+    """The suite process. SIGINT and SIGTERM are handed on: it ends its stacks and writes the summary, then we print it.
 
+    Made before the process is, so that no signal is lost between the two.
 
-class _ForwardedSignals:
-    """Hands SIGINT and SIGTERM on: the suite ends its stacks and writes the summary, then we go on to print it.
-
-    Made before the suite is, so that none is lost between the two.
+    Args:
+        stop_s: how long it may take to end, once it was asked to; then it is killed.
     """
 
-    def __init__(self) -> None:
-        self.seen: list[int] = []
-        self._suite: subprocess.Popen[bytes] | None = None
+    def __init__(self, stop_s: float) -> None:
+        self.asked: list[int] = []
+        self.killed = False
+        self._stop_s, self._until_s = stop_s, math.inf
+        self._process: subprocess.Popen[bytes] | None = None
+        self._told = False
 
-    def __enter__(self) -> _ForwardedSignals:
+    def __enter__(self) -> _Suite:
+        own_time_s.keep_looking()
         self._before = {number: signal.signal(number, self._forward) for number in (signal.SIGINT, signal.SIGTERM)}
         return self
 
@@ -157,16 +168,54 @@ class _ForwardedSignals:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def to(self, suite: subprocess.Popen[bytes]) -> None:
-        """Hand on to this process what came and what comes."""
-        self._suite = suite
-        for number in self.seen[:1]:
-            suite.send_signal(number)
+    def start(self, process: Process, events: int) -> None:
+        """Start it; it writes events to this descriptor."""
+        with process.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*process.argv, "--events", str(events)],
+                env=dict(process.env),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                pass_fds=(events,),
+                start_new_session=True,
+            )
+        for number in self.asked[:1]:
+            self._ask(self._process, number)
+
+    def look(self) -> None:
+        """Say once that it stands still, if so; end it when it was asked to end long enough ago."""
+        assert self._process is not None
+        if self.asked and self._until_s == math.inf:
+            self._until_s = own_time_s() + self._stop_s
+        if own_time_s() > self._until_s:
+            self.killed = True
+            self._process.kill()
+        elif not self._told and is_stopped(self._process.pid):
+            self._told = True
+            print(
+                f"mt: the suite process {self._process.pid} was stopped (SIGSTOP) and is waited for; "
+                f"let it go on (kill -CONT {self._process.pid}), or interrupt this one (Ctrl-C)",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def wait(self) -> int:
+        """Wait for its end and return its exit code (negative: the signal that ended it)."""
+        assert self._process is not None
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return self._process.wait(LOOK_EVERY_S)
+            self.look()
 
     def _forward(self, number: int, frame: Any) -> None:
-        self.seen.append(number)
-        if self._suite is not None:
-            self._suite.send_signal(number)
+        self.asked.append(number)
+        if self._process is not None:
+            self._ask(self._process, number)
+
+    def _ask(self, process: subprocess.Popen[bytes], number: int) -> None:
+        for each in (number, signal.SIGCONT):  # who stands still hears nothing
+            process.send_signal(each)
 
 
 def _problem(end: dict[str, Any]) -> BaseException:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,12 +11,14 @@ from typing import Any
 from rclpy.qos import QoSProfile
 
 from mt_nodes.engine import Answer, Heard
-from mt_nodes.errors import ExitCode, InfrastructureError, IsolationError, UsageError
+from mt_nodes.errors import ExitCode, InfrastructureError, UsageError
 from mt_nodes.frames import Bundle
+from mt_nodes.nodes.isolation import OWN_NODES, Isolation
 from mt_nodes.nodes.listening import OutputListener
 from mt_nodes.nodes.publishing import BundlePublisher, ClockPublisher
 from mt_nodes.nodes.spinning import SpinningContext, plain_node
 from mt_nodes.outputs import Output
+from mt_nodes.own_time import own_time_s
 from mt_nodes.pairing import Inbox, Ticket
 from mt_nodes.plan import ArmPlan, Replayed
 from mt_nodes.processes import Child, Process, uninterrupted, wait_until
@@ -28,9 +29,6 @@ DISCOVERY_S = 1.2
 CLOCK_EVERY_S = 0.005
 #: /clock runs on by up to one period while an answer is awaited; this is taken for it before it is known.
 FIRST_PERIOD_NS = 100_000_000
-OWN_NODES = {"source": "mt_replayer", "followup": "mt_mutator"}
-#: Neither plays, steers nor listens to what an arm is given: the suite's own node and the daemon of the ros2 command.
-HARMLESS = ("/mt_suite", "/_ros2cli_daemon_")
 
 
 class RosArm:
@@ -43,6 +41,7 @@ class RosArm:
         topics: topic of the bag -> how the stack is given it.
         required: topics of the bag that the stack must subscribe to.
         profiles: QoS by topic of the stack, where the user wants another than :mod:`~mt_nodes.nodes.qos` has.
+        fan_out: whether several inputs in a row bear one stamp, so that an answer must not come twice.
     """
 
     def __init__(
@@ -55,13 +54,16 @@ class RosArm:
         topics: Mapping[str, Replayed],
         required: frozenset[str],
         profiles: Mapping[str, QoSProfile] | None = None,
+        fan_out: bool = False,
     ) -> None:
+        own_time_s.keep_looking()
+        self._disturbed = own_time_s.disturbed
         self.name = plan.name
         self._plan, self._stack, self._process = plan, stack, process
         self._leased, self._period_ns = leased, FIRST_PERIOD_NS
         self._inbox = Inbox(stack.answers, stack.match, owes=stack.publishes_when_empty)
         self._child: Child | None = None
-        self._required = required
+        self._required, self._fan_out = required, fan_out
         self._answer_ms: float | None = None
         self._others: dict[str, int] = {}
         self._ros = SpinningContext(domain)
@@ -78,8 +80,8 @@ class RosArm:
             IsolationError: the domain holds nodes that are not the stack's.
         """
         if not self._leased:
-            wait_until(lambda: bool(self._strangers()), DISCOVERY_S)
-            self._refuse(self._strangers())
+            wait_until(lambda: bool(self._isolation.strangers()), DISCOVERY_S)
+            self._isolation.refuse_strangers()
         self._launch()
 
     def restart(self) -> None:
@@ -114,13 +116,14 @@ class RosArm:
         self.refuse_strangers()
 
     def refuse_strangers(self) -> None:
-        """Look who is in the domain, as far as the stack file says who may be.
+        """Look who is in the domain, as far as the stack file says who may be, and who plays or answers beside us.
 
         Raises:
             IsolationError: others.
         """
         if self._stack.nodes:
-            self._refuse(self._strangers())
+            self._isolation.refuse_strangers()
+        self._isolation.refuse_second_publishers(self._played, self._listener.heard_from())
 
     def begin_episode(self) -> None:
         """Time starts anew."""
@@ -132,6 +135,7 @@ class RosArm:
 
     def send(self, bundle: Bundle, changed: frozenset[str]) -> Ticket:
         """Step /clock to the bundle's instant and publish it."""
+        self._meet_again()
         self._check()
         now_ns = self._clock.bundle_ns
         if now_ns is not None and bundle.stamp_ns > now_ns:
@@ -143,11 +147,11 @@ class RosArm:
 
     def wait(self, ticket: Ticket, until_s: float | None = None) -> Answer | None:
         """Return the answer, or silence at the deadline; without ``until_s`` /clock steps on meanwhile."""
-        deadline = ticket.sent_s + self._stack.deadline_s
+        deadline = ticket.sent_s + self._stack.deadline_s  # all in own time: what we slept through is not the stack's
         limit = deadline if until_s is None else min(deadline, until_s)
-        while not self._inbox.wait(ticket, min(limit, time.monotonic() + CLOCK_EVERY_S)):
+        while not self._inbox.wait(ticket, min(limit, own_time_s() + CLOCK_EVERY_S)):
             self._check()
-            if time.monotonic() >= limit:
+            if own_time_s() >= limit:
                 return self._silent(ticket) if limit >= deadline else None
             if until_s is None:
                 self._clock.tick(ticket.stamp_ns + self._period_ns)
@@ -172,12 +176,15 @@ class RosArm:
 
     def _join(self, topics: Mapping[str, Replayed], profiles: Mapping[str, QoSProfile]) -> None:
         node = self._ros.add(plain_node, OWN_NODES[self.name])
-        self._monitor = self._ros.add(plain_node, f"mt_monitor_{self.name}")
+        monitor = self._ros.add(plain_node, f"mt_monitor_{self.name}")
         named = {topic: row._replace(topic=self._plan.topic(row.topic)) for topic, row in topics.items()}
         wanted = {self._plan.topic(topic): profile for topic, profile in profiles.items()}
+        self._isolation = Isolation(monitor, self._ros.domain, self._plan, self._stack)
         self._publisher = BundlePublisher(node, named, self._required, wanted)
         self._clock = ClockPublisher(node, self._plan.topic("/clock"), self._stack.clock_step_s)
-        self._listener = OutputListener(self._monitor, self._stack.outputs, self._plan.topic, self._inbox)
+        inputs = {self._plan.topic(topic) for topic in self._stack.inputs.values()}
+        self._played = [*sorted(inputs & {named[t].topic for t in self._required}), self._plan.topic("/clock")]
+        self._listener = OutputListener(monitor, self._stack.outputs, self._plan.topic, self._inbox)
 
     def _answer(self, ticket: Ticket, last_s: float) -> Answer:
         self._inbox.close(ticket)
@@ -191,6 +198,14 @@ class RosArm:
 
     def _silent(self, ticket: Ticket) -> Answer:
         self._inbox.close(ticket)
+        if stopped := self._child.stopped() if self._child else []:
+            raise InfrastructureError(
+                f"stack '{self._stack.name}' ({self.name} arm) stands still: a process of it was stopped (SIGSTOP); "
+                f"let it go on (kill -CONT {stopped[0]}) and start anew"
+            )
+        if own_time_s.disturbed != ticket.disturbed:
+            why = "this process stood still, or the wall clock was set, and the answer got lost"
+            return Answer.nothing(Heard.SKIPPED, f"{self.name} arm: {why}")
         missing = [self._stack.outputs[r].topic for r in self._stack.answers if r not in ticket.parts]
         late = "no answer" if not missing else f"no {', '.join(missing)}"
         return Answer.nothing(Heard.SILENT, f"{late} within {self._stack.deadline_s:g} s{self._unknown_stamp()}")
@@ -230,10 +245,16 @@ class RosArm:
     def _check(self) -> None:
         if self._child is not None:
             self._child.check()
-        if self._publisher.incompatible:
-            raise UsageError(f"incompatible QoS in the {self.name} arm: {self._publisher.incompatible[0]}")
+        if incompatible := [*self._publisher.incompatible, *self._clock.incompatible]:
+            raise UsageError(f"incompatible QoS in the {self.name} arm: {incompatible[0]}")
         if self._listener.failure:
             raise InfrastructureError(f"{self.name} arm: {self._listener.failure}")
+        if self._fan_out and self._inbox.strays.repeated:
+            raise InfrastructureError(
+                f"stack '{self._stack.name}' ({self.name} arm) has answered one input more than once; the follow-ups "
+                "of a bundle bear one stamp, so that the second answer may be taken for the next one's: let it answer "
+                "once, or say stateless: false in the stack file"
+            )
         if self._ros.failure:
             raise InfrastructureError(f"{self.name} arm: {self._ros.failure}")
 
@@ -242,19 +263,9 @@ class RosArm:
             self._child.stop(self._stack.stop_timeout_s)
             self._child = None
 
-    def _strangers(self) -> list[str]:
-        names = self._monitor.get_node_names_and_namespaces()
-        others = Counter(f"{namespace.rstrip('/')}/{name}" for name, namespace in names)
-        # Once each: a second one is another run's, which would play into the same stack.
-        arms = OWN_NODES if self._plan.prefix else (self.name,)
-        others -= Counter(f"/{node}" for arm in arms for node in (OWN_NODES[arm], f"mt_monitor_{arm}"))
-        allowed = {*self._stack.nodes, *self._stack.allow_nodes}
-        return sorted(name for name in others if name not in allowed and not name.startswith(HARMLESS))
-
-    def _refuse(self, strangers: list[str]) -> None:
-        if strangers:
-            raise IsolationError(
-                f"the {self.name} arm's ROS domain {self._ros.domain} holds nodes that are not the stack's: "
-                f"{', '.join(strangers)}; stop them, choose another domain, "
-                "or list them in allow_nodes of the stack file"
-            )
+    def _meet_again(self) -> None:
+        """After this process stood still or the clock was set: the stack may have lost us, and finds us again."""
+        if self._disturbed != own_time_s.disturbed:
+            self._disturbed = own_time_s.disturbed
+            time.sleep(DISCOVERY_S)  # what the stack knows of us, our own graph does not tell
+            self.ready()

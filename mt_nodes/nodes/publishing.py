@@ -61,15 +61,8 @@ class BundlePublisher:
             publisher.wait_for_all_acked(Duration(seconds=timeout_s))
 
     def _create(self, node: Node, row: Replayed) -> Publisher:
-        def incompatible(event: Any) -> None:
-            policy = event.last_policy_kind.name.lower().removeprefix("rmw_qos_policy_")
-            self.incompatible.append(
-                f"a subscriber of {row.topic} asks for another {policy} than {qos.describe(profile)}"
-            )
-
         profile = self._profiles.get(row.topic, qos.LATCHED if row.latched else qos.REPLAY)
-        events = PublisherEventCallbacks(incompatible_qos=incompatible, use_default_callbacks=False)
-        return node.create_publisher(message_class(row.type), row.topic, profile, event_callbacks=events)
+        return _publisher(node, message_class(row.type), row.topic, profile, self.incompatible)
 
 
 class ClockPublisher:
@@ -79,7 +72,8 @@ class ClockPublisher:
     """
 
     def __init__(self, node: Node, topic: str, step_s: float) -> None:
-        self._publisher = node.create_publisher(Clock, topic, qos.CLOCK)
+        self.incompatible: list[str] = []
+        self._publisher = _publisher(node, Clock, topic, qos.CLOCK, self.incompatible)
         self._step_ns = int(step_s * 1e9)
         self.now_ns: int | None = None
         self.bundle_ns: int | None = None
@@ -112,3 +106,14 @@ class ClockPublisher:
         set_stamp(message.clock, stamp_ns)
         self._publisher.publish(message)
         self.now_ns = stamp_ns
+
+
+def _publisher(node: Node, message: Any, topic: str, profile: QoSProfile, incompatible: list[str]) -> Publisher:
+    """Make a publisher that notes whoever asks for what it does not offer: DDS itself would let him wait in silence."""
+
+    def note(event: Any) -> None:
+        policy = event.last_policy_kind.name.lower().removeprefix("rmw_qos_policy_")
+        incompatible.append(f"a subscriber of {topic} asks for another {policy} than {qos.describe(profile)}")
+
+    events = PublisherEventCallbacks(incompatible_qos=note, use_default_callbacks=False)
+    return node.create_publisher(message, topic, profile, event_callbacks=events)

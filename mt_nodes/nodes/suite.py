@@ -31,7 +31,7 @@ from mt_nodes.nodes.messages import available
 from mt_nodes.nodes.qos import load_overrides
 from mt_nodes.nodes.spinning import SpinningContext
 from mt_nodes.plan import ArmPlan, Replayed, arm_plans, stack_process
-from mt_nodes.processes import die_with_parent
+from mt_nodes.processes import die_with_parent, nobody_left_behind
 from mt_nodes.replay import Arms, execute
 from mt_nodes.runs import Run
 from mt_nodes.verdict import Verdict
@@ -51,7 +51,8 @@ def main(args: list[str] | None = None) -> None:
     die_with_parent()
     events = _Events(given.events)
     try:
-        summary = _carry_out(Run.load(given.run), events)
+        with nobody_left_behind():
+            summary = _carry_out(Run.load(given.run), events)
         code, error = summary["exit_code"], None
     except MtError as problem:
         code, error = int(problem.exit_code), str(problem)
@@ -106,7 +107,8 @@ def _open_arm(run: Run, plan: ArmPlan, domain: int, leased: bool) -> RosArm:
     process = stack_process(run.stack, plan, domain, run.out, os.environ)
     usable = {t: row for t, row in topics.items() if t not in unusable}
     profiles = load_overrides(Path(run.request.qos)) if run.request.qos else {}
-    return RosArm(plan, domain, leased, run.stack, process, usable, required, profiles)
+    fan_out = run.stack.stateless and run.request.pace == "lockstep"
+    return RosArm(plan, domain, leased, run.stack, process, usable, required, profiles, fan_out)
 
 
 def _unusable(row: Replayed) -> str | None:

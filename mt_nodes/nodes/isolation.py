@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who is in an arm's domain, and who publishes there beside the arm and its stack."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from rclpy.node import Node
+
+from mt_nodes.errors import IsolationError
+from mt_nodes.plan import ArmPlan
+from mt_nodes.stacks import Stack
+
+OWN_NODES = {"source": "mt_replayer", "followup": "mt_mutator"}
+#: Neither plays, steers nor listens to what an arm is given: the suite's own node and the daemon of the ros2 command.
+HARMLESS = ("/mt_suite", "/_ros2cli_daemon_")
+#: How a node is called whose endpoints were discovered before its name.
+NOT_KNOWN_YET = "_NODE_NAME_UNKNOWN_"
+
+
+class Isolation:
+    """Looks at the domain of one arm through a node of it."""
+
+    def __init__(self, node: Node, domain: int, plan: ArmPlan, stack: Stack) -> None:
+        self._node, self._plan, self._stack = node, plan, stack
+        self._where = f"the {plan.name} arm's ROS domain {domain}"
+
+    def strangers(self) -> list[str]:
+        """Name the nodes that are neither ours, the stack's, nor allowed."""
+        names = self._node.get_node_names_and_namespaces()
+        others = Counter(f"{namespace.rstrip('/')}/{name}" for name, namespace in names)
+        # Once each: a second one is another run's, which would play into the same stack.
+        arms = OWN_NODES if self._plan.prefix else (self._plan.name,)
+        others -= Counter(f"/{node}" for arm in arms for node in (OWN_NODES[arm], f"mt_monitor_{arm}"))
+        allowed = {*self._stack.nodes, *self._stack.allow_nodes}
+        return sorted(name for name in others if name not in allowed and not name.startswith(HARMLESS))
+
+    def refuse_strangers(self) -> None:
+        """Raise when there are any.
+
+        Raises:
+            IsolationError: naming them.
+        """
+        if strangers := self.strangers():
+            raise IsolationError(
+                f"{self._where} holds nodes that are not the stack's: {', '.join(strangers)}; "
+                "stop them, choose another domain, or list them in allow_nodes of the stack file"
+            )
+
+    def refuse_second_publishers(self, played: Iterable[str], heard: Iterable[str]) -> None:
+        """Raise when somebody beside us publishes what the arm plays, or more than one what it hears.
+
+        Raises:
+            IsolationError: naming topic and nodes.
+        """
+        ours = Counter([f"/{OWN_NODES[self._plan.name]}"])
+        for topic in played:
+            self._refuse(topic, self._publishers(topic) - ours, "nobody but this arm")
+        for topic in heard:
+            who = self._publishers(topic)
+            self._refuse(topic, who if len(who) > 1 else (), "one node of the stack")
+
+    def _refuse(self, topic: str, names: Iterable[str], expected: str) -> None:
+        if names := sorted(names):
+            raise IsolationError(
+                f"in {self._where} {topic} is published by {', '.join(names)}, expected {expected}; "
+                "stop those that are not the stack's, or list them in allow_nodes of the stack file"
+            )
+
+    def _publishers(self, topic: str) -> Counter[str]:
+        """Count by node who publishes a topic, those left out who may."""
+        found = self._node.get_publishers_info_by_topic(topic)
+        names = [f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in found]
+        may = self._stack.allow_nodes
+        return Counter(n for n in names if not may or (n not in may and not n.endswith(NOT_KNOWN_YET)))
