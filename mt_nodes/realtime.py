@@ -25,6 +25,8 @@ from mt_nodes.verdict import Outcome, Verdict
 STEP_S = 0.005
 #: Answers of so many former inputs must be alike in both arms before a stack that remembers is judged.
 MEMORY = 5
+#: A longer pause of the recording, or a step back in it, is jumped over: the next bundle comes after the pause given.
+MOST_GAP_NS, JUMP_NS = 10_000_000_000, 100_000_000
 
 
 @dataclass(eq=False)
@@ -93,12 +95,16 @@ class Realtime:
             arm.begin_episode()
         self._recent.clear()
         open_pairs: deque[Outstanding] = deque()
-        pace, unanswered = None, False
+        pace, last_ns, unanswered = None, None, False
         with self._errors(open_pairs):
             for bundle in episode():
-                prepared = self._prepare(offer, bundle)
-                pace = pace or Pace(own_time_s(), bundle.stamp_ns, self._rate)
-                unanswered |= self._collect(open_pairs, arms, pace, bundle.stamp_ns)
+                prepared, stamp_ns = self._prepare(offer, bundle), bundle.stamp_ns
+                jumps = last_ns is None or not 0 <= stamp_ns - last_ns <= MOST_GAP_NS
+                if pace is not None and last_ns is not None:
+                    unanswered |= self._collect(open_pairs, arms, pace, last_ns + JUMP_NS if jumps else stamp_ns)
+                if pace is None or jumps:
+                    pace = Pace(own_time_s(), stamp_ns, self._rate)
+                last_ns = stamp_ns
                 open_pairs.append(Outstanding(bundle, prepared))
                 self._send(open_pairs[-1], arms)
             return unanswered | (pace is not None and self._collect(open_pairs, arms, pace, None))

@@ -4,6 +4,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ def run(
     rate: float = RATE,
     recorder: FakeRecorder | None = None,
     episodes: int = 1,
+    shift_ns: Callable[[int], int] = lambda index: 0,
 ) -> FakeRecorder:
     kept = recorder or FakeRecorder()
     loop = Realtime(
@@ -38,7 +40,10 @@ def run(
         stateless=stateless,
         publishes_when_empty=publishes_when_empty,
     )
-    made = [[b.__class__(**{**vars(b), "episode": e}) for b in BUNDLES[:count]] for e in range(episodes)]
+    made = [
+        [replace(b, episode=e, stamp_ns=b.stamp_ns + shift_ns(b.index)) for b in BUNDLES[:count]]
+        for e in range(episodes)
+    ]
     loop.run([lambda rows=rows: iter(rows) for rows in made], source, followup)
     return kept
 
@@ -72,6 +77,20 @@ def test_bundles_go_out_when_they_are_due_and_not_before() -> None:
     for sent in passes(source):
         gaps = [s.at_s - sent[0].at_s for s in sent]
         assert all(gap >= i * PERIOD_S - 1e-4 for i, gap in enumerate(gaps))
+
+
+@pytest.mark.parametrize("jump_s", [86_400, -3_600])
+def test_a_jump_of_the_recording_is_not_lived_through(jump_s: int) -> None:
+    source, began = FakeArm("source", one()), time.monotonic()
+    kept = run(source, FakeArm("followup", one()), shift_ns=lambda index: jump_s * 10**9 * (index >= 4), rate=1.0)
+    assert set(kept.outcomes.values()) == {"HOLDS"} and len(kept.lines) == 24
+    assert time.monotonic() - began < 30.0
+    for sent in passes(source):
+        for first, last in ((0, 4), (4, 7)):  # up to and with the first bundle after the jump, and on from there
+            gaps = [s.at_s - sent[first].at_s for s in sent[first : last + 1]]
+            assert all(gap >= i * PERIOD_NS / 1e9 - 1e-3 for i, gap in enumerate(gaps)), "a pause, and no burst"
+    steps = [value for name, value in source.events if name == "time"]
+    assert len(steps) < 10_000, "time does not run over the jump in steps"
 
 
 def test_nobody_waits_for_a_slow_stack() -> None:
