@@ -4,7 +4,7 @@ BIN := .venv/bin
 PINNED := setup.py setup.cfg pyproject.toml constraints.txt mt_nodes/__init__.py scripts/setup.sh
 export PYTHON
 
-.PHONY: help demo test lint bench kills soak docs clean
+.PHONY: help demo test lint bench kills fuzz soak docs clean
 .DEFAULT_GOAL := help
 
 help: ## Say what there is
@@ -27,6 +27,9 @@ bench: .venv/demo.stamp ## Time mutations, transport, the mutator against a bare
 
 kills: .venv/demo.stamp ## Kill 50 replays at random moments, resume them, compare with undisturbed ones (half an hour)
 	$(BIN)/python scripts/kills.py $(ARGS)
+
+fuzz: .venv/test.stamp ## Hold 10,000 malformed clouds, messages, bags and files each to the invariant (a quarter of an hour)
+	$(BIN)/python -m fuzz $(ARGS)
 
 soak: .venv/demo.stamp ## Replay in real time for an hour: every pair accounted for, memory of every process
 	$(BIN)/python scripts/soak.py $(ARGS)

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from fuzz.cases import EDGES, Case, Target
-from fuzz.invariant import require
+from fuzz.invariant import require, told_well
 from mt_nodes import cdr, plugins
-from mt_nodes.errors import NotApplicable
+from mt_nodes.errors import MtError, NotApplicable
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Followup, Mutation
 from mt_nodes.params import build, describe
@@ -49,7 +49,7 @@ Told = dict[str, Any]
 def messages(draw: st.DrawFn) -> Told:
     """Draw a message as plain data: first one that is sound, then up to three of its statements changed."""
     told = draw(_sound())
-    for name in draw(st.lists(st.sampled_from(sorted(_CHANGES)), max_size=3)):
+    for name in draw(st.lists(st.sampled_from(sorted(_CHANGES)), unique=True, max_size=3)):
         told[name] = draw(_CHANGES[name](told))
     return told
 
@@ -61,7 +61,9 @@ def _sound() -> st.SearchStrategy[Told]:
         height, width = draw(st.sampled_from((1, 1, 1, 2, 4))), draw(st.integers(0, MOST_POINTS // 4))
         row = width * step + draw(st.sampled_from((0, 0, 0, 1, 12)))
         order = draw(st.booleans())
-        data = draw(st.integers(0, 2**32 - 1).map(lambda seed: _points(seed, fields, step, (height, width, row), order)))
+        data = draw(
+            st.integers(0, 2**32 - 1).map(lambda seed: _points(seed, fields, step, (height, width, row), order))
+        )
         for at, value in draw(st.lists(st.tuples(st.integers(0, MOST_POINTS), st.sampled_from(NUMBERS)), max_size=4)):
             _put(data, fields[at % 3], step * (at % max(1, width)), value, order)
         return {
@@ -188,7 +190,7 @@ def sound(kind: str) -> bytes:
 def check(case: Case, place: Path) -> str:
     """Decode, derive every follow-up, encode and decode."""
     told = json.loads(case.data)
-    cloud = cdr.cloud_from_msg(TOPIC, cdr.decode(cdr.POINT_CLOUD, _encoded(told)))
+    cloud = cdr.cloud_from_msg(TOPIC, cdr.decode(cdr.POINT_CLOUD, encoded(told)))
     _as_told(cloud, told)
     _comes_back(cloud)
     bundle = Bundle(0, 0, cloud.stamp_ns, (cloud,), transforms=TREE)
@@ -196,7 +198,8 @@ def check(case: Case, place: Path) -> str:
     return "read; follow-ups " + ", ".join(sorted(ends))
 
 
-def _encoded(told: Told) -> bytes:
+def encoded(told: Told) -> bytes:
+    """Return the CDR bytes of a message told as plain data, whether or not it makes sense."""
     types = cdr.typestore().types
     field = types["sensor_msgs/msg/PointField"]
     as_they_are = ("height", "width", "point_step", "row_step", "is_bigendian", "is_dense")
@@ -235,14 +238,17 @@ def _comes_back(cloud: Cloud) -> None:
 
 
 def _followed(bundle: Bundle, name: str, params: Told) -> str:
-    mutation = build(plugins.find("mutations", name, TOPIC), params, f"{TOPIC}: {name}")
-    pipeline = MutationPipeline([mutation], 0, "fuzz")
     try:
+        mutation: Mutation = build(plugins.find("mutations", name, TOPIC), params, f"{TOPIC}: {name}")
+        pipeline = MutationPipeline([mutation], 0, "fuzz")
         derived = pipeline.derive(bundle)
     except NotApplicable as reason:
         require(bool(str(reason)), f"{name} is not applicable without a reason")
         return "none"
-    require(derived.broken is None, f"not what was promised: {derived.broken}")
+    except MtError as error:  # of parameters or frames; the other mutations are tried all the same
+        told_well(error, TOPIC)
+        return "refused"
+    require(derived.broken is None, f"{name} is not what was promised: {derived.broken}")
     for _, made in derived.followup.bundles:
         _comes_back(made.cloud())
     again = pipeline.again(bundle, derived.draws)

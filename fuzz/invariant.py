@@ -47,7 +47,7 @@ def hold(target: Target, case: Case, limit_s: float = LIMIT_S) -> str:
             with _within(limit_s):
                 return target.check(case, Path(place))
         except MtError as error:
-            _told_well(error, target.where)
+            told_well(error, target.where)
             return f"refused with {int(error.exit_code)}"
         except _TooLong:
             raise Broken(f"no end within {limit_s:g} s") from None
@@ -65,7 +65,8 @@ def little_memory(more_bytes: int = MEMORY_BYTES) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
-def _told_well(error: MtError, where: str) -> None:
+def told_well(error: MtError, where: str) -> None:
+    """Raise :class:`Broken` unless an error is one printable line that names where, with an exit code that fits."""
     text = str(error)
     require(error.exit_code in (ExitCode.USAGE, ExitCode.INFRASTRUCTURE), f"exit code {error.exit_code} of: {text!r}")
     require(bool(text) and text.isprintable(), f"an error that is not one line: {text!r}")

@@ -112,8 +112,11 @@ class BagReader:
                     raise self._damaged(_named(error), count, last_ns) from error
                 count, last_ns = count + 1, received_ns
                 yield wire
-        if self.damage:
-            raise self._damaged(self.damage, count, last_ns)
+        # A corrupt index or length hides messages without making anything unreadable.
+        counted = sum(c.msgcount for c in self.connections if topics is None or c.topic in topics)
+        lost = f"{counted - count} of {counted} messages that the bag counts are not in it" if count < counted else ""
+        if damage := self.damage or lost:
+            raise self._damaged(damage, count, last_ns)
 
     def definition(self, connection: Connection) -> tuple[str, str]:
         """Return the ROS 2 definition of a connection's type and its hash (``RIHS01_…``).

@@ -20,10 +20,27 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
+_LOG_LINE = "\n    | "
+#: Who quotes a whole file in an error hides what is wrong with it.
+_HEAD_CHARACTERS, _END_CHARACTERS = 1000, 500
+
+
 class MtError(Exception):
-    """A known error: printed as one line, without a traceback."""
+    """A known error: printed as one line, without a traceback; only lines of a log may follow, each behind a bar.
+
+    What the text quotes of files and messages may hold anything: control characters are escaped, and what is too long
+    to read is cut in its middle.
+    """
 
     exit_code: ExitCode = ExitCode.INFRASTRUCTURE
+
+    def __init__(self, text: str = "") -> None:
+        line, bar, log = text.partition(_LOG_LINE)
+        if not line.isprintable():
+            line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)
+        if len(line) > _HEAD_CHARACTERS + _END_CHARACTERS:
+            line = f"{line[:_HEAD_CHARACTERS]} … {line[-_END_CHARACTERS:]}"
+        super().__init__(line + bar + log)
 
 
 class UsageError(MtError):

@@ -15,7 +15,9 @@ from typing import Any
 
 from mt_nodes import resources
 from mt_nodes.errors import UsageError
+from mt_nodes.relations import load_relation
 from mt_nodes.statistics import sign_test_p, wilson_interval
+from mt_nodes.yaml_files import read_text
 
 NAME = "noise-outside-roi"
 SUMMARY = "how often n noise points outside the region cost obstacles inside it (Zhou and Sun, CACM 2019)"
@@ -52,10 +54,10 @@ def write_relations(config: str, points: Sequence[int], directory: Path) -> tupl
         directory: where the files go; made if it is not there.
 
     Raises:
-        UsageError: no such configuration, no ``{n}`` in it, or a number that is no number of points.
+        UsageError: no such configuration, no ``{n}`` in it, it is no relation, or a number that is no number of points.
     """
     path = resources.find("experiments", config)
-    text = path.read_text(encoding="utf-8")
+    text = read_text(path)
     if PLACE not in text:
         raise UsageError(f"{path}: got no {PLACE}, expected it where the number of noise points goes")
     if not points or len(set(points)) < len(points) or not all(1 <= n <= MOST_POINTS for n in points):
@@ -65,6 +67,11 @@ def write_relations(config: str, points: Sequence[int], directory: Path) -> tupl
     files = [directory / f"{path.stem}_{n}.yaml" for n in points]
     for n, file in zip(points, files, strict=True):
         file.write_text(text.replace(PLACE, str(n)), encoding="utf-8")
+        try:
+            load_relation(str(file))
+        except UsageError as error:
+            # What the user wrote is another file than the one that is read.
+            raise UsageError(str(error).replace(str(file), f"{path} with {PLACE} = {n}")) from error
     return tuple(map(str, files))
 
 

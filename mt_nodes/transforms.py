@@ -97,13 +97,15 @@ def pose_matrix(translation_m: Iterable[float], quaternion_xyzw: Iterable[float]
     """Return the 4×4 matrix of a translation in metres and a unit quaternion (x, y, z, w).
 
     Raises:
-        ValueError: a number is not finite, or the quaternion is zero.
+        ValueError: a number is not finite, or the quaternion is (nearly) zero or beyond all measure.
     """
     matrix = np.eye(4)
     matrix[:3, :3] = Rotation.from_quat(list(quaternion_xyzw)).as_matrix()
     matrix[:3, 3] = list(translation_m)
     if not np.isfinite(matrix).all():
         raise ValueError("a number is not finite")
+    if not np.allclose(matrix[:3, :3] @ matrix[:3, :3].T, np.eye(3), atol=1e-6):
+        raise ValueError("the quaternion is too large or too near zero to be made a unit one")
     return matrix
 
 
@@ -152,7 +154,10 @@ def _from_row(row: Any, where: str) -> Transform:
     quaternion = row.get("quaternion_xyzw")
     try:
         if quaternion is None:
-            quaternion = Rotation.from_euler("xyz", row.get("rpy_rad", [0, 0, 0])).as_quat()
+            angles = np.asarray(row.get("rpy_rad", [0, 0, 0]), dtype=np.float64)
+            if angles.shape != (3,):
+                raise ValueError("rpy_rad is not three numbers")
+            quaternion = Rotation.from_euler("xyz", angles).as_quat()
         return Transform(str(row["parent"]), str(row["child"]), pose_matrix(row["translation_m"], quaternion))
     except (TypeError, ValueError) as error:
         expected = "translation_m: [x, y, z], quaternion_xyzw: [x, y, z, w] that is not zero, rpy_rad: [r, p, y]"

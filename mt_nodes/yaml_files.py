@@ -52,7 +52,7 @@ def read(path: Path) -> Any:
         UsageError: it cannot be read as UTF-8, is too large, is not YAML, has a key twice, or aliases that repeat
             more values than :data:`MOST_VALUES`.
     """
-    text = _text(path)
+    text = read_text(path)
     try:
         loader = _Loader(text)
         try:
@@ -67,6 +67,31 @@ def read(path: Path) -> Any:
         raise UsageError(f"{path}: not valid YAML: lists or mappings inside each other too deeply") from error
     except ValueError as error:  # such as a date with month 13
         raise UsageError(f"{path}: not valid YAML: {error}; quote what is meant as a text") from error
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file that people write.
+
+    Raises:
+        UsageError: it cannot be read, is larger than :data:`LARGEST_BYTES`, or is not UTF-8.
+    """
+    try:
+        if path.stat().st_size > LARGEST_BYTES:
+            size = f"{path.stat().st_size / 1e6:.1f} MB, expected at most {LARGEST_BYTES / 1e6:g} MB"
+            raise UsageError(f"{path}: got a file of {size}; is it the right file?")
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    for mark, name in _OTHER_ENCODINGS:
+        if data.startswith(mark):
+            raise UsageError(f"{path}: got {name}, expected UTF-8; save it as UTF-8")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UsageError(
+            f"{path}: got byte 0x{data[error.start]:02x} in line {line}, expected UTF-8 text; save it as UTF-8"
+        ) from error
 
 
 def refuse_unknown(data: Mapping[str, Any], known: Iterable[str], where: str) -> None:
@@ -108,26 +133,6 @@ class _Loader(yaml.SafeLoader):
                 )
             seen |= {key} if isinstance(key, Hashable) else set()
         return super().construct_mapping(node, deep=deep)
-
-
-def _text(path: Path) -> str:
-    try:
-        if path.stat().st_size > LARGEST_BYTES:
-            size = f"{path.stat().st_size / 1e6:.1f} MB, expected at most {LARGEST_BYTES / 1e6:g} MB"
-            raise UsageError(f"{path}: got a file of {size}; is it the right file?")
-        data = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    for mark, name in _OTHER_ENCODINGS:
-        if data.startswith(mark):
-            raise UsageError(f"{path}: got {name}, expected UTF-8; save it as UTF-8")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise UsageError(
-            f"{path}: got byte 0x{data[error.start]:02x} in line {line}, expected UTF-8 text; save it as UTF-8"
-        ) from error
 
 
 def _refuse_bombs(node: yaml.Node | None, path: Path) -> None:

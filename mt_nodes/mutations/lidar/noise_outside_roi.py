@@ -48,7 +48,7 @@ class NoiseOutsideRoi(Mutation):
 
     sensors = ("lidar",)
 
-    points: int = param(1000, low=0, high=1_000_000, help="noise points in each cloud")
+    points: int = param(1000, low=1, high=1_000_000, help="noise points in each cloud")
     mode: str = param("paper", choices=("paper", "on_ray"), help="scattered anywhere, or each on a beam of the sensor")
     region: Region = param("front_40m", convert=load_region, help="what the noise stays out of")
     margin_m: float = param(1.0, low=0.0, high=100.0, unit="m", help="noise-free margin around the region")
@@ -205,7 +205,7 @@ def _bytes(raw: Any) -> npt.NDArray[np.uint8]:
 
 
 def _other_fields_kept(old: Cloud, new: Cloud, rows: Rows) -> str | None:
-    for name in set(old.fields) - {"x", "y", "z", old.intensity_field, *RANGE_FIELDS}:
+    for name in set(old.fields) - {"x", "y", "z", old.intensity_field, *filter(old.single, RANGE_FIELDS)}:
         if old.points[name][rows].tobytes() != new.points[name][rows].tobytes():
             return f"field '{name}' of a replaced return changed"
     return None

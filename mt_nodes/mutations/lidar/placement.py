@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from mt_nodes.errors import NotApplicable, UsageError
 from mt_nodes.frames import Bundle, Cloud, Points
+from mt_nodes.mutations.lidar.intensity_scale import full_scale as scale_of
 from mt_nodes.regions import Region, RegionUnavailable
 from mt_nodes.transforms import Matrix, UnknownTransform
 
@@ -170,8 +171,11 @@ def shortened(rng: np.random.Generator, count: int, cloud: Cloud, space: Space) 
     Returns the rows (count,) in rising order and the new coordinates (count, 3).
 
     Raises:
-        NotApplicable: too few returns can be shortened without entering the region's margin.
+        NotApplicable: too few returns can be shortened without entering the region's margin, or rounding to whole
+            numbers would take them off their rays.
     """
+    if any(cloud.points.dtype[name].kind != "f" for name in "xyz"):
+        raise NotApplicable(f"{cloud.topic} has whole-number coordinates, too coarse to stay on a ray")
     order, batch = rng.permutation(np.flatnonzero(finite_rows(cloud))), max(2 * count, 1024)
     rows, places, found = [np.empty(0, np.int64)], [np.empty((0, 3))], 0
     for start in range(0, len(order) if count else 0, batch):
@@ -213,7 +217,7 @@ def intensities(rng: np.random.Generator, count: int, cloud: Cloud, full_scale: 
         raise NotApplicable(f"no intensity of {cloud.topic} is a finite number")
     low, high = found
     if full_scale:
-        return np.full(count, _full_scale(low, high, kind, cloud.topic)).astype(kind)
+        return np.full(count, scale_of(low, high, kind, cloud.topic)).astype(kind)
     drawn = (
         rng.uniform(low, high, count) if kind.kind == "f" else rng.integers(int(low), int(high), count, endpoint=True)
     )
@@ -228,7 +232,7 @@ def write_points(
         points[name][rows] = xyz[:, i]
     if intensity is not None:
         points[cloud.intensity_field][rows] = intensity
-    for name in (n for n in RANGE_FIELDS if n in cloud.fields):
+    for name in filter(cloud.single, RANGE_FIELDS):
         points[name][rows] = np.linalg.norm(xyz, axis=1) * _range_unit(cloud, name)
 
 
@@ -238,17 +242,6 @@ def _columns(*columns: npt.NDArray[Any]) -> Floats:
     for row, column in zip(joined, columns, strict=True):
         row[:] = column
     return joined.T
-
-
-def _full_scale(low: float, high: float, kind: np.dtype[Any], topic: str) -> float:
-    scales = (1.0, 255.0, 65535.0) if kind.kind == "f" else (255.0, 65535.0)
-    fitting = [s for s in scales if high <= s]
-    if low < 0.0 or not fitting:
-        raise NotApplicable(
-            f"intensities of {topic} from {low:g} to {high:g} fit none of the scales 0..1, 0..255, 0..65535"
-        )
-    largest = float(np.iinfo(kind).max) if kind.kind in "iu" else math.inf
-    return min(fitting[0], largest)
 
 
 def _range_unit(cloud: Cloud, name: str) -> float:

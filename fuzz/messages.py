@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages: bytes of every type that is read, out of a bag or from a stack."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from fuzz import clouds
+from fuzz.cases import Case, Target, edited
+from fuzz.invariant import Broken, require
+from mt_nodes import cdr, plugins
+from mt_nodes.effects import Effects
+from mt_nodes.engine import Answer, Engine, Heard, Offer
+from mt_nodes.errors import MtError
+from mt_nodes.frames import Bundle, CameraInfo, Cloud, Image
+from mt_nodes.outputs import Control, Detections, Output
+from mt_nodes.relations import load_relation
+from mt_nodes.transforms import TransformTree
+from mt_nodes.verdict import Outcome
+
+TOPIC = "/sensor"
+RELATION = "noise_outside_roi_count_1000"
+
+
+def _cloud(message: Any) -> None:
+    cloud = cdr.cloud_from_msg(TOPIC, message)
+    back = cdr.cloud_from_msg(TOPIC, cdr.decode(cdr.POINT_CLOUD, cdr.encode_cloud(cloud)))
+    require(back.points.tobytes() == cloud.points.tobytes(), "points came back otherwise")
+    require((back.stamp_ns, back.frame_id) == (cloud.stamp_ns, cloud.frame_id), "the header came back otherwise")
+
+
+def _image(message: Any) -> None:
+    image = cdr.image_from_msg(TOPIC, message)
+    back = cdr.image_from_msg(TOPIC, cdr.decode(cdr.type_of(image), cdr.encode_image(image)))
+    require(back.pixels.tobytes() == image.pixels.tobytes(), "pixels came back otherwise")
+    require((back.encoding, back.compressed) == (image.encoding, image.compressed), "the image came back otherwise")
+
+
+def _camera_info(message: Any) -> None:
+    info = cdr.camera_info_from_msg(TOPIC, message)
+    back = cdr.camera_info_from_msg(TOPIC, cdr.decode(cdr.CAMERA_INFO, cdr.encode_camera_info(info)))
+    same = all(np.array_equal(getattr(info, n), getattr(back, n), equal_nan=True) for n in "dkrp")
+    require(same and back.distortion_model == info.distortion_model, "intrinsics came back otherwise")
+
+
+def _transforms(message: Any) -> None:
+    for row in cdr.transforms_from_msg(message, static=True):
+        require(bool(np.isfinite(row.matrix).all()), "a transform that is not finite was accepted")
+        turn = row.matrix[:3, :3]
+        require(np.allclose(turn @ turn.T, np.eye(3), atol=1e-6), "a transform that is no rigid motion was accepted")
+        tree = TransformTree([row])
+        if row.parent != row.child:
+            back = cdr.decode(cdr.TF, cdr.encode_transforms(tree, 0))
+            require(bool(np.isfinite(tree.lookup(row.parent, row.child)).all()), "a lookup that is not finite")
+            cdr.transforms_from_msg(back, static=True)
+
+
+def _polygon(message: Any) -> None:
+    frame, corners = cdr.polygon_from_msg(message)
+    require(isinstance(frame, str) and corners.shape == (len(message.polygon.points), 3), "corners were lost")
+
+
+def _text(message: Any) -> None:
+    require(isinstance(message.data, str), "a text that is none")
+    cdr.encode_text(message.data)
+
+
+READERS: dict[str, Callable[[Any], None]] = {
+    cdr.POINT_CLOUD: _cloud,
+    cdr.IMAGE: _image,
+    cdr.COMPRESSED_IMAGE: _image,
+    cdr.CAMERA_INFO: _camera_info,
+    cdr.TF: _transforms,
+    cdr.POLYGON: _polygon,
+    cdr.STRING: _text,
+}
+
+
+@lru_cache
+def _adapters() -> dict[str, Any]:
+    """Adapters by message type; none without ROS."""
+    try:
+        import rclpy  # noqa: F401
+    except ImportError:
+        return {}
+    return {cls.type: cls() for cls in plugins.catalogue("adapters").values()}  # type: ignore[attr-defined]
+
+
+@lru_cache
+def kinds() -> tuple[str, ...]:
+    """Return the types that are read here, as folder names."""
+    return tuple(name.replace("/msg/", ".") for name in (*READERS, *_adapters()))
+
+
+def sound(kind: str) -> bytes:
+    """Return a message with nothing wrong."""
+    name = _type(kind)
+    if name in _adapters():
+        adapter = _adapters()[name]
+        boxes = Detections.make("base_link", 5, [[12.0, 3.0, 0.5], [20.0, -4.0, 0.5]], [[4.0, 2.0, 1.5]] * 2)
+        said = Control(5, speed_mps=3.0, yaw_rate_radps=0.1) if adapter.role == "control" else boxes
+        return _serialized(adapter.encode(said))
+    return _SOUND[name]()
+
+
+def _serialized(message: Any) -> bytes:
+    from rclpy.serialization import serialize_message
+
+    return bytes(serialize_message(message))
+
+
+def _compressed() -> bytes:
+    return cdr.encode_image(Image(TOPIC, 5, "camera", np.empty((0, 0), np.uint8), "jpeg", b"\xff\xd8\xff\xd9"))
+
+
+def _sound_info() -> bytes:
+    k = np.array([[9.0, 0, 4], [0, 9, 3], [0, 0, 1]])
+    p = np.hstack([k, np.zeros((3, 1))])
+    return cdr.encode_camera_info(CameraInfo(TOPIC, 5, "camera", 8, 6, "plumb_bob", np.zeros(5), k, np.eye(3), p))
+
+
+def _sound_polygon() -> bytes:
+    types = cdr.typestore().types
+    corner, outline = types["geometry_msgs/msg/Point32"], types["geometry_msgs/msg/Polygon"]
+    points = [corner(x=float(x), y=float(y), z=0.0) for x, y in ((0, 0), (9, 0), (9, 9))]
+    message = types[cdr.POLYGON](header=cdr.header_of("base_link", 5), polygon=outline(points=points))
+    return cdr.encode(cdr.POLYGON, message)
+
+
+def _sound_cloud() -> bytes:
+    told = json.loads(clouds.sound(clouds.KIND))
+    return clouds.encoded(told)
+
+
+_SOUND: dict[str, Callable[[], bytes]] = {
+    cdr.POINT_CLOUD: _sound_cloud,
+    cdr.IMAGE: lambda: cdr.encode_image(Image(TOPIC, 5, "camera", np.zeros((2, 3, 3), np.uint8), "bgr8")),
+    cdr.COMPRESSED_IMAGE: _compressed,
+    cdr.CAMERA_INFO: _sound_info,
+    cdr.TF: lambda: cdr.encode_transforms(clouds.TREE, 5),
+    cdr.POLYGON: _sound_polygon,
+    cdr.STRING: lambda: cdr.encode_text("hello"),
+}
+
+
+def cases() -> st.SearchStrategy[Case]:
+    """Draw a type, and its sound bytes with edits."""
+    return st.sampled_from(kinds()).flatmap(lambda kind: edited(sound(kind)).map(lambda data: Case(kind, data)))
+
+
+def check(case: Case, place: Path) -> str:
+    """Read a message as a bag's, or as a stack's output."""
+    name = _type(case.kind)
+    if name in _adapters():
+        return _heard(_adapters()[name], case.data)
+    READERS[name](cdr.decode(name, case.data))
+    return "read"
+
+
+def _type(kind: str) -> str:
+    return kind.replace(".", "/msg/")
+
+
+def _heard(adapter: Any, data: bytes) -> str:
+    """Read an output as the listener of an arm does, which takes every error for the stack's."""
+    from mt_nodes.nodes import messages
+
+    try:
+        message = messages.decode(adapter.type, data)
+        stamp, said = adapter.stamp_ns(message), adapter.decode(message)
+    except Exception as error:
+        if isinstance(error, (MemoryError, MtError)):
+            raise
+        return "cannot be read"
+    require(stamp is None or isinstance(stamp, int), f"stamp {stamp!r}")
+    if isinstance(said, Detections):
+        return _judged(said)
+    require(isinstance(said, Control), f"an answer that is none: {said!r}")
+    return "read"
+
+
+def _judged(said: Detections) -> str:
+    """Numbers that mean nothing must not be judged as if they had not been said."""
+    columns = {len(getattr(said, name)) for name in ("center_m", "size_m", "yaw_rad", "label", "score", "track_id")}
+    require(len(columns) == 1, "columns of different length")
+    relation = load_relation(RELATION)
+    cloud = Cloud(TOPIC, 0, "base_link", np.zeros(1, np.dtype([(n, "<f4") for n in "xyz"])))
+    bundle = Bundle(0, 0, 0, (cloud,), transforms=clouds.TREE)
+    answer = Answer(Heard.ANSWERED, Output(detections=said))
+    [verdict] = Engine(True).judge(Offer(relation, (relation,)), bundle, (answer, answer), Effects())
+    if not said.finite.all():
+        require(verdict.outcome is Outcome.ERROR, f"boxes that are not finite end as {verdict.outcome.value}")
+    if verdict.outcome is Outcome.VIOLATED:
+        raise Broken("an answer that equals itself is VIOLATED")
+    return f"read, {verdict.outcome.value}"
+
+
+TARGET = Target("messages", kinds(), cases, sound, check, "")
