@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,9 @@ def write_report(results_dir: Path) -> Path:
     return path
 
 
+@lru_cache
 def _environment() -> jinja2.Environment:
+    """Templates are compiled once: that takes longer than most reports."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
