@@ -28,7 +28,6 @@ from mt_nodes.frames import Cloud
 from mt_nodes.journal import read_journal
 from mt_nodes.plan import ReplayRequest
 from mt_nodes.replay import execute, in_process_arms
-from mt_nodes.report import html
 from mt_nodes.runs import Run
 
 NAME = "fuzzed"
@@ -39,8 +38,6 @@ PERIOD_NS = 100_000_000
 STACK = {"callable": "fuzz.bags:detect", "stateless": True, "points_frame": "base_link"}
 SUFFIXES = {"mcap": ".mcap", "mcap_compressed": ".mcap", "sqlite3": ".db3", "ros1": ".bag", "metadata": ".yaml"}
 _PAGE = 4096
-# Most of so small a run is the compilation of the report's template, which is the same each time.
-html._environment = lru_cache(html._environment)
 
 
 def detect(points: Any) -> Any:

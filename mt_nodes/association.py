@@ -114,9 +114,11 @@ def canonical(detections: Detections) -> Detections:
 def moved(detections: Detections, matrix: Matrix, frame_id: str) -> Detections:
     """Return the obstacles carried to another place by a 4×4 matrix, and named to be in ``frame_id``.
 
-    Centres, yaw and velocities follow; covariances become unknown.
+    The matrix may turn, shift, mirror and scale alike in every direction. Centres, sizes, yaw and velocities follow;
+    covariances become unknown.
     """
     turn = matrix[:3, :3]
+    scale = abs(float(np.linalg.det(turn))) ** (1.0 / 3.0)
     ahead = (
         np.column_stack([np.cos(detections.yaw_rad), np.sin(detections.yaw_rad), np.zeros(len(detections))]) @ turn.T
     )
@@ -124,6 +126,8 @@ def moved(detections: Detections, matrix: Matrix, frame_id: str) -> Detections:
         detections,
         frame_id=frame_id,
         center_m=move(matrix, detections.center_m),
+        # Sizes of what only moves stay as they are, to the last bit.
+        size_m=detections.size_m if abs(scale - 1.0) < 1e-9 else detections.size_m * scale,
         yaw_rad=np.arctan2(ahead[:, 1], ahead[:, 0]),
         velocity_mps=detections.velocity_mps @ turn.T,
         covariance=np.full_like(detections.covariance, np.nan),

@@ -15,13 +15,18 @@ from mt_nodes.transforms import Matrix
 
 @dataclass(frozen=True)
 class Volume:
-    """An oriented box in a named frame: centre (x, y, z) and size (length, width, height) in metres, yaw about z."""
+    """An oriented box in a named frame: centre (x, y, z) and size (length, width, height) in metres, yaw about z.
+
+    ``outline_m``, corners (x, y) in the same frame, says its shape from above where that is no rectangle, as of a
+    sector; the box is then the one around it.
+    """
 
     frame_id: str
     center_m: tuple[float, float, float]
     size_m: tuple[float, float, float]
     yaw_rad: float = 0.0
     label: str = "unknown"
+    outline_m: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +66,7 @@ class Effects:
     def as_plain(self) -> dict[str, Any]:
         """Return what the ledger records: volumes, transform and numbers (points are remade from the draw)."""
         boxes: dict[str, Any] = {
-            name: [vars(volume) for volume in getattr(self, name)]
+            name: [_plain(volume) for volume in getattr(self, name)]
             for name in ("added", "removed", "occluded")
             if getattr(self, name)
         }
@@ -77,7 +82,14 @@ class Effects:
 
         def volumes(name: str) -> tuple[Volume, ...]:
             return tuple(
-                Volume(v["frame_id"], tuple(v["center_m"]), tuple(v["size_m"]), v["yaw_rad"], v["label"])
+                Volume(
+                    v["frame_id"],
+                    tuple(v["center_m"]),
+                    tuple(v["size_m"]),
+                    v["yaw_rad"],
+                    v["label"],
+                    tuple(tuple(corner) for corner in v.get("outline_m", ())),
+                )
                 for v in data.get(name, ())
             )
 
@@ -90,3 +102,7 @@ class Effects:
             output_frame_id=data.get("output_frame_id", ""),
             numbers=dict(data.get("numbers", {})),
         )
+
+
+def _plain(volume: Volume) -> dict[str, Any]:
+    return {name: value for name, value in vars(volume).items() if name != "outline_m" or value}

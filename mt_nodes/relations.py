@@ -17,7 +17,7 @@ from mt_nodes.params import build, plain
 from mt_nodes.yaml_files import named_items, read_mapping, refuse_unknown
 
 KINDS = ("necessary", "expected")
-REQUIRABLE = ("lidar", "camera", "full_360", "map_free", "stateless")
+REQUIRABLE = ("lidar", "lidar_only", "camera", "full_360", "map_free", "stateless", "tracks")
 CONTROL = "identity"
 SHAM = "points_permuted"
 DEFAULT = ("noise_outside_roi_10", "noise_outside_roi_100", "noise_outside_roi_1000")
@@ -126,11 +126,20 @@ def load_suite(names: Sequence[str]) -> Suite:
 
 
 def names_from_suite_file(path: Path) -> list[str]:
-    """Read ``{relations: [id or file, …]}``; files are relative to the suite file."""
+    """Read ``{relations: [id or file, …]}``; files are relative to the suite file.
+
+    Raises:
+        UsageError: it is none, or what :func:`load_suite` refuses.
+    """
     data = read_mapping(path)
     refuse_unknown(data, ("relations",), str(path))
     names = _texts(data, "relations", path)
-    return [str(path.parent / n) if n.endswith((".yaml", ".yml")) else n for n in names]
+    named = [str(path.parent / n) if n.endswith((".yaml", ".yml")) else n for n in names]
+    try:
+        load_suite(named)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error
+    return named
 
 
 def shipped_relations() -> list[Relation]:

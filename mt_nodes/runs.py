@@ -21,9 +21,9 @@ from mt_nodes.engine import Offer, offers
 from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.frames import Bundle, Episode
 from mt_nodes.plan import Replayed, ReplayRequest, check_request
-from mt_nodes.relations import Suite, load_suite
+from mt_nodes.relations import Relation, Suite, load_suite
 from mt_nodes.run_record import note_resumed, read_record, write_record
-from mt_nodes.stacks import Stack, load_stack, with_faults
+from mt_nodes.stacks import INPUT_ROLES, Stack, load_stack, with_faults
 from mt_nodes.transforms import TransformTree, UnknownTransform, dump_transforms, load_transforms
 from mt_nodes.verdict import Pair
 from mt_nodes.waivers import load_waivers
@@ -252,14 +252,28 @@ def _check_needs(sources: Sequence[BagSource], stack: Stack) -> None:
                 )
 
 
+def unfit(relation: Relation, stack: Stack) -> str | None:
+    """Say why a stack cannot be judged by a relation, None if it can."""
+    facts = ("stateless", "map_free", "full_360", "tracks")
+    for need in relation.requires:
+        if need in INPUT_ROLES and need not in stack.inputs:
+            return f"relation '{relation.id}' requires a {need}; stack '{stack.name}' has no such input"
+        if need == "lidar_only" and set(stack.inputs) != {"lidar"}:
+            return f"relation '{relation.id}' requires lidar_only; stack '{stack.name}' takes {', '.join(stack.inputs)}"
+        if need in facts and not getattr(stack, need):
+            return (
+                f"relation '{relation.id}' requires a stack that is {need}; '{stack.name}' is not, "
+                f"or its file lacks {need}: true"
+            )
+    lacking = [n for n in (relation.check.needs if relation.check else ()) if n not in stack.answers]
+    return (
+        f"relation '{relation.id}' judges {', '.join(lacking)}; stack '{stack.name}' says no such" if lacking else None
+    )
+
+
 def _check_requirements(suite: Suite, stack: Stack) -> None:
     # Control and sham are always offered: where a stack has nothing for them to change, their pairs say so.
     for relation in suite.relations:
-        for need in relation.requires:
-            if need in ("lidar", "camera") and need not in stack.inputs:
-                raise UsageError(f"relation '{relation.id}' requires a {need}; stack '{stack.name}' has no such input")
-            if need == "stateless" and not stack.stateless:
-                raise UsageError(f"relation '{relation.id}' requires a stateless stack; '{stack.name}' remembers")
-        lacking = [n for n in (relation.check.needs if relation.check else ()) if n not in stack.answers]
-        if lacking:
-            raise UsageError(f"relation '{relation.id}' judges {', '.join(lacking)}; stack '{stack.name}' says no such")
+        reason = unfit(relation, stack)
+        if reason is not None:
+            raise UsageError(reason)

@@ -123,6 +123,9 @@ class Stack:
         "stamp", choices=("stamp", "order"), help="how an answer finds its input: its stamp, or its turn"
     )
     stateless: bool = param(False, help="an answer depends on its own bundle alone: follow-ups are fanned out")
+    map_free: bool = param(False, help="no map, localisation or other knowledge of the place decides what is seen")
+    full_360: bool = param(False, help="looks all around the ego, not only at a part of it")
+    tracks: bool = param(False, help="obstacles bear the id of their track")
     publishes_when_empty: bool = param(True, help="says so when it sees nothing; otherwise silence means nothing")
     reset: str = param(
         "restart", choices=("restart", "none"), help="how it forgets: restart, or none for a stateless one"

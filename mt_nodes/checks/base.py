@@ -17,6 +17,8 @@ class Check(ABC):
 
     #: Parts of :class:`Output` that the check reads.
     needs: ClassVar[tuple[str, ...]] = ("detections",)
+    #: Whether a follow-up arm that said nothing is judged as one that saw nothing; False: its silence is the violation.
+    silence_is_nothing_seen: ClassVar[bool] = True
 
     @abstractmethod
     def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:

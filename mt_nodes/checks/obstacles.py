@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +20,13 @@ from mt_nodes.frames import Bundle
 from mt_nodes.outputs import Detections, Output
 from mt_nodes.params import param
 from mt_nodes.regions import Region, RegionUnavailable, load_region
-from mt_nodes.transforms import UnknownTransform, move
+from mt_nodes.transforms import Matrix, UnknownTransform, move
 from mt_nodes.verdict import Judgement, Outcome
 
 Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp]
+#: Shapely polygons in the ground plan.
+Outlines = npt.NDArray[Any]
 _NAMED = 3
 #: Pairing is cubic in time and square in memory: 2,000 with 2,000 take a second or so.
 MOST_OBSTACLES = 2000
@@ -34,17 +38,35 @@ class Comparison:
 
     Attributes:
         source, followup: every obstacle; the source where it is expected after the mutation.
-        demanded: (M,) source obstacles that the follow-up must show. matched: (M,) those with a partner there.
+        demanded: (M,) source obstacles that the follow-up must show.
+        partner: (M,) the row of the same obstacle in the follow-up, -1 where there is none.
         new: (K,) follow-up obstacles of the keep zone, at or above the low threshold, that are none of the source's.
+        added: the volumes that the mutation put there, as boxes. added_kept: (V,) those in the keep zone.
+        removed, occluded: the outlines (V,) of those that it took away or hid, seen from above.
         counts: [source, follow-up] obstacles of the whole region at or above the high threshold, by class.
     """
 
     source: Detections
     followup: Detections
     demanded: Mask
-    matched: Mask
+    partner: Rows
     new: Mask
+    added: Detections
+    added_kept: Mask
+    removed: Outlines
+    occluded: Outlines
     counts: dict[str, list[int]]
+
+    @property
+    def matched(self) -> Mask:
+        """(M,) source obstacles that the follow-up shows."""
+        return np.asarray(self.partner >= 0)
+
+    @property
+    def pairs(self) -> tuple[Detections, Detections]:
+        """The demanded obstacles that have a partner, and those partners, row by row."""
+        rows = self.demanded & self.matched
+        return self.source.take(rows), self.followup.take(self.partner[rows])
 
 
 @dataclass(frozen=True)
@@ -52,7 +74,9 @@ class ObstacleCheck(Check):
     """Base of checks that compare obstacles.
 
     Obstacles are demanded inside the keep zone, which lies ``keep_inset_m`` inside the region and within
-    ``within_m`` of the ego, so that an obstacle that crosses an outline is nobody's violation.
+    ``within_m`` of the ego, so that an obstacle that crosses an outline is nobody's violation. Where the mutation
+    carries the scene elsewhere, the keep zone must hold an obstacle here and there: a stack that watches a part of the
+    world saw the rest of it not at all, and cut what crosses its outline.
     """
 
     region: Region = param("front_40m", convert=load_region, help="where obstacles matter")
@@ -85,16 +109,20 @@ class ObstacleCheck(Check):
             return Judgement(Outcome.NOT_APPLICABLE, reason=str(error))
         except UnknownTransform as error:
             return Judgement(Outcome.ERROR, reason=str(error))
-        if not compared.demanded.any():
+        if not self.demands(compared):
             reason = f"no obstacle with a score of {self.score_high:g} or more in the keep zone of '{region.name}'"
             return Judgement(
                 Outcome.NOT_APPLICABLE, reason=reason, unit="obstacles", detail={"counts": compared.counts}
             )
         return self.decide(compared)
 
+    def demands(self, compared: Comparison) -> bool:
+        """Whether there is anything to judge; by default an obstacle that is demanded."""
+        return bool(compared.demanded.any())
+
     @abstractmethod
     def decide(self, compared: Comparison) -> Judgement:
-        """Judge outputs of which at least one obstacle is demanded."""
+        """Judge outputs in which there is something to judge."""
 
     @property
     def associate(self) -> Association:
@@ -117,28 +145,42 @@ class ObstacleCheck(Check):
     def _compare(
         self, region: Region, source: Detections, followup: Detections, effects: Effects, bundle: Bundle
     ) -> Comparison:
-        if effects.output_transform is not None:
-            frame = effects.output_frame_id or source.frame_id
-            source = moved(source, effects.output_transform @ bundle.transforms.lookup(frame, source.frame_id), frame)
-        before, after = (canonical(_in_frame(d, region.frame_id, bundle)) for d in (source, followup))
+        frame_id = region.frame_id
+        before, after = (_in_frame(d, frame_id, bundle) for d in (source, followup))
+        carry = _carry(frame_id, effects, bundle)
+        if carry is not None:
+            before = moved(before, carry, frame_id)
+        before, after = canonical(before), canonical(after)
+        added = _boxes(effects.added, frame_id, bundle)
+        removed, occluded = (_outlines(v, frame_id, bundle) for v in (effects.removed, effects.occluded))
         high = before.score >= self.score_high
-        demanded = high & self._keep(region, before, bundle) & ~_excused(before, effects, bundle)
-        matched, free = self._match(before, after, high)
-        new = free & self._keep(region, after, bundle)
-        return Comparison(before, after, demanded, matched, new, self._counts(region, before, after))
+        excused = touching(before, removed) | touching(before, occluded)
+        demanded = high & self._keep_both(region, before, carry, bundle) & ~excused
+        partner, free = self._match(before, after, high)
+        new = free & self._keep_both(region, after, carry, bundle) & ~touching(after, footprints(added))
+        added_kept, counts = self._keep(region, added, bundle), self._counts(region, before, after)
+        return Comparison(before, after, demanded, partner, new, added, added_kept, removed, occluded, counts)
 
-    def _match(self, before: Detections, after: Detections, high: Mask) -> tuple[Mask, Mask]:
-        """Return which source obstacles have a partner (M,) and which follow-up ones are free (K,).
+    def _match(self, before: Detections, after: Detections, high: Mask) -> tuple[Rows, Mask]:
+        """Return each source obstacle's partner (M,), -1 for none, and which follow-up ones are free (K,).
 
         Source obstacles below the high threshold choose last: they must not take the partner of a demanded one, but
         what they explain is not new.
         """
-        matched, free = np.zeros(len(before), dtype=bool), after.score >= self.score_low
+        partner, free = np.full(len(before), -1), after.score >= self.score_low
         for chooses in (high, ~high & (before.score >= self.score_low)):
             rows, left = np.flatnonzero(chooses), np.flatnonzero(free)
             paired, taken = self.associate.pair(before.take(rows), after.take(left))
-            matched[rows[paired]], free[left[taken]] = True, False
-        return matched, free
+            partner[rows[paired]], free[left[taken]] = left[taken], False
+        return partner, free
+
+    def _keep_both(self, region: Region, detections: Detections, carry: Matrix | None, bundle: Bundle) -> Mask:
+        """Tell what lies in the keep zone, and did before the scene was carried."""
+        inside = self._keep(region, detections, bundle)
+        if carry is not None:
+            back: Matrix = np.asarray(np.linalg.inv(carry), dtype=np.float64)
+            inside &= self._keep(region, moved(detections, back, region.frame_id), bundle)
+        return inside
 
     def _keep(self, region: Region, detections: Detections, bundle: Bundle) -> Mask:
         inside = region.contains(detections.center_m)
@@ -185,14 +227,44 @@ def _in_frame(detections: Detections, frame_id: str, bundle: Bundle) -> Detectio
     return moved(detections, bundle.transforms.lookup(frame_id, detections.frame_id), frame_id)
 
 
-def _excused(obstacles: Detections, effects: Effects, bundle: Bundle) -> Mask:
-    """Tell which obstacles (M,) touch a volume that the mutation removed or occluded, seen from above."""
-    excused = np.zeros(len(obstacles), dtype=bool)
-    for volume in (*effects.removed, *effects.occluded):
-        box = footprints(_in_frame(_as_detections(volume), obstacles.frame_id, bundle))[0]
-        excused |= shapely.intersects(footprints(obstacles), box)
-    return excused
+def touching(obstacles: Detections, outlines: Outlines) -> Mask:
+    """Tell which obstacles (M,) touch any of the outlines (V,), seen from above."""
+    if not len(outlines) or not len(obstacles):
+        return np.zeros(len(obstacles), dtype=bool)
+    return np.asarray(shapely.intersects(footprints(obstacles)[:, None], outlines[None, :]).any(axis=1))
+
+
+def _carry(frame_id: str, effects: Effects, bundle: Bundle) -> Matrix | None:
+    """Return the 4×4 that takes the expected output to its new place in the region's frame, None where it stays."""
+    if effects.output_transform is None:
+        return None
+    there = bundle.transforms.lookup(frame_id, effects.output_frame_id or frame_id)
+    return np.asarray(there @ effects.output_transform @ np.linalg.inv(there))
+
+
+def _boxes(volumes: Sequence[Volume], frame_id: str, bundle: Bundle) -> Detections:
+    """Return volumes (V,) as boxes in a frame."""
+    boxes = [_in_frame(_as_detections(volume), frame_id, bundle) for volume in volumes]
+    return Detections.make(
+        frame_id,
+        None,
+        [b.center_m[0] for b in boxes],
+        [b.size_m[0] for b in boxes],
+        [b.yaw_rad[0] for b in boxes],
+        [str(b.label[0]) for b in boxes],
+    )
+
+
+def _outlines(volumes: Sequence[Volume], frame_id: str, bundle: Bundle) -> Outlines:
+    """Return volumes (V,) seen from above, in a frame: their outline where they have one, else their box."""
+    outlines: Outlines = footprints(_boxes(volumes, frame_id, bundle))
+    for i, volume in enumerate(volumes):
+        if volume.outline_m:
+            corners = np.array([(x, y, volume.center_m[2]) for x, y in volume.outline_m])
+            there = move(bundle.transforms.lookup(frame_id, volume.frame_id), corners)
+            outlines[i] = shapely.Polygon(there[:, :2])
+    return outlines
 
 
 def _as_detections(volume: Volume) -> Detections:
-    return Detections.make(volume.frame_id, None, [volume.center_m], [volume.size_m], [volume.yaw_rad])
+    return Detections.make(volume.frame_id, None, [volume.center_m], [volume.size_m], [volume.yaw_rad], [volume.label])

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mt_nodes.checks.obstacles import Comparison, ObstacleCheck, alone, describe, places
+from mt_nodes.checks.obstacles import Comparison, Mask, ObstacleCheck, alone, describe, places
 from mt_nodes.params import param
 from mt_nodes.verdict import Judgement, Outcome
 
@@ -23,10 +23,7 @@ class ObstaclesKept(ObstacleCheck):
     def decide(self, compared: Comparison) -> Judgement:
         """Demand every obstacle by itself."""
         before, after = compared.source, compared.followup
-        answers, known = after.take(after.score >= self.score_low), before.take(before.score >= self.score_low)
-        lost = alone(compared.demanded & ~compared.matched, before, answers, self.coverage, self.per_category)
-        fresh = compared.new & (after.score >= self.score_high)
-        gained = alone(fresh, after, known, self.coverage, self.per_category)
+        lost, gained = self.lost(compared), self.gained(compared)
         bound, missing = int(compared.demanded.sum()), int(lost.sum())
         return Judgement(
             Outcome.VIOLATED if missing else Outcome.HOLDS,
@@ -39,3 +36,15 @@ class ObstaclesKept(ObstacleCheck):
             gained=int(gained.sum()),
             detail={"counts": compared.counts, "lost_at": places(before, lost), "gained_at": places(after, gained)},
         )
+
+    def lost(self, compared: Comparison) -> Mask:
+        """Tell which source obstacles (M,) are demanded and not there."""
+        before, after = compared.source, compared.followup
+        answers = after.take(after.score >= self.score_low)
+        return alone(compared.demanded & ~compared.matched, before, answers, self.coverage, self.per_category)
+
+    def gained(self, compared: Comparison) -> Mask:
+        """Tell which sure follow-up obstacles (K,) of the keep zone are none of the source's."""
+        before, after = compared.source, compared.followup
+        known = before.take(before.score >= self.score_low)
+        return alone(compared.new & (after.score >= self.score_high), after, known, self.coverage, self.per_category)

@@ -42,6 +42,10 @@ class Mutation(ABC):
     sensors: ClassVar[tuple[str, ...]]
     #: What this change is offered as: ``relation``, or the roles ``control`` and ``sham`` that every run has.
     role: ClassVar[str] = "relation"
+    #: Whether another draw makes another follow-up; a change without chance says False.
+    random: ClassVar[bool] = True
+    #: Whether stamps of messages are what it changes; every other change keeps them.
+    about_stamps: ClassVar[bool] = False
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Any:
         """Return what persists over a segment (particles, a placed object)."""

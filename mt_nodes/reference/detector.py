@@ -53,8 +53,12 @@ class Detector:
     def __post_init__(self) -> None:
         object.__setattr__(self, "faults", named_faults(self.faults, "faults"))
 
-    def __call__(self, points: Points, stamp_ns: int | None = None) -> Detections:
-        """Return the obstacles in a cloud.
+    def __call__(self, points: Points, stamp_ns: int | None = None) -> Detections | None:
+        """Return the obstacles in a cloud, as :meth:`detect` finds them; None only where a fault makes it silent."""
+        return self._steps.report(self.detect(points, stamp_ns))
+
+    def detect(self, points: Points, stamp_ns: int | None = None) -> Detections:
+        """Find the obstacles in a cloud.
 
         Args:
             points: (N, C ≥ 4) x, y, z, intensity, … in ``frame_id``; rows whose x, y, z are not finite are ignored.
@@ -75,7 +79,9 @@ class Detector:
 
     @cached_property
     def _steps(self) -> Steps:
-        honest = Steps(lambda cloud: cloud, lambda cloud: self.min_points, lambda cloud: self.min_height_m)
+        honest = Steps(
+            lambda cloud: cloud, lambda cloud: self.min_points, lambda cloud: self.min_height_m, lambda found: found
+        )
         planted: tuple[Fault, ...] = self.faults
         return reduce(lambda steps, fault: fault.plant(steps), planted, honest)
 

@@ -71,6 +71,12 @@ def rod(start_m: Vector, end_m: Vector, radius_m: float, reflectivity: float) ->
     return _affine("cylinder", columns, (start + end) / 2, reflectivity)
 
 
+def cone(base_m: Vector, radius_m: float, height_m: float, reflectivity: float) -> Mesh:
+    """Return an upright cone over the centre of its base."""
+    x, y, z = base_m
+    return _affine("cone", np.diag([radius_m, radius_m, height_m]), (x, y, z + height_m / 2), reflectivity)
+
+
 def prism(profile_m: Sequence[tuple[float, float]], width_m: float, reflectivity: float) -> Mesh:
     """Return a side view (x, z), star-shaped about its mean, drawn out to a width along y."""
     n = len(profile_m)
@@ -169,6 +175,7 @@ def _primitive(name: str) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint3
         "box": lambda: make.create_box(1.0, 1.0, 1.0),
         "sphere": lambda: make.create_sphere(1.0, resolution=8),
         "cylinder": lambda: make.create_cylinder(1.0, 1.0, resolution=12, split=1),
+        "cone": lambda: make.create_cone(1.0, 1.0, resolution=12, split=1),
     }[name]()
     vertices = np.asarray(mesh.vertices)
     return vertices - (vertices.min(axis=0) + vertices.max(axis=0)) / 2, np.asarray(mesh.triangles).astype(np.uint32)

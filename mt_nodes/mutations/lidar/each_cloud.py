@@ -105,14 +105,14 @@ def without(cloud: Cloud, rows: Rows) -> Cloud:
     return emptied(cloud, rows)
 
 
-def emptied(cloud: Cloud, rows: Rows) -> Cloud:
+def emptied(cloud: Cloud, rows: Rows, value: float | None = None) -> Cloud:
     """Return a cloud whose points at ``rows`` (n,) are returns that never came, as this sensor says so.
 
-    Coordinates become what the cloud's own empty returns hold, zero or NaN (NaN where it has none and can hold it);
-    ranges and intensities become 0. ``is_dense`` turns false with the first NaN.
+    Coordinates become what the cloud's own empty returns hold, zero or NaN (NaN where it has none and can hold it),
+    unless ``value`` says one; ranges and intensities become 0. ``is_dense`` turns false with the first NaN.
     """
     raw = cloud.raw.copy()
-    points, value = raw.view(cloud.points.dtype), empty_value(cloud)
+    points, value = raw.view(cloud.points.dtype), empty_value(cloud) if value is None else value
     for name in "xyz":
         points[name][rows] = value
     for number in filter(None, (cloud.intensity_field, *RANGE_FIELDS)):
@@ -132,8 +132,8 @@ def empty_value(cloud: Cloud) -> float:
 
 def proof_of_removal(old: Cloud, new: Cloud, rows: Rows) -> str | None:
     """Prove that exactly the points at ``rows`` (n,), rising, are gone, and every other is there, in its order."""
-    if len(np.unique(rows)) != len(rows) or (len(rows) and not 0 <= rows.min() <= rows.max() < len(old)):
-        return "the rows drawn are not rows of the cloud, each once"
+    if (rows[1:] <= rows[:-1]).any() or (len(rows) and not 0 <= rows[0] <= rows[-1] < len(old)):
+        return "the rows drawn are not rows of the cloud, each once, rising"
     if not old.organised:
         if len(new) != len(old) - len(rows):
             return f"{len(new)} points, expected {len(old)} less {len(rows)}"
@@ -146,7 +146,7 @@ def proof_of_removal(old: Cloud, new: Cloud, rows: Rows) -> str | None:
     return None if empty_returns(new)[rows].all() else "a return that was to be lost is still there"
 
 
-def proof_of_change(old: Cloud, new: Cloud, rows: Rows, fields: tuple[str | None, ...]) -> str | None:
+def proof_of_change(old: Cloud, new: Cloud, rows: Rows | slice, fields: tuple[str | None, ...]) -> str | None:
     """Prove that no byte differs but in some fields of the points at ``rows`` (n,)."""
     if len(new) != len(old) or new.height != old.height:
         return f"{len(new)} points in {new.height} rows, expected {len(old)} in {old.height}"

@@ -18,6 +18,7 @@ class Identity(Mutation):
 
     sensors = ("lidar", "camera")
     role = "control"
+    random = False
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
         """Choose nothing."""

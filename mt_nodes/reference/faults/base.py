@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from mt_nodes import params, plugins
 from mt_nodes.errors import UsageError
+from mt_nodes.outputs import Detections
 
 Points = npt.NDArray[Any]
 """A whole cloud in arrival order: (N, 4) x, y, z in metres, intensity."""
@@ -19,17 +20,19 @@ Points = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Steps:
-    """The steps in which real detectors have let the whole cloud decide what becomes of an obstacle.
+    """The steps in which real detectors have gone wrong: most by letting the whole cloud decide about an obstacle.
 
     Attributes:
         admit: takes the cloud to what goes on to the region filter; the honest step takes it all.
         min_points: a cluster with fewer points is noise; the honest limit is fixed.
         min_height_m: a cluster that rises less above the ground is no obstacle; the honest limit is fixed.
+        report: takes what was found to what is published, None for nothing at all; the honest step says what it found.
     """
 
     admit: Callable[[Points], Points]
     min_points: Callable[[Points], int]
     min_height_m: Callable[[Points], float]
+    report: Callable[[Detections], Detections | None]
 
 
 class Fault(ABC):

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Points put into a cloud, and the proof that nothing else changed: shared by mutations that add returns."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mt_nodes.errors import NotApplicable
+from mt_nodes.frames import Cloud, Points
+from mt_nodes.mutations.lidar.each_cloud import proof_of_change
+from mt_nodes.mutations.lidar.placement import RANGE_FIELDS, empty_returns, write_points
+from mt_nodes.mutations.lidar.rays import Floats, Rows
+
+
+def free_rows(rng: np.random.Generator, cloud: Cloud, count: int) -> Rows:
+    """Draw rows (count,), rising: before which to insert, or which empty returns of an organised cloud to fill.
+
+    Raises:
+        NotApplicable: an organised cloud has too few empty returns.
+    """
+    if not cloud.organised:
+        return np.sort(rng.integers(0, len(cloud) + 1, count))
+    empty = np.flatnonzero(empty_returns(cloud))
+    if len(empty) < count:
+        raise NotApplicable(f"organised {cloud.topic} has {len(empty)} empty returns, {count} are needed")
+    return np.sort(rng.choice(empty, count, replace=False))
+
+
+def with_added(cloud: Cloud, rows: Rows, xyz: Floats, intensity: Points | None) -> Cloud:
+    """Return the cloud with points (n, 3) inserted before rising ``rows`` (n,), or there, in an organised cloud.
+
+    Fields other than coordinates, intensity and range are those of the point before (rings exist, times rise), in an
+    organised cloud those of the empty return.
+    """
+    if cloud.organised:
+        raw = cloud.raw.copy()
+        write_points(raw.view(cloud.points.dtype), rows, xyz, intensity, cloud)
+        return cloud.with_raw(raw, height=cloud.height)
+    added = cloud.raw.take(np.maximum(rows - 1, 0))
+    write_points(added.view(cloud.points.dtype), slice(None), xyz, intensity, cloud)
+    return cloud.with_raw(np.insert(cloud.raw, rows, added))
+
+
+def added_rows(cloud: Cloud, rows: Rows) -> Rows:
+    """Return where (n,) the points added at ``rows`` are in the new cloud."""
+    return rows if cloud.organised else rows + np.arange(len(rows))
+
+
+def proof_of_addition(old: Cloud, new: Cloud, rows: Rows) -> str | None:
+    """Prove that every old point is there, in its order, and no empty return of an organised cloud was made up."""
+    if not old.organised:
+        if len(new) != len(old) + len(rows):
+            return f"{len(new)} points, expected {len(old)} and {len(rows)} more"
+        rest = np.delete(new.raw, added_rows(old, rows))
+        return None if rest.tobytes() == old.raw.tobytes() else "an old point was changed, moved or lost"
+    if len(np.unique(rows)) != len(rows) or not empty_returns(old)[rows].all():
+        return "a point was put over an existing return"
+    return proof_of_change(old, new, rows, (*"xyz", old.intensity_field, *filter(old.single, RANGE_FIELDS)))

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calibration errors of single beams."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.errors import UsageError
+from mt_nodes.frames import Bundle, Cloud
+from mt_nodes.mutations.base import Draw
+from mt_nodes.mutations.lidar.blocks import blocks
+from mt_nodes.mutations.lidar.each_cloud import EachCloud
+from mt_nodes.mutations.lidar.rays import (
+    At,
+    at_rows,
+    columns,
+    proof_of_move,
+    ranges_m,
+    refuse_whole_numbers,
+    returns,
+    write_range_fields,
+)
+from mt_nodes.params import param
+from mt_nodes.scene.beams import MOST, beams_of
+
+Floats = npt.NDArray[np.float64]
+_CUT = 3.0
+#: Rounding of single-precision coordinates and angles, far below any beam's width.
+_ANGLE_SLACK_RAD, _RANGE_SLACK = 1e-5, 1e-6
+
+
+@dataclass(frozen=True)
+class BeamsMiscalibrated(EachCloud):
+    """Turns and shifts each beam by an error of its own: in elevation, azimuth and range.
+
+    A multi-beam LiDAR turns counts into coordinates by a table of angles and a range offset for each laser; the errors
+    of that table stay for the life of the calibration, so they are drawn once a segment: normal, cut at three standard
+    deviations (C. Glennie, D. D. Lichti, "Static Calibration and Analysis of the Velodyne HDL-64E S2", Remote Sensing
+    2(6), 2010, find 0.02° to 0.1° and a few centimetres). With e, a, r the errors of the beam: elevation + e, azimuth
+    + a, range + r. Guaranteed: every return of a ring differs by the ring's own offsets, within rounding. A
+    return whose ring is not known stays.
+    """
+
+    elevation_sigma_deg: float = param(0.03, low=0.0, high=2.0, unit="deg", help="standard deviation between beams")
+    azimuth_sigma_deg: float = param(0.03, low=0.0, high=2.0, unit="deg", help="standard deviation between beams")
+    range_sigma_m: float = param(0.01, low=0.0, high=0.5, unit="m", help="standard deviation between beams")
+
+    random = False
+
+    def __post_init__(self) -> None:
+        if self.elevation_sigma_deg == self.azimuth_sigma_deg == self.range_sigma_m == 0.0:
+            raise UsageError("got no error in elevation, azimuth or range, expected one at least")
+
+    def begin(self, rng: np.random.Generator, bundle: Bundle) -> Floats:
+        """Draw the calibration (256, 3): elevation, azimuth, range of each beam in standard deviations."""
+        return np.clip(rng.standard_normal((MOST, 3)), -_CUT, _CUT)
+
+    def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
+        """Give each ring its offsets: radians up, radians to the left, metres outwards, under ``offsets`` (K, 3)."""
+        refuse_whole_numbers(cloud)
+        sigma = [np.radians(self.elevation_sigma_deg), np.radians(self.azimuth_sigma_deg), self.range_sigma_m]
+        return {"offsets": state[: len(beams_of(cloud).rings)] * sigma}
+
+    def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
+        """Turn every return by its ring's angles, from tables of their sines and cosines."""
+        raw = cloud.raw.copy()
+        points, beams = raw.view(cloud.points.dtype), beams_of(cloud)
+        up, left, out = _table(draw)
+        tables = np.cos(up), np.sin(up), np.cos(left), np.sin(left), out
+        for at in blocks(cloud):
+            x, y, z = columns(cloud, at)
+            cos_up, sin_up, cos_left, sin_left, out_m = (table[beams.place[at]] for table in tables)
+            ground = np.sqrt(x * x + y * y)
+            # A range offset never takes a return behind the sensor.
+            ratio = np.maximum(1.0 + out_m / np.sqrt(ground * ground + z * z), 0.5)
+            outwards = ratio * (cos_up - sin_up * z / np.maximum(ground, 1e-9))
+            points["x"][at] = outwards * (cos_left * x - sin_left * y)
+            points["y"][at] = outwards * (sin_left * x + cos_left * y)
+            points["z"][at] = ratio * (cos_up * z + sin_up * ground)
+            write_range_fields(points, cloud, at, ratio)
+        return cloud.with_raw(raw, height=cloud.height)
+
+    def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
+        """Measure the angles and ranges of both clouds by arc tangents, and compare their differences."""
+        if (broken := proof_of_move(old, new, at_rows(old, returns(old)))) is not None:
+            return broken
+        sigma = [np.radians(self.elevation_sigma_deg), np.radians(self.azimuth_sigma_deg), self.range_sigma_m]
+        if (np.abs(draw["offsets"]) > _CUT * np.array(sigma) + 1e-12).any():
+            return "an offset drawn is beyond three standard deviations"
+        place = beams_of(old).place
+        off = sum(_misplaced(old, new, at, _table(draw)[:, place[at]]) for at in blocks(old))
+        return f"{off} returns are not where their beams' offsets put them" if off else None
+
+
+def _table(draw: Draw) -> Floats:
+    """Return the offsets (3, K + 1) by ring: up, left, outwards; the last are zero, for a ring that is not known."""
+    return np.asarray(np.append(draw["offsets"], np.zeros((1, 3)), axis=0).T)
+
+
+def _misplaced(old: Cloud, new: Cloud, at: At, expected: Floats) -> int:
+    before, after = _measured(old, at), _measured(new, at)
+    off = np.abs(after[0] - before[0] - expected[0]) > _ANGLE_SLACK_RAD
+    aside = after[1] - before[1] - expected[1]
+    # Straight up, azimuth means nothing: the arc over ground counts.
+    arc = np.abs(aside - 2.0 * np.pi * np.rint(aside / (2.0 * np.pi))) * np.cos(before[0])
+    moved_m = np.maximum(before[2] + expected[2], 0.5 * before[2])
+    off |= (arc > _ANGLE_SLACK_RAD) | (np.abs(after[2] - moved_m) > 1e-6 + _RANGE_SLACK * before[2])
+    return int(off.sum())
+
+
+def _measured(cloud: Cloud, at: At) -> tuple[Any, Any, Floats]:
+    """Return elevation and azimuth in single precision and range in double, each (n,)."""
+    x, y, z = (np.ascontiguousarray(cloud.points[name][at], dtype=np.float32) for name in "xyz")
+    return np.arctan2(z, np.hypot(x, y)), np.arctan2(y, x), ranges_m(cloud, at)

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Returns shaken about their places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.effects import Effects
+from mt_nodes.frames import Bundle, Cloud
+from mt_nodes.mutations.base import Draw
+from mt_nodes.mutations.lidar.each_cloud import EachCloud
+from mt_nodes.mutations.lidar.placement import RANGE_FIELDS
+from mt_nodes.mutations.lidar.rays import (
+    At,
+    Floats,
+    at_rows,
+    columns,
+    held,
+    proof_of_move,
+    proof_on_beam,
+    ranges_m,
+    refuse_whole_numbers,
+    returns,
+    rounding_m,
+    rows_of_share,
+    with_ranges,
+    write_range_fields,
+)
+from mt_nodes.params import param
+
+_CUT = 5.0
+#: Half precision: a thousandth of a standard deviation is enough, and a ledger keeps every draw.
+Offsets = npt.NDArray[np.float16]
+
+
+@dataclass(frozen=True)
+class PointsJittered(EachCloud):
+    """Moves returns at random, along their beams or in space.
+
+    Offsets are independent of each other. ``gaussian``: normal with standard deviation ``size_m``, cut at five of
+    them, as a ranger's noise; ``uniform``: between ``-size_m`` and ``size_m``, as an error of rounding; ``impulse``:
+    ``size_m`` one way or the other, as a wrong peak of the echo.
+
+    ``along_ray`` is what a sensor's noise can be: the beam is known far better than the range, and a range stays within
+    ``min_range_m`` to ``max_range_m`` (or where it was beyond). ``in_space`` moves in x, y and z alike, which takes
+    returns off their beams (an impulse in a direction drawn for each): the stress of Hendrycks and Dietterich's kind
+    that robustness benchmarks use (Dong et al., 3D_Corruptions_AD, CVPR 2023), which no sensor does; a move that
+    would leave the limits does not take place.
+
+    Guaranteed: moves are within the bound, along the beam where promised; range fields follow, nothing else changed.
+    """
+
+    distribution: str = param("gaussian", choices=("gaussian", "uniform", "impulse"), help="of the offsets")
+    direction: str = param("along_ray", choices=("along_ray", "in_space"), help="where returns may go")
+    size_m: float = param(0.02, low=1e-6, high=5.0, unit="m", help="standard deviation, half width or length of moves")
+    share: float = param(1.0, low=0.0001, high=1.0, help="share of the returns that are moved")
+    min_range_m: float = param(0.5, low=0.01, high=10.0, unit="m", help="the sensor sees nothing nearer")
+    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", help="the sensor's range")
+
+    def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
+        """Choose the returns (unless all are meant), and an offset for each."""
+        refuse_whole_numbers(cloud)
+        rows = returns(cloud)
+        chosen: Draw = {} if self.share == 1.0 else {"rows": rows_of_share(rng, rows, self.share)}
+        return {**chosen, "offset": self._offsets(rng, len(chosen.get("rows", rows)))}
+
+    def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
+        """Move the returns drawn."""
+        at = _moved(cloud, draw)
+        if self.direction == "in_space":
+            return self._shifted(cloud, at, draw["offset"])
+        old_m = ranges_m(cloud, at)
+        new_m = old_m + draw["offset"] * np.float32(self.size_m)
+        return with_ranges(cloud, at, old_m, held(new_m, old_m, self.min_range_m, self.max_range_m))
+
+    def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
+        """Measure how far, and whether off the beam, each return moved."""
+        at = _moved(old, draw)
+        broken = (proof_on_beam if self.direction == "along_ray" else proof_of_move)(old, new, at)
+        if broken is not None:
+            return broken
+        before, after, offset_m = ranges_m(old, at), ranges_m(new, at), draw["offset"] * np.float32(self.size_m)
+        slack = rounding_m(old, before + self._most_m)
+        if self.direction == "along_ray":
+            moved, off = np.abs(after - before), np.abs(after - before - offset_m)
+        else:
+            moves = [b - a for a, b in zip(columns(old, at), columns(new, at), strict=True)]
+            moved, off = _length(*moves), _length(*(m - o for m, o in zip(moves, offset_m, strict=True)))
+        if not (moved <= self._most_m + slack).all():
+            return f"a return moved by {moved.max():.3g} m, the bound is {self._most_m:.3g} m"
+        low, high = np.minimum(before, self.min_range_m), np.maximum(before, self.max_range_m)
+        if not ((after >= low - slack) & (after <= high + slack)).all():
+            return f"ranges from {after.min():.2f} to {after.max():.2f} m leave the sensor's"
+        at_limit = (before - low <= self._most_m) | (high - before <= self._most_m)
+        astray = (off > 2.0 * slack) & ~at_limit
+        return f"{int(astray.sum())} returns are not where they were drawn to go" if astray.any() else None
+
+    def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
+        """Count the moved returns."""
+        return Effects(numbers={"points_moved": float(sum(d["offset"].shape[-1] for d in draws.values()))})
+
+    @property
+    def _most_m(self) -> float:
+        length = self.size_m * (_CUT if self.distribution == "gaussian" else 1.001)
+        # Three axes are cut one by one; an impulse has its length in any direction (to half precision).
+        return length if self.direction == "along_ray" or self.distribution == "impulse" else length * float(np.sqrt(3))
+
+    def _shifted(self, cloud: Cloud, at: At, offsets: Offsets) -> Cloud:
+        """Move points by offsets (3, n), but those back that left the sensor's ranges."""
+        raw = cloud.raw.copy()
+        points, moved = raw.view(cloud.points.dtype), cloud.with_raw(raw, height=cloud.height)
+        for name, offset in zip("xyz", offsets, strict=True):
+            points[name][at] += offset * np.float32(self.size_m)
+        new_m = ranges_m(moved, at)
+        off = np.flatnonzero((new_m < self.min_range_m) | (new_m > self.max_range_m))
+        rows = off if isinstance(at, slice) else at[off]
+        old_m = ranges_m(cloud, rows)
+        back = (new_m[off] < np.minimum(self.min_range_m, old_m)) | (new_m[off] > np.maximum(self.max_range_m, old_m))
+        raw[rows[back]] = cloud.raw[rows[back]]
+        if any(map(cloud.single, RANGE_FIELDS)):
+            write_range_fields(points, cloud, at, ranges_m(moved, at) / ranges_m(cloud, at))
+        return moved
+
+    def _offsets(self, rng: np.random.Generator, count: int) -> Offsets:
+        """Draw offsets (count,) along the beam or (3, count) in space, in units of ``size_m``."""
+        shape = (count,) if self.direction == "along_ray" else (3, count)
+        if self.distribution == "uniform":
+            return np.asarray(rng.random(shape, dtype=np.float32) * 2.0 - 1.0, dtype=np.float16)
+        normal = rng.standard_normal(shape, dtype=np.float32)
+        if self.distribution == "gaussian":
+            return np.clip(normal, -_CUT, _CUT, out=normal).astype(np.float16)
+        if self.direction == "along_ray":
+            return np.copysign(np.float16(1.0), normal.astype(np.float16))
+        return np.asarray(normal / np.maximum(np.linalg.norm(normal, axis=0), 1e-6), dtype=np.float16)
+
+
+def _moved(cloud: Cloud, draw: Draw) -> At:
+    """Return the points that an offset was drawn for."""
+    if "rows" in draw:
+        return np.asarray(draw["rows"], dtype=np.int64)
+    return at_rows(cloud, returns(cloud))
+
+
+def _length(x: Floats, y: Floats, z: Floats) -> Floats:
+    return np.asarray(np.sqrt(x * x + y * y + z * z))

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Returns, their ranges, and moves along their beams: shared by mutations of where returns are.
+
+Beams start at the origin of the cloud's frame, as in a cloud that is given in its sensor's own frame.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.errors import NotApplicable
+from mt_nodes.frames import Cloud
+from mt_nodes.mutations.lidar.each_cloud import proof_of_change
+from mt_nodes.mutations.lidar.placement import RANGE_FIELDS, empty_returns
+
+Rows = npt.NDArray[np.int64]
+#: Points (n,) of a cloud: row numbers, or a slice where all are meant, which NumPy reads without copying.
+At = Rows | slice
+Floats = npt.NDArray[np.float64]
+
+#: Far below any beam's width (0.5 to 3 mrad), far above the rounding of single precision.
+RAY_TOLERANCE_RAD = 1e-5
+
+
+def returns(cloud: Cloud) -> Rows:
+    """Return the rows (n,) that hold a return, rising.
+
+    Raises:
+        NotApplicable: none does.
+    """
+    rows = np.flatnonzero(~empty_returns(cloud))
+    if not len(rows):
+        raise NotApplicable(f"{cloud.topic} has no return among {len(cloud)} points")
+    return rows
+
+
+def rows_of_share(rng: np.random.Generator, rows: Rows, share: float) -> Rows:
+    """Draw ``share`` of the rows (n,), at least one, without repeats: rising, in the smallest type for a ledger."""
+    count = max(1, round(share * len(rows)))
+    chosen = rows[np.sort(rng.choice(len(rows), count, replace=False, shuffle=False))]
+    return smallest(chosen)
+
+
+def smallest(rows: Rows) -> npt.NDArray[Any]:
+    """Return row numbers (n,) in the smallest unsigned type that holds them."""
+    return rows.astype(np.min_scalar_type(int(rows.max(initial=0))))
+
+
+def at_rows(cloud: Cloud, rows: Rows) -> At:
+    """Return a slice when distinct rows (n,) are all rows of the cloud, else the rows."""
+    return slice(None) if len(rows) == len(cloud) else rows
+
+
+def columns(cloud: Cloud, at: At) -> tuple[Floats, Floats, Floats]:
+    """Return x, y, z (n,) of points, in double precision."""
+    x, y, z = (cloud.points[name][at].astype(np.float64) for name in "xyz")
+    return x, y, z
+
+
+def ranges_m(cloud: Cloud, at: At) -> Floats:
+    """Return the ranges (n,) of points from the origin of the cloud's frame, in metres."""
+    squares = np.zeros(1)
+    for name in "xyz":
+        column = cloud.points[name][at].astype(np.float64)
+        column *= column
+        squares = squares + column
+    return np.asarray(np.sqrt(squares, out=squares))
+
+
+def refuse_whole_numbers(cloud: Cloud) -> None:
+    """Raise NotApplicable for coordinates in whole numbers, which are too coarse for moving a point."""
+    if any(cloud.points.dtype[name].kind != "f" for name in "xyz"):
+        raise NotApplicable(f"{cloud.topic} has whole-number coordinates, too coarse to move a point along its beam")
+
+
+def held(range_m: Floats, old_m: Floats, low_m: float, high_m: float) -> Floats:
+    """Hold new ranges (n,), in place, within the sensor's limits; one that was beyond a limit may stay there."""
+    off = np.flatnonzero((range_m < low_m) | (range_m > high_m))
+    range_m[off] = np.clip(range_m[off], np.minimum(old_m[off], low_m), np.maximum(old_m[off], high_m))
+    return range_m
+
+
+def with_ranges(cloud: Cloud, at: At, old_m: Floats, new_m: Floats) -> Cloud:
+    """Return the cloud with points moved along their beams from ranges ``old_m`` (n,) > 0 to ``new_m`` (n,).
+
+    Fields that repeat the range follow it, in their own unit. ``new_m`` is used up: this is the place where memory
+    is short.
+    """
+    raw, ratio = cloud.raw.copy(), np.divide(new_m, old_m, out=new_m)
+    points = raw.view(cloud.points.dtype)
+    for name in "xyz":
+        points[name][at] = points[name][at] * ratio
+    write_range_fields(points, cloud, at, ratio)
+    return cloud.with_raw(raw, height=cloud.height)
+
+
+def write_range_fields(points: npt.NDArray[Any], cloud: Cloud, at: At, ratio: Floats) -> None:
+    """Scale the fields of ``points`` that repeat the range by ``ratio`` (n,), rounded where they are whole numbers."""
+    for name in filter(cloud.single, RANGE_FIELDS):
+        scaled = points[name][at] * ratio
+        kind = points.dtype[name]
+        points[name][at] = scaled if kind.kind == "f" else np.clip(np.rint(scaled), 0, np.iinfo(kind).max)
+
+
+def proof_of_move(old: Cloud, new: Cloud, at: At, also: tuple[str | None, ...] = ()) -> str | None:
+    """Prove that only coordinates, range fields and ``also`` of some points differ, and that range fields are true."""
+    broken = proof_of_change(old, new, at, (*"xyz", *filter(old.single, RANGE_FIELDS), *also))
+    if broken is not None:
+        return broken
+    if empty_returns(new)[at].any():
+        return "a moved return came out empty"
+    for name in filter(old.single, RANGE_FIELDS):
+        grain = 1.0 if old.points.dtype[name].kind in "iu" else 1e-6
+        expected = old.points[name][at] * (ranges_m(new, at) / ranges_m(old, at))
+        if not (np.abs(new.points[name][at] - expected) <= grain + 1e-5 * np.abs(expected)).all():
+            return f"field '{name}' does not follow the coordinates"
+    return None
+
+
+def proof_on_beam(old: Cloud, new: Cloud, at: At, also: tuple[str | None, ...] = ()) -> str | None:
+    """Prove the same, and that points are still on their beams: how far each turned, from the cross product."""
+    broken = proof_of_move(old, new, at, also)
+    if broken is not None:
+        return broken
+    (a, b, c), (x, y, z) = columns(old, at), columns(new, at)
+    ahead = a * x + b * y + c * z
+    aside = np.sqrt((b * z - c * y) ** 2 + (c * x - a * z) ** 2 + (a * y - b * x) ** 2)
+    off = ~(aside <= RAY_TOLERANCE_RAD * ahead)
+    return f"{int(off.sum())} points left their beams" if off.any() else None
+
+
+def rounding_m(cloud: Cloud, range_m: Floats) -> Floats:
+    """Return how far rounding to the cloud's own coordinate type may move points (n,) of these ranges, in metres."""
+    return range_m * (4.0 * max(float(np.finfo(cloud.points.dtype[name]).eps) for name in "xyz")) + 1e-9

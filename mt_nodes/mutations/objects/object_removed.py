@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An object that is no longer there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import shapely
+
+from mt_nodes.effects import Effects, Volume
+from mt_nodes.errors import NotApplicable
+from mt_nodes.frames import Bundle, Cloud
+from mt_nodes.mutations.base import Draw
+from mt_nodes.mutations.lidar.each_cloud import EachCloud, proof_of_change, without
+from mt_nodes.mutations.lidar.placement import RANGE_FIELDS, finite_rows, write_points
+from mt_nodes.mutations.lidar.rays import smallest
+from mt_nodes.mutations.objects.in_scene import CUT, ego_from, on_rays
+from mt_nodes.params import param
+from mt_nodes.scene.beams import beams_of
+from mt_nodes.scene.nearest_object import nearest_object
+from mt_nodes.scene.placement_solver import NoRoom, ground_plane
+from mt_nodes.transforms import Matrix, move
+
+Rows = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+_ABOVE_GROUND_M = 0.12
+_PLANE_M = 10.0
+_RAY_TOLERANCE_RAD = 1e-4
+
+
+@dataclass(frozen=True)
+class ObjectRemoved(EachCloud):
+    """Removes the nearest object ahead; its rays go on to what is behind it.
+
+    Ray by ray along each ring: where the returns left and right of the object are at similar ranges, farther than it, the
+    ground or wall that they lie on goes on behind it, and the ray ends there, between the two. Else it ends on the plane of
+    the ground around the object, if that is near enough, or brings no return. Noise is along the ray. Every other
+    return stays, byte for byte. What stood in the object's shadow beyond cannot be known and is called occluded.
+    """
+
+    ahead_m: tuple[float, float] = param((4.0, 30.0), low=0.0, high=200.0, unit="m", help="nearest and farthest x")
+    aside_m: float = param(6.0, low=0.5, high=100.0, unit="m", help="farthest from the path, to either side")
+    least_points: int = param(30, low=3, high=100_000, help="returns that make an object")
+    largest_m: float = param(6.0, low=0.5, high=50.0, unit="m", help="what is longer is no object")
+    similar: float = param(0.15, low=0.0, high=1.0, help="ranges that differ by this share are of one surface")
+    range_sigma_m: float = param(0.02, low=0.0, high=0.5, unit="m", help="noise of a range, cut at 3 sigma")
+    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", help="the sensor's range")
+    ego_frame_id: str = param("base_link", help="frame on the road under the ego, x ahead, z up")
+
+    def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
+        """Find the object in the first cloud, and what is behind it in this one."""
+        outline, plane = self._object(bundle)
+        to_ego = self._to_ego(bundle, cloud)
+        rows = _within(move(to_ego, cloud.xyz), outline, plane)
+        if not len(rows):
+            raise NotApplicable(f"{cloud.topic} has no return of the object")
+        range_m, source = self._behind(cloud, rows, to_ego, plane)
+        noise = np.clip(rng.standard_normal(len(rows)), -CUT, CUT) * self.range_sigma_m
+        range_m = range_m + noise
+        known = np.isfinite(range_m)
+        ending = _ends(cloud, rows[known], range_m[known])
+        known[known] = ~_inside(move(to_ego, ending), outline, plane)
+        draw: Draw = {
+            "outline_m": outline,
+            "plane": plane,
+            "rows": smallest(rows[known]),
+            "range_m": range_m[known].astype(np.float32),
+            "lost": smallest(rows[~known]),
+        }
+        name = cloud.intensity_field
+        return draw if name is None else {**draw, "intensity": np.array(cloud.points[name][source[known]])}
+
+    def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
+        """Let the rays go on."""
+        raw = cloud.raw.copy()
+        at = draw["rows"].astype(np.int64)
+        write_points(raw.view(cloud.points.dtype), at, on_rays(cloud, draw), draw.get("intensity"), cloud)
+        return without(cloud.with_raw(raw, height=cloud.height), draw["lost"].astype(np.int64))
+
+    def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
+        """Look whether anything is left where the object was, and whether its rays go on as rays."""
+        rows, lost = draw["rows"].astype(np.int64), draw["lost"].astype(np.int64)
+        fields = (*"xyz", *filter(old.single, RANGE_FIELDS), old.intensity_field)
+        at = rows if old.organised else rows - np.searchsorted(lost, rows)
+        broken = proof_of_change(without(old, lost), new, at, fields)
+        if broken is not None:
+            return broken
+        before, after = old.xyz[rows].astype(np.float64), new.xyz[at].astype(np.float64)
+        turned = np.arctan2(np.linalg.norm(np.cross(before, after), axis=1), np.einsum("ij,ij->i", before, after))
+        if not (turned <= _RAY_TOLERANCE_RAD).all():
+            return "a return left its ray"
+        if not (np.linalg.norm(after, axis=1) <= self.max_range_m + CUT * self.range_sigma_m).all():
+            return "a return is beyond the sensor's range"
+        left = _within(move(self._to_ego(bundle, old), new.xyz), draw["outline_m"], draw["plane"])
+        return f"{len(left)} returns are left of the object" if len(left) else None
+
+    def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
+        """Say what was removed, and that nobody knows what stood behind it."""
+        first = next(iter(draws.values()))
+        outline, plane = first["outline_m"], first["plane"]
+        (x0, y0), (x1, y1) = outline.min(axis=0).tolist(), outline.max(axis=0).tolist()
+        center = ((x0 + x1) / 2, (y0 + y1) / 2, float(plane[0]) + 1.0)
+        corners = tuple((float(x), float(y)) for x, y in outline.tolist())
+        gone = Volume(self.ego_frame_id, center, (x1 - x0, y1 - y0, 2.0), label="removed", outline_m=corners)
+        return Effects(
+            removed=(gone,),
+            numbers={
+                "returns_going_on": float(sum(len(d["rows"]) for d in draws.values())),
+                "returns_lost": float(sum(len(d["lost"]) for d in draws.values())),
+            },
+            added_points={c.topic: on_rays(c, draws[c.topic]) for c in bundle.clouds},
+        )
+
+    def _to_ego(self, bundle: Bundle, cloud: Cloud) -> Matrix:
+        return ego_from(bundle, cloud.frame_id, self.ego_frame_id, cloud.topic)
+
+    def _object(self, bundle: Bundle) -> tuple[Floats, Floats]:
+        """Return the outline (k, 2) of the object and the ground around it: height, slopes along x and y, place x, y."""
+        cloud = bundle.clouds[0]
+        xyz = move(self._to_ego(bundle, cloud), cloud.xyz[np.flatnonzero(finite_rows(cloud))])
+        outline = nearest_object(xyz, self.ahead_m, self.aside_m, self.least_points, self.largest_m)
+        x, y = outline.mean(axis=0).tolist()
+        near = xyz[np.hypot(xyz[:, 0] - x, xyz[:, 1] - y) <= np.hypot(*np.ptp(outline, axis=0)) + 3.0]
+        try:
+            plane = ground_plane(near, (x, y))
+        except NoRoom as reason:
+            raise NotApplicable(f"the object at ({x:.1f}, {y:.1f}) m stands {reason}") from reason
+        return outline, np.array([*plane, x, y])
+
+    def _behind(self, cloud: Cloud, rows: Rows, to_ego: Matrix, plane: Floats) -> tuple[Floats, Rows]:
+        """Return how far rays (n,) go without the object, NaN for no return, and whose intensity they take (n,)."""
+        left, right = _neighbours(cloud, rows)
+        own, a, b = (np.linalg.norm(cloud.xyz[r].astype(np.float64), axis=1) for r in (rows, left, right))
+        share = _share(cloud, left, rows, right)
+        near, far = np.minimum(a, b), np.maximum(a, b)
+        surface = (far - near <= self.similar * near) & (near > own)
+        ground = _to_ground(cloud, rows, to_ego, plane)
+        # The plane is only known near the object, and as far as something was seen on either side.
+        reaches = (ground > own) & (ground <= np.minimum(np.maximum(far, own + _PLANE_M), self.max_range_m))
+        onward = np.where(surface, a + share * (b - a), np.where(reaches, ground, np.nan))
+        return onward, np.where(a > own, left, right)
+
+
+def _within(xyz: Floats, outline: Floats, plane: Floats) -> Rows:
+    """Rows (n,) of points (N, 3) that stand on the ground within an outline."""
+    (x0, y0), (x1, y1) = outline.min(axis=0), outline.max(axis=0)
+    with np.errstate(invalid="ignore"):
+        near = (xyz[:, 0] >= x0) & (xyz[:, 0] <= x1) & (xyz[:, 1] >= y0) & (xyz[:, 1] <= y1)
+    rows = np.flatnonzero(near)
+    return rows[_inside(xyz[rows], outline, plane)]
+
+
+def _inside(xyz: Floats, outline: Floats, plane: Floats) -> npt.NDArray[np.bool_]:
+    x, y, z = xyz.T
+    height = z - (plane[0] + plane[1] * (x - plane[3]) + plane[2] * (y - plane[4]))
+    return np.asarray(shapely.intersects_xy(shapely.Polygon(outline), x, y) & (height > _ABOVE_GROUND_M))
+
+
+def _ends(cloud: Cloud, rows: Rows, range_m: Floats) -> Floats:
+    old = cloud.xyz[rows].astype(np.float64)
+    return np.asarray(old * (range_m / np.linalg.norm(old, axis=1))[:, None])
+
+
+def _neighbours(cloud: Cloud, rows: Rows) -> tuple[Rows, Rows]:
+    """Return for each row (n,) the nearest ones on its ring, to either side, that are not among the rows."""
+    beams = beams_of(cloud)
+    usable = np.flatnonzero((beams.ring >= 0) & finite_rows(cloud) & (cloud.xyz != 0).any(axis=1))
+    usable = usable[np.isin(beams.ring[usable], np.unique(beams.ring[rows]))]
+    order = usable[np.lexsort((beams.azimuth_rad[usable], beams.ring[usable]))]
+    kept = ~np.isin(order, rows)
+    place = np.arange(len(order))
+    before = np.maximum.accumulate(np.where(kept, place, -1))
+    after = np.minimum.accumulate(np.where(kept, place, len(order))[::-1])[::-1]
+    at = np.empty(len(cloud), dtype=np.int64)
+    at[order] = place
+    left, right = before[at[rows]], after[at[rows]]
+    left, right = (order[np.clip(side, 0, len(order) - 1)] for side in (left, right))
+    # At the seam of a revolution, or on a ring that saw nothing else, a ray is its own neighbour: no surface.
+    ring = beams.ring
+    return np.where(ring[left] == ring[rows], left, rows), np.where(ring[right] == ring[rows], right, rows)
+
+
+def _share(cloud: Cloud, left: Rows, rows: Rows, right: Rows) -> Floats:
+    """Return where rays lie between their neighbours (n,): 0 at the left, 1 at the right."""
+    azimuth = beams_of(cloud).azimuth_rad.astype(np.float64)
+    whole = azimuth[right] - azimuth[left]
+    return np.divide(azimuth[rows] - azimuth[left], whole, out=np.zeros(len(rows)), where=whole > 0)
+
+
+def _to_ground(cloud: Cloud, rows: Rows, to_ego: Matrix, plane: Floats) -> Floats:
+    """Return the range (n,) at which rays meet the plane, infinite where they do not."""
+    xyz = cloud.xyz[rows].astype(np.float64)
+    ray = (xyz / np.linalg.norm(xyz, axis=1)[:, None]) @ to_ego[:3, :3].T
+    x, y, z = to_ego[:3, 3]
+    above = z - (plane[0] + plane[1] * (x - plane[3]) + plane[2] * (y - plane[4]))
+    falls = plane[1] * ray[:, 0] + plane[2] * ray[:, 1] - ray[:, 2]
+    return np.asarray(np.divide(above, falls, out=np.full(len(rows), np.inf), where=falls > 1e-6))

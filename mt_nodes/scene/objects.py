@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The catalogue of objects that can be put into a scene."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from mt_nodes.scene import animals, furniture, meshes, people, vehicles
+from mt_nodes.scene.meshes import Mesh
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of object.
+
+    Attributes:
+        build: mesh of a reflectivity of its main material; stands on z = 0, x forward, metres.
+        label: class that a detector would give it. reflectivity: of the main material, diffuse, 0..1.
+    """
+
+    build: Callable[[float], Mesh]
+    label: str
+    reflectivity: float
+
+
+#: Reflectivity near 0.9 µm: clothes 0.2 to 0.6, fur 0.3 to 0.5, light paint 0.5 (in the range of ASTER/ECOSTRESS spectra).
+KINDS: dict[str, Kind] = {
+    "adult": Kind(meshes.pedestrian, "pedestrian", 0.35),
+    "child": Kind(people.child, "pedestrian", 0.4),
+    "elderly": Kind(people.elderly, "pedestrian", 0.3),
+    "wheelchair_user": Kind(people.wheelchair_user, "pedestrian", 0.35),
+    "roller_skater": Kind(people.roller_skater, "pedestrian", 0.35),
+    "cyclist": Kind(meshes.cyclist, "cyclist", 0.35),
+    "motor_cyclist": Kind(people.motor_cyclist, "motorcycle", 0.25),
+    "dog": Kind(animals.dog, "animal", 0.4),
+    "deer": Kind(animals.deer, "animal", 0.4),
+    "boar": Kind(animals.boar, "animal", 0.3),
+    "cow": Kind(animals.cow, "animal", 0.4),
+    "car": Kind(meshes.car, "car", 0.4),
+    "van": Kind(meshes.van, "car", 0.5),
+    "truck": Kind(vehicles.truck, "truck", 0.4),
+    "bus": Kind(vehicles.bus, "bus", 0.4),
+    "school_bus": Kind(vehicles.school_bus, "bus", 0.5),
+    "emergency_vehicle": Kind(vehicles.emergency_vehicle, "car", 0.5),
+    "construction_vehicle": Kind(vehicles.construction_vehicle, "truck", 0.5),
+    "cone": Kind(furniture.traffic_cone, "unknown", 0.5),
+    "barrier": Kind(furniture.barrier, "unknown", 0.35),
+    "box": Kind(furniture.carton, "unknown", 0.5),
+    "traffic_sign": Kind(furniture.traffic_sign, "unknown", 1.0),
+    "traffic_light": Kind(furniture.traffic_light, "unknown", 0.1),
+}
+
+
+@lru_cache
+def mesh_of(kind: str) -> Mesh:
+    """Return the mesh of a kind of :data:`KINDS`, made once."""
+    return KINDS[kind].build(KINDS[kind].reflectivity)

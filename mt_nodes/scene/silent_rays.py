@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rays of a scan that brought no return: into the sky, or off a surface that threw none back.
+
+A new object reflects them, too; without them it would lose what stands out against the sky.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.errors import NotApplicable
+from mt_nodes.frames import Cloud
+from mt_nodes.scene.beams import Beams, beams_of
+
+Rows = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+#: Neighbours of one ring this many azimuth steps apart have room for a ray between them.
+_GAP_STEPS = 1.6
+#: How far beside the window neighbours are looked for.
+_ASIDE_RAD = 0.2
+#: Returns of one ring nearer to each other than this are on one ray (a second echo).
+_SAME_RAD = 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class SilentRays:
+    """Rays without a return within a window of azimuth.
+
+    Attributes:
+        rows: (n,) of an organised cloud: where the return would be. Of another: the return of the same ring after
+            which it would come. direction: (n, 3) unit vectors. clear_m: (n,) how far the nearer neighbour on the ring
+            sees, infinite where there is none: farther than that the ray may end at the same thing.
+    """
+
+    rows: Rows
+    direction: Floats
+    clear_m: Floats
+
+
+def silent_rays(cloud: Cloud, bearing_rad: float, half_width_rad: float) -> SilentRays:
+    """Return the silent rays within ``half_width_rad`` of a bearing, none where the beams cannot be told.
+
+    In an organised cloud they are its empty returns; their azimuth is that of their column, their elevation that of their
+    ring. Else they are the gaps between neighbours of one ring, filled at the ring's own azimuth step.
+    """
+    try:
+        beams = beams_of(cloud)
+    except NotApplicable:
+        return _joined([])
+    apart = beams.azimuth_rad - np.float32(bearing_rad)
+    apart -= np.float32(2 * np.pi) * np.rint(apart / np.float32(2 * np.pi))
+    if cloud.organised:
+        return _of_columns(cloud, beams, bearing_rad, half_width_rad) if beams.source == "rows" else _joined([])
+    return _of_gaps(cloud, beams, apart, bearing_rad, half_width_rad)
+
+
+def _of_gaps(cloud: Cloud, beams: Beams, apart: npt.NDArray[np.float32], bearing: float, half: float) -> SilentRays:
+    window = half + _ASIDE_RAD
+    ends = _ends(cloud, beams, apart, window)
+    at, rows, ring, elevation, reach = (np.concatenate(pair) for pair in zip(_seen(cloud, beams, apart, window), ends))
+    order = np.lexsort((at, ring))
+    at, rows, ring, elevation, reach = at[order], rows[order], ring[order], elevation[order], reach[order]
+    gap = np.where(ring[1:] == ring[:-1], np.diff(at), 0.0)
+    steps = gap[(gap > _SAME_RAD) & (gap < 0.02)]
+    if not len(steps):
+        return _joined([])
+    step = float(np.median(steps))
+    left = np.flatnonzero(gap > _GAP_STEPS * step)
+    count = np.rint(gap[left] / step).astype(np.int64) - 1
+    which = np.repeat(left, count)
+    number = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count) + 1
+    share = number / (np.repeat(count, count) + 1)
+    # Counted from the neighbour that was scanned first, after which they come.
+    rising = rows[which] <= rows[which + 1]
+    first, second = np.where(rising, which, which + 1), np.where(rising, which + 1, which)
+    azimuth = at[first] + share * (at[second] - at[first])
+    tilt = elevation[first] + share * (elevation[second] - elevation[first])
+    chosen = np.abs(azimuth) <= half
+    clear = np.minimum(reach[first], reach[second])[chosen]
+    return SilentRays(rows[first][chosen], _unit(bearing + azimuth[chosen], tilt[chosen]), clear)
+
+
+Seen = tuple[Floats, Rows, Rows, Floats, Floats]
+"""Azimuth from the bearing, row, place of the ring, elevation and range (n,) of returns."""
+
+
+def _seen(cloud: Cloud, beams: Beams, apart: npt.NDArray[np.float32], window: float) -> Seen:
+    return _described(cloud, beams, apart, np.flatnonzero((np.abs(apart) <= window) & (beams.ring >= 0)))
+
+
+def _ends(cloud: Cloud, beams: Beams, apart: npt.NDArray[np.float32], window: float) -> Seen:
+    """Close every ring at both ends of the window by what is nearest there; beyond, nothing is in the way."""
+    places, ends, rows = [], [], []
+    known = np.flatnonzero(beams.ring >= 0)
+    around = known[np.argsort(beams.place[known], kind="stable")]
+    edges = np.searchsorted(beams.place[around], np.arange(len(beams.rings) + 1))
+    for low, high in zip(edges[:-1], edges[1:], strict=True):
+        of_ring = around[low:high]
+        for end in (-window, window) if len(of_ring) else ():
+            off = np.abs(np.sin((apart[of_ring] - end) / 2))
+            nearest = of_ring[int(np.nanargmin(off))]
+            places.append(int(beams.place[nearest]))
+            ends.append(end)
+            rows.append(int(nearest))
+    _, at, _, elevation, _ = _described(cloud, beams, apart, np.array(rows, dtype=np.int64))
+    return np.array(ends), at, np.array(places, dtype=np.int64), elevation, np.full(len(ends), np.inf)
+
+
+def _described(cloud: Cloud, beams: Beams, apart: npt.NDArray[np.float32], rows: Rows) -> Seen:
+    xyz = cloud.xyz[rows].astype(np.float64)
+    range_m = np.linalg.norm(xyz, axis=1)
+    there = range_m > 0.0
+    rows, xyz, range_m = rows[there], xyz[there], range_m[there]
+    return apart[rows].astype(np.float64), rows, beams.place[rows], np.arcsin(xyz[:, 2] / range_m), range_m
+
+
+def _of_columns(cloud: Cloud, beams: Beams, bearing: float, half: float) -> SilentRays:
+    xyz = cloud.xyz.astype(np.float64)
+    known = np.isfinite(xyz).all(axis=1) & (xyz != 0.0).any(axis=1)
+    column = np.arange(len(cloud)) % cloud.width
+    east, north = (
+        np.bincount(column[known], weights=f(beams.azimuth_rad[known]), minlength=cloud.width) for f in (np.cos, np.sin)
+    )
+    of_column = np.where((east != 0.0) | (north != 0.0), np.arctan2(north, east), np.nan)
+    empty = np.flatnonzero(~known)
+    azimuth, tilt = of_column[column[empty]], beams.elevations_rad[beams.place[empty]]
+    inside = np.cos(azimuth - bearing) >= np.cos(half)
+    inside &= np.isfinite(tilt)
+    rows = empty[inside]
+    return SilentRays(rows, _unit(azimuth[inside], tilt[inside]), np.full(len(rows), np.inf))
+
+
+def _unit(azimuth: Floats, elevation: Floats) -> Floats:
+    flat = np.cos(elevation)
+    return np.column_stack([flat * np.cos(azimuth), flat * np.sin(azimuth), np.sin(elevation)])
+
+
+def _joined(parts: list[SilentRays]) -> SilentRays:
+    nothing = SilentRays(np.empty(0, dtype=np.int64), np.empty((0, 3)), np.empty(0))
+    columns = zip(*(vars(part).values() for part in (nothing, *parts)), strict=True)
+    return SilentRays(*(np.concatenate(column) for column in columns))
