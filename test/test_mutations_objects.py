@@ -12,6 +12,7 @@ import pytest
 from drives import KITTI
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial import cKDTree
 
 from mt_nodes.bags import BagSource
 from mt_nodes.errors import NotApplicable, UsageError
@@ -87,9 +88,9 @@ def test_added_returns_lie_on_the_sensors_rays() -> None:
     new, lidar = followup.effects.added_points[bundle.cloud().topic], hdl_64e()
     assert len(part(draw, bundle, "new_rows")) > 0, "the van stands out against nothing"
     unit = new / np.linalg.norm(new, axis=1)[:, None]
-    turned = np.arccos(np.clip((unit @ lidar.directions.T).max(axis=1), -1, 1))
-    assert turned.max() < np.pi / lidar.azimuths, "farther off a ray than half the azimuth step"
-    assert len(np.unique((unit @ lidar.directions.T).argmax(axis=1))) >= 0.98 * len(new), "two returns on one ray"
+    chord, ray = cKDTree(lidar.directions).query(unit)
+    assert chord.max() < np.pi / lidar.azimuths, "farther off a ray than half the azimuth step"
+    assert len(np.unique(ray)) >= 0.98 * len(new), "two returns on one ray"
 
 
 def test_nothing_is_left_behind_and_rays_that_miss_stay(scan: Bundle) -> None:
@@ -198,7 +199,7 @@ def test_removed_object_leaves_its_ground(scan: Bundle) -> None:
     followup, draw = derive(mutation, scan)
     assert mutation.guarantee(scan, followup, draw) is None
     rows = part(draw, scan, "rows").astype(int)
-    assert len(rows) > 10
+    assert len(rows) + len(part(draw, scan, "lost")) > 30 and len(rows)
     before = np.linalg.norm(scan.cloud().xyz[rows].astype(float), axis=1)
     assert (part(draw, scan, "range_m") > before).mean() > 0.9, "rays end where the object was"
     assert followup.effects.removed[0].outline_m
@@ -207,12 +208,12 @@ def test_removed_object_leaves_its_ground(scan: Bundle) -> None:
 def test_what_is_put_in_can_be_taken_out_again() -> None:
     """Added, then removed: the ground comes back to within centimetres."""
     bundle = street()[0]
-    added, first = derive(ObjectAdded(kind="box", where="path", range_m=(6.0, 8.0), clearance_m=0.8), bundle)
-    removed, second = derive(ObjectRemoved(ahead_m=(4.0, 9.0), aside_m=1.5, least_points=20), added.first)
+    added, _ = derive(ObjectAdded(kind="box", where="path", range_m=(6.0, 8.0), clearance_m=0.8), bundle)
+    removed, _ = derive(ObjectRemoved(ahead_m=(4.0, 9.0), aside_m=1.5, least_points=20), added.first)
     x, y, _ = added.effects.added[0].center_m
     outline = np.array(removed.effects.removed[0].outline_m)
     assert (outline.min(axis=0) < (x, y)).all() and (outline.max(axis=0) > (x, y)).all()
-    new = removed.first.cloud().xyz + (0, 0, 1.73)
+    new = removed.first.cloud().xyz + np.array([0, 0, 1.73])
     here = np.hypot(new[:, 0] - x, new[:, 1] - y) < 1.0
     assert here.sum() > 50 and np.abs(new[here, 2]).max() < 0.15
 

@@ -154,7 +154,7 @@ def test_an_object_stands_on_the_ground_and_tilts_with_it() -> None:
     [
         (np.concatenate([floor_points(), np.tile([[11.0, 0.4, 1.0]], (5, 1))]), "occupied"),
         (floor_points()[:20], "without ground points"),
-        (floor_points() + (0.0, 0.0, 30.0), "without ground points"),
+        (floor_points() + np.array([0.0, 0.0, 30.0]), "without ground points"),
     ],
 )
 def test_no_room_has_a_reason(points: np.ndarray, why: str) -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Animals that walk onto roads, as triangle meshes.
 
-Shoulder heights: dog 0.57 m (Labrador retriever, FCI standard 122), roe deer 0.75 m, wild boar 0.9 m (upper ends of what
-Macdonald and Barrett, Mammals of Britain and Europe, 1993, give for adults), Holstein cow 1.45 m.
+Shoulder heights: dog 0.57 m (Labrador retriever, FCI standard 122); roe deer 0.75 m, wild boar 0.9 m and Holstein cow
+1.45 m are those of large adults.
 """
 
 from __future__ import annotations

@@ -21,10 +21,10 @@ _AROUND_M = 0.35
 def nearest_object(
     xyz: Floats, ahead_m: tuple[float, float], aside_m: float, least_points: int, largest_m: float
 ) -> Floats:
-    """Return the outline (k, 2), convex, of the nearest object ahead.
+    """Return the outline (k, 2) of the nearest object ahead: the smallest rectangle around it, and a little more.
 
-    Ground is the lowest return within 1.6 m; what is 0.3 m to 4 m higher stands on it. Columns of 0.25 m that touch, or have
-    one free column between them, are one object. Longer ones than ``largest_m`` are walls, not objects.
+    Ground is the lowest return within 1.6 m; what is 0.3 m to 4 m higher stands on it. Columns of 0.25 m that touch,
+    or have up to two free columns between them, are one object. Longer ones than ``largest_m`` are walls, not objects.
 
     Args:
         xyz: (N, 3) points in a frame that stands on the road: x ahead, y left, z up.
@@ -55,7 +55,9 @@ def nearest_object(
         )
     distance = np.array([np.hypot(x[of == i], y[of == i]).min() for i in index[fits]])
     chosen = of == index[fits][int(np.argmin(distance))]
-    hull = shapely.MultiPoint(np.column_stack([x[chosen], y[chosen]])).convex_hull.buffer(_AROUND_M, join_style="mitre")
+    hull = shapely.MultiPoint(np.column_stack([x[chosen], y[chosen]])).minimum_rotated_rectangle.buffer(
+        _AROUND_M, join_style="mitre"
+    )
     return np.asarray(shapely.get_coordinates(hull)[:-1])
 
 

@@ -25,7 +25,7 @@ class Kind:
     reflectivity: float
 
 
-#: Reflectivity near 0.9 µm: clothes 0.2 to 0.6, fur 0.3 to 0.5, light paint 0.5 (in the range of ASTER/ECOSTRESS spectra).
+#: Reflectivity at the wavelengths of LiDARs, near 0.9 µm; those of the street's things (``street.py``) are alike.
 KINDS: dict[str, Kind] = {
     "adult": Kind(meshes.pedestrian, "pedestrian", 0.35),
     "child": Kind(people.child, "pedestrian", 0.4),

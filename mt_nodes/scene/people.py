@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """People as triangle meshes: on foot, on wheels, with a stick.
 
-Statures: adult 1.75 m and elderly woman 1.58 m (medians of DIN 33402-2), child of seven 1.21 m (median of the WHO growth
-reference 2007). A wheelchair with its user takes up to 1.20 m by 0.70 m (DIN 18040-1, after ISO 7176-5).
+Statures: adult 1.75 m (median of men, DIN 33402-2), child of seven 1.21 m (median of the WHO growth reference 2007),
+the elderly person bent to 1.6 m. A wheelchair takes up to 1.20 m by 0.70 m (ISO 7193).
 """
 
 from __future__ import annotations
@@ -54,13 +54,26 @@ def motor_cyclist(reflectivity: float) -> Mesh:
     """Return a motor cycle of 2.1 m with its rider."""
     wheels = [rod((x, -0.07, 0.31), (x, 0.07, 0.31), 0.31, TYRE) for x in (-0.7, 0.72)]
     machine = [box((0.7, 0.36, 0.42), (0.0, 0.0, 0.48), 0.25), box((0.95, 0.28, 0.2), (-0.3, 0.0, 0.75), reflectivity)]
-    fork = [rod((0.72, 0.0, 0.31), (0.45, 0.0, 0.98), 0.06, METAL), rod((0.42, -0.38, 1.0), (0.42, 0.38, 1.0), 0.03, METAL)]
+    fork = [
+        rod((0.72, 0.0, 0.31), (0.45, 0.0, 0.98), 0.06, METAL),
+        rod((0.42, -0.38, 1.0), (0.42, 0.38, 1.0), 0.03, METAL),
+    ]
     legs, arms = [], []
     for side in (1.0, -1.0):
         legs.append(rod((-0.3, 0.14 * side, 0.86), (0.1, 0.24 * side, 0.75), 0.09, reflectivity))
         legs.append(rod((0.1, 0.24 * side, 0.75), (-0.1, 0.24 * side, 0.35), 0.08, reflectivity))
         arms.append(rod((-0.02, 0.22 * side, 1.3), (0.4, 0.34 * side, 1.02), 0.06, reflectivity))
-    return merged([*wheels, *machine, *fork, *legs, *arms, rod((-0.3, 0.0, 0.84), (0.0, 0.0, 1.38), 0.2, reflectivity), _head(0.1, 1.52)])
+    return merged(
+        [
+            *wheels,
+            *machine,
+            *fork,
+            *legs,
+            *arms,
+            rod((-0.3, 0.0, 0.84), (0.0, 0.0, 1.38), 0.2, reflectivity),
+            _head(0.1, 1.52),
+        ]
+    )
 
 
 def _head(x_m: float, z_m: float) -> Mesh:

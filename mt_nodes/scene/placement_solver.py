@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds free ground for an object in a cloud, or says why there is none.
 
-Everything here is in a frame that stands on the road: x ahead, y left, z up (``base_link``). The driving path is taken to
-go straight ahead along x.
+Everything here is in a frame that stands on the road: x ahead, y left, z up (``base_link``). The driving path is taken
+to go straight ahead along x.
 """
 
 from __future__ import annotations

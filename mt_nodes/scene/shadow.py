@@ -15,9 +15,7 @@ _HEIGHT_M = 20.0
 _WIDEST_RAD = 1.4
 
 
-def shadow(
-    corners_m: npt.NDArray[np.float64], sensor_m: npt.NDArray[np.float64], frame_id: str, to_m: float
-) -> Volume:
+def shadow(corners_m: npt.NDArray[np.float64], sensor_m: npt.NDArray[np.float64], frame_id: str, to_m: float) -> Volume:
     """Return the wedge over the ground behind a convex object, up to a distance, over all heights.
 
     Args:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the rays that a cloud consists of would see of an object put among them.
 
-A ray starts at the origin of the cloud's frame and goes through its return. Only rays within the cone around the object's
-bounding sphere are cast, in the object's own frame, so that the object is prepared for casting once.
+A ray starts at the origin of the cloud's frame and goes through its return. Only rays within the cone around the
+object's bounding sphere are cast, in the object's own frame, so that the object is prepared for casting once.
 """
 
 from __future__ import annotations
@@ -113,11 +113,11 @@ class Body:
         rows = self.around(cloud, pose)
         direction, own = _directions(cloud, rows)
         first = self._scene.cast_rays(_tensor(_into(pose, direction)), nthreads=1)["t_hit"].numpy()
-        return rows[first < own - slack_m]
+        return np.asarray(rows[first < own - slack_m])
 
     def off_surface_m(self, xyz: Floats, pose: Matrix) -> Floats:
         """Return how far points (n, 3) of the cloud's frame are from the object's surface (n,)."""
-        inside = move(np.linalg.inv(pose), xyz).astype(np.float32)
+        inside = move(np.asarray(np.linalg.inv(pose), dtype=np.float64), xyz).astype(np.float32)
         return np.asarray(self._scene.compute_distance(_tensor(inside), nthreads=1).numpy(), dtype=np.float64)
 
 

@@ -7,6 +7,7 @@ A new object reflects them, too; without them it would lose what stands out agai
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -44,8 +45,8 @@ class SilentRays:
 def silent_rays(cloud: Cloud, bearing_rad: float, half_width_rad: float) -> SilentRays:
     """Return the silent rays within ``half_width_rad`` of a bearing, none where the beams cannot be told.
 
-    In an organised cloud they are its empty returns; their azimuth is that of their column, their elevation that of their
-    ring. Else they are the gaps between neighbours of one ring, filled at the ring's own azimuth step.
+    In an organised cloud they are its empty returns; their azimuth is that of their column, their elevation that of
+    their ring. Else they are the gaps between neighbours of one ring, filled at the ring's own azimuth step.
     """
     try:
         beams = beams_of(cloud)
@@ -60,10 +61,10 @@ def silent_rays(cloud: Cloud, bearing_rad: float, half_width_rad: float) -> Sile
 
 def _of_gaps(cloud: Cloud, beams: Beams, apart: npt.NDArray[np.float32], bearing: float, half: float) -> SilentRays:
     window = half + _ASIDE_RAD
-    ends = _ends(cloud, beams, apart, window)
-    at, rows, ring, elevation, reach = (np.concatenate(pair) for pair in zip(_seen(cloud, beams, apart, window), ends))
-    order = np.lexsort((at, ring))
-    at, rows, ring, elevation, reach = at[order], rows[order], ring[order], elevation[order], reach[order]
+    seen, ends = _seen(cloud, beams, apart, window), _ends(cloud, beams, apart, window)
+    joined = [np.concatenate(pair) for pair in zip(seen, ends, strict=True)]
+    order = np.lexsort((joined[0], joined[2]))
+    at, rows, ring, elevation, reach = (column[order] for column in joined)
     gap = np.where(ring[1:] == ring[:-1], np.diff(at), 0.0)
     steps = gap[(gap > _SAME_RAD) & (gap < 0.02)]
     if not len(steps):
@@ -98,7 +99,7 @@ def _ends(cloud: Cloud, beams: Beams, apart: npt.NDArray[np.float32], window: fl
     known = np.flatnonzero(beams.ring >= 0)
     around = known[np.argsort(beams.place[known], kind="stable")]
     edges = np.searchsorted(beams.place[around], np.arange(len(beams.rings) + 1))
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in pairwise(edges.tolist()):
         of_ring = around[low:high]
         for end in (-window, window) if len(of_ring) else ():
             off = np.abs(np.sin((apart[of_ring] - end) / 2))
@@ -115,7 +116,9 @@ def _described(cloud: Cloud, beams: Beams, apart: npt.NDArray[np.float32], rows:
     range_m = np.linalg.norm(xyz, axis=1)
     there = range_m > 0.0
     rows, xyz, range_m = rows[there], xyz[there], range_m[there]
-    return apart[rows].astype(np.float64), rows, beams.place[rows], np.arcsin(xyz[:, 2] / range_m), range_m
+    place = beams.place[rows].astype(np.int64)
+    elevation = np.asarray(np.arcsin(xyz[:, 2] / range_m), dtype=np.float64)
+    return apart[rows].astype(np.float64), rows, place, elevation, np.asarray(range_m, dtype=np.float64)
 
 
 def _of_columns(cloud: Cloud, beams: Beams, bearing: float, half: float) -> SilentRays:

@@ -36,8 +36,9 @@ class CloudRotated(SceneMoved):
         return pose_matrix((0.0, 0.0, 0.0), quaternion_of_yaw(float(draw["yaw_rad"])))
 
     def misplaced_m(self, draw: Draw, old: Columns, new: Columns, to_ego: Matrix) -> Floats:
-        """Compare in polar coordinates: distance from the axis, bearing, height."""
-        was, now = (np.hypot(x, y) for x, y, _ in (old, new))
-        grown = np.arctan2(new[1], new[0]) - np.arctan2(old[1], old[0]) - float(draw["yaw_rad"])
-        aside = now * np.abs(np.sin(grown / 2.0)) * 2.0
-        return np.asarray(np.maximum(np.maximum(np.abs(now - was), np.abs(new[2] - old[2])), aside))
+        """Compare distance from the axis, height, and the turn by dot and cross product of old and new."""
+        (x0, y0, z0), (x1, y1, z1), yaw = old, new, float(draw["yaw_rad"])
+        was, now = np.sqrt(x0 * x0 + y0 * y0), np.sqrt(x1 * x1 + y1 * y1)
+        turned = np.abs(x0 * x1 + y0 * y1 - was * now * np.cos(yaw))
+        turned += np.abs(x0 * y1 - y0 * x1 - was * now * np.sin(yaw))
+        return np.asarray(np.abs(now - was) + np.abs(z1 - z0) + turned / np.maximum(was, 1e-3))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ Floats = npt.NDArray[np.float64]
 Columns = tuple[Floats, Floats, Floats]
 #: What rounding to the cloud's own coordinate type may cost, in units of its last place at the point's range.
 _ROUNDINGS = 8.0
+_BLOCK = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -72,11 +73,16 @@ class SceneMoved(EachCloud):
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Carry every return of a cloud."""
-        rows, old = _returns(cloud)
-        raw, new = cloud.raw.copy(), _carried(self._there(bundle, cloud, draw), old)
-        _write(raw.view(cloud.points.dtype), rows, old, new, cloud)
-        changed, gone = cloud.with_raw(raw, height=cloud.height), self._gone(rows, old, new)
-        return without(changed, gone) if len(gone) else changed
+        there, raw = self._there(bundle, cloud, draw), cloud.raw.copy()
+        points, gone = raw.view(cloud.points.dtype), [np.empty(0, np.int64)]
+        # Block by block, so that columns of double precision need no memory to speak of.
+        for rows in _blocks(_return_rows(cloud), len(cloud)):
+            old = _columns(cloud, rows)
+            new = _carried(there, old)
+            _write(points, rows, old, new, cloud)
+            gone.append(self._gone(rows, old, new))
+        changed, lost = cloud.with_raw(raw, height=cloud.height), np.concatenate(gone)
+        return without(changed, lost) if len(lost) else changed
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Say where outputs are expected."""
@@ -113,7 +119,7 @@ class SceneMoved(EachCloud):
         """Rows of returns that were within the sensor's reach and no longer are."""
         was, now = (self._in_reach(_squares(columns)) for columns in (old, new))
         lost = np.flatnonzero(was & ~now)
-        return lost if isinstance(rows, slice) else rows[lost]
+        return lost + (rows.start or 0) if isinstance(rows, slice) else rows[lost]
 
     def _in_reach(self, squares: Floats) -> npt.NDArray[np.bool_]:
         return np.asarray((squares >= self.min_range_m**2) & (squares <= self.max_range_m**2))
@@ -140,11 +146,23 @@ class SceneMoved(EachCloud):
             raise NotApplicable(f"the {len(matrices)} clouds stand apart: no one change carries the scene they show")
 
 
-def _returns(cloud: Cloud) -> tuple[Rows | slice, Columns]:
-    """Return the rows that hold a return, and their coordinates; a slice when all do, which is ten times as fast."""
+def _return_rows(cloud: Cloud) -> Rows | slice:
+    """Return the rows that hold a return; a slice when all do, which is ten times as fast."""
     empty = empty_returns(cloud)
-    rows: Rows | slice = np.flatnonzero(~empty) if empty.any() else slice(None)
+    return np.flatnonzero(~empty) if empty.any() else slice(None)
+
+
+def _returns(cloud: Cloud) -> tuple[Rows | slice, Columns]:
+    """Return the rows that hold a return, and their coordinates."""
+    rows = _return_rows(cloud)
     return rows, _columns(cloud, rows)
+
+
+def _blocks(rows: Rows | slice, count: int) -> Iterator[Rows | slice]:
+    """Cut the rows of a cloud of ``count`` points into pieces."""
+    for start in range(0, count if isinstance(rows, slice) else len(rows), _BLOCK):
+        piece = slice(start, start + _BLOCK)
+        yield piece if isinstance(rows, slice) else rows[piece]
 
 
 def _columns(cloud: Cloud, rows: Rows | slice) -> Columns:

@@ -60,19 +60,24 @@ def ego_from(bundle: Bundle, frame_id: str, ego_frame_id: str, who: str) -> Matr
         raise UsageError(f"{who}: {error}") from error
 
 
-def surroundings(cloud: Cloud, to_ego: Matrix, center_m: tuple[float, float], reach_m: float) -> Floats:
-    """Return the points (M, 3) in the ego's frame of a cube of half side ``reach_m`` around a place on the ground."""
-    middle = move(np.linalg.inv(to_ego), np.array([[*center_m, 0.0]]))[0]
+def near_rows(cloud: Cloud, to_ego: Matrix, center_m: tuple[float, float], reach_m: float) -> Rows:
+    """Return the rows (n,) of points in a cube of half side ``reach_m`` around a place of the ego's ground."""
+    middle = move(np.asarray(np.linalg.inv(to_ego), dtype=np.float64), np.array([[*center_m, 0.0]]))[0]
     near = np.ones(len(cloud), dtype=bool)
     with np.errstate(invalid="ignore"):
         for name, at in zip("xyz", middle.tolist(), strict=True):
             near &= np.abs(cloud.points[name] - at) <= reach_m
-    return move(to_ego, cloud.xyz[np.flatnonzero(near)])
+    return np.flatnonzero(near)
+
+
+def surroundings(cloud: Cloud, to_ego: Matrix, center_m: tuple[float, float], reach_m: float) -> Floats:
+    """Return the points (n, 3) of :func:`near_rows` in the ego's frame."""
+    return move(to_ego, cloud.xyz[near_rows(cloud, to_ego, center_m, reach_m)])
 
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """What the rays of one cloud see of an object: those with a return, those without, the latter's directions (n, 3)."""
+    """What rays see of an object: those with a return, those without, and the directions (n, 3) of the latter."""
 
     hits: Hits
     silent: Hits

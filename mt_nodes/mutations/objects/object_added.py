@@ -50,14 +50,14 @@ class Standing:
 class ObjectAdded(EachCloud):
     """Puts an object on free ground, as the sensor's own rays would have seen it.
 
-    The object's mesh is cast along the rays of the cloud's returns. A return that lies behind the object on its ray becomes
-    the hit, with range noise and an intensity of reflectivity times cosine of incidence (Lambert) in the cloud's scale,
+    The object's mesh is cast along the rays of the cloud's returns. A return behind the object on its ray becomes the
+    hit, with range noise and an intensity of reflectivity times cosine of incidence (Lambert) in the cloud's scale,
     or is lost where that echo is too weak for its range (power falls with the square of the range). A return before
     the object stays, so nothing floats in front of an occluder; rays that miss stay byte for byte.
 
-    The places are chosen once an episode: on ground found in the cloud and tilted with it, with free space around, mostly
-    in sight. The object stands still in ``frame_id`` at the first of them that is free; when none is, there is no
-    follow-up.
+    The places are chosen once an episode: on ground found in the cloud and tilted with it, with free space around,
+    mostly in sight. The object stands still in ``frame_id`` at the first of them that is free; when none is, there is
+    no follow-up.
     Rays that brought no return, into the sky, are found as gaps of the beam pattern (or as the empty returns of an
     organised cloud) and get theirs, too, where beams can be told.
     """
@@ -72,7 +72,9 @@ class ObjectAdded(EachCloud):
     )
     yaw_rad: float | None = param(None, low=-6.2832, high=6.2832, unit="rad", help="which way it looks; any if unset")
     frame_id: str = param("base_link", help="frame it stands still in: a fixed one, or the ego's to go along with it")
-    closing_mps: float = param(0.0, low=-60.0, high=60.0, unit="m/s", help="how fast it comes nearer along x of frame_id")
+    closing_mps: float = param(
+        0.0, low=-60.0, high=60.0, unit="m/s", help="how fast it comes nearer along x of frame_id"
+    )
     clearance_m: float = param(1.0, low=0.0, high=20.0, unit="m", help="free space around it")
     least_visible: float = param(0.7, low=0.0, high=1.0, help="share of it that must be in sight")
     least_points: int = param(10, low=1, high=100_000, help="returns it must give, in the first cloud")

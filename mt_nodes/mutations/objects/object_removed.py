@@ -16,9 +16,9 @@ from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Draw
 from mt_nodes.mutations.lidar.each_cloud import EachCloud, proof_of_change, without
-from mt_nodes.mutations.lidar.placement import RANGE_FIELDS, finite_rows, write_points
+from mt_nodes.mutations.lidar.placement import RANGE_FIELDS, empty_returns, write_points
 from mt_nodes.mutations.lidar.rays import smallest
-from mt_nodes.mutations.objects.in_scene import CUT, ego_from, on_rays
+from mt_nodes.mutations.objects.in_scene import CUT, ego_from, near_rows, on_rays
 from mt_nodes.params import param
 from mt_nodes.scene.beams import beams_of
 from mt_nodes.scene.nearest_object import nearest_object
@@ -30,6 +30,9 @@ Floats = npt.NDArray[np.float64]
 
 _ABOVE_GROUND_M = 0.12
 _PLANE_M = 10.0
+#: How far beside the object its neighbours on a ring are looked for.
+_ASIDE_RAD = 0.3
+_TALLEST_M = 5.0
 _RAY_TOLERANCE_RAD = 1e-4
 
 
@@ -37,10 +40,11 @@ _RAY_TOLERANCE_RAD = 1e-4
 class ObjectRemoved(EachCloud):
     """Removes the nearest object ahead; its rays go on to what is behind it.
 
-    Ray by ray along each ring: where the returns left and right of the object are at similar ranges, farther than it, the
-    ground or wall that they lie on goes on behind it, and the ray ends there, between the two. Else it ends on the plane of
-    the ground around the object, if that is near enough, or brings no return. Noise is along the ray. Every other
-    return stays, byte for byte. What stood in the object's shadow beyond cannot be known and is called occluded.
+    Ray by ray along each ring: where the returns left and right of the object are at similar ranges, farther than it,
+    the ground or wall that they lie on goes on behind it, and the ray ends there, between the two. Else it ends on the
+    plane of the ground around the object, if that is near enough, or brings no return. Noise is along the ray. Every
+    other return stays, byte for byte. A physical argument: what stood in the object's shadow stays unknown, so that
+    nothing is invented there but ground and walls seen on both sides.
     """
 
     ahead_m: tuple[float, float] = param((4.0, 30.0), low=0.0, high=200.0, unit="m", help="nearest and farthest x")
@@ -56,7 +60,7 @@ class ObjectRemoved(EachCloud):
         """Find the object in the first cloud, and what is behind it in this one."""
         outline, plane = self._object(bundle)
         to_ego = self._to_ego(bundle, cloud)
-        rows = _within(move(to_ego, cloud.xyz), outline, plane)
+        rows = _within(cloud, to_ego, outline, plane)
         if not len(rows):
             raise NotApplicable(f"{cloud.topic} has no return of the object")
         range_m, source = self._behind(cloud, rows, to_ego, plane)
@@ -96,7 +100,7 @@ class ObjectRemoved(EachCloud):
             return "a return left its ray"
         if not (np.linalg.norm(after, axis=1) <= self.max_range_m + CUT * self.range_sigma_m).all():
             return "a return is beyond the sensor's range"
-        left = _within(move(self._to_ego(bundle, old), new.xyz), draw["outline_m"], draw["plane"])
+        left = _within(new, self._to_ego(bundle, old), draw["outline_m"], draw["plane"])
         return f"{len(left)} returns are left of the object" if len(left) else None
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
@@ -120,9 +124,11 @@ class ObjectRemoved(EachCloud):
         return ego_from(bundle, cloud.frame_id, self.ego_frame_id, cloud.topic)
 
     def _object(self, bundle: Bundle) -> tuple[Floats, Floats]:
-        """Return the outline (k, 2) of the object and the ground around it: height, slopes along x and y, place x, y."""
+        """Return the outline (k, 2) of the object and the ground around it (5,): height, slopes, place x, y."""
         cloud = bundle.clouds[0]
-        xyz = move(self._to_ego(bundle, cloud), cloud.xyz[np.flatnonzero(finite_rows(cloud))])
+        to_ego = self._to_ego(bundle, cloud)
+        far = max(self.ahead_m[1], self.aside_m)
+        xyz = move(to_ego, cloud.xyz[near_rows(cloud, to_ego, (0.0, 0.0), far)])
         outline = nearest_object(xyz, self.ahead_m, self.aside_m, self.least_points, self.largest_m)
         x, y = outline.mean(axis=0).tolist()
         near = xyz[np.hypot(xyz[:, 0] - x, xyz[:, 1] - y) <= np.hypot(*np.ptp(outline, axis=0)) + 3.0]
@@ -146,19 +152,19 @@ class ObjectRemoved(EachCloud):
         return onward, np.where(a > own, left, right)
 
 
-def _within(xyz: Floats, outline: Floats, plane: Floats) -> Rows:
-    """Rows (n,) of points (N, 3) that stand on the ground within an outline."""
-    (x0, y0), (x1, y1) = outline.min(axis=0), outline.max(axis=0)
-    with np.errstate(invalid="ignore"):
-        near = (xyz[:, 0] >= x0) & (xyz[:, 0] <= x1) & (xyz[:, 1] >= y0) & (xyz[:, 1] <= y1)
-    rows = np.flatnonzero(near)
-    return rows[_inside(xyz[rows], outline, plane)]
+def _within(cloud: Cloud, to_ego: Matrix, outline: Floats, plane: Floats) -> Rows:
+    """Rows (n,) of points that stand on the ground within an outline."""
+    (x0, y0), (x1, y1) = outline.min(axis=0).tolist(), outline.max(axis=0).tolist()
+    # Taller than any object: the cube reaches as far up as aside.
+    rows = near_rows(cloud, to_ego, ((x0 + x1) / 2, (y0 + y1) / 2), max(x1 - x0, y1 - y0, _TALLEST_M))
+    return rows[_inside(move(to_ego, cloud.xyz[rows]), outline, plane)]
 
 
 def _inside(xyz: Floats, outline: Floats, plane: Floats) -> npt.NDArray[np.bool_]:
     x, y, z = xyz.T
     height = z - (plane[0] + plane[1] * (x - plane[3]) + plane[2] * (y - plane[4]))
-    return np.asarray(shapely.intersects_xy(shapely.Polygon(outline), x, y) & (height > _ABOVE_GROUND_M))
+    stands = (height > _ABOVE_GROUND_M) & (height < _TALLEST_M)
+    return np.asarray(shapely.intersects_xy(shapely.Polygon(outline), x, y) & stands)
 
 
 def _ends(cloud: Cloud, rows: Rows, range_m: Floats) -> Floats:
@@ -169,9 +175,11 @@ def _ends(cloud: Cloud, rows: Rows, range_m: Floats) -> Floats:
 def _neighbours(cloud: Cloud, rows: Rows) -> tuple[Rows, Rows]:
     """Return for each row (n,) the nearest ones on its ring, to either side, that are not among the rows."""
     beams = beams_of(cloud)
-    usable = np.flatnonzero((beams.ring >= 0) & finite_rows(cloud) & (cloud.xyz != 0).any(axis=1))
-    usable = usable[np.isin(beams.ring[usable], np.unique(beams.ring[rows]))]
-    order = usable[np.lexsort((beams.azimuth_rad[usable], beams.ring[usable]))]
+    away = beams.azimuth_rad - beams.azimuth_rad[rows[0]]
+    away -= np.float32(2 * np.pi) * np.rint(away / np.float32(2 * np.pi))
+    near = np.flatnonzero((np.abs(away) <= np.abs(away[rows]).max() + _ASIDE_RAD) & beams.of_rings(beams.ring[rows]))
+    usable = near[~empty_returns(cloud)[near]]
+    order = usable[np.lexsort((away[usable], beams.ring[usable]))]
     kept = ~np.isin(order, rows)
     place = np.arange(len(order))
     before = np.maximum.accumulate(np.where(kept, place, -1))
@@ -188,8 +196,9 @@ def _neighbours(cloud: Cloud, rows: Rows) -> tuple[Rows, Rows]:
 def _share(cloud: Cloud, left: Rows, rows: Rows, right: Rows) -> Floats:
     """Return where rays lie between their neighbours (n,): 0 at the left, 1 at the right."""
     azimuth = beams_of(cloud).azimuth_rad.astype(np.float64)
-    whole = azimuth[right] - azimuth[left]
-    return np.divide(azimuth[rows] - azimuth[left], whole, out=np.zeros(len(rows)), where=whole > 0)
+    turn = 2.0 * np.pi
+    whole, before = np.mod(azimuth[right] - azimuth[left], turn), np.mod(azimuth[rows] - azimuth[left], turn)
+    return np.divide(before, whole, out=np.zeros(len(rows)), where=whole > 0)
 
 
 def _to_ground(cloud: Cloud, rows: Rows, to_ego: Matrix, plane: Floats) -> Floats:
