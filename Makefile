@@ -4,7 +4,7 @@ BIN := .venv/bin
 PINNED := setup.py setup.cfg pyproject.toml constraints.txt mt_nodes/__init__.py scripts/setup.sh
 export PYTHON
 
-.PHONY: help demo test lint bench kills fuzz soak docs clean
+.PHONY: help demo test lint bench faults kills fuzz soak docs clean
 .DEFAULT_GOAL := help
 
 help: ## Say what there is
@@ -24,6 +24,9 @@ lint: .venv/test.stamp ## Format, style and types
 
 bench: .venv/demo.stamp ## Time mutations, transport, the mutator against a bare relay, and replays by stage
 	$(BIN)/python scripts/bench.py $(ARGS)
+
+faults: .venv/test.stamp ## Kill, stop, starve and deceive the suite's processes, one whole run each (some minutes)
+	$(BIN)/python -m pytest -m long $(ARGS)
 
 kills: .venv/demo.stamp ## Kill 50 replays at random moments, resume them, compare with undisturbed ones (half an hour)
 	$(BIN)/python scripts/kills.py $(ARGS)

@@ -22,6 +22,7 @@ from mt_nodes.mutations.base import Mutation
 from mt_nodes.mutations.lidar.points_permuted import PointsPermuted
 from mt_nodes.mutations.stream.identity import Identity
 from mt_nodes.outputs import Detections, Output
+from mt_nodes.own_time import own_time_s
 from mt_nodes.pipeline import Derived
 from mt_nodes.relations import Relation, Suite
 from mt_nodes.results import Case
@@ -105,7 +106,7 @@ class FakeArm:
         self.events.append(("stop", None))
 
     def send(self, bundle: Bundle, changed: frozenset[str]) -> Sent:
-        sent = Sent(bundle, changed, self.nth, time.monotonic())
+        sent = Sent(bundle, changed, self.nth, own_time_s())
         self.events.append(("send", (bundle.index, changed)))
         self.sent.append(sent)
         self.nth += 1
@@ -114,9 +115,9 @@ class FakeArm:
     def wait(self, ticket: Sent, until_s: float | None = None) -> Answer | None:
         due_s = ticket.at_s + self.delay_s
         if until_s is not None and until_s < due_s:
-            time.sleep(max(0.0, until_s - time.monotonic()))
+            time.sleep(max(0.0, until_s - own_time_s()))
             return None
-        time.sleep(max(0.0, due_s - time.monotonic()))
+        time.sleep(max(0.0, due_s - own_time_s()))
         said = self.behave(ticket)
         if isinstance(said, Exception):
             raise said

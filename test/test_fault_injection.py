@@ -181,6 +181,9 @@ class Held:
         return {"command line": self.ran.process.pid, "suite": suite, **named}
 
 
+pytestmark = pytest.mark.long
+
+
 @pytest.fixture(scope="module")
 def place(domains: tuple[int, ...], tmp_path_factory: pytest.TempPathFactory) -> Place:
     place = Place(tmp_path_factory.mktemp("place"))

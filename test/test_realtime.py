@@ -13,6 +13,7 @@ from mutations_for_tests import Shuffle
 from recordings import PERIOD_NS, bundles
 
 from mt_nodes.errors import InfrastructureError
+from mt_nodes.own_time import own_time_s
 from mt_nodes.realtime import MEMORY, Pace, Realtime
 
 A = relation("a")
@@ -198,7 +199,7 @@ def test_a_stack_found_dead_while_sending_is_an_error_of_that_pair() -> None:
 
 
 def test_pace() -> None:
-    pace = Pace(time.monotonic() - 2.0, 1_000_000_000, 0.5)
+    pace = Pace(own_time_s() - 2.0, 1_000_000_000, 0.5)
     assert pace.due_s(1_000_000_000) == pace.began_s
     assert pace.due_s(2_000_000_000) == pytest.approx(pace.began_s + 2.0)
     assert 2_000_000_000 <= pace.now_ns() < 3_000_000_000

@@ -39,6 +39,7 @@ from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.messages import message_class, stamp_of
 from mt_nodes.outputs import Detections
+from mt_nodes.own_time import own_time_s
 from mt_nodes.params import plain
 from mt_nodes.plan import ArmPlan, stack_process
 from mt_nodes.stacks import OutputTopic, Stack, load_stack
@@ -202,8 +203,8 @@ def test_a_late_answer_is_nobodys(played: Played) -> None:
 def test_with_a_limit_nobody_waits_longer(played: Played) -> None:
     played.hold.touch()
     ticket = played.arm.send(played.bundle(1, order=HELD), NOTHING)
-    assert played.arm.wait(ticket, until_s=time.monotonic()) is None
-    assert played.arm.wait(ticket, until_s=time.monotonic() + 0.05) is None
+    assert played.arm.wait(ticket, until_s=own_time_s()) is None
+    assert played.arm.wait(ticket, until_s=own_time_s() + 0.05) is None
     assert played.arm._clock.now_ns == ticket.stamp_ns, "at that pace somebody else passes the time"
     played.arm.pass_time(ticket.stamp_ns + PERIOD_NS // 2)
     played.clock.wait(lambda rows: stamp_of_clock(rows[-1]) == ticket.stamp_ns + PERIOD_NS // 2)
@@ -215,7 +216,7 @@ def test_with_a_limit_nobody_waits_longer(played: Played) -> None:
 def test_an_answer_found_after_its_deadline_is_too_late(played: Played) -> None:
     played.hold.touch()
     ticket = played.arm.send(played.bundle(1, order=HELD), NOTHING)
-    until(lambda: time.monotonic() > ticket.sent_s + 1.0)
+    until(lambda: own_time_s() > ticket.sent_s + 1.0)
     played.hold.unlink()
     until(lambda: ticket.parts)
     answer = played.arm.wait(ticket)

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 
 from rclpy.node import Node
 
 from mt_nodes.errors import IsolationError
 from mt_nodes.plan import ArmPlan
+from mt_nodes.processes import wait_until
 from mt_nodes.stacks import Stack
 
 OWN_NODES = {"source": "mt_replayer", "followup": "mt_mutator"}
@@ -17,6 +19,8 @@ OWN_NODES = {"source": "mt_replayer", "followup": "mt_mutator"}
 HARMLESS = ("/mt_suite", "/_ros2cli_daemon_")
 #: How a node is called whose endpoints were discovered before its name.
 NOT_KNOWN_YET = "_NODE_NAME_UNKNOWN_"
+#: Names come up to a second after endpoints (measured with Fast DDS 2.14).
+NAMES_S = 2.0
 
 
 class Isolation:
@@ -25,6 +29,7 @@ class Isolation:
     def __init__(self, node: Node, domain: int, plan: ArmPlan, stack: Stack) -> None:
         self._node, self._plan, self._stack = node, plan, stack
         self._where = f"the {plan.name} arm's ROS domain {domain}"
+        self._ours = Counter([f"/{OWN_NODES[plan.name]}"])
 
     def strangers(self) -> list[str]:
         """Name the nodes that are neither ours, the stack's, nor allowed."""
@@ -54,15 +59,16 @@ class Isolation:
         Raises:
             IsolationError: naming topic and nodes.
         """
-        ours = Counter([f"/{OWN_NODES[self._plan.name]}"])
         for topic in played:
-            self._refuse(topic, self._publishers(topic) - ours, "nobody but this arm")
+            self._refuse(topic, partial(self._beside_us, topic), "nobody but this arm")
         for topic in heard:
-            who = self._publishers(topic)
-            self._refuse(topic, who if len(who) > 1 else (), "one node of the stack")
+            self._refuse(topic, partial(self._several, topic), "one node of the stack")
 
-    def _refuse(self, topic: str, names: Iterable[str], expected: str) -> None:
-        if names := sorted(names):
+    def _refuse(self, topic: str, look: Callable[[], Counter[str]], expected: str) -> None:
+        if look():
+            # Endpoints are discovered before the name of their node is; people need the name.
+            wait_until(lambda: not any(name.endswith(NOT_KNOWN_YET) for name in look()), NAMES_S)
+        if names := sorted(look()):
             raise IsolationError(
                 f"in {self._where} {topic} is published by {', '.join(names)}, expected {expected}; "
                 "stop those that are not the stack's, or list them in allow_nodes of the stack file"
@@ -74,3 +80,10 @@ class Isolation:
         names = [f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in found]
         may = self._stack.allow_nodes
         return Counter(n for n in names if not may or (n not in may and not n.endswith(NOT_KNOWN_YET)))
+
+    def _beside_us(self, topic: str) -> Counter[str]:
+        return self._publishers(topic) - self._ours
+
+    def _several(self, topic: str) -> Counter[str]:
+        names = self._publishers(topic)
+        return names if len(names) > 1 else Counter()
