@@ -472,16 +472,16 @@ FAULTS: dict[str, Callable[[Place], None]] = {
 
 
 @pytest.fixture(scope="module")
-def faults(place: Place, request: pytest.FixtureRequest) -> Iterator[dict[str, Future[None]]]:
+def injected(place: Place, request: pytest.FixtureRequest) -> Iterator[dict[str, Future[None]]]:
     """Two at a time: most of a run's time is that of starting its processes."""
-    chosen = {item.callspec.params["name"] for item in request.session.items if "faults" in item.fixturenames}
+    chosen = {item.callspec.params["name"] for item in request.session.items if "injected" in item.fixturenames}
     with ThreadPoolExecutor(2) as pool:
         yield {name: pool.submit(FAULTS[name], place) for name in FAULTS if name in chosen}
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_ends_with_right_totals_and_a_named_cause(faults: dict[str, Future[None]], name: str) -> None:
-    faults[name].result()
+def test_a_fault_ends_with_right_totals_and_a_named_cause(injected: dict[str, Future[None]], name: str) -> None:
+    injected[name].result()
 
 
 def test_a_suite_that_does_not_end_is_killed_in_time(tmp_path: Path) -> None:
