@@ -16,8 +16,12 @@ from mt_nodes.nodes.adapters.base import adapter_for
 from mt_nodes.nodes.convert import SENSOR_TYPES, sensor_from_message
 from mt_nodes.nodes.messages import message_class
 from mt_nodes.nodes.running import run_node
+from mt_nodes.processes import wait_until
 from mt_nodes.stacks import Stack, load_stack
 from mt_nodes.transforms import TransformTree, load_transforms
+
+#: Two sides find each other within a second or so of each other (measured: 1,044 ms at the most).
+MEET_S = 3.0
 
 
 class CallableStack(Node):
@@ -33,6 +37,7 @@ class CallableStack(Node):
             role: (adapter_for(role, row.type, row.adapter), self._advertise(prefix + row.topic, row.type))
             for role, row in stack.outputs.items()
         }
+        self._met: set[Any] = set()
         type_name = SENSOR_TYPES[self._role]
         self.create_subscription(message_class(type_name), self._topic, self._received, qos.REPLAY)
 
@@ -45,7 +50,17 @@ class CallableStack(Node):
         for role, (adapter, publisher) in self._outputs.items():
             said = getattr(output, role)
             if said is not None:
+                self._meet(publisher)
                 publisher.publish(adapter.encode(said))
+
+    def _meet(self, publisher: Any) -> None:
+        """Before the first answer wait for a listener: he may have found us while we have not found him yet.
+
+        What is published before that is lost to him, and nobody would know.
+        """
+        if publisher not in self._met:
+            wait_until(lambda: publisher.get_subscription_count() > 0, MEET_S)
+            self._met.add(publisher)
 
 
 def main(args: list[str] | None = None) -> None:
