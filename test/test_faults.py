@@ -24,6 +24,14 @@ WHOLE_CLOUD = [
     "threshold_scaled_by_cloud",
     "z_range_from_cloud",
 ]
+OTHERS = [
+    "azimuth_seam",
+    "empty_result_silent",
+    "fixed_range_gate",
+    "mount_offset_twice",
+    "right_side_threshold",
+    "stale_result",
+]
 every_fault = pytest.mark.parametrize("name", FAULTS)
 
 
@@ -41,7 +49,7 @@ def losses(detector: Detector, count: int, intensity: float | None = None) -> li
 
 
 def test_they_are_found() -> None:
-    assert set(WHOLE_CLOUD) < set(FAULTS)
+    assert sorted([*WHOLE_CLOUD, *OTHERS]) == FAULTS
 
 
 @every_fault
@@ -51,7 +59,8 @@ def test_a_fault_is_quiet_when_nothing_or_only_the_order_changes(name: str) -> N
         source = detector(cloud)
         assert equal(source, detector(cloud.copy()))
         assert equal(source, detector(cloud[np.random.default_rng(i).permutation(len(cloud))]))
-        assert len(source) >= 4
+        # A fixed gate and a raised threshold leave fewer to be seen; the others hide nothing of a plain scene.
+        assert len(source) >= (8 if name in WHOLE_CLOUD else 4)
 
 
 @pytest.mark.parametrize("name", WHOLE_CLOUD)
@@ -80,13 +89,15 @@ def test_a_fault_does_not_touch_the_cloud(name: str) -> None:
 
 @every_fault
 def test_a_fault_stands_an_empty_cloud(name: str) -> None:
-    assert not planted(name)(np.empty((0, 4), dtype=np.float32))
+    found = planted(name)(np.empty((0, 4), dtype=np.float32))
+    assert found is None if name == "empty_result_silent" else len(found) == 0
 
 
 @every_fault
 def test_a_fault_can_be_shown_to_people(name: str) -> None:
     cls = plugins.catalogue("faults")[name]
     assert plugins.summary_of(cls).endswith(".")
+    assert params.describe(cls) or name in OTHERS
     assert all(row["help"] for row in params.describe(cls))
 
 

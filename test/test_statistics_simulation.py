@@ -25,29 +25,34 @@ Simulated = Callable[[np.random.Generator, float], dict[Unit, tuple[int, int]]]
 
 
 def covered(simulate: Simulated, low: float = 0.02, high: float = 0.5, runs: int = 1200) -> float:
-    """Per cent of intervals that hold the truth, which is another in every run.
+    """Per cent of intervals that hold the truth, which is another in every run unless ``low`` is ``high``.
 
-    At one rate, coverage of a few pairs says little: counts are whole numbers, so that Wilson's swings between 89 and
-    98 % from one rate to the next. What it promises it keeps over rates.
+    At one rate coverage of a few pairs swings between 89 and 98 %, as Wilson's does, since counts are whole numbers.
+    So it is held to its promise over rates, and at some rates by themselves.
     """
     rng = np.random.default_rng(20190301)
     inside = 0
     for _ in range(runs):
-        truth = rng.uniform(low, high)
+        truth = low if low == high else rng.uniform(low, high)
         interval = proportion_interval(simulate(rng, truth))
         assert interval is not None
         inside += interval.low <= truth <= interval.high
     return 100.0 * inside / runs
 
 
+def independent(frames: int) -> Simulated:
+    return lambda rng, truth: {(0, b): (int(hit), 1) for b, hit in enumerate(rng.random(frames) < truth)}
+
+
 @pytest.mark.parametrize("frames", [25, 49, 300])
 def test_the_interval_of_independent_pairs_covers(frames: int) -> None:
     """Wilson's of few frames; of many, over blocks that turn out not to matter."""
+    assert covered(independent(frames)) == pytest.approx(95.0, abs=1.5)
 
-    def simulate(rng: np.random.Generator, truth: float) -> dict[Unit, tuple[int, int]]:
-        return {(0, b): (int(hit), 1) for b, hit in enumerate(rng.random(frames) < truth)}
 
-    assert covered(simulate) == pytest.approx(95.0, abs=1.5)
+@pytest.mark.parametrize(("truth", "frames"), [(0.05, 49), (0.1, 45), (0.3, 40), (0.2, 300), (0.5, 300)])
+def test_the_interval_of_independent_pairs_covers_at_one_rate(truth: float, frames: int) -> None:
+    assert covered(independent(frames), truth, truth, 1500) == pytest.approx(95.0, abs=1.5)
 
 
 def clusters(
@@ -79,8 +84,16 @@ def test_the_interval_over_drives_covers(alike: float) -> None:
     assert covered(lambda rng, truth: clusters(rng, 25, 12, truth, alike)) == pytest.approx(95.0, abs=1.5)
 
 
-def test_the_interval_over_blocks_of_one_drive_covers() -> None:
-    assert covered(lambda rng, truth: of_one_drive(clusters(rng, 30, 10, truth, 0.3))) == pytest.approx(95.0, abs=1.5)
+@pytest.mark.parametrize(("drives", "frames", "truth", "alike"), [(25, 12, 0.2, 0.2), (40, 10, 0.1, 0.1)])
+def test_the_interval_over_drives_covers_at_one_rate(drives: int, frames: int, truth: float, alike: float) -> None:
+    share = covered(lambda rng, p: clusters(rng, drives, frames, p, alike), truth, truth, 1500)
+    assert share == pytest.approx(95.0, abs=1.5)
+
+
+@pytest.mark.parametrize(("low", "high", "runs"), [(0.02, 0.5, 1200), (0.2, 0.2, 1500)])
+def test_the_interval_over_blocks_of_one_drive_covers(low: float, high: float, runs: int) -> None:
+    share = covered(lambda rng, truth: of_one_drive(clusters(rng, 30, 10, truth, 0.3)), low, high, runs)
+    assert share == pytest.approx(95.0, abs=1.5)
 
 
 def test_the_interval_of_repeated_draws_covers_and_the_naive_one_does_not() -> None:
@@ -91,8 +104,10 @@ def test_the_interval_of_repeated_draws_covers_and_the_naive_one_does_not() -> N
         # Episodes beyond counting make every pair a drive of its own.
         return {(d, 0): (int(d < hits), 1) for d in range(360)}
 
-    assert covered(lambda rng, truth: drawn_again(clusters(rng, 30, 12, truth, 0.4))) == pytest.approx(95.0, abs=1.5)
-    assert covered(as_if_independent, runs=200) < 80.0
+    for low, high, runs in ((0.02, 0.5, 1200), (0.2, 0.2, 1500)):
+        share = covered(lambda rng, truth: drawn_again(clusters(rng, 30, 12, truth, 0.4)), low, high, runs)
+        assert share == pytest.approx(95.0, abs=1.5)
+        assert covered(as_if_independent, low, high, 200) < 80.0
 
 
 @pytest.mark.parametrize(("truth", "alike"), [(0.02, 0.3), (0.05, 0.3), (0.05, 0.6), (0.1, 0.6)])
