@@ -14,6 +14,7 @@ from mt_nodes.effects import Effects
 from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Draw, Followup, Mutation
+from mt_nodes.mutations.lidar.added_points import added_rows, free_rows, with_added
 from mt_nodes.mutations.lidar.placement import (
     RANGE_FIELDS,
     Space,
@@ -87,7 +88,7 @@ class NoiseOutsideRoi(Mutation):
             new, rows = followup.first.cloud(old.topic), _drawn(draw, old)[0]
             broken = self._kept(old, new, rows)
             if broken is None:
-                at = _inserted_at(rows) if self._inserts(old) else rows
+                at = added_rows(old, rows) if self._inserts(old) else rows
                 broken = self._within_bounds(source, old, new.xyz[at].astype(np.float64))
             if broken is None and self.mode == "on_ray":
                 broken = self._outside(self._away_m(source, old, old.xyz[rows]), "a replaced return")
@@ -109,35 +110,23 @@ class NoiseOutsideRoi(Mutation):
         if self.mode == "on_ray":
             rows, xyz = shortened(rng, self.points, cloud, space)
         else:
-            rows, xyz = self._free_rows(rng, cloud), scattered(rng, self.points, cloud, space)
+            rows, xyz = free_rows(rng, cloud, self.points), scattered(rng, self.points, cloud, space)
         intensity = intensities(rng, self.points, cloud, self.intensity == "full_scale")
         drawn = {"rows": rows, "xyz": xyz}
         return drawn if intensity is None else {**drawn, "intensity": intensity}
 
-    def _free_rows(self, rng: np.random.Generator, cloud: Cloud) -> Rows:
-        """Rows (n,) in rising order: before which to insert, or which empty returns of an organised cloud to fill."""
-        if not cloud.organised:
-            return np.sort(rng.integers(0, len(cloud) + 1, self.points))
-        empty = np.flatnonzero(empty_returns(cloud))
-        if len(empty) < self.points:
-            raise NotApplicable(f"organised {cloud.topic} has {len(empty)} empty returns, {self.points} are needed")
-        return np.sort(rng.choice(empty, self.points, replace=False))
-
     def _changed(self, cloud: Cloud, rows: Rows, xyz: Any, intensity: Any) -> Cloud:
-        if not self._inserts(cloud):
-            raw = cloud.raw.copy()
-            write_points(raw.view(cloud.points.dtype), rows, xyz, intensity, cloud)
-            return cloud.with_raw(raw, height=cloud.height)
-        # Filled before they go in: few points that lie together are written faster than many apart.
-        added = cloud.raw.take(np.maximum(rows - 1, 0))
-        write_points(added.view(cloud.points.dtype), slice(None), xyz, intensity, cloud)
-        return cloud.with_raw(np.insert(cloud.raw, rows, added))
+        if self.mode == "paper":
+            return with_added(cloud, rows, xyz, intensity)
+        raw = cloud.raw.copy()
+        write_points(raw.view(cloud.points.dtype), rows, xyz, intensity, cloud)
+        return cloud.with_raw(raw, height=cloud.height)
 
     def _kept(self, old: Cloud, new: Cloud, rows: Rows) -> str | None:
         if self._inserts(old):
             if len(new) != len(old) + self.points:
                 return f"{len(new)} points, expected {len(old)} and {self.points} more"
-            rest = np.delete(new.raw, _inserted_at(rows))
+            rest = np.delete(new.raw, added_rows(old, rows))
             return None if np.array_equal(_bytes(rest), _bytes(old.raw)) else "an old point was changed, moved or lost"
         if len(new) != len(old) or new.height != old.height:
             return f"{len(new)} points in {new.height} rows, expected {len(old)} in {old.height}"
@@ -193,11 +182,6 @@ def _to_segment_m(x: Floats, y: Floats, start: tuple[float, float], end: tuple[f
     length2 = dx * dx + dy * dy
     along = np.clip(((x - ax) * dx + (y - ay) * dy) / length2, 0.0, 1.0) if length2 else 0.0
     return np.asarray(np.hypot(x - ax - along * dx, y - ay - along * dy))
-
-
-def _inserted_at(rows: Rows) -> Rows:
-    """Rows in the new cloud of points inserted before the given (rising) rows of the old one."""
-    return rows + np.arange(len(rows))
 
 
 def _bytes(raw: Any) -> npt.NDArray[np.uint8]:
