@@ -192,10 +192,10 @@ def _by_elevation(angles: _Angles) -> tuple[Rings, str, float]:
     Quality is 0 where chance makes such heaps, too: scattered returns that leave enough bins empty for heaps this
     narrow have about five to a heap.
     """
-    bins = np.zeros(len(angles.known), dtype=np.int16)
-    bins[angles.known] = np.floor(angles.elevation_rad[angles.known] / _BIN_RAD)
-    bins -= bins.min()
-    count = np.bincount(bins[angles.known])
+    floor = np.floor(angles.elevation_rad[angles.known] / _BIN_RAD).astype(np.int16)
+    floor -= floor.min()
+    count, bins = np.bincount(floor), np.zeros(len(angles.known), dtype=np.int16)
+    bins[angles.known] = floor
     heap = count > _BETWEEN * count.max()
     number = np.where(heap, np.cumsum(heap & ~np.append(False, heap[:-1])) - 1, -1).astype(np.int16)
     ring = np.where(angles.known, number[bins], np.int16(-1))

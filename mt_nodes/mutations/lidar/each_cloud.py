@@ -16,6 +16,7 @@ from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Bundle, Cloud, Points
 from mt_nodes.mutations.base import Draw, Followup, Mutation
 from mt_nodes.mutations.lidar.placement import RANGE_FIELDS, empty_returns
+from mt_nodes.mutations.lidar.plausible import refuse_implausible
 
 Rows = npt.NDArray[np.int64]
 
@@ -53,6 +54,8 @@ class EachCloud(Mutation):
         """Draw for every cloud, one after the other."""
         if not bundle.clouds:
             raise NotApplicable(f"bundle {bundle.index} has no cloud")
+        for cloud in bundle.clouds:
+            refuse_implausible(cloud)
         return {
             f"{cloud.topic}|{name}": value
             for cloud in bundle.clouds

@@ -15,7 +15,7 @@ from mt_nodes.mutations.base import Draw
 from mt_nodes.mutations.lidar.added_points import added_rows, free_rows, proof_of_addition, with_added
 from mt_nodes.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.mutations.lidar.placement import Space, intensities, rounded, scattered, to_region
-from mt_nodes.mutations.lidar.rays import Floats, Rows, columns
+from mt_nodes.mutations.lidar.rays import Floats, Rows, columns, refuse_whole_numbers
 from mt_nodes.params import param
 from mt_nodes.regions import Region, load_region
 
@@ -50,6 +50,7 @@ class NoiseClusteredOutsideRoi(EachCloud):
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Choose centres so far from everything that a whole ball fits, then points, rows and intensities."""
+        refuse_whole_numbers(cloud)
         region, matrix = to_region(bundle, cloud, self.region)
         room = self.radius_m + _ROUNDING_M
         reach = max(self.max_range_m - room, 0.0)

@@ -15,7 +15,7 @@ from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Draw
 from mt_nodes.mutations.lidar.each_cloud import EachCloud
-from mt_nodes.mutations.lidar.placement import intensities, rounded, to_region, write_points
+from mt_nodes.mutations.lidar.placement import intensities, rounded, to_region
 from mt_nodes.mutations.lidar.rays import (
     Floats,
     Rows,
@@ -25,6 +25,7 @@ from mt_nodes.mutations.lidar.rays import (
     refuse_whole_numbers,
     returns,
     smallest,
+    write_range_fields,
 )
 from mt_nodes.params import param
 from mt_nodes.regions import Region, load_region
@@ -79,9 +80,13 @@ class NoiseInsideRoi(EachCloud):
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Put the noise in place of the returns behind it."""
-        raw = cloud.raw.copy()
-        rows = draw["rows"].astype(np.int64)
-        write_points(raw.view(cloud.points.dtype), rows, draw["xyz"], draw.get("intensity"), cloud)
+        raw, rows = cloud.raw.copy(), draw["rows"].astype(np.int64)
+        points = raw.view(cloud.points.dtype)
+        for i, name in enumerate("xyz"):
+            points[name][rows] = draw["xyz"][:, i]
+        if "intensity" in draw:
+            points[cloud.intensity_field][rows] = draw["intensity"]
+        write_range_fields(points, cloud, rows, np.linalg.norm(draw["xyz"], axis=1) / ranges_m(cloud, rows))
         return cloud.with_raw(raw, height=cloud.height)
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.errors import NotApplicable
-from mt_nodes.frames import Cloud
+from mt_nodes.frames import Cloud, Points
 from mt_nodes.mutations.lidar.each_cloud import proof_of_change
 from mt_nodes.mutations.lidar.placement import RANGE_FIELDS, empty_returns
 
@@ -73,7 +73,7 @@ def ranges_m(cloud: Cloud, at: At) -> Floats:
 def refuse_whole_numbers(cloud: Cloud) -> None:
     """Raise NotApplicable for coordinates in whole numbers, which are too coarse for moving a point."""
     if any(cloud.points.dtype[name].kind != "f" for name in "xyz"):
-        raise NotApplicable(f"{cloud.topic} has whole-number coordinates, too coarse to move a point along its beam")
+        raise NotApplicable(f"{cloud.topic} has whole-number coordinates, too coarse to place a point")
 
 
 def held(range_m: Floats, old_m: Floats, low_m: float, high_m: float) -> Floats:
@@ -98,11 +98,30 @@ def with_ranges(cloud: Cloud, at: At, old_m: Floats, new_m: Floats) -> Cloud:
 
 
 def write_range_fields(points: npt.NDArray[Any], cloud: Cloud, at: At, ratio: Floats) -> None:
-    """Scale the fields of ``points`` that repeat the range by ``ratio`` (n,), rounded where they are whole numbers."""
+    """Scale the fields of ``points`` that repeat the range by ``ratio`` (n,), in whatever unit they are."""
     for name in filter(cloud.single, RANGE_FIELDS):
-        scaled = points[name][at] * ratio
-        kind = points.dtype[name]
-        points[name][at] = scaled if kind.kind == "f" else np.clip(np.rint(scaled), 0, np.iinfo(kind).max)
+        points[name][at] = _scaled(points[name][at], ratio)
+
+
+def ranges_follow(old: Points, new: Points, ratio: Floats) -> bool:
+    """Tell whether a range field's values (n,) are the old ones times ``ratio`` (n,), as its type can hold that."""
+    expected = _scaled(old, ratio).astype(np.float64)
+    slack = (1.0 if old.dtype.kind in "iu" else 1e-6) + 1e-5 * np.abs(expected)
+    with np.errstate(invalid="ignore"):
+        off = ~(np.abs(new - expected) <= slack)
+    # What never was a range, not a number or beyond all bounds, stays that.
+    return bool(np.array_equal(new[off].astype(np.float64), expected[off], equal_nan=True))
+
+
+def _scaled(values: Points, ratio: Floats) -> Points:
+    """Return a field's values (n,) times ``ratio`` (n,): rounded and held to its limits where its numbers are whole."""
+    kind = values.dtype
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = values * ratio
+        if kind.kind != "f":
+            limits = np.iinfo(kind)
+            scaled = np.clip(np.rint(scaled), limits.min, limits.max)
+        return np.asarray(scaled.astype(kind))
 
 
 def proof_of_move(old: Cloud, new: Cloud, at: At, also: tuple[str | None, ...] = ()) -> str | None:
@@ -113,9 +132,7 @@ def proof_of_move(old: Cloud, new: Cloud, at: At, also: tuple[str | None, ...] =
     if empty_returns(new)[at].any():
         return "a moved return came out empty"
     for name in filter(old.single, RANGE_FIELDS):
-        grain = 1.0 if old.points.dtype[name].kind in "iu" else 1e-6
-        expected = old.points[name][at] * (ranges_m(new, at) / ranges_m(old, at))
-        if not (np.abs(new.points[name][at] - expected) <= grain + 1e-5 * np.abs(expected)).all():
+        if not ranges_follow(old.points[name][at], new.points[name][at], ranges_m(new, at) / ranges_m(old, at)):
             return f"field '{name}' does not follow the coordinates"
     return None
 

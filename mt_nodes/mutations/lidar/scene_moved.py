@@ -17,6 +17,8 @@ from mt_nodes.frames import Bundle, Cloud, Points
 from mt_nodes.mutations.base import Draw
 from mt_nodes.mutations.lidar.each_cloud import EachCloud, Rows, proof_of_change, without
 from mt_nodes.mutations.lidar.placement import RANGE_FIELDS, empty_returns
+from mt_nodes.mutations.lidar.plausible import refuse_implausible
+from mt_nodes.mutations.lidar.rays import ranges_follow, write_range_fields
 from mt_nodes.params import param
 from mt_nodes.transforms import Matrix, UnknownTransform
 
@@ -139,6 +141,7 @@ class SceneMoved(EachCloud):
         if not any((~empty_returns(cloud)).any() for cloud in bundle.clouds):
             raise NotApplicable(f"bundle {bundle.index} has no cloud with a return")
         for cloud in bundle.clouds:
+            refuse_implausible(cloud)
             if any(cloud.points.dtype[name].kind != "f" for name in "xyz"):
                 raise NotApplicable(f"{cloud.topic} has whole-number coordinates, too coarse to be carried elsewhere")
         matrices = [self.matrix(draw, self._to_ego(bundle, cloud)) for cloud in bundle.clouds]
@@ -188,20 +191,12 @@ def _range_m(columns: Columns) -> Floats:
 def _write(points: Points, rows: Rows | slice, old: Columns, new: Columns, cloud: Cloud) -> None:
     for name, column in zip("xyz", new, strict=True):
         points[name][rows] = column
-    for name in filter(cloud.single, RANGE_FIELDS):
-        points[name][rows] = _scaled_ranges(cloud.points[name][rows], _range_m(new) / _range_m(old))
-
-
-def _scaled_ranges(ranges: Points, ratio: Floats) -> Points:
-    """Return a range field's values (N,) times the ratio, in whatever unit they are; whole numbers are rounded."""
-    scaled = ranges * ratio
-    return np.asarray(scaled if ranges.dtype.kind == "f" else np.rint(scaled)).astype(ranges.dtype)
+    if any(map(cloud.single, RANGE_FIELDS)):
+        write_range_fields(points, cloud, rows, _range_m(new) / _range_m(old))
 
 
 def _ranges_follow(old: Cloud, new: Cloud, rows: Rows | slice, before: Columns, after: Columns) -> str | None:
     for name in filter(old.single, RANGE_FIELDS):
-        was, now = (c.points[name][rows].astype(np.float64) for c in (old, new))
-        unit = 1e-5 * was if old.points.dtype[name].kind == "f" else 0.5 + 1e-5 * was
-        if not (np.abs(now - was * (_range_m(after) / _range_m(before))) <= unit).all():
+        if not ranges_follow(old.points[name][rows], new.points[name][rows], _range_m(after) / _range_m(before)):
             return f"field '{name}' does not follow the coordinates"
     return None

@@ -39,6 +39,8 @@ class VerticalResolutionReduced(LostReturns):
     def excess(self, cloud: Cloud, draw: Draw) -> Floats:
         """−1 for a ring with a whole number of k rings between it and the first one, by counting lower ones, else 1."""
         beams = beams_of(cloud)
-        lower = (beams.elevations_rad[None, :] < beams.elevations_rad[:, None]).sum(axis=1) - self.first
+        one, other = beams.elevations_rad[:, None], beams.elevations_rad[None, :]
+        # Of two rings at one elevation the one with the lower number is the lower one: K x K, earlier columns.
+        lower = ((other < one) | np.tril(other == one, -1)).sum(axis=1) - self.first
         kept = (lower >= 0) & (lower % self.keep_every == 0)
         return np.where(np.append(kept, False)[beams.place], -1.0, 1.0)
