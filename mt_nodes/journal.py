@@ -9,7 +9,10 @@ from typing import Any
 
 from mt_nodes.errors import UsageError
 from mt_nodes.jsonl import LineFile, jsonable, read_lines
+from mt_nodes.pair_table import PairTable
 from mt_nodes.verdict import SCHEMA, Outcome, Pair, Verdict
+
+_OUTCOMES = tuple(Outcome)
 
 
 class Journal:
@@ -23,12 +26,12 @@ class Journal:
         """
         self._file = LineFile(path)
         self._condition: dict[str, Any] | None = None
-        self._outcomes: dict[str, Outcome] = {}
+        self._outcomes = PairTable(1)
         for line in read_lines(path):
             if line["type"] == "condition":
                 self._condition = line
             elif line["type"] == "verdict":
-                self._outcomes[line["pair"]] = Outcome(line["outcome"])
+                self._outcomes.put(Pair.parse(line["pair"]), _code(Outcome(line["outcome"])))
 
     def __enter__(self) -> Journal:
         return self
@@ -37,14 +40,15 @@ class Journal:
         self.close()
 
     def __contains__(self, pair: Pair) -> bool:
-        return str(pair) in self._outcomes
+        return pair in self._outcomes
 
     def __len__(self) -> int:
         return len(self._outcomes)
 
     def outcome(self, pair: Pair) -> Outcome | None:
         """Return how a pair ended, None when it has not."""
-        return self._outcomes.get(str(pair))
+        code = self._outcomes.get(pair)
+        return None if code is None else _OUTCOMES[code[0] - 1]
 
     def condition(self, condition: Mapping[str, Any]) -> None:
         """Write the first line; when the journal has one, it must be the same.
@@ -67,16 +71,20 @@ class Journal:
         Raises:
             ValueError: the pair has a verdict already.
         """
-        pair = str(verdict.pair)
+        pair = verdict.pair
         if pair in self._outcomes:
             raise ValueError(f"{self._file.path}: pair {pair} has a verdict already; every pair ends exactly once")
         text = self._file.append(verdict.as_plain())
-        self._outcomes[pair] = verdict.outcome
+        self._outcomes.put(pair, _code(verdict.outcome))
         return text
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _code(outcome: Outcome) -> bytes:
+    return bytes([_OUTCOMES.index(outcome) + 1])
 
 
 def read_journal(path: Path) -> Iterator[dict[str, Any]]:

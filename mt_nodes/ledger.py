@@ -17,6 +17,7 @@ from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.frames import Bundle, CameraInfo, Cloud, Image
 from mt_nodes.jsonl import LineFile, read_lines
 from mt_nodes.mutations.base import Draw, Followup, Mutation
+from mt_nodes.pair_table import PairTable
 from mt_nodes.params import plain
 from mt_nodes.plugins import name_of
 from mt_nodes.verdict import SCHEMA, Pair
@@ -35,7 +36,9 @@ class Ledger:
         """
         self._directory = directory
         self._file = LineFile(directory / FILE)
-        self._known = {line["pair"]: line["sha256"] for line in read_lines(directory / FILE)}
+        self._known = PairTable(hashlib.sha256().digest_size)
+        for line in read_lines(directory / FILE):
+            self._known.put(Pair.parse(line["pair"]), bytes.fromhex(line["sha256"]))
 
     def __enter__(self) -> Ledger:
         return self
@@ -52,10 +55,10 @@ class Ledger:
             InfrastructureError: the pair was recorded with another follow-up: it was not made again bit for bit.
         """
         name, sha256 = str(pair.followup), sha256_of_followup(followup)
-        if name in self._known:
-            if self._known[name] != sha256:
+        if (known := self._known.get(pair.followup)) is not None:
+            if known.hex() != sha256:
                 raise InfrastructureError(
-                    f"{self._file.path}: follow-up {name} has SHA-256 {sha256}, was {self._known[name]} before; "
+                    f"{self._file.path}: follow-up {name} has SHA-256 {sha256}, was {known.hex()} before; "
                     "resume with the same bag, versions and CPU type"
                 )
             return None
@@ -73,7 +76,7 @@ class Ledger:
             "sha256": sha256,
         }
         text = self._file.append(line)
-        self._known[name] = sha256
+        self._known.put(pair.followup, bytes.fromhex(sha256))
         return text
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,8 +56,7 @@ class Recorder:
         self._ledger = Ledger(run.out)
         self._evidence = Background()
         self._worst = WorstSoFar()
-        self._made_ms: list[float] = []
-        self._answered_ms: list[float] = []
+        self._made_ms, self._answered_ms = array("d"), array("d")
         #: Whether nothing was judged before: the run is no resumed one.
         self.fresh = not len(self._journal)
         self._journal.condition(_condition(run))
