@@ -4,7 +4,7 @@ BIN := .venv/bin
 PINNED := setup.py setup.cfg pyproject.toml constraints.txt mt_nodes/__init__.py scripts/setup.sh
 export PYTHON
 
-.PHONY: help demo test lint bench faults kills fuzz soak docs clean
+.PHONY: help demo test lint bench faults kills fuzz soak docs gallery clean
 .DEFAULT_GOAL := help
 
 help: ## Say what there is
@@ -37,8 +37,11 @@ fuzz: .venv/test.stamp ## Hold 10,000 malformed clouds, messages, bags and files
 soak: .venv/demo.stamp ## Replay in real time for an hour: every pair accounted for, memory of every process
 	$(BIN)/python scripts/soak.py $(ARGS)
 
-docs: .venv/demo.stamp ## Make the tables of README.md and docs/catalogue.md anew
+docs: .venv/demo.stamp ## Make the tables of README.md, docs/catalogue.md and docs/gallery.md anew
 	$(BIN)/python scripts/make_docs.py
+
+gallery: docs ## Draw what each mutation does to a frame, for docs/gallery.md (some minutes)
+	$(BIN)/python scripts/make_gallery.py $(ARGS)
 
 clean: ## Remove what was made here, .venv too
 	rm -rf .venv build dist install log *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

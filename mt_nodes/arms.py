@@ -40,8 +40,15 @@ class Arm(Protocol):
     def pass_time(self, stamp_ns: int) -> None:
         """Let the stack's time go on to an instant, at the pace ``realtime``."""
 
-    def send(self, bundle: Bundle, changed: frozenset[str]) -> Any:
-        """Give the stack a bundle; topics not in ``changed`` go out as recorded."""
+    def send(self, bundle: Bundle, changed: frozenset[str], source_ns: int | None = None, delay_ns: int = 0) -> Any:
+        """Give the stack a bundle; topics not in ``changed`` go out as recorded.
+
+        The stack's time goes on to ``delay_ns`` after the instant of the recording, ``source_ns`` (the bundle's own
+        stamp where it is not given); it never goes back.
+        """
+
+    def pass_by(self, bundle: Bundle) -> None:
+        """Let the stack's time go on to a bundle's instant and publish its ``wires``; no answer is expected."""
 
     def wait(self, ticket: Any, until_s: float | None = None) -> Answer | None:
         """Return the answer, or silence at its deadline; None when monotonic ``until_s`` comes before both.
@@ -177,9 +184,12 @@ class CallableArm:
         """Make the callable anew."""
         self._host = CallableHost.make(self._stack)
 
-    def send(self, bundle: Bundle, changed: frozenset[str]) -> Bundle:
+    def send(self, bundle: Bundle, changed: frozenset[str], source_ns: int | None = None, delay_ns: int = 0) -> Bundle:
         """Keep the bundle: the call happens in :meth:`wait`."""
         return bundle
+
+    def pass_by(self, bundle: Bundle) -> None:
+        """Nothing to do: a callable sees the leading sensor only."""
 
     def wait(self, ticket: Bundle, until_s: float | None = None) -> Answer:
         """Call, and time the call.

@@ -18,7 +18,12 @@ def evidence_name(pair: Pair) -> str:
 
 
 def write_evidence(
-    path: Path, pair: Pair, source: Bundle, followup: Bundle, outputs: Mapping[str, Iterable[Wire]]
+    path: Path,
+    pair: Pair,
+    source: Bundle,
+    followup: Bundle,
+    outputs: Mapping[str, Iterable[Wire]],
+    baseline: Bundle | None = None,
 ) -> None:
     """Write one MCAP file (zstd) with topics ``/mt/source/<topic>`` and ``/mt/followup/<topic>``, and ``/tf_static``.
 
@@ -32,6 +37,7 @@ def write_evidence(
         followup: bundle of the follow-up arm.
         outputs: arm (``source``, ``followup``) -> what the stack answered; types unknown to ROS 2 Jazzy are kept
             without their definition.
+        baseline: what the source arm was given in place of the source, if it was.
     """
     path.unlink(missing_ok=True)
     with open_writer(path, compress=True) as bag:
@@ -39,9 +45,8 @@ def write_evidence(
         frames = bag.add("/tf_static", cdr.TF, [STATIC_QOS])
         bag.write(frames, stamp_ns, cdr.encode_transforms(source.transforms, stamp_ns))
         bag.write(bag.add("/mt/pair", cdr.STRING, [STATIC_QOS]), stamp_ns, cdr.encode_text(str(pair)))
-        _write_arm(bag, "source", [*_sensors(source, frozenset()), *outputs.get("source", ())])
-        changed = followup.changed_topics(source)
-        _write_arm(bag, "followup", [*_sensors(followup, changed), *outputs.get("followup", ())])
+        for arm, given in (("source", baseline or source), ("followup", followup)):
+            _write_arm(bag, arm, [*_sensors(given, given.changed_topics(source)), *outputs.get(arm, ())])
 
 
 def _sensors(bundle: Bundle, changed: frozenset[str]) -> list[Wire]:

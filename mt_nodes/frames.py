@@ -143,6 +143,7 @@ class Bundle:
         transforms: what is known of the frames at this instant.
         wires: the original messages, by topic, in the order of the bag: what passes unchanged goes out as these bytes.
         regions: polygons (N, 3) by topic, from ``PolygonStamped`` topics, with their frame.
+        earlier: former bundles of the episode, the newest last, for a mutation that looks back; they have none.
     """
 
     episode: int
@@ -154,6 +155,7 @@ class Bundle:
     transforms: TransformTree = field(default_factory=TransformTree)
     wires: tuple[Wire, ...] = ()
     regions: dict[str, tuple[str, npt.NDArray[np.float64]]] = field(default_factory=dict)
+    earlier: tuple[Bundle, ...] = ()
 
     def cloud(self, topic: str | None = None) -> Cloud:
         """Return the cloud of a topic, or the first one.

@@ -38,7 +38,7 @@ class Ledger:
         self._file = LineFile(directory / FILE)
         self._known = PairTable(hashlib.sha256().digest_size)
         for line in read_lines(directory / FILE):
-            self._known.put(Pair.parse(line["pair"]), bytes.fromhex(line["sha256"]))
+            self._known.put(Pair.parse(line["pair"]), bytes.fromhex(_both(line)))
 
     def __enter__(self) -> Ledger:
         return self
@@ -47,44 +47,57 @@ class Ledger:
         self.close()
 
     def followup(
-        self, pair: Pair, mutations: Sequence[Mutation], draws: Sequence[Draw], followup: Followup
+        self,
+        pair: Pair,
+        mutations: Sequence[Mutation],
+        draws: Sequence[Draw],
+        followup: Followup,
+        baseline: tuple[Sequence[Mutation], Sequence[Draw], Followup] | None = None,
     ) -> str | None:
         """Record one follow-up and return the line; None when a resumed run made the same one again.
+
+        ``baseline`` is the same of what went to the source arm in place of the source, None where that was the source.
 
         Raises:
             InfrastructureError: the pair was recorded with another follow-up: it was not made again bit for bit.
         """
-        name, sha256 = str(pair.followup), sha256_of_followup(followup)
+        name, hashes = str(pair.followup), {"sha256": sha256_of_followup(followup)}
+        milder = {} if baseline is None else {"baseline": {"sha256": sha256_of_followup(baseline[-1])}}
+        both = _both({**hashes, **milder})
         if (known := self._known.get(pair.followup)) is not None:
-            if known.hex() != sha256:
+            if known.hex() != both:
                 raise InfrastructureError(
-                    f"{self._file.path}: follow-up {name} has SHA-256 {sha256}, was {known.hex()} before; "
+                    f"{self._file.path}: follow-up {name} has SHA-256 {both}, was {known.hex()} before; "
                     "resume with the same bag, versions and CPU type"
                 )
             return None
-        packed, arrays = _pack(draws)
-        line = {
-            "schema": SCHEMA,
-            "type": "followup",
-            "pair": name,
-            "relation": pair.relation,
-            "mutations": [{"name": name_of(type(m)), "params": plain(m)} for m in mutations],
-            "draw": packed,
-            "arrays": self._save(pair.followup, arrays) if arrays else None,
-            "effects": followup.effects.as_plain(),
-            "stamps": [_stamps(delay_ns, bundle) for delay_ns, bundle in followup.bundles],
-            "sha256": sha256,
-        }
+        head = {"schema": SCHEMA, "type": "followup", "pair": name, "relation": pair.relation}
+        line = {**head, **self._made(draws_name(pair.followup), mutations, draws, followup), **hashes}
+        if baseline is not None:
+            made = self._made(draws_name(pair.followup, "baseline."), *baseline)
+            line["baseline"] = {**made, **milder["baseline"]}
         text = self._file.append(line)
-        self._known.put(pair.followup, bytes.fromhex(sha256))
+        self._known.put(pair.followup, bytes.fromhex(both))
         return text
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
-    def _save(self, pair: Pair, arrays: dict[str, Any]) -> str:
-        path = self._directory / DRAWS / draws_name(pair)
+    def _made(
+        self, file: str, mutations: Sequence[Mutation], draws: Sequence[Draw], followup: Followup
+    ) -> dict[str, Any]:
+        packed, arrays = _pack(draws)
+        return {
+            "mutations": [{"name": name_of(type(m)), "params": plain(m)} for m in mutations],
+            "draw": packed,
+            "arrays": self._save(file, arrays) if arrays else None,
+            "effects": followup.effects.as_plain(),
+            "stamps": [_stamps(delay_ns, bundle) for delay_ns, bundle in followup.bundles],
+        }
+
+    def _save(self, file: str, arrays: dict[str, Any]) -> str:
+        path = self._directory / DRAWS / file
         path.parent.mkdir(exist_ok=True)
         # Entries of an .npz carry no time, so equal draws make equal files.
         np.savez(path, **arrays)
@@ -116,6 +129,11 @@ def find_followup(directory: Path, pair: Pair) -> dict[str, Any]:
     raise UsageError(f"{directory / FILE}: no follow-up of pair '{pair}'; it was not offered, or not applicable")
 
 
+def baseline_of(line: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what a ledger line says of the baseline, like a line of its own; None where there is none."""
+    return {"pair": line["pair"], **line["baseline"]} if "baseline" in line else None
+
+
 def load_draws(directory: Path, line: dict[str, Any]) -> list[Draw]:
     """Return the draws of a ledger line, arrays and numbers as they were.
 
@@ -133,10 +151,10 @@ def load_draws(directory: Path, line: dict[str, Any]) -> list[Draw]:
         raise InfrastructureError(f"{path}: cannot read the draws of pair {line['pair']}: {error}") from error
 
 
-def draws_name(pair: Pair) -> str:
-    """Return the file name of a pair's draws; no two pairs share one."""
+def draws_name(pair: Pair, part: str = "") -> str:
+    """Return the file name of a pair's draws, or of another part of it; no two pairs share one."""
     bundle = "-" if pair.bundle is None else pair.bundle
-    return f"{pair.episode}.{bundle}.{quote(pair.relation, safe='')}.{quote(pair.draw, safe='')}.npz"
+    return f"{pair.episode}.{bundle}.{quote(pair.relation, safe='')}.{quote(pair.draw, safe='')}.{part}npz"
 
 
 def sha256_of(bundle: Bundle, topics: Iterable[str] | None = None) -> str:
@@ -158,6 +176,12 @@ def sha256_of_followup(followup: Followup) -> str:
     """Return the SHA-256 (hex) over all bundles of a follow-up and their delays."""
     parts = [[delay_ns, sha256_of(bundle)] for delay_ns, bundle in followup.bundles]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _both(line: dict[str, Any]) -> str:
+    """Return the SHA-256 (hex) of a line's follow-up, or of the hashes of it and its baseline together."""
+    follow: str = line["sha256"]
+    return hashlib.sha256((follow + line["baseline"]["sha256"]).encode()).hexdigest() if "baseline" in line else follow
 
 
 def _content(message: Cloud | Image | CameraInfo) -> tuple[list[Any], bytes | memoryview]:

@@ -17,21 +17,52 @@ from mt_nodes.frames import Bundle, Episode
 from mt_nodes.pipeline import Derived, MutationPipeline
 from mt_nodes.relations import Suite
 from mt_nodes.results import Case, Recorder
+from mt_nodes.sending import Part, parted
 from mt_nodes.verdict import Outcome, Pair, Verdict
 
 HANGS_AFTER = 3
 """So many inputs in a row without an answer, and a stack that says so when it sees nothing counts as hung."""
+NOT_SENT = "not sent: an earlier input of this bundle was not answered and its answer may still come"
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A follow-up ready to send, or why there is none."""
+    """A follow-up ready to send, or why there is none (``derived`` is None).
+
+    Of one that sends nothing the outcome is known, too: its pair is SKIPPED.
+    """
 
     offer: Offer
     derived: Derived | None
     outcome: Outcome | None = None
     reason: str = ""
     made_ms: float = 0.0
+
+    @property
+    def baseline(self) -> Bundle | None:
+        """What the source arm is given in place of the source; None: the source itself."""
+        made = self.derived.baseline if self.derived else None
+        return None if made is None else made.followup.first
+
+    def for_source(self, source: Bundle) -> Part:
+        """Return what goes to the source arm."""
+        given = self.baseline or source
+        return Part(given, given.changed_topics(source), source.stamp_ns, 0)
+
+    @classmethod
+    def ready(cls, offer: Offer, derived: Derived, made_ms: float) -> Prepared:
+        """Return a follow-up that may go out."""
+        if derived.followup.bundles:
+            return cls(offer, derived, made_ms=made_ms)
+        return cls(offer, derived, Outcome.SKIPPED, "the follow-up sends nothing", made_ms)
+
+
+@dataclass(frozen=True, eq=False)
+class Sent:
+    """What went out of a follow-up: the ticket of its first bundle, and what is to go out when that is answered."""
+
+    ticket: Any
+    later: tuple[Part, ...] = ()
 
 
 class Prepares(Protocol):
@@ -50,7 +81,7 @@ class Preparer:
     """Makes the follow-ups of a run and proves them."""
 
     def __init__(self, suite: Suite, seed: int) -> None:
-        self._pipelines = {r.id: MutationPipeline(r.mutate, seed, r.id) for r in suite.all}
+        self._pipelines = {r.id: MutationPipeline(r.mutate, seed, r.id, r.baseline) for r in suite.all}
 
     def __call__(self, offer: Offer, bundle: Bundle) -> Prepared:
         """Derive the follow-up of one offer."""
@@ -61,14 +92,14 @@ class Preparer:
             return Prepared(offer, None, Outcome.NOT_APPLICABLE, str(why))
         made_ms = 1e3 * (time.perf_counter() - began)
         if derived.broken:
-            return Prepared(offer, derived, Outcome.INVALID, derived.broken, made_ms)
-        if not derived.followup.bundles:
-            return Prepared(offer, derived, Outcome.SKIPPED, "the follow-up sends nothing", made_ms)
-        return Prepared(offer, derived, made_ms=made_ms)
+            return Prepared(offer, None, Outcome.INVALID, derived.broken, made_ms)
+        return Prepared.ready(offer, derived, made_ms)
 
     def begin(self, offer: Offer, bundle: Bundle) -> None:
-        """Begin what persists over an episode as an undisturbed run does."""
-        if not self._pipelines[offer.relation.id].begun(bundle.episode):
+        """Begin what persists over an episode, and remember its bundles, as an undisturbed run does."""
+        pipeline = self._pipelines[offer.relation.id]
+        pipeline.meet(bundle)
+        if not pipeline.begun(bundle.episode):
             self(offer, bundle)
 
 
@@ -158,7 +189,10 @@ class Lockstep:
                     self._twin_pass(episode, offer, source, followup)
 
     def _fan_out(self, episode: Episode, source: Arm, followup: Arm) -> None:
-        """Several follow-ups for one source output: every offer on every bundle, one pass."""
+        """Several follow-ups for one source output: every offer on every bundle, one pass.
+
+        What has a baseline gives the source arm that, too, and is judged by the answer to it.
+        """
         self._begin(source, followup)
         for bundle in episode():
             left = self._left(self._offers, bundle)
@@ -172,17 +206,27 @@ class Lockstep:
             heard = self._wait(source, ticket) if source is followup else None
         quiet = heard is not None and heard.heard is not Heard.ANSWERED
         for i, offer in enumerate(offers):
-            prepared = ahead
+            prepared, milder = ahead, None
             with self._errors(offer, bundle):
-                sent = None if quiet or prepared.outcome else self._send(followup, prepared, bundle)
+                if prepared.baseline is not None and not quiet:
+                    heard = self._wait(source, ticket) if heard is None else heard
+                    milder = self._milder(source, prepared, bundle, heard)
+                    quiet = milder.heard is not Heard.ANSWERED
+                sent = None if quiet or prepared.derived is None else self._send(followup, prepared, bundle)
                 if i + 1 < len(offers):
                     # Made while the stack works on the one just sent.
                     ahead = self._prepare(offers[i + 1], bundle)
-                answer = self._answer(followup, prepared, sent, quiet)
+                answer, late = self._answer(followup, prepared, sent, quiet)
                 heard = self._wait(source, ticket) if heard is None else heard
             # A late answer would carry the stamp of the next follow-up of this bundle and be taken for its own.
-            quiet = quiet or (sent is not None and answer.heard is not Heard.ANSWERED)
-            self._close(prepared, bundle, heard, answer)
+            quiet = quiet or late
+            self._close(prepared, bundle, milder or heard, answer)
+
+    def _milder(self, source: Arm, prepared: Prepared, bundle: Bundle, heard: Answer) -> Answer:
+        """Give the source arm a baseline, unless an earlier answer may still come and be taken for this one's."""
+        if heard.heard is not Heard.ANSWERED:
+            return Answer.nothing(Heard.SKIPPED, NOT_SENT)
+        return self._wait(source, prepared.for_source(bundle).send(source))
 
     def _twin_pass(self, episode: Episode, offer: Offer, source: Arm, followup: Arm) -> None:
         """One offer over a whole episode, both arms fresh: for a stack that remembers."""
@@ -190,31 +234,43 @@ class Lockstep:
         self._begin(source, followup)
         for bundle in episode():
             with self._errors(offer, bundle):
-                ticket = source.send(bundle, frozenset())
-                prepared = self._prepare(offer, bundle)
-                answer = self._wait(followup, self._send(followup, prepared, bundle))
+                ahead = self._prepare(offer, bundle) if offer.relation.baseline else None
+                ticket = ahead.for_source(bundle).send(source) if ahead else source.send(bundle, frozenset())
+                # Made while the stack works on the source, unless its own input had to be made as well.
+                prepared = ahead or self._prepare(offer, bundle)
+                answer, _ = self._answer(followup, prepared, self._send(followup, prepared, bundle))
                 heard = self._wait(source, ticket)
             self._close(prepared, bundle, heard, answer)
 
     def _two_pass(self, episode: Episode, arm: Arm) -> None:
-        """The source episode, then after a restart the episode of each offer, all in one instance."""
+        """The source episode, then after a restart the episode of each offer, all in one instance.
+
+        What has a baseline plays that in a source episode of its own.
+        """
         unfinished = self._unfinished(episode)
         if not unfinished:
             return
-        self._restart_unless_fresh(arm)
-        self._begin(arm)
-        heard = {}
-        for bundle in episode():
-            with self._errors(self._offers[0], bundle):
-                heard[bundle.index] = self._wait(arm, arm.send(bundle, frozenset()))
+        plain = self._source_pass(episode, arm, self._offers[0])
         for offer in unfinished:
+            heard = self._source_pass(episode, arm, offer) if offer.relation.baseline else plain
             self._restart_unless_fresh(arm)
             self._begin(arm)
             for bundle in episode():
                 with self._errors(offer, bundle):
                     prepared = self._prepare(offer, bundle)
-                    answer = self._wait(arm, self._send(arm, prepared, bundle))
+                    answer, _ = self._answer(arm, prepared, self._send(arm, prepared, bundle))
                 self._close(prepared, bundle, heard[bundle.index], answer)
+
+    def _source_pass(self, episode: Episode, arm: Arm, offer: Offer) -> dict[int, Answer]:
+        """Play an episode as the source arm sees it for an offer; return the answers by bundle."""
+        self._restart_unless_fresh(arm)
+        self._begin(arm)
+        heard = {}
+        for bundle in episode():
+            with self._errors(offer, bundle):
+                made = self._prepare(offer, bundle) if offer.relation.baseline else Prepared(offer, None)
+                heard[bundle.index] = self._wait(arm, made.for_source(bundle).send(arm))
+        return heard
 
     def _left(self, offers: Sequence[Offer], bundle: Bundle) -> list[Offer]:
         """Return the offers that are still owed for a bundle: all of them, unless the run is a resumed one."""
@@ -238,21 +294,31 @@ class Lockstep:
             restart(*arms)
             self._fresh = True
 
-    def _send(self, arm: Arm, prepared: Prepared, bundle: Bundle) -> Any:
-        """Send the follow-up; where there is none the source goes out, so that a stack's memory stays in step."""
-        if prepared.derived is None or prepared.outcome:
-            return arm.send(bundle, frozenset())
-        sent = prepared.derived.followup.first
-        ticket = arm.send(sent, sent.changed_topics(bundle))
+    def _send(self, arm: Arm, prepared: Prepared, bundle: Bundle) -> Sent | None:
+        """Begin to send the follow-up; None when it sends nothing that is answered.
+
+        Where there is none the source goes out, so that a stack's memory stays in step.
+        """
+        if prepared.derived is None:
+            return Sent(arm.send(bundle, frozenset()))
+        others, parts = parted(prepared.derived.followup, bundle)
+        if others is not None:
+            arm.pass_by(others)
+        sent = Sent(parts[0].send(arm), parts[1:]) if parts else None
         # Hashed and written while the stack works on it.
         self._recorder.followup(prepared.offer, bundle, prepared.derived, prepared.made_ms)
-        return ticket
+        return sent
 
-    def _answer(self, arm: Arm, prepared: Prepared, sent: Any, quiet: bool) -> Answer:
-        if sent is not None:
-            return self._wait(arm, sent)
-        reason = "not sent: an earlier input of this bundle was not answered and its answer may still come"
-        return Answer.nothing(Heard.SKIPPED, reason if quiet else prepared.reason)
+    def _answer(self, arm: Arm, prepared: Prepared, sent: Sent | None, quiet: bool = False) -> tuple[Answer, bool]:
+        """Send what is left, each when the one before is answered; return the first answer and whether any is late."""
+        if sent is None:
+            return Answer.nothing(Heard.SKIPPED, NOT_SENT if quiet else prepared.reason), False
+        answers = [self._wait(arm, sent.ticket)]
+        for part in sent.later:
+            # What remembers must be given everything all the same; else late answers would be taken for these.
+            if not self._stateless or answers[-1].heard is Heard.ANSWERED:
+                answers.append(self._wait(arm, part.send(arm)))
+        return answers[0], any(answer.heard is not Heard.ANSWERED for answer in answers)
 
     def _wait(self, arm: Arm, ticket: Any) -> Answer:
         answer = arm.wait(ticket)
@@ -278,7 +344,7 @@ class Lockstep:
         effects = prepared.derived.effects if prepared.derived else Effects()
         verdicts = self._engine.judge(prepared.offer, bundle, (source, followup), effects)
         sent = prepared.derived.followup.first if prepared.derived else bundle
-        self._record(verdicts, Case(prepared.offer, bundle, sent, effects, source, followup))
+        self._record(verdicts, Case(prepared.offer, bundle, sent, effects, source, followup, prepared.baseline))
 
     def _record(self, verdicts: Sequence[Verdict], case: Case | None) -> None:
         self._progress(self._recorder.verdicts(verdicts, case))

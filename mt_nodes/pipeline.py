@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mt_nodes.effects import Effects
+from mt_nodes.errors import UsageError
 from mt_nodes.frames import Bundle
 from mt_nodes.mutations.base import Draw, Followup, Mutation
 from mt_nodes.plugins import name_of
@@ -16,11 +17,15 @@ from mt_nodes.seeds import generator
 
 @dataclass(frozen=True, eq=False)
 class Derived:
-    """One follow-up, how it was drawn, and what of its guarantee is broken (None: nothing)."""
+    """One follow-up, how it was drawn, and what of its guarantee is broken (None: nothing).
+
+    ``baseline`` is what goes to the source arm in place of the source, None where that is the source itself.
+    """
 
     followup: Followup
     draws: list[Draw]
     broken: str | None = None
+    baseline: Derived | None = None
 
     @property
     def effects(self) -> Effects:
@@ -33,13 +38,37 @@ class MutationPipeline:
 
     The draw of a bundle depends on seed, relation, episode, bundle and draw number only, and on what ``begin`` made of
     the first bundle of the episode that came along. Effects are those of the first bundle, for which answers are
-    expected.
+    expected. A mutation that looks back is given the source's former bundles, so all must come along, in their order:
+    by ``derive``, ``again`` or ``meet``. A ``baseline`` is made beside it, by mutations that draw from generators of
+    the same seeds: of two that differ in a parameter, one goes further than the other and nowhere else.
+
+    Raises:
+        UsageError: a mutation that looks back is not the first.
     """
 
-    def __init__(self, mutations: Sequence[Mutation], seed: int, relation: str) -> None:
+    def __init__(
+        self, mutations: Sequence[Mutation], seed: int, relation: str, baseline: Sequence[Mutation] = ()
+    ) -> None:
+        if late := [name_of(type(m)) for m in mutations[1:] if m.looks_back]:
+            raise UsageError(f"{relation}: {late[0]} looks back at former bundles of the source; make it the first")
         self.mutations = tuple(mutations)
         self._seed, self._relation = seed, relation
         self._states: dict[tuple[int, int], Any] = {}
+        self._looks_back = max((m.looks_back for m in mutations), default=0)
+        self._past: tuple[Bundle, ...] = ()
+        self._baseline = MutationPipeline(baseline, seed, relation) if baseline else None
+
+    def meet(self, bundle: Bundle) -> Bundle:
+        """Take a bundle in, for later ones to look back on; return it with those that it looks back on itself."""
+        if self._baseline is not None:
+            self._baseline.meet(bundle)
+        if not self._looks_back:
+            return bundle
+        since = bundle.index - self._looks_back
+        self._past = tuple(b for b in self._past if b.episode == bundle.episode and since <= b.index < bundle.index)
+        met = replace(bundle, earlier=self._past)
+        self._past = (*self._past, bundle)
+        return met
 
     def derive(self, bundle: Bundle, draw_number: str | int = "0") -> Derived:
         """Draw and make a follow-up, and prove every step on its own input and output; a broken step is the last.
@@ -48,8 +77,11 @@ class MutationPipeline:
             NotApplicable: a mutation has no honest follow-up of this bundle.
         """
         draws: list[Draw] = []
-        followup, broken = self._run(bundle, self._drawing(draw_number, draws), self._proof)
-        return Derived(followup, draws, broken)
+        followup, broken = self._run(self.meet(bundle), self._drawing(draw_number, draws), self._proof)
+        if self._baseline is None:
+            return Derived(followup, draws, broken)
+        baseline = self._baseline.derive(bundle, draw_number)
+        return Derived(followup, draws, broken or _unfit(baseline, followup), baseline)
 
     def derive_unproven(self, bundle: Bundle, draw_number: str | int = "0") -> tuple[Derived, Callable[[], str | None]]:
         """Draw and make a follow-up that cannot wait for its proof: the function returned does that later.
@@ -61,12 +93,13 @@ class MutationPipeline:
         """
         draws: list[Draw] = []
         steps: list[tuple[int, Bundle, Followup, Draw]] = []
-        followup, _ = self._run(bundle, self._drawing(draw_number, draws), lambda *step: steps.append(step))
+        followup, _ = self._run(self.meet(bundle), self._drawing(draw_number, draws), lambda *step: steps.append(step))
         return Derived(followup, draws), lambda: next((b for step in steps if (b := self._proof(*step))), None)
 
     def begun(self, episode: int) -> bool:
         """Whether the first bundle of an episode that counts for later ones has come along."""
-        return all((episode, step) in self._states for step in range(len(self.mutations)))
+        begun = all((episode, step) in self._states for step in range(len(self.mutations)))
+        return begun and (self._baseline is None or self._baseline.begun(episode))
 
     def again(self, bundle: Bundle, draws: Iterable[Draw]) -> Followup:
         """Make a follow-up from recorded draws.
@@ -82,7 +115,7 @@ class MutationPipeline:
                 return made
             raise ValueError(f"got {len(recorded)} draws, too few for {self._names()} on this bundle")
 
-        followup, _ = self._run(bundle, draw, lambda *_: None)
+        followup, _ = self._run(self.meet(bundle), draw, lambda *_: None)
         if spare := len(list(left)):
             raise ValueError(f"got {len(recorded)} draws, {spare} more than {self._names()} use on this bundle")
         return followup
@@ -129,3 +162,13 @@ class MutationPipeline:
 
     def _names(self) -> str:
         return " + ".join(name_of(type(m)) for m in self.mutations) or "no mutation"
+
+
+def _unfit(baseline: Derived, followup: Followup) -> str | None:
+    """Say why what was made for the source arm cannot stand in the source's place; None: it can."""
+    if baseline.broken:
+        return f"baseline: {baseline.broken}"
+    if [delay_ns for delay_ns, _ in baseline.followup.bundles] != [0]:
+        return f"baseline: {len(baseline.followup.bundles)} bundles, expected one, in the source's place"
+    moves = [made.effects.output_transform is not None for made in (baseline.followup, followup)]
+    return "baseline: a scene that is moved cannot be compared with one that is moved less" if any(moves) else None

@@ -19,6 +19,7 @@ from mt_nodes.lockstep import Prepared, Preparer, headline, owed, restart
 from mt_nodes.own_time import own_time_s
 from mt_nodes.relations import Suite
 from mt_nodes.results import Case, Recorder
+from mt_nodes.sending import Part, parted
 from mt_nodes.verdict import Outcome, Verdict
 
 #: How often, at the most, answers are looked for and time is passed on.
@@ -30,13 +31,36 @@ MOST_GAP_NS, JUMP_NS = 10_000_000_000, 100_000_000
 
 
 @dataclass(eq=False)
+class Sending:
+    """One input of an arm, due at the own time ``due_s``; its ticket once it was sent, its answer once it was heard."""
+
+    arm: Arm
+    part: Part
+    due_s: float
+    sent: bool = False
+    ticket: Any = None
+    answer: Answer | None = None
+
+    def send(self) -> None:
+        """Send it."""
+        self.ticket, self.sent = self.part.send(self.arm), True
+
+    def answered(self, until_s: float) -> bool:
+        """Wait for the answer, not beyond an own time, and say whether it is there (it may be that there is none)."""
+        if self.answer is None and self.sent:
+            self.answer = self.arm.wait(self.ticket, until_s)
+        elif not self.sent:
+            time.sleep(max(0.0, until_s - own_time_s()))
+        return self.answer is not None
+
+
+@dataclass(eq=False)
 class Outstanding:
-    """A pair whose answers are awaited: prepared follow-up, tickets of both arms, answers heard so far."""
+    """A pair whose answers are awaited: its prepared follow-up, and what is sent, that of the source arm first."""
 
     bundle: Bundle
     prepared: Prepared
-    tickets: tuple[Any, Any] = (None, None)
-    answers: list[Answer | None] = field(default_factory=lambda: [None, None])
+    sendings: list[Sending] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -106,17 +130,29 @@ class Realtime:
                     pace = Pace(own_time_s(), stamp_ns, self._rate)
                 last_ns = stamp_ns
                 open_pairs.append(Outstanding(bundle, prepared))
-                self._send(open_pairs[-1], arms)
+                self._send(open_pairs, arms, pace)
             return unanswered | (pace is not None and self._collect(open_pairs, arms, pace, None))
 
-    def _send(self, pair: Outstanding, arms: tuple[Arm, Arm]) -> None:
+    def _send(self, open_pairs: deque[Outstanding], arms: tuple[Arm, Arm], pace: Pace) -> None:
+        """Send the last pair's source and what of its follow-up is due.
+
+        A follow-up goes out behind what is still to go out before it, as on any reliable topic.
+        """
+        pair = open_pairs[-1]
         prepared, bundle = pair.prepared, pair.bundle
-        derived = None if prepared.outcome else prepared.derived
-        sent = derived.followup.first if derived else bundle
-        pair.tickets = (arms[0].send(bundle, frozenset()), arms[1].send(sent, sent.changed_topics(bundle)))
-        if derived:
+        whole = Part(bundle, frozenset(), bundle.stamp_ns, 0)
+        others, parts = parted(prepared.derived.followup, bundle) if prepared.derived else (None, (whole,))
+        now_s = own_time_s()
+        source = Sending(arms[0], prepared.for_source(bundle), now_s)
+        source.send()
+        if others is not None:
+            arms[1].pass_by(others)
+        dues_s = [pace.due_s(p.source_ns + p.delay_ns) if p.delay_ns else now_s for p in parts]
+        pair.sendings = [source, *(Sending(arms[1], p, due_s) for p, due_s in zip(parts, dues_s, strict=True))]
+        _send_due(open_pairs, now_s)
+        if prepared.derived:
             # Hashed and written while the stacks work on it.
-            self._recorder.followup(prepared.offer, bundle, derived, prepared.made_ms)
+            self._recorder.followup(prepared.offer, bundle, prepared.derived, prepared.made_ms)
 
     def _collect(self, open_pairs: deque[Outstanding], arms: tuple[Arm, Arm], pace: Pace, until_ns: int | None) -> bool:
         """Take answers in, in order, until an instant of the recording is due; None: until nothing is outstanding.
@@ -127,10 +163,11 @@ class Realtime:
         unanswered = False
         while open_pairs or own_time_s() < until_s < math.inf:
             now_ns = pace.now_ns()
+            next_s = _send_due(open_pairs, own_time_s())
             for arm in arms:
                 arm.pass_time(now_ns if until_ns is None else min(now_ns, until_ns))
-            step_s = min(until_s, own_time_s() + STEP_S)
-            if open_pairs and self._answered(open_pairs[0], arms, step_s):
+            step_s = min(until_s, own_time_s() + STEP_S, next_s)
+            if open_pairs and self._answered(open_pairs[0], step_s):
                 unanswered |= self._close(open_pairs.popleft())
             elif own_time_s() >= until_s:
                 break
@@ -150,20 +187,18 @@ class Realtime:
                 self._record(self._engine.without_followup(offer, bundle, Outcome.ERROR, headline(error)), None)
             raise
 
-    def _answered(self, pair: Outstanding, arms: tuple[Arm, Arm], until_s: float) -> bool:
-        for i, arm in enumerate(arms):
-            if pair.answers[i] is None:
-                pair.answers[i] = arm.wait(pair.tickets[i], until_s)
-        return None not in pair.answers
+    def _answered(self, pair: Outstanding, until_s: float) -> bool:
+        answered = [sending.answered(until_s) for sending in pair.sendings]
+        return all(answered)
 
     def _close(self, pair: Outstanding) -> bool:
-        source, followup = pair.answers
-        assert source is not None and followup is not None, "closed only when both arms are through"
-        heard = (source.heard is Heard.ANSWERED, followup.heard is Heard.ANSWERED)
+        source, *followups = (sending.answer for sending in pair.sendings)
+        assert source is not None, "closed only when both arms are through"
+        heard = (source.heard is Heard.ANSWERED, all(a is not None and a.heard is Heard.ANSWERED for a in followups))
         same_memory = self._stateless or all(s and f for s, f in self._recent)
         self._recent.append(heard)
         prepared, bundle = pair.prepared, pair.bundle
-        if prepared.outcome is not None or prepared.derived is None:
+        if prepared.outcome is not None or prepared.derived is None or followups[0] is None:
             outcome = prepared.outcome or Outcome.ERROR
             self._record(self._engine.without_followup(prepared.offer, bundle, outcome, prepared.reason), None)
         elif not same_memory:
@@ -173,9 +208,19 @@ class Realtime:
             self._record(self._engine.without_followup(prepared.offer, bundle, Outcome.SETTLING, reason), None)
         else:
             effects = prepared.derived.effects
-            case = Case(prepared.offer, bundle, prepared.derived.followup.first, effects, source, followup)
-            self._record(self._engine.judge(prepared.offer, bundle, (source, followup), effects), case)
+            sent = prepared.derived.followup.first
+            case = Case(prepared.offer, bundle, sent, effects, source, followups[0], prepared.baseline)
+            self._record(self._engine.judge(prepared.offer, bundle, (source, followups[0]), effects), case)
         return not all(heard)
 
     def _record(self, verdicts: Sequence[Verdict], case: Case | None) -> None:
         self._progress(self._recorder.verdicts(verdicts, case))
+
+
+def _send_due(open_pairs: deque[Outstanding], now_s: float) -> float:
+    """Send what is due, in order, and return when the next is."""
+    for sending in (s for pair in open_pairs for s in pair.sendings if not s.sent):
+        if sending.due_s > now_s:
+            return sending.due_s
+        sending.send()
+    return math.inf

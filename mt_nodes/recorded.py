@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from mt_nodes.engine import Offer
 from mt_nodes.errors import InfrastructureError
 from mt_nodes.frames import Bundle
-from mt_nodes.ledger import load_draws, read_ledger
+from mt_nodes.ledger import baseline_of, load_draws, read_ledger
 from mt_nodes.lockstep import Prepared
 from mt_nodes.pipeline import Derived, MutationPipeline
 from mt_nodes.relations import Relation
@@ -27,6 +29,7 @@ class RecordedDraws:
         """
         self._directory = directory
         self._pipeline = MutationPipeline(relation.mutate, 0, relation.id)
+        self._baseline = MutationPipeline(relation.baseline, 0, relation.id) if relation.baseline else None
         self.lines = {line["pair"]: line for line in read_ledger(directory) if line["relation"] == relation.id}
 
     def again(self, pair: Pair, bundle: Bundle) -> Derived | None:
@@ -35,17 +38,28 @@ class RecordedDraws:
         Raises:
             InfrastructureError: the file of the draws is missing or damaged, or they do not fit the bundle.
         """
+        self.meet(bundle)
         line = self.lines.get(str(pair.followup))
         if line is None:
             return None
-        draws = load_draws(self._directory, line)
+        milder = baseline_of(line)
         try:
-            return Derived(self._pipeline.again(bundle, draws), draws)
+            baseline = None if self._baseline is None or milder is None else self._made(self._baseline, bundle, milder)
+            return replace(self._made(self._pipeline, bundle, line), baseline=baseline)
         except (LookupError, TypeError, ValueError) as error:
             raise InfrastructureError(
                 f"follow-up {line['pair']} cannot be made again, its draws do not fit: {error}; has the bag, the "
                 "relation or the version of a mutation changed since?"
             ) from error
+
+    def meet(self, bundle: Bundle) -> None:
+        """Take a bundle in, for the follow-ups of later ones to look back on."""
+        for pipeline in filter(None, (self._pipeline, self._baseline)):
+            pipeline.meet(bundle)
+
+    def _made(self, pipeline: MutationPipeline, bundle: Bundle, line: dict[str, Any]) -> Derived:
+        draws = load_draws(self._directory, line)
+        return Derived(pipeline.again(bundle, draws), draws)
 
 
 class PrepareAgain:
@@ -61,7 +75,8 @@ class PrepareAgain:
         derived = self._draws.again(offer.followup_pair(bundle), bundle)
         if derived is None:
             return Prepared(offer, None, Outcome.SKIPPED, "the recorded run sent no follow-up of this bundle")
-        return Prepared(offer, derived, made_ms=1e3 * (time.perf_counter() - began))
+        return Prepared.ready(offer, derived, 1e3 * (time.perf_counter() - began))
 
     def begin(self, offer: Offer, bundle: Bundle) -> None:
-        """Recorded draws hold what persisted, too: there is nothing to begin."""
+        """Recorded draws hold what persisted, too: there is nothing to begin, but bundles to look back on."""
+        self._draws.meet(bundle)

@@ -27,7 +27,9 @@ DEFAULT = ("noise_outside_roi_10", "noise_outside_roi_100", "noise_outside_roi_1
 class Relation:
     """A statement of how the output may change when the input changes so.
 
-    ``check`` is None for control and sham, which are judged by the check of every other relation.
+    ``check`` is None for control and sham, which are judged by the check of every other relation. Where there is a
+    ``baseline``, the source arm is given the bundle changed by that in place of the bundle itself, drawn alike: the
+    check compares more of a change with less of it.
     """
 
     id: str
@@ -40,6 +42,7 @@ class Relation:
     requires: tuple[str, ...] = ()
     min_decided: int = 20
     path: Path | None = None
+    baseline: tuple[Mutation, ...] = ()
 
     @property
     def role(self) -> str:
@@ -56,6 +59,7 @@ class Relation:
             "requirement": list(self.requirement),
             "requires": list(self.requires),
             "given": [_named(c) for c in self.given],
+            **({"baseline": [_named(m) for m in self.baseline]} if self.baseline else {}),
             "mutate": [_named(m) for m in self.mutate],
             "check": None if self.check is None else _named(self.check),
             "min_decided": self.min_decided,
@@ -84,7 +88,7 @@ def load_relation(name: str) -> Relation:
     """
     path = resources.find("relations", name)
     data = read_mapping(path)
-    known = ("id", "kind", "because", "requirement", "requires", "given", "mutate", "check", "min_decided")
+    known = ("id", "kind", "because", "requirement", "requires", "given", "baseline", "mutate", "check", "min_decided")
     refuse_unknown(data, known, str(path))
     _need(data, ("id", "kind", "because", "mutate"), path)
     if data["kind"] not in KINDS:
@@ -101,11 +105,16 @@ def load_relation(name: str) -> Relation:
         requires=_texts(data, "requires", path),
         min_decided=_minimum(data.get("min_decided", 20), path),
         path=path,
+        baseline=cast("tuple[Mutation, ...]", _plugins("mutations", data.get("baseline") or [], f"{path}: baseline")),
     )
     if not relation.mutate:
         raise UsageError(f"{path}: mutate: got an empty list, expected at least one mutation")
     if relation.role == "relation" and relation.check is None:
         raise UsageError(f"{path}: missing check (only control and sham go without)")
+    if late := [plugins.name_of(type(m)) for m in relation.mutate[1:] if m.looks_back]:
+        raise UsageError(f"{path}: mutate: {late[0]} looks back at former bundles of the source; make it the first")
+    if relation.baseline and relation.role != "relation":
+        raise UsageError(f"{path}: baseline: a {relation.role} has none, it is compared with the source itself")
     return relation
 
 
@@ -140,6 +149,19 @@ def names_from_suite_file(path: Path) -> list[str]:
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
     return named
+
+
+def refuse_baseline(relation: Relation, who: str) -> None:
+    """Refuse a relation with a baseline where the source arm's input is not ours to change.
+
+    Raises:
+        UsageError: it has one.
+    """
+    if relation.baseline:
+        raise UsageError(
+            f"{who}: relation '{relation.id}' has a baseline, so both arms are given a changed input, and the source "
+            "arm of a node alone is given what is there; use `mt replay`"
+        )
 
 
 def shipped_relations() -> list[Relation]:

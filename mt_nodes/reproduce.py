@@ -17,9 +17,9 @@ from mt_nodes.directories import unused
 from mt_nodes.errors import InfrastructureError, NotApplicable, UsageError
 from mt_nodes.frames import Bundle
 from mt_nodes.journal import read_journal
-from mt_nodes.ledger import find_followup, sha256_of_followup
+from mt_nodes.ledger import baseline_of, find_followup, sha256_of_followup
 from mt_nodes.params import plain
-from mt_nodes.pipeline import MutationPipeline
+from mt_nodes.pipeline import Derived, MutationPipeline
 from mt_nodes.plan import ReplayRequest
 from mt_nodes.recorded import RecordedDraws
 from mt_nodes.relations import Relation, load_relation
@@ -38,6 +38,7 @@ class Finished:
     Attributes:
         directory: results of the run. about: its ``run.json``.
         pair: which one. verdict: how it ended. sha256: of its follow-up, by the ledger.
+        baseline_sha256: of what the source arm was given in place of the source; empty where that was the source.
     """
 
     directory: Path
@@ -45,6 +46,7 @@ class Finished:
     pair: Pair
     verdict: Verdict
     sha256: str
+    baseline_sha256: str = ""
 
     @classmethod
     def find(cls, directory: Path, text: str) -> Finished:
@@ -56,7 +58,9 @@ class Finished:
         """
         pair, about = Pair.parse(text), read_record(directory)
         verdict = _verdict(directory, pair)
-        return cls(directory, about, pair, verdict, str(find_followup(directory, pair)["sha256"]))
+        line = find_followup(directory, pair)
+        milder = baseline_of(line) or {}
+        return cls(directory, about, pair, verdict, str(line["sha256"]), str(milder.get("sha256", "")))
 
     def request(self, transport: str = "", bag: str = "") -> ReplayRequest:
         """Return the request of the run, restricted to this pair.
@@ -118,6 +122,7 @@ class Proof:
         from_draws, from_seed: of what the recorded draws, and new draws from the seed, came to.
         why: what went wrong, as far as it can be told.
         before: follow-ups that a stack which remembers is given before, and how many of them could not be made again.
+        baseline: the same of what the source arm was given in place of the source, None where that was the source.
     """
 
     expected: str
@@ -125,11 +130,13 @@ class Proof:
     from_seed: str | None
     why: tuple[str, ...] = ()
     before: tuple[int, int] = (0, 0)
+    baseline: Proof | None = None
 
     @property
     def same(self) -> bool:
         """Whether everything was made again bit for bit."""
-        return self.from_draws == self.from_seed == self.expected and not self.before[1]
+        made = self.from_draws == self.from_seed == self.expected and not self.before[1]
+        return made and (self.baseline is None or self.baseline.same)
 
 
 def prove(run: Run, finished: Finished) -> Proof:
@@ -145,20 +152,27 @@ def prove(run: Run, finished: Finished) -> Proof:
     """
     (source,), (offer,) = run.sources, run.offers
     recorded = RecordedDraws(finished.directory, offer.relation)
-    seeded = MutationPipeline(offer.relation.mutate, run.request.seed, offer.relation.id)
+    relation = offer.relation
+    seeded = MutationPipeline(relation.mutate, run.request.seed, relation.id, relation.baseline)
     known, wrong = 0, 0
     for bundle in _up_to(source, finished.pair):
         if bundle.index == finished.pair.bundle:
             break
+        seeded.meet(bundle)
+        recorded.meet(bundle)
         if not seeded.begun(bundle.episode):
             _from_seed(seeded, offer.draw, bundle)
         pair = offer.followup_pair(bundle)
         if not run.stack.stateless and (line := recorded.lines.get(str(pair))):
-            known, wrong = known + 1, wrong + (_from_draws(recorded, pair, bundle)[0] != line["sha256"])
-    from_draws, why_draws = _from_draws(recorded, finished.pair, bundle)
-    from_seed, why_seed = _from_seed(seeded, offer.draw, bundle)
+            was = (line["sha256"], (baseline_of(line) or {}).get("sha256"))
+            known, wrong = known + 1, wrong + (_hashes(_from_draws(recorded, pair, bundle)[0]) != was)
+    made_draws, why_draws = _from_draws(recorded, finished.pair, bundle)
+    made_seed, why_seed = _from_seed(seeded, offer.draw, bundle)
     why = [w for w in (_other_stamp(bundle, finished, source), why_draws, why_seed) if w]
-    return Proof(finished.sha256, from_draws, from_seed, tuple(why), (known, wrong))
+    (from_draws, milder_draws), (from_seed, milder_seed) = _hashes(made_draws), _hashes(made_seed)
+    milder = finished.baseline_sha256
+    baseline = Proof(milder, milder_draws, milder_seed) if milder else None
+    return Proof(finished.sha256, from_draws, from_seed, tuple(why), (known, wrong), baseline)
 
 
 def changed_since(run: Run, finished: Finished) -> list[str]:
@@ -220,20 +234,25 @@ def _up_to(source: BagSource, pair: Pair) -> Iterator[Bundle]:
     raise UsageError(f"{source.reader.path}: has {count} bundles, pair '{pair}' needs more; is it the bag of the run?")
 
 
-def _from_draws(recorded: RecordedDraws, pair: Pair, bundle: Bundle) -> tuple[str | None, str]:
+def _hashes(made: Derived | None) -> tuple[str | None, str | None]:
+    """Return the SHA-256 of a follow-up and of its baseline, None for what there is none of."""
+    follow, milder = (None if d is None else sha256_of_followup(d.followup) for d in (made, made and made.baseline))
+    return follow, milder
+
+
+def _from_draws(recorded: RecordedDraws, pair: Pair, bundle: Bundle) -> tuple[Derived | None, str]:
     try:
-        derived = recorded.again(pair, bundle)
+        return recorded.again(pair, bundle), ""
     except InfrastructureError as error:
         return None, str(error)
-    return (None, "") if derived is None else (sha256_of_followup(derived.followup), "")
 
 
-def _from_seed(seeded: MutationPipeline, draw: int, bundle: Bundle) -> tuple[str | None, str]:
+def _from_seed(seeded: MutationPipeline, draw: int, bundle: Bundle) -> tuple[Derived | None, str]:
     try:
         derived = seeded.derive(bundle, draw)
     except NotApplicable as why:
         return None, f"no follow-up from the seed: {why}"
-    return sha256_of_followup(derived.followup), derived.broken or ""
+    return derived, derived.broken or ""
 
 
 def _other_stamp(bundle: Bundle, finished: Finished, source: BagSource) -> str:

@@ -31,7 +31,10 @@ from mt_nodes.waivers import load_waivers, marked
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One pair as it was: both inputs, what was done, both answers; what evidence is made of."""
+    """One pair as it was: both inputs, what was done, both answers; what evidence is made of.
+
+    ``baseline`` is what the source arm was given in place of the source, None where that was the source itself.
+    """
 
     offer: Offer
     source: Bundle
@@ -39,6 +42,12 @@ class Case:
     effects: Effects
     source_answer: Answer
     followup_answer: Answer
+    baseline: Bundle | None = None
+
+    @property
+    def given(self) -> Bundle:
+        """What the source arm was given."""
+        return self.source if self.baseline is None else self.baseline
 
 
 class Recorder:
@@ -72,7 +81,9 @@ class Recorder:
     def followup(self, offer: Offer, bundle: Bundle, derived: Derived, made_ms: float) -> None:
         """Record a follow-up that goes out."""
         pair = offer.followup_pair(bundle)
-        line = self._ledger.followup(pair, offer.relation.mutate, derived.draws, derived.followup)
+        milder = derived.baseline
+        baseline = None if milder is None else (offer.relation.baseline, milder.draws, milder.followup)
+        line = self._ledger.followup(pair, offer.relation.mutate, derived.draws, derived.followup, baseline)
         self._made_ms.append(made_ms)
         if line is not None:
             self._listen(line)
@@ -126,14 +137,15 @@ class Recorder:
     def _keep_evidence(self, verdict: Verdict, case: Case) -> None:
         answers = (("source", case.source_answer), ("followup", case.followup_answer))
         said = {a: answer.wires or wires_of(answer.output, self._run.stack, verdict.stamp_ns) for a, answer in answers}
-        write_evidence(self._evidence_path(verdict.pair), verdict.pair, case.source, case.followup, said)
+        path = self._evidence_path(verdict.pair)
+        write_evidence(path, verdict.pair, case.source, case.followup, said, case.baseline)
 
     def _keep_view(self, verdict: Verdict, case: Case) -> None:
         judge = next(r for r in case.offer.judges if r.id == verdict.pair.judged_for)
         outputs = (case.source_answer.output, case.followup_answer.output)
         write_view(
             evidence_file(self._run.out, verdict.pair),
-            *(case.source, case.followup),
+            *(case.given, case.followup),
             outputs=outputs,
             effects=case.effects,
             check=judge.check,

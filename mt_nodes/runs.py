@@ -148,11 +148,16 @@ class Run:
 
     @property
     def _span(self) -> tuple[int, int | None]:
-        """First bundle and end of what is played of an episode; a stack that remembers is given all before a pair."""
+        """First bundle and end of what is played of an episode.
+
+        A stack that remembers is given all before a pair, any other what the follow-up looks back on.
+        """
         bundle = self.only.bundle if self.only else None
         if bundle is None:
             return 0, None
-        return bundle if self.stack.stateless else 0, bundle + 1
+        made = [offer.relation for offer in self.offers]
+        back = max((m.looks_back for relation in made for m in (*relation.mutate, *relation.baseline)), default=0)
+        return max(0, bundle - back) if self.stack.stateless else 0, bundle + 1
 
     @property
     def leading_topics(self) -> frozenset[str]:

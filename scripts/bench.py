@@ -7,12 +7,13 @@ import argparse
 import json
 import os
 import platform
+import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import bench_mutations
 import bench_pairs
 import bench_relay
 import numpy as np
@@ -22,12 +23,7 @@ from rich.table import Table
 from mt_nodes import doctor
 from mt_nodes.bags import write_bundles
 from mt_nodes.environment import keep_freed_memory
-from mt_nodes.errors import NotApplicable
-from mt_nodes.frames import Bundle
-from mt_nodes.mutations.base import Mutation
-from mt_nodes.plugins import catalogue
 from mt_nodes.scene.drive import generate_drive
-from mt_nodes.seeds import generator
 
 Part = dict[str, Any]
 #: What the figures are meant to be: ratio of what mutator and relay add, and pairs a second.
@@ -53,25 +49,9 @@ def _lines(path: str) -> list[str]:
 
 
 def mutations(given: argparse.Namespace) -> Part:
-    """Return p50 and p95 of draw and apply, by mutation with its defaults, on one cloud."""
+    """Return processor time and memory of every mutation with its defaults, on one cloud."""
     keep_freed_memory()
-    bundle, found = next(iter(generate_drive(1))), {}
-    for name, cls in catalogue("mutations").items():
-        try:
-            p50, p95 = np.percentile(_milliseconds(cls(), bundle, given.rounds), (50, 95))
-            found[name] = {"p50_ms": round(p50, 3), "p95_ms": round(p95, 3)}
-        except NotApplicable as reason:
-            found[name] = {"not applicable": str(reason)}
-    return {"points": len(bundle.cloud()), "rounds": given.rounds, "by_name": found}
-
-
-def _milliseconds(mutation: Mutation, bundle: Bundle, rounds: int) -> list[float]:
-    state, times = mutation.begin(generator(0, "bench", 0, None, 0), bundle), []
-    for number in range(rounds):
-        start = time.perf_counter()
-        mutation.apply(bundle, mutation.draw(generator(0, "bench", 0, number, 0), bundle, state))
-        times.append((time.perf_counter() - start) * 1e3)
-    return times
+    return bench_mutations.measure(given.rounds, given.bag)
 
 
 def transport(given: argparse.Namespace) -> Part:
@@ -101,7 +81,7 @@ def main(argv: list[str] | None = None) -> None:
     """Measure, print tables, write JSON where asked."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("--only", action="append", choices=PARTS, help="measure this part; may be given again")
-    parser.add_argument("--bag", type=Path, help="replay this instead of a generated drive")
+    parser.add_argument("--bag", type=Path, help="replay this instead of a generated drive, mutate its clouds")
     parser.add_argument(
         "--stack", action="append", help="replay into this; may be given again (default both references)"
     )
@@ -109,8 +89,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--repeats", type=int, default=5, help="of the relay's runs (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=100, help="messages a way and run (default %(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure")
+    parser.add_argument("--docs", type=Path, metavar="FILE", help="write those of the mutations as Markdown")
     given = parser.parse_args(argv)
-    console, found = Console(), {"machine": machine()}
+    console, found = Console(width=None if sys.stdout.isatty() else 200), {"machine": machine()}
     console.print(", ".join(f"{name} {value}" for name, value in found["machine"].items()), highlight=False)
     for name in given.only or PARTS:
         found[name] = PARTS[name](given)
@@ -118,6 +99,11 @@ def main(argv: list[str] | None = None) -> None:
             console.print(table)
     if given.json:
         given.json.write_text(json.dumps(found, indent=2) + "\n")
+    measured = found.get("mutations", {"by_name": {}})
+    if given.docs and measured["by_name"]:
+        bench_mutations.write_docs(given.docs, found["machine"], measured)
+    if unfit := [name for name, row in measured["by_name"].items() if "not applicable" in row]:
+        raise SystemExit(f"bench: not applicable to this cloud, so not measured: {', '.join(unfit)}")
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -128,10 +114,12 @@ def _table(title: str, *columns: str) -> Table:
 
 
 def _mutations(part: Part) -> list[Table]:
-    title = f"draw and apply, {part['points']:,} points, {part['rounds']} rounds, defaults"
-    table = _table(title, "mutation", "p50 ms", "p95 ms")
-    for name, row in part["by_name"].items():
-        table.add_row(name, *(str(value) for value in row.values()))
+    title = (
+        f"one frame of {part['points']:,} points, {part['rounds']} rounds, defaults; memory as multiple of the cloud"
+    )
+    table = _table(title, *bench_mutations.COLUMNS)
+    for row in bench_mutations.cells(part):
+        table.add_row(*row)
     return [table]
 
 

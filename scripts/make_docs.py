@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the tables of README.md and docs/catalogue.md from the code; ``--check`` says whether they are up to date."""
+"""Makes README.md's tables, docs/catalogue.md, docs/gallery.md from the code; ``--check`` says if they are so."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from mt_nodes.cli import catalogue
 from mt_nodes.nodes.interfaces import NODES
@@ -64,6 +65,28 @@ def everything() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def gallery() -> str:
+    """Return docs/gallery.md: what each mutation does, with its picture by ``scripts/make_gallery.py``."""
+    rows, parts = catalogue.rows("mutations"), ["# Gallery"]
+    parts.append(
+        "What every mutation, with its defaults, does to one frame of the generated drive: before on the left, after "
+        "on the right. `mt show NAME --bag BAG --frame K --out FILE` draws the same of your own data (`--set` for "
+        "other parameters, `--range-m` to look nearer or farther), of a relation's mutations, too. `make gallery` "
+        "makes this page and its pictures."
+    )
+    for group in sorted({_group(row) for row in rows}):
+        parts.append(f"## {group.capitalize()}")
+        for row in (row for row in rows if _group(row) == group):
+            name = row["name"]
+            parts += [f"### `{name}`", row["summary"], f"![{name}, before and after](gallery/{name}.png)"]
+            parts.append(f"Guaranteed of every frame: {row['guarantee']}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _group(row: dict[str, Any]) -> str:
+    return str(row["module"]).split(".")[-2]
+
+
 def filled(text: str) -> str:
     """Return the README with every generated part made anew."""
     for name, make in {"nodes": nodes, "stack keys": stack_keys, "faults": faults}.items():
@@ -78,8 +101,9 @@ def filled(text: str) -> str:
 
 def main() -> int:
     """Write, or with ``--check`` compare."""
-    readme, listed = ROOT / "README.md", ROOT / "docs" / "catalogue.md"
-    wanted = {readme: filled(readme.read_text(encoding="utf-8")), listed: everything()}
+    readme, docs = ROOT / "README.md", ROOT / "docs"
+    wanted = {readme: filled(readme.read_text(encoding="utf-8"))}
+    wanted |= {docs / "catalogue.md": everything(), docs / "gallery.md": gallery()}
     stale = [p for p, text in wanted.items() if not p.exists() or p.read_text(encoding="utf-8") != text]
     if "--check" not in sys.argv:
         for path in stale:

@@ -70,6 +70,7 @@ class Sent:
     changed: frozenset[str]
     nth: int
     at_s: float
+    delay_ns: int = 0
 
 
 Behaviour = Callable[[Sent], "Answer | Exception"]
@@ -105,12 +106,15 @@ class FakeArm:
     def stop(self) -> None:
         self.events.append(("stop", None))
 
-    def send(self, bundle: Bundle, changed: frozenset[str]) -> Sent:
-        sent = Sent(bundle, changed, self.nth, own_time_s())
+    def send(self, bundle: Bundle, changed: frozenset[str], source_ns: int | None = None, delay_ns: int = 0) -> Sent:
+        sent = Sent(bundle, changed, self.nth, own_time_s(), delay_ns)
         self.events.append(("send", (bundle.index, changed)))
         self.sent.append(sent)
         self.nth += 1
         return sent
+
+    def pass_by(self, bundle: Bundle) -> None:
+        self.events.append(("pass", bundle.index))
 
     def wait(self, ticket: Sent, until_s: float | None = None) -> Answer | None:
         due_s = ticket.at_s + self.delay_s

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,20 @@ def in_process(bag: Path, out: Path, *relations: str, **asked: Any) -> Run:
     run = Run.create(ReplayRequest((str(bag),), relations, transport="inprocess", **asked), str(out))
     carry_out(run)
     return run
+
+
+def about_the_stream(directory: Path) -> list[str]:
+    """Files of relations about the stream, each of which strikes within four bundles."""
+    mutations: dict[str, dict[str, Any]] = {
+        "frames_dropped": {"every": 2},
+        "frames_frozen": {"every": 4, "burst": 3},
+        "frames_reordered": {"every": 4, "burst": 2},
+        "stamps_jittered": {},
+    }
+    for name, given in mutations.items():
+        head = {"id": name, "kind": "expected", "because": "x", "check": "obstacles_kept"}
+        (directory / f"{name}.yaml").write_text(json.dumps({**head, "mutate": [{name: given}]}))
+    return [str(directory / f"{name}.yaml") for name in mutations]
 
 
 def carry_out(run: Run) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mutations_for_tests import Echo, Nothing, Shuffle
-from recordings import KITTI, cloud, drive, image, needs_kitti, recorded, stamp, text, torn_copy, write_bag
+from recordings import KITTI, PERIOD_NS, cloud, drive, image, needs_kitti, recorded, stamp, text, torn_copy, write_bag
 from rosbags.rosbag1 import Reader as Reader1
 from rosbags.rosbag1 import Writer as Writer1
 from rosbags.rosbag2 import StoragePlugin
@@ -19,6 +19,10 @@ from mt_nodes.bag_mutation import mutate_bag
 from mt_nodes.bag_reader import BagReader, RecordedWire
 from mt_nodes.bag_writer import STATIC_QOS
 from mt_nodes.errors import InfrastructureError, UsageError
+from mt_nodes.mutations.base import Mutation
+from mt_nodes.mutations.stream.frames_delayed import FramesDelayed
+from mt_nodes.mutations.stream.frames_reordered import FramesReordered
+from mt_nodes.mutations.stream.rate_reduced import RateReduced
 
 Rows = list[tuple[str, str, int, bytes]]
 
@@ -72,6 +76,27 @@ def test_delays_and_losses_reach_the_bag(tmp_path: Path) -> None:
     assert [row[2] for row in read(tmp_path / "echo", {"/camera/image"})] == delayed
     mutate_bag(bag, [Nothing()], tmp_path / "nothing")
     assert read(tmp_path / "nothing") == read(bag, {"/tf_static", "/note"})
+
+
+def test_a_stream_is_changed_in_the_bag_and_the_rest_stays(tmp_path: Path) -> None:
+    bag = write_bag(tmp_path / "bag", drive(9))
+
+    def clouds(name: str, mutation: Mutation) -> list[tuple[int, int]]:
+        """Number and time of reception of each cloud, in periods."""
+        mutate_bag(bag, [mutation], tmp_path / name)
+        made = read(tmp_path / name, {"/points"})
+        assert read(tmp_path / name, {"/tf_static", "/note"}) == read(bag, {"/tf_static", "/note"})
+        stamps = [cdr.cloud_from_msg("", cdr.decode(row[1], row[3])).stamp_ns for row in made]
+        pairs = zip(stamps, made, strict=True)
+        return [((s - stamp(0)) // PERIOD_NS, (row[2] - stamp(0)) // PERIOD_NS) for s, row in pairs]
+
+    assert clouds("half", RateReduced(one_of=2.0)) == [(i, i) for i in range(0, 9, 2)]
+    assert clouds("late", FramesDelayed(every=1, delay_s=0.2)) == [(i, i + 2) for i in range(9)]
+    swapped = clouds("swapped", FramesReordered(every=9))
+    [held] = [i for i, at in swapped if at != i]
+    assert swapped == [(i, i) for i in range(held)] + [(held + 1, held + 1), (held, held + 1)] + [
+        (i, i) for i in range(held + 2, 9)
+    ]
 
 
 def test_limit(tmp_path: Path) -> None:

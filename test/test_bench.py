@@ -7,10 +7,18 @@ import json
 import subprocess
 import sys
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from made_bundles import made_bundle, made_cloud
+
+from mt_nodes import plugins
+from mt_nodes.errors import NotApplicable
+from mt_nodes.frames import Bundle
+from mt_nodes.mutations.stream.identity import Identity
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
 
@@ -70,6 +78,61 @@ def test_ratios_are_of_what_is_added(bench_relay: Any) -> None:
     assert found["ratio_p50"] == found["ratio_p99"] == 1.5
 
 
+@pytest.fixture
+def bench_mutations(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    import bench_mutations
+
+    return bench_mutations
+
+
+def test_peers_and_goals_are_of_what_there_is(bench_mutations: Any) -> None:
+    mutations = plugins.catalogue("mutations")
+    assert set(bench_mutations.PEERS) <= set(mutations)
+    assert {cls.__module__.split(".")[-2] for cls in mutations.values()} <= set(bench_mutations.GOALS_MS)
+
+
+@dataclass(frozen=True)
+class Spending(Identity):
+    """Costs so much memory, in clouds, and proves with so much; or is not applicable."""
+
+    made: int = 0
+    proved: int = 0
+    fits: bool = True
+
+    def draw(self, rng: Any, bundle: Bundle, state: Any) -> Any:
+        if not self.fits:
+            raise NotApplicable("no wall")
+        return {"spent": np.ones(self.made * bundle.cloud().points.nbytes, np.uint8).sum()}
+
+    def guarantee(self, source: Bundle, *_: Any) -> None:
+        np.ones(self.proved * source.cloud().points.nbytes, np.uint8).sum()
+
+
+def test_memory_and_goals_are_told(bench_mutations: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = {
+        "frugal": Spending(2, 1),
+        "greedy": Spending(4, 1),
+        "unsure": Spending(1, 5),
+        "unfit": Spending(fits=False),
+    }
+    monkeypatch.setattr(bench_mutations, "catalogue", lambda _: {n: lambda m=m: m for n, m in kinds.items()})
+    monkeypatch.setattr(bench_mutations, "_frames", lambda _: [made_bundle(made_cloud(count=120_000))])
+    part = bench_mutations.measure(2)
+    rows = part["by_name"]
+    assert rows["unfit"] == {"not applicable": "no wall"}
+    assert [round(rows[n]["memory"]) for n in ("frugal", "greedy", "unsure")] == [2, 4, 1]
+    assert [round(rows[n]["proof_memory"]) for n in ("frugal", "greedy", "unsure")] == [1, 1, 5]
+    assert [rows[n]["missed"] for n in ("frugal", "greedy", "unsure")] == [[], ["memory"], ["proof's memory"]]
+    assert list(bench_mutations._missed(rows["frugal"] | {"goal_ms": 5.0, "p50_ms": 5.1})) == ["time"]
+    assert list(bench_mutations._missed(rows["frugal"] | {"p95_ms": 60.0, "proof_p95_ms": 50.0})) == ["10 Hz"]
+    machine = {"cpu": "a cpu", "cores": 2, "load_1min": 1.0, "python": "3", "numpy": "2"}
+    bench_mutations.write_docs(tmp_path / "page.md", machine, part)
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    lines = [line.count("|") for line in page.splitlines() if line.startswith("|")]
+    assert set(lines) == {len(bench_mutations.COLUMNS) + 1} and "120,000 points" in page and "a cpu" in page
+
+
 def test_a_tiny_run_of_every_part(tmp_path: Path) -> None:
     file = tmp_path / "bench.json"
     words = ("--bundles", "1", "--repeats", "1", "--rounds", "2", "--stack", "reference_detector", "--json", str(file))
@@ -81,6 +144,8 @@ def test_a_tiny_run_of_every_part(tmp_path: Path) -> None:
     assert set(found) == {"machine", "mutations", "transport", "relay", "pairs"}
     assert found["machine"]["cores"] >= 1
     assert found["mutations"]["by_name"]["noise_outside_roi"]["p50_ms"] > 0
+    assert abs(found["mutations"]["points"] - 120_000) < 1_000
+    assert set(found["mutations"]["by_name"]) == set(plugins.catalogue("mutations"))
     assert found["relay"]["lost"] == 0 and found["relay"]["mutator_p50_ms"] > found["relay"]["direct_p50_ms"]
     assert len(found["pairs"]) == 2
     for name, run in found["pairs"].items():

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from made_bundles import made_bundle, made_cloud
 
 from mt_nodes import plugins, resources
+from mt_nodes.checks.monotone import Monotone
 from mt_nodes.checks.obstacle_count_not_less import ObstacleCountNotLess
 from mt_nodes.checks.obstacles_kept import ObstaclesKept
 from mt_nodes.conditions.obstacles_within import ObstaclesWithin
@@ -338,3 +339,46 @@ def test_the_variants_are_what_they_are_called() -> None:
     assert mutation["noise_outside_roi_on_ray_1000"].mode == "on_ray"  # type: ignore[attr-defined]
     assert mutation["noise_outside_roi_bright_10"].intensity == "full_scale"  # type: ignore[attr-defined]
     assert isinstance(load_relation("noise_outside_roi_count_1000").check, ObstacleCountNotLess)
+
+
+def monotone(less: Any, more: Any, effects: Effects | None = None, **params: Any) -> Judgement:
+    return judge(build(Monotone, params, "test"), less, more, effects)
+
+
+def test_more_of_a_change_may_lose_anybody_and_show_nobody_anew() -> None:
+    assert summary(monotone(STREET, STREET)) == ("HOLDS", 0, 0, 0, 0, 0)
+    assert summary(monotone(STREET, STREET[:1])) == ("HOLDS", 0, 0, 0, 3, 0)
+    judgement = monotone(STREET[:1], STREET[:2])
+    assert summary(judgement) == ("VIOLATED", 1, 0, -1, 0, 1)
+    assert judgement.reason == "seen only through more of it: car at (25.0, -3.0) m"
+    assert judgement.detail["gained_at"] == [[25.0, -3.0, "car"]]
+    assert monotone(STREET, []).outcome is Outcome.HOLDS
+    assert monotone([], STREET[:1]).outcome is Outcome.VIOLATED
+    assert monotone([], []).outcome is Outcome.NOT_APPLICABLE
+
+
+def test_monotone_goes_by_both_thresholds_and_by_what_it_allows() -> None:
+    unsure = [("car", 12.0, 3.0, 0.4)]
+    sure = [("car", 12.0, 3.0, 0.6)]
+    # What the milder shows, however unsure, is no news; what the stronger shows unsurely is none either.
+    assert monotone([*unsure, STREET[1]], [*sure, STREET[1]]).outcome is Outcome.HOLDS
+    assert monotone([STREET[1]], [*unsure, STREET[1]]).outcome is Outcome.HOLDS
+    assert monotone([STREET[1]], [*sure, STREET[1]]).outcome is Outcome.VIOLATED
+    assert summary(monotone([STREET[1]], [*sure, STREET[1]], gained_at_most=1)) == ("HOLDS", 1, 1, 0, 0, 1)
+    assert monotone(STREET[:1], STREET[:3], gained_at_most=1).margin == -1
+
+
+def test_monotone_forgives_what_the_mutation_put_there_and_parts_of_what_was_there() -> None:
+    added = Effects(added=(Volume("base_link", (25.0, -3.0, 0.8), (4.2, 1.8, 1.5), 0.0, "car"),))
+    assert monotone(STREET[:1], STREET[:2], added).outcome is Outcome.HOLDS
+    # Half of a car that is split in two has the other half's partner, and lies within what was there.
+    halves = [("unknown", 24.0, -3.0), ("unknown", 26.0, -3.0)]
+    assert monotone([STREET[1]], halves).outcome is Outcome.HOLDS
+
+
+@given(st.lists(st.sampled_from(STREET), unique=True), st.lists(st.sampled_from(STREET), unique=True))
+def test_monotone_is_the_relation_of_a_subset(less: list[Any], more: list[Any]) -> None:
+    judgement = monotone(less, more)
+    if judgement.outcome is not Outcome.NOT_APPLICABLE:
+        assert (judgement.outcome is Outcome.HOLDS) == (set(more) <= set(less))
+        assert judgement.gained == len(set(more) - set(less)) and judgement.lost == len(set(less) - set(more))

@@ -53,6 +53,13 @@ def test_mutations_say_what_they_change(capsys: pytest.CaptureFixture[str]) -> N
     assert points["default"] == 1000 and points["help"]
 
 
+def test_mutations_say_what_is_guaranteed(capsys: pytest.CaptureFixture[str]) -> None:
+    """The sentence of the docstring that begins with "Guaranteed:"."""
+    promised = {row["name"]: row["guarantee"] for row in listed("mutations", capsys)}
+    assert not [name for name, words in promised.items() if not words.endswith(".") or len(words) < 20]
+    assert promised["beams_lost"] == "no return of a lost beam is left, and none of another one is touched."
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -38,11 +38,23 @@ def test_a_stale_table_is_told(tmp_path: Path) -> None:
     assert readme.replace("| `deadline_s` |", "| `deadlin_s` |") != readme
 
 
-def test_links_lead_somewhere() -> None:
-    targets = re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+@pytest.mark.parametrize("page", ["README.md", "docs/gallery.md"])
+def test_links_lead_somewhere(page: str) -> None:
+    targets = re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text(encoding="utf-8"))
     assert targets
-    missing = [t for t in targets if "://" not in t and not (ROOT / t).exists()]
+    missing = [t for t in targets if "://" not in t and not (ROOT / page).parent.joinpath(t).exists()]
     assert not missing
+
+
+def test_every_mutation_is_in_the_gallery() -> None:
+    from mt_nodes.plugins import catalogue
+
+    page = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    pictures = {path.stem: path for path in (ROOT / "docs" / "gallery").iterdir()}
+    assert set(pictures) == set(catalogue("mutations")), "type: make gallery"
+    assert sorted(re.findall(r"gallery/(\w+)\.png", page)) == sorted(pictures)
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures.values())
+    assert sum(path.stat().st_size for path in pictures.values()) < 3_000_000
 
 
 def test_every_recipe_names_options_that_exist() -> None:

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import numpy.typing as npt
 import pytest
-from drives import equal, generated, lost, with_noise
+from drives import LIDAR_HEIGHT_M, equal, generated, lost, with_noise
 
 from mt_nodes import params, plugins
 from mt_nodes.errors import UsageError
+from mt_nodes.outputs import Detections
 from mt_nodes.reference.detector import Detector
 from mt_nodes.reference.faults.grid_index_wrap import GridIndexWrap
 from mt_nodes.reference.faults.point_buffer_cap import PointBufferCap
@@ -15,7 +19,7 @@ from mt_nodes.reference.tracker import Tracker
 FRAMES = 10
 FULL_SCALE = 255.0
 FAULTS = sorted(plugins.catalogue("faults"))
-#: Those that points far away bring out, by letting the whole cloud decide; the others need the scene moved or emptied.
+#: Those that points far away bring out, by letting the whole cloud decide; the others need another change.
 WHOLE_CLOUD = [
     "grid_index_wrap",
     "intensity_by_cloud_max",
@@ -26,11 +30,22 @@ WHOLE_CLOUD = [
 ]
 OTHERS = [
     "azimuth_seam",
+    "class_by_side",
     "empty_result_silent",
     "fixed_range_gate",
+    "hard_coded_ring_count",
+    "intensity_threshold",
     "mount_offset_twice",
+    "nan_leak",
+    "obstacle_held",
+    "obstacle_list_full",
     "right_side_threshold",
+    "sample_seeded_by_cloud",
     "stale_result",
+    "stamp_slot",
+    "surer_with_less",
+    "tall_is_building",
+    "yaw_unsigned",
 ]
 every_fault = pytest.mark.parametrize("name", FAULTS)
 
@@ -54,12 +69,12 @@ def test_they_are_found() -> None:
 
 @every_fault
 def test_a_fault_is_quiet_when_nothing_or_only_the_order_changes(name: str) -> None:
-    detector = planted(name)
     for i, cloud in enumerate(generated(FRAMES)):
-        source = detector(cloud)
-        assert equal(source, detector(cloud.copy()))
-        assert equal(source, detector(cloud[np.random.default_rng(i).permutation(len(cloud))]))
-        # A fixed gate and a raised threshold leave fewer to be seen; the others hide nothing of a plain scene.
+        # A fault may remember: each cloud is the first that it is given.
+        source = planted(name)(cloud)
+        assert equal(source, planted(name)(cloud.copy()))
+        assert equal(source, planted(name)(cloud[np.random.default_rng(i).permutation(len(cloud))]))
+        # A fixed gate, a raised threshold or a short list leaves fewer to be seen; the others hide nothing.
         assert len(source) >= (8 if name in WHOLE_CLOUD else 4)
 
 
@@ -131,3 +146,112 @@ def test_the_grid_wraps_only_what_lies_beyond_it() -> None:
     seen = steps.admit(cloud)
     assert np.array_equal(seen[:2], cloud[:2])
     assert seen[2:, :2] == pytest.approx(np.array([[20, 0], [20, 5], [20, 5]]))
+
+
+def test_weak_and_glaring_returns_are_dropped_by_a_fixed_number() -> None:
+    cloud = generated(FRAMES)[0]
+    steps = planted("intensity_threshold")._steps
+    kept = steps.admit(cloud)[:, 3]
+    assert kept.min() >= 8.0 and len(kept) == np.count_nonzero((cloud[:, 3] >= 8.0) & (cloud[:, 3] <= 145.0))
+    assert lost(planted("intensity_threshold")(cloud), planted("intensity_threshold")(scaled(cloud, 0.5)))
+    assert lost(Detector()(cloud), Detector()(scaled(cloud, 0.5))) == []
+    # On a scale that ends at 1 every return is weak.
+    assert len(planted("intensity_threshold")(scaled(cloud, 1.0 / FULL_SCALE))) == 0
+
+
+def scaled(cloud: npt.NDArray[np.float32], by: float) -> npt.NDArray[np.float32]:
+    changed = cloud.copy()
+    changed[:, 3] *= np.float32(by)
+    return changed
+
+
+def beams_of(cloud: npt.NDArray[np.float32]) -> npt.NDArray[np.intp]:
+    """Number the 64 beams of a generated cloud from the top."""
+    elevation = np.degrees(np.arctan2(cloud[:, 2] - LIDAR_HEIGHT_M, np.hypot(cloud[:, 0], cloud[:, 1])))
+    upper = np.rint((2.02 - elevation) / (10.54 / 31))
+    return np.where(elevation > -8.735, upper, 32 + np.rint((-8.95 - elevation) / (15.76 / 31))).astype(np.intp)
+
+
+def test_64_beams_are_taken_for_what_they_are_and_fewer_are_not() -> None:
+    cloud, admit = generated(FRAMES)[0], planted("hard_coded_ring_count")._steps.admit
+    assert np.array_equal(admit(cloud), cloud)
+    beam = beams_of(cloud)
+    without = cloud[beam != 40]
+    lifted = admit(without)[:, 2] - without[:, 2]
+    above = beams_of(without) < 40
+    assert not lifted[above].any() and (lifted[~above] > 0.0).all()
+    # The beam below the lost one is taken for it.
+    next_one = beams_of(without) == 41
+    assert set(beams_of(admit(without)[next_one])) == {40}
+
+
+def test_a_return_that_is_no_number_takes_a_sector_with_it() -> None:
+    cloud, fault = generated(FRAMES)[0], planted("nan_leak")
+    before, poisoned = fault(cloud), np.vstack([cloud, np.full((1, 4), np.nan, dtype=np.float32)])
+    assert equal(before, Detector()(cloud)) and equal(before, Detector()(poisoned))
+    after = fault(poisoned)
+    azimuth = np.arctan2(before.center_m[:, 1], before.center_m[:, 0]) % (2.0 * np.pi)
+    clear_of_edges = np.abs(azimuth % (np.pi / 4.0) - np.pi / 8.0) < np.pi / 8.0 - 0.1
+    in_sector = (azimuth < np.pi / 4.0) & clear_of_edges
+    assert in_sector.any() and not in_sector.all()
+    places = {tuple(c) for c in after.center_m.round(3)}
+    assert not places & {tuple(c) for c in before.center_m[in_sector].round(3)}
+    assert places >= {tuple(c) for c in before.center_m[(azimuth > np.pi / 4.0) & clear_of_edges].round(3)}
+
+
+def test_every_digit_of_the_cloud_draws_another_threshold_and_its_order_does_not() -> None:
+    cloud, fault = generated(FRAMES)[0], planted("sample_seeded_by_cloud")
+    shaken = [cloud + np.float32([0, 0, 0, i / 4096]) for i in range(20)]
+    thresholds = [fault._steps.min_points(c) for c in shaken]
+    assert len(set(thresholds)) > 10 and min(thresholds) >= 6 and max(thresholds) <= 120
+    assert fault._steps.min_points(cloud[::-1]) == thresholds[0]
+
+
+def found_at(*rows: tuple[float, float, float, float, str]) -> Detections:
+    """Rows of x, y, yaw, score, class."""
+    return Detections.make(
+        "base_link",
+        1_700_000_000_000_000_000,
+        [[x, y, 0.8] for x, y, *_ in rows],
+        [[4.0, 1.8, 1.6]] * len(rows),
+        [r[2] for r in rows],
+        [r[4] for r in rows],
+        [r[3] for r in rows],
+    )
+
+
+def reported(name: str, found: Detections, **params_: object) -> Detections:
+    said = params.build(Detector, {"faults": [{name: params_}]}, "stack.params")._steps.report(found)
+    assert said is not None
+    return said
+
+
+SCENE = found_at((10, 3, -0.4, 0.9, "pedestrian"), (12, -3, 0.4, 0.5, "pedestrian"), (20, 1, 1.2, 0.7, "car"))
+
+
+def test_a_full_list_leaves_out_the_least_sure_and_keeps_the_order() -> None:
+    assert reported("obstacle_list_full", SCENE, places=2).score.tolist() == [0.9, 0.7]
+    assert equal(reported("obstacle_list_full", SCENE, places=3), SCENE)
+
+
+def test_the_sign_of_the_yaw_is_lost() -> None:
+    assert reported("yaw_unsigned", SCENE).yaw_rad.tolist() == [0.4, 0.4, 1.2]
+
+
+def test_pedestrians_to_the_left_are_cyclists() -> None:
+    assert reported("class_by_side", SCENE).label.tolist() == ["cyclist", "pedestrian", "car"]
+
+
+def test_the_score_falls_with_the_number_of_points() -> None:
+    points = np.array([6.0, 12.0, 60.0, 600.0])
+    honest = points / (points + 2.0 * Detector().min_points)
+    scores = reported("surer_with_less", found_at(*((10.0, 0.0, 0.0, s, "car") for s in honest))).score
+    assert scores == pytest.approx(1.0 / (1.0 + points / 60.0))
+
+
+@pytest.mark.parametrize(("ms", "in_time"), [(0, True), (14, True), (16, False), (99, False), (100, True)])
+def test_what_is_stamped_late_in_a_cycle_is_thrown_away(ms: int, in_time: bool) -> None:
+    stamp_ns = SCENE.stamp_ns + ms * 1_000_000
+    said = reported("stamp_slot", replace(SCENE, stamp_ns=stamp_ns))
+    assert (len(said), said.stamp_ns) == (3 if in_time else 0, stamp_ns)
+    assert len(reported("stamp_slot", replace(SCENE, stamp_ns=None))) == 3

@@ -7,6 +7,7 @@ import ctypes
 import os
 import subprocess
 import sys
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -128,7 +129,7 @@ def test_a_followup_is_recorded_after_it_was_sent() -> None:
     from mt_nodes.engine import Offer
     from mt_nodes.lockstep import Lockstep, Prepared
     from mt_nodes.pipeline import MutationPipeline
-    from mt_nodes.realtime import Outstanding, Realtime
+    from mt_nodes.realtime import Outstanding, Pace, Realtime
     from mt_nodes.relations import load_suite
 
     happened: list[str] = []
@@ -136,7 +137,7 @@ def test_a_followup_is_recorded_after_it_was_sent() -> None:
     class Arm:
         name = "any"
 
-        def send(self, bundle: Bundle, changed: frozenset[str]) -> Any:
+        def send(self, bundle: Bundle, changed: frozenset[str], *instant: int) -> Any:
             happened.append("sent")
 
     class Recorder:
@@ -153,6 +154,6 @@ def test_a_followup_is_recorded_after_it_was_sent() -> None:
         Lockstep(suite, 0, Recorder(), mode="twin", **traits)._send(Arm(), prepared, bundle)  # type: ignore[arg-type]
         assert happened == ["sent", "recorded"]
         happened.clear()
-        pace = Realtime(suite, 0, Recorder(), rate=1.0, **traits)  # type: ignore[arg-type]
-        pace._send(Outstanding(bundle, prepared), (Arm(), Arm()))  # type: ignore[arg-type]
+        live = Realtime(suite, 0, Recorder(), rate=1.0, **traits)  # type: ignore[arg-type]
+        live._send(deque([Outstanding(bundle, prepared)]), (Arm(), Arm()), Pace(0.0, 0, 1.0))  # type: ignore[arg-type]
         assert happened == ["sent", "sent", "recorded"]

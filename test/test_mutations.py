@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,18 @@ BUNDLES = {
 }
 
 
+def later(bundle: Bundle, index: int) -> Bundle:
+    """The same street a while after, its points in another order."""
+    cloud, after_ns = bundle.cloud(), index * 100_000_000
+    turned = replace(cloud.with_raw(np.roll(cloud.raw, index)), stamp_ns=cloud.stamp_ns + after_ns)
+    return replace(bundle, index=index, stamp_ns=bundle.stamp_ns + after_ns).with_clouds([turned])
+
+
+#: What some mutations do shows in a stream only; each of its frames comes with those before it.
+FRAMES = [later(BUNDLES["street"], i) for i in range(12)]
+STREAM = [replace(bundle, earlier=tuple(FRAMES[: bundle.index])) for bundle in FRAMES]
+
+
 def rng(bundle: Bundle, number: int = 0) -> np.random.Generator:
     return generator(7, "walk", bundle.episode, bundle.index, number)
 
@@ -45,6 +59,20 @@ def derive_if_applicable(mutation: Mutation, bundle: Bundle) -> tuple[Followup, 
         if bundle is BUNDLES["street"]:
             raise
         pytest.skip(str(reason))
+
+
+def derive_each(mutation: Mutation, number: int = 0) -> Iterator[Followup | None]:
+    """Of every bundle of the stream, as a run does: what persists begins with the first."""
+    state = mutation.begin(generator(7, "walk", 0, None, 0), STREAM[0])
+    for bundle in STREAM:
+        try:
+            yield mutation.apply(bundle, mutation.draw(rng(bundle, number), bundle, state))
+        except NotApplicable:
+            yield None
+
+
+def said(followup: Followup | None) -> list[Any] | None:
+    return followup and [(delay, content(b)) for delay, b in followup.bundles]
 
 
 def content(bundle: Bundle) -> list[Any]:
@@ -86,22 +114,26 @@ def test_mutation_is_deterministic_pure_and_proves_itself(mutation: Mutation, bu
 
 
 def test_another_draw_differs_unless_nothing_is_left_to_chance(mutation: Mutation) -> None:
-    bundle = BUNDLES["street"]
-    first, second = (derive(mutation, bundle, n)[0] for n in (0, 1))
-    same = [content(b) for _, b in first.bundles] == [content(b) for _, b in second.bundles]
-    assert same == (not mutation.random)
-    unchanged = [content(b) for _, b in first.bundles] == [content(bundle)]
-    assert unchanged == (mutation.role == "control")
+    pairs = zip(derive_each(mutation, 0), derive_each(mutation, 1), strict=True)
+    assert any(said(first) != said(second) for first, second in pairs) == mutation.random
+    made = zip(STREAM, derive_each(mutation), strict=True)
+    changed = any(followup and said(followup) != [(0, content(bundle))] for bundle, followup in made)
+    assert changed == (mutation.role != "control")
 
 
 def test_layout_stamp_and_frame_are_kept(mutation: Mutation, bundle: Bundle) -> None:
-    followup = derive_if_applicable(mutation, bundle)[0].first
-    for old, new in zip(bundle.clouds, followup.clouds, strict=True):
+    followup = derive_if_applicable(mutation, bundle)[0]
+    for old, new in ((o, n) for _, made in followup.bundles for o, n in zip(bundle.clouds, made.clouds, strict=True)):
         assert new.points.dtype == old.points.dtype
         assert new.points.dtype.itemsize == old.points.dtype.itemsize
         assert (new.topic, new.frame_id) == (old.topic, old.frame_id)
-        assert (new.stamp_ns == old.stamp_ns) == (not mutation.about_stamps)
+        assert new.stamp_ns == old.stamp_ns or mutation.about_stamps
         assert len(new) == new.height * new.width
+
+
+def test_stamps_change_where_they_are_what_it_is_about(mutation: Mutation) -> None:
+    made = {b.stamp_ns for followup in derive_each(mutation) if followup for _, b in followup.bundles}
+    assert bool(made - {bundle.stamp_ns for bundle in STREAM}) == mutation.about_stamps
 
 
 def test_every_parameter_has_help(mutation: Mutation) -> None:

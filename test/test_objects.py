@@ -14,7 +14,7 @@ from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Cloud
 from mt_nodes.scene.lidar import hdl_64e
 from mt_nodes.scene.meshes import box, merged
-from mt_nodes.scene.nearest_object import nearest_object
+from mt_nodes.scene.nearest_object import Search, nearest_objects
 from mt_nodes.scene.objects import KINDS, mesh_of
 from mt_nodes.scene.placement_solver import Footprint, NoRoom, Wish, ground_plane, solve, stand, upright
 from mt_nodes.scene.raycast import scan
@@ -201,9 +201,9 @@ def test_nearest_object_is_outlined_and_walls_are_none() -> None:
     things = [box((1, 1, 1.5), (x, 0.5, 0.75 - 1.73), 0.5) for x in (12.0, 20.0)]
     wall = box((0.3, 12, 3), (8, 0, 1.5 - 1.73), 0.4)
     lift = np.array([0.0, 0.0, 1.73])
-    outline = shapely.Polygon(nearest_object(room(-1.73, *things).xyz + lift, (4, 30), 6, 30, 6))
+    outline = shapely.Polygon(next(nearest_objects(room(-1.73, *things).xyz + lift, Search((4, 30), 6, 30, (0, 6)))))
     assert outline.contains(shapely.Point(11.6, 0.5)) and outline.area < 4.0
     with pytest.raises(NotApplicable, match="none of 1 things ahead"):
-        nearest_object(room(-1.73, wall).xyz + lift, (4, 30), 8, 30, 6)
+        nearest_objects(room(-1.73, wall).xyz + lift, Search((4, 30), 8, 30, (0, 6)))
     with pytest.raises(NotApplicable, match="none of 0 things"):
-        nearest_object(room().xyz + lift, (4, 30), 6, 30, 6)
+        nearest_objects(room().xyz + lift, Search((4, 30), 6, 30, (0, 6)))

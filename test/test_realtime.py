@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,11 @@ from mutations_for_tests import Shuffle
 from recordings import PERIOD_NS, bundles
 
 from mt_nodes.errors import InfrastructureError
+from mt_nodes.mutations.base import Mutation
+from mt_nodes.mutations.stream.frames_delayed import FramesDelayed
+from mt_nodes.mutations.stream.frames_reordered import FramesReordered
+from mt_nodes.mutations.stream.frames_repeated import FramesRepeated
+from mt_nodes.mutations.stream.rate_reduced import RateReduced
 from mt_nodes.own_time import own_time_s
 from mt_nodes.realtime import MEMORY, Pace, Realtime
 
@@ -196,6 +202,86 @@ def test_a_stack_found_dead_while_sending_is_an_error_of_that_pair() -> None:
     with pytest.raises(InfrastructureError):
         run(Dead("source", one()), FakeArm("followup", one()), recorder=kept)
     assert list(kept.outcomes.values()) == ["HOLDS", "HOLDS", "ERROR"]
+
+
+def at_the_pace_of(mutation: Mutation, *, stateless: bool = True, episodes: int = 1, **traits: Any) -> Any:
+    """The last pass of each episode, with a relation about the stream: recorder, inputs of both arms."""
+    arms = FakeArm("source", one()), FakeArm("followup", traits.pop("behave", None) or one(), **traits)
+    kept = FakeRecorder()
+    made = suite(relation("a", mutation))
+    loop = Realtime(made, 7, kept, rate=RATE, stateless=stateless, publishes_when_empty=False)  # type: ignore[arg-type]
+    loop.run([lambda e=e: iter([replace(b, episode=e) for b in BUNDLES]) for e in range(episodes)], *arms)
+    begun = [[i for i, (name, _) in enumerate(arm.events) if name == "begin_episode"][-1] for arm in arms]
+    counts = [sum(name == "send" for name, _ in arm.events[i:]) for arm, i in zip(arms, begun, strict=True)]
+    return kept, *(arm.sent[-count:] for arm, count in zip(arms, counts, strict=True)), arms[1]
+
+
+def test_a_frame_that_is_not_sent_is_skipped_and_the_rest_goes_on() -> None:
+    kept, source, followup, arm = at_the_pace_of(RateReduced(one_of=2.0), stateless=False)
+    assert [s.bundle.index for s in source] == list(range(8))
+    assert [s.bundle.index for s in followup] == [0, 2, 4, 6]
+    assert arm.count("pass") == 4, "all but the sensors' messages"
+    ended = [kept.outcomes[f"0/{i}/a/0"] for i in range(8)]
+    assert ended == ["HOLDS", "SKIPPED"] * 4, "nothing is missing that would have to settle"
+    assert kept.lines["0/1/a/0"].judgement.reason == "the follow-up sends nothing"
+    assert {pair for pair, _ in kept.followups if "/a/" in pair} == {f"0/{i}/a/0" for i in range(8)}
+
+
+def test_delayed_frames_go_out_when_they_are_due_in_their_order() -> None:
+    """Each by twenty periods, so that all are on their way at once."""
+    mutation = FramesDelayed(every=1, delay_s=20 * PERIOD_NS / 1e9)
+    kept, source, followup, _ = at_the_pace_of(mutation)
+    assert [s.bundle.index for s in followup] == list(range(8))
+    late = [f.at_s - source[0].at_s for f in followup]
+    assert all(gap >= (i + 20) * PERIOD_S - 3e-3 for i, gap in enumerate(late))
+    assert followup[0].at_s > source[3].at_s, "the source does not wait"
+    assert set(kept.outcomes.values()) == {"HOLDS"} and len(kept.lines) == 24
+
+
+def test_what_is_due_behind_a_delayed_frame_waits_for_it() -> None:
+    mutation = FramesDelayed(every=4, delay_s=5 * PERIOD_NS / 1e9)
+    _, source, followup, _ = at_the_pace_of(mutation)
+    assert [s.bundle.index for s in followup] == list(range(8))
+    hit, *_ = [s.bundle.index for s in followup if s.delay_ns]
+    for later in followup[hit : hit + 2]:
+        assert later.at_s - source[0].at_s >= (hit + 5) * PERIOD_S - 3e-3
+    assert [f.at_s for f in followup] == sorted(f.at_s for f in followup)
+
+
+def test_a_delay_ends_with_the_recordings_pace_when_that_jumps() -> None:
+    followup = FakeArm("followup", one())
+    made, began = suite(relation("a", FramesDelayed(every=1, delay_s=0.5 * PERIOD_NS / 1e9))), time.monotonic()
+    rows = [replace(b, stamp_ns=b.stamp_ns - (b.index >= 4) * 3_600 * 10**9) for b in BUNDLES]
+    kept = FakeRecorder()
+    loop = Realtime(made, 7, kept, rate=1.0, stateless=True, publishes_when_empty=False)  # type: ignore[arg-type]
+    loop.run([lambda: iter(rows)], FakeArm("source", one()), followup)
+    assert [s.bundle.index for s in followup.sent[-8:]] == list(range(8))
+    assert set(kept.outcomes.values()) == {"HOLDS"} and time.monotonic() - began < 30.0
+
+
+@pytest.mark.parametrize(("lost", "ended"), [(0, "UNPAIRED_FOLLOWUP"), (1, "HOLDS")])
+def test_of_a_repeated_frame_the_first_answer_is_judged(lost: int, ended: str) -> None:
+    def behave(sent: Sent) -> Any:
+        return silent() if sent.bundle.index == 3 and count[3] - 1 == lost + 2 else answered(seen(1))
+
+    count: dict[int, int] = defaultdict(int)
+
+    def counted(sent: Sent) -> Any:
+        count[sent.bundle.index] += 1
+        return behave(sent)
+
+    kept, _, followup, _ = at_the_pace_of(FramesRepeated(every=1), behave=counted)
+    assert [s.bundle.index for s in followup] == [i for i in range(8) for _ in range(2)]
+    assert kept.outcomes["0/3/a/0"] == ended
+    assert kept.outcomes["0/4/a/0"] == "HOLDS"
+
+
+def test_what_looks_back_begins_anew_with_each_episode() -> None:
+    kept, _, followup, _ = at_the_pace_of(FramesReordered(every=4), episodes=2)
+    assert len(kept.lines) == 2 * 24
+    order = [s.bundle.index for s in followup]
+    assert sorted(order) in (list(range(8)), list(range(7))) and order != sorted(order)
+    assert {s.bundle.episode for s in followup} == {1}
 
 
 def test_pace() -> None:

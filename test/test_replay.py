@@ -293,6 +293,53 @@ def test_a_tracker_gets_the_same_verdicts_over_topics_and_in_process(street: Run
     assert {line["outcome"] for line in here.lines} <= {"HOLDS", "NOT_APPLICABLE"}
 
 
+#: Relations about the stream, so that each strikes within three bundles; some stamps come twice, some delays pass over
+#: the next bundle.
+ABOUT_THE_STREAM: dict[str, dict[str, Any]] = {
+    "frames_dropped": {"every": 2},
+    "frames_frozen": {"every": 2, "stamps": "old"},
+    "frames_repeated": {"every": 1, "after_s": 0.02},
+    "frames_reordered": {"every": 3},
+    "frames_delayed": {"every": 1, "delay_s": 0.15, "stamps": "new"},
+    "stamps_jittered": {"jitter_s": 0.02},
+    "clock_stepped": {"step_s": -0.05, "from_frame": 1},
+    "rate_reduced": {"one_of": 2.0},
+}
+SENDS_NOTHING = {"0/1/frames_dropped/0", "0/1/frames_reordered/0", "0/1/rate_reduced/0"}
+
+
+@pytest.fixture(scope="module")
+def stream(place: Place, two_at_a_time: ThreadPoolExecutor) -> Runs:
+    """Runs of reference stacks, judged by relations about the stream."""
+    head = {"kind": "expected", "because": "x", "min_decided": 1, "check": "obstacles_kept"}
+    files = {
+        name: str(place.file(f"{name}.yaml", id=name, mutate=[{name: given}], **head))
+        for name, given in ABOUT_THE_STREAM.items()
+    }
+
+    def run(words: tuple[str, ...]) -> Ran:
+        # Of a stack that remembers each relation costs a start.
+        names = list(files)[:4] if TRACKER[0] in words else list(files)
+        relations = ",".join(files[name] for name in names)
+        return place.replay("stream" + "".join(words), place.street, "--relations", relations, *words)
+
+    return {words: two_at_a_time.submit(run, words) for words in (*STREET[:-1],)}
+
+
+@pytest.mark.parametrize("words", [row for row in STREET[:-1] if INPROCESS[0] not in row], ids="".join)
+def test_a_stream_is_changed_over_topics_as_it_is_in_process(stream: Runs, words: tuple[str, ...]) -> None:
+    here = stream[words].result()
+    in_process = stream[(*TRACKER, *INPROCESS) if TRACKER[0] in words else INPROCESS].result()
+    assert here.lines == in_process.lines and here.drawn == in_process.drawn
+    ended = {line["pair"]: line for line in here.lines}
+    offered = 4 if TRACKER[0] in words else len(ABOUT_THE_STREAM)
+    assert len(here.lines) == here.summary["offered"] == 3 * 3 * offered
+    skipped = {pair for pair, line in ended.items() if line["outcome"] == "SKIPPED"}
+    assert skipped == SENDS_NOTHING & set(ended)
+    assert {ended[pair]["reason"] for pair in skipped} == {"the follow-up sends nothing"}
+    assert set(here.summary["outcomes"]) <= {"HOLDS", "VIOLATED", "NOT_APPLICABLE", "SKIPPED"}, "all were answered"
+
+
 def test_another_seed_draws_otherwise(street: Runs) -> None:
     one, other = street[INPROCESS].result(), street[("--seed", "3", *INPROCESS)].result()
     assert one.drawn.keys() == other.drawn.keys()

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_runs import carry_out, in_process, short_drive
+from made_runs import about_the_stream, carry_out, in_process, short_drive
 from rosbags.highlevel import AnyReader
 
 from mt_nodes.cli.main import main
@@ -220,6 +220,21 @@ def test_another_judgement_is_told(copy: Path, capsys: pytest.CaptureFixture[str
     assert code == 3 and told["same_followup"] and "outcome" in told["differs"]
     assert (told["recorded"]["outcome"], told["now"]["outcome"]) == ("VIOLATED", "HOLDS")
     assert any("stack reference_detector has been edited: params (it was" in note for note in told["changed"])
+
+
+@pytest.mark.parametrize("stack", ["reference_detector", "reference_tracker"])
+def test_a_stream_comes_again_frame_by_frame(stack: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bag = short_drive(tmp_path / "drive", 4)
+    run = in_process(bag, tmp_path / "run", *about_the_stream(tmp_path), stack=stack).out
+    for pair, line in lines(run).items():
+        if "/0@" in pair or not (pair.startswith("0/3/") or pair == "0/1/frames_dropped/0"):
+            continue
+        code, told = reproduce(capsys, run, pair)
+        assert (code, told["differs"], told["same_followup"]) == (0, [], True)
+        assert told["now"]["outcome"] == line["outcome"]
+        again = lines(Path(told["results"]))
+        assert again == {name: lines(run)[name] for name in again}, "what is played before it ends as in the run"
+    assert lines(run)["0/1/frames_dropped/0"]["outcome"] == "SKIPPED"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_arms import BUNDLES, FakeArm, FakeRecorder, answered, pairs_owed, relation, run, seen, suite
-from made_runs import carry_out, in_process, short_drive
+from made_runs import about_the_stream, carry_out, in_process, short_drive
 
 from mt_nodes.cli.main import main
 from mt_nodes.errors import UsageError
@@ -89,6 +89,19 @@ def test_a_run_cut_off_anywhere_comes_to_the_same(undisturbed: Path, tmp_path: P
     assert summaries[0] == summaries[1]
     assert left(torn) == left(undisturbed), "evidence that was still on its way is made, too"
     assert len(json.loads((torn / "run.json").read_text())["resumed"]) == 1
+
+
+@pytest.mark.parametrize("stack", ["detector", "tracker", "two_pass"])
+def test_a_stream_goes_on_with_the_frames_that_it_looks_back_on(bag: Path, tmp_path: Path, stack: str) -> None:
+    whole, asked = tmp_path / "whole", STACKS[stack]
+    in_process(bag, whole, *about_the_stream(tmp_path), **asked)
+    assert {"SKIPPED"} < set(json.loads((whole / "summary.json").read_text())["outcomes"])
+    for seed in range(2):
+        torn = tmp_path / f"torn_{seed}"
+        cut(whole, torn, random.Random(seed))
+        carry_out(Run.resume(torn))
+        for name in ("result.jsonl", "ledger.jsonl"):
+            assert lines(torn, name) == lines(whole, name)
 
 
 def test_there_is_evidence_to_lose(undisturbed: Path) -> None:

@@ -109,6 +109,12 @@ class Played:
     def ask(self, points: int = 3, order: int = 0) -> Any:
         return self.arm.wait(self.arm.send(self.bundle(points, order), NOTHING))
 
+    def catch_up(self) -> None:
+        """Play on until time is where a bundle is, and the last two are one period apart."""
+        self.count += 2
+        self.ask()
+        self.ask()
+
 
 @pytest.fixture(scope="module")
 def played(domains: tuple[int, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
@@ -175,6 +181,39 @@ def test_the_clock_goes_on_in_small_steps_and_reaches_every_bundle(played: Playe
     steps = [b - a for a, b in itertools.pairwise(now)]
     assert all(0 < step <= 10_000_000 for step in steps), "the default step is 10 ms"
     assert {first.stamp_ns, last.stamp_ns} <= set(now)
+
+
+def test_a_delayed_bundle_goes_out_at_its_instant_and_time_never_goes_back(played: Played) -> None:
+    first, last = played.bundle(2), played.bundle(3)
+    late_ns = PERIOD_NS + PERIOD_NS // 2
+    answer = played.arm.wait(played.arm.send(first, NOTHING, first.stamp_ns, late_ns))
+    assert answer is not None and answer.output.detections is not None and len(answer.output.detections) == 2
+    reached = played.arm._clock.now_ns
+    assert reached is not None and first.stamp_ns + late_ns <= reached <= first.stamp_ns + late_ns + PERIOD_NS
+    answer = played.arm.wait(played.arm.send(last, NOTHING))
+    assert answer is not None and answer.output.detections is not None and len(answer.output.detections) == 3
+    assert played.arm._clock.now_ns is not None and played.arm._clock.now_ns >= reached > last.stamp_ns
+    heard = played.clock.wait(lambda rows: stamp_of_clock(rows[-1]) >= reached)
+    assert not any(back for _, back in jumps(heard))
+    played.catch_up()
+
+
+def test_what_a_follow_up_leaves_out_takes_the_rest_along_all_the_same(played: Played) -> None:
+    bundle = played.bundle()
+    note = bundle.wires[0]
+    played.arm.pass_by(replace(bundle, clouds=(), images=(), camera_infos=(), wires=(note,)))
+    played.notes.wait(lambda rows: note.cdr in rows)
+    played.clock.wait(lambda rows: stamp_of_clock(rows[-1]) >= bundle.stamp_ns)
+    assert len(played.ask(4).output.detections) == 4, "nothing is owed for it"
+    assert not any(cdr.encode_cloud(bundle.clouds[0]) == row for row in played.clouds.messages)
+
+
+def test_time_goes_on_behind_a_delayed_bundle_while_an_answer_is_awaited(played: Played) -> None:
+    bundle = played.bundle(order=SILENT)
+    answer = played.arm.wait(played.arm.send(bundle, NOTHING, bundle.stamp_ns, PERIOD_NS // 2))
+    assert answer is not None and answer.heard is Outcome.SILENT
+    assert played.arm._clock.now_ns == bundle.stamp_ns + PERIOD_NS // 2 + PERIOD_NS
+    played.catch_up()
 
 
 def test_silence_is_told_at_the_deadline_and_time_goes_on_by_one_period_at_most(played: Played) -> None:

@@ -231,9 +231,60 @@ def test_a_bundle_without_an_honest_followup_is_told(
     ]
 
 
+def stream_relation(path: Path, name: str, **given: Any) -> Path:
+    rows = {"id": name, "kind": "expected", "because": "x", "check": "obstacles_kept", "mutate": [{name: given}]}
+    (path / f"{name}.yaml").write_text(json.dumps(rows))
+    return path / f"{name}.yaml"
+
+
+def test_the_mutator_delays_frames_in_their_order_and_tells_when_to_expect_the_answer(
+    made: Make, ending: ExitStack, domains: Any, tmp_path: Path
+) -> None:
+    peer = Peer(ending, domains[1])
+    ledger = peer.listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
+    followups = peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY)
+    relation = stream_relation(tmp_path, "frames_delayed", every=1, delay_s=0.3, stamps="new")
+    node = made(Mutator, relation=relation, output_topic="/out")
+    publisher, send = sensor(peer)
+    until(lambda: publisher.get_subscription_count() and node._publisher().get_subscription_count())
+    began = time.monotonic()
+    for index in range(3):
+        send(index)
+        until(lambda index=index: node._count == index + 1)  # a live tap keeps no more than the last
+    messages = followups.wait(3)
+    assert time.monotonic() - began >= 0.3
+    assert [cdr.stamp_ns_of(m.header) for m in messages] == [stamp(i) + 300_000_000 for i in range(3)]
+    ledger.wait(3)
+    told = [(line["stamp_ns"], line["followup_ns"], line["delay_ns"]) for line in lines(ledger)]
+    assert told == [(stamp(i), stamp(i) + 300_000_000, 300_000_000) for i in range(3)]
+    assert not node._later and node._timer is None
+
+
+def test_the_mutator_sends_nothing_of_a_frame_that_is_left_out(
+    made: Make, ending: ExitStack, domains: Any, tmp_path: Path
+) -> None:
+    peer = Peer(ending, domains[1])
+    ledger = peer.listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
+    followups = peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY)
+    node = made(Mutator, relation=stream_relation(tmp_path, "rate_reduced", one_of=2.0), output_topic="/out")
+    publisher, send = sensor(peer)
+    until(lambda: publisher.get_subscription_count() and node._publisher().get_subscription_count())
+    for index in range(4):
+        send(index)
+        ledger.wait(index + 1)
+    assert [line.get("outcome") for line in lines(ledger)] == [None, "SKIPPED", None, "SKIPPED"]
+    assert lines(ledger)[1]["reason"] == "the follow-up sends nothing"
+    assert [cdr.stamp_ns_of(m.header) for m in followups.wait(2)] == [stamp(0), stamp(2)]
+
+
 def test_a_mutator_into_its_own_input_is_refused(made: Make) -> None:
     with pytest.raises(UsageError, match="output_topic is input_topic; set another topic or output_domain"):
         made(Mutator, output_topic="/sensing/lidar/points")
+
+
+def test_a_mutator_that_would_have_to_change_the_source_is_refused(made: Make) -> None:
+    with pytest.raises(UsageError, match="mutator: relation 'range_reduced_monotone' has a baseline"):
+        made(Mutator, relation="range_reduced_monotone", output_topic="/out")
 
 
 # --- monitor
@@ -251,12 +302,12 @@ class Arms:
     def matched(self) -> None:
         until(lambda: all(p.get_subscription_count() for p in (self.ledger, *self.outputs)))
 
-    def offer(self, index: int, **more: str) -> None:
+    def offer(self, index: int, **more: Any) -> None:
         relation = "noise_outside_roi_10"
         line = {"type": "followup", "pair": f"0/{index}/{relation}/0", "relation": relation, "effects": {}}
         self.ledger.publish(String(data=json.dumps({**line, "stamp_ns": stamp(index)} | more)))
 
-    def say(self, arm: int, index: int, count: int) -> None:
+    def say(self, arm: int, index: float, count: int) -> None:
         centers = [[10.0 + 5 * i, 0.0, 1.0] for i in range(count)]
         boxes = Detections.make("base_link", stamp(index), centers, [[4.0, 2.0, 1.5]] * count)
         self.outputs[arm].publish(MarkerArrayObstacles().encode(boxes))
@@ -304,10 +355,28 @@ def test_the_monitor_judges_by_stamp_whatever_the_order(
     assert (lost["lost"], lost["measured"], lost["bound"], lost["stamp_ns"]) == (1, 1, 2, stamp(2))
 
 
+def test_the_monitor_looks_for_the_answer_under_the_follow_ups_own_stamp(
+    made: Make, ending: ExitStack, domains: Any, tmp_path: Path
+) -> None:
+    stack = tmp_path / "s.yaml"
+    stack.write_text("{callable: 'x:y', stateless: true, deadline_s: 0.5}")
+    arms = Arms(ending, domains)
+    node = made(Monitor, relation="noise_outside_roi_10", stack=stack, followup_domain=domains[2])
+    arms.matched()
+    arms.say(1, 1, 0)  # what it says of another instant
+    arms.say(0, 1, 2)
+    arms.offer(1, followup_ns=stamp(1.5), delay_ns=60 * 10**9)
+    until(lambda: node._pending)
+    assert node._pending[0][0] - time.monotonic() > 30.0, "the deadline begins when the frame goes out"
+    arms.say(1, 1.5, 2)
+    assert arms.outcomes(1) == {"1": "HOLDS"}
+
+
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
         ({"relation": "identity"}, "relation 'identity' has no check of its own"),
+        ({"relation": "range_reduced_monotone"}, "monitor: relation 'range_reduced_monotone' has a baseline"),
         ({"stack": "no_such_stack"}, "no stack 'no_such_stack'"),
         ({"followup_domain": 300}, "followup_domain"),
     ],

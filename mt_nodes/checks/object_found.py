@@ -9,7 +9,7 @@ import numpy as np
 import shapely
 
 from mt_nodes.association import covered, footprints
-from mt_nodes.checks.obstacles import Comparison, Mask, describe, places
+from mt_nodes.checks.obstacles import Comparison, Mask, describe, places, touching
 from mt_nodes.checks.obstacles_kept import ObstaclesKept
 from mt_nodes.outputs import Detections
 from mt_nodes.params import param
@@ -66,8 +66,9 @@ class ObjectFound(ObstaclesKept):
         followup = compared.followup
         answers = followup.score >= self.score_low
         found = covered(objects, followup.take(answers), self.per_category) >= self.coverage
-        # What was there before is not what was added.
-        answers[compared.partner[compared.matched]] = False
+        # What was there before, and was not taken away, is not what was added.
+        stays = compared.matched & ~touching(compared.source, compared.removed)
+        answers[compared.partner[stays]] = False
         found[self.associate.pair(objects, followup.take(answers))[0]] = True
         return found
 

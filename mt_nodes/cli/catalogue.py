@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -56,8 +57,16 @@ def _plugin_rows(kind: str) -> Callable[[], list[Row]]:
 def _plugin_row(kind: str, name: str, cls: type) -> Row:
     row: Row = {"name": name, "summary": plugins.summary_of(cls), "doc": inspect.getdoc(cls) or ""}
     row |= {key: plain(getattr(cls, key)) for key in ("sensors", "role", "needs", "type") if hasattr(cls, key)}
+    if kind == "mutations":
+        row["guarantee"] = _guarantee(row["doc"])
     row["parameters"] = describe(cls) if dataclasses.is_dataclass(cls) else []
     return {**row, "module": cls.__module__}
+
+
+def _guarantee(doc: str) -> str:
+    """Return what a mutation's docstring promises of every frame: the sentence that begins with "Guaranteed:"."""
+    found = re.search(r"Guaranteed: (.+?\.)(?=\s|$)", " ".join(doc.split()))
+    return found[1] if found else ""
 
 
 def _relation_rows() -> list[Row]:

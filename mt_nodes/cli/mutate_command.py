@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     from mt_nodes.params import build
     from mt_nodes.transforms import load_transforms
 
-    mutation: Mutation = build(plugins.find("mutations", args.mutation, "--mutation"), _settings(args.set), "--set")
+    mutation: Mutation = build(plugins.find("mutations", args.mutation, "--mutation"), settings(args.set), "--set")
     tree = load_transforms(args.transforms) if args.transforms else None
     topics = dict(role_topic(text) for text in args.topic)
     with Progress(transient=True, disable=not sys.stdout.isatty()) as progress:
@@ -60,7 +60,12 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _settings(given: list[str]) -> dict[str, Any]:
+def settings(given: list[str]) -> dict[str, Any]:
+    """Read ``K=V`` words, the values as YAML.
+
+    Raises:
+        UsageError: one is something else.
+    """
     import yaml
 
     settings: dict[str, Any] = {}

@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     checked = Run.make(request, args.dir)
     proof, changed = reproduce.prove(checked, finished), reproduce.changed_since(checked, finished)
     told: dict[str, Any] = {"pair": str(finished.pair), "changed": changed, "same_followup": proof.same}
-    told |= {"expected": proof.expected, "from_draws": proof.from_draws, "from_seed": proof.from_seed}
+    told |= _told(proof) | ({"baseline": _told(proof.baseline)} if proof.baseline else {})
     now, summary, out = None, None, args.out or finished.new_directory()
     if not args.json:
         _print_proof(finished, proof, request.bags[finished.pair.episode], changed)
@@ -77,16 +77,25 @@ def _print_proof(finished: Finished, proof: Proof, bag: str, changed: list[str])
     text(f"bag {bag}, bundle {finished.pair.bundle}, stamp {finished.verdict.stamp_ns}")
     for note in changed:
         print(f"mt: warning: not as in the run: {note}", file=sys.stderr)
-    rows = [("in the ledger", proof.expected, "expected")]
-    for name, got in (("from the recorded draws", proof.from_draws), ("from the seed", proof.from_seed)):
-        rows.append((name, got or "(none)", "same" if got == proof.expected else "DIFFERS"))
-    table(("follow-up", "SHA-256", ""), rows)
+    for what, part in (("follow-up", proof), ("baseline", proof.baseline)):
+        if part is not None:
+            table((what, "SHA-256", ""), _hash_rows(part))
     if proof.before[0]:
         text(f"of {proof.before[0]} follow-ups before it, {proof.before[1]} could not be made again")
     for why in proof.why:
         text(why)
     if not proof.same:
         text("the follow-up could not be made again bit for bit: it needs the same bag, versions and CPU type")
+
+
+def _told(proof: Proof) -> dict[str, Any]:
+    return {"expected": proof.expected, "from_draws": proof.from_draws, "from_seed": proof.from_seed}
+
+
+def _hash_rows(proof: Proof) -> list[tuple[str, str, str]]:
+    made = (("from the recorded draws", proof.from_draws), ("from the seed", proof.from_seed))
+    rows = [(name, got or "(none)", "same" if got == proof.expected else "DIFFERS") for name, got in made]
+    return [("in the ledger", proof.expected, "expected"), *rows]
 
 
 def _print_judgement(

@@ -1,28 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``mt show NAME``."""
+"""``mt show NAME``, and with a bag: what a mutation does to one of its frames."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 from typing import Any
 
 import yaml
 
+from mt_nodes.arguments import role_topic
 from mt_nodes.cli import catalogue
 from mt_nodes.cli.printing import heading, table, text
+from mt_nodes.cli.replay_command import whole_number
+from mt_nodes.errors import UsageError
+
+#: What is of use with a bag only: option, and its default.
+_WITH_BAG: dict[str, Any] = {"frame": None, "out": None, "set": [], "seed": None, "topic": [], "transforms": None}
+_WITH_BAG |= {"range_m": None}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
-    parser.epilog = "example: mt show noise_outside_roi"
+    parser.epilog = "example: mt show noise_outside_roi --bag my_bag --frame 10 --set points=100 --out noise.png"
     parser.add_argument("name", metavar="NAME", help="a name that `mt list` shows")
     parser.add_argument("--json", action="store_true", help="print one object")
+    add = parser.add_argument_group("with a bag: a picture of a frame before and after a mutation").add_argument
+    add("--bag", type=Path, metavar="BAG", help="draw what the mutation (or a relation's mutations) does to a frame")
+    add("--frame", type=whole_number, metavar="K", help="number of the frame, from 0 (default 0)")
+    add("--out", type=Path, metavar="FILE", help="picture to write: png, svg, pdf (default NAME_frame_K.png)")
+    add("--set", action="append", default=[], metavar="K=V", help="a parameter of the mutation")
+    add("--seed", type=int, help="what every draw depends on (default 0)")
+    add("--topic", action="append", default=[], metavar="ROLE=TOPIC", help="choose among several topics of the bag")
+    add("--transforms", type=Path, metavar="FILE", help="YAML file of transforms that the bag lacks")
+    add("--range-m", type=float, metavar="M", help="how far to show, around the ego (default: where the change is)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what is known of one thing."""
+    """Print what is known of one thing, or draw what it does."""
     kind, row = catalogue.find(args.name)
+    if args.bag is not None:
+        return _draw(args, kind)
+    if given := [name for name, default in _WITH_BAG.items() if getattr(args, name) != default]:
+        raise UsageError(f"mt show: --{given[0].replace('_', '-')} is for a frame of a bag; give --bag, too")
     if args.json:
         print(json.dumps({"kind_of_thing": kind, **row}, indent=2))
         return 0
@@ -42,3 +63,40 @@ def _parameter(p: dict[str, Any]) -> tuple[str, str, str, str]:
     limits = "" if bounds == [None, None] else " … ".join("" if b is None else f"{b:g}" for b in bounds) + unit
     default = "" if p["default"] is None else str(p["default"])
     return p["name"], default, ", ".join(p["choices"]) or limits, p["help"]
+
+
+def _draw(args: argparse.Namespace, kind: str) -> int:
+    from mt_nodes.looking import look_into
+    from mt_nodes.report.mutation_picture import title, write_picture
+    from mt_nodes.transforms import load_transforms
+
+    if args.range_m is not None and not 1.0 <= args.range_m <= 1000.0:
+        raise UsageError(f"--range-m: got {args.range_m:g} m, expected 1 to 1000 m")
+    mutations, relation = _mutations(args, kind)
+    frame, tree = args.frame or 0, load_transforms(args.transforms) if args.transforms else None
+    asked = {"name": args.name, "relation": relation, "frame": frame, "seed": args.seed or 0}
+    look = look_into(args.bag, dict(role_topic(t) for t in args.topic), tree, mutations, **asked)
+    out = args.out or Path(f"{args.name}_frame_{frame}.png")
+    write_picture(look, out, args.range_m)
+    if args.json:
+        print(json.dumps({"name": args.name, "picture": str(out), **look.counts()}, indent=2))
+    else:
+        text(f"{title(look)}\npicture: {out}")
+    return 0
+
+
+def _mutations(args: argparse.Namespace, kind: str) -> tuple[list[Any], str]:
+    """Return what to apply, and what its draws depend on: as in ``mt mutate``, or as in a run of the relation."""
+    from mt_nodes import plugins
+    from mt_nodes.bag_mutation import RELATION
+    from mt_nodes.cli.mutate_command import settings
+    from mt_nodes.params import build
+    from mt_nodes.relations import load_relation
+
+    if kind == "mutations":
+        return [build(plugins.find(kind, args.name, "mt show"), settings(args.set), "--set")], RELATION
+    if kind != "relations":
+        raise UsageError(f"mt show --bag: {args.name} is one of the {kind}, expected a mutation or a relation")
+    if args.set:
+        raise UsageError(f"--set: {args.name} is a relation and has its own parameters; give the mutation's name")
+    return list(load_relation(args.name).mutate), args.name

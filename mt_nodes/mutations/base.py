@@ -18,7 +18,10 @@ Draw = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Followup:
-    """What goes to the follow-up arm in place of one source bundle: 0..k bundles with their delays in ns."""
+    """What goes to the follow-up arm in place of one source bundle: 0..k bundles with their delays in ns.
+
+    They go out in this order, after whatever went out before: a topic is a queue. Answers to the first are judged.
+    """
 
     bundles: tuple[tuple[int, Bundle], ...]
     effects: Effects = field(default_factory=Effects)
@@ -46,6 +49,13 @@ class Mutation(ABC):
     random: ClassVar[bool] = True
     #: Whether stamps of messages are what it changes; every other change keeps them.
     about_stamps: ClassVar[bool] = False
+
+    @property
+    def looks_back(self) -> int:
+        """How many numbers of bundles ``apply`` looks back: so many of them come as ``bundle.earlier``, as far as
+        they are there. What looks back must be the first mutation of a relation: it sees the bundles of the source.
+        """
+        return 0
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Any:
         """Return what persists over a segment (particles, a placed object)."""

@@ -61,6 +61,8 @@ class RosArm:
         self.name = plan.name
         self._plan, self._stack, self._process = plan, stack, process
         self._leased, self._period_ns = leased, FIRST_PERIOD_NS
+        self._source_ns: int | None = None
+        self._limit_ns = 0
         self._inbox = Inbox(stack.answers, stack.match, owes=stack.publishes_when_empty)
         self._child: Child | None = None
         self._required, self._fan_out = required, fan_out
@@ -127,23 +129,27 @@ class RosArm:
 
     def begin_episode(self) -> None:
         """Time starts anew."""
+        self._source_ns = None
         self._clock.reset()
 
     def pass_time(self, stamp_ns: int) -> None:
         """Step /clock on."""
         self._clock.follow(stamp_ns)
 
-    def send(self, bundle: Bundle, changed: frozenset[str]) -> Ticket:
+    def send(self, bundle: Bundle, changed: frozenset[str], source_ns: int | None = None, delay_ns: int = 0) -> Ticket:
         """Step /clock to the bundle's instant and publish it."""
         self._meet_again()
         self._check()
-        now_ns = self._clock.bundle_ns
-        if now_ns is not None and bundle.stamp_ns > now_ns:
-            self._period_ns = bundle.stamp_ns - now_ns
-        self._clock.advance(bundle.stamp_ns)
+        self._go_on(bundle.stamp_ns if source_ns is None else source_ns, delay_ns)
         ticket = self._inbox.expect(bundle.stamp_ns)
         self._publisher.publish(bundle, changed)
         return ticket
+
+    def pass_by(self, bundle: Bundle) -> None:
+        """Step /clock to the bundle's instant and publish its messages; no answer is expected."""
+        self._check()
+        self._go_on(bundle.stamp_ns, 0)
+        self._publisher.publish(bundle, frozenset())
 
     def wait(self, ticket: Ticket, until_s: float | None = None) -> Answer | None:
         """Return the answer, or silence at the deadline; without ``until_s`` /clock steps on meanwhile."""
@@ -154,7 +160,7 @@ class RosArm:
             if own_time_s() >= limit:
                 return self._silent(ticket) if limit >= deadline else None
             if until_s is None:
-                self._clock.tick(ticket.stamp_ns + self._period_ns)
+                self._clock.tick(self._limit_ns)
         last_s = max(arrived for _, arrived in ticket.parts.values())
         return self._answer(ticket, last_s) if last_s <= deadline else self._silent(ticket)
 
@@ -173,6 +179,13 @@ class RosArm:
         strays = {f"strays_{kind}": count for kind, count in vars(self._inbox.strays).items()}
         whose = "nobody else's" if self._leased else "fixed by the stack file"
         return {"answer_ms": self._answer_ms, **strays, "isolation": f"domain {self._ros.domain}, {whose}"}
+
+    def _go_on(self, source_ns: int, delay_ns: int) -> None:
+        """Step /clock on to an instant of the recording and a delay; what was delayed for longer has been there."""
+        if self._source_ns is not None and source_ns > self._source_ns:
+            self._period_ns = source_ns - self._source_ns
+        self._source_ns = source_ns
+        self._limit_ns = self._clock.advance(source_ns + delay_ns) + self._period_ns
 
     def _join(self, topics: Mapping[str, Replayed], profiles: Mapping[str, QoSProfile]) -> None:
         node = self._ros.add(plain_node, OWN_NODES[self.name])

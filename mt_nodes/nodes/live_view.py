@@ -60,7 +60,7 @@ class LiveView:
         region, keep_inset_m = _region(case)
         frame = region.frame_id if region else case.source.clouds[0].frame_id if case.source.clouds else ""
         around = [*_outlines(region, keep_inset_m), *_lost(verdicts)]
-        both = ((case.source, case.source_answer), (case.followup, case.followup_answer))
+        both = ((case.given, case.source_answer), (case.followup, case.followup_answer))
         for arm, (bundle, answer) in zip(ARMS, both, strict=True):
             if f"/mt/{arm}/markers" in wanted:
                 seen = answer.output.detections or Detections.none(frame, None)

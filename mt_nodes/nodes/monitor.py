@@ -24,7 +24,7 @@ from mt_nodes.nodes.running import run_node
 from mt_nodes.nodes.spinning import SpinningContext, plain_node
 from mt_nodes.outputs import Output
 from mt_nodes.params import param
-from mt_nodes.relations import Relation, load_relation
+from mt_nodes.relations import Relation, load_relation, refuse_baseline
 from mt_nodes.stacks import load_stack
 from mt_nodes.transforms import TransformTree, load_transforms
 from mt_nodes.verdict import Outcome, Pair, Verdict
@@ -82,6 +82,7 @@ class Monitor(Node):
         given = read_parameters(self, MonitorParameters)
         self._stack = load_stack(given.stack)
         self._relation: Relation = load_relation(given.relation)
+        refuse_baseline(self._relation, "monitor")
         if self._relation.check is None:
             raise UsageError(f"monitor: relation '{self._relation.id}' has no check of its own")
         self._tree = load_transforms(Path(given.transforms)) if given.transforms else TransformTree()
@@ -115,13 +116,18 @@ class Monitor(Node):
         line = json.loads(message.data)
         # The ledger of a replay in this domain has no stamp_ns: its pairs are judged by the replay itself.
         if line["relation"] == self._relation.id and "stamp_ns" in line:
-            self._pending.append((time.monotonic() + self._stack.deadline_s, line))
+            deadline_s = self._stack.deadline_s + line.get("delay_ns", 0) / 1e9
+            self._pending.append((time.monotonic() + deadline_s, line))
 
     def _judge_due(self) -> None:
         while self._pending:
             deadline, line = self._pending[0]
             reason = f"no answer within {self._stack.deadline_s:g} s"
-            answers = tuple(arm.answer(line["stamp_ns"], self._stack.answers, reason) for arm in self._arms)
+            stamps = (line["stamp_ns"], line.get("followup_ns", line["stamp_ns"]))
+            answers = tuple(
+                arm.answer(stamp_ns, self._stack.answers, reason)
+                for arm, stamp_ns in zip(self._arms, stamps, strict=True)
+            )
             waiting = "outcome" not in line and any(a.heard is Heard.SILENT for a in answers)
             if waiting and time.monotonic() < deadline:
                 return

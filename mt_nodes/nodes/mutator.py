@@ -7,6 +7,7 @@ The input is tapped best effort with depth 1, so that this node can never hold i
 from __future__ import annotations
 
 import json
+from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,13 @@ from typing import Any
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
+from rclpy.timer import Timer
 from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import String
 
 from mt_nodes import cdr
 from mt_nodes.errors import NotApplicable, UsageError
-from mt_nodes.frames import Bundle
+from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.ledger import sha256_of_followup
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.parameters import read_parameters
@@ -27,7 +29,7 @@ from mt_nodes.nodes.running import run_node
 from mt_nodes.nodes.spinning import SpinningContext, plain_node
 from mt_nodes.params import param
 from mt_nodes.pipeline import MutationPipeline
-from mt_nodes.relations import load_relation
+from mt_nodes.relations import load_relation, refuse_baseline
 from mt_nodes.transforms import TransformTree, load_transforms
 from mt_nodes.verdict import SCHEMA, Outcome, Pair
 
@@ -63,11 +65,15 @@ class Mutator(Node):
         if given.output_domain == -1 and given.output_topic == given.input_topic:
             raise UsageError("mutator: output_topic is input_topic; set another topic or output_domain")
         self._relation = load_relation(given.relation)
+        refuse_baseline(self._relation, "mutator")
         self._pipeline = MutationPipeline(self._relation.mutate, given.seed, self._relation.id)
         self._tree = load_transforms(Path(given.transforms)) if given.transforms else TransformTree()
         self._far = SpinningContext(given.output_domain) if given.output_domain != -1 else None
         self._out: Node = self if self._far is None else self._far.add(plain_node, "mt_mutator")
         self._followups: Publisher | None = None
+        #: What is still to go out, in order, and when; the timer is set on the first of it.
+        self._later: deque[tuple[int, Cloud]] = deque()
+        self._timer: Timer | None = None
         self._looking = self.create_timer(LOOK_EVERY_S, self._look)
         self._ledger = self.create_publisher(String, "/mt/ledger", qos.JOURNAL)
         self._count = 0
@@ -83,6 +89,7 @@ class Mutator(Node):
         # Serialized in and out: what rclpy would copy on the way costs more than the mutation itself.
         cloud = cdr.cloud_from_msg(self._given.input_topic, cdr.decode(cdr.POINT_CLOUD, data))
         bundle = Bundle(0, self._count, cloud.stamp_ns, clouds=(cloud,), transforms=self._tree)
+        self._pipeline.meet(bundle)
         self._count += 1
         publisher = self._publisher()
         if not publisher.get_subscription_count():
@@ -97,13 +104,31 @@ class Mutator(Node):
         if self._given.prove == "before" and (broken := proof()):
             self._not_judged(bundle, Outcome.INVALID, broken)
             return
-        for _, sent in derived.followup.bundles:
-            publisher.publish(cdr.encode_cloud(sent.clouds[0]))
+        now_ns = self.get_clock().now().nanoseconds
+        self._later.extend((now_ns + delay_ns, sent.clouds[0]) for delay_ns, sent in derived.followup.bundles)
+        self._send_due(now_ns)
         # The follow-up is on its way: what its verdict needs can now take its time.
         if self._given.prove == "after" and (broken := proof()):
             self._not_judged(bundle, Outcome.INVALID, broken)
             return
-        self._tell(bundle, effects=derived.effects.as_plain(), sha256=sha256_of_followup(derived.followup))
+        if not derived.followup.bundles:
+            self._tell(bundle, outcome=Outcome.SKIPPED.value, reason="the follow-up sends nothing")
+            return
+        delay_ns, first = derived.followup.bundles[0]
+        answers = {"followup_ns": first.clouds[0].stamp_ns, "delay_ns": delay_ns}
+        about = {"effects": derived.effects.as_plain(), "sha256": sha256_of_followup(derived.followup)}
+        self._tell(bundle, **answers, **about)
+
+    def _send_due(self, now_ns: int) -> None:
+        """Publish what is due, in order, and set the timer on what is next: a topic is a queue."""
+        if self._timer is not None:
+            self._timer.destroy()
+            self._timer = None
+        while self._later and self._later[0][0] <= now_ns:
+            self._publisher().publish(cdr.encode_cloud(self._later.popleft()[1]))
+        if self._later:
+            left_s = (self._later[0][0] - now_ns) / 1e9
+            self._timer = self.create_timer(left_s, lambda: self._send_due(self.get_clock().now().nanoseconds))
 
     def _not_judged(self, bundle: Bundle, outcome: Outcome, reason: str) -> None:
         """Tell of a pair that is not to be judged, so that it is accounted for all the same."""

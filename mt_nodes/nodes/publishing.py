@@ -76,20 +76,19 @@ class ClockPublisher:
         self._publisher = _publisher(node, Clock, topic, qos.CLOCK, self.incompatible)
         self._step_ns = int(step_s * 1e9)
         self.now_ns: int | None = None
-        self.bundle_ns: int | None = None
 
     def reset(self) -> None:
         """Say that time starts anew with the next call."""
-        self.now_ns = self.bundle_ns = None
+        self.now_ns = None
 
-    def advance(self, to_ns: int) -> None:
-        """Publish steps up to and including a bundle's instant; nothing when time is there already."""
-        self.bundle_ns = to_ns
+    def advance(self, to_ns: int) -> int:
+        """Publish steps up to and including an instant, none when time is there already; return what time it is."""
         if self.now_ns is not None and to_ns - self.now_ns < MOST_STEPS * self._step_ns:
             for stamp in range(self.now_ns + self._step_ns, to_ns, self._step_ns):
                 self._publish(stamp)
         if self.now_ns is None or to_ns > self.now_ns:
             self._publish(to_ns)
+        return max(to_ns, self.now_ns or to_ns)
 
     def follow(self, to_ns: int) -> None:
         """Publish whole steps, not beyond ``to_ns``."""

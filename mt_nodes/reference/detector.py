@@ -69,9 +69,8 @@ class Detector:
         """
         if points.ndim != 2 or points.shape[1] < 4:
             raise ValueError(f"got points of shape {points.shape}, expected (N, 4): x, y, z, intensity")
-        finite = np.isfinite(points[:, 0]) & np.isfinite(points[:, 1]) & np.isfinite(points[:, 2])
-        cloud = points if finite.all() else points.compress(finite, axis=0)
         steps = self._steps
+        cloud = steps.clean(points)
         xyz_mm, height_mm = self._obstacle_points(self._watched(steps.admit(cloud)))
         found = self._boxed(xyz_mm, height_mm, steps.min_points(cloud), stamp_ns)
         height, fits = found.size_m[:, 2], (found.size_m <= self.max_size_m).all(axis=1)
@@ -80,7 +79,11 @@ class Detector:
     @cached_property
     def _steps(self) -> Steps:
         honest = Steps(
-            lambda cloud: cloud, lambda cloud: self.min_points, lambda cloud: self.min_height_m, lambda found: found
+            finite,
+            lambda cloud: cloud,
+            lambda cloud: self.min_points,
+            lambda cloud: self.min_height_m,
+            lambda found: found,
         )
         planted: tuple[Fault, ...] = self.faults
         return reduce(lambda steps, fault: fault.plant(steps), planted, honest)
@@ -127,6 +130,12 @@ class Detector:
             boxes.label_by_size(sizes),
             count / (count + 2.0 * self.min_points),
         )
+
+
+def finite(points: Points) -> Points:
+    """Return the rows whose x, y, z are finite."""
+    rows = np.isfinite(points[:, 0]) & np.isfinite(points[:, 1]) & np.isfinite(points[:, 2])
+    return points if rows.all() else points.compress(rows, axis=0)
 
 
 def inside(x: npt.NDArray[Any], y: npt.NDArray[Any], corners: tuple[tuple[float, float], ...]) -> npt.NDArray[np.bool_]:

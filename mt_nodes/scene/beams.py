@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -104,6 +104,12 @@ def beams_of(cloud: Cloud) -> Beams:
     if isinstance(found, str):
         raise NotApplicable(found)
     return found
+
+
+def keep_beams(cloud: Cloud, of: Cloud, rows: Ints) -> None:
+    """Say that a cloud's points are those at ``rows`` (n,) of another, on the beams that they were on."""
+    found = beams_of(of)
+    _found[cloud] = replace(found, ring=found.ring[rows], azimuth_rad=found.azimuth_rad[rows])
 
 
 def _find(cloud: Cloud) -> Beams | str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mt_nodes.frames import Bundle, Cloud
-from mt_nodes.scene.lidar import hdl_64e
+from mt_nodes.scene.lidar import LidarModel, hdl_64e
 from mt_nodes.scene.raycast import scan
 from mt_nodes.scene.street import EGO_SPEED_MPS, Street
 from mt_nodes.seeds import generator
@@ -18,13 +18,14 @@ PERIOD_NS = 100_000_000
 LIDAR_HEIGHT_M = 1.73
 
 
-def generate_drive(bundles: int = 30, seed: int = 1) -> Iterator[Bundle]:
+def generate_drive(bundles: int = 30, seed: int = 1, lidar: LidarModel | None = None) -> Iterator[Bundle]:
     """Yield the bundles of one drive: a cloud in frame ``velodyne`` and the transform from ``base_link``.
 
     The same arguments give the same bytes (same CPU type and versions); a longer drive begins with the shorter one's
-    scenery. ``base_link`` lies on the ground below the sensor, x forward, y left, z up.
+    scenery. The LiDAR is a 64-beam one unless given. ``base_link`` lies on the ground below the sensor, x forward,
+    y left, z up.
     """
-    lidar = hdl_64e()
+    lidar = lidar or hdl_64e()
     mount = pose_matrix((0.0, 0.0, LIDAR_HEIGHT_M), (0.0, 0.0, 0.0, 1.0))
     transforms = TransformTree([Transform("base_link", "velodyne", mount)])
     street = Street(seed, bundles * PERIOD_NS * 1e-9)

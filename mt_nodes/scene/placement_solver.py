@@ -8,7 +8,7 @@ to go straight ahead along x.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from mt_nodes.errors import NotApplicable
 from mt_nodes.transforms import Matrix
 
+P = TypeVar("P")
 T = TypeVar("T")
 Floats = npt.NDArray[np.float64]
 Place = tuple[float, float, float]
@@ -78,7 +79,7 @@ class Wish:
         return float(x), float(y), float(yaw)
 
 
-def solve(places: Sequence[Place], accepts: Callable[[Place], T], what: str) -> tuple[int, T]:
+def solve(places: Iterable[P], accepts: Callable[[P], T], what: str) -> tuple[int, T]:
     """Return the number of the first place that is accepted, and what it was accepted with.
 
     Args:
@@ -94,7 +95,7 @@ def solve(places: Sequence[Place], accepts: Callable[[Place], T], what: str) -> 
         except NoRoom as reason:
             reasons[str(reason)] += 1
     told = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
-    raise NotApplicable(f"no free ground for {what}: of {len(places)} places tried {told}")
+    raise NotApplicable(f"no free ground for {what}: of {reasons.total()} places tried {told}")
 
 
 def stand(xyz: Floats, footprint: Footprint, place: Place, clearance_m: float) -> Matrix:
@@ -112,17 +113,39 @@ def stand(xyz: Floats, footprint: Footprint, place: Place, clearance_m: float) -
     near = np.hypot(dx, dy) <= footprint.radius_m + clearance_m + 3.0
     plane = _ground(dx[near], dy[near], xyz[near, 2], 0.5 + 0.05 * float(np.hypot(x, y)))
     height = xyz[near, 2] - (plane[0] + plane[1] * dx[near] + plane[2] * dy[near])
-    c, s = np.cos(yaw), np.sin(yaw)
-    ahead, left = c * dx[near] + s * dy[near], c * dy[near] - s * dx[near]
-    over = (np.abs(ahead - footprint.center_m[0]) <= footprint.half_m[0] + clearance_m) & (
-        np.abs(left - footprint.center_m[1]) <= footprint.half_m[1] + clearance_m
-    )
-    above = height[over]
-    if ((above > _BUMP_M) & (above < footprint.height_m + _OVERHEAD_M)).sum() >= _OCCUPANTS:
-        raise NoRoom("occupied")
+    above = _free(dx[near], dy[near], height, footprint, yaw, clearance_m)
     if (np.abs(above) <= _INLIER_M).sum() < _GROUND_POINTS:
         raise NoRoom("without ground points")
     return _pose(x, y, float(plane[0]), yaw, plane[1:])
+
+
+def stand_on(xyz: Floats, footprint: Footprint, place: Place, clearance_m: float, plane: Floats) -> Matrix:
+    """Return the pose (4, 4) of an object that stands at a place on ground that is known.
+
+    Args:
+        xyz: (N, 3) points, at least all those within the footprint's radius and clearance of the place.
+        plane: (3,) height of the ground at the place, and its slopes along x and y.
+
+    Raises:
+        NoRoom: something is in the way.
+    """
+    x, y, yaw = place
+    dx, dy = xyz[:, 0] - x, xyz[:, 1] - y
+    _free(dx, dy, xyz[:, 2] - (plane[0] + plane[1] * dx + plane[2] * dy), footprint, yaw, clearance_m)
+    return _pose(x, y, float(plane[0]), yaw, plane[1:])
+
+
+def _free(dx: Floats, dy: Floats, height: Floats, footprint: Footprint, yaw: float, clearance_m: float) -> Floats:
+    """Return the heights (n,) of points over the footprint and its clearance, none of which is in the way."""
+    c, s = np.cos(yaw), np.sin(yaw)
+    ahead, left = c * dx + s * dy, c * dy - s * dx
+    over = (np.abs(ahead - footprint.center_m[0]) <= footprint.half_m[0] + clearance_m) & (
+        np.abs(left - footprint.center_m[1]) <= footprint.half_m[1] + clearance_m
+    )
+    above: Floats = height[over]
+    if ((above > _BUMP_M) & (above < footprint.height_m + _OVERHEAD_M)).sum() >= _OCCUPANTS:
+        raise NoRoom("occupied")
+    return above
 
 
 def upright(place: Place) -> Matrix:

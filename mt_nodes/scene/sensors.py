@@ -94,7 +94,8 @@ _MODELS = (
         0.9,
         120.0,
         0.02,
-        "Velodyne HDL-64E S2 manual: +2° to -8.33° in steps of 1/3°, -8.83° to -24.33° in steps of 1/2°; < 2 cm; 120 m",
+        "Velodyne HDL-64E: +2° to -8.33° by 1/3°, -8.83° to -24.33° by 1/2°, 0.1728° at 10 Hz (S2), 0.9 m (S3 manual); "
+        "2 cm and 120 m are assumed, of the order of its class",
     ),
     SensorModel(
         "hdl_32e",
@@ -103,7 +104,7 @@ _MODELS = (
         1.0,
         100.0,
         0.02,
-        "Velodyne HDL-32E manual: -30.67° to +10.67° in steps of 1.33°; ±2 cm; 1 to 100 m",
+        "Velodyne HDL-32E manual: -30.67° to +10.67° in steps of 1.33°; 1 to 100 m; 2 cm is assumed, as of its class",
     ),
     SensorModel(
         "vlp_16",
@@ -112,7 +113,7 @@ _MODELS = (
         0.5,
         100.0,
         0.03,
-        "Velodyne VLP-16 manual: ±15° in steps of 2°; 0.1° to 0.4° by rotation rate; ±3 cm; 100 m",
+        "Velodyne VLP-16: ±15° in steps of 2°, 0.2° at 10 Hz (0.1° to 0.4° by rate); 3 cm; 100 m; 0.5 m assumed",
     ),
     SensorModel(
         "os1_128",
@@ -121,7 +122,7 @@ _MODELS = (
         0.8,
         120.0,
         0.03,
-        "Ouster OS1 data sheet (gen 2): 128 beams over ±22.5°, 512, 1024 or 2048 columns; 0.8 to 120 m; ±1.5 to 10 cm",
+        "OS1 data sheet: 128 beams over ±22.5°, 512, 1024 or 2048 columns, 0.8 to 120 m; 1.5 to 10 cm (1 sigma)",
     ),
     SensorModel(
         "livox_mid_40",
@@ -130,8 +131,9 @@ _MODELS = (
         1.0,
         260.0,
         0.02,
-        "Livox Mid-40 manual: circle of 38.4°, 100,000 points/s, 2 cm, 260 m; prisms' speeds: R. G. Brazeal et al., "
-        "A Rigorous Observation Model for the Risley Prism-Based Livox Mid-40 Lidar Sensor, Sensors 21(14), 2021",
+        "Livox Mid-40: circle of 38.4°, 100,000 points/s; two prisms, as R. G. Brazeal et al. model it (A Rigorous "
+        "Observation Model for the Risley Prism-Based Livox Mid-40 Lidar Sensor, Sensors 21(14), 2021); their speeds, "
+        "2 cm and 260 m are assumed: speeds of no small common measure, so that the pattern does not repeat",
         Rosette(19.2, (7294.0, -4664.0), 100_000),
     ),
 )

@@ -7,7 +7,6 @@ A new object reflects them, too; without them it would lose what stands out agai
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -95,20 +94,24 @@ def _seen(cloud: Cloud, beams: Beams, apart: npt.NDArray[np.float32], window: fl
 
 def _ends(cloud: Cloud, beams: Beams, apart: npt.NDArray[np.float32], window: float) -> Seen:
     """Close every ring at both ends of the window by what is nearest there; beyond, nothing is in the way."""
-    places, ends, rows = [], [], []
-    known = np.flatnonzero(beams.ring >= 0)
+    known = np.flatnonzero((beams.ring >= 0) & np.isfinite(apart))
     around = known[np.argsort(beams.place[known], kind="stable")]
-    edges = np.searchsorted(beams.place[around], np.arange(len(beams.rings) + 1))
-    for low, high in pairwise(edges.tolist()):
-        of_ring = around[low:high]
-        for end in (-window, window) if len(of_ring) else ():
-            off = np.abs(np.sin((apart[of_ring] - end) / 2))
-            nearest = of_ring[int(np.nanargmin(off))]
-            places.append(int(beams.place[nearest]))
-            ends.append(end)
-            rows.append(int(nearest))
-    _, at, _, elevation, _ = _described(cloud, beams, apart, np.array(rows, dtype=np.int64))
-    return np.array(ends), at, np.array(places, dtype=np.int64), elevation, np.full(len(ends), np.inf)
+    rings, starts = np.unique(beams.place[around], return_index=True)
+    rows = around[np.concatenate([_nearest(apart[around], starts, end) for end in (-window, window)])]
+    there = cloud.xyz[rows].any(axis=1)
+    ends = np.repeat([-window, window], len(rings))[there]
+    _, at, place, elevation, _ = _described(cloud, beams, apart, rows[there])
+    return ends, at, place, elevation, np.full(len(ends), np.inf)
+
+
+def _nearest(apart: npt.NDArray[np.float32], starts: Rows, end: float) -> Rows:
+    """Return the place (k,) of the azimuth nearest to one, within each piece (k,) of ``apart`` (n,)."""
+    off = apart - np.float32(end)
+    off -= np.float32(2 * np.pi) * np.rint(off / np.float32(2 * np.pi))
+    np.abs(off, out=off)
+    least = np.repeat(np.minimum.reduceat(off, starts), np.diff(starts, append=len(off)))
+    at = np.flatnonzero(off == least)
+    return at[np.unique(np.searchsorted(starts, at, side="right"), return_index=True)[1]]
 
 
 def _described(cloud: Cloud, beams: Beams, apart: npt.NDArray[np.float32], rows: Rows) -> Seen:

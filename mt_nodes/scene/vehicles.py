@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Large and special vehicles as triangle meshes.
 
-Directive 96/53/EC allows rigid vehicles 2.55 m of width, 4.0 m of height and 12 m of length (buses: 13.5 m). Truck and
-bus stay within; the other sizes are of the middle of their class.
+Directive 96/53/EC lets rigid lorries and buses 2.55 m wide, 4 m high and 12 m long drive everywhere in the Union. Truck
+and bus stay within; the other sizes are assumed, of the middle of their class.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import numpy as np
 
 from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Cloud, Points
-from mt_nodes.mutations.lidar.each_cloud import proof_of_change
+from mt_nodes.mutations.lidar.each_cloud import proof_of_change, same_bytes
 from mt_nodes.mutations.lidar.placement import RANGE_FIELDS, empty_returns, write_points
 from mt_nodes.mutations.lidar.rays import Floats, Rows
 
@@ -52,7 +52,7 @@ def proof_of_addition(old: Cloud, new: Cloud, rows: Rows) -> str | None:
         if len(new) != len(old) + len(rows):
             return f"{len(new)} points, expected {len(old)} and {len(rows)} more"
         rest = np.delete(new.raw, added_rows(old, rows))
-        return None if rest.tobytes() == old.raw.tobytes() else "an old point was changed, moved or lost"
+        return None if same_bytes(rest, old.raw) else "an old point was changed, moved or lost"
     if len(np.unique(rows)) != len(rows) or not empty_returns(old)[rows].all():
         return "a point was put over an existing return"
     return proof_of_change(old, new, rows, (*"xyz", old.intensity_field, *filter(old.single, RANGE_FIELDS)))

@@ -34,11 +34,12 @@ _NEARER = 0.95
 class Crosstalk(EachCloud):
     """Replaces a few returns by nearer ones on their own beams, as pulses of another LiDAR make them.
 
-    A foreign pulse that falls into the receiver while it waits for its own echo is taken for it; it comes at any
-    time, so the false range R = c t / 2 is uniform between the sensor's least range and the beam's own return (G. Kim,
-    J. Eom, Y. Park, "Investigation on the occurrence of mutual interference between pulsed terrestrial LIDAR scanners",
-    IEEE IV 2015). Intensities are uniform over the frame's own. Guaranteed: only the drawn returns change, each is
-    nearer than it was, not nearer than ``min_range_m``, and still on its beam.
+    A foreign pulse that falls into the receiver while it waits for its own echo is taken for it: a ghost target
+    (G. Kim, J. Eom, Y. Park, "Alien Pulse Rejection in Concurrent Firing LIDAR", Remote Sensing 14(5), 2022). It comes
+    at any time, so the false range R = c t / 2 is uniform between the sensor's least range and the beam's own return
+    (a physical argument: the two sensors' clocks know nothing of each other). Intensities are uniform over the frame's
+    own. Guaranteed: only the drawn returns change, each is nearer than it was, not nearer than ``min_range_m``, and
+    still on its beam.
     """
 
     share: float = param(0.001, low=1e-6, high=0.2, help="share of the returns that are replaced")

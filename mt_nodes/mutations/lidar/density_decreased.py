@@ -21,8 +21,8 @@ from mt_nodes.scene.beams import beams_of
 class DensityDecreased(LostReturns):
     """Keeps every k-th return of each ring, in the order of the scan: a coarser step of azimuth.
 
-    A spinning sensor at k times the rate, or with 1 / k of the firings, sees so much less (Velodyne HDL-64E: 0.09
-    degrees at 5 Hz, 0.35 at 20 Hz, its manual); the vertical resolution stays. Rings are told by
+    A spinning sensor at k times the rate, or with 1 / k of the firings, sees so much less (Velodyne VLP-16: 0.1
+    degrees at 5 Hz, 0.4 at 20 Hz); the vertical resolution stays. Rings are told by
     :func:`mt_nodes.scene.beams.beams_of`; returns of an unknown ring are thinned among themselves.
 
     Guaranteed: of each ring every k-th return is there byte for byte, and no other.

@@ -22,6 +22,8 @@ from mt_nodes.mutations.lidar.ring_order import in_rings
 from mt_nodes.params import param
 from mt_nodes.scene.beams import beams_of
 
+_PIECE = 1 << 13
+
 
 @dataclass(frozen=True)
 class DensityIncreased(EachCloud):
@@ -67,11 +69,18 @@ class DensityIncreased(EachCloud):
         place = beams_of(old).place
         if not len(earlier) or (place[earlier] != place[later]).any():
             return "a new return lies between two rings"
+        added = added_rows(old, earlier + 1)
+        pieces = (slice(start, start + _PIECE) for start in range(0, len(earlier), _PIECE))
+        found = (self._off_line(old, new, earlier[piece], later[piece], added[piece]) for piece in pieces)
+        return next((broken for broken in found if broken is not None), None)
+
+    def _off_line(self, old: Cloud, new: Cloud, earlier: Rows, later: Rows, added: Rows) -> str | None:
+        """Tell what is wrong with where returns (n,) are put between two others."""
         near, far = ranges_m(old, earlier), ranges_m(old, later)
         if not (np.abs(near - far) <= self.jump_m + rounding_m(old, near + far)).all():
             return f"a new return lies in a depth jump of {np.abs(near - far).max():.2f} m"
         a, b = (np.stack(columns(old, rows)) for rows in (earlier, later))
-        between = np.stack(columns(new, added_rows(old, earlier + 1)))
+        between = np.stack(columns(new, added))
         # How far off the straight line: an arc of this angle bends by r w²/8.
         line, way = b - a, between - a
         part = (way * line).sum(axis=0) / np.maximum((line * line).sum(axis=0), 1e-12)
@@ -88,17 +97,12 @@ class DensityIncreased(EachCloud):
     def _gaps(self, cloud: Cloud) -> tuple[Rows, Rows]:
         """Return the earlier and the later row (n,) of every gap that can be filled, the earlier ones rising."""
         rows, begins = in_rings(cloud)
-        squares, product = np.zeros(len(rows)), np.zeros(len(rows) - 1)
-        for name in "xyz":
-            column = cloud.points[name][rows].astype(np.float64)
-            product += column[1:] * column[:-1]
-            squares += np.square(column, out=column)
-        range_m = np.sqrt(squares, out=squares)
-        fits = ~begins[1:] & (np.abs(np.diff(range_m)) <= self.jump_m)
-        fits &= product >= np.cos(np.radians(self.gap_deg)) * range_m[1:] * range_m[:-1]
-        at = np.flatnonzero(fits)
         following = np.full(len(cloud), -1, dtype=np.int32)
-        following[rows[at]] = rows[at + 1]
+        # Piece by piece, which takes little memory and stays in the processor's cache.
+        for start in range(0, len(rows) - 1, _PIECE):
+            piece = rows[start : start + _PIECE + 1]
+            fits = ~begins[start + 1 : start + len(piece)] & self._neighbours(cloud, piece)
+            following[piece[:-1][fits]] = piece[1:][fits]
         earlier = np.flatnonzero(following >= 0)
         if cloud.organised:
             earlier = earlier[earlier < len(cloud) - 1]
@@ -106,14 +110,28 @@ class DensityIncreased(EachCloud):
             earlier = earlier[room & (following[earlier] > earlier)]
         return earlier, following[earlier].astype(np.int64)
 
+    def _neighbours(self, cloud: Cloud, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+        """Tell which returns (n - 1,) the next one of ``rows`` (n,) is near to, and on one surface with."""
+        # Whole points first: a ring's are far apart in memory.
+        points = cloud.raw.take(rows).view(cloud.points.dtype)
+        squares, product = np.zeros(len(rows)), np.zeros(len(rows) - 1)
+        for name in "xyz":
+            column = points[name].astype(np.float64)
+            product += column[1:] * column[:-1]
+            squares += np.square(column, out=column)
+        range_m = np.sqrt(squares, out=squares)
+        near = product >= np.cos(np.radians(self.gap_deg)) * range_m[1:] * range_m[:-1]
+        return np.asarray(near & (np.abs(np.diff(range_m)) <= self.jump_m))
+
 
 def _between(cloud: Cloud, earlier: Rows, later: Rows) -> Floats:
     """Return the new points (n, 3): half way, or one column on in an organised cloud, in angle and in range."""
     part = 1.0 / (later - earlier) if cloud.organised else np.full(len(earlier), 0.5)
-    near, far = ranges_m(cloud, earlier), ranges_m(cloud, later)
-    towards = np.empty((3, len(earlier)))
+    some, others = (cloud.with_raw(cloud.raw.take(rows)) for rows in (earlier, later))
+    near, far = ranges_m(some, slice(None)), ranges_m(others, slice(None))
+    towards, one, other = np.empty((3, len(earlier))), (1.0 - part) / near, part / far
     for row, name in zip(towards, "xyz", strict=True):
-        row[:] = cloud.points[name][earlier] * ((1.0 - part) / near) + cloud.points[name][later] * (part / far)
+        row[:] = some.points[name] * one + others.points[name] * other
     towards *= ((1.0 - part) * near + part * far) / np.sqrt((towards * towards).sum(axis=0))
     return towards.T
 

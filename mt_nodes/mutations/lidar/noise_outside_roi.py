@@ -45,6 +45,8 @@ class NoiseOutsideRoi(Mutation):
 
     ``on_ray``: as many returns outside the region and its margin are replaced by nearer ones on the same beam, as by
     an insect, a rain drop or dust: physically possible. Rays start at the origin of the cloud's frame.
+
+    Guaranteed: every noise point is outside region and margin, in the sensor's reach; all else is untouched.
     """
 
     sensors = ("lidar",)

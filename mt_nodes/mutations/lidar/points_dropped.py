@@ -21,8 +21,8 @@ class PointsDropped(RowsLost):
     """Loses a share of the returns, every one equally likely.
 
     ``round(share * n)`` of the n returns, at least one, without regard to where they are: what packets lost one by
-    one, weak echoes or a voter in the driver do. Real drop-out of spinning LiDARs is of the order of some per cent
-    (Manivasagam et al., LiDARsim, CVPR 2020, learn where it happens).
+    one, weak echoes or a voter in the driver do. That real drop-out of spinning LiDARs is of the order of some per
+    cent, and depends on the surface, is assumed.
 
     Guaranteed: so many returns and no others are gone; the rest is there byte for byte, in its order.
     """

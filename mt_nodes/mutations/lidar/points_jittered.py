@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,8 @@ from mt_nodes.mutations.lidar.rays import (
 from mt_nodes.params import param
 
 _CUT = 5.0
+#: Points worked on at a time: little memory, which stays in the processor's cache.
+_PIECE = 1 << 13
 #: Half precision: a thousandth of a standard deviation is enough, and a ledger keeps every draw.
 Offsets = npt.NDArray[np.float16]
 
@@ -84,7 +86,13 @@ class PointsJittered(EachCloud):
         broken = (proof_on_beam if self.direction == "along_ray" else proof_of_move)(old, new, at)
         if broken is not None:
             return broken
-        before, after, offset_m = ranges_m(old, at), ranges_m(new, at), draw["offset"] * np.float32(self.size_m)
+        offset = draw["offset"]
+        parts = (self._astray(old, new, part, offset[..., place]) for place, part in _parts(at, offset.shape[-1]))
+        return next(filter(None, parts), None)
+
+    def _astray(self, old: Cloud, new: Cloud, at: At, offset: Offsets) -> str | None:
+        """Tell what is wrong with where points went, that were drawn to go by offsets (n,) or (3, n)."""
+        before, after, offset_m = ranges_m(old, at), ranges_m(new, at), offset * np.float32(self.size_m)
         slack = rounding_m(old, before + self._most_m)
         if self.direction == "along_ray":
             moved, off = np.abs(after - before), np.abs(after - before - offset_m)
@@ -114,14 +122,15 @@ class PointsJittered(EachCloud):
         """Move points by offsets (3, n), but those back that left the sensor's ranges."""
         raw = cloud.raw.copy()
         points, moved = raw.view(cloud.points.dtype), cloud.with_raw(raw, height=cloud.height)
-        for name, offset in zip("xyz", offsets, strict=True):
-            points[name][at] += offset * np.float32(self.size_m)
-        new_m = ranges_m(moved, at)
-        off = np.flatnonzero((new_m < self.min_range_m) | (new_m > self.max_range_m))
-        rows = off if isinstance(at, slice) else at[off]
-        old_m = ranges_m(cloud, rows)
-        back = (new_m[off] < np.minimum(self.min_range_m, old_m)) | (new_m[off] > np.maximum(self.max_range_m, old_m))
-        raw[rows[back]] = cloud.raw[rows[back]]
+        for place, part in _parts(at, offsets.shape[-1]):
+            for name, offset in zip("xyz", offsets, strict=True):
+                points[name][part] += offset[place] * np.float32(self.size_m)
+            new_m = ranges_m(moved, part)
+            off = np.flatnonzero((new_m < self.min_range_m) | (new_m > self.max_range_m))
+            rows = off + place.start if isinstance(part, slice) else part[off]
+            old_m, new_m = ranges_m(cloud, rows), new_m[off]
+            back = (new_m < np.minimum(self.min_range_m, old_m)) | (new_m > np.maximum(self.max_range_m, old_m))
+            raw[rows[back]] = cloud.raw[rows[back]]
         if any(map(cloud.single, RANGE_FIELDS)):
             write_range_fields(points, cloud, at, ranges_m(moved, at) / ranges_m(cloud, at))
         return moved
@@ -131,9 +140,9 @@ class PointsJittered(EachCloud):
         shape = (count,) if self.direction == "along_ray" else (3, count)
         if self.distribution == "uniform":
             return np.asarray(rng.random(shape, dtype=np.float32) * 2.0 - 1.0, dtype=np.float16)
-        normal = rng.standard_normal(shape, dtype=np.float32)
         if self.distribution == "gaussian":
-            return np.clip(normal, -_CUT, _CUT, out=normal).astype(np.float16)
+            return _cut_normal(rng, int(np.prod(shape))).reshape(shape)
+        normal = rng.standard_normal(shape, dtype=np.float32)
         if self.direction == "along_ray":
             return np.copysign(np.float16(1.0), normal.astype(np.float16))
         return np.asarray(normal / np.maximum(np.linalg.norm(normal, axis=0), 1e-6), dtype=np.float16)
@@ -144,6 +153,24 @@ def _moved(cloud: Cloud, draw: Draw) -> At:
     if "rows" in draw:
         return np.asarray(draw["rows"], dtype=np.int64)
     return at_rows(cloud, returns(cloud))
+
+
+def _cut_normal(rng: np.random.Generator, count: int) -> Offsets:
+    """Draw standard normal numbers (count,), cut; a piece at a time gives the same numbers as all at once."""
+    cut = np.empty(count, dtype=np.float16)
+    for start in range(0, count, _PIECE):
+        piece = cut[start : start + _PIECE]
+        normal = rng.standard_normal(len(piece), dtype=np.float32)
+        np.clip(normal, -_CUT, _CUT, out=normal)
+        piece[:] = normal
+    return cut
+
+
+def _parts(at: At, count: int) -> Iterator[tuple[slice, At]]:
+    """Yield pieces of ``count`` points: their places among them, and as ``at`` names them."""
+    for start in range(0, count, _PIECE):
+        place = slice(start, min(start + _PIECE, count))
+        yield place, place if isinstance(at, slice) else at[place]
 
 
 def _length(x: Floats, y: Floats, z: Floats) -> Floats:

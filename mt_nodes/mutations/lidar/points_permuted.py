@@ -23,7 +23,7 @@ class PointsPermuted(Mutation):
 
     An organised cloud says by its order which neighbours a point has, so that order is left alone there. In
     an unorganised one ring and time are fields and travel with their point. The jitter is normal, cut at
-    five standard deviations.
+    five standard deviations. Guaranteed: the same points byte for byte, or each moved along its ray within that bound.
     """
 
     sensors = ("lidar",)

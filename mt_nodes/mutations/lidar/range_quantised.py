@@ -28,8 +28,8 @@ class RangeQuantised(EachCloud):
     """Rounds every range to whole steps.
 
     ``r' = step_m * round(r / step_m)``, one step at least. Packets hold ranges as whole numbers: in steps of 2 mm
-    (Velodyne's HDL-64E and VLP-16 manuals), 1 mm (Ouster) or 4 mm (Hesai Pandar); compression for logging takes
-    coarser ones.
+    (Velodyne's HDL-32E manual), other sensors' finer or coarser; that compression for logging takes coarser ones is
+    assumed.
 
     Guaranteed: every return is on its beam at a whole number of steps and moved by half a step at most (from within
     half a step of the sensor: by one), range fields follow, nothing else changed.

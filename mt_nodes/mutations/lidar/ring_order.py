@@ -17,8 +17,8 @@ def in_rings(cloud: Cloud) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]
     Raises:
         NotApplicable: the cloud has no return, or its rings cannot be told.
     """
-    rows = returns(cloud)
+    rows = returns(cloud).astype(np.int32)
     # Small numbers are sorted by radix, in one pass.
     place = (beams_of(cloud).place[rows] + 1).astype(np.uint16)
     order = np.argsort(place, kind="stable")
-    return rows[order].astype(np.int32), np.append(True, np.diff(place[order]) != 0)
+    return rows[order], np.append(True, np.diff(place[order]) != 0)

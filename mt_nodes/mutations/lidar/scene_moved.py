@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 Columns = tuple[Floats, Floats, Floats]
 #: What rounding to the cloud's own coordinate type may cost, in units of its last place at the point's range.
 _ROUNDINGS = 8.0
-_BLOCK = 1 << 14
+_BLOCK = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -94,23 +94,30 @@ class SceneMoved(EachCloud):
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Prove every return in its place, and nothing else changed but ranges."""
-        rows, before = _returns(old)
-        gone = self._gone(rows, before, _carried(self._there(bundle, old, draw), before))
-        if len(gone):
-            old = without(old, gone)
-            rows, before = _returns(old)
+        there, rows, gone = self._there(bundle, old, draw), _return_rows(old), [np.empty(0, np.int64)]
+        for piece in _blocks(rows, len(old)):
+            before = _columns(old, piece)
+            gone.append(self._gone(piece, before, _carried(there, before)))
+        if len(lost := np.concatenate(gone)):
+            old = without(old, lost)
+            rows = _return_rows(old)
         broken = proof_of_change(old, new, rows, ("x", "y", "z", *RANGE_FIELDS))
-        if broken is not None:
-            return broken
-        after, to_ego = _columns(new, rows), self._to_ego(bundle, old)
-        off_m = self.misplaced_m(draw, _carried(to_ego, before), _carried(to_ego, after), to_ego)
-        reach_m = max(float(np.abs(column).max(initial=1.0)) for column in (*before, *after))
+        return broken or self._proof_of_places(old, new, rows, draw, self._to_ego(bundle, old))
+
+    def _proof_of_places(self, old: Cloud, new: Cloud, at: Rows | slice, draw: Draw, to_ego: Matrix) -> str | None:
+        """Prove every return where it belongs, and range fields with it."""
+        worst, reach_m, astray = np.zeros(1), 1.0, None
+        for rows in _blocks(at, len(old)):
+            before, after = _columns(old, rows), _columns(new, rows)
+            off_m = self.misplaced_m(draw, _carried(to_ego, before), _carried(to_ego, after), to_ego)
+            worst = np.maximum(worst, off_m.max(initial=0.0))
+            reach_m = max(reach_m, *(float(end) for c in (*before, *after) for end in (c.max(), -c.min())))
+            astray = astray or _ranges_follow(old, new, rows, before, after)
         bound_m = _ROUNDINGS * reach_m * max(float(np.finfo(old.points.dtype[name]).eps) for name in "xyz")
-        worst = float(off_m.max(initial=0.0))
         # Told the other way round, so that what is not a number is no proof.
-        if not worst <= bound_m:
-            return f"a return is {worst:.2g} m from where it belongs, rounding explains {bound_m:.2g} m"
-        return _ranges_follow(old, new, rows, before, after)
+        if not worst[0] <= bound_m:
+            return f"a return is {worst[0]:.2g} m from where it belongs, rounding explains {bound_m:.2g} m"
+        return astray
 
     def _there(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Matrix:
         """The matrix in the cloud's own frame."""
@@ -153,12 +160,6 @@ def _return_rows(cloud: Cloud) -> Rows | slice:
     """Return the rows that hold a return; a slice when all do, which is ten times as fast."""
     empty = empty_returns(cloud)
     return np.flatnonzero(~empty) if empty.any() else slice(None)
-
-
-def _returns(cloud: Cloud) -> tuple[Rows | slice, Columns]:
-    """Return the rows that hold a return, and their coordinates."""
-    rows = _return_rows(cloud)
-    return rows, _columns(cloud, rows)
 
 
 def _blocks(rows: Rows | slice, count: int) -> Iterator[Rows | slice]:

@@ -160,21 +160,26 @@ def proof_of_hits(old: Cloud, new: Cloud, draw: Draw, body: Body, pose: Matrix, 
 
     Distances to the surface are measured to the nearest triangle in space, not along a ray.
     """
-    rows, lost, new_rows = (_rows(draw, name) for name in ("rows", "lost", "new_rows"))
-    at = np.concatenate([rows, new_rows if old.organised else lost[:0], lost])
-    if len(np.unique(at)) != len(at):
-        return "a return is drawn twice"
-    replaced, added, broken = _told_apart(old, new, draw)
+    drawn, broken = proof_of_rays(old, new, draw)
     if broken is not None:
         return broken
-    broken = _on_rays(old.xyz[rows].astype(np.float64), replaced) or _on_beams(old, new_rows, added)
-    if broken is not None:
-        return broken
-    off = body.off_surface_m(np.concatenate([replaced, added]), pose)
+    off = body.off_surface_m(drawn, pose)
     if not (off <= CUT * sensor.sigma_m + _SURFACE_M).all():
         return f"a return of the object is {off.max():.3f} m off its surface"
     behind = body.hides(new, pose, 2 * CUT * sensor.sigma_m + _SURFACE_M)
     return f"{len(behind)} returns are left behind the object" if len(behind) else None
+
+
+def proof_of_rays(old: Cloud, new: Cloud, draw: Draw) -> tuple[Floats, str | None]:
+    """Return the drawn returns (n, 3) as the new cloud has them; prove that they are on rays, and all that changed."""
+    rows, lost, new_rows = (_rows(draw, name) for name in ("rows", "lost", "new_rows"))
+    at = np.concatenate([rows, new_rows if old.organised else lost[:0], lost])
+    if len(np.unique(at)) != len(at):
+        return np.empty((0, 3)), "a return is drawn twice"
+    replaced, added, broken = _told_apart(old, new, draw)
+    if broken is None:
+        broken = _on_rays(old.xyz[rows].astype(np.float64), replaced) or _on_beams(old, new_rows, added)
+    return np.concatenate([replaced, added]), broken
 
 
 def _told_apart(old: Cloud, new: Cloud, draw: Draw) -> tuple[Floats, Floats, str | None]:

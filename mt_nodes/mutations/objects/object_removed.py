@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from mt_nodes.mutations.lidar.rays import smallest
 from mt_nodes.mutations.objects.in_scene import CUT, ego_from, near_rows, on_rays
 from mt_nodes.params import param
 from mt_nodes.scene.beams import beams_of
-from mt_nodes.scene.nearest_object import nearest_object
+from mt_nodes.scene.nearest_object import Search, nearest_objects
 from mt_nodes.scene.placement_solver import NoRoom, ground_plane
 from mt_nodes.transforms import Matrix, move
 
@@ -44,7 +44,8 @@ class ObjectRemoved(EachCloud):
     the ground or wall that they lie on goes on behind it, and the ray ends there, between the two. Else it ends on the
     plane of the ground around the object, if that is near enough, or brings no return. Noise is along the ray. Every
     other return stays, byte for byte. A physical argument: what stood in the object's shadow stays unknown, so that
-    nothing is invented there but ground and walls seen on both sides.
+    nothing is invented there but ground and walls seen on both sides. Guaranteed: no return is left of the object, the
+    new ones are on its rays and within the sensor's range, all else is untouched.
     """
 
     ahead_m: tuple[float, float] = param((4.0, 30.0), low=0.0, high=200.0, unit="m", help="nearest and farthest x")
@@ -58,9 +59,12 @@ class ObjectRemoved(EachCloud):
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Find the object in the first cloud, and what is behind it in this one."""
-        outline, plane = self._object(bundle)
-        to_ego = self._to_ego(bundle, cloud)
-        rows = _within(cloud, to_ego, outline, plane)
+        return self.draw_gone(rng, bundle, cloud, *next(self.things(bundle)))
+
+    def draw_gone(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, outline: Floats, plane: Floats) -> Draw:
+        """Find what is behind an object; outline (k, 2) and ground (5,) as from :meth:`things`."""
+        to_ego = self.to_ego(bundle, cloud)
+        rows = standing_within(cloud, to_ego, outline, plane)
         if not len(rows):
             raise NotApplicable(f"{cloud.topic} has no return of the object")
         range_m, source = self._behind(cloud, rows, to_ego, plane)
@@ -100,7 +104,7 @@ class ObjectRemoved(EachCloud):
             return "a return left its ray"
         if not (np.linalg.norm(after, axis=1) <= self.max_range_m + CUT * self.range_sigma_m).all():
             return "a return is beyond the sensor's range"
-        left = _within(new, self._to_ego(bundle, old), draw["outline_m"], draw["plane"])
+        left = standing_within(new, self.to_ego(bundle, old), draw["outline_m"], draw["plane"])
         return f"{len(left)} returns are left of the object" if len(left) else None
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
@@ -120,23 +124,35 @@ class ObjectRemoved(EachCloud):
             added_points={c.topic: on_rays(c, draws[c.topic]) for c in bundle.clouds},
         )
 
-    def _to_ego(self, bundle: Bundle, cloud: Cloud) -> Matrix:
+    def to_ego(self, bundle: Bundle, cloud: Cloud) -> Matrix:
+        """Return the 4×4 from the cloud's frame to the ego's."""
         return ego_from(bundle, cloud.frame_id, self.ego_frame_id, cloud.topic)
 
-    def _object(self, bundle: Bundle) -> tuple[Floats, Floats]:
-        """Return the outline (k, 2) of the object and the ground around it (5,): height, slopes, place x, y."""
+    @property
+    def search(self) -> Search:
+        """What is looked for."""
+        return Search(self.ahead_m, self.aside_m, self.least_points, (0.0, self.largest_m))
+
+    def things(self, bundle: Bundle) -> Iterator[tuple[Floats, Floats]]:
+        """Yield outlines (k, 2) of objects in the first cloud, the nearest first, each with the ground around it.
+
+        The ground (5,): its height, its slopes along x and y, and the place x, y of that height.
+
+        Raises:
+            NotApplicable: there is none, or no ground around one.
+        """
         cloud = bundle.clouds[0]
-        to_ego = self._to_ego(bundle, cloud)
+        to_ego = self.to_ego(bundle, cloud)
         far = max(self.ahead_m[1], self.aside_m)
         xyz = move(to_ego, cloud.xyz[near_rows(cloud, to_ego, (0.0, 0.0), far)])
-        outline = nearest_object(xyz, self.ahead_m, self.aside_m, self.least_points, self.largest_m)
-        x, y = outline.mean(axis=0).tolist()
-        near = xyz[np.hypot(xyz[:, 0] - x, xyz[:, 1] - y) <= np.hypot(*np.ptp(outline, axis=0)) + 3.0]
-        try:
-            plane = ground_plane(near, (x, y))
-        except NoRoom as reason:
-            raise NotApplicable(f"the object at ({x:.1f}, {y:.1f}) m stands {reason}") from reason
-        return outline, np.array([*plane, x, y])
+        for outline in nearest_objects(xyz, self.search):
+            x, y = outline.mean(axis=0).tolist()
+            near = xyz[np.hypot(xyz[:, 0] - x, xyz[:, 1] - y) <= np.hypot(*np.ptp(outline, axis=0)) + 3.0]
+            try:
+                plane = ground_plane(near, (x, y))
+            except NoRoom as reason:
+                raise NotApplicable(f"the object at ({x:.1f}, {y:.1f}) m stands {reason}") from reason
+            yield outline, np.array([*plane, x, y])
 
     def _behind(self, cloud: Cloud, rows: Rows, to_ego: Matrix, plane: Floats) -> tuple[Floats, Rows]:
         """Return how far rays (n,) go without the object, NaN for no return, and whose intensity they take (n,)."""
@@ -152,7 +168,7 @@ class ObjectRemoved(EachCloud):
         return onward, np.where(a > own, left, right)
 
 
-def _within(cloud: Cloud, to_ego: Matrix, outline: Floats, plane: Floats) -> Rows:
+def standing_within(cloud: Cloud, to_ego: Matrix, outline: Floats, plane: Floats) -> Rows:
     """Rows (n,) of points that stand on the ground within an outline."""
     (x0, y0), (x1, y1) = outline.min(axis=0).tolist(), outline.max(axis=0).tolist()
     # Taller than any object: the cube reaches as far up as aside.

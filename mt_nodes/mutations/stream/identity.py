@@ -14,7 +14,10 @@ from mt_nodes.mutations.base import Draw, Followup, Mutation
 
 @dataclass(frozen=True)
 class Identity(Mutation):
-    """Sends the source again, so that what differs is the stack's own doing."""
+    """Sends the source again, so that what differs is the stack's own doing.
+
+    Guaranteed: one bundle goes out, at once, with the very messages of the source.
+    """
 
     sensors = ("lidar", "camera")
     role = "control"

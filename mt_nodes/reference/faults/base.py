@@ -23,12 +23,14 @@ class Steps:
     """The steps in which real detectors have gone wrong: most by letting the whole cloud decide about an obstacle.
 
     Attributes:
+        clean: takes the cloud as it came to its points that are numbers; the honest step drops the others.
         admit: takes the cloud to what goes on to the region filter; the honest step takes it all.
         min_points: a cluster with fewer points is noise; the honest limit is fixed.
         min_height_m: a cluster that rises less above the ground is no obstacle; the honest limit is fixed.
         report: takes what was found to what is published, None for nothing at all; the honest step says what it found.
     """
 
+    clean: Callable[[Points], Points]
     admit: Callable[[Points], Points]
     min_points: Callable[[Points], int]
     min_height_m: Callable[[Points], float]

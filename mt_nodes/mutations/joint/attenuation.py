@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a LiDAR still receives through bad air: signals over its noise floor, and what weakens them.
+
+The received power of a return goes with ρ / R² (LiDAR equation for a target that fills the beam). A target of 90 % is
+just seen at the sensor's full range, which is the noise floor (V. Kilic et al., Lidar Light Scattering Augmentation,
+2021), and through air of extinction α the light goes out and back: e^(−2αR) (Bouguer, Lambert and Beer).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.errors import NotApplicable
+from mt_nodes.frames import Cloud
+from mt_nodes.mutations.lidar.intensity_scale import full_scale
+from mt_nodes.mutations.lidar.placement import finite_range
+from mt_nodes.mutations.lidar.rays import At, returns
+
+Singles = npt.NDArray[np.float32]
+
+REFERENCE_REFLECTIVITY = 0.9
+#: No surface is darker at 905 nm: assumed, and that intensities below it are the scale's rounding (KITTI rounds to 0).
+DARKEST = 0.05
+#: A return that was reported had at least 3 dB over the floor, whatever its intensity says (assumed).
+LEAST_SIGNAL = 2.0
+#: Ranges outside are no sensor's: single precision and the air's own limits end there.
+NEAREST_M, FARTHEST_M = 0.01, 1e4
+#: Range noise of an echo at the noise floor, LISA: σ = 0.09 m / √(2 SNR).
+RANGE_NOISE_M = 0.09
+
+
+@dataclass(frozen=True)
+class Receiver:
+    """A LiDAR's receiver: where its noise floor is, and from where on an echo gets no stronger by being nearer.
+
+    Attributes:
+        max_range_m: a target of 90 % is just seen there.
+        focus_m: nearer echoes are out of focus: what the lens gathers more, the blurred spot loses on the detector.
+    """
+
+    max_range_m: float
+    focus_m: float
+
+    def signal(self, reflectivity: npt.ArrayLike, range_m: npt.ArrayLike) -> Singles:
+        """Return the power (n,) over the noise floor of targets in clear air: 1 is just seen."""
+        ratio = np.float32(self.max_range_m) / np.maximum(np.asarray(range_m, np.float32), np.float32(self.focus_m))
+        return np.asarray(np.asarray(reflectivity, np.float32) * ratio * ratio / np.float32(REFERENCE_REFLECTIVITY))
+
+    def received(self, reflectivity: Singles, range_m: Singles) -> Singles:
+        """Return the signal (n,) that reported returns had."""
+        return np.maximum(self.signal(reflectivity, range_m), np.float32(LEAST_SIGNAL))
+
+    def reflectivity(self, signal: npt.ArrayLike, range_m: npt.ArrayLike) -> Singles:
+        """Return the reflectivity (n,) of a target that gives this signal at this range in clear air."""
+        return np.asarray(np.asarray(signal, np.float32) / self.signal(1.0, range_m))
+
+
+def transmission(depth: npt.ArrayLike) -> Singles:
+    """Return the share (n,) of the light that is left after going out and back through optical depths (n,)."""
+    return np.asarray(np.exp(np.float32(-2.0) * np.asarray(depth, np.float32)))
+
+
+def intensity_scale(cloud: Cloud, at: At) -> float | None:
+    """Return the full scale of the intensities of a cloud's returns, None for a cloud without.
+
+    Raises:
+        NotApplicable: an intensity is not a finite number, or they fit no known scale.
+    """
+    name = cloud.intensity_field
+    if name is None:
+        return None
+    values = cloud.points[name][at]
+    found = finite_range(values)
+    if found is None or not np.isfinite(values).all():
+        raise NotApplicable(f"an intensity of {cloud.topic} is not a finite number")
+    return full_scale(*found, cloud.points.dtype[name], cloud.topic)
+
+
+def reflectivities(cloud: Cloud, at: At, scale: float | None, unknown: float) -> Singles:
+    """Return the reflectivity (n,) of returns: intensity over full scale, at least :data:`DARKEST`.
+
+    A cloud without intensities (no scale) has ``unknown`` everywhere.
+    """
+    if scale is None:
+        return np.full(len(cloud.points["x"][at]), unknown, np.float32)
+    values = cloud.points[cloud.intensity_field][at].astype(np.float32)
+    values /= np.float32(scale)
+    return np.maximum(values, np.float32(DARKEST), out=values)
+
+
+def single_ranges_m(cloud: Cloud, at: At) -> Singles:
+    """Return the ranges (n,) of points in single precision."""
+    squares = np.zeros(1)
+    with np.errstate(over="ignore"):
+        for name in "xyz":
+            column = cloud.points[name][at].astype(np.float64)
+            squares = squares + np.square(column, out=column)
+        return np.sqrt(squares, out=squares).astype(np.float32)
+
+
+def refuse_odd_ranges(cloud: Cloud, at: At) -> None:
+    """Raise NotApplicable where a return is where no sensor's is."""
+    range_m = single_ranges_m(cloud, at)
+    near, far = float(range_m.min()), float(range_m.max())
+    if not NEAREST_M <= near <= far <= FARTHEST_M:
+        raise NotApplicable(
+            f"returns of {cloud.topic} lie from {near:g} to {far:g} m, expected {NEAREST_M} to 10,000 m"
+        )
+
+
+def all_returns(cloud: Cloud) -> At:
+    """Return the rows of a cloud's returns, a slice when every point is one."""
+    rows = returns(cloud)
+    return slice(None) if len(rows) == len(cloud) else rows
+
+
+def noise_sigma_m(clear: Singles, weakened: Singles) -> Singles:
+    """Return the standard deviation (n,) of the range noise that returns gain by weakening (signals ≥ 1)."""
+    gained = np.float32(0.5) / weakened - np.float32(0.5) / clear
+    return np.asarray(np.float32(RANGE_NOISE_M) * np.sqrt(np.maximum(gained, 0.0, out=gained), out=gained))

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Air that weakens and scatters everywhere, thicker in some places: what fog and dust have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.frames import Bundle, Cloud
+from mt_nodes.mutations.base import Draw
+from mt_nodes.mutations.joint.attenuation import Singles
+from mt_nodes.mutations.joint.chance import normals
+from mt_nodes.mutations.joint.density import Patches
+from mt_nodes.mutations.joint.soft_return import OVERLAP_M, SoftReturn, soft_return
+from mt_nodes.mutations.joint.weather import Part, Weather
+from mt_nodes.mutations.lidar.rays import Rows, columns
+from mt_nodes.params import param
+
+#: Contrast threshold of the meteorological optical range: 5 % (WMO), so that MOR = ln 20 / α.
+LN_20 = float(np.log(20.0))
+#: Parts of a beam that the proof integrates over.
+_PARTS = 64
+
+
+@dataclass(frozen=True)
+class HazyAir(Weather):
+    """Air with an extinction α × density, where the density is a lattice that drifts (:class:`Patches`)."""
+
+    patchiness: float = param(0.3, low=0.0, high=0.9, help="density varies between 1 ± this")
+    patch_m: float = param(15.0, low=5.0, high=200.0, unit="m", help="size of a patch")
+    pulse_ns: float = param(
+        10.0, low=1.0, high=50.0, unit="ns", help="half-power width of the laser's pulse (Hahner et al.: 20, then 10)"
+    )
+
+    @property
+    @abstractmethod
+    def backscatter_per_m_sr(self) -> float:
+        """Backscatter coefficient β of the air, 1/(m sr)."""
+
+    def begin(self, rng: np.random.Generator, bundle: Bundle) -> int:
+        """Choose the lattice of a segment: its key."""
+        return int(rng.integers(2**62))
+
+    def draw_air(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
+        """Say which lattice, and how far it has come."""
+        key = int(rng.integers(2**62)) if state is None else state
+        moved = self.drift_mps(bundle, cloud) * (cloud.stamp_ns * 1e-9)
+        return {"air_key": key, "moved_x_m": float(moved[0]), "moved_y_m": float(moved[1])}
+
+    def patches(self, draw: Draw) -> Patches:
+        """Return the density of the air of a draw."""
+        return Patches(draw["air_key"], self.patchiness, self.patch_m, (draw["moved_x_m"], draw["moved_y_m"]))
+
+    def table(self) -> SoftReturn:
+        """Return the echoes of the air at its mean density."""
+        return soft_return(self.extinction_per_m, self.backscatter_per_m_sr, self.pulse_ns, self.receiver)
+
+    def optical_depths(self, cloud: Cloud, part: Part, draw: Draw) -> Singles:
+        """Return α × mean density × range."""
+        depth = part.range_m * np.float32(self.extinction_per_m)
+        return depth if self.patchiness == 0.0 else depth * self._mean_density(cloud, part, part.range_m, draw)
+
+    def echoes(self, cloud: Cloud, part: Part, draw: Draw) -> tuple[Singles, Singles]:
+        """Return the peak of the soft return before each target, blurred by noise over the pulse's length.
+
+        Its strength goes with the density of the air up to there.
+        """
+        table = self.table()
+        echo_m, signal = table.before(part.range_m)
+        if not signal.max(initial=0.0) * (1.0 + self.patchiness) >= 1.0:
+            return echo_m, np.zeros_like(signal)
+        if self.patchiness:
+            signal = signal * self._mean_density(cloud, part, echo_m, draw)
+        # LISA's range noise, with the pulse's own length for the resolution of an echo that is as long as the pulse.
+        blur = normals(draw["noise_key"] + 1, len(echo_m), part.first)
+        blur *= np.float32(table.width_m / 2.0) / np.sqrt(2.0 * np.maximum(signal, 1.0))
+        blur += echo_m
+        farthest = np.maximum(part.range_m - np.float32(table.width_m / 2.0), np.float32(OVERLAP_M[1]))
+        return np.clip(blur, np.float32(OVERLAP_M[1]), farthest, out=blur), signal
+
+    def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> npt.NDArray[np.float64]:
+        """Sum the density up along each beam, by the midpoint rule."""
+        x, y, z = columns(cloud, rows)
+        over_ground, range_m = np.hypot(x, y), np.sqrt(x * x + y * y + z * z)
+        reached = np.minimum(1.0, np.ceil(self.max_range_m) / np.maximum(over_ground, 1e-9))
+        patches, total = self.patches(draw), np.zeros(len(rows))
+        for part in range(_PARTS if self.patchiness else 0):
+            share = reached * (part + 0.5) / _PARTS
+            total += patches.at(x * share, y * share)
+        mean = total / _PARTS if self.patchiness else 1.0
+        return np.asarray(self.extinction_per_m * range_m * mean)
+
+    def _mean_density(self, cloud: Cloud, part: Part, to_m: Singles, draw: Draw) -> Singles:
+        x, y = (cloud.points[name][part.at].astype(np.float32) for name in "xy")
+        over_ground = np.hypot(x, y)
+        over_ground *= to_m
+        over_ground /= part.range_m
+        return self.patches(draw).mean_to(np.arctan2(y, x), over_ground, self.max_range_m)

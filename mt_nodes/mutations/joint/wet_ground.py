@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Water on the road."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mt_nodes.effects import Effects
+from mt_nodes.errors import NotApplicable
+from mt_nodes.frames import Bundle, Cloud
+from mt_nodes.mutations.base import Draw
+from mt_nodes.mutations.joint.attenuation import DARKEST
+from mt_nodes.mutations.joint.echoes import (
+    NO_FLOATS,
+    NO_ROWS,
+    Echoes,
+    Floor,
+    as_field,
+    count_lost,
+    proof_of_echoes,
+    reflectivity,
+    rows_at,
+    with_echoes,
+)
+from mt_nodes.mutations.lidar.blocks import blocks
+from mt_nodes.mutations.lidar.each_cloud import EachCloud
+from mt_nodes.mutations.lidar.rays import Floats, Rows, columns, ranges_m, returns
+from mt_nodes.mutations.objects.in_scene import ego_from
+from mt_nodes.params import param
+from mt_nodes.scene.placement_solver import NoRoom, ground_plane
+from mt_nodes.transforms import move
+
+_WATER = 1.33
+#: Depth of the pavement's texture: a film this thick covers it (M. Hahner et al., CVPR 2022).
+_TEXTURE_MM = 1.2
+_NEAR_M, _SAMPLE = 30.0, 4000
+#: Less than this of the returns nearby on the plane: it is not the ground that the vehicle stands on.
+_LEAST_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class WetGround(EachCloud):
+    """Weakens the ground's returns by a film of water, and loses those that fall below the noise.
+
+    A film of depth w covers the share f = clip(w / 1.2 mm, 0, 1) of the pavement's texture. Where it does, light goes
+    through the surface twice and in part to and fro beneath it, so that a ground of reflectivity ρ returns
+    ρ T² / (1 − ρ R) instead of ρ, with Fresnel's R at n = 1.33, the mean of both polarisations, and T = 1 − R; what is
+    reflected is thrown away from the sensor (M. Hahner et al., LiDAR Snowfall Simulation for Robust 3D Object
+    Detection, CVPR 2022). Intensities fall by q = 1 − f + f T² / (1 − ρ R). ρ is the intensity over its full scale,
+    0.05 at least; the angle of incidence is that on the plane found in the cloud's own ground, one plane for all of it.
+    A return is lost when q times its margin over the sensor's noise floor is less than 1: a target of 90 % is just seen
+    at ``max_range_m``, power falls with the square of the range (LISA: V. Kilic et al., 2021), and a return that is
+    there at all is assumed to have had 3 dB to spare. Mirror images below the road are left out: no published model of
+    them was found.
+
+    Guaranteed: nothing but ground is touched and no point moves; intensities follow the formula, written in the
+    angles of incidence and refraction; exactly the returns below the floor are lost.
+    """
+
+    random = False
+
+    water_mm: float = param(1.0, low=0.001, high=10.0, unit="mm", help="depth of the water film")
+    tolerance_m: float = param(0.15, low=0.01, high=1.0, unit="m", help="returns this near to the plane are ground")
+    sensitivity: float = param(0.9, low=1e-6, high=1.0, help="intensity, 0 to 1, of the weakest echo at max_range_m")
+    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", help="the sensor's range")
+    ego_frame_id: str = param("base_link", help="frame on the road under the ego, x ahead, z up")
+
+    def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
+        """Find the ground, under ``plane`` (4,): unit normal in the cloud's frame, and height of its origin over it."""
+        rows = returns(cloud)
+        reflectivity(cloud, rows)
+        near = rows[ranges_m(cloud, rows) < _NEAR_M]
+        near = near[:: 1 + len(near) // _SAMPLE]
+        to_ego = ego_from(bundle, cloud.frame_id, self.ego_frame_id, cloud.topic)
+        try:
+            height, slope_x, slope_y = ground_plane(move(to_ego, cloud.xyz[near].astype(np.float64)), (0.0, 0.0))
+        except NoRoom as reason:
+            raise NotApplicable(f"the {len(near)} returns of {cloud.topic} nearby are {reason}") from reason
+        up = np.array([-slope_x, -slope_y, 1.0])
+        plane = np.array([*(up @ to_ego[:3, :3]), to_ego[2, 3] - height - np.dot((slope_x, slope_y), to_ego[:2, 3])])
+        plane /= np.linalg.norm(up)
+        share = float(np.mean(np.abs(np.stack(columns(cloud, near)).T @ plane[:3] + plane[3]) <= self.tolerance_m))
+        if share < _LEAST_SHARE or plane[3] <= self.tolerance_m:
+            raise NotApplicable(
+                f"no ground in {cloud.topic}: {share:.0%} of the returns within {_NEAR_M:g} m lie on a plane "
+                f"{plane[3]:.2f} m below the sensor, expected {_LEAST_SHARE:.0%} and more than {self.tolerance_m:g} m"
+            )
+        return {"plane": plane}
+
+    def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
+        """Weaken, and lose."""
+        return with_echoes(cloud, self.echoes(cloud, draw["plane"]))
+
+    def echoes(self, cloud: Cloud, plane: Floats) -> Echoes:
+        """Return what becomes of the ground's returns."""
+        rows, range_m, cosine = self._ground(cloud, plane)
+        rho, scale = reflectivity(cloud, rows)
+        left = self.share_left(cosine, rho)
+        lost = left * self._floor.margin(rho, range_m) < 1.0
+        return Echoes(rows[~lost], (left * rho * scale)[~lost], NO_ROWS, NO_FLOATS, rows[lost])
+
+    def share_left(self, cosine: Floats, rho: Floats) -> Floats:
+        """Return which share (n,) of its dry power comes back from ground seen at a cosine of incidence (n,)."""
+        refracted, parallel = np.sqrt(_WATER**2 - 1.0 + np.square(cosine)), _WATER**2 * cosine
+        reflected = np.square((cosine - refracted) / (cosine + refracted))
+        reflected = (reflected + np.square((parallel - refracted) / (parallel + refracted))) / 2.0
+        wet = np.square(1.0 - reflected) / (1.0 - np.maximum(rho, DARKEST) * reflected)
+        return np.asarray(1.0 - self._film * (1.0 - wet))
+
+    def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
+        """Look at every return's height, angle and power again."""
+        echoes = self.echoes(old, draw["plane"])
+        broken, whole = proof_of_echoes(old, new, echoes)
+        if broken is not None:
+            return broken
+        touched = np.sort(np.concatenate([echoes.rows, echoes.lost]))
+        xyz, plane = old.xyz[touched].astype(np.float64), draw["plane"]
+        if not (np.abs(xyz @ plane[:3] + plane[3]) <= self.tolerance_m + 1e-6).all():
+            return "a return that is no ground was touched"
+        rho, scale = reflectivity(old, touched)
+        range_m = np.linalg.norm(xyz, axis=1)
+        left = self._share_left_by_angles(np.arccos(np.clip(np.abs(xyz @ plane[:3]) / range_m, 0.0, 1.0)), rho)
+        power, lost = left * self._floor.margin(rho, range_m), np.isin(touched, echoes.lost)
+        if (power[lost] > 1.0 + 1e-6).any() or (power[~lost] < 1.0 - 1e-6).any():
+            return "a return above the noise floor was lost, or one below it stayed"
+        expected = as_field(old, (left * rho * scale)[~lost]).astype(np.float64)
+        off = np.abs(whole.points[old.intensity_field][echoes.rows].astype(np.float64) - expected)
+        grain = 1.0 if old.points.dtype[str(old.intensity_field)].kind in "iu" else 1e-5 * scale
+        return None if (off <= grain).all() else "an intensity does not follow Fresnel's formula"
+
+    def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
+        """Say how many returns are lost."""
+        return Effects(numbers={"returns_lost": count_lost(bundle, clouds)})
+
+    @property
+    def _film(self) -> float:
+        return min(self.water_mm / _TEXTURE_MM, 1.0)
+
+    @property
+    def _floor(self) -> Floor:
+        return Floor(self.sensitivity, self.max_range_m)
+
+    def _ground(self, cloud: Cloud, plane: Floats) -> tuple[Rows, Floats, Floats]:
+        """Return the rows (n,) of returns on the plane, their ranges and cosines of incidence (n,)."""
+        parts = [self._ground_part(rows_at(cloud, at), columns(cloud, at), plane) for at in blocks(cloud)]
+        rows, range_m, cosine = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return rows, range_m, cosine
+
+    def _ground_part(
+        self, rows: Rows, xyz: tuple[Floats, Floats, Floats], plane: Floats
+    ) -> tuple[Rows, Floats, Floats]:
+        below_m = sum(column * along for column, along in zip(xyz, plane[:3].tolist(), strict=True))
+        near = np.abs(below_m + plane[3]) <= self.tolerance_m
+        range_m = np.sqrt(sum(column[near] ** 2 for column in xyz))
+        return rows[near], range_m, np.minimum(np.abs(below_m[near]) / range_m, 1.0)
+
+    def _share_left_by_angles(self, angle: Floats, rho: Floats) -> Floats:
+        """Return what :meth:`share_left` does, from Fresnel's sine and tangent laws."""
+        angle = np.maximum(angle, 1e-4)
+        inside = np.arcsin(np.sin(angle) / _WATER)
+        minus, plus = angle - inside, angle + inside
+        both = np.square(np.sin(minus) / np.sin(plus)), np.square(np.tan(minus) / np.tan(plus))
+        mean = (both[0] + both[1]) / 2.0
+        wet = (1.0 - mean) ** 2 / (1.0 - np.clip(rho, DARKEST, 1.0) * mean)
+        return np.asarray((1.0 - self._film) + self._film * wet)

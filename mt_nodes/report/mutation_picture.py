@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws what a mutation does to a frame: before and after, from above and from the side; or what is sent when."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Polygon
+
+from mt_nodes.before_after import BeforeAfter, Floats, before_after
+from mt_nodes.errors import UsageError
+from mt_nodes.looking import Look
+from mt_nodes.params import describe, plain
+from mt_nodes.plugins import name_of
+from mt_nodes.regions import Region
+from mt_nodes.report.birdseye import BLACK, BLUE, GREEN, PURPLE, VERMILLION
+from mt_nodes.report.send_times import draw_times
+
+#: The darker part of a map: what is nearly white is not seen on white.
+_GREY: Colormap = LinearSegmentedColormap.from_list("grey", ["#C8C8C8", "#4A4A4A"])
+_SCALE: Colormap = LinearSegmentedColormap.from_list("scale", matplotlib.colormaps["viridis"](np.linspace(0, 0.92, 64)))
+_ADDED, _REMOVED = PURPLE, VERMILLION
+_OUTLINES = {"added": (BLUE, "-"), "removed": (VERMILLION, "-"), "occluded": (GREEN, "--")}
+#: A space that no line is broken at.
+_TOGETHER = "\u00a0"
+_WIDTH_IN, _LETTERS = 11.0, 150
+
+
+def write_picture(look: Look, path: Path, range_m: float | None = None, dpi: int = 110) -> None:
+    """Draw and write as the path's ending says (png, svg, pdf …).
+
+    Raises:
+        UsageError: it cannot be written there, or not in that format.
+    """
+    figure = draw(look, range_m)
+    try:
+        figure.savefig(path, dpi=dpi)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--out {path}: cannot be written: {error}") from error
+
+
+def draw(look: Look, range_m: float | None = None) -> Figure:
+    """Return the figure of one frame."""
+    if look.of_times or look.change is None:
+        figure = _figure(4.4, look)
+        draw_times(figure.add_subplot(), look)
+        return figure
+    return _clouds(look, before_after(look, look.change, range_m))
+
+
+def _figure(height_in: float, look: Look) -> Figure:
+    figure = Figure(figsize=(_WIDTH_IN, height_in + 0.17 * title(look).count("\n")), layout="constrained")
+    FigureCanvasAgg(figure)
+    name, _, rest = title(look).partition("\n")
+    figure.suptitle(f"$\\bf{{{name.replace('_', chr(92) + '_')}}}$\n{rest}", fontsize=9, x=0.01, ha="left")
+    return figure
+
+
+def title(look: Look) -> str:
+    """Return name, parameters and counts, a line each."""
+    told = [f"frame {look.source.index}", f"seed {look.seed}", _counts(look)]
+    lines = [look.name, *(_parameters(m, len(look.mutations) > 1) for m in look.mutations), ", ".join(told)]
+    return "\n".join(part for line in lines for part in textwrap.wrap(line, _LETTERS))
+
+
+def _parameters(mutation: Any, named: bool) -> str:
+    told = []
+    for row in describe(type(mutation)):
+        value = getattr(mutation, row["name"])
+        if value is None or value in ("", ()):
+            continue
+        shown = value.name if isinstance(value, Region) else f"{value:g}" if isinstance(value, float) else plain(value)
+        words = f"{row['name']} = {shown}" + (f" {row['unit']}" if row["unit"] else "")
+        told.append(words.replace(" ", _TOGETHER))
+    return (f"{name_of(type(mutation))}: " if named else "") + (", ".join(told) or "no parameters")
+
+
+def _counts(look: Look) -> str:
+    if look.of_times or look.change is None:
+        sent = len(look.derived.followup.bundles)
+        return f"{sent} {'bundle' if sent == 1 else 'bundles'} sent in place of it"
+    n = look.change.counts()
+    told = [f"{n[k]:,} {k}" for k in ("added", "removed") if n[k]]
+    if n["moved"]:
+        told.append(f"{n['moved']:,} moved by {n['moved_median_m']:.2g} m (median; {n['moved_most_m']:.2g} m at most)")
+    if n["intensity_changed"]:
+        told.append(f"intensity of {n['intensity_changed']:,} changed")
+    if n["reordered"]:
+        told.append("in another order")
+    return f"{n['points_before']:,} → {n['points_after']:,} points: {', '.join(told) or 'nothing changed'}"
+
+
+def _clouds(look: Look, shown: BeforeAfter) -> Figure:
+    x0, x1, y0, y1, z0, z1 = shown.window
+    panel_in = (_WIDTH_IN - 1.2) / 2.0
+    s0, s1 = shown.side
+    above_in, side_in = panel_in * (y1 - y0) / (x1 - x0), panel_in * (z1 - z0) / (s1 - s0)
+    figure = _figure(above_in + side_in + 1.8, look)
+    grid = figure.subplots(2, 2, sharex="row", sharey="row", height_ratios=(above_in, side_in))
+    scale = _limits(shown)
+    for column, when in enumerate(("before", "after")):
+        for row, (view, axis) in enumerate((("from above", 1), ("from the side", 2))):
+            axes = grid[row, column]
+            _panel(axes, shown, when, axis, scale)
+            axes.set_title(f"{when}, {view}", fontsize=9)
+            axes.set(
+                aspect="equal",
+                **({"xlim": (x0, x1), "ylim": (y0, y1)} if row == 0 else {"xlim": (s0, s1), "ylim": (z0, z1)}),
+            )
+            axes.tick_params(labelsize=8)
+        grid[1, column].set_xlabel(f"x, forward (m, {shown.frame_id})", fontsize=8)
+    grid[0, 0].set_ylabel("y, to the left (m)", fontsize=8)
+    grid[1, 0].set_ylabel("z (m)", fontsize=8)
+    if shown.colours.label:
+        colours = ScalarMappable(Normalize(*scale), _SCALE)
+        bar = figure.colorbar(colours, ax=grid, location="right", shrink=0.8, aspect=40, pad=0.01)
+        bar.set_label(shown.colours.label, fontsize=8)
+        bar.ax.tick_params(labelsize=8)
+    if _counts(look).endswith("nothing changed"):
+        grid[0, 1].text(0.5, 0.06, "nothing changed", transform=grid[0, 1].transAxes, ha="center", fontsize=12)
+    if handles := _legend(shown):
+        figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8, frameon=False)
+    return figure
+
+
+def _limits(shown: BeforeAfter) -> tuple[float, float]:
+    values = [v[np.isfinite(v)] for v in (shown.colours.before, shown.colours.after) if v is not None]
+    if not values or not sum(map(len, values)):
+        return 0.0, 1.0
+    low, high = np.percentile(np.concatenate(values), (1, 99))
+    if shown.colours.before is None:  # of what changed: from nothing, to either side
+        low, high = min(low, 0.0), max(high, 0.0)
+    return float(low), float(high if high > low else low + 1e-6)
+
+
+def _panel(axes: Axes, shown: BeforeAfter, when: str, axis: int, scale: tuple[float, float]) -> None:
+    before = when == "before"
+    xyz, values = (shown.before, shown.colours.before) if before else (shown.after, shown.colours.after)
+    marked, colour = (shown.removed, _REMOVED) if before else (shown.added, _ADDED)
+    size = 0.7 * max(1.0, 60.0 / (shown.window[1] - shown.window[0])) ** 0.75
+    if values is None:
+        z0, z1 = shown.window[4:]
+        _points(axes, shown, xyz, axis, size, c=xyz[:, 2], cmap=_GREY, vmin=z0, vmax=z1)
+    else:
+        _points(axes, shown, xyz, axis, size, c=values, cmap=_SCALE, vmin=scale[0], vmax=scale[1])
+    few = min(3.4, 140.0 / max(len(marked), 1) ** 0.5)
+    _points(axes, shown, marked, axis, max(0.8 * size, few), c=colour)
+    _volumes(axes, shown, before, axis)
+    if not before and len(shown.arrows):
+        start, end = shown.arrows[:, 0], shown.arrows[:, 1]
+        way = (end - start) * shown.magnified
+        units: dict[str, Any] = {"angles": "xy", "scale_units": "xy", "scale": 1.0, "width": 0.0022}
+        axes.quiver(start[:, 0], start[:, axis], way[:, 0], way[:, axis], color=BLACK, zorder=4, **units)
+    axes.plot([0], [0], marker=">", color=BLACK, markersize=6, clip_on=True)
+
+
+def _points(axes: Axes, shown: BeforeAfter, xyz: Floats, axis: int, size: float, **colours: Any) -> None:
+    """Draw those points (N, 3) that are in sight; ``c``, where it is an array, goes with them."""
+    x0, x1, y0, y1 = shown.window[:4]
+    seen = (xyz[:, 0] >= x0) & (xyz[:, 0] <= x1) & (axis == 2 or (xyz[:, 1] >= y0) & (xyz[:, 1] <= y1))
+    if isinstance(colours["c"], np.ndarray):
+        seen &= np.isfinite(colours["c"])
+        colours["c"] = colours["c"][seen]
+    axes.scatter(xyz[seen, 0], xyz[seen, axis], s=size**2, linewidths=0, rasterized=True, **colours)
+
+
+def _volumes(axes: Axes, shown: BeforeAfter, before: bool, axis: int) -> None:
+    hidden = "added" if before else "removed"
+    for outline in (o for o in shown.outlines if o.what != hidden):
+        colour, style = _OUTLINES[outline.what]
+        (x0, x1), (z0, z1) = outline.side_x, outline.side_z
+        corners = outline.above if axis == 1 else [(x0, z0), (x1, z0), (x1, z1), (x0, z1)]
+        axes.add_patch(Polygon(corners, fill=False, edgecolor=colour, linestyle=style, linewidth=1.4, zorder=3))
+    for polygon in shown.regions if axis == 1 else ():
+        axes.add_patch(Polygon(polygon, fill=False, edgecolor=BLACK, linewidth=1.2, zorder=3))
+
+
+def _legend(shown: BeforeAfter) -> list[Line2D]:
+    def spot(colour: str, label: str) -> Line2D:
+        return Line2D([], [], linestyle="", marker="o", markersize=5, color=colour, label=label)
+
+    handles = [spot(_REMOVED, f"removed ({len(shown.removed):,})")] if len(shown.removed) else []
+    handles += [spot(_ADDED, f"added ({len(shown.added):,})")] if len(shown.added) else []
+    for what, (colour, style) in _OUTLINES.items():
+        labels = sorted({o.label for o in shown.outlines if o.what == what} - {"unknown", what})
+        if any(o.what == what for o in shown.outlines):
+            label = f"volume {what}" + (f": {', '.join(labels)}" if labels else "")
+            handles.append(Line2D([], [], color=colour, linestyle=style, label=label))
+    handles += [Line2D([], [], color=BLACK, label="region")] if shown.regions else []
+    if len(shown.arrows):
+        times = "" if shown.magnified == 1 else f", {shown.magnified:g} times as long"
+        handles.append(Line2D([], [], color=BLACK, marker=">", markersize=4, label=f"moves{times}"))
+    return handles

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes docs/gallery/: a picture of what each mutation does to one frame of the generated drive."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from pathlib import Path
+
+from PIL import Image
+
+from mt_nodes.bag_mutation import RELATION
+from mt_nodes.looking import AFTER, BEFORE, look
+from mt_nodes.plugins import catalogue
+from mt_nodes.report.mutation_picture import draw
+from mt_nodes.scene.drive import generate_drive
+
+PLACE = Path(__file__).resolve().parents[1] / "docs" / "gallery"
+FRAME, DPI, COLOURS = BEFORE, 76, 112
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Draw every mutation of the catalogue, or those named, with its defaults; remove pictures of what is gone."""
+    parser = argparse.ArgumentParser(prog="make_gallery", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these (default: all)")
+    names = parser.parse_args(argv).names or list(catalogue("mutations"))
+    bundles = list(generate_drive(FRAME + AFTER + 1))
+    PLACE.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        mutation = catalogue("mutations")[name]()
+        figure = draw(look(bundles, [mutation], name, RELATION, FRAME, seed=0))
+        drawn = io.BytesIO()
+        figure.savefig(drawn, dpi=DPI)
+        # Few colours are a third of the bytes; this way of choosing them keeps rare ones, such as of a few points.
+        small = (
+            Image.open(drawn)
+            .convert("RGB")
+            .quantize(COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=2, dither=Image.Dither.NONE)
+        )
+        small.save(PLACE / f"{name}.png", optimize=True)
+    for path in PLACE.glob("*.png"):
+        if path.stem not in catalogue("mutations"):
+            path.unlink()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,467 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mutations of the stream: what goes out, when, under which stamps; and that a run sends just that."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_arms import FakeArm, answered, relation, run, seen, silent, suite
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from mutations_for_tests import Shuffle
+from recordings import PERIOD_NS, bundles, stamp
+
+from mt_nodes.errors import NotApplicable, UsageError
+from mt_nodes.frames import Bundle, Wire
+from mt_nodes.ledger import sha256_of_followup
+from mt_nodes.mutations.base import Followup, Mutation
+from mt_nodes.mutations.stream.clock_stepped import ClockStepped
+from mt_nodes.mutations.stream.frames_delayed import FramesDelayed
+from mt_nodes.mutations.stream.frames_dropped import FramesDropped
+from mt_nodes.mutations.stream.frames_frozen import FramesFrozen
+from mt_nodes.mutations.stream.frames_reordered import FramesReordered
+from mt_nodes.mutations.stream.frames_repeated import FramesRepeated
+from mt_nodes.mutations.stream.rate_reduced import RateReduced
+from mt_nodes.mutations.stream.stamps_jittered import StampsJittered
+from mt_nodes.mutations.stream.whole_stream import NowAndThen
+from mt_nodes.pipeline import Derived, MutationPipeline
+from mt_nodes.relations import load_relation
+from mt_nodes.sending import parted
+
+DRIVE = bundles(40)
+MUTATIONS: tuple[Mutation, ...] = (
+    FramesDropped(every=4, burst=2),
+    FramesFrozen(every=5, burst=3),
+    FramesFrozen(every=5, burst=3, stamps="old"),
+    FramesDelayed(every=3),
+    FramesDelayed(every=1, stamps="new"),
+    FramesRepeated(every=3, times=2, after_s=0.01),
+    FramesReordered(every=5, burst=2),
+    StampsJittered(jitter_s=0.08),
+    ClockStepped(step_s=-0.25, from_frame=7),
+    RateReduced(one_of=2.5),
+)
+every_mutation = pytest.mark.parametrize("mutation", MUTATIONS, ids=repr)
+
+
+def derived(mutation: Mutation, source: Iterable[Bundle] = DRIVE, seed: int = 7) -> list[Derived]:
+    pipeline = MutationPipeline([mutation], seed, "r")
+    return [pipeline.derive(bundle) for bundle in source]
+
+
+def sent(mutation: Mutation, source: Sequence[Bundle] = DRIVE, seed: int = 7) -> list[list[tuple[int, int, int]]]:
+    """Of each bundle what goes out: delay, number of the bundle whose points they are, stamp in ns since the first."""
+    numbers = {bundle.cloud().raw.tobytes(): bundle.index for bundle in source}
+    return [
+        [(d, numbers[b.cloud().raw.tobytes()], b.cloud().stamp_ns - stamp(0)) for d, b in made.followup.bundles]
+        for made in derived(mutation, source, seed)
+    ]
+
+
+def struck(mutation: Mutation, seed: int = 7) -> list[int]:
+    return [int(made.draws[0]["nth"]) for made in derived(mutation, seed=seed)]
+
+
+@every_mutation
+def test_it_proves_itself_and_acts(mutation: Mutation) -> None:
+    made = derived(mutation)
+    assert [d.broken for d in made] == [None] * len(DRIVE)
+    plain = [[(0, b.index, b.stamp_ns - stamp(0))] for b in DRIVE]
+    assert sent(mutation) != plain
+
+
+@every_mutation
+def test_all_sensors_go_together_and_the_rest_stays(mutation: Mutation) -> None:
+    for bundle, made in zip(DRIVE, derived(mutation), strict=True):
+        for _, b in made.followup.bundles:
+            assert [m.topic for m in b.messages] == [m.topic for m in bundle.messages]
+            assert {m.stamp_ns for m in b.messages} == {b.stamp_ns}
+            assert b.transforms is (bundle if b.index == bundle.index else DRIVE[b.index]).transforms
+
+
+# --- where it strikes
+
+
+@given(st.integers(2, 12), st.integers(1, 5), st.integers(0, 9), st.integers(0, 2**31))
+def test_every_stretch_holds_one_burst_which_never_begins_it(every: int, burst: int, first: int, seed: int) -> None:
+    assume(burst < every)
+    mutation = FramesDropped(every=every, burst=burst, from_frame=first)
+    found = struck(mutation, seed)
+    assert found[:first] == [0] * first
+    stretches = [found[i : i + every] for i in range(first, len(DRIVE), every)]
+    for stretch in (s for s in stretches if len(s) == every):
+        place = stretch.index(1)
+        assert place > 0
+        assert stretch == [0] * place + list(range(1, burst + 1)) + [0] * (every - place - burst)
+
+
+def test_where_it_strikes_is_a_matter_of_chance_and_of_the_number_only() -> None:
+    patterns = {tuple(struck(FramesDropped(every=10), seed)) for seed in range(20)}
+    assert len(patterns) > 15
+    places = {row.index(1) % 10 for row in patterns}
+    assert len(places) >= 6 and 0 not in places
+    whole = struck(FramesDropped(every=10))
+    pipeline = MutationPipeline([FramesDropped(every=10)], 7, "r")
+    assert [pipeline.derive(DRIVE[i]).draws[0]["nth"] for i in (0, 31, 12, 25)] == [whole[i] for i in (0, 31, 12, 25)]
+
+
+@pytest.mark.parametrize(
+    ("cls", "wrong"),
+    [
+        (FramesDropped, {"every": 3, "burst": 3}),
+        (FramesDropped, {"every": 1}),
+        (FramesFrozen, {"every": 1}),
+        (FramesReordered, {"every": 2, "burst": 1}),
+        (FramesDelayed, {"every": 1, "burst": 2}),
+        (FramesDelayed, {"delay_s": 0.0}),
+        (StampsJittered, {"jitter_s": 1e-10}),
+        (ClockStepped, {"step_s": 0.0}),
+    ],
+)
+def test_what_makes_no_sense_is_refused(cls: type[Mutation], wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=r"^got .*expected"):
+        cls(**wrong)
+
+
+# --- what goes out
+
+
+def test_a_dropped_frame_sends_nothing() -> None:
+    mutation = FramesDropped(every=4, burst=2)
+    for i, (nth, out) in enumerate(zip(struck(mutation), sent(mutation), strict=True)):
+        assert out == ([] if nth else [(0, i, i * PERIOD_NS)])
+
+
+@pytest.mark.parametrize("stamps", ["new", "old"])
+def test_a_frozen_frame_shows_the_one_before_the_burst(stamps: str) -> None:
+    mutation = FramesFrozen(every=6, burst=3, stamps=stamps)
+    for i, (nth, out) in enumerate(zip(struck(mutation), sent(mutation), strict=True)):
+        stamped = i if stamps == "new" else i - nth
+        assert out == [(0, i - nth, stamped * PERIOD_NS)]
+
+
+def test_frozen_goes_for_every_sensor_of_the_bundle() -> None:
+    mutation = FramesFrozen(every=6, burst=3)
+    for i, (nth, made) in enumerate(zip(struck(mutation), derived(mutation), strict=True)):
+        assert np.array_equal(made.followup.first.images[0].pixels, DRIVE[i - nth].images[0].pixels)
+        assert made.followup.first.images[0].stamp_ns == stamp(i)
+
+
+@pytest.mark.parametrize("gone", ["frame", "camera"])
+def test_what_is_not_there_cannot_be_frozen(gone: str) -> None:
+    mutation = FramesFrozen(every=10)
+    hit = struck(mutation).index(1)
+    rest = {"frame": [], "camera": [replace(DRIVE[hit - 1], images=())]}[gone]
+    with pytest.raises(NotApplicable, match=f"bundle {hit - 1}, which bundle {hit} would show, (is not there|has no)"):
+        derived(mutation, [*DRIVE[: hit - 1], *rest, DRIVE[hit]])
+
+
+@pytest.mark.parametrize(("stamps", "moved_ns"), [("kept", 0), ("new", 50_000_000)])
+def test_a_delayed_frame_comes_later(stamps: str, moved_ns: int) -> None:
+    mutation = FramesDelayed(every=3, delay_s=0.05, stamps=stamps)
+    for i, (nth, out) in enumerate(zip(struck(mutation), sent(mutation), strict=True)):
+        assert out == [(50_000_000 if nth else 0, i, i * PERIOD_NS + (moved_ns if nth else 0))]
+    assert all(out[0][0] for out in sent(FramesDelayed(every=1)))
+
+
+def test_a_repeated_frame_comes_again() -> None:
+    mutation = FramesRepeated(every=3, times=2, after_s=0.01)
+    for i, (nth, out) in enumerate(zip(struck(mutation), sent(mutation), strict=True)):
+        assert out == [(delay, i, i * PERIOD_NS) for delay in ((0, 10_000_000, 20_000_000) if nth else (0,))]
+
+
+def test_reordered_frames_come_behind_their_successor() -> None:
+    mutation = FramesReordered(every=5, burst=2)
+    for i, (nth, out) in enumerate(zip(struck(mutation), sent(mutation), strict=True)):
+        numbers = {0: [i], 1: [], 2: [], 3: [i, i - 2, i - 1]}[nth]
+        assert out == [(0, k, k * PERIOD_NS) for k in numbers]
+    assert sorted(k for out in sent(mutation) for _, k, _ in out) == list(range(len(DRIVE))), "nothing is lost"
+
+
+@given(st.floats(1e-3, 0.9), st.lists(st.integers(1, 300_000_000), min_size=2, max_size=20), st.integers(0, 2**31))
+def test_jittered_stamps_keep_their_order_and_bound(jitter_s: float, gaps: list[int], seed: int) -> None:
+    starts = [stamp(0) + int(t) for t in np.cumsum(gaps)]
+    source = [replace(bundles(1)[0], index=i, stamp_ns=t) for i, t in enumerate(starts)]
+    source = [b.with_clouds([replace(b.cloud(), stamp_ns=b.stamp_ns)]) for b in source]
+    source = [replace(b, images=(), camera_infos=()) for b in source]
+    made = derived(StampsJittered(jitter_s=jitter_s), source, seed)
+    assert [d.broken for d in made] == [None] * len(source)
+    stamps = [d.followup.first.cloud().stamp_ns for d in made]
+    assert all(b > a for a, b in itertools.pairwise(stamps))
+    assert max(abs(a - b) for a, b in zip(stamps, starts, strict=True)) <= jitter_s * 1e9 + 1
+
+
+def test_stamps_that_went_back_are_not_jittered() -> None:
+    with pytest.raises(NotApplicable, match="bundle 2 is 100000000 ns before the one before it"):
+        derived(StampsJittered(), [DRIVE[0], DRIVE[1], replace(DRIVE[0], index=2)])
+
+
+@pytest.mark.parametrize("step_s", [0.02, -0.25, 3600.0])
+def test_a_clock_is_stepped_once_and_for_all(step_s: float) -> None:
+    for i, out in enumerate(sent(ClockStepped(step_s=step_s, from_frame=7))):
+        assert out == [(0, i, i * PERIOD_NS + (round(step_s * 1e9) if i >= 7 else 0))]
+
+
+@pytest.mark.parametrize(("mutation", "at_ns"), [(ClockStepped(-1.0, 0), 5), (ClockStepped(1.0, 0), 2**31 * 10**9 - 1)])
+def test_stamps_stay_within_what_a_message_can_hold(mutation: Mutation, at_ns: int) -> None:
+    bundle = replace(DRIVE[0], stamp_ns=at_ns, images=(), camera_infos=())
+    with pytest.raises(NotApplicable, match="not in 32 bits"):
+        derived(mutation, [bundle.with_clouds([replace(bundle.cloud(), stamp_ns=at_ns)])])
+
+
+@given(st.floats(1.001, 20.0))
+def test_a_reduced_rate_is_kept_to_at_every_instant(one_of: float) -> None:
+    outs = sent(RateReduced(one_of=one_of))
+    kept = np.cumsum([len(out) for out in outs])
+    owed = [math.ceil((n + 1) / one_of) for n in range(len(DRIVE))]
+    assert np.abs(kept - owed).max() <= 1  # a float's quotient may miss a whole number that the exact one meets
+    assert all(out in ([], [(0, i, i * PERIOD_NS)]) for i, out in enumerate(outs))
+
+
+def test_whole_rates_send_every_nth() -> None:
+    assert [i for i, out in enumerate(sent(RateReduced(one_of=3.0))) if out] == list(range(0, 40, 3))
+    assert [i for i, out in enumerate(sent(RateReduced(one_of=1.25))) if not out][:3] == [4, 9, 14]
+
+
+# --- proof
+
+
+def copies(mutation: Mutation) -> list[tuple[Bundle, Followup, dict[str, Any]]]:
+    """Of each bundle source, follow-up and draw, the source with what it looks back on."""
+    pipeline = MutationPipeline([mutation], 7, "r")
+    rows = []
+    for bundle in DRIVE:
+        met = pipeline.meet(bundle)
+        made = pipeline.derive(bundle)
+        rows.append((met, made.followup, made.draws[0]))
+    return rows
+
+
+def tampered(followup: Followup) -> Iterable[tuple[str, Followup]]:
+    (delay, first), *rest = followup.bundles or ((0, DRIVE[0]),)
+    if not followup.bundles:
+        yield "something", Followup(((0, first),))
+        return
+    cloud = first.cloud()
+    raw = cloud.raw.copy()
+    raw.view(np.uint8)[3] ^= 1
+    yield "nothing", Followup(())
+    yield "twice", Followup((*followup.bundles, (delay, first)))
+    yield "later", Followup(((delay + 1_000_000, first), *rest))
+    yield "points", Followup(((delay, first.with_clouds([cloud.with_raw(raw)])), *rest))
+    yield "fewer", Followup(((delay, first.with_clouds([cloud.with_raw(cloud.raw[:-1])])), *rest))
+    image = replace(first.images[0], pixels=first.images[0].pixels + 1)
+    yield "image", Followup(((delay, replace(first, images=(image,))), *rest))
+    late = replace(cloud, stamp_ns=cloud.stamp_ns + 1000)
+    yield "stamp", Followup(((delay, first.with_clouds([late])), *rest))
+    yield "all stamps of a frame", Followup(((delay, replace(first, stamp_ns=first.stamp_ns + 1)), *rest))
+
+
+@every_mutation
+def test_a_broken_copy_is_found_out(mutation: Mutation) -> None:
+    for source, followup, draw in copies(mutation):
+        assert mutation.guarantee(source, followup, draw) is None
+        for what, broken in tampered(followup):
+            assert mutation.guarantee(source, broken, draw), f"{what} of bundle {source.index} was not found"
+
+
+def test_jitter_beyond_bound_or_order_is_found_out() -> None:
+    mutation = StampsJittered(jitter_s=0.08)
+    source, _, _ = copies(mutation)[5]
+    for by_ns in (-80_000_000, 90_000_000):  # before what the frame before may bear; beyond the bound
+        assert mutation.guarantee(source, mutation.apply(source, {"by_ns": by_ns}), {"by_ns": by_ns})
+
+
+# --- what is looked back on
+
+
+@every_mutation
+def test_followups_are_made_again_from_draws_alone(mutation: Mutation) -> None:
+    again = MutationPipeline([mutation], 0, "another")
+    for bundle, made in zip(DRIVE, derived(mutation), strict=True):
+        assert sha256_of_followup(again.again(bundle, made.draws)) == sha256_of_followup(made.followup)
+
+
+def test_former_bundles_are_those_of_the_episode_as_far_back_as_asked() -> None:
+    pipeline = MutationPipeline([FramesFrozen(every=5, burst=2)], 7, "r")
+
+    def met(index: int, episode: int = 0) -> list[tuple[int, int]]:
+        earlier = pipeline.meet(replace(DRIVE[index], episode=episode)).earlier
+        assert all(not b.earlier for b in earlier), "the past is not kept for ever"
+        return [(b.episode, b.index) for b in earlier]
+
+    assert met(0) == []
+    assert met(1) == met(1) == [(0, 0)]
+    assert met(2) == [(0, 0), (0, 1)]
+    assert met(4) == [(0, 2)], "a bundle that could not be read is missing"
+    assert met(5, episode=1) == []
+    assert met(2, episode=1) == [], "the episode begins anew"
+
+
+def test_only_the_first_mutation_of_a_relation_can_look_back(tmp_path: Path) -> None:
+    MutationPipeline([FramesFrozen(), Shuffle()], 7, "r")
+    with pytest.raises(UsageError, match="r: frames_frozen looks back at former bundles of the source; make it the fi"):
+        MutationPipeline([Shuffle(), FramesFrozen()], 7, "r")
+    rows = {"id": "r", "kind": "expected", "because": "x", "check": "obstacles_kept"}
+    mutate = [{"points_permuted": {}}, {"frames_frozen": {}}]
+    (tmp_path / "r.yaml").write_text(json.dumps({**rows, "mutate": mutate}))
+    with pytest.raises(UsageError, match=r"r.yaml: mutate: frames_frozen looks back .* make it the first"):
+        load_relation(str(tmp_path / "r.yaml"))
+
+
+# --- what a run sends of it
+
+MODES = [("twin", True), ("twin", False), ("alternate", True), ("two_pass", True), ("two_pass", False)]
+
+
+def with_others(count: int) -> list[Bundle]:
+    """A drive with recorded messages, some of them of no sensor."""
+    made = []
+    for bundle in bundles(count):
+        wires = [Wire(m.topic, "t", m.stamp_ns, b"recorded") for m in bundle.messages]
+        made.append(replace(bundle, wires=(*wires, Wire("/tf", "t", bundle.stamp_ns, b"frames"))))
+    return made
+
+
+def test_what_is_no_sensor_message_passes_once_and_in_time() -> None:
+    source = with_others(1)[0]
+    whole, sensors = source.wires, source.wires[:-1]
+    others, parts = parted(Followup(((0, source),)), source)
+    assert others is None and parts[0].bundle is source and not parts[0].changed
+    for followup in (Followup(()), Followup(((5, source),)), Followup(((0, source), (0, source)))):
+        others, parts = parted(followup, source)
+        assert others is not None and (others.wires, others.messages) == (whole[-1:], ())
+        assert [part.bundle.wires for part in parts] == [sensors] * len(followup.bundles)
+        assert [part.delay_ns for part in parts] == [delay for delay, _ in followup.bundles]
+
+
+@pytest.mark.parametrize(("mode", "stateless"), MODES)
+@every_mutation
+def test_every_mode_sends_what_was_derived_and_the_totals_reconcile(
+    mutation: Mutation, mode: str, stateless: bool
+) -> None:
+    drive = with_others(10)
+    arms = FakeArm("source"), FakeArm("followup") if mode == "twin" else None
+    kept = run(suite(relation("a", mutation)), *arms, mode=mode, stateless=stateless, episodes=(drive,))
+    assert len(kept.lines) == 3 * len(drive)
+    made = {pair: d for pair, d in kept.followups if "/a/" in pair}
+    assert len(made) == len(drive), "what sends nothing is in the ledger, too"
+    for pair, d in made.items():
+        skipped = kept.outcomes[pair] == "SKIPPED"
+        assert skipped == (not d.followup.bundles)
+        assert not skipped or kept.lines[pair].judgement.reason == "the follow-up sends nothing"
+    again = MutationPipeline([mutation], 7, "a")
+    expected = [part for b in drive for part in parted(again.derive(b).followup, b)[1]]
+    numbers = {part.bundle.cloud().raw.tobytes() for part in expected}
+    heard = [s for s in (arms[1] or arms[0]).sent if not stateless or s.bundle.cloud().raw.tobytes() in numbers]
+    out = [(s.bundle.stamp_ns, s.bundle.cloud().raw.tobytes(), s.delay_ns) for s in heard]
+    wanted = [(p.bundle.stamp_ns, p.bundle.cloud().raw.tobytes(), p.delay_ns) for p in expected]
+    if stateless:  # control, sham and, in one arm, the source go out in between
+        left = iter(out)
+        assert all(row in left for row in wanted), "in order"
+    else:
+        assert out[-len(wanted) :] == wanted
+
+
+def test_of_a_dropped_frame_the_rest_passes_by() -> None:
+    arm = FakeArm("followup")
+    run(suite(relation("a", FramesDropped(every=3))), FakeArm("source"), arm, stateless=False, episodes=(DRIVE[:6],))
+    last = [row for row in arm.events if row[0] in ("send", "pass", "begin_episode")][-6:]
+    assert [name for name, _ in last].count("pass") == 2
+    assert [i for i, (name, _) in enumerate(last) if name == "pass"] == [
+        i for i, nth in enumerate(struck_of("a", FramesDropped(every=3), 6)) if nth
+    ]
+
+
+def struck_of(relation_id: str, mutation: NowAndThen, count: int) -> list[int]:
+    pipeline = MutationPipeline([mutation], 7, relation_id)
+    return [pipeline.derive(b).draws[0]["nth"] for b in DRIVE[:count]]
+
+
+def test_the_first_answer_is_judged_and_each_is_awaited() -> None:
+    order: list[str] = []
+
+    def behave(sent: Any) -> Any:
+        order.append(f"answer {len(order)}")
+        return answered(seen(1 if sent.nth % 2 == 0 else 0))  # the repeated ones lose everything
+
+    arm = FakeArm("followup", behave)
+    source = FakeArm("source", lambda sent: answered(seen(1)))
+    kept = run(suite(relation("a", FramesRepeated(every=1))), source, arm, stateless=False, episodes=(DRIVE[:4],))
+    assert [kept.outcomes[f"0/{i}/a/0"] for i in range(4)] == ["HOLDS"] * 4
+    names = [name for name, _ in arm.events if name in ("send", "answer")][-16:]
+    assert names == ["send", "answer"] * 8
+
+
+class Nervous:
+    """Stacks that lose everything when the stream is not as ever; each sees one thing of it."""
+
+    def __init__(self, about: str) -> None:
+        self._about = about
+        self._nth, self._last_ns, self._latest_ns, self._shown = 0, -1, -1, b""
+
+    def __call__(self, sent: Any) -> Any:
+        if sent.nth == 0:
+            self.__init__(self._about)  # type: ignore[misc]
+        bundle, shown = sent.bundle, sent.bundle.cloud().raw.tobytes()
+        wrong = {
+            "gap": self._last_ns >= 0 and bundle.stamp_ns - self._last_ns > 1.5 * PERIOD_NS,
+            "order": bundle.stamp_ns < self._latest_ns or self._last_ns < self._latest_ns,
+            "content": shown == self._shown,
+            "count": self._nth % 2 == 0,
+            "latency": sent.delay_ns > 0,
+            "stamp": (bundle.stamp_ns - stamp(0)) % PERIOD_NS != 0,
+        }[self._about]
+        self._nth, self._last_ns, self._shown = self._nth + 1, bundle.stamp_ns, shown
+        self._latest_ns = max(self._latest_ns, bundle.stamp_ns)
+        return answered(seen(0 if wrong else 1))
+
+
+FINDS: list[tuple[Mutation, str]] = [
+    (FramesDropped(every=4), "gap"),
+    (RateReduced(one_of=3.0), "gap"),
+    (FramesFrozen(every=4), "content"),
+    (FramesFrozen(every=4, burst=2, stamps="old"), "gap"),
+    (FramesRepeated(every=1), "count"),
+    (FramesReordered(every=4), "order"),
+    (FramesDelayed(every=4), "latency"),
+    (FramesDelayed(every=1, stamps="new"), "stamp"),
+    (StampsJittered(), "stamp"),
+    (ClockStepped(step_s=0.1), "gap"),
+]
+
+
+@pytest.mark.parametrize("mode", ["twin", "two_pass"])
+@pytest.mark.parametrize(("mutation", "about"), FINDS, ids=str)
+def test_a_stack_that_cannot_bear_it_is_found_and_one_that_can_is_not(
+    mutation: Mutation, about: str, mode: str
+) -> None:
+    def outcomes(*arms: FakeArm) -> dict[str, str]:
+        there = arms if mode == "twin" else arms[:1]
+        made = suite(relation("a", mutation))
+        return run(made, *there, mode=mode, stateless=False, episodes=(DRIVE[:12],)).outcomes
+
+    broken = outcomes(FakeArm("source", Nervous(about)), FakeArm("followup", Nervous(about)))
+    assert "VIOLATED" in {o for pair, o in broken.items() if "/a/" in pair}
+    assert {o for pair, o in broken.items() if "/identity/" in pair} == {"HOLDS"}
+    honest = outcomes(*(FakeArm(name, lambda sent: answered(seen(1))) for name in ("source", "followup")))
+    assert set(honest.values()) <= {"HOLDS", "SKIPPED"}
+
+
+def test_a_repeated_frame_that_is_not_answered_holds_the_bundles_other_followups_back() -> None:
+    """Its late answer would be taken for theirs: all bear one stamp."""
+    made = suite(relation("a", FramesRepeated(every=1)), relation("b"))
+    source = FakeArm("source", lambda sent: answered(seen(1)))
+    arm = FakeArm("followup", lambda sent: silent() if sent.nth == 3 else answered(seen(1)))
+    kept = run(made, source, arm, episodes=(DRIVE[:2],))
+    assert kept.outcomes["0/0/a/0"] == "HOLDS"
+    assert (kept.outcomes["0/0/b/0"], kept.outcomes["0/1/b/0"]) == ("SKIPPED", "HOLDS")
+    assert "may still come" in kept.lines["0/0/b/0"].judgement.reason
