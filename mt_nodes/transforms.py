@@ -110,9 +110,20 @@ def pose_matrix(translation_m: Iterable[float], quaternion_xyzw: Iterable[float]
 
 
 def move(matrix: Matrix, xyz: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Apply a 4×4 matrix to points of shape (N, 3)."""
+    """Apply a 4×4 matrix to points of shape (N, 3); each column of the result lies in one piece.
+
+    Column by column: a matrix product of so thin a matrix takes five times as long, twenty when its threads have to
+    wait for a core.
+    """
+    x, y, z = (np.asarray(column, dtype=np.float64) for column in xyz.T)
+    moved = np.empty((3, len(xyz)))
     with np.errstate(invalid="ignore", over="ignore"):  # points that are not finite stay so
-        return np.asarray(xyz @ matrix[:3, :3].T + matrix[:3, 3], dtype=np.float64)
+        for row, (a, b, c, shift) in zip(moved, matrix[:3].tolist(), strict=True):
+            np.multiply(x, a, out=row)
+            row += y * b
+            row += z * c
+            row += shift
+    return moved.T
 
 
 def load_transforms(path: Path) -> TransformTree:
