@@ -118,11 +118,11 @@ def move(matrix: Matrix, xyz: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     x, y, z = (np.asarray(column, dtype=np.float64) for column in xyz.T)
     moved = np.empty((3, len(xyz)))
     with np.errstate(invalid="ignore", over="ignore"):  # points that are not finite stay so
-        for row, (a, b, c, shift) in zip(moved, matrix[:3].tolist(), strict=True):
-            np.multiply(x, a, out=row)
-            row += y * b
-            row += z * c
-            row += shift
+        for i, (a, b, c, shift) in enumerate(matrix[:3].tolist()):
+            np.multiply(x, a, out=moved[i])
+            moved[i] += y * b
+            moved[i] += z * c
+            moved[i] += shift
     return moved.T
 
 

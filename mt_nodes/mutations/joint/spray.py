@@ -279,7 +279,12 @@ class Spray(EachCloud):
         return f"{int(off.sum())} returns are not as weak as the plume makes them" if off.any() else None
 
     def _passed_by_steps(self, old: Cloud, rows: Rows, plume: Plume, to_ego: Matrix) -> Floats:
-        """Return which share (n,) of the power of returns is left, by the midpoint rule."""
+        """Return which share (n,) of the power of returns is left, by the midpoint rule; some at a time."""
+        cuts = np.arange(_PART, len(rows), _PART)
+        parts = [self._passed_part(old, part, plume, to_ego) for part in np.split(rows, cuts)]
+        return np.concatenate(parts)
+
+    def _passed_part(self, old: Cloud, rows: Rows, plume: Plume, to_ego: Matrix) -> Floats:
         origin = to_ego[:3, 3]
         direction, own_m = _directions(move(to_ego, old.xyz[rows].astype(np.float64)).T, origin)
         enter_m, leave_m = within(origin, direction, plume.box_m)

@@ -6,9 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mt_nodes.frames import Cloud
-from mt_nodes.mutations.lidar.rays import At, returns
-
-_SIZE = 8192
+from mt_nodes.mutations.lidar.rays import At, at_rows, pieces, returns
 
 
 def blocks(cloud: Cloud) -> Iterator[At]:
@@ -17,8 +15,4 @@ def blocks(cloud: Cloud) -> Iterator[At]:
     Raises:
         NotApplicable: no point is a return.
     """
-    rows = returns(cloud)
-    whole = len(rows) == len(cloud)
-    for start in range(0, len(rows), _SIZE):
-        part = slice(start, start + _SIZE)
-        yield part if whole else rows[part]
+    yield from pieces(at_rows(cloud, returns(cloud)), len(cloud))

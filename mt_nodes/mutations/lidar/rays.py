@@ -6,6 +6,7 @@ Beams start at the origin of the cloud's frame, as in a cloud that is given in i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ Floats = npt.NDArray[np.float64]
 
 #: Far below any beam's width (0.5 to 3 mrad), far above the rounding of single precision.
 RAY_TOLERANCE_RAD = 1e-5
+_PIECE = 8192
 
 
 def returns(cloud: Cloud) -> Rows:
@@ -52,6 +54,14 @@ def smallest(rows: Rows) -> npt.NDArray[Any]:
 def at_rows(cloud: Cloud, rows: Rows) -> At:
     """Return a slice when distinct rows (n,) are all rows of the cloud, else the rows."""
     return slice(None) if len(rows) == len(cloud) else rows
+
+
+def pieces(at: At, count: int) -> Iterator[At]:
+    """Yield points (n,) of a cloud of ``count``, some thousands at a time: that takes little memory and is cached."""
+    begin, end, _ = at.indices(count) if isinstance(at, slice) else (0, len(at), 1)
+    for start in range(begin, end, _PIECE):
+        part = slice(start, min(start + _PIECE, end))
+        yield part if isinstance(at, slice) else at[part]
 
 
 def columns(cloud: Cloud, at: At) -> tuple[Floats, Floats, Floats]:
@@ -142,11 +152,15 @@ def proof_on_beam(old: Cloud, new: Cloud, at: At, also: tuple[str | None, ...] =
     broken = proof_of_move(old, new, at, also)
     if broken is not None:
         return broken
-    (a, b, c), (x, y, z) = columns(old, at), columns(new, at)
+    off = sum(_off_beam(columns(old, part), columns(new, part)) for part in pieces(at, len(old)))
+    return f"{off} points left their beams" if off else None
+
+
+def _off_beam(old: tuple[Floats, Floats, Floats], new: tuple[Floats, Floats, Floats]) -> int:
+    (a, b, c), (x, y, z) = old, new
     ahead = a * x + b * y + c * z
     aside = np.sqrt((b * z - c * y) ** 2 + (c * x - a * z) ** 2 + (a * y - b * x) ** 2)
-    off = ~(aside <= RAY_TOLERANCE_RAD * ahead)
-    return f"{int(off.sum())} points left their beams" if off.any() else None
+    return int(np.count_nonzero(~(aside <= RAY_TOLERANCE_RAD * ahead)))
 
 
 def rounding_m(cloud: Cloud, range_m: Floats) -> Floats:

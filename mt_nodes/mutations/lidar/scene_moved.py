@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from mt_nodes.mutations.base import Draw
 from mt_nodes.mutations.lidar.each_cloud import EachCloud, Rows, proof_of_change, without
 from mt_nodes.mutations.lidar.placement import RANGE_FIELDS, empty_returns
 from mt_nodes.mutations.lidar.plausible import refuse_implausible
-from mt_nodes.mutations.lidar.rays import ranges_follow, write_range_fields
+from mt_nodes.mutations.lidar.rays import pieces, ranges_follow, write_range_fields
 from mt_nodes.params import param
 from mt_nodes.transforms import Matrix, UnknownTransform
 
@@ -78,7 +78,7 @@ class SceneMoved(EachCloud):
         there, raw = self._there(bundle, cloud, draw), cloud.raw.copy()
         points, gone = raw.view(cloud.points.dtype), [np.empty(0, np.int64)]
         # Block by block, so that columns of double precision need no memory to speak of.
-        for rows in _blocks(_return_rows(cloud), len(cloud)):
+        for rows in pieces(_return_rows(cloud), len(cloud)):
             old = _columns(cloud, rows)
             new = _carried(there, old)
             _write(points, rows, old, new, cloud)
@@ -95,7 +95,7 @@ class SceneMoved(EachCloud):
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Prove every return in its place, and nothing else changed but ranges."""
         there, rows, gone = self._there(bundle, old, draw), _return_rows(old), [np.empty(0, np.int64)]
-        for piece in _blocks(rows, len(old)):
+        for piece in pieces(rows, len(old)):
             before = _columns(old, piece)
             gone.append(self._gone(piece, before, _carried(there, before)))
         if len(lost := np.concatenate(gone)):
@@ -107,7 +107,7 @@ class SceneMoved(EachCloud):
     def _proof_of_places(self, old: Cloud, new: Cloud, at: Rows | slice, draw: Draw, to_ego: Matrix) -> str | None:
         """Prove every return where it belongs, and range fields with it."""
         worst, reach_m, astray = np.zeros(1), 1.0, None
-        for rows in _blocks(at, len(old)):
+        for rows in pieces(at, len(old)):
             before, after = _columns(old, rows), _columns(new, rows)
             off_m = self.misplaced_m(draw, _carried(to_ego, before), _carried(to_ego, after), to_ego)
             worst = np.maximum(worst, off_m.max(initial=0.0))
@@ -160,13 +160,6 @@ def _return_rows(cloud: Cloud) -> Rows | slice:
     """Return the rows that hold a return; a slice when all do, which is ten times as fast."""
     empty = empty_returns(cloud)
     return np.flatnonzero(~empty) if empty.any() else slice(None)
-
-
-def _blocks(rows: Rows | slice, count: int) -> Iterator[Rows | slice]:
-    """Cut the rows of a cloud of ``count`` points into pieces."""
-    for start in range(0, count if isinstance(rows, slice) else len(rows), _BLOCK):
-        piece = slice(start, start + _BLOCK)
-        yield piece if isinstance(rows, slice) else rows[piece]
 
 
 def _columns(cloud: Cloud, rows: Rows | slice) -> Columns:
