@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from mt_nodes import plugins, resources
@@ -14,6 +14,14 @@ from mt_nodes.errors import UsageError, suggest
 from mt_nodes.params import describe, plain
 
 Row = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Kind:
+    """What one kind of thing has: names, and what is told of each. Only what is asked for is read."""
+
+    names: Callable[[], Iterable[str]]
+    row: Callable[[str], Row]
 
 
 def rows(kind: str) -> list[Row]:
@@ -24,7 +32,7 @@ def rows(kind: str) -> list[Row]:
     """
     if kind not in _KINDS:
         raise UsageError(f"mt list: no kind '{kind}'{suggest(kind, _KINDS)}")
-    return sorted(_KINDS[kind](), key=lambda row: str(row["name"]))
+    return [_KINDS[kind].row(name) for name in sorted(_KINDS[kind].names())]
 
 
 def kinds() -> list[str]:
@@ -38,20 +46,21 @@ def find(name: str) -> tuple[str, Row]:
     Raises:
         UsageError: nothing has that name; suggests the nearest.
     """
-    everything = {kind: rows(kind) for kind in _KINDS}
-    for kind, listed in everything.items():
-        for row in listed:
-            if row["name"] == name:
-                return kind, row
-    names = [str(row["name"]) for listed in everything.values() for row in listed]
-    raise UsageError(f"mt show: nothing is called '{name}'{suggest(name, names)}")
+    names = {kind: sorted(known.names()) for kind, known in _KINDS.items()}
+    for kind, known in names.items():
+        if name in known:
+            return kind, _KINDS[kind].row(name)
+    raise UsageError(
+        f"mt show: nothing is called '{name}'{suggest(name, [n for known in names.values() for n in known])}"
+    )
 
 
-def _plugin_rows(kind: str) -> Callable[[], list[Row]]:
-    def listed() -> list[Row]:
-        return [_plugin_row(kind, name, cls) for name, cls in plugins.catalogue(kind).items()]
+def _plugins(kind: str) -> _Kind:
+    return _Kind(lambda: plugins.catalogue(kind), lambda name: _plugin_row(kind, name, plugins.catalogue(kind)[name]))
 
-    return listed
+
+def _shipped(folder: str, row: Callable[[str], Row]) -> _Kind:
+    return _Kind(lambda: resources.shipped(folder), row)
 
 
 def _plugin_row(kind: str, name: str, cls: type) -> Row:
@@ -69,30 +78,38 @@ def _guarantee(doc: str) -> str:
     return found[1] if found else ""
 
 
-def _relation_rows() -> list[Row]:
-    from mt_nodes.relations import shipped_relations
+def _relation_row(name: str) -> Row:
+    from mt_nodes.relations import load_relation
 
-    return [{"name": r.id, "summary": r.because, "role": r.role, **r.as_plain()} for r in shipped_relations()]
+    relation = load_relation(name)
+    return {"name": relation.id, "summary": relation.because, "role": relation.role, **relation.as_plain()}
 
 
-def _stack_rows() -> list[Row]:
+def _stack_row(name: str) -> Row:
     from mt_nodes.stacks import load_stack
 
-    return [plain(load_stack(name)) for name in resources.shipped("stacks")]
+    return dict(plain(load_stack(name)))
 
 
-def _region_rows() -> list[Row]:
+def _region_row(name: str) -> Row:
     from mt_nodes.yaml_files import read_mapping
 
-    return [{"name": n, "summary": _comment(p), **read_mapping(p)} for n, p in resources.shipped("regions").items()]
+    path = resources.find("regions", name)
+    return {"name": name, "summary": _comment(path), **read_mapping(path)}
 
 
-def _experiment_rows() -> list[Row]:
+def _experiment_row(name: str) -> Row:
     from mt_nodes import experiment
 
-    configs = {name: _comment(path) for name, path in resources.shipped("experiments").items()}
+    configs = {config: _comment(path) for config, path in resources.shipped("experiments").items()}
     published = {n: dict(zip(experiment.SIGNS, pairs, strict=True)) for n, pairs in experiment.PUBLISHED.items()}
-    return [{"name": experiment.NAME, "summary": experiment.SUMMARY, "configs": configs, "published": published}]
+    return {"name": name, "summary": experiment.SUMMARY, "configs": configs, "published": published}
+
+
+def _experiments() -> list[str]:
+    from mt_nodes import experiment
+
+    return [experiment.NAME]
 
 
 def _comment(path: Any) -> str:
@@ -100,14 +117,14 @@ def _comment(path: Any) -> str:
     return first.lstrip("# ") if first.startswith("#") else ""
 
 
-_KINDS: dict[str, Callable[[], list[Row]]] = {
-    "mutations": _plugin_rows("mutations"),
-    "conditions": _plugin_rows("conditions"),
-    "checks": _plugin_rows("checks"),
-    "relations": _relation_rows,
-    "adapters": _plugin_rows("adapters"),
-    "stacks": _stack_rows,
-    "faults": _plugin_rows("faults"),
-    "regions": _region_rows,
-    "experiments": _experiment_rows,
+_KINDS: dict[str, _Kind] = {
+    "mutations": _plugins("mutations"),
+    "conditions": _plugins("conditions"),
+    "checks": _plugins("checks"),
+    "relations": _shipped("relations", _relation_row),
+    "adapters": _plugins("adapters"),
+    "stacks": _shipped("stacks", _stack_row),
+    "faults": _plugins("faults"),
+    "regions": _shipped("regions", _region_row),
+    "experiments": _Kind(_experiments, _experiment_row),
 }
