@@ -24,6 +24,8 @@ _GAP_STEPS = 1.6
 _ASIDE_RAD = 0.2
 #: Returns of one ring nearer to each other than this are on one ray (a second echo).
 _SAME_RAD = 1e-5
+#: How far the elevation of a ring may differ between neighbours: by its noise, and by tilt with the azimuth.
+_LEVEL_RAD, _TILT = 0.01, 0.06
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +71,9 @@ def _of_gaps(cloud: Cloud, beams: Beams, apart: npt.NDArray[np.float32], bearing
     if not len(steps):
         return _joined([])
     step = float(np.median(steps))
-    left = np.flatnonzero(gap > _GAP_STEPS * step)
+    # Two returns of a ring that stand on different cones are not both where its beam was: nothing is between them.
+    level = np.abs(np.diff(elevation)) <= _LEVEL_RAD + _TILT * gap
+    left = np.flatnonzero((gap > _GAP_STEPS * step) & level)
     count = np.rint(gap[left] / step).astype(np.int64) - 1
     which = np.repeat(left, count)
     number = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count) + 1

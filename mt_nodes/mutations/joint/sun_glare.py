@@ -41,7 +41,8 @@ from mt_nodes.mutations.lidar.rays import (
 from mt_nodes.mutations.objects.in_scene import ego_from
 from mt_nodes.params import param
 
-#: Beams farther from the sun than this many half angles have less than 1e-8 of its stray light.
+#: Beams farther from the sun than this many half angles have 1.5e-8 of its stray light and less: too little to lose a
+#: return by, whatever ``background`` may be.
 _REACH = 6.0
 #: A false return counts only when it comes clearly before the beam's own echo.
 _NEARER = 0.95
@@ -72,7 +73,7 @@ class SunGlare(EachCloud):
     elevation_rad: float = param(0.05, low=-0.1, high=1.5708, unit="rad", help="of the sun above the horizon")
     half_angle_rad: float = param(0.1, low=0.005, high=1.5708, unit="rad", help="stray light: one standard deviation")
     background: float = param(
-        100.0, low=1.0, high=1e12, help="variance of the noise in the sun over that of the sensor's own"
+        100.0, low=1.0, high=1e7, help="variance of the noise in the sun over that of the sensor's own"
     )
     false_share: float = param(0.02, low=0.0, high=1.0, help="share of the beams into the sun with a false return")
     min_range_m: float = param(1.0, low=0.1, high=50.0, unit="m", help="the sensor reports nothing nearer")

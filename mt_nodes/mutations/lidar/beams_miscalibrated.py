@@ -104,8 +104,12 @@ def _table(draw: Draw) -> Floats:
 
 def _misplaced(old: Cloud, new: Cloud, at: At, expected: Floats) -> int:
     before, after = _measured(old, at), _measured(new, at)
-    off = np.abs(after[0] - before[0] - expected[0]) > _ANGLE_SLACK_RAD
-    aside = after[1] - before[1] - expected[1]
+    up = before[0] + expected[0]
+    over = np.abs(up) > np.pi / 2.0
+    # What is turned on beyond the vertical comes down on the other side.
+    up = np.where(over, np.copysign(np.pi, up) - up, up)
+    off = np.abs(after[0] - up) > _ANGLE_SLACK_RAD
+    aside = after[1] - before[1] - expected[1] - np.pi * over
     # Straight up, azimuth means nothing: the arc over ground counts.
     arc = np.abs(aside - 2.0 * np.pi * np.rint(aside / (2.0 * np.pi))) * np.cos(before[0])
     moved_m = np.maximum(before[2] + expected[2], 0.5 * before[2])

@@ -165,7 +165,7 @@ class ObjectRemoved(EachCloud):
         # The plane is only known near the object, and as far as something was seen on either side.
         reaches = (ground > own) & (ground <= np.minimum(np.maximum(far, own + _PLANE_M), self.max_range_m))
         onward = np.where(surface, a + share * (b - a), np.where(reaches, ground, np.nan))
-        return onward, np.where(a > own, left, right)
+        return np.where(onward <= self.max_range_m, onward, np.nan), np.where(a > own, left, right)
 
 
 def standing_within(cloud: Cloud, to_ego: Matrix, outline: Floats, plane: Floats) -> Rows:
