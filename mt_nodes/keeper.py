@@ -115,6 +115,8 @@ def _leave_as(status: int | None) -> None:
 def main(parent: int, argv: list[str]) -> None:
     """Run the command to its end."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT})
+    # A shell that runs us in the background has SIGINT ignored, and the command would inherit that.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

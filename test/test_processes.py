@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,6 +62,21 @@ def test_a_living_child_is_fine_and_ends_on_the_first_signal(children: list[Chil
     assert child.code is None
     child.stop(LIMIT_S)
     assert child.code is not None and not alive(child.pid) and not alive(pid)
+
+
+@pytest.mark.parametrize("handling", [signal.SIG_IGN, signal.default_int_handler])
+def test_a_stack_hears_an_interruption_though_a_shell_has_us_ignore_it(
+    children: list[Child], tmp_path: Path, handling: Any
+) -> None:
+    """As with ``mt replay … &`` in a script; what is ignored is inherited."""
+    before = signal.signal(signal.SIGINT, handling)
+    try:
+        child = child_of(children, tmp_path, SLEEPER)
+        wrote(child, 1)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    child.stop(LIMIT_S)
+    assert child.code == -signal.SIGINT
 
 
 def test_a_child_that_ended_tells_its_code_and_its_last_lines(children: list[Child], tmp_path: Path) -> None:
@@ -215,6 +231,8 @@ def test_without_remap_rules_the_placeholder_vanishes() -> None:
 
 
 def test_an_interruption_waits_for_the_end_of_the_block() -> None:
+    # Whoever runs the tests may have it ignored.
+    found = signal.signal(signal.SIGINT, signal.default_int_handler)
     before, steps = signal.getsignal(signal.SIGINT), []
     with pytest.raises(KeyboardInterrupt):
         with uninterrupted():
@@ -224,6 +242,7 @@ def test_an_interruption_waits_for_the_end_of_the_block() -> None:
         steps.append("after it")
     assert steps == ["the rest of the block"]
     assert signal.getsignal(signal.SIGINT) is before
+    signal.signal(signal.SIGINT, found)
 
 
 def test_interruptions_are_put_off_nowhere_but_in_the_main_thread() -> None:
