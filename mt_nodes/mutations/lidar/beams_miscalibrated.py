@@ -31,6 +31,8 @@ Floats = npt.NDArray[np.float64]
 _CUT = 3.0
 #: Rounding of single-precision coordinates and angles, far below any beam's width.
 _ANGLE_SLACK_RAD, _RANGE_SLACK = 1e-5, 1e-6
+#: Over ground nothing is nearer to the vertical.
+_NO_GROUND_M = 1e-9
 
 
 @dataclass(frozen=True)
@@ -76,9 +78,11 @@ class BeamsMiscalibrated(EachCloud):
             x, y, z = columns(cloud, at)
             cos_up, sin_up, cos_left, sin_left, out_m = (table[beams.place[at]] for table in tables)
             ground = np.sqrt(x * x + y * y)
+            # What is straight above or below has no azimuth: it is turned ahead.
+            x, ground = np.where(ground > 0.0, x, _NO_GROUND_M), np.maximum(ground, _NO_GROUND_M)
             # A range offset never takes a return behind the sensor.
             ratio = np.maximum(1.0 + out_m / np.sqrt(ground * ground + z * z), 0.5)
-            outwards = ratio * (cos_up - sin_up * z / np.maximum(ground, 1e-9))
+            outwards = ratio * (cos_up - sin_up * z / ground)
             points["x"][at] = outwards * (cos_left * x - sin_left * y)
             points["y"][at] = outwards * (sin_left * x + cos_left * y)
             points["z"][at] = ratio * (cos_up * z + sin_up * ground)
