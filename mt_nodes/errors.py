@@ -65,10 +65,12 @@ class NotApplicable(Exception):
     """Raised by a mutation that has no honest follow-up for this bundle; the text is the reason."""
 
 
-def suggest(got: str, known: Iterable[str]) -> str:
-    """Return a hint such as ``; did you mean 'fog'?`` or the list of what exists."""
+def suggest(got: str, known: Iterable[str], otherwise: str = "") -> str:
+    """Return a hint such as ``; did you mean 'fog'?``, else ``otherwise`` or, without that, the list of what exists."""
     names = sorted(known)
     close = difflib.get_close_matches(got, names, n=1)
     if close:
         return f"; did you mean '{close[0]}'?"
+    if otherwise:
+        return f"; {otherwise}"
     return f"; known: {', '.join(names) if names else '(none)'}"

@@ -132,3 +132,11 @@ def test_a_demo_whose_fault_stays_hidden_fails(
     monkeypatch.setattr(demo_command, "BUNDLES", 2)
     assert main(["demo", "--transport", "inprocess", "--out", str(tmp_path / "demo")]) == 1
     assert "NOT FOUND" in capsys.readouterr().out
+
+
+def test_a_name_that_is_like_no_other_is_not_answered_with_all_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "qqqq"]) == 2
+    said = capsys.readouterr().err
+    assert "nothing is called 'qqqq'; `mt list` shows" in said and "mutations, conditions" in said and len(said) < 200
+    assert main(["show", "fogg"]) == 2
+    assert "did you mean 'fog'?" in capsys.readouterr().err

@@ -50,9 +50,9 @@ def find(name: str) -> tuple[str, Row]:
     for kind, known in names.items():
         if name in known:
             return kind, _KINDS[kind].row(name)
-    raise UsageError(
-        f"mt show: nothing is called '{name}'{suggest(name, [n for known in names.values() for n in known])}"
-    )
+    everything = [one for known in names.values() for one in known]
+    hint = suggest(name, everything, f"`mt list` shows what there is of each kind: {', '.join(_KINDS)}")
+    raise UsageError(f"mt show: nothing is called '{name}'{hint}")
 
 
 def _plugins(kind: str) -> _Kind:
