@@ -72,7 +72,7 @@ class BagReader:
         self._readers = self._open()
         self.connections: list[Connection] = [c for reader in self._readers for c in reader.connections]
         texts = {c.msgtype: c.msgdef.data for c in self.connections}
-        self._ros1 = Ros1ToCdr(texts) if self.ros1 else None
+        self._ros1 = Ros1ToCdr(path, texts) if self.ros1 else None
         self._converters: dict[str, Convert] = {}
 
     def __enter__(self) -> BagReader:

@@ -154,7 +154,7 @@ class Ros1BagWriter:
     def __init__(self, path: Path, definitions: Mapping[str, str]) -> None:
         self._staged = _Staged(path)
         self._bag = Writer1(self._staged.path)
-        self._ros1 = CdrToRos1(definitions)
+        self._ros1 = CdrToRos1(path, definitions)
         self._converters: dict[str, Convert] = {}
 
     def __enter__(self) -> Ros1BagWriter:

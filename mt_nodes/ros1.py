@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from rosbags.convert.converter import is_same_wireformat, migrate_bytes
 from rosbags.typesys import Stores, TypesysError, get_types_from_msg, get_typestore
@@ -23,16 +24,16 @@ def ros2_type(ros1_type: str) -> str:
 class Ros1ToCdr:
     """Turns recorded ROS 1 messages into CDR; types unknown to ROS 2 keep their definition, with a ROS 2 header."""
 
-    def __init__(self, definitions: Mapping[str, str]) -> None:
+    def __init__(self, bag: Path, definitions: Mapping[str, str]) -> None:
         """Take the definitions (text) of the bag's types by ROS 1 name.
 
         Raises:
             UsageError: a definition cannot be understood.
         """
-        self._source = _registered(Stores.EMPTY, definitions)
+        self._source = _registered(bag, Stores.EMPTY, definitions)
         self.types = get_typestore(Stores.ROS2_JAZZY)
         unknown = {ros2_type(t): d for t, d in definitions.items() if ros2_type(t) not in self.types.fielddefs}
-        fields = _registered(Stores.EMPTY, unknown).fielddefs
+        fields = _registered(bag, Stores.EMPTY, unknown).fielddefs
         self.types.register({name: f for name, f in fields.items() if name not in self.types.fielddefs})
 
     def converter(self, ros1_type: str) -> Convert:
@@ -43,9 +44,9 @@ class Ros1ToCdr:
 class CdrToRos1:
     """Turns CDR into ROS 1 messages; types unknown to ROS 1 keep their definition, with a ROS 1 header."""
 
-    def __init__(self, definitions: Mapping[str, str]) -> None:
+    def __init__(self, bag: Path, definitions: Mapping[str, str]) -> None:
         """Take the definitions (text) of the bag's types, by name, where they are known."""
-        self._source = _registered(Stores.ROS2_JAZZY, definitions)
+        self._source = _registered(bag, Stores.ROS2_JAZZY, definitions)
         self.types = get_typestore(Stores.ROS1_NOETIC)
         fields = self._source.fielddefs
         self.types.register({name: fields[name] for name in fields if name not in self.types.fielddefs})
@@ -61,13 +62,13 @@ class CdrToRos1:
         return _converter(self._source, self.types, type_name, type_name, to_cdr=False)
 
 
-def _registered(base: Stores, definitions: Mapping[str, str]) -> Typestore:
+def _registered(bag: Path, base: Stores, definitions: Mapping[str, str]) -> Typestore:
     store = get_typestore(base)
     for name, text in definitions.items():
         try:
             found = get_types_from_msg(text, name)
         except TypesysError as error:
-            raise UsageError(f"the definition of message type '{name}' cannot be understood: {error}") from error
+            raise UsageError(f"{bag}: the definition of message type '{name}' is not understood: {error}") from error
         store.register({n: f for n, f in found.items() if n not in store.fielddefs})
     return store
 
