@@ -25,6 +25,8 @@ Floats = npt.NDArray[np.float64]
 #: Far below any beam's width (0.5 to 3 mrad), far above the rounding of single precision.
 RAY_TOLERANCE_RAD = 1e-5
 _PIECE = 8192
+#: Below this single precision has no digits left.
+_LEAST_SINGLE = 1e-37
 
 
 def returns(cloud: Cloud) -> Rows:
@@ -115,23 +117,27 @@ def write_range_fields(points: npt.NDArray[Any], cloud: Cloud, at: At, ratio: Fl
 
 def ranges_follow(old: Points, new: Points, ratio: Floats) -> bool:
     """Tell whether a range field's values (n,) are the old ones times ``ratio`` (n,), as its type can hold that."""
-    expected = _scaled(old, ratio).astype(np.float64)
-    slack = (1.0 if old.dtype.kind in "iu" else 1e-6) + 1e-5 * np.abs(expected)
-    with np.errstate(invalid="ignore"):
-        off = ~(np.abs(new - expected) <= slack)
+    with np.errstate(over="ignore", invalid="ignore"):
+        expected = _held(old * ratio, old.dtype).astype(np.float64)
+        rounding = 0.5 if old.dtype.kind in "iu" else _LEAST_SINGLE
+        off = ~(np.abs(new - expected) <= rounding + 1e-5 * np.abs(expected))
     # What never was a range, not a number or beyond all bounds, stays that.
     return bool(np.array_equal(new[off].astype(np.float64), expected[off], equal_nan=True))
 
 
 def _scaled(values: Points, ratio: Floats) -> Points:
-    """Return a field's values (n,) times ``ratio`` (n,): rounded and held to its limits where its numbers are whole."""
-    kind = values.dtype
+    """Return a field's values (n,) times ``ratio`` (n,), rounded where its numbers are whole."""
     with np.errstate(over="ignore", invalid="ignore"):
-        scaled = values * ratio
-        if kind.kind != "f":
-            limits = np.iinfo(kind)
-            scaled = np.clip(np.rint(scaled), limits.min, limits.max)
-        return np.asarray(scaled.astype(kind))
+        scaled = _held(values * ratio, values.dtype)
+        return np.asarray((scaled if values.dtype.kind == "f" else np.rint(scaled)).astype(values.dtype))
+
+
+def _held(values: Points, kind: np.dtype[Any]) -> Points:
+    """Return numbers (n,) held to the limits of a type: infinite beyond those of a real one."""
+    if kind.kind == "f":
+        return np.asarray(values.astype(kind))
+    limits = np.iinfo(kind)
+    return np.clip(values, limits.min, limits.max)
 
 
 def proof_of_move(old: Cloud, new: Cloud, at: At, also: tuple[str | None, ...] = ()) -> str | None:
