@@ -56,6 +56,8 @@ setup(
         "jinja2>=3.1",
         "rich>=13",
         "matplotlib>=3.6",
+        # OpenCV 5 has no people detector (HOGDescriptor) any more.
+        "opencv-python-headless>=4.9,<5",
     ],
     extras_require={
         "parquet": ["pyarrow>=14"],

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far away what a camera sees is, from the clouds of the same instant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.camera.model import CameraModel
+from mt_nodes.errors import NotApplicable
+from mt_nodes.frames import Bundle, Cloud, Image
+from mt_nodes.transforms import UnknownTransform, move
+
+Singles = npt.NDArray[np.float32]
+Grid = npt.NDArray[np.int64]
+#: A cell is this many pixels wide in a picture of 1,280 columns, and so many times wider in a wider one.
+_CELLS_ACROSS = 320
+#: A cloud that measures fewer of the picture's columns says too little about the rest.
+_LEAST_COLUMNS = 0.6
+#: Beams this close to the topmost one look no higher than the sensor can: what they hit may go on above.
+_TOP_BEAMS_RAD = np.radians(1.0)
+_FAR_M = 15.0
+
+
+@dataclass(frozen=True, eq=False)
+class DepthMap:
+    """Ranges seen by a camera, cell by cell.
+
+    Attributes:
+        range_m: (h, w) along the ray, infinite for the sky.
+        measured: (h, w) whether a return lies in the cell; elsewhere its range is a neighbour's, or the ground's.
+        step_px: width and height of a cell.
+    """
+
+    range_m: Singles
+    measured: npt.NDArray[np.bool_]
+    step_px: int
+
+    def in_picture(self, cells: npt.NDArray[np.generic], size: tuple[int, int], smooth: bool = True) -> npt.NDArray:  # type: ignore[type-arg]
+        """Return values of the cells (h, w) for every pixel of a picture of ``size`` (height, width)."""
+        how = cv2.INTER_LINEAR if smooth else cv2.INTER_NEAREST
+        rows, columns = (n * self.step_px for n in cells.shape[:2])
+        return np.asarray(cv2.resize(cells, (columns, rows), interpolation=how))[: size[0], : size[1]]
+
+
+_known: WeakKeyDictionary[Image, DepthMap] = WeakKeyDictionary()
+
+
+def depth_of(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
+    """Return how far away what an image shows is; the same object for the same image.
+
+    The nearest return of a cell counts; cells between returns take their nearest neighbour's. Above the topmost return
+    of a column is sky, unless that return is of the sensor's topmost beams: then what it hit goes on upward. Below the
+    lowest one is flat ground, where the transforms tell how high the camera is.
+
+    Raises:
+        NotApplicable: no cloud, no transform to it, or one that covers too little of the picture.
+    """
+    if (known := _known.get(image)) is None:
+        known = _known[image] = _measure(bundle, image, camera)
+    return known
+
+
+def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
+    step = max(1, round(camera.width / _CELLS_ACROSS))
+    shape = -(-camera.height // step), -(-camera.width // step)
+    range_m = np.full(shape, np.inf, np.float32)
+    on_top = np.zeros(shape, bool)
+    for cloud in bundle.clouds:
+        _put(cloud, _to_camera(bundle, cloud, image), camera, step, range_m, on_top)
+    measured = np.isfinite(range_m)
+    covered = float(measured.any(axis=0).mean())
+    if covered < _LEAST_COLUMNS:
+        clouds = ", ".join(c.topic for c in bundle.clouds) or "no cloud"
+        wanted = f"expected {_LEAST_COLUMNS:.0%} or more"
+        raise NotApplicable(f"{image.topic}: returns of {clouds} lie in {covered:.0%} of its columns, {wanted}")
+    filled = _filled(range_m, measured)
+    top, bottom = _ends(measured)
+    row = np.arange(shape[0])[:, None]
+    filled[(row < top) & ~np.take_along_axis(on_top, top, axis=0)] = np.inf
+    ground = _ground_m(bundle, image, camera, step)
+    below = (row > bottom) & np.isfinite(ground)
+    filled[below] = np.minimum(filled, ground)[below]
+    return DepthMap(filled, measured, step)
+
+
+def _to_camera(bundle: Bundle, cloud: Cloud, image: Image) -> npt.NDArray[np.float64]:
+    try:
+        return np.asarray(bundle.transforms.lookup(image.frame_id, cloud.frame_id))
+    except UnknownTransform as error:
+        raise NotApplicable(f"{image.topic}: where {cloud.topic} lies is not known: {error}") from error
+
+
+def _put(
+    cloud: Cloud,
+    to_camera: npt.NDArray[np.float64],
+    camera: CameraModel,
+    step: int,
+    range_m: Singles,
+    on_top: npt.NDArray[np.bool_],
+) -> None:
+    """Put the nearest return into each cell, and whether it is of the sensor's topmost beams."""
+    xyz = cloud.xyz
+    with np.errstate(invalid="ignore", over="ignore"):
+        flat = np.hypot(xyz[:, 0], xyz[:, 1])
+        there = np.isfinite(flat) & (flat > 0.0)
+        elevation = np.arctan2(xyz[there, 2], flat[there])
+    seen = move(to_camera, xyz[there])
+    pixels = camera.project(seen)
+    with np.errstate(invalid="ignore"):
+        column, row = ((pixels[:, axis] + 0.5) // step for axis in (0, 1))
+        inside = (column >= 0) & (column < range_m.shape[1]) & (row >= 0) & (row < range_m.shape[0])
+    if not inside.any():
+        return
+    rows, columns = row[inside].astype(np.int64), column[inside].astype(np.int64)
+    ranges = np.linalg.norm(seen[inside], axis=1).astype(np.float32)
+    high = elevation[inside] > _topmost_rad(elevation, flat[there]) - _TOP_BEAMS_RAD
+    # Of several values for one cell the last one stays: the nearest, and only where no other cloud is nearer.
+    order = np.argsort(-ranges, kind="stable")
+    order = order[ranges[order] < range_m[rows[order], columns[order]]]
+    at = rows[order], columns[order]
+    range_m[at], on_top[at] = ranges[order], high[order]
+
+
+def _topmost_rad(elevation: npt.NDArray[np.float64], range_m: npt.NDArray[np.float64]) -> float:
+    """Return the elevation of the sensor's topmost beams, told from far: near by, offsets of the beams raise it."""
+    far = elevation[range_m > _FAR_M]
+    return float(np.quantile(far if len(far) else elevation, 0.995))
+
+
+def _filled(range_m: Singles, measured: npt.NDArray[np.bool_]) -> Singles:
+    """Return ranges with every cell's nearest measured one."""
+    _, label = cv2.distanceTransformWithLabels(
+        (~measured).astype(np.uint8), cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL
+    )
+    by_label = np.zeros(int(label.max()) + 1, np.float32)
+    by_label[label[measured]] = range_m[measured]
+    return np.asarray(by_label[label])
+
+
+def _ends(measured: npt.NDArray[np.bool_]) -> tuple[Grid, Grid]:
+    """Return the topmost and the lowest measured row (1, w) of each column, of the nearest one where it has none."""
+    has = np.flatnonzero(measured.any(axis=0))
+    every = np.arange(measured.shape[1])
+    right = np.clip(np.searchsorted(has, every), 0, len(has) - 1)
+    left = np.maximum(right - 1, 0)
+    nearest = np.where(np.abs(has[left] - every) < np.abs(has[right] - every), has[left], has[right])
+    top = measured.argmax(axis=0)
+    bottom = measured.shape[0] - 1 - measured[::-1].argmax(axis=0)
+    return top[nearest][None], bottom[nearest][None]
+
+
+def _ground_m(bundle: Bundle, image: Image, camera: CameraModel, step: int) -> Singles:
+    """Return the range (h, w) to flat ground under ``base_link``, infinite where it is not seen or not known."""
+    grid = camera.grid(step)
+    try:
+        pose = bundle.transforms.lookup("base_link", image.frame_id)
+    except UnknownTransform:
+        return np.full(grid.shape[:2], np.inf, np.float32)
+    down = -(grid @ pose[2, :3])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(down > 1e-3, pose[2, 3] / down, np.inf).astype(np.float32)

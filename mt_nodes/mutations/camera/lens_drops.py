@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Water drops on the lens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from mt_nodes.camera import measures
+from mt_nodes.camera.codecs import Pixels
+from mt_nodes.mutations.base import Draw
+from mt_nodes.mutations.camera.each_image import View
+from mt_nodes.mutations.camera.on_the_lens import OnTheLens, Singles, Spot
+from mt_nodes.params import param
+
+#: Darkening of a drop's rim, where it sends light away from the lens.
+_RIM = 0.35
+
+
+@dataclass(frozen=True)
+class LensDrops(OnTheLens):
+    """Puts drops of water on the lens: each shows the surroundings upside down, small and out of focus.
+
+    A drop is a strong, short lens: it is taken as one that shows ``view_widths`` of its own width, turned by half a
+    turn, blurred, and darker at its rim. Places, sizes and that picture of a drop are assumptions, not a measured
+    drop's optics; drops stay where they are over a segment.
+
+    Guaranteed: within the drops samples differ by 1 % of full scale or more on average, outside of them every pixel
+    stayed.
+    """
+
+    drops: int = param(25, low=1, high=300, help="how many")
+    radius_min: float = param(0.006, low=0.002, high=0.2, help="smallest radius, as a share of the picture's width")
+    radius_max: float = param(0.03, low=0.002, high=0.2, help="largest radius, as a share of the picture's width")
+    view_widths: float = param(4.0, low=1.0, high=20.0, help="how wide a drop's view is, in its own widths")
+
+    def spots_drawn(self) -> int:
+        """As many as asked for."""
+        return self.drops
+
+    def radii(self) -> tuple[float, float]:
+        """As asked for."""
+        return min(self.radius_min, self.radius_max), max(self.radius_min, self.radius_max)
+
+    def cover(self, distance: Singles) -> Singles:
+        """Full, with an edge of a tenth of the radius."""
+        return np.asarray(np.clip((np.float32(1.0) - distance) * np.float32(10.0), 0.0, 1.0))
+
+    def shown(self, part: Pixels, view: View, spot: Spot) -> Pixels:
+        """The picture around, turned by half a turn, blurred, with a dark rim."""
+        pixels = view.picture.pixels
+        height, width = part.shape[:2]
+        middle = (spot.columns.start + spot.columns.stop) / 2.0, (spot.rows.start + spot.rows.stop) / 2.0
+        step = np.float32(-self.view_widths)
+        x = np.float32(middle[0]) + step * (np.arange(width, dtype=np.float32) - np.float32(width / 2.0))
+        y = np.float32(middle[1]) + step * (np.arange(height, dtype=np.float32) - np.float32(height / 2.0))
+        # Without this, picking one pixel in four would sparkle.
+        near = (
+            slice(max(0, int(y.min()) - 8), int(y.max()) + 8),
+            slice(max(0, int(x.min()) - 8), int(x.max()) + 8),
+        )
+        soft = cv2.blur(pixels[near], (2 * int(self.view_widths) + 1,) * 2)
+        across, down = np.meshgrid(x - near[1].start, y - near[0].start)
+        seen = np.asarray(cv2.remap(soft, across, down, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT_101))
+        rim = np.float32(1.0) - np.float32(_RIM) * (np.float32(1.0) - spot.cover)
+        return np.asarray(seen * (rim if seen.ndim == 2 else rim[..., None]))
+
+    def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
+        """Compare samples where drops are."""
+        apart = measures.mean_difference(old.picture, new.picture, self.affected(old, draw))
+        return None if apart >= 0.01 else f"within the drops samples differ by {apart:.4f} of full scale, expected 0.01"
