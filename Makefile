@@ -3,18 +3,30 @@
 BIN := .venv/bin
 PINNED := setup.py setup.cfg pyproject.toml constraints.txt mt_nodes/__init__.py scripts/setup.sh
 export PYTHON
+# Tests at a time; files stay whole, in their order, so that each worker makes the fixtures of its own files only.
+JOBS := 2
+WORKERS := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo test lint bench faults kills fuzz soak docs gallery clean
+.PHONY: help demo test test-extras lint bench faults kills fuzz soak docs gallery clean
 .DEFAULT_GOAL := help
 
 help: ## Say what there is
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST))
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST))
 
 demo: .venv/demo.stamp ## Set up, then run the main job on a generated drive: an honest and a faulty stack
 	$(BIN)/mt demo $(ARGS)
 
-test: lint ## Set up, then run every check and test
+test: lint ## Set up, then run every check and test; JOBS=… at a time, or those that ARGS says one after the other
+ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
+else
+	$(BIN)/python -m pytest $(WORKERS) -m "not long and not alone"
+	$(BIN)/python -m pytest -m "alone and not long"
+endif
+
+test-extras: .venv/test.stamp ## Test what needs the extra `diffusion` (torch: 3 GB), on tiny models of random weights
+	scripts/setup.sh test,diffusion
+	$(BIN)/python -m pytest test/extras $(ARGS)
 
 lint: .venv/test.stamp ## Format, style and types
 	$(BIN)/ruff check .

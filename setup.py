@@ -61,7 +61,11 @@ setup(
     ],
     extras_require={
         "parquet": ["pyarrow>=14"],
-        "test": ["pytest>=7.4", "pytest-timeout", "hypothesis>=6.98", "ruff", "mypy", "types-PyYAML"],
+        "diffusion": ["diffusers>=0.31", "torch>=2.4", "transformers>=4.45", "accelerate>=1.0"],
+        "test": [
+            *("pytest>=7.4", "pytest-timeout", "pytest-xdist>=3.6", "hypothesis>=6.98"),
+            *("ruff", "mypy", "types-PyYAML"),
+        ],
     },
     entry_points={
         "console_scripts": [f"mt = {NAME}.cli.main:main", *(f"{node} = {NAME}.nodes.{node}:main" for node in NODES)],

@@ -95,11 +95,13 @@ def decode(image: Image) -> Picture:
         return known
     if image.compressed is not None:
         picture = _decompressed(image)
+    elif not image.pixels.size:
+        raise UsageError(
+            f"{image.topic}: an image of {image.pixels.shape[1]} x {image.pixels.shape[0]} pixels shows nothing"
+        )
     else:
         coding = _coding(image)
         picture = Picture(coding.read(_native(image.pixels)), coding.order)
-    if 0 in picture.pixels.shape:
-        raise UsageError(f"{image.topic}: an image of {picture.size[1]} x {picture.size[0]} pixels shows nothing")
     picture.pixels.flags.writeable = False
     _decoded[image] = picture
     return picture
@@ -197,7 +199,9 @@ def _coding(image: Image) -> _Coding:
         known = ", ".join(ENCODINGS)
         raise UsageError(f"{image.topic}: got encoding '{image.encoding}', expected one of light: {known}")
     height, width = image.pixels.shape[:2]
-    odd = (width % 2 and "yuv" in image.encoding) or ((height % 2 or width % 2) and "bayer" in image.encoding)
+    odd = (width % 2 and image.encoding.startswith(("yuv", "uyvy", "yuyv"))) or (
+        (height % 2 or width % 2) and "bayer" in image.encoding
+    )
     if odd:
         raise UsageError(f"{image.topic}: got {width} x {height} pixels, {image.encoding} has them in twos")
     return _CODINGS[image.encoding]

@@ -70,12 +70,12 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     shape = -(-camera.height // step), -(-camera.width // step)
     range_m = np.full(shape, np.inf, np.float32)
     on_top = np.zeros(shape, bool)
-    for cloud in bundle.clouds:
+    for cloud in bundle.known_clouds:
         _put(cloud, _to_camera(bundle, cloud, image), camera, step, range_m, on_top)
     measured = np.isfinite(range_m)
     covered = float(measured.any(axis=0).mean())
     if covered < _LEAST_COLUMNS:
-        clouds = ", ".join(c.topic for c in bundle.clouds) or "no cloud"
+        clouds = ", ".join(c.topic for c in bundle.known_clouds) or "no cloud"
         wanted = f"expected {_LEAST_COLUMNS:.0%} or more"
         raise NotApplicable(f"{image.topic}: returns of {clouds} lie in {covered:.0%} of its columns, {wanted}")
     filled = _filled(range_m, measured)

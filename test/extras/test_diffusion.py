@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Edits by diffusion, on pipelines of random weights that are made here: loading and calling are the real thing."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra 'diffusion'")
+diffusers = pytest.importorskip("diffusers", reason="needs the extra 'diffusion'")
+transformers = pytest.importorskip("transformers", reason="needs the extra 'diffusion'")
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from made_images import street_in  # noqa: E402
+
+from mt_nodes.camera import diffusion  # noqa: E402
+from mt_nodes.errors import InfrastructureError, NotApplicable, UsageError  # noqa: E402
+from mt_nodes.frames import Bundle  # noqa: E402
+from mt_nodes.mutations.camera.edited import Edited  # noqa: E402
+from mt_nodes.mutations.camera.image_inpainted import ImageInpainted  # noqa: E402
+from mt_nodes.mutations.camera.image_instructed import ImageInstructed  # noqa: E402
+from mt_nodes.pipeline import MutationPipeline  # noqa: E402
+
+BUNDLE = street_in("bgr8")
+HIDDEN = 32
+
+
+def text_parts(directory: Path) -> dict[str, Any]:
+    """A text encoder and a tokenizer of single letters."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    words = ["<|startoftext|>", "<|endoftext|>", *letters, *(f"{letter}</w>" for letter in letters)]
+    directory.mkdir()
+    (directory / "vocab.json").write_text(json.dumps({word: i for i, word in enumerate(words)}))
+    (directory / "merges.txt").write_text("#version: 0.2\n")
+    tokenizer = transformers.CLIPTokenizer(
+        str(directory / "vocab.json"), str(directory / "merges.txt"), model_max_length=77
+    )
+    config = transformers.CLIPTextConfig(
+        vocab_size=len(words), hidden_size=HIDDEN, intermediate_size=37, num_attention_heads=4, num_hidden_layers=2,
+        projection_dim=HIDDEN, bos_token_id=0, eos_token_id=1, pad_token_id=1,
+    )  # fmt: skip
+    return {"text_encoder": transformers.CLIPTextModel(config).eval(), "tokenizer": tokenizer}
+
+
+def tiny(kind: str, directory: Path) -> str:
+    """Save a pipeline of a kind, of random weights, and return where."""
+    torch.manual_seed(0)
+    channels = 9 if kind == "StableDiffusionInpaintPipeline" else 8
+    parts: dict[str, Any] = text_parts(directory / "words")
+    parts["unet"] = diffusers.UNet2DConditionModel(
+        block_out_channels=(32, 64), layers_per_block=1, sample_size=32, in_channels=channels, out_channels=4,
+        down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"), up_block_types=("CrossAttnUpBlock2D", "UpBlock2D"),
+        cross_attention_dim=HIDDEN, attention_head_dim=8,
+    )  # fmt: skip
+    parts["vae"] = diffusers.AutoencoderKL(
+        block_out_channels=(32, 64), in_channels=3, out_channels=3, latent_channels=4,
+        down_block_types=("DownEncoderBlock2D",) * 2, up_block_types=("UpDecoderBlock2D",) * 2,
+    )  # fmt: skip
+    parts["scheduler"] = diffusers.DDIMScheduler()
+    checker = {"safety_checker": None, "feature_extractor": None, "requires_safety_checker": False}
+    getattr(diffusers, kind)(**parts, **checker).save_pretrained(directory / "model")
+    return str(directory / "model")
+
+
+@pytest.fixture(scope="module")
+def inpainting(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return tiny("StableDiffusionInpaintPipeline", tmp_path_factory.mktemp("inpaint"))
+
+
+@pytest.fixture(scope="module")
+def instructed(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return tiny("StableDiffusionInstructPix2PixPipeline", tmp_path_factory.mktemp("instruct"))
+
+
+def small(cls: type[Edited], model: str, cache: Path, **more: Any) -> Any:
+    return cls(model=model, steps=2, size_px=96, device="cpu", cache=str(cache), **more)  # type: ignore[call-arg]
+
+
+def derived(mutation: Edited, bundle: Bundle = BUNDLE) -> Any:
+    return MutationPipeline([mutation], 7, "edited").derive(bundle)
+
+
+def pixels(made: Any) -> np.ndarray:
+    return np.asarray(made.followup.first.images[0].pixels)
+
+
+def test_inpainting_changes_its_place_and_nothing_else(inpainting: str, tmp_path: Path) -> None:
+    made = derived(small(ImageInpainted, inpainting, tmp_path, range_m=8.0))
+    assert made.broken is None
+    (box,) = made.effects.image_boxes
+    assert box.label == "pedestrian"
+    x0, y0, x1, y1 = (int(side) for side in box.box_px)
+    changed = (pixels(made) != np.asarray(BUNDLE.images[0].pixels)).any(axis=2)
+    assert changed[y0 : y1 + 1, x0 : x1 + 1].mean() > 0.9
+    changed[y0 : y1 + 1, x0 : x1 + 1] = False
+    assert not changed.any()
+
+
+def test_instructions_change_the_whole_picture(instructed: str, tmp_path: Path) -> None:
+    made = derived(small(ImageInstructed, instructed, tmp_path, instruction="make it night"))
+    assert made.broken is None
+    assert (pixels(made) != np.asarray(BUNDLE.images[0].pixels)).any(axis=2).mean() > 0.9
+
+
+def test_an_edit_is_made_once_and_replayed(instructed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutation = small(ImageInstructed, instructed, tmp_path)
+    first = pixels(derived(mutation))
+    assert len(list(tmp_path.rglob("*.png"))) == 1
+
+    def never(*_: Any) -> None:
+        raise AssertionError("the model was asked again")
+
+    monkeypatch.setattr(diffusion, "_pipeline", never)
+    assert (pixels(derived(mutation)) == first).all()
+    assert (pixels(derived(replace(mutation, when_missing="refuse", device="cuda"))) == first).all()
+    other = replace(mutation, instruction="make it rain", when_missing="refuse")
+    with pytest.raises(NotApplicable, match="mt mutate"):
+        derived(other)
+    with pytest.raises(AssertionError, match="asked again"):
+        derived(replace(mutation, seed=1))
+
+
+def test_the_same_seed_makes_the_same_edit_anew(instructed: str, tmp_path: Path) -> None:
+    made = [pixels(derived(small(ImageInstructed, instructed, tmp_path / str(i)))) for i in range(2)]
+    assert (made[0] == made[1]).all()
+    assert (pixels(derived(small(ImageInstructed, instructed, tmp_path / "2", seed=5))) != made[0]).any()
+
+
+def test_a_damaged_edit_is_named(instructed: str, tmp_path: Path) -> None:
+    mutation = small(ImageInstructed, instructed, tmp_path)
+    derived(mutation)
+    (kept,) = tmp_path.rglob("*.png")
+    kept.write_bytes(b"no picture")
+    with pytest.raises(InfrastructureError, match="no readable PNG"):
+        derived(mutation)
+
+
+def test_what_is_no_model_is_refused(inpainting: str, instructed: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be loaded"):
+        derived(small(ImageInstructed, str(tmp_path), tmp_path))
+    with pytest.raises(UsageError, match="expected one that inpaints"):
+        derived(small(ImageInpainted, instructed, tmp_path, range_m=8.0))
+    with pytest.raises(UsageError, match="expected one that edits"):
+        derived(small(ImageInstructed, inpainting, tmp_path))
+
+
+def test_a_place_out_of_sight_has_no_edit(inpainting: str, tmp_path: Path) -> None:
+    with pytest.raises(NotApplicable, match="is not seen"):
+        derived(small(ImageInpainted, inpainting, tmp_path, range_m=5.0, left_m=40.0))
+    with pytest.raises(NotApplicable, match="no CameraInfo"):
+        derived(small(ImageInpainted, inpainting, tmp_path), replace(BUNDLE, camera_infos=()))
+
+
+def test_pictures_without_colours_are_refused(instructed: str, tmp_path: Path) -> None:
+    with pytest.raises(NotApplicable, match="mono8 is not 8 bits"):
+        derived(small(ImageInstructed, instructed, tmp_path), street_in("mono8"))
