@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from mt_nodes.frames import Bundle, CameraInfo, Cloud, Image
@@ -73,3 +75,8 @@ def made_bundle(*clouds: Cloud, index: int = 0) -> Bundle:
         "/camera/info", 1_000, "camera", 12, 8, "plumb_bob", np.zeros(5), k, np.eye(3), np.c_[k, np.zeros(3)]
     )
     return Bundle(0, index, 1_000, clouds or (made_cloud(),), (image,), (info,), TREE)
+
+
+def cloud_bundle(*clouds: Cloud, index: int = 0) -> Bundle:
+    """The same without image and camera info: what a stack that takes LiDARs alone is given."""
+    return replace(made_bundle(*clouds, index=index), images=(), camera_infos=())

@@ -10,7 +10,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.camera.codecs import Picture, decode
 from mt_nodes.camera.model import CameraModel
+from mt_nodes.camera.relight import coarse_light, grey
 from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Bundle, Cloud, Image
 from mt_nodes.transforms import UnknownTransform, move
@@ -24,6 +26,10 @@ _LEAST_COLUMNS = 0.6
 #: Beams this close to the topmost one look no higher than the sensor can: what they hit may go on above.
 _TOP_BEAMS_RAD = np.radians(1.0)
 _FAR_M = 15.0
+#: Far gaps narrower than this many cells are closed.
+_GAP = 7
+#: Sky has at least this light, and this share of its brightest part's: assumptions.
+_LEAST_SKY, _LIKE_SKY = 0.1, 0.4
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +59,10 @@ _known: WeakKeyDictionary[Image, DepthMap] = WeakKeyDictionary()
 def depth_of(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     """Return how far away what an image shows is; the same object for the same image.
 
-    The nearest return of a cell counts; cells between returns take their nearest neighbour's. Above the topmost return
-    of a column is sky, unless that return is of the sensor's topmost beams: then what it hit goes on upward. Below the
-    lowest one is flat ground, where the transforms tell how high the camera is.
+    The nearest return of a cell counts; cells between returns take their nearest neighbour's, and small gaps within
+    something near are closed. Above the topmost return of a column is sky where the picture looks like it; else what
+    the topmost beams hit goes on upward, and what no beam hit is as far away as the cloud reaches. Below the lowest
+    return is flat ground, where the transforms tell how high the camera is.
 
     Raises:
         NotApplicable: no cloud, no transform to it, or one that covers too little of the picture.
@@ -81,11 +88,15 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     filled = _filled(range_m, measured)
     top, bottom = _ends(measured)
     row = np.arange(shape[0])[:, None]
-    filled[(row < top) & ~np.take_along_axis(on_top, top, axis=0)] = np.inf
+    above = row < top
+    goes_on = np.take_along_axis(on_top, top, axis=0)
+    farthest = np.float32(np.quantile(range_m[measured], 0.99))
+    filled[above & ~goes_on] = farthest
+    filled[above & _sky(decode(image), shape, step, above)] = np.inf
     ground = _ground_m(bundle, image, camera, step)
     below = (row > bottom) & np.isfinite(ground)
     filled[below] = np.minimum(filled, ground)[below]
-    return DepthMap(filled, measured, step)
+    return DepthMap(_closed(filled), measured, step)
 
 
 def _to_camera(bundle: Bundle, cloud: Cloud, image: Image) -> npt.NDArray[np.float64]:
@@ -140,6 +151,28 @@ def _filled(range_m: Singles, measured: npt.NDArray[np.bool_]) -> Singles:
     by_label = np.zeros(int(label.max()) + 1, np.float32)
     by_label[label[measured]] = range_m[measured]
     return np.asarray(by_label[label])
+
+
+def _closed(range_m: Singles) -> Singles:
+    """Return ranges without small far gaps in near things, such as windows that light goes through."""
+    nearness = np.where(np.isinf(range_m), np.float32(0.0), 1.0 / np.maximum(range_m, np.float32(0.1)))
+    closed = cv2.morphologyEx(nearness, cv2.MORPH_CLOSE, np.ones((_GAP, _GAP), np.uint8))
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.where(np.isinf(range_m), np.inf, 1.0 / closed), np.float32)
+
+
+def _sky(picture: Picture, shape: tuple[int, int], step: int, above: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Tell which cells (h, w), of those above every return, look like sky: as bright as its brightest part, not red.
+
+    No picture says for sure; white walls above the sensor's view are taken for sky.
+    """
+    light = coarse_light(picture, shape, step)
+    bright = grey(light)
+    if not above.any():
+        return above
+    reference = max(float(np.quantile(bright[above], 0.95)), _LEAST_SKY)
+    like_sky = (bright > _LIKE_SKY * reference) & (light[..., 2] >= 0.8 * light[..., 0])
+    return np.asarray(cv2.medianBlur(like_sky.astype(np.uint8), 5) != 0)
 
 
 def _ends(measured: npt.NDArray[np.bool_]) -> tuple[Grid, Grid]:

@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+#: Red, green and blue.
+Colour = tuple[float, float, float]
 Curve = Callable[[Floats], Floats]
 
 
@@ -44,7 +46,7 @@ def looked_up(pixels: npt.NDArray[Any], *tables: npt.NDArray[Any]) -> npt.NDArra
 
 
 @lru_cache(maxsize=64)
-def colour_of_temperature(temperature_k: float) -> tuple[float, float, float]:
+def colour_of_temperature(temperature_k: float) -> Colour:
     """Return the red, green and blue light (of a sum of 3) of a black body, in the primaries of sRGB.
 
     Chromaticity by the cubic splines of Y. Kim et al. (US patent 7,024,034), 1,667 to 25,000 K.

@@ -22,6 +22,8 @@ from mt_nodes.mutations.base import Draw, Followup, Mutation
 
 #: A follow-up whose every pixel differs by less than this share of full scale shows nothing new.
 LEAST_VISIBLE = 1.0 / 255.0
+#: In a draw: this image stays the very message it was, because what changes is out of its sight.
+UNTOUCHED = "untouched"
 #: Smaller pictures show nothing that could be told from its neighbours.
 LEAST_SIZE_PX = 16
 #: What the loss of a JPEG coded again may be exceeded by where nothing was changed, in shares of full scale.
@@ -88,7 +90,7 @@ class ChangesImages(Mutation):
 
     @abstractmethod
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Make every random choice of one image.
+        """Make every random choice of one image; :data:`UNTOUCHED` says that it stays as it is.
 
         Raises:
             NotApplicable: there is no honest follow-up of it.
@@ -129,14 +131,18 @@ class ChangesImages(Mutation):
         """Change every image, and its calibration if that changes, too."""
         views = {image.topic: View.of(bundle, image) for image in bundle.images}
         draws = {topic: of_image(draw, view.image) for topic, view in views.items()}
-        images = tuple(_coded(view, self.change_image(view, draws[topic])) for topic, view in views.items())
+        changing = {topic: view for topic, view in views.items() if UNTOUCHED not in draws[topic]}
+        images = tuple(
+            _coded(view, self.change_image(view, draws[topic])) if topic in changing else view.image
+            for topic, view in views.items()
+        )
         infos = {
             id(view.info): changed
-            for topic, view in views.items()
+            for topic, view in changing.items()
             if (changed := self.change_info(view, draws[topic])) is not None
         }
         kept = tuple(infos.get(id(info), info) for info in bundle.camera_infos)
-        return replace(bundle, images=images, camera_infos=kept), self.describe_images(views, draws)
+        return replace(bundle, images=images, camera_infos=kept), self.describe_images(changing, draws)
 
     def prove_images(self, source: Bundle, made: Bundle, draw: Draw) -> str | None:
         """Prove of every image what was promised, and that nothing else changed."""
@@ -146,6 +152,10 @@ class ChangesImages(Mutation):
                 return f"{image.topic}: the image is gone"
             old, new = View.of(source, image), View.of(made, after[image.topic])
             drawn = of_image(draw, image)
+            if UNTOUCHED in drawn:
+                if after[image.topic] is not image:
+                    return f"{image.topic}: changed, and it was drawn to stay as it is"
+                continue
             broken = _same_kind(old, new) or self._confined(old, new, drawn) or self.prove_image(old, new, drawn)
             if broken is not None:
                 return f"{image.topic}: {broken}"

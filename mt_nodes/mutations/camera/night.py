@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Night."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from mt_nodes.camera.relight import coarse_light, grey
+from mt_nodes.camera.surroundings import Surroundings, surroundings_of
+from mt_nodes.mutations.camera.each_image import View
+from mt_nodes.mutations.camera.low_light import LowLight, Singles
+from mt_nodes.mutations.camera.sensor_noise import SensorNoise
+from mt_nodes.params import param
+
+#: Red, green and blue of what a clear night leaves of day: it is seen blue.
+_BLUE = np.array([0.55, 0.75, 1.25], np.float32)
+#: Headlights: warm white, brightest straight ahead on the road, so many radians wide (one standard deviation).
+_WARM = np.array([1.0, 0.93, 0.8], np.float32)
+_WIDE_RAD, _HIGH_RAD, _AIM_RAD = 0.3, 0.06, -0.02
+#: Range at which headlights give as much light as day had.
+_AS_DAY_M = 9.0
+#: What is this bright, and no sky, is taken for a lamp; it keeps its light, and blooms.
+_LAMP, _BLOOM = 0.85, 0.35
+
+
+@dataclass(frozen=True)
+class Night(LowLight):
+    """Takes the light of day away: the moon's is left, blue, the ego's headlights, lamps that are lit, and noise.
+
+    Light is multiplied by 2^(−``stops``), less of it red; the sky gets six times less. Headlights add to what each
+    cell would reflect by day: a beam of two Gaussians of the angle, falling with the square of the range that clouds
+    tell. What is near white and no sky is taken for a lamp, keeps its light and blooms: white paint and the sun's
+    reflections in cars are taken for lamps, too. Shadows of the day stay. Shape, colour and strength of headlights
+    and moon are assumptions. Only cameras see it: a LiDAR brings its own light.
+
+    Guaranteed: the mean brightness fell.
+    """
+
+    stops: float = param(6.0, low=1.0, high=10.0, unit="EV", help="powers of two by which there is less light")
+    headlights: float = param(1.0, low=0.0, high=5.0, help="strength of the ego's headlights; 0: switched off")
+    full_well_e: float = param(800.0, low=50.0, high=100000.0, unit="electrons", help="electrons at white: the noise")
+
+    def noise(self) -> SensorNoise:
+        """Return that of a sensor at high gain."""
+        return SensorNoise(self.full_well_e, 6.0)
+
+    def light(self, view: View) -> tuple[Singles, Singles, int]:
+        """Return the moon's gain, the headlights', and the bloom of lamps."""
+        around = surroundings_of(view.bundle, view.image, view.camera())
+        day = coarse_light(view.picture, around.shape, around.depth.step_px)
+        moon = np.where(around.sky, 1.0 / 6.0, 1.0).astype(np.float32) * np.float32(2.0**-self.stops)
+        lamps = ((grey(day) > _LAMP) & ~around.sky & ~around.ground).astype(np.float32)
+        gain = moon[..., None] * _BLUE + self._headlights(around)[..., None] * _WARM
+        gain = np.maximum(gain, lamps[..., None] * np.float32(0.8))
+        bloom = cv2.GaussianBlur(lamps[..., None] * day, (0, 0), 2.5)
+        return gain, np.float32(_BLOOM) * np.asarray(bloom), around.depth.step_px
+
+    def _headlights(self, around: Surroundings) -> Singles:
+        """Return the light (h, w) of the headlights on each cell, relative to day's."""
+        ahead = np.arctan2(around.rays[..., 1], around.rays[..., 0])
+        up = np.arcsin(np.clip(around.rays[..., 2], -1.0, 1.0))
+        above = np.maximum(up - _AIM_RAD, 0.0) / _HIGH_RAD
+        beam = np.exp(-0.5 * (np.square(ahead / _WIDE_RAD) + np.square(above)))
+        near = np.square(_AS_DAY_M / np.maximum(around.range_m, 3.0))
+        return np.asarray(self.headlights * np.minimum(beam * near, 1.5), np.float32)

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drops and flakes as cameras see them: streaks of the particles near by, which persist from frame to frame.
+
+Only particles wide enough to be told from the veil of all the others are drawn; they fill periodic boxes before the
+camera and move as one by fall, wind and the ego's speed, so that where one is depends on the time alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.camera.codecs import Pixels
+from mt_nodes.camera.light import light_of, values_of
+from mt_nodes.camera.model import CameraModel
+from mt_nodes.mutations.camera.each_image import View
+from mt_nodes.mutations.joint.every_sensor import surroundings
+from mt_nodes.mutations.joint.scatterers import Spectrum
+
+Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+#: Narrower particles are part of the veil.
+_LEAST_WIDTH_PX = 0.3
+#: Nothing is drawn nearer than the windscreen or farther than this.
+_NEAR_M, _FAR_M = 0.4, 12.0
+_CLASSES = 8
+#: So many are drawn at most: of more, only the widest.
+_MOST = 5000
+_ALPHAS = 16
+_SHIFT = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Streaks:
+    """What particles draw on a picture while the shutter is open.
+
+    Attributes:
+        begin_px, end_px: (k, 2) where they are when it opens and when it closes.
+        width_px: (k,) of the particle. cover: (k,) share of the light behind it that a streak stops.
+    """
+
+    begin_px: Floats
+    end_px: Floats
+    width_px: Floats
+    cover: Floats
+
+    def layer(self, size: tuple[int, int]) -> npt.NDArray[np.uint8]:
+        """Return the cover (h, w) of a picture, 0 to 255."""
+        made = np.zeros(size, np.uint8)
+        lines = np.rint(np.stack([self.begin_px, self.end_px], axis=1) * (1 << _SHIFT)).astype(np.int32)
+        thick = np.clip(np.rint(self.width_px), 1, 60).astype(np.int64)
+        level = np.ceil(np.clip(self.cover, 0.0, 1.0) * _ALPHAS).astype(np.int64)
+        kinds = thick * (_ALPHAS + 1) + level
+        # Faint ones first, so that they do not wipe out strong ones.
+        for kind in sorted(np.unique(kinds), key=lambda kind: kind % (_ALPHAS + 1)):
+            shade = int(255 * (kind % (_ALPHAS + 1)) / _ALPHAS)
+            some = list(lines[kinds == kind])
+            cv2.polylines(made, some, False, (shade,), int(kind // (_ALPHAS + 1)), cv2.LINE_AA, _SHIFT)
+        return made
+
+
+def streaks(
+    view: View,
+    key: int,
+    spectrum: Spectrum,
+    velocity_mps: Callable[[Floats], Floats],
+    exposure_s: float,
+) -> Streaks:
+    """Return the streaks in a view.
+
+    A streak is as long as its particle moves while the shutter is open, and stops as much light as the particle does
+    there for a share of that time: cover goes with the transit time over the exposure (K. Garg, S. Nayar, "Vision and
+    Rain", IJCV 75, 2007).
+
+    Args:
+        view: what is seen without.
+        key: of the particles of a segment.
+        spectrum: how many of which size there are.
+        velocity_mps: from diameters D (n,) to velocities (n, 3) of particles in ``base_link``.
+        exposure_s: time that the shutter is open.
+    """
+    camera, around = view.camera(), surroundings(view)
+    to_camera = np.asarray(view.bundle.transforms.lookup(view.image.frame_id, "base_link"))[:3, :3]
+    places, diameters = zip(
+        *_particles(key, spectrum, camera, to_camera, velocity_mps, view.image.stamp_ns * 1e-9), strict=True
+    )
+    at, diameter_mm = np.concatenate(places), np.concatenate(diameters)
+    begin = at @ to_camera.T
+    end = (at + velocity_mps(diameter_mm) * exposure_s) @ to_camera.T
+    width = diameter_mm * spectrum.swell * 1e-3 * camera.k[0, 0] / np.maximum(begin[:, 2], _NEAR_M)
+    seen = (begin[:, 2] > _NEAR_M) & (end[:, 2] > 0.5 * _NEAR_M) & (width >= _LEAST_WIDTH_PX)
+    seen[np.flatnonzero(seen)[np.argsort(-width[seen])][_MOST:]] = False
+    a, b, width, range_m = camera.project(begin[seen]), camera.project(end[seen]), width[seen], begin[seen, 2]
+    bounds = np.array([camera.width, camera.height])
+    inside = np.asarray(np.isfinite(a).all(axis=1) & np.isfinite(b).all(axis=1))
+    inside &= (a >= 0).all(axis=1) & (a < bounds).all(axis=1)
+    cells = np.where(inside[:, None], a, 0.0).astype(np.int64) // around.depth.step_px
+    inside &= range_m < around.depth.range_m[cells[:, 1], cells[:, 0]]
+    a, b, width = a[inside], b[inside], width[inside]
+    length = np.maximum(np.hypot(*(b - a).T), 1e-6)
+    return Streaks(a, b, width, np.minimum(1.0, width) * np.minimum(1.0, width / length))
+
+
+def with_streaks(view: View, pixels: Pixels, layer: npt.NDArray[np.uint8], light: Singles) -> Pixels:
+    """Return pixels behind a layer of streaks that send this light (3,), red, green, blue; mixed in linear light."""
+    new, top = pixels.copy(), float(view.picture.full_scale)
+    rows, columns = np.nonzero(layer)
+    share = layer[rows, columns].astype(np.float64) / 255.0
+    behind = light_of(pixels[rows, columns] / top)
+    if pixels.ndim == 2:
+        mixed = behind * (1.0 - share) + share * float(light.mean())
+    else:
+        colour = light if view.picture.order == "rgb" else light[::-1]
+        mixed = behind * (1.0 - share[:, None]) + share[:, None] * colour
+    new[rows, columns] = np.rint(values_of(mixed) * top).astype(pixels.dtype)
+    return new
+
+
+def _particles(
+    key: int,
+    spectrum: Spectrum,
+    camera: CameraModel,
+    to_camera: Floats,
+    velocity_mps: Callable[[Floats], Floats],
+    seconds: float,
+) -> Iterator[tuple[Floats, Floats]]:
+    """Yield places (k, 3) around the camera, in the axes of ``base_link``, and diameters D (k,), class by class."""
+    edges = np.geomspace(0.25, spectrum.most_mm, _CLASSES + 1)
+    corners = camera.directions(np.array([(x, y) for x in (0, camera.width) for y in (0, camera.height)]))
+    for number, (low, high) in enumerate(pairwise(edges.tolist())):
+        far_m = min(_FAR_M, camera.k[0, 0] * high * spectrum.swell * 1e-3 / _LEAST_WIDTH_PX)
+        if far_m <= _NEAR_M:
+            continue
+        sight = np.concatenate([np.zeros((1, 3)), corners / corners[:, 2:] * far_m]) @ to_camera
+        first, side = sight.min(axis=0), np.maximum(np.ptp(sight, axis=0), 0.1)
+        rng = np.random.default_rng([key, number])
+        count = rng.poisson(float(spectrum.per_m3(low, high)) * float(side.prod()))
+        count = min(count, 4 * _MOST)
+        unit, diameter = rng.random((count, 3)), spectrum.diameters_mm(rng.random(count), low, high)
+        # A class moves as one: what is larger falls faster by less than the class is wide.
+        moved = velocity_mps(np.array([np.sqrt(low * high)]))[0] * seconds
+        yield first + np.mod(unit * side + moved - first, side), diameter

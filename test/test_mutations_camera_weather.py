@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weather that clouds and images see by one draw, and the light that only images see."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from made_images import street, street_in
+
+from mt_nodes import plugins
+from mt_nodes.camera import measures
+from mt_nodes.camera.codecs import decode
+from mt_nodes.camera.light import light_of
+from mt_nodes.camera.relight import coarse_light, grey, relit
+from mt_nodes.camera.surroundings import surroundings_of
+from mt_nodes.errors import NotApplicable
+from mt_nodes.frames import Bundle
+from mt_nodes.mutations.base import Draw, Followup, Mutation
+from mt_nodes.mutations.camera.each_image import View
+from mt_nodes.mutations.camera.low_sun import LowSun
+from mt_nodes.mutations.camera.night import Night
+from mt_nodes.mutations.joint.every_sensor import EverySensor
+from mt_nodes.mutations.joint.fog import LN_20, Fog
+from mt_nodes.mutations.joint.particles_in_pictures import _particles
+from mt_nodes.mutations.joint.rain import Rain
+from mt_nodes.mutations.joint.snow import Snow
+from mt_nodes.mutations.joint.sun_glare import SunGlare
+from mt_nodes.mutations.joint.wet_ground import WetGround
+from mt_nodes.mutations.joint.wet_road_in_pictures import fresnel
+from mt_nodes.seeds import generator
+
+#: The generated street's sun stands in the picture; its direction is looked for there.
+SUN: dict[str, Any] = {"azimuth_rad": 0.0, "elevation_rad": 0.25}
+KINDS = ("bgr8", "mono8", "jpeg", "rgb16")
+WEATHER: dict[str, Any] = {
+    name: cls for name, cls in plugins.catalogue("mutations").items() if issubclass(cls, EverySensor)
+}
+
+
+def derive(mutation: Mutation, bundle: Bundle, state: Any = None) -> tuple[Followup, Draw]:
+    state = mutation.begin(generator(7, "walk", 0, None, 0), bundle) if state is None else state
+    draw = mutation.draw(generator(7, "walk", bundle.episode, bundle.index, 0), bundle, state)
+    return mutation.apply(bundle, draw), draw
+
+
+@pytest.fixture(params=WEATHER, ids=str)
+def mutation(request: pytest.FixtureRequest) -> Mutation:
+    made: Mutation = WEATHER[request.param](**(SUN if request.param == "sun_glare" else {}))
+    return made
+
+
+def picture_of(followup: Followup) -> Any:
+    return decode(followup.first.images[0])
+
+
+def test_all_weather_of_the_air_and_the_road_is_seen_by_cameras() -> None:
+    assert {"fog", "dust", "rain", "snow", "wet_ground", "sun_glare"} <= set(WEATHER)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_clouds_and_images_change_by_one_draw_and_prove_themselves(mutation: Mutation, kind: str) -> None:
+    bundle = street_in(kind)
+    followup, draw = derive(mutation, bundle)
+    again = mutation.apply(bundle, draw)
+    for other in (again, derive(mutation, bundle)[0]):
+        assert other.first.clouds[0].raw.tobytes() == followup.first.clouds[0].raw.tobytes()
+        assert other.first.images[0].pixels.tobytes() == followup.first.images[0].pixels.tobytes()
+        assert other.first.images[0].compressed == followup.first.images[0].compressed
+    assert mutation.guarantee(bundle, followup, draw) is None
+    assert followup.first.clouds[0].raw.tobytes() != bundle.clouds[0].raw.tobytes()
+    assert (picture_of(followup).pixels != decode(bundle.images[0]).pixels).any()
+
+
+def test_a_stack_without_cameras_gets_the_very_same_clouds(mutation: Mutation) -> None:
+    bundle = street_in("bgr8")
+    alone = replace(bundle, images=(), camera_infos=())
+    assert derive(mutation, alone)[0].first.clouds[0].raw.tobytes() == (
+        derive(mutation, bundle)[0].first.clouds[0].raw.tobytes()
+    )
+
+
+def test_a_stack_without_lidars_gets_the_very_same_images(mutation: Mutation) -> None:
+    bundle = street_in("bgr8")
+    alone = replace(bundle, clouds=(), beside=bundle.clouds)
+    followup, draw = derive(mutation, alone)
+    assert mutation.guarantee(alone, followup, draw) is None
+    if not isinstance(mutation, SunGlare):  # its azimuth apart, nothing of it is drawn
+        state = mutation.begin(generator(7, "walk", 0, None, 0), bundle)
+        both = derive(mutation, bundle, state)[0]
+        assert (picture_of(derive(mutation, alone, state)[0]).pixels == picture_of(both).pixels).all()
+
+
+def test_the_guarantee_fails_on_what_only_one_sensor_sees(mutation: Mutation) -> None:
+    bundle = street_in("bgr8")
+    followup, draw = derive(mutation, bundle)
+    made = followup.first
+    dry = Followup(((0, replace(made, images=tuple(replace(i) for i in bundle.images))),), followup.effects)
+    assert mutation.guarantee(bundle, dry, draw)
+    clear = Followup(((0, made.with_clouds([replace(bundle.clouds[0])])),), followup.effects)
+    assert mutation.guarantee(bundle, clear, draw)
+
+
+def test_what_cannot_be_looked_at_together_is_refused(mutation: Mutation) -> None:
+    bundle = street_in("bgr8")
+    late = replace(bundle, images=(replace(bundle.images[0], stamp_ns=bundle.stamp_ns + 80_000_000),))
+    with pytest.raises(NotApplicable, match=r"80\.0 ms apart"):
+        derive(mutation, late)
+    anew = (replace(bundle.images[0]),)  # what is known of an image is known of the very object
+    for odd in (replace(bundle, images=anew, camera_infos=()), replace(bundle, images=anew, clouds=(), beside=())):
+        with pytest.raises(NotApplicable):
+            derive(mutation, odd)
+
+
+def cells(bundle: Bundle, made: Bundle | None = None) -> tuple[Any, np.ndarray]:
+    """What the cells of the source show, and the brightness of their light in another bundle."""
+    view = View.of(bundle, bundle.images[0])
+    around = surroundings_of(bundle, bundle.images[0], view.camera())
+    picture = decode((made or bundle).images[0])
+    return around, grey(coarse_light(picture, around.shape, around.depth.step_px))
+
+
+def test_fog_follows_koschmieder_over_range() -> None:
+    """Of a picture that is one grey all over, what is left of its distance to the air's light is e^(-α r)."""
+    bundle = street_in("bgr8")
+    grey_one = replace(bundle.images[0], pixels=np.full_like(np.asarray(bundle.images[0].pixels), 60))
+    bundle = replace(bundle, images=(grey_one,))
+    fog = Fog(visibility_m=80.0, patchiness=0.0)
+    _, draw = derive(fog, bundle)
+    air, before = 0.6, float(light_of(60 / 255))
+    draw["/sensing/camera/image|air_light"] = np.full(3, air, np.float32)
+    around, light = cells(bundle, fog.apply(bundle, draw).first)
+    near = ~around.sky & (around.range_m < 60.0)
+    left = (light[near] - air) / (before - air)
+    expected = np.exp(-LN_20 / 80.0 * around.range_m[near])
+    assert np.abs(np.median(left - expected)) < 0.01
+    assert np.quantile(np.abs(left - expected), 0.9) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("weak", "strong"),
+    [(Fog(400.0), Fog(60.0)), (Rain(rain_mm_per_h=2.0), Rain(rain_mm_per_h=60.0)), (WetGround(0.2), WetGround(1.2))],
+    ids=["fog", "rain", "wet"],
+)
+def test_more_of_it_changes_more(weak: Mutation, strong: Mutation) -> None:
+    bundle = street_in("bgr8")
+    old = decode(bundle.images[0])
+    apart = [measures.mean_difference(old, picture_of(derive(m, bundle)[0])) for m in (weak, strong)]
+    assert 0 < apart[0] < apart[1]
+
+
+def test_more_fog_leaves_less_contrast_the_farther_it_is() -> None:
+    bundle = street_in("bgr8")
+    around, before = cells(bundle)
+    far = (around.range_m > 40) & (around.range_m < 60)
+    deviations = [before[far].std()]
+    for visibility_m in (500.0, 150.0, 60.0):
+        deviations.append(cells(bundle, derive(Fog(visibility_m), bundle)[0].first)[1][far].std())
+    assert deviations == sorted(deviations, reverse=True)
+
+
+def test_drops_move_by_their_own_speed_from_frame_to_frame() -> None:
+    bundle = street()
+    view, rain = View.of(bundle, bundle.images[0]), Rain()
+    turn = np.asarray(bundle.transforms.lookup("camera", "base_link"))[:3, :3]
+    frames = [
+        list(_particles(5, rain.spectrum, view.camera(), turn, rain._velocities, seconds)) for seconds in (10.0, 10.02)
+    ]
+    for (before, sizes), (after, same) in zip(*frames, strict=True):
+        assert (sizes == same).all()
+        step = after - before
+        usual = np.median(step, axis=0)
+        np.testing.assert_allclose(usual[:2], rain._velocities(sizes[:1])[0][:2] * 0.02, atol=1e-6)
+        assert usual[2] < 0
+        wrapped = np.abs(step - usual) > 1e-6
+        assert wrapped.any(axis=1).mean() < 0.9
+
+
+def test_snow_covers_the_ground_where_it_is_asked_to() -> None:
+    bundle = street_in("bgr8")
+    around, _ = cells(bundle)
+    bare, white = (cells(bundle, derive(Snow(ground_cover=c), bundle)[0].first)[1] for c in (0.0, 0.8))
+    ground = around.ground & (around.range_m < 20)
+    assert white[ground].mean() > bare[ground].mean() + 0.2
+    assert np.abs(white[~around.ground] - bare[~around.ground]).mean() < 0.05
+
+
+def test_water_reflects_as_fresnel_says() -> None:
+    straight_down = ((1.33 - 1.0) / (1.33 + 1.0)) ** 2
+    assert fresnel(np.array([1.0]))[0] == pytest.approx(straight_down)
+    assert fresnel(np.array([0.01]))[0] > 0.9
+    angles = np.linspace(0.02, 1.0, 50)
+    assert (np.diff(fresnel(angles)) <= 1e-12).all()
+
+
+def test_a_sun_behind_the_camera_leaves_the_very_picture() -> None:
+    bundle = street_in("bgr8")
+    followup, draw = derive(SunGlare(azimuth_rad=3.1), bundle)
+    assert followup.first.images[0] is bundle.images[0]
+    assert SunGlare(azimuth_rad=3.1).guarantee(bundle, followup, draw) is None
+    tampered = replace(bundle.images[0], pixels=np.asarray(bundle.images[0].pixels) // 2)
+    broken = Followup(((0, replace(followup.first, images=(tampered,))),), followup.effects)
+    assert "drawn to stay" in str(SunGlare(azimuth_rad=3.1).guarantee(bundle, broken, draw))
+
+
+def test_headlights_light_the_road_ahead_and_not_the_sky() -> None:
+    bundle = street_in("bgr8")
+    around, dark = cells(bundle, derive(Night(headlights=0.0), bundle)[0].first)
+    _, lit = cells(bundle, derive(Night(headlights=1.0), bundle)[0].first)
+    road = around.ground & (around.range_m > 5) & (around.range_m < 15)
+    assert lit[road].mean() > 3 * dark[road].mean()
+    assert np.abs(lit[around.sky] - dark[around.sky]).mean() < 0.01
+
+
+def test_long_shadows_lie_where_the_sun_does_not_get() -> None:
+    """What stands to the left casts its shadow to the right when the sun is on the left, and the longer the lower."""
+    bundle = street_in("bgr8")
+    around, before = cells(bundle)
+    shares = []
+    for elevation_rad in (0.5, 0.15):
+        made = derive(LowSun(azimuth_rad=1.5708, elevation_rad=elevation_rad), bundle)[0].first
+        _, after = cells(bundle, made)
+        ratio = after[around.ground] / np.maximum(before[around.ground], 1e-4)
+        shares.append(float((ratio < 0.6).mean()))
+    assert 0 < shares[0] < shares[1]
+
+
+def test_relit_light_is_linear_light() -> None:
+    picture = decode(street_in("bgr8").images[0])
+    shape = (picture.size[0] // 8, picture.size[1] // 8)
+    half = relit(picture, np.full(shape, 0.5, np.float32), np.zeros((*shape, 3), np.float32), 8)
+    expected = light_of(picture.pixels / 255.0) * 0.5
+    assert np.abs(light_of(half / 255.0) - expected).max() < 0.005
+    added = relit(picture, np.zeros(shape, np.float32), np.full((*shape, 3), 0.25, np.float32), 8)
+    assert np.abs(light_of(added / 255.0) - 0.25).max() < 0.005
