@@ -91,9 +91,9 @@ def test_good_files_are_used(small: Path, tmp_path: Path, kind: str) -> None:
 def test_no_kind_of_file_gets_past_with(small: Path, tmp_path: Path, kind: str, wrong: str) -> None:
     file = tmp_path / f"{kind}.yaml"
     file.write_bytes(ANY[wrong](KINDS[kind][1]))
-    began = time.monotonic()
+    began = time.process_time()  # of all threads: what else runs on the machine does not count
     ended = use(kind, file, small, tmp_path)
-    assert refused(ended) and str(file) in ended.error and time.monotonic() - began < 5
+    assert refused(ended) and str(file) in ended.error and time.process_time() - began < 5
     if kind == "stack":
         assert snapshots.matches(f"file: {wrong}", ended.told, tmp_path)
 

@@ -6,8 +6,10 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,14 +19,24 @@ from mt_nodes.errors import InfrastructureError, UsageError
 
 PACKAGES = Path(sys.prefix) / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
 
+ALL_DOMAINS = environment.DOMAINS
+
+
+@pytest.fixture(scope="module")
+def leased() -> Iterator[tuple[int, ...]]:
+    """Twelve domains that are ours on this machine, whoever else runs there; taken where everybody takes them."""
+    with environment.free_domains(12) as lease:
+        yield lease.domains
+
 
 @pytest.fixture(autouse=True)
-def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Locks and shared memory in a directory of the test; a config directory whatever else is in the tree."""
+def own_places(leased: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Locks and shared memory in a directory of the test, its domains ours; a config whatever else is in the tree."""
     profile = Path(__file__).resolve().parents[1] / "config" / "dds" / "fastdds_profile.xml"
     monkeypatch.setattr(environment, "profile_path", lambda: profile)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(environment, "SHARED_MEMORY", tmp_path)
+    monkeypatch.setattr(environment, "DOMAINS", leased)
     return tmp_path
 
 
@@ -119,22 +131,24 @@ def test_the_profile_carries_large_messages_and_stays_on_loopback() -> None:
 
 
 def test_domains_are_distinct_in_range_and_never_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "DOMAINS", ALL_DOMAINS)
+    monkeypatch.setattr("tempfile.tempdir", None)  # the locks of this machine, lest we try a port that another needs
     monkeypatch.setenv("ROS_DOMAIN_ID", "42")
     with environment.free_domains(40, exclude={7}) as lease:
         assert len(set(lease.domains)) == 40
         assert set(lease.domains) <= set(range(1, 102)) - {7, 42}
 
 
-def test_a_closed_lease_frees_its_domains(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(environment, "DOMAINS", range(60, 62))
+def test_a_closed_lease_frees_its_domains(leased: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "DOMAINS", leased[:2])
     with environment.free_domains(2), pytest.raises(InfrastructureError, match=r"got 0 free .* needed 1"):
         environment.free_domains(1)
     with environment.free_domains(2) as again:
-        assert set(again.domains) == {60, 61}
+        assert set(again.domains) == set(leased[:2])
 
 
-def test_a_refused_lease_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(environment, "DOMAINS", range(60, 62))
+def test_a_refused_lease_keeps_nothing(leased: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "DOMAINS", leased[:2])
     with pytest.raises(InfrastructureError):
         environment.free_domains(3)
     with environment.free_domains(2) as lease:
@@ -142,20 +156,22 @@ def test_a_refused_lease_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("offset", [0, 10, 12, 28])
-def test_a_domain_whose_discovery_port_is_taken_is_passed_over(offset: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(environment, "DOMAINS", range(60, 62))
+def test_a_domain_whose_discovery_port_is_taken_is_passed_over(
+    offset: int, leased: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment, "DOMAINS", leased[:2])
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as participant:
         participant.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        participant.bind(("127.0.0.1", 7400 + 250 * 60 + offset))
+        participant.bind(("127.0.0.1", 7400 + 250 * leased[0] + offset))
         with environment.free_domains(1) as lease:
-            assert lease.domains == (61,)
+            assert lease.domains == leased[1:2]
 
 
 def test_concurrent_runs_never_share_a_domain_and_a_killed_one_frees_its_own(
-    own_places: Path, monkeypatch: pytest.MonkeyPatch
+    leased: tuple[int, ...], own_places: Path
 ) -> None:
     code = (
-        "import sys; from mt_nodes import environment as e; e.DOMAINS = range(50, 62);"
+        f"import sys; from mt_nodes import environment as e; e.DOMAINS = {leased};"
         "lease = e.free_domains(4); print(*lease.domains, flush=True); sys.stdin.read()"
     )
     env = {**os.environ, "TMPDIR": str(own_places), "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
@@ -164,10 +180,9 @@ def test_concurrent_runs_never_share_a_domain_and_a_killed_one_frees_its_own(
     runs = [subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe, text=True) for _ in range(3)]
     try:
         taken = [int(word) for run in runs if run.stdout for word in run.stdout.readline().split()]
-        assert sorted(taken) == list(range(50, 62))
+        assert sorted(taken) == sorted(leased)
         runs[0].kill()
         runs[0].wait()
-        monkeypatch.setattr(environment, "DOMAINS", range(50, 62))
         with environment.free_domains(4) as lease:
             assert set(lease.domains) == set(taken[:4])
     finally:
@@ -233,11 +248,16 @@ def test_looking_does_not_keep_the_lock(own_places: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_a_killed_node_leaves_a_segment_that_is_cleaned_and_a_live_one_is_left_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A directory of the test where there is shared memory."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as path:
+        monkeypatch.setattr(environment, "SHARED_MEMORY", Path(path))
+        yield Path(path)
+
+
+def test_a_killed_node_leaves_a_segment_that_is_cleaned_and_a_live_one_is_left_alone(shared: Path) -> None:
     pytest.importorskip("rclpy")
-    monkeypatch.setattr(environment, "SHARED_MEMORY", Path("/dev/shm"))
     code = (
         "import rclpy, sys; rclpy.init(); node = rclpy.create_node('n');"
         "print(open('/proc/self/maps').read(), flush=True); sys.stdin.read()"
@@ -248,14 +268,20 @@ def test_a_killed_node_leaves_a_segment_that_is_cleaned_and_a_live_one_is_left_a
         node = subprocess.Popen([sys.executable, "-c", code], env=env, stdin=pipe, stdout=pipe, text=True)
         assert node.stdout
         paths = (Path(line.split()[-1]) for line in node.stdout if "/dev/shm/fastrtps_" in line)
-        segment = next(path for path in paths if environment._SEGMENT.fullmatch(path.name))
+        theirs = next(path for path in paths if environment._SEGMENT.fullmatch(path.name))
+        # Under names of our own, which no other run on this machine tidies away; the lock is that of the file.
+        segment = shared / theirs.name
+        segment.hardlink_to(theirs)
+        environment._lock_file(segment).hardlink_to(environment._lock_file(theirs))
         os.utime(environment._lock_file(segment), (0, 0))
-        assert segment not in environment.leftovers()
+        assert environment.leftovers() == []
         node.kill()
         node.communicate()
-    assert segment in environment.leftovers()
-    environment.clean_shared_memory()
-    assert not segment.exists()
+    assert environment.leftovers() == [segment]
+    assert environment.clean_shared_memory() == 1
+    assert not any(shared.iterdir())
+    theirs.unlink(missing_ok=True)
+    environment._lock_file(theirs).unlink(missing_ok=True)
 
 
 # --- doctor

@@ -366,6 +366,7 @@ def test_organised_guarantee_catches_a_point_over_a_return() -> None:
     assert "over an existing return" in str(mutation.guarantee(bundle, mutation.apply(bundle, bad), bad))
 
 
+@pytest.mark.alone
 def test_a_thousand_points_are_quick() -> None:
     count = 120_000
     rng = np.random.default_rng(0)

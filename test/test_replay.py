@@ -437,7 +437,7 @@ def users(place: Place, two_at_a_time: ThreadPoolExecutor) -> Runs:
         "fine": (fine, *NOISE),
         "crash": (place.program("crash", 5), *NOISE),
         "hang": (hangs, "--relations", "noise_outside_roi_10"),
-        "deaf": (place.program("deaf", 0, ready_timeout_s=3), *NOISE),
+        "deaf": (place.program("deaf", 0, ready_timeout_s=10), *NOISE),  # it advertises well before, however slowly
         "typo": (place.model("typo", callable="my_model:detct"), *NOISE),
         "realtime": (remapped, *NOISE, "--pace", "realtime", "--rate", "0.5"),
         "camera": place.camera(),

@@ -306,7 +306,7 @@ def test_a_callable_that_cannot_be_made_is_a_mistake_of_the_user(
 
 
 def test_a_stack_that_never_gets_ready_says_what_is_missing(ending: ExitStack, tmp_path: Path, domains: Any) -> None:
-    idle = Stack(name="idle", command=("sh", "-c", "echo hello; exec sleep 600"), ready_timeout_s=0.3)
+    idle = Stack(name="idle", command=("sh", "-c", "echo hello; exec sleep 600"), ready_timeout_s=3.0)
     process = stack_process(idle, ArmPlan("source", None), domains[2], tmp_path, os.environ)
     bundle = puppet_bundle(0)
     arm = RosArm(ArmPlan("source", None), domains[2], True, idle, process, topics_of(bundle), frozenset({"/points"}))
@@ -317,7 +317,7 @@ def test_a_stack_that_never_gets_ready_says_what_is_missing(ending: ExitStack, t
     for said in (
         f"nobody publishes {BOXES}",
         "nobody subscribes to /points",
-        "after 0.3 s",
+        "after 3 s",
         "| hello",
         "stack_source.log",
     ):
