@@ -2,9 +2,12 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 import yaml
 from mutations_for_tests import Shuffle
 from recordings import bundles, drive, stamp, write_bag
@@ -13,10 +16,21 @@ from rosbags.highlevel import AnyReader
 from mt_nodes import cdr
 from mt_nodes.bag_reader import BagReader
 from mt_nodes.bag_writer import SENSOR_QOS, STATIC_QOS, open_writer
-from mt_nodes.bags import BagSource
+from mt_nodes.bags import BagSource, write_bundles
 from mt_nodes.evidence import evidence_name, write_evidence
 from mt_nodes.frames import Bundle, Wire
+from mt_nodes.lockstep import Lockstep
+from mt_nodes.mutations.base import Mutation
+from mt_nodes.mutations.stream.frames_delayed import FramesDelayed
+from mt_nodes.mutations.stream.frames_reordered import FramesReordered
+from mt_nodes.mutations.stream.frames_repeated import FramesRepeated
 from mt_nodes.pipeline import MutationPipeline
+from mt_nodes.plan import ReplayRequest
+from mt_nodes.replay import in_process_arms
+from mt_nodes.results import Recorder
+from mt_nodes.runs import Run
+from mt_nodes.scene.drive import generate_drive
+from mt_nodes.scene.lidar import hdl_64e
 from mt_nodes.verdict import Pair
 
 PAIR = Pair(0, 0, "shuffle", "0@keeps")
@@ -64,6 +78,50 @@ def test_made_bundles_and_a_second_writing(tmp_path: Path) -> None:
     second, _ = evidence(tmp_path / "e.mcap", source)
     assert {t: w.cdr for t, w in first.items()} == {t: w.cdr for t, w in second.items()}
     assert cdr.encode_cloud(source.cloud()) == first["/mt/source/points"].cdr
+
+
+@pytest.mark.parametrize(
+    ("mutation", "struck", "sent"),
+    [
+        # Number of the bundle, when it goes out after the source's instant, how much later it is stamped, in ms.
+        (FramesRepeated(every=1), 1, [(1, 0.0, 0), (1, 0.0, 0)]),
+        (FramesReordered(every=4, burst=2), 3, [(3, 0.0, 0), (1, 0.0, 0), (2, 0.0, 0)]),
+        (FramesDelayed(every=1, delay_s=0.05), 2, [(2, 50.0, 0)]),
+        (FramesDelayed(every=1, delay_s=0.05, stamps="new"), 2, [(2, 50.0, 50)]),
+        (FramesRepeated(every=1, after_s=0.02), 2, [(2, 0.0, 0), (2, 20.0, 0)]),
+    ],
+)
+def test_all_that_went_out_is_there_when_it_did(
+    mutation: Mutation, struck: int, sent: list[tuple[int, float, int]], tmp_path: Path
+) -> None:
+    made, pipeline = bundles(6), MutationPipeline([mutation], 2, "stream")
+    derived = [pipeline.derive(bundle) for bundle in made]
+    i = next(i for i, d in enumerate(derived) if i >= struck and len(d.followup.bundles) == len(sent))
+    followup, ms = derived[i].followup, 1_000_000
+    write_evidence(tmp_path / "e.mcap", PAIR, made[i], followup.first, {}, sent=followup.bundles)
+    with BagReader(tmp_path / "e.mcap") as reader:
+        found = [w for w in reader.wires() if w.topic == "/mt/followup/points"]
+    assert [w.cdr for w in found] == [cdr.encode_cloud(bundle.cloud()) for _, bundle in followup.bundles]
+    stamps = [cdr.cloud_from_msg("/points", cdr.decode(w.type, w.cdr)).stamp_ns for w in found]
+    wanted = [(made[i - struck + n].stamp_ns, at, later) for n, at, later in sent]
+    assert stamps == [stamp_ns + later * ms for stamp_ns, _, later in wanted]
+    out = [w.received_ns - made[i].stamp_ns for w in found]
+    assert out == sorted(set(out)), "a player keeps their order"
+    assert [round(ns / ms, 3) for ns in out] == [at for _, at, _ in wanted]
+
+
+def test_a_run_keeps_every_bundle_of_a_violated_pair(tmp_path: Path) -> None:
+    write_bundles(tmp_path / "drive", generate_drive(2, lidar=replace(hdl_64e(), azimuths=600)))
+    twice = {"id": "twice", "kind": "expected", "because": "x", "check": "obstacles_equal"}
+    (tmp_path / "twice.yaml").write_text(json.dumps({**twice, "mutate": [{"frames_repeated": {"every": 1}}]}))
+    asked = ReplayRequest((str(tmp_path / "drive"),), (str(tmp_path / "twice.yaml"),), faults=("same_cloud_is_stuck",))
+    made = Run.create(asked, str(tmp_path / "out"))
+    with Recorder(made, lambda line: None) as recorder:
+        loop = Lockstep(made.suite, 0, recorder, mode="two_pass", stateless=True, publishes_when_empty=True)
+        loop.run(made.episodes, *in_process_arms(made))
+    with BagReader(tmp_path / "out" / "evidence" / "0_1_twice_0.mcap") as reader:
+        topics = Counter(w.topic for w in reader.wires())
+    assert (topics["/mt/source/sensing/lidar/points"], topics["/mt/followup/sensing/lidar/points"]) == (1, 2)
 
 
 def test_what_both_arms_have_in_common_is_kept_once(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from mt_nodes.reference.tracker import Tracker
 
 FRAMES = 10
 FULL_SCALE = 255.0
-FAULTS = sorted(plugins.catalogue("faults"))
+FAULTS = sorted(name for name, cls in plugins.catalogue("faults").items() if cls.stack == "lidar")  # type: ignore[attr-defined]
 #: Those that points far away bring out, by letting the whole cloud decide; the others need another change.
 WHOLE_CLOUD = [
     "grid_index_wrap",
@@ -39,13 +39,18 @@ OTHERS = [
     "nan_leak",
     "obstacle_held",
     "obstacle_list_full",
+    "old_cloud_refused",
+    "pause_is_restart",
     "right_side_threshold",
+    "road_fit_starved",
+    "same_cloud_is_stuck",
     "sample_seeded_by_cloud",
     "stale_result",
     "stamp_slot",
     "surer_with_less",
     "tall_is_building",
     "yaw_unsigned",
+    "zero_time_floored",
 ]
 every_fault = pytest.mark.parametrize("name", FAULTS)
 
@@ -255,3 +260,59 @@ def test_what_is_stamped_late_in_a_cycle_is_thrown_away(ms: int, in_time: bool) 
     said = reported("stamp_slot", replace(SCENE, stamp_ns=stamp_ns))
     assert (len(said), said.stamp_ns) == (3 if in_time else 0, stamp_ns)
     assert len(reported("stamp_slot", replace(SCENE, stamp_ns=None))) == 3
+
+
+def at(ms: int) -> int:
+    return 1_700_000_000_000_000_000 + ms * 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("came_ms", "shown"),
+    [
+        ((0, 100, 200, 300), (1, 1, 1, 1)),
+        ((0, 100, 300, 400, 500), (1, 1, 0, 0, 1)),
+        ((0, 200, 100, 200), (1, 0, 0, 1)),
+    ],
+)
+def test_a_pause_is_taken_for_a_restart(came_ms: tuple[int, ...], shown: tuple[int, ...]) -> None:
+    report = planted("pause_is_restart")._steps.report
+    said = [report(replace(SCENE, stamp_ns=at(ms))) for ms in came_ms]
+    assert [int(len(s) == 3) for s in said if s is not None] == list(shown)
+    assert [s.stamp_ns for s in said if s is not None] == [at(ms) for ms in came_ms]
+
+
+def test_the_same_cloud_is_thrown_away_and_the_next_one_too() -> None:
+    admit = planted("same_cloud_is_stuck")._steps.admit
+    a, b, c, d = (generated(FRAMES)[0] + np.float32(i) for i in range(4))
+    assert [len(admit(x)) > 0 for x in (a, b, b, c, d, a, a, a, b, c)] == [1, 1, 0, 0, 1, 1, 0, 0, 0, 1]
+    again = planted("same_cloud_is_stuck")._steps.admit
+    assert len(again(a)) and len(again(a[::-1]))
+
+
+def test_a_cloud_given_up_for_want_of_road_loses_all_that_is_near() -> None:
+    cloud = generated(FRAMES)[0]
+    far_road = (np.abs(cloud[:, 2]) < 0.2) & (np.hypot(cloud[:, 0], cloud[:, 1]) > 20.0)
+    least = int(np.count_nonzero(far_road))
+    for limit, kept in ((least, True), (least + 1, False)):
+        fault = params.build(Detector, {"faults": [{"road_fit_starved": {"least_returns": limit}}]}, "stack.params")
+        assert equal(fault(cloud), Detector()(cloud)) if kept else len(fault(cloud)) == 0
+
+
+@pytest.mark.parametrize(("late_ms", "seen"), [(0, True), (30, True), (31, False), (None, True)])
+def test_a_cloud_that_comes_late_is_not_looked_at(late_ms: int | None, seen: bool) -> None:
+    cloud, fault = generated(FRAMES)[0], planted("old_cloud_refused")
+    said = fault(cloud, at(0), None if late_ms is None else at(late_ms))
+    assert said is not None and (len(said) > 0, said.stamp_ns) == (seen, at(0))
+    assert len(fault(cloud, None, at(1000)) or ()) > 0, "without a stamp nobody is late"
+
+
+def test_a_tracker_that_takes_no_time_for_some_begins_its_tracks_anew() -> None:
+    clouds = generated(FRAMES)
+    for faults, kept in (((), True), (("zero_time_floored",), False)):
+        known, repeated = (Tracker(faults=faults) for _ in range(2))
+        before = [known(cloud, at(100 * i)) for i, cloud in enumerate(clouds[:8])][-1]
+        repeats = [(clouds[i], at(100 * i)) for i in (0, 1, 2, 3, 3, 4, 5, 6, 7)]
+        after = [repeated(*given) for given in repeats][-1]
+        assert before is not None and after is not None
+        ids = [set(d.track_id[d.score >= 0.5].tolist()) for d in (before, after)]
+        assert (ids[1] <= ids[0]) is kept

@@ -8,28 +8,32 @@ are kept in memory.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from mt_nodes import plugins, resources
 from mt_nodes.arms import CallableArm
+from mt_nodes.engine import Offer
 from mt_nodes.frames import Bundle
-from mt_nodes.lockstep import Lockstep
-from mt_nodes.relations import CONTROL, SHAM, Relation, load_relation, load_suite, shipped_relations
+from mt_nodes.lockstep import Lockstep, Prepared, Preparer
+from mt_nodes.mutations.stream.whole_stream import WholeStream
+from mt_nodes.relations import CONTROL, SHAM, Relation, Suite, load_relation, load_suite, shipped_relations
 from mt_nodes.results import Case
 from mt_nodes.runs import unfit
 from mt_nodes.scene.drive import CLOUD_TOPIC, generate_drive
 from mt_nodes.stacks import Stack, load_stack
 from mt_nodes.verdict import Pair, Verdict
 
-BUNDLES = 6
-RELATIONS = tuple(r for r in shipped_relations() if r.role == "relation")
-FAULTS = tuple(plugins.catalogue("faults"))
-HONEST = tuple(resources.shipped("stacks"))
+#: Bundles and run seed of the drives; where frames are struck by chance, this seed does it early enough for so few.
+BUNDLES, SEED = 6, 0
+STREAM_BUNDLES, STREAM_SEED = 8, 19
+RELATIONS = tuple(r for r in shipped_relations() if r.role == "relation" and "camera" not in r.requires)
+FAULTS = tuple(name for name, cls in plugins.catalogue("faults").items() if cls.stack == "lidar")  # type: ignore[attr-defined]
+HONEST = tuple(name for name in resources.shipped("stacks") if "camera" not in load_stack(name).inputs)
 #: What faults are planted in: the stack that looks ahead, the one that looks all around, the one that remembers.
 HOSTS = ("reference_detector", "reference_whole_cloud", "reference_tracker")
 #: Faults that let the whole cloud decide: what no correct stack may do, so a necessary relation must blame them.
@@ -55,6 +59,7 @@ TELL = {
     "mount_offset_twice": (
         "object_found_child",
         "object_found_cyclist",
+        "object_found_deer_crossing",
         "object_found_person",
         "object_moved",
         "object_replaced_child",
@@ -63,9 +68,13 @@ TELL = {
     "nan_leak": ("returns_emptied_nan",),
     "obstacle_held": ("object_moved_gone",),
     "obstacle_list_full": ("object_added_person",),
+    "old_cloud_refused": ("frames_delayed_50ms",),
     "order_dependence_over_budget": ("noise_outside_roi_1000", "density_increased_25_percent"),
+    "pause_is_restart": ("frames_dropped_1_of_10", "frames_reordered_1_of_5", "rate_reduced_to_4_of_5"),
     "point_buffer_cap": ("noise_outside_roi_count_1000", "points_duplicated_10_percent"),
     "right_side_threshold": ("cloud_mirrored", "cloud_mirrored_all_around"),
+    "road_fit_starved": ("wet_ground_near_obstacles",),
+    "same_cloud_is_stuck": ("frames_frozen_1_of_10", "frames_repeated_all"),
     "sample_seeded_by_cloud": ("points_jittered_0p1_mm", "object_removed", "noise_keeps_tracks_100"),
     "stale_result": ("region_emptied",),
     "stamp_slot": (
@@ -79,17 +88,7 @@ TELL = {
     "threshold_scaled_by_cloud": ("noise_outside_roi_1000",),
     "yaw_unsigned": ("cloud_mirrored_box",),
     "z_range_from_cloud": ("noise_outside_roi_1000", "object_found_deer"),
-}
-#: Relations that none of the planted faults violates on this drive, and why.
-UNSEEN = {
-    "frames_delayed_50ms": "clouds and stamps stay as they are, and no planted fault looks at the clock",
-    "frames_dropped_1_of_10": "the faults of the detector forget every frame, so a lost one is nothing to them",
-    "frames_frozen_1_of_10": "no planted fault looks at what a stamp has to do with the cloud under it",
-    "frames_reordered_1_of_5": "the faults of the detector forget every frame, so their order is nothing to them",
-    "frames_repeated_all": "the same cloud once more is answered the same, and no planted fault counts frames",
-    "frames_repeated_keep_tracks": "the same cloud once more is answered the same, and no planted fault counts frames",
-    "rate_reduced_to_4_of_5": "the faults of the detector forget every frame, so a lost one is nothing to them",
-    "wet_ground_near_obstacles": "the ground alone is weakened, and every planted fault is about obstacles or counts",
+    "zero_time_floored": ("frames_repeated_keep_tracks",),
 }
 #: The fault that leaves no change without consequences, and other last digits that it can hang on.
 TOUCHY, DIGITS = "sample_seeded_by_cloud", (2e-4, 3e-4, 5e-4)
@@ -117,9 +116,32 @@ class Kept:
         return verdicts
 
 
+class MadeOnce(Preparer):
+    """Makes every follow-up once, whoever is judged by it: it depends on seed, relation, draw and bundle alone."""
+
+    made: ClassVar[dict[tuple[int, str, int, int], Prepared]] = {}
+
+    def __init__(self, suite: Suite, seed: int) -> None:
+        super().__init__(suite, seed)
+        self._seed = seed
+
+    def __call__(self, offer: Offer, bundle: Bundle) -> Prepared:
+        key = (self._seed, offer.relation.id, offer.draw, bundle.index)
+        if key not in self.made:
+            self.made[key] = super().__call__(offer, bundle)
+        return replace(self.made[key], offer=offer)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forgotten() -> Iterator[None]:
+    """A gigabyte of clouds is not kept for the files that come after."""
+    yield
+    MadeOnce.made.clear()
+
+
 @cache
-def drive() -> tuple[Bundle, ...]:
-    return tuple(generate_drive(BUNDLES, seed=1))
+def drive(bundles: int) -> tuple[Bundle, ...]:
+    return tuple(generate_drive(bundles, seed=1))
 
 
 @cache
@@ -131,23 +153,41 @@ def fitting(stack: str, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(n for n in names if unfit(load_relation(n), host(stack)) is None)
 
 
-def judged(stack: str, names: Sequence[str], fault: str = "", bundles: int = BUNDLES, **params: Any) -> Table:
+def of_the_stream(name: str) -> bool:
+    return any(isinstance(mutation, WholeStream) for mutation in load_relation(name).mutate)
+
+
+def judged(stack: str, names: Sequence[str], fault: str = "", **params: Any) -> Table:
     """Judge a stack, perhaps with a fault in it, by some relations, control and sham."""
+    streams = [n for n in names if of_the_stream(n)]
+    others = [n for n in names if n not in streams]
     made = host(stack)
     if fault:
         made = replace(made, params={**made.params, "faults": [{fault: params}]})
+    return {
+        **_played(made, others, "twin", BUNDLES, SEED),
+        **_played(made, streams, "two_pass", STREAM_BUNDLES, STREAM_SEED),
+    }
+
+
+def _played(made: Stack, names: Sequence[str], mode: str, bundles: int, seed: int) -> Table:
+    """Play relations; what is about the stream in a pass of its own: fan-out would mix it with other streams."""
+    if not names:
+        return {}
     source = CallableArm("source", made, frozenset({CLOUD_TOPIC}))
     followup = source if made.stateless else CallableArm("followup", made, frozenset({CLOUD_TOPIC}))
     kept = Kept()
+    suite = load_suite(names)
     loop = Lockstep(
-        load_suite(names),
-        0,
+        suite,
+        seed,
         kept,  # type: ignore[arg-type]
-        mode="twin",
+        mode=mode,
         stateless=made.stateless,
         publishes_when_empty=made.publishes_when_empty,
+        prepare=MadeOnce(suite, seed),
     )
-    loop.run([lambda: iter(drive()[:bundles])], source, followup)
+    loop.run([lambda: iter(drive(bundles))], source, followup)
     assert {sum(ended.values()) for ended in kept.table.values()} == {bundles}
     assert {name for name, _ in kept.table} == set(names)
     return kept.table
@@ -213,8 +253,6 @@ def test_a_planted_fault_is_found(fault: str) -> None:
 
 @pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.id)
 def test_a_relation_can_be_violated(relation: Relation) -> None:
-    if relation.id in UNSEEN:
-        pytest.skip(UNSEEN[relation.id])
     by = [fault for fault, names in TELL.items() if relation.id in names]
     if any(relation.id in told(fault) for fault in by) or relation.id in touched():
         return
@@ -225,5 +263,5 @@ def test_a_relation_can_be_violated(relation: Relation) -> None:
 
 def test_what_is_named_here_is_there() -> None:
     names = {name for told_by in TELL.values() for name in told_by}
-    assert set(TELL) | BLAMED <= set(FAULTS) and names <= {r.id for r in RELATIONS} and not names & set(UNSEEN)
-    assert len(FAULTS) >= 21 and len(RELATIONS) >= 59 and len(HONEST) >= 3
+    assert set(TELL) | BLAMED <= set(FAULTS) and names <= {r.id for r in RELATIONS}
+    assert len(FAULTS) >= 28 and len(RELATIONS) >= 59 and len(HONEST) >= 3

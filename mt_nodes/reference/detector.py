@@ -53,9 +53,17 @@ class Detector:
     def __post_init__(self) -> None:
         object.__setattr__(self, "faults", named_faults(self.faults, "faults"))
 
-    def __call__(self, points: Points, stamp_ns: int | None = None) -> Detections | None:
-        """Return the obstacles in a cloud, as :meth:`detect` finds them; None only where a fault makes it silent."""
-        return self._steps.report(self.detect(points, stamp_ns))
+    def __call__(self, points: Points, stamp_ns: int | None = None, now_ns: int | None = None) -> Detections | None:
+        """Return the obstacles in a cloud, as :meth:`detect` finds them; None only where a fault makes it silent.
+
+        ``now_ns`` is the stack's time when the cloud came; nothing but faults looks at it.
+        """
+        wanted = self._steps.in_time(stamp_ns, now_ns)
+        return self._steps.report(self.answer(points, stamp_ns) if wanted else Detections.none(self.frame_id, stamp_ns))
+
+    def answer(self, points: Points, stamp_ns: int | None = None) -> Detections:
+        """Return what is said of a cloud: here what is found in it."""
+        return self.detect(points, stamp_ns)
 
     def detect(self, points: Points, stamp_ns: int | None = None) -> Detections:
         """Find the obstacles in a cloud.
@@ -84,6 +92,8 @@ class Detector:
             lambda cloud: self.min_points,
             lambda cloud: self.min_height_m,
             lambda found: found,
+            lambda stamp_ns, now_ns: True,
+            lambda elapsed_s: elapsed_s,
         )
         planted: tuple[Fault, ...] = self.faults
         return reduce(lambda steps, fault: fault.plant(steps), planted, honest)

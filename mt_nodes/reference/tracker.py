@@ -71,7 +71,7 @@ class Tracker(Detector):
     coasting_confidence: float = param(0.8, low=0.0, high=1.0, help="factor on the score for each update unseen")
     max_gap_s: float = param(1.0, low=0.1, high=60.0, unit="s", help="longest pause between clouds")
 
-    def __call__(self, points: Points, stamp_ns: int | None = None) -> Detections | None:
+    def answer(self, points: Points, stamp_ns: int | None = None) -> Detections:
         """Update the tracks with one cloud and return the confirmed ones.
 
         ``points`` is as for the detector. Without a stamp the cloud is taken to follow 0.1 s after the one before.
@@ -79,7 +79,7 @@ class Tracker(Detector):
         dt_s = self._elapsed_s(stamp_ns)
         self._update(self.detect(points, stamp_ns), dt_s)
         confirmed = [track for track in self._memory.tracks if track.hits >= self.confirm_hits]
-        return self._steps.report(self._published(confirmed, stamp_ns))
+        return self._published(confirmed, stamp_ns)
 
     def reset(self) -> None:
         """Forget everything."""
@@ -95,7 +95,7 @@ class Tracker(Detector):
         if not 0.0 <= elapsed <= self.max_gap_s:
             self.reset()
         self._memory.stamp_ns = stamp_ns
-        return elapsed
+        return self._steps.elapsed_s(elapsed)
 
     def _update(self, seen: Detections, dt_s: float) -> None:
         tracks = self._memory.tracks

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every planted fault is: a defect in one step of the reference detector."""
+"""What every planted fault is: a defect in one step of the reference detector or of its tracker."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy.typing as npt
 
@@ -28,6 +28,9 @@ class Steps:
         min_points: a cluster with fewer points is noise; the honest limit is fixed.
         min_height_m: a cluster that rises less above the ground is no obstacle; the honest limit is fixed.
         report: takes what was found to what is published, None for nothing at all; the honest step says what it found.
+        in_time: tells by a cloud's stamp and the stack's time when it came, ns, whether it is looked at; None where one
+            is not known. The honest step looks at every cloud.
+        elapsed_s: takes the seconds between two stamps to what the tracker reckons with; the honest step believes them.
     """
 
     clean: Callable[[Points], Points]
@@ -35,25 +38,38 @@ class Steps:
     min_points: Callable[[Points], int]
     min_height_m: Callable[[Points], float]
     report: Callable[[Detections], Detections | None]
+    in_time: Callable[[int | None, int | None], bool]
+    elapsed_s: Callable[[float], float]
 
 
 class Fault(ABC):
     """A defect. Subclasses are frozen dataclasses whose fields are its parameters; found by name in snake case."""
 
+    #: Which reference stacks it can be planted in, by the sensor that they look through: ``lidar`` or ``camera``.
+    stack: ClassVar[str] = "lidar"
+
     @abstractmethod
-    def plant(self, steps: Steps) -> Steps:
-        """Return the steps with the faulty one in its place."""
+    def plant(self, steps: Any) -> Any:
+        """Return the steps (:class:`Steps`, or those of its own stack) with the faulty one in its place."""
 
 
-def named_faults(value: Any, where: str) -> tuple[Fault, ...]:
+def named_faults(value: Any, where: str, stack: str = "lidar") -> tuple[Fault, ...]:
     """Make faults from a list whose items are names, ``{name: {parameter: value}}``, or faults already.
 
     Raises:
-        UsageError: no such fault or parameter.
+        UsageError: no such fault or parameter, or a fault of another stack than the one named.
     """
     if isinstance(value, str) or not isinstance(value, (list, tuple)):
         raise UsageError(f"{where}: got {value!r}, expected a list of fault names")
-    return tuple(_named(item, f"{where}[{i}]") for i, item in enumerate(value))
+    faults = tuple(_named(item, f"{where}[{i}]") for i, item in enumerate(value))
+    for i, fault in enumerate(faults):
+        if fault.stack != stack:
+            fit = ", ".join(name for name, cls in plugins.catalogue("faults").items() if cls.stack == stack)  # type: ignore[attr-defined]
+            raise UsageError(
+                f"{where}[{i}]: '{plugins.name_of(type(fault))}' is a fault of {fault.stack} stacks; this one looks "
+                f"through a {stack}, and its faults are {fit}"
+            )
+    return faults
 
 
 def _named(item: Any, where: str) -> Fault:
