@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_bundles import made_bundle, made_cloud
+from made_bundles import cloud_bundle, made_cloud
 
 from mt_nodes.errors import NotApplicable, UsageError
 from mt_nodes.frames import Bundle
@@ -225,7 +225,7 @@ def test_clouds_without_sense_are_refused(which: str) -> None:
     }
     for message, cloud in wrong.items():
         with pytest.raises(NotApplicable, match=f"{message}|no intensity of"):
-            derive(mutation, made_bundle(cloud) if len(cloud) < 5000 else replace(STREET, clouds=(cloud,)))
+            derive(mutation, cloud_bundle(cloud) if len(cloud) < 5000 else replace(STREET, clouds=(cloud,)))
 
 
 # Wet ground
@@ -257,7 +257,7 @@ def road(x: np.ndarray, y: np.ndarray, z: np.ndarray, intensity: float | np.ndar
     points = np.zeros(len(x), dtype=dtype)
     for name, values in zip(dtype.names or (), (x, y, z, intensity), strict=True):
         points[name] = values
-    return made_bundle(replace(made_cloud("kitti"), points=points))
+    return cloud_bundle(replace(made_cloud("kitti"), points=points))
 
 
 def test_what_stands_on_the_road_stays_byte_for_byte() -> None:
@@ -273,7 +273,7 @@ def test_what_stands_on_the_road_stays_byte_for_byte() -> None:
 
 def test_no_road_no_water() -> None:
     with pytest.raises(NotApplicable, match=r"no ground in .*: \d+% of the returns within 30 m lie on a plane"):
-        derive(WetGround(), made_bundle(made_cloud("kitti")))
+        derive(WetGround(), cloud_bundle(made_cloud("kitti")))
 
 
 # Sun glare

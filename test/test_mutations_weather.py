@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_bundles import LAYOUTS, TOPIC, TREE, made_bundle, made_cloud
+from made_bundles import LAYOUTS, TOPIC, TREE, cloud_bundle, made_cloud
 
 from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Bundle, Cloud
@@ -24,9 +24,9 @@ from mt_nodes.mutations.joint.chance import normals
 from mt_nodes.mutations.joint.density import Patches
 from mt_nodes.mutations.joint.dust import Dust
 from mt_nodes.mutations.joint.fog import Fog
-from mt_nodes.mutations.joint.precipitation import Precipitation
+from mt_nodes.mutations.joint.precipitation import CLASSES, Precipitation
 from mt_nodes.mutations.joint.rain import Rain
-from mt_nodes.mutations.joint.scatterers import Box
+from mt_nodes.mutations.joint.scatterers import Box, class_edges_mm
 from mt_nodes.mutations.joint.snow import Snow
 from mt_nodes.mutations.joint.soft_return import soft_return
 from mt_nodes.mutations.joint.weather import Fate, Weather
@@ -71,7 +71,7 @@ def walls(layout: str = "velodyne", intensity: float = 200.0, count: int = 4000)
         points["intensity"] = intensity
     if "time" in points.dtype.names:
         points["time"], points["ring"] = np.arange(count), np.arange(count) % 64
-    return made_bundle(Cloud(TOPIC, 1_000, "velodyne", points))
+    return cloud_bundle(Cloud(TOPIC, 1_000, "velodyne", points))
 
 
 def dense(azimuths: int = 1800, levels: int = 64, away_m: float = 40.0, intensity: float = 40.0) -> Bundle:
@@ -215,10 +215,10 @@ def test_the_grid_finds_what_looking_at_every_pair_finds(up: bool) -> None:
     snow = Snow(snow_mm_per_h=1.0, reach_m=3.0, aperture_mm=30.0)
     state = snow.begin(np.random.default_rng(4), bundle)
     draw = snow.draw_cloud(np.random.default_rng(4), bundle, bundle.cloud(), state)
-    place, size = (np.concatenate(c, axis=-1) for c in zip(*(b.at(np.zeros(3), -9, 9) for b in state), strict=True))
+    place, size = (np.concatenate(c, axis=-1) for c in zip(*(b.at(np.zeros(3), -9, 9) for b in state.boxes), strict=True))
     away, r = np.linalg.norm(place, axis=0), np.linalg.norm(xyz, axis=1)
     seen = np.flatnonzero(
-        (away >= 1.0) & (away < np.repeat([b.side_m / 2 for b in state], [len(b.diameter_m) for b in state]))
+        (away >= 1.0) & (away < np.repeat([b.side_m / 2 for b in state.boxes], [len(b.diameter_m) for b in state.boxes]))
     )
     place, size, away = place[:, seen].astype(np.float64), size[seen], away[seen]
     alpha, beam_m = snow.extinction_per_m, 0.030 + 0.003 * away
@@ -340,6 +340,19 @@ def test_more_snow_takes_more() -> None:
     assert counts[0] < counts[1] < counts[2]
 
 
+@pytest.mark.parametrize(("mild", "severe"), [(0.1, 0.5), (0.5, 4.0), (2.0, 10.0)])
+def test_no_snow_can_take_all_that_less_snow_takes(mild: float, severe: float) -> None:
+    """Heavier snow has fewer flakes above any size below 0.48 mm R^0.45, some of which the sensor sees; more above."""
+    light, heavy = (Snow(snow_mm_per_h=rate) for rate in (mild, severe))
+    least_mm = float(class_edges_mm(light.spectrum, light.detection, CLASSES)[0])
+    edge_mm = 0.49 / (2.29 * 0.45) * np.array([mild, severe]) ** 0.45
+    fewer = [float(snow.spectrum.per_m3(edge_mm[0], np.inf)) for snow in (light, heavy)]
+    assert fewer[0] > fewer[1]
+    more = [float(snow.spectrum.per_m3(edge_mm[1], np.inf)) for snow in (light, heavy)]
+    assert more[0] < more[1]
+    assert least_mm < edge_mm[1], "no such flake is seen"
+
+
 # --- scales and layouts
 
 
@@ -367,7 +380,7 @@ def test_senseless_intensities_are_refused(name: str) -> None:
         points = walls().cloud().points.copy()
         points["intensity"][5] = worst
         with pytest.raises(NotApplicable, match=says):
-            derive(HEAVY[name], made_bundle(replace(walls().cloud(), points=points)))
+            derive(HEAVY[name], cloud_bundle(replace(walls().cloud(), points=points)))
 
 
 @pytest.mark.parametrize("name", HEAVY)
@@ -377,7 +390,7 @@ def test_returns_that_are_no_sensors_are_refused(name: str) -> None:
         for axis in "xyz":
             points[axis][5] = far
         with pytest.raises(NotApplicable, match=r"expected 0\.01 to 10,000 m"):
-            derive(HEAVY[name], made_bundle(replace(walls().cloud(), points=points)))
+            derive(HEAVY[name], cloud_bundle(replace(walls().cloud(), points=points)))
 
 
 def test_a_cloud_without_intensities_is_of_the_reflectivity_assumed() -> None:
@@ -390,7 +403,7 @@ def test_a_cloud_without_intensities_is_of_the_reflectivity_assumed() -> None:
 
 @pytest.mark.parametrize("name", HEAVY)
 def test_organised_clouds_keep_their_places(name: str) -> None:
-    bundle = made_bundle(made_cloud("ouster", 8192, height=64, holes=0.3))
+    bundle = cloud_bundle(made_cloud("ouster", 8192, height=64, holes=0.3))
     followup, draw = derive(HEAVY[name], bundle)
     assert HEAVY[name].guarantee(bundle, followup, draw) is None
     old, new = bundle.cloud(), followup.first.cloud()
@@ -434,7 +447,7 @@ class LeftAtOrigin(Fog):
     def _changed(self, cloud: Cloud, fate: Fate) -> Cloud:
         raw = cloud.raw.copy()
         for name in "xyz":
-            raw.view(cloud.points.dtype)[name][fate.rows(fate.lost, cloud)] = 0.0
+            raw.view(cloud.points.dtype)[name][fate.rows(fate.lost)] = 0.0
         return cloud.with_raw(raw, height=cloud.height)
 
 

@@ -9,6 +9,7 @@ just seen at the sensor's full range, which is the noise floor (V. Kilic et al.,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from mt_nodes.mutations.lidar.placement import finite_range
 from mt_nodes.mutations.lidar.rays import At, returns
 
 Singles = npt.NDArray[np.float32]
+Powers = TypeVar("Powers", bound=npt.NDArray[Any])
 
 REFERENCE_REFLECTIVITY = 0.9
 #: No surface is darker at 905 nm: assumed, and that intensities below it are the scale's rounding (KITTI rounds to 0).
@@ -36,26 +38,43 @@ RANGE_NOISE_M = 0.09
 class Receiver:
     """A LiDAR's receiver: where its noise floor is, and from where on an echo gets no stronger by being nearer.
 
+    That there is such a range is geometry: near by the spot is out of focus, and what the lens gathers more falls
+    beside the detector, which can turn the law of 1 / R² into a nearly constant signal ("Geometrical compression of
+    lidar return signals"). Where it is depends on the sensor's optics, which no data sheet
+    tells: every value is an assumption. What it computes keeps the precision of its arguments.
+
     Attributes:
-        max_range_m: a target of 90 % is just seen there.
-        focus_m: nearer echoes are out of focus: what the lens gathers more, the blurred spot loses on the detector.
+        max_range_m: a target of the reflectivity ``sensitivity`` is just seen there.
+        focus_m: nearer echoes are out of focus; 0 where only echoes from farther away are asked for.
     """
 
     max_range_m: float
-    focus_m: float
+    focus_m: float = 0.0
+    sensitivity: float = REFERENCE_REFLECTIVITY
 
-    def signal(self, reflectivity: npt.ArrayLike, range_m: npt.ArrayLike) -> Singles:
+    def signal(self, reflectivity: Powers, range_m: Powers) -> Powers:
         """Return the power (n,) over the noise floor of targets in clear air: 1 is just seen."""
-        ratio = np.float32(self.max_range_m) / np.maximum(np.asarray(range_m, np.float32), np.float32(self.focus_m))
-        return np.asarray(np.asarray(reflectivity, np.float32) * ratio * ratio / np.float32(REFERENCE_REFLECTIVITY))
+        ratio: Any = self.max_range_m / np.maximum(range_m, self.focus_m)
+        power: Powers = reflectivity * ratio * ratio / self.sensitivity
+        return power
 
-    def received(self, reflectivity: Singles, range_m: Singles) -> Singles:
-        """Return the signal (n,) that reported returns had."""
-        return np.maximum(self.signal(reflectivity, range_m), np.float32(LEAST_SIGNAL))
+    def received(self, reflectivity: Powers, range_m: Powers) -> Powers:
+        """Return the signal (n,) that reported returns had; none is taken for darker than :data:`DARKEST`."""
+        with np.errstate(over="ignore"):
+            power: Powers = self.signal(np.maximum(reflectivity, DARKEST), range_m)
+        np.maximum(power, LEAST_SIGNAL, out=power)
+        return power
 
-    def reflectivity(self, signal: npt.ArrayLike, range_m: npt.ArrayLike) -> Singles:
+    def reflectivity(self, signal: Powers, range_m: Powers) -> Powers:
         """Return the reflectivity (n,) of a target that gives this signal at this range in clear air."""
-        return np.asarray(np.asarray(signal, np.float32) / self.signal(1.0, range_m))
+        found: Powers = signal / self.signal(np.ones_like(range_m), range_m)
+        return found
+
+    def just_seen(self, range_m: Powers) -> Powers:
+        """Return the reflectivity (n,) of the darkest target that is seen at ranges (n,)."""
+        ratio: Any = np.maximum(range_m, self.focus_m) / self.max_range_m
+        found: Powers = self.sensitivity * np.square(ratio)
+        return found
 
 
 def transmission(depth: npt.ArrayLike) -> Singles:

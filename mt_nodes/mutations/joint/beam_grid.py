@@ -30,7 +30,7 @@ class BeamGrid:
     Attributes:
         unit: (3, n) their directions. order: (n,) returns cell by cell. start: (cells + 1,) where each begins.
         weakest: (levels, bearings) the weakest return of each cell and of its neighbours; infinite where there is none.
-        lowest, step: height of the lowest cell, and from one to the next.
+        lowest, highest, step: heights of the lowest and the highest beam, and of a cell.
     """
 
     unit: Singles
@@ -38,6 +38,7 @@ class BeamGrid:
     start: npt.NDArray[np.int64]
     weakest: Singles
     lowest: float
+    highest: float
     step: float
 
     @classmethod
@@ -55,7 +56,7 @@ class BeamGrid:
         weakest = np.full(_LEVELS * _BEARINGS, np.inf, np.float32)
         filled = np.flatnonzero(start[1:] > start[:-1])
         weakest[filled] = np.minimum.reduceat(signal[order], start[filled])
-        return cls(unit, order, start, _spread(weakest.reshape(_LEVELS, _BEARINGS)), low, step)
+        return cls(unit, order, start, _spread(weakest.reshape(_LEVELS, _BEARINGS)), low, high, step)
 
     def weakest_near(self, bearing: Singles, height: Singles) -> Singles:
         """Return the signal (k,) that an echo in these directions must at least have to be reported by any beam."""

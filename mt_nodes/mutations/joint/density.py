@@ -15,7 +15,7 @@ from mt_nodes.mutations.joint.chance import words
 Floats = npt.NDArray[np.float64]
 
 _NODES = 64
-_BEARINGS = 512
+_BEARINGS, _BEARINGS_AT_ONCE = 512, 64
 _STEP_M = 1.0
 
 
@@ -76,10 +76,15 @@ def _table(patches: Patches, farthest_m: float) -> Singles:
     """Mean density (bearings, ranges) from the sensor to each range, by the trapezoidal rule."""
     bearing = -np.pi + 2.0 * np.pi * np.arange(_BEARINGS) / _BEARINGS
     range_m = _STEP_M * np.arange(int(np.ceil(farthest_m / _STEP_M)) + 1)
-    along = patches.at(np.cos(bearing)[:, None] * range_m, np.sin(bearing)[:, None] * range_m)
-    table = along.copy()
-    table[:, 1:] = np.cumsum(0.5 * (along[:, 1:] + along[:, :-1]), axis=1) / np.arange(1, len(range_m))
-    return table.astype(np.float32)
+    table = np.empty((_BEARINGS, len(range_m)), np.float32)
+    # Some bearings at a time: every frame has a table of its own, since the air drifts.
+    for start in range(0, _BEARINGS, _BEARINGS_AT_ONCE):
+        some = slice(start, start + _BEARINGS_AT_ONCE)
+        along = patches.at(np.cos(bearing[some, None]) * range_m, np.sin(bearing[some, None]) * range_m)
+        table[some, 0] = along[:, 0]
+        total = np.cumsum(0.5 * (along[:, 1:] + along[:, :-1]), axis=1)
+        table[some, 1:] = total / np.arange(1, len(range_m))
+    return table
 
 
 @lru_cache(maxsize=8)

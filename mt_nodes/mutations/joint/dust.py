@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mt_nodes.camera.light import Colour
 from mt_nodes.mutations.joint.hazy_air import LN_20, HazyAir
 from mt_nodes.params import param
 
@@ -36,3 +37,8 @@ class Dust(HazyAir):
     def backscatter_per_m_sr(self) -> float:
         """Extinction over the lidar ratio."""
         return self.extinction_per_m / self.lidar_ratio_sr
+
+    @property
+    def tint(self) -> Colour:
+        """That of sand, an assumption: dust has the colour of its ground."""
+        return (1.0, 0.8, 0.55)

@@ -2,9 +2,8 @@
 """Returns that became weaker, were overtaken by a nearer echo on their beam, or fell below the noise.
 
 Power is told by what the cloud holds: an intensity over its full scale is taken for the target's reflectivity times
-cosine of incidence, compensated for range, as Velodyne's calibrated intensity is. The echo just seen at range R then
-has ``sensitivity * (R / max_range_m)**2``, since received power falls with the square of the range; a target of 90 %
-is just seen at a sensor's full range (V. Kilic et al., Lidar Light Scattering Augmentation, 2021).
+cosine of incidence, compensated for range, as Velodyne's calibrated intensity is; what is still seen of it is the
+:class:`~mt_nodes.mutations.joint.attenuation.Receiver`'s to say.
 """
 
 from __future__ import annotations
@@ -19,35 +18,10 @@ import numpy.typing as npt
 from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Draw
-from mt_nodes.mutations.joint.attenuation import DARKEST
-from mt_nodes.mutations.lidar.each_cloud import proof_of_change, proof_of_removal, without
+from mt_nodes.mutations.lidar.each_cloud import marked, proof_of_changes, proof_of_removal, without
 from mt_nodes.mutations.lidar.intensity_scale import full_scale
-from mt_nodes.mutations.lidar.placement import RANGE_FIELDS, empty_returns, finite_range
-from mt_nodes.mutations.lidar.rays import At, Floats, Rows, proof_on_beam, ranges_m, with_ranges
-
-#: A return that was reported is taken to have had this much more power than the least that is seen (3 dB), whatever
-#: its intensity says: a cloud need not follow the law of the noise floor.
-LEAST_MARGIN = 2.0
-
-
-@dataclass(frozen=True)
-class Floor:
-    """The weakest echo a sensor sees: its intensity, 0 to 1, at ``max_range_m``."""
-
-    sensitivity: float
-    max_range_m: float
-
-    def at(self, range_m: Floats) -> Floats:
-        """Return the intensity (n,), 0 to 1, of the weakest echo at ranges (n,)."""
-        return np.asarray(self.sensitivity * np.square(range_m / self.max_range_m))
-
-    def margin(self, reflectivity: Floats, range_m: Floats) -> Floats:
-        """Return by what factor (n,) returns are stronger than the weakest that is seen: 2 at least.
-
-        None is taken for darker than 5 %: dark ones are rounded to 0.
-        """
-        with np.errstate(over="ignore"):
-            return np.asarray(np.maximum(np.maximum(reflectivity, DARKEST) / self.at(range_m), LEAST_MARGIN))
+from mt_nodes.mutations.lidar.placement import empty_returns, finite_range
+from mt_nodes.mutations.lidar.rays import At, Floats, Rows, place_fields, proof_of_beams, ranges_m, with_ranges
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,17 +112,15 @@ def proof_of_echoes(old: Cloud, new: Cloud, echoes: Echoes) -> tuple[str | None,
     Also returns the new cloud with the old rows: lost returns are put back, so that rows can be compared.
     """
     rows, lost, moved = echoes.rows, echoes.lost, echoes.moved
-    if len(np.intersect1d(rows, lost)) or len(np.setdiff1d(moved, rows)):
+    changed = marked(len(old), rows)
+    if changed[lost].any() or not changed[moved].all():
         return "a return is both lost and changed, or moved without a new intensity", new
     whole = _put_back(old, new, lost)
     if whole is None:
         return f"{len(new)} points, expected {len(old)} of which {len(lost)} are lost", new
-    name = old.intensity_field
+    changes = (moved, place_fields(old)), (rows, (old.intensity_field,))
     broken = proof_of_removal(whole, new, lost) if len(lost) else None
-    broken = broken or proof_of_change(old, whole, rows, (*"xyz", *filter(old.single, RANGE_FIELDS), name))
-    weaker = whole.raw.copy()
-    weaker.view(old.points.dtype)[name][rows] = old.points[name][rows]
-    broken = broken or proof_on_beam(old, whole.with_raw(weaker, height=old.height), moved)
+    broken = broken or proof_of_changes(old, whole, changes) or proof_of_beams(old, whole, moved)
     if broken is None and not (ranges_m(whole, moved) < ranges_m(old, moved)).all():
         broken = "an echo is not nearer than the return it takes the place of"
     return broken, whole
@@ -156,9 +128,12 @@ def proof_of_echoes(old: Cloud, new: Cloud, echoes: Echoes) -> tuple[str | None,
 
 def _put_back(old: Cloud, new: Cloud, lost: Rows) -> Cloud | None:
     """Return the new cloud with the old points at the lost rows, or None when the number of points is wrong."""
-    kept = np.delete(np.arange(len(old)), lost)
-    if len(new) != (len(old) if old.organised else len(kept)):
+    if len(new) != len(old) - (0 if old.organised else len(lost)):
         return None
-    raw = old.raw.copy()
-    raw[kept] = new.raw[kept] if old.organised else new.raw
+    if old.organised:
+        raw = new.raw.copy()
+        raw[lost] = old.raw[lost]
+    else:
+        raw = old.raw.copy()
+        raw[~marked(len(old), lost)] = new.raw
     return old.with_raw(raw, height=old.height)

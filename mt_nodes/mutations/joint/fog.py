@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mt_nodes.camera.light import Colour
 from mt_nodes.mutations.joint.hazy_air import LN_20, HazyAir
 from mt_nodes.params import param
 
@@ -34,3 +35,8 @@ class Fog(HazyAir):
     def backscatter_per_m_sr(self) -> float:
         """0.046 over visibility."""
         return 0.046 / self.visibility_m
+
+    @property
+    def tint(self) -> Colour:
+        """Droplets scatter all colours alike."""
+        return (1.0, 1.0, 1.0)

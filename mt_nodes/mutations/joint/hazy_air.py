@@ -10,24 +10,31 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.camera.codecs import Pixels
+from mt_nodes.camera.light import Colour
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Draw
+from mt_nodes.mutations.camera.each_image import View
+from mt_nodes.mutations.joint.air_in_pictures import air_light, around_lidar, polar, proof_of_veil, veiled
 from mt_nodes.mutations.joint.attenuation import Singles
 from mt_nodes.mutations.joint.chance import normals
 from mt_nodes.mutations.joint.density import Patches
+from mt_nodes.mutations.joint.joint_weather import JointWeather
 from mt_nodes.mutations.joint.soft_return import OVERLAP_M, SoftReturn, soft_return
-from mt_nodes.mutations.joint.weather import Part, Weather
+from mt_nodes.mutations.joint.weather import Part
 from mt_nodes.mutations.lidar.rays import Rows, columns
 from mt_nodes.params import param
 
+Floats = npt.NDArray[np.float64]
 #: Contrast threshold of the meteorological optical range: 5 % (WMO), so that MOR = ln 20 / α.
 LN_20 = float(np.log(20.0))
 #: Parts of a beam that the proof integrates over.
 _PARTS = 64
+_PARTS_OF_PICTURES = 24
 
 
 @dataclass(frozen=True)
-class HazyAir(Weather):
+class HazyAir(JointWeather):
     """Air with an extinction α × density, where the density is a lattice that drifts (:class:`Patches`)."""
 
     patchiness: float = param(0.3, low=0.0, high=0.9, help="density varies between 1 ± this")
@@ -93,6 +100,40 @@ class HazyAir(Weather):
             total += patches.at(x * share, y * share)
         mean = total / _PARTS if self.patchiness else 1.0
         return np.asarray(self.extinction_per_m * range_m * mean)
+
+    @property
+    @abstractmethod
+    def tint(self) -> Colour:
+        """Red, green and blue of the light that the air scatters, relative to each other."""
+
+    def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
+        """Say which air, as around the first LiDAR, and which light it scatters."""
+        air = self.draw_air(rng, view.bundle, around_lidar(view), state)
+        return {**air, "air_light": air_light(view, self.tint)}
+
+    def change_image(self, view: View, draw: Draw) -> Pixels:
+        """Draw the veil over what each cell shows."""
+        bearing_rad, over_ground_m, range_m = polar(view)
+        density = self._density(bearing_rad, over_ground_m, draw)
+        return veiled(view, np.exp(-self.extinction_per_m * range_m * density), draw["air_light"])
+
+    def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
+        """Sum the air's density up along each cell's ray by the midpoint rule, and look for the veil of that."""
+        bearing_rad, over_ground_m, range_m = polar(old)
+        reached = np.minimum(over_ground_m, np.ceil(self.max_range_m))
+        patches, total = self.patches(draw), np.zeros(range_m.shape)
+        for part in range(_PARTS_OF_PICTURES if self.patchiness else 0):
+            share = reached * (part + 0.5) / _PARTS_OF_PICTURES
+            total += patches.at(np.cos(bearing_rad) * share, np.sin(bearing_rad) * share)
+        mean = total / _PARTS_OF_PICTURES if self.patchiness else 1.0
+        return proof_of_veil(old, new, np.exp(-self.extinction_per_m * range_m * mean), draw["air_light"])
+
+    def _density(self, bearing_rad: Floats, over_ground_m: Floats, draw: Draw) -> Floats:
+        if not self.patchiness:
+            return np.ones_like(bearing_rad)
+        bearing, reach = (a.astype(np.float32).reshape(-1) for a in (bearing_rad, over_ground_m))
+        mean = self.patches(draw).mean_to(bearing, reach, self.max_range_m)
+        return mean.reshape(bearing_rad.shape).astype(np.float64)
 
     def _mean_density(self, cloud: Cloud, part: Part, to_m: Singles, draw: Draw) -> Singles:
         x, y = (cloud.points[name][part.at].astype(np.float32) for name in "xy")

@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.camera.codecs import Pixels
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Draw
+from mt_nodes.mutations.camera.each_image import View
+from mt_nodes.mutations.joint.air_in_pictures import air_light, proof_of_mean, veiled
 from mt_nodes.mutations.joint.attenuation import (
     Singles,
     all_returns,
@@ -21,8 +24,11 @@ from mt_nodes.mutations.joint.attenuation import (
     transmission,
 )
 from mt_nodes.mutations.joint.beam_grid import BeamGrid
+from mt_nodes.mutations.joint.every_sensor import surroundings
+from mt_nodes.mutations.joint.joint_weather import JointWeather
+from mt_nodes.mutations.joint.particles_in_pictures import streaks, with_streaks
 from mt_nodes.mutations.joint.scatterers import NEAREST_M, Box, Detection, Spectrum, boxes, class_edges_mm
-from mt_nodes.mutations.joint.weather import Part, Weather
+from mt_nodes.mutations.joint.weather import Part
 from mt_nodes.mutations.lidar.rays import Rows, ranges_m, smallest
 from mt_nodes.params import param
 
@@ -32,12 +38,30 @@ CLASSES = 12
 _EXTINCTION_EFFICIENCY = 2.0
 
 
-@dataclass(frozen=True)
-class Precipitation(Weather):
-    """Falling particles with an exponential spectrum of sizes."""
+@dataclass(frozen=True, eq=False)
+class Falling:
+    """The particles of a segment: those that LiDARs may meet, and the key of those that cameras see."""
 
-    divergence_mrad: float = param(3.0, low=0.1, high=20.0, unit="mrad", help="how fast a beam widens (VLS-128: 3)")
-    aperture_mm: float = param(10.0, low=1.0, high=50.0, unit="mm", help="width of a beam at the sensor")
+    boxes: tuple[Box, ...]
+    seen_key: int
+
+
+@dataclass(frozen=True)
+class Precipitation(JointWeather):
+    """Falling particles with an exponential spectrum of sizes.
+
+    Beams are round cones. The default divergence is the larger one of a Velodyne VLS-128: 3.0 mrad along its scan, half
+    of that across it (its manual, table F-1). ``aperture_mm`` is an assumption, of the order of a LiDAR's windows and
+    lenses: no data sheet was found that tells it. A wider beam has less of its power on one particle.
+    """
+
+    divergence_mrad: float = param(
+        3.0, low=0.1, high=20.0, unit="mrad", help="how fast a beam widens (VLS-128: 3.0, and 1.5 across the scan)"
+    )
+    aperture_mm: float = param(
+        10.0, low=1.0, high=50.0, unit="mm", help="width of a beam at the sensor (assumed: no data sheet tells it)"
+    )
+    shutter_ms: float = param(8.0, low=0.05, high=100.0, unit="ms", help="exposure of the cameras: length of streaks")
     reach_m: float = param(10.0, low=2.0, high=20.0, unit="m", help="particles beyond only weaken")
 
     @property
@@ -67,14 +91,15 @@ class Precipitation(Weather):
         area_mm2_per_m3 = np.pi * _EXTINCTION_EFFICIENCY * law.intercept_per_m3_mm * law.swell**2 / 2.0
         return float(area_mm2_per_m3 / law.slope_per_mm**3 * 1e-6)
 
-    def begin(self, rng: np.random.Generator, bundle: Bundle) -> tuple[Box, ...]:
+    def begin(self, rng: np.random.Generator, bundle: Bundle) -> Falling:
         """Seed the particles of a segment."""
         edges = class_edges_mm(self.spectrum, self.detection, CLASSES)
-        return boxes(rng, self.spectrum, self.detection, self.fall_mps(np.sqrt(edges[1:] * edges[:-1])), CLASSES)
+        falls = self.fall_mps(np.sqrt(edges[1:] * edges[:-1]))
+        return Falling(boxes(rng, self.spectrum, self.detection, falls, CLASSES), int(rng.integers(2**62)))
 
     def draw_air(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Find the particles that beams meet at this instant, the strongest of each beam that outshines its return."""
-        particles: tuple[Box, ...] = self.begin(rng, bundle) if state is None else state
+        particles = (self.begin(rng, bundle) if state is None else state).boxes
         at = all_returns(cloud)
         range_m = single_ranges_m(cloud, at)
         bright = reflectivities(cloud, at, intensity_scale(cloud, at), self.unknown_reflectivity)
@@ -89,6 +114,46 @@ class Precipitation(Weather):
         met, echo_m, echo = strongest(*map(np.concatenate, zip(*found, strict=True)))
         rows = met if isinstance(at, slice) else at[met]
         return {"rows": smallest(rows), "echo_m": echo_m, "echo": echo}
+
+    @property
+    @abstractmethod
+    def shine(self) -> float:
+        """Light that a particle sends to a camera, relative to that of the horizon."""
+
+    def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
+        """Say which particles are about, and which light the air scatters."""
+        key = int(rng.integers(2**62)) if state is None else state.seen_key
+        return {"seen_key": key, "air_light": air_light(view, (1.0, 1.0, 1.0))}
+
+    def change_image(self, view: View, draw: Draw) -> Pixels:
+        """Draw the veil of all particles, then those near by one by one."""
+        return with_streaks(
+            view, self.veil(view, draw), self._layer(view, draw), draw["air_light"] * np.float32(self.shine)
+        )
+
+    def veil(self, view: View, draw: Draw) -> Pixels:
+        """Return the pixels of a view behind all the particles that are too small to be seen one by one."""
+        passing = np.exp(-self.extinction_per_m * surroundings(view).range_m)
+        return veiled(view, passing, draw["air_light"], self.cover(view))
+
+    def cover(self, view: View) -> npt.NDArray[np.float64]:
+        """Return which share (h, w) of each cell is covered by what has fallen before."""
+        return np.zeros(surroundings(view).shape)
+
+    def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
+        """Look for the veil in bands of range, and for streaks where there are any."""
+        passing = np.exp(-self.extinction_per_m * surroundings(old).range_m)
+        return proof_of_mean(old, new, passing, draw["air_light"], self.cover(old))
+
+    def _layer(self, view: View, draw: Draw) -> npt.NDArray[np.uint8]:
+        drawn = streaks(view, int(draw["seen_key"]), self.spectrum, self._velocities, self.shutter_ms * 1e-3)
+        return drawn.layer(view.picture.size)
+
+    def _velocities(self, diameter_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the velocities (n, 3) of particles in ``base_link``: wind, fall, and the ego's own speed."""
+        falls = self.fall_mps(diameter_mm)
+        along = np.full(len(falls), self.wind_x_mps - self.ego_speed_mps)
+        return np.column_stack([along, np.full(len(falls), self.wind_y_mps), -falls])
 
     def optical_depths(self, cloud: Cloud, part: Part, draw: Draw) -> Singles:
         """Return α × range."""
@@ -113,14 +178,17 @@ class Precipitation(Weather):
         return echo_m, echo
 
     def _in_sight(self, box: Box, bundle: Bundle, cloud: Cloud, grid: BeamGrid) -> tuple[Singles, Singles]:
-        """Return places (3, k) and diameters (k,) of a box's particles in the sensor's field of view."""
-        low, high = (float(z) for z in (grid.unit[2].min() - 0.01, grid.unit[2].max() + 0.01))
+        """Return places (3, k) and diameters (k,) of a box's particles that beams may meet and the sensor would see."""
+        far_m, beyond = box.side_m / 2.0, (self.aperture_mm / NEAREST_M + self.divergence_mrad) * 0.5e-3
+        low, high = grid.lowest - beyond, grid.highest + beyond
         moved_m = self.drift_mps(bundle, cloud, box.fall_mps) * (cloud.stamp_ns * 1e-9)
-        far_m = box.side_m / 2.0
         place, size = box.at(moved_m, min(low * far_m, 0.0), max(high * far_m, 0.0))
-        square = np.einsum("ij,ij->j", place, place)
-        seen = np.flatnonzero((square >= NEAREST_M**2) & (square < far_m * far_m))
-        return place[:, seen], size[seen]
+        away_m = np.sqrt(np.einsum("ij,ij->j", place, place))
+        seen = (away_m >= NEAREST_M) & (away_m < far_m)
+        seen &= (place[2] >= np.float32(low) * away_m) & (place[2] <= np.float32(high) * away_m)
+        seen &= self.detection.signal(size, away_m) >= 1.0
+        rows = np.flatnonzero(seen)
+        return place.take(rows, axis=1), size.take(rows)
 
     def _met(
         self, grid: BeamGrid, range_m: Singles, least: Singles, place: Singles, diameter: Singles

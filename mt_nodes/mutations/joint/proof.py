@@ -12,7 +12,7 @@ from mt_nodes.frames import Cloud
 from mt_nodes.mutations.base import Draw
 from mt_nodes.mutations.joint.attenuation import DARKEST, LEAST_SIGNAL, REFERENCE_REFLECTIVITY
 from mt_nodes.mutations.lidar.each_cloud import without
-from mt_nodes.mutations.lidar.rays import Floats, Rows, proof_on_beam, ranges_m, rounding_m
+from mt_nodes.mutations.lidar.rays import Floats, Rows, pieces, proof_on_beam, ranges_m, rounding_m
 
 if TYPE_CHECKING:
     from mt_nodes.mutations.joint.weather import Fate, Weather
@@ -30,18 +30,26 @@ _NOISE_AT_FLOOR_M = 0.09 / np.sqrt(2.0)
 
 def proof_of_weather(weather: Weather, old: Cloud, new: Cloud, fate: Fate, draw: Draw) -> str | None:
     """Return what is not as promised, or None."""
-    lost, kept = (fate.rows(mask, old) for mask in (fate.lost, ~fate.lost))
-    left = without(old, lost)
-    at = fate.rows_kept(old)
+    return _places(weather, old, new, fate) or _powers(weather, old, new, fate, draw)
+
+
+def _places(weather: Weather, old: Cloud, new: Cloud, fate: Fate) -> str | None:
+    left, at = without(old, fate.rows(fate.lost)), fate.rows_kept(old)
     if len(new) != len(left):
-        return f"{len(new)} points, expected {len(old)} less {len(lost)}"
+        return f"{len(new)} points, expected {len(old)} less {int(fate.lost.sum())}"
     broken = proof_on_beam(left, new, at, also=(old.intensity_field,))
     if broken is not None:
         return broken
-    scattered = fate.scattered[~fate.lost]
-    before, after = ranges_m(left, at), ranges_m(new, at)
-    broken = _ranges(weather, left, before, after, scattered) or _intensities(fate.scale, left, new, at, scattered)
-    return broken or _powers(weather, old, new, (lost, kept, at, scattered), fate.scale, draw)
+    scattered, first = fate.scattered[~fate.lost], 0
+    # Some thousands at a time: double precision of all of them would take more memory than the cloud.
+    for part in pieces(at, len(left)):
+        before, after = ranges_m(left, part), ranges_m(new, part)
+        echoes = scattered[first : first + len(before)]
+        broken = _ranges(weather, left, before, after, echoes) or _intensities(fate.scale, left, new, part, echoes)
+        if broken is not None:
+            return broken
+        first += len(before)
+    return None
 
 
 def _ranges(
@@ -72,21 +80,15 @@ def _intensities(
     return None if (after <= scale * (1.0 + 1e-6)).all() else f"an intensity of {after.max():g} is beyond {scale:g}"
 
 
-def _powers(
-    weather: Weather,
-    old: Cloud,
-    new: Cloud,
-    parts: tuple[Rows, Rows, Rows | slice, npt.NDArray[np.bool_]],
-    scale: float | None,
-    draw: Draw,
-) -> str | None:
+def _powers(weather: Weather, old: Cloud, new: Cloud, fate: Fate, draw: Draw) -> str | None:
     """Compare with the noise floor what some of the returns have left, and their intensities with the law."""
-    lost, kept, at, scattered = parts
-    hard = np.flatnonzero(~scattered)[:: max(1, int((~scattered).sum()) // _LOOKED_AT)]
+    lost, kept, at = fate.rows(fate.lost), fate.rows(~fate.lost), fate.rows_kept(old)
+    hard = np.flatnonzero(~fate.scattered[~fate.lost])
+    hard = hard[:: max(1, len(hard) // _LOOKED_AT)]
     gone = lost[:: max(1, len(lost) // _LOOKED_AT)]
     for rows, sign, says in ((gone, -1.0, "lost"), (kept[hard], 1.0, "kept")):
         depths = weather.proof_depths(old, rows, draw)
-        over = sign * (_clear_db(weather, old, rows, scale) - _DB_PER_DEPTH * depths)
+        over = sign * (_clear_db(weather, old, rows, fate.scale) - _DB_PER_DEPTH * depths)
         wrong = over < -_SLACK_DB - _SLACK_SHARE * _DB_PER_DEPTH * depths
         if wrong.any():
             return (
@@ -95,7 +97,7 @@ def _powers(
     name = old.intensity_field
     if name is None:
         return None
-    places = np.arange(len(new))[at][hard] if isinstance(at, slice) else at[hard]
+    places = hard if isinstance(at, slice) else at[hard]
     expected = old.points[name][kept[hard]].astype(np.float64) * 10.0 ** (-_DB_PER_DEPTH * depths / 10.0)
     after = new.points[name][places].astype(np.float64)
     grain = 0.51 if old.points.dtype[name].kind in "iu" else 0.0

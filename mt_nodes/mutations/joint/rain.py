@@ -31,7 +31,9 @@ class Rain(Precipitation):
     the hard return but for range noise, intensities fall by the law and stay in scale, every other byte stays.
     """
 
-    focus_m: float = param(2.0, low=0.5, high=50.0, unit="m", help="nearer echoes are out of focus: not stronger")
+    focus_m: float = param(
+        2.0, low=0.5, high=50.0, unit="m", help="nearer echoes are out of focus: not stronger (assumed)"
+    )
     rain_mm_per_h: float = param(10.0, low=0.1, high=200.0, unit="mm/h", help="rainfall rate")
     range_noise: float = param(0.0, low=0.0, high=0.1, help="Goodin's coefficient of range noise, 0.02 in the paper")
 
@@ -44,6 +46,11 @@ class Rain(Precipitation):
     def strength(self) -> float:
         """Fresnel reflection of water at normal incidence."""
         return ((_WATER - 1.0) / (_WATER + 1.0)) ** 2
+
+    @property
+    def shine(self) -> float:
+        """A drop shows nearly the whole of the world before it, sky and all: 94 % of its light (K. Garg, S. Nayar)."""
+        return 0.94
 
     @property
     def further_noise(self) -> float:

@@ -59,21 +59,20 @@ class Detection:
     divergence_rad: float
     reach_m: float
 
-    def beam_m(self, range_m: npt.ArrayLike) -> Singles:
+    def beam_m(self, range_m: Singles) -> Singles:
         """Return the beam's diameter (n,)."""
-        return np.asarray(
-            np.float32(self.aperture_m) + np.asarray(range_m, np.float32) * np.float32(self.divergence_rad)
-        )
+        return np.asarray(self.aperture_m + range_m * np.float32(self.divergence_rad), dtype=np.float32)
 
-    def signal(self, diameter_m: npt.ArrayLike, range_m: npt.ArrayLike) -> Singles:
+    def signal(self, diameter_m: Singles, range_m: Singles) -> Singles:
         """Return the power (n,) over the noise floor of particles in clear air."""
-        filled = np.minimum(np.square(np.asarray(diameter_m, np.float32) / self.beam_m(range_m)), np.float32(1.0))
+        filled = np.minimum(np.square(diameter_m / self.beam_m(range_m)), np.float32(1.0))
         return self.receiver.signal(filled * np.float32(self.strength), range_m)
 
     def seen_to_m(self, diameter_m: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Return the range (n,) up to which particles are seen, to 1 cm; 0 where they never are."""
-        range_m = np.arange(NEAREST_M, self.reach_m, 0.01)
-        faintest = np.asarray(self.beam_m(range_m) / np.sqrt(self.receiver.signal(self.strength, range_m)), np.float64)
+        range_m = np.arange(NEAREST_M, self.reach_m, 0.01).astype(np.float32)
+        filled = self.receiver.signal(np.full_like(range_m, self.strength), range_m)
+        faintest = (self.beam_m(range_m) / np.sqrt(filled)).astype(np.float64)
         seen = np.searchsorted(np.maximum.accumulate(faintest), np.asarray(diameter_m, np.float64), side="right")
         return np.where(seen > 0, NEAREST_M + 0.01 * seen, 0.0)
 

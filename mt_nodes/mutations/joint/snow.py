@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.mutations.camera.each_image import View
+from mt_nodes.mutations.joint.every_sensor import surroundings
 from mt_nodes.mutations.joint.precipitation import Precipitation
 from mt_nodes.mutations.joint.scatterers import Spectrum
 from mt_nodes.params import param
@@ -25,7 +27,13 @@ class Snow(Precipitation):
     1 m/s (mean of Papers in Meteorology and Geophysics 31(2), 1980), reflectivity 0.9 (M. Hahner et al., "LiDAR
     Snowfall Simulation for Robust 3D Object Detection", CVPR 2022). Extinction, echo of a particle and noise floor are
     as of rain: V. Kilic et al., LISA, 2021. Flakes are those of a segment and are carried along by fall, wind and the
-    ego's speed. Clouds without intensities: one reflectivity for all is assumed.
+    ego's speed. Clouds without intensities: one reflectivity for all is assumed. Density of a flake, focus and width
+    of a beam are assumptions.
+
+    By the law there are 1092 R^−0.49 e^(−2.29 R^−0.45 D) flakes larger than D in a cubic metre: heavier snow has larger
+    flakes, but fewer of those that are larger than any D below 0.48 mm R^0.45. The sensor sees some of these near by,
+    so that heavier snow takes more returns, but not all of those that lighter snow takes: whatever flakes the two
+    share, the law leaves some of the small ones out.
 
     Guaranteed: exactly the returns below the noise floor are gone or replaced, nothing leaves its beam or lies beyond
     the hard return but for range noise, intensities fall by the law and stay in scale, every other byte stays.
@@ -33,6 +41,14 @@ class Snow(Precipitation):
 
     reach_m: float = param(6.0, low=2.0, high=20.0, unit="m", help="flakes beyond only weaken: few echoes are farther")
     snow_mm_per_h: float = param(0.5, low=0.1, high=10.0, unit="mm/h", help="snowfall rate, as water")
+
+    ground_cover: float = param(
+        0.0, low=0.0, high=1.0, help="share of the ground that cameras see white; LiDARs see it as it was"
+    )
+
+    def cover(self, view: View) -> npt.NDArray[np.float64]:
+        """Cover the ground."""
+        return np.asarray(np.where(surroundings(view).ground, self.ground_cover, 0.0))
 
     @property
     def spectrum(self) -> Spectrum:
@@ -44,6 +60,11 @@ class Snow(Precipitation):
     def strength(self) -> float:
         """Snow is white."""
         return 0.9
+
+    @property
+    def shine(self) -> float:
+        """Lit from all sides, a flake is as bright as the horizon."""
+        return 1.0
 
     def fall_mps(self, diameter_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """All alike."""

@@ -14,10 +14,9 @@ from mt_nodes.effects import Effects
 from mt_nodes.errors import NotApplicable, UsageError
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Draw
-from mt_nodes.mutations.joint.attenuation import DARKEST
+from mt_nodes.mutations.joint.attenuation import DARKEST, Receiver
 from mt_nodes.mutations.joint.echoes import (
     Echoes,
-    Floor,
     as_field,
     count_lost,
     moved_points,
@@ -26,8 +25,9 @@ from mt_nodes.mutations.joint.echoes import (
     rows_at,
     with_echoes,
 )
+from mt_nodes.mutations.joint.sun_in_pictures import SunInPictures
 from mt_nodes.mutations.lidar.blocks import blocks
-from mt_nodes.mutations.lidar.each_cloud import EachCloud
+from mt_nodes.mutations.lidar.each_cloud import marked
 from mt_nodes.mutations.lidar.rays import (
     Floats,
     Rows,
@@ -46,10 +46,11 @@ from mt_nodes.params import param
 _REACH = 6.0
 #: A false return counts only when it comes clearly before the beam's own echo.
 _NEARER = 0.95
+_PIECE = 8192
 
 
 @dataclass(frozen=True)
-class SunGlare(EachCloud):
+class SunGlare(SunInPictures):
     """Loses weak returns of beams that look near the sun, and adds a few false ones there.
 
     Background light is shot noise: its standard deviation goes with the square root of its mean (Z. Liu et al.,
@@ -76,6 +77,9 @@ class SunGlare(EachCloud):
         100.0, low=1.0, high=1e7, help="variance of the noise in the sun over that of the sensor's own"
     )
     false_share: float = param(0.02, low=0.0, high=1.0, help="share of the beams into the sun with a false return")
+    glare_light: float = param(
+        1.5, low=0.05, high=20.0, help="light that cameras see where the sun is, beside its disc, in full scale"
+    )
     min_range_m: float = param(1.0, low=0.1, high=50.0, unit="m", help="the sensor reports nothing nearer")
     sensitivity: float = param(0.9, low=1e-6, high=1.0, help="intensity, 0 to 1, of the weakest echo at max_range_m")
     max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", help="the sensor's range")
@@ -91,10 +95,11 @@ class SunGlare(EachCloud):
         Raises:
             NotApplicable: no return to choose an azimuth by.
         """
-        if not bundle.clouds:
-            raise NotApplicable(f"bundle {bundle.index} has no cloud")
-        azimuth, cloud = self.azimuth_rad, bundle.clouds[0]
+        azimuth = self.azimuth_rad
         if azimuth is None:
+            if not bundle.known_clouds:
+                raise NotApplicable(f"bundle {bundle.index} has no cloud to choose an azimuth by")
+            cloud = bundle.known_clouds[0]
             x, y, z = columns(cloud, returns(cloud)[[rng.integers(len(returns(cloud)))]])
             ahead, left, _ = self._to_frame(bundle, cloud) @ np.concatenate([x, y, z])
             azimuth = float(np.arctan2(left, ahead))
@@ -126,7 +131,7 @@ class SunGlare(EachCloud):
         rows, own_m, light = self._lit(cloud, draw["sun"])
         moved, range_m = draw["rows"].astype(np.int64), draw["range_m"].astype(np.float64)
         raised = np.sqrt(1.0 + self.background * light[np.searchsorted(rows, moved)])
-        just_seen = np.minimum(self._floor.at(range_m) * raised, 1.0) * reflectivity(cloud, moved)[1]
+        just_seen = np.minimum(self._receiver.just_seen(range_m) * raised, 1.0) * reflectivity(cloud, moved)[1]
         weak = rows[self._weak(cloud, rows, own_m, light)]
         return Echoes(moved, just_seen, moved, range_m, np.setdiff1d(weak, moved, assume_unique=True))
 
@@ -136,29 +141,38 @@ class SunGlare(EachCloud):
         broken, whole = proof_of_echoes(old, new, echoes)
         if broken is not None:
             return broken
-        rows = returns(old)
-        raised = np.sqrt(1.0 + self.background * self._light_by_angle(old, rows, draw["sun"]))
-        rho, scale = reflectivity(old, rows)
-        excess = raised / np.maximum(
-            2.0, np.maximum(rho, DARKEST) / self.sensitivity * (self.max_range_m / ranges_m(old, rows)) ** 2
-        )
-        lost, moved = np.isin(rows, echoes.lost), np.isin(rows, echoes.moved)
-        if (excess[lost] < 1.0 - 1e-5).any() or (excess[~lost & ~moved] > 1.0 + 1e-5).any():
-            return "a return above the raised noise floor was lost, or one below it stayed"
-        if not (self._light_by_angle(old, echoes.moved, draw["sun"]) >= np.exp(-(_REACH**2) / 2.0) * 0.99).all():
+        if (broken := self._floor_kept(old, echoes, draw["sun"])) is not None:
+            return broken
+        light = self._light_by_angle(old, echoes.moved, draw["sun"])
+        if not (light >= np.exp(-(_REACH**2) / 2.0) * 0.99).all():
             return "a false return is far from the sun"
         range_m = ranges_m(whole, draw["rows"])
         if not (np.abs(range_m - draw["range_m"]) <= rounding_m(old, range_m) + 1e-5).all():
             return "a false return is not where it was drawn"
         if ((range_m < self.min_range_m - 1e-3) | (range_m > self.max_range_m + 1e-3)).any():
             return f"a false return is not {self.min_range_m:g} to {self.max_range_m:g} m away"
-        seen = self.sensitivity * (range_m / self.max_range_m) ** 2 * raised[moved]
+        seen = self.sensitivity * (range_m / self.max_range_m) ** 2 * np.sqrt(1.0 + self.background * light)
+        scale = reflectivity(old, echoes.moved)[1]
         off = np.abs(whole.points[old.intensity_field][echoes.moved] - as_field(old, np.minimum(seen, 1.0) * scale))
         return (
             None
             if (off <= 1.0 if off.dtype.kind in "iu" else off <= 1e-4 * scale).all()
             else ("the intensity of a false return is not the one just seen at its range")
         )
+
+    def _floor_kept(self, old: Cloud, echoes: Echoes, sun: Floats) -> str | None:
+        """Compare every return with the raised noise floor again; some thousands at a time, which takes less memory."""
+        rows = returns(old)
+        rho, lost, moved = reflectivity(old, rows)[0], marked(len(old), echoes.lost), marked(len(old), echoes.moved)
+        for start in range(0, len(rows), _PIECE):
+            piece = rows[start : start + _PIECE]
+            margin = np.maximum(rho[start : start + _PIECE], DARKEST) / self.sensitivity
+            margin *= (self.max_range_m / ranges_m(old, piece)) ** 2
+            raised = np.sqrt(1.0 + self.background * self._light_by_angle(old, piece, sun))
+            excess, gone = raised / np.maximum(2.0, margin), lost[piece]
+            if (excess[gone] < 1.0 - 1e-5).any() or (excess[~gone & ~moved[piece]] > 1.0 + 1e-5).any():
+                return "a return above the raised noise floor was lost, or one below it stayed"
+        return None
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Say how many returns are lost, and where the false ones are."""
@@ -167,8 +181,8 @@ class SunGlare(EachCloud):
         return Effects(numbers=numbers, added_points=added)
 
     @property
-    def _floor(self) -> Floor:
-        return Floor(self.sensitivity, self.max_range_m)
+    def _receiver(self) -> Receiver:
+        return Receiver(self.max_range_m, sensitivity=self.sensitivity)
 
     def _to_frame(self, bundle: Bundle, cloud: Cloud) -> Floats:
         """Return the rotation (3, 3) from the cloud's frame to the one the sun stands still in."""
@@ -189,11 +203,13 @@ class SunGlare(EachCloud):
 
     def _weak(self, cloud: Cloud, rows: Rows, own_m: Floats, light: Floats) -> npt.NDArray[np.bool_]:
         """Tell which returns (n,) are below the raised noise floor."""
-        margin = self._floor.margin(reflectivity(cloud, rows)[0], own_m)
+        margin = self._receiver.received(reflectivity(cloud, rows)[0], own_m)
         return np.asarray(margin < np.sqrt(1.0 + self.background * light))
 
     def _light_by_angle(self, cloud: Cloud, rows: Rows, sun: Floats) -> Floats:
         """Return the share of the sun's light (n,) that returns get, the angle taken from both products."""
-        xyz = cloud.xyz[rows].astype(np.float64)
-        angle = np.arctan2(np.linalg.norm(np.cross(xyz, sun), axis=1), xyz @ sun)
+        x, y, z = columns(cloud, rows)
+        a, b, c = sun.tolist()
+        across = np.sqrt((y * c - z * b) ** 2 + (z * a - x * c) ** 2 + (x * b - y * a) ** 2)
+        angle = np.arctan2(across, x * a + y * b + z * c)
         return np.asarray(np.exp(-(angle**2) / (2.0 * self.half_angle_rad**2)))

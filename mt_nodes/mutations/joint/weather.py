@@ -59,24 +59,24 @@ class Fate:
     scattered: Mask
     lost: Mask
 
-    def rows(self, mask: Mask, cloud: Cloud) -> Rows:
+    def rows(self, mask: Mask) -> Rows:
         """Return the rows of the cloud that a mask (n,) over the returns names."""
-        return np.arange(len(cloud))[self.at][mask] if isinstance(self.at, slice) else self.at[mask]
+        return np.flatnonzero(mask) if isinstance(self.at, slice) else self.at[mask]
 
     def echo_places(self, cloud: Cloud) -> npt.NDArray[np.float64]:
         """Return the places (k, 3) of the echoes of the air."""
-        rows, share = self.rows(self.scattered, cloud), (self.new_m / self.old_m)[self.scattered]
+        rows, share = self.rows(self.scattered), (self.new_m / self.old_m)[self.scattered]
         return np.stack([cloud.points[name][rows] * share for name in "xyz"], axis=1).astype(np.float64)
 
     def rows_kept(self, cloud: Cloud) -> At:
         """Return where the returns that are left are in the new cloud."""
         if cloud.organised:
-            return self.rows(~self.lost, cloud)
+            return self.rows(~self.lost)
         if isinstance(self.at, slice):
             return self.at
         is_return = np.zeros(len(cloud), dtype=bool)
         is_return[self.at] = True
-        return np.flatnonzero(np.delete(is_return, self.rows(self.lost, cloud)))
+        return np.flatnonzero(np.delete(is_return, self.rows(self.lost)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,10 +106,16 @@ class Weather(EachCloud):
     is measured worse: its range noise grows by σ² = 0.09²/2 (1/SNR′ − 1/SNR) (V. Kilic et al., LISA, 2021).
     Beams without a return stay so: their direction is not in a cloud. The air drifts by wind, fall and the ego's own
     speed as a function of the stamp alone; two sensors are each in a copy of it, placed around themselves.
+
+    Assumptions, for want of published numbers: ``focus_m`` (see :class:`Receiver`: data sheets do not tell it), that no
+    target is darker than 5 %, that a return that was reported had 3 dB to spare, and that the strongest echo is the one
+    reported.
     """
 
     max_range_m: float = param(120.0, low=10.0, high=500.0, unit="m", help="the sensor sees a 90 % target that far")
-    focus_m: float = param(5.0, low=0.5, high=50.0, unit="m", help="nearer echoes are out of focus: not stronger")
+    focus_m: float = param(
+        5.0, low=0.5, high=50.0, unit="m", help="nearer echoes are out of focus: not stronger (assumed)"
+    )
     unknown_reflectivity: float = param(
         0.3, low=0.05, high=1.0, help="reflectivity assumed of every return of a cloud without intensities"
     )
@@ -213,7 +219,7 @@ class Weather(EachCloud):
 
     def _changed(self, cloud: Cloud, fate: Fate) -> Cloud:
         # Nobody else has the cloud that without() makes: it may be written to.
-        new = without(cloud, fate.rows(fate.lost, cloud))
+        new = without(cloud, fate.rows(fate.lost))
         points, at, left = new.points, fate.rows_kept(cloud), ~fate.lost
         ratio = (fate.new_m / fate.old_m)[left]
         for name in "xyz":

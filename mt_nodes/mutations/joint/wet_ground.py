@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mt_nodes.effects import Effects
 from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Draw
-from mt_nodes.mutations.joint.attenuation import DARKEST
+from mt_nodes.mutations.joint.attenuation import DARKEST, Receiver
 from mt_nodes.mutations.joint.echoes import (
     NO_FLOATS,
     NO_ROWS,
     Echoes,
-    Floor,
     as_field,
     count_lost,
     proof_of_echoes,
@@ -26,13 +26,16 @@ from mt_nodes.mutations.joint.echoes import (
     rows_at,
     with_echoes,
 )
+from mt_nodes.mutations.joint.wet_road_in_pictures import WetRoadInPictures
 from mt_nodes.mutations.lidar.blocks import blocks
-from mt_nodes.mutations.lidar.each_cloud import EachCloud
+from mt_nodes.mutations.lidar.each_cloud import marked
 from mt_nodes.mutations.lidar.rays import Floats, Rows, columns, ranges_m, returns
 from mt_nodes.mutations.objects.in_scene import ego_from
 from mt_nodes.params import param
 from mt_nodes.scene.placement_solver import NoRoom, ground_plane
 from mt_nodes.transforms import move
+
+Mask = npt.NDArray[np.bool_]
 
 _WATER = 1.33
 #: Depth of the pavement's texture: a film this thick covers it (M. Hahner et al., CVPR 2022).
@@ -40,10 +43,11 @@ _TEXTURE_MM = 1.2
 _NEAR_M, _SAMPLE = 30.0, 4000
 #: Less than this of the returns nearby on the plane: it is not the ground that the vehicle stands on.
 _LEAST_SHARE = 0.1
+_PIECE = 8192
 
 
 @dataclass(frozen=True)
-class WetGround(EachCloud):
+class WetGround(WetRoadInPictures):
     """Weakens the ground's returns by a film of water, and loses those that fall below the noise.
 
     A film of depth w covers the share f = clip(w / 1.2 mm, 0, 1) of the pavement's texture. Where it does, light goes
@@ -100,7 +104,7 @@ class WetGround(EachCloud):
         rows, range_m, cosine = self._ground(cloud, plane)
         rho, scale = reflectivity(cloud, rows)
         left = self.share_left(cosine, rho)
-        lost = left * self._floor.margin(rho, range_m) < 1.0
+        lost = left * self._receiver.received(rho, range_m) < 1.0
         return Echoes(rows[~lost], (left * rho * scale)[~lost], NO_ROWS, NO_FLOATS, rows[lost])
 
     def share_left(self, cosine: Floats, rho: Floats) -> Floats:
@@ -109,7 +113,7 @@ class WetGround(EachCloud):
         reflected = np.square((cosine - refracted) / (cosine + refracted))
         reflected = (reflected + np.square((parallel - refracted) / (parallel + refracted))) / 2.0
         wet = np.square(1.0 - reflected) / (1.0 - np.maximum(rho, DARKEST) * reflected)
-        return np.asarray(1.0 - self._film * (1.0 - wet))
+        return np.asarray(1.0 - self.film * (1.0 - wet))
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Look at every return's height, angle and power again."""
@@ -118,18 +122,31 @@ class WetGround(EachCloud):
         if broken is not None:
             return broken
         touched = np.sort(np.concatenate([echoes.rows, echoes.lost]))
-        xyz, plane = old.xyz[touched].astype(np.float64), draw["plane"]
-        if not (np.abs(xyz @ plane[:3] + plane[3]) <= self.tolerance_m + 1e-6).all():
+        (rho, scale), lost = reflectivity(old, touched), marked(len(old), echoes.lost)
+        # Some thousands at a time: double precision of all of them would take more memory than the cloud.
+        for start in range(0, len(touched), _PIECE):
+            rows, own = touched[start : start + _PIECE], rho[start : start + _PIECE]
+            if (broken := self._as_promised(old, whole, rows, (own, scale), lost[rows], draw["plane"])) is not None:
+                return broken
+        return None
+
+    def _as_promised(
+        self, old: Cloud, whole: Cloud, rows: Rows, power: tuple[Floats, float], lost: Mask, plane: Floats
+    ) -> str | None:
+        """Look at the height, angle and power of some returns (n,) that were touched."""
+        (x, y, z), (rho, scale) = columns(old, rows), power
+        below_m = x * plane[0] + y * plane[1] + z * plane[2]
+        if not (np.abs(below_m + plane[3]) <= self.tolerance_m + 1e-6).all():
             return "a return that is no ground was touched"
-        rho, scale = reflectivity(old, touched)
-        range_m = np.linalg.norm(xyz, axis=1)
-        left = self._share_left_by_angles(np.arccos(np.clip(np.abs(xyz @ plane[:3]) / range_m, 0.0, 1.0)), rho)
-        power, lost = left * self._floor.margin(rho, range_m), np.isin(touched, echoes.lost)
-        if (power[lost] > 1.0 + 1e-6).any() or (power[~lost] < 1.0 - 1e-6).any():
+        range_m = np.sqrt(x * x + y * y + z * z)
+        left = self._share_left_by_angles(np.arccos(np.clip(np.abs(below_m) / range_m, 0.0, 1.0)), rho)
+        over = left * self._receiver.received(rho, range_m)
+        if (over[lost] > 1.0 + 1e-6).any() or (over[~lost] < 1.0 - 1e-6).any():
             return "a return above the noise floor was lost, or one below it stayed"
+        name = str(old.intensity_field)
         expected = as_field(old, (left * rho * scale)[~lost]).astype(np.float64)
-        off = np.abs(whole.points[old.intensity_field][echoes.rows].astype(np.float64) - expected)
-        grain = 1.0 if old.points.dtype[str(old.intensity_field)].kind in "iu" else 1e-5 * scale
+        off = np.abs(whole.points[name][rows[~lost]].astype(np.float64) - expected)
+        grain = 1.0 if old.points.dtype[name].kind in "iu" else 1e-5 * scale
         return None if (off <= grain).all() else "an intensity does not follow Fresnel's formula"
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
@@ -137,12 +154,13 @@ class WetGround(EachCloud):
         return Effects(numbers={"returns_lost": count_lost(bundle, clouds)})
 
     @property
-    def _film(self) -> float:
+    def film(self) -> float:
+        """Share of the pavement's texture that the water fills."""
         return min(self.water_mm / _TEXTURE_MM, 1.0)
 
     @property
-    def _floor(self) -> Floor:
-        return Floor(self.sensitivity, self.max_range_m)
+    def _receiver(self) -> Receiver:
+        return Receiver(self.max_range_m, sensitivity=self.sensitivity)
 
     def _ground(self, cloud: Cloud, plane: Floats) -> tuple[Rows, Floats, Floats]:
         """Return the rows (n,) of returns on the plane, their ranges and cosines of incidence (n,)."""
@@ -166,4 +184,4 @@ class WetGround(EachCloud):
         both = np.square(np.sin(minus) / np.sin(plus)), np.square(np.tan(minus) / np.tan(plus))
         mean = (both[0] + both[1]) / 2.0
         wet = (1.0 - mean) ** 2 / (1.0 - np.clip(rho, DARKEST, 1.0) * mean)
-        return np.asarray((1.0 - self._film) + self._film * wet)
+        return np.asarray((1.0 - self.film) + self.film * wet)

@@ -11,6 +11,9 @@ from mt_nodes.mutations.lidar.each_cloud import proof_of_change, same_bytes
 from mt_nodes.mutations.lidar.placement import RANGE_FIELDS, empty_returns, write_points
 from mt_nodes.mutations.lidar.rays import Floats, Rows
 
+#: Old points are copied stretch by stretch where these are longer than this in the mean, else point by point.
+_RUN = 8
+
 
 def free_rows(rng: np.random.Generator, cloud: Cloud, count: int) -> Rows:
     """Draw rows (count,), rising: before which to insert, or which empty returns of an organised cloud to fill.
@@ -36,9 +39,29 @@ def with_added(cloud: Cloud, rows: Rows, xyz: Floats, intensity: Points | None) 
         raw = cloud.raw.copy()
         write_points(raw.view(cloud.points.dtype), rows, xyz, intensity, cloud)
         return cloud.with_raw(raw, height=cloud.height)
+    at = added_rows(cloud, rows)
+    few = len(cloud) > _RUN * len(at)
+    raw = _parted(cloud.raw, at) if few else cloud.raw.take(_origins(len(cloud), at), mode="clip")
     added = cloud.raw.take(np.maximum(rows - 1, 0))
     write_points(added.view(cloud.points.dtype), slice(None), xyz, intensity, cloud)
-    return cloud.with_raw(np.insert(cloud.raw, rows, added))
+    raw[at] = added
+    return cloud.with_raw(raw)
+
+
+def _parted(raw: Points, at: Rows) -> Points:
+    """Return points (N + n,) with those of ``raw`` (N,), in their order, everywhere but ``at`` (n,)."""
+    parted, old = np.empty(len(raw) + len(at), raw.dtype), np.ones(len(raw) + len(at), dtype=bool)
+    old[at] = False
+    parted[old] = raw
+    return parted
+
+
+def _origins(count: int, at: Rows) -> Rows:
+    """Return which of ``count`` points each (count + n,) is when some, ``at`` (n,), repeat the one before; −1: none."""
+    steps = np.ones(count + len(at), dtype=np.int64)
+    steps[at] = 0
+    steps[:1] -= 1
+    return np.cumsum(steps, out=steps)
 
 
 def added_rows(cloud: Cloud, rows: Rows) -> Rows:

@@ -38,10 +38,10 @@ class DensityDecreased(LostReturns):
     def lost(self, cloud: Cloud, draw: Draw) -> Mask:
         """Number the returns of each ring, all rings at once."""
         rows, begins = in_rings(cloud)
-        start = np.flatnonzero(begins)
-        number = np.arange(len(rows)) - np.repeat(start, np.diff(start, append=len(rows)))
+        length = np.diff(begins, append=len(rows))
+        number = (np.arange(len(rows), dtype=np.int32) - np.repeat(begins, length)).astype(np.uint32)
         lost = np.zeros(len(cloud), dtype=bool)
-        lost[rows] = number % self.keep_every != self.first
+        lost[rows] = number % np.uint32(self.keep_every) != self.first
         return lost
 
     def excess(self, cloud: Cloud, draw: Draw) -> Floats:

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from mt_nodes.mutations.base import Draw
 from mt_nodes.mutations.lidar.added_points import added_rows, proof_of_addition, with_added
 from mt_nodes.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.mutations.lidar.placement import empty_returns
-from mt_nodes.mutations.lidar.rays import Floats, Rows, columns, ranges_m, refuse_whole_numbers, rounding_m, smallest
+from mt_nodes.mutations.lidar.rays import Rows, columns, ranges_m, refuse_whole_numbers, rounding_m, smallest
 from mt_nodes.mutations.lidar.ring_order import in_rings
 from mt_nodes.params import param
 from mt_nodes.scene.beams import beams_of
@@ -47,18 +48,22 @@ class DensityIncreased(EachCloud):
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Choose gaps."""
         refuse_whole_numbers(cloud)
-        earlier, later = self._gaps(cloud)
-        chosen = np.flatnonzero(rng.random(len(earlier), dtype=np.float32) < self.share)
-        if not len(chosen):
+        earlier, following = self._gaps(cloud)
+        # Chosen first: only those that are chosen need be looked at.
+        earlier = earlier[rng.random(len(earlier), dtype=np.float32) < self.share]
+        later = following.take(earlier).astype(np.int64)
+        chosen = np.concatenate([np.empty(0, bool), *self._on_one_surface(cloud, earlier, later)])
+        if not chosen.any():
             raise NotApplicable(
-                f"none of {len(earlier)} gaps between neighbours on one surface of {cloud.topic} is to be filled"
+                f"none of {len(earlier)} gaps chosen among those between neighbours in the rings of {cloud.topic} is "
+                f"narrower than {self.gap_deg:g} degrees and within {self.jump_m:g} m in range"
             )
         return {"earlier": smallest(earlier[chosen]), "later": smallest(later[chosen])}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Put a return into each gap drawn."""
         earlier, later = (draw[name].astype(np.int64) for name in ("earlier", "later"))
-        return with_added(cloud, earlier + 1, _between(cloud, earlier, later), _intensity(cloud, earlier, later))
+        return with_added(cloud, earlier + 1, *_between(cloud, earlier, later))
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Look at each new return and the two that it lies between."""
@@ -94,53 +99,63 @@ class DensityIncreased(EachCloud):
         """Count the new returns."""
         return Effects(numbers={"points_added": float(sum(len(draw["earlier"]) for draw in draws.values()))})
 
-    def _gaps(self, cloud: Cloud) -> tuple[Rows, Rows]:
-        """Return the earlier and the later row (n,) of every gap that can be filled, the earlier ones rising."""
+    def _gaps(self, cloud: Cloud) -> tuple[Rows, npt.NDArray[np.int32]]:
+        """Return rows (n,), rising, that another follows in their ring, with room between; and which (N,), or −1."""
         rows, begins = in_rings(cloud)
         following = np.full(len(cloud), -1, dtype=np.int32)
-        # Piece by piece, which takes little memory and stays in the processor's cache.
-        for start in range(0, len(rows) - 1, _PIECE):
-            piece = rows[start : start + _PIECE + 1]
-            fits = ~begins[start + 1 : start + len(piece)] & self._neighbours(cloud, piece)
-            following[piece[:-1][fits]] = piece[1:][fits]
+        following[rows[:-1]] = rows[1:]
+        following[rows[begins[1:] - 1]] = -1
         earlier = np.flatnonzero(following >= 0)
         if cloud.organised:
-            earlier = earlier[earlier < len(cloud) - 1]
             room = empty_returns(cloud)[earlier + 1] & (following[earlier] // cloud.width == earlier // cloud.width)
-            earlier = earlier[room & (following[earlier] > earlier)]
-        return earlier, following[earlier].astype(np.int64)
+            earlier = earlier[room]
+        return earlier, following
 
-    def _neighbours(self, cloud: Cloud, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-        """Tell which returns (n - 1,) the next one of ``rows`` (n,) is near to, and on one surface with."""
-        # Whole points first: a ring's are far apart in memory.
-        points = cloud.raw.take(rows).view(cloud.points.dtype)
-        squares, product = np.zeros(len(rows)), np.zeros(len(rows) - 1)
-        for name in "xyz":
-            column = points[name].astype(np.float64)
-            product += column[1:] * column[:-1]
-            squares += np.square(column, out=column)
-        range_m = np.sqrt(squares, out=squares)
-        near = product >= np.cos(np.radians(self.gap_deg)) * range_m[1:] * range_m[:-1]
-        return np.asarray(near & (np.abs(np.diff(range_m)) <= self.jump_m))
+    def _on_one_surface(self, cloud: Cloud, earlier: Rows, later: Rows) -> Iterator[npt.NDArray[np.bool_]]:
+        """Tell which returns are near to those that follow them, and on one surface; some thousands at a time."""
+        for start in range(0, len(earlier), _PIECE):
+            piece = slice(start, start + _PIECE)
+            some, others = (cloud.raw.take(rows[piece]).view(cloud.points.dtype) for rows in (earlier, later))
+            near, far = _ranges_m(some), _ranges_m(others)
+            apart = np.zeros_like(near)
+            for name in "xyz":
+                apart += np.square(np.subtract(others[name], some[name], dtype=apart.dtype))
+            # The law of cosines in half the angle, of differences: its usual form would ask for double precision.
+            step, half = far - near, math.sin(math.radians(self.gap_deg) / 2.0)
+            yield (apart <= np.square(step) + 4.0 * half * half * near * far) & (np.abs(step) <= self.jump_m)
 
 
-def _between(cloud: Cloud, earlier: Rows, later: Rows) -> Floats:
-    """Return the new points (n, 3): half way, or one column on in an organised cloud, in angle and in range."""
-    part = 1.0 / (later - earlier) if cloud.organised else np.full(len(earlier), 0.5)
-    some, others = (cloud.with_raw(cloud.raw.take(rows)) for rows in (earlier, later))
-    near, far = ranges_m(some, slice(None)), ranges_m(others, slice(None))
-    towards, one, other = np.empty((3, len(earlier))), (1.0 - part) / near, part / far
+def _kind(points: Points) -> np.dtype[Any]:
+    """Return the type to compute with: that of the coordinates, whose rounding the proof allows for."""
+    return np.result_type(*(points.dtype[name] for name in "xyz"), np.float32)
+
+
+def _ranges_m(points: Points) -> npt.NDArray[Any]:
+    squares = np.zeros(len(points), _kind(points))
+    for name in "xyz":
+        column = points[name].astype(squares.dtype)
+        squares += np.square(column, out=column)
+    return np.asarray(np.sqrt(squares, out=squares))
+
+
+def _between(cloud: Cloud, earlier: Rows, later: Rows) -> tuple[npt.NDArray[Any], Points | None]:
+    """Return places (n, 3) half way between returns, one column on if organised, and their mean intensities (n,)."""
+    some, others = (cloud.raw.take(rows).view(cloud.points.dtype) for rows in (earlier, later))
+    near, far = _ranges_m(some), _ranges_m(others)
+    part = np.asarray(1.0 / (later - earlier) if cloud.organised else 0.5, near.dtype)
+    one, other, squares = (1 - part) / near, part / far, np.zeros_like(near)
+    towards = np.empty((3, len(near)), near.dtype)
     for row, name in zip(towards, "xyz", strict=True):
-        row[:] = some.points[name] * one + others.points[name] * other
-    towards *= ((1.0 - part) * near + part * far) / np.sqrt((towards * towards).sum(axis=0))
-    return towards.T
+        np.add(some[name] * one, others[name] * other, out=row)
+        squares += np.square(row)
+    towards *= ((1 - part) * near + part * far) / np.sqrt(squares, out=squares)
+    return towards.T, _mean(cloud.intensity_field, some, others)
 
 
-def _intensity(cloud: Cloud, earlier: Rows, later: Rows) -> Points | None:
-    """Return the mean intensities (n,), or None when the cloud has none."""
-    name = cloud.intensity_field
+def _mean(name: str | None, some: Points, others: Points) -> Points | None:
+    """Return the mean intensities (n,) of points (n,), or None when they have none."""
     if name is None:
         return None
-    kind: np.dtype[Any] = cloud.points.dtype[name].newbyteorder("=")
-    mean: npt.NDArray[Any] = (cloud.points[name][earlier].astype(np.float64) + cloud.points[name][later]) / 2.0
+    kind: np.dtype[Any] = some.dtype[name].newbyteorder("=")
+    mean: npt.NDArray[Any] = (some[name].astype(np.float64) + others[name]) / 2.0
     return (mean if kind.kind == "f" else np.rint(mean)).astype(kind)

@@ -21,6 +21,7 @@ from mt_nodes.mutations.lidar.rays import (
     RAY_TOLERANCE_RAD,
     Floats,
     Rows,
+    at_rows,
     columns,
     ranges_m,
     refuse_whole_numbers,
@@ -71,17 +72,13 @@ class GhostReflections(EachCloud):
         if cloud.intensity_field is None:
             raise NotApplicable(f"{cloud.topic} has no intensity to give a ghost its own")
         refuse_whole_numbers(cloud)
-        known = returns(cloud)
-        known = known[ranges_m(cloud, known) < self.max_range_m]
-        if not len(known):
-            raise NotApplicable(f"no return of {cloud.topic} lies within {self.max_range_m:g} m")
-        xyz = np.stack([cloud.points[name][known].astype(np.float32) for name in "xyz"])
+        known, xyz, squares = self._within_reach(cloud)
         most = 0
         for seed in rng.integers(len(known), size=_TRIES).tolist():
             plane = self._plane(xyz, xyz[:, seed])
             if plane is None:
                 continue
-            beams, images = self._seen(xyz, plane, xyz[:, seed])
+            beams, images = self._seen(xyz, squares, plane, xyz[:, seed])
             most = max(most, len(beams))
             if len(beams) >= self.ghosts:
                 chosen = np.sort(rng.choice(len(beams), self.ghosts, replace=False, shuffle=False))
@@ -123,11 +120,22 @@ class GhostReflections(EachCloud):
         added = {t: cloud.xyz[rows[t] + 1 + np.arange(len(rows[t]))].astype(np.float64) for t, cloud in clouds.items()}
         return Effects(numbers={"points_added": float(sum(map(len, added.values())))}, added_points=added)
 
+    def _within_reach(self, cloud: Cloud) -> tuple[Rows, Singles, Singles]:
+        """Return the rows (n,) of returns in the sensor's range, their places (3, n) and squared ranges (n,)."""
+        rows = returns(cloud)
+        at = at_rows(cloud, rows)
+        xyz = np.stack([cloud.points[name][at].astype(np.float32) for name in "xyz"])
+        squares = np.einsum("ij,ij->j", xyz, xyz)
+        near = squares < self.max_range_m**2
+        if not near.any():
+            raise NotApplicable(f"no return of {cloud.topic} lies within {self.max_range_m:g} m")
+        return (rows, xyz, squares) if near.all() else (rows[near], xyz[:, near], squares[near])
+
     def _plane(self, xyz: Singles, seed: Singles) -> Floats | None:
         """Return the plane (4,) through returns around one, its normal away from the sensor, None for no mirror."""
-        near = np.abs(xyz[0] - seed[0]) < _FIRST_M
-        near &= np.abs(xyz[1] - seed[1]) < _FIRST_M
-        near &= np.abs(xyz[2] - seed[2]) < _FIRST_M
+        near = np.flatnonzero(np.abs(xyz[0] - seed[0]) < _FIRST_M)
+        for row, middle_m in zip(xyz[1:], seed[1:], strict=True):
+            near = near[np.abs(row[near] - middle_m) < _FIRST_M]
         patch = xyz[:, near].astype(np.float64)
         if patch.shape[1] < _LEAST_POINTS:
             return None
@@ -138,28 +146,41 @@ class GhostReflections(EachCloud):
             return None
         return np.array([*normal, -float(normal @ middle[:, 0])])
 
-    def _seen(self, xyz: Singles, plane: Floats, seed: Singles) -> tuple[Rows, Rows]:
+    def _seen(self, xyz: Singles, squares: Singles, plane: Floats, seed: Singles) -> tuple[Rows, Rows]:
         """Return beams (n,) through the mirror, rising, and the nearest return (n,) that each sees in it."""
-        a, b, c, d = plane.astype(np.float32)
-        height = a * xyz[0] + b * xyz[1] + c * xyz[2] + d
+        height = _along(plane[:3], xyz, plane[3])
         mirror = np.flatnonzero(np.abs(height) < self.flatness_m)
         mirror = mirror[np.abs(xyz[:, mirror] - seed[:, None]).max(axis=0) < self.size_m]
-        surface, before = xyz[:, mirror].astype(np.float64), np.flatnonzero(height < -_BEFORE_M)
+        surface = xyz[:, mirror].astype(np.float64)
         surface_m = np.sqrt(np.square(surface).sum(axis=0))
         way = surface / surface_m
-        image = xyz[:, before] - 2 * height[before] * plane[:3, None].astype(np.float32)
-        image_m = np.sqrt(np.square(image).sum(axis=0))
         centre = way.mean(axis=1) / np.linalg.norm(way.mean(axis=1))
-        near = centre.astype(np.float32) @ image > image_m * np.float32((centre @ way).min() - 1e-4)
-        near &= image_m < self.max_range_m
-        near = np.flatnonzero(near)[:: 1 + np.count_nonzero(near) // _MOST]
-        before, image, image_m = before[near], image[:, near].astype(np.float64), image_m[near].astype(np.float64)
+        before = self._behind(xyz, squares, plane, height, (centre, float((centre @ way).min()) - 1e-4))
+        before = before[:: 1 + len(before) // _MOST]
+        shown, normal = xyz[:, before].astype(np.float64), plane[:3, None]
+        image = shown - 2.0 * (normal.T @ shown + plane[3]) * normal
+        image_m = np.sqrt(np.square(image).sum(axis=0))
         off, beam = cKDTree(way.T).query((image / image_m).T, distance_upper_bound=self.beam_rad)
         hit = np.flatnonzero(np.isfinite(off))
-        hit = hit[image_m[hit] > surface_m[beam[hit]] + _BEFORE_M]
+        hit = hit[(image_m[hit] > surface_m[beam[hit]] + _BEFORE_M) & (image_m[hit] < self.max_range_m)]
         hit = hit[np.lexsort((image_m[hit], beam[hit]))]
         beams, first = np.unique(beam[hit], return_index=True)
         return mirror[beams], before[hit[first]]
+
+    def _behind(
+        self, xyz: Singles, squares: Singles, plane: Floats, height: Singles, cone: tuple[Floats, float]
+    ) -> Rows:
+        """Return which returns (m,) before the plane, at heights (n,), have images in reach and within a cone.
+
+        An image is p − 2 h n with h = n·p + d: its square is p² + 4 h d, and a direction's share of it is linear in p,
+        so that images need not be made.
+        """
+        normal, (axis, cosine) = plane[:3], cone
+        over = float(axis @ normal)
+        image_m = squares + np.float32(4.0 * plane[3]) * height
+        image_m = np.sqrt(np.maximum(image_m, 0.0, out=image_m), out=image_m)
+        seen = _along(axis - 2.0 * over * normal, xyz, -2.0 * over * plane[3]) > np.float32(cosine) * image_m
+        return np.flatnonzero(seen & (height < -_BEFORE_M) & (image_m < self.max_range_m))
 
     def _at_the_image(self, old: Cloud, new: Cloud, rows: Rows, at: Rows, draw: Draw) -> str | None:
         mirror, ghost, shown = (
@@ -186,6 +207,16 @@ class GhostReflections(EachCloud):
             if new.points[other][at].tobytes() != old.points[other][rows].tobytes():
                 return f"field '{other}' of a ghost is not its beam's"
         return None
+
+
+def _along(direction: Floats, xyz: Singles, more: float) -> Singles:
+    """Return the scalar product (n,) of a direction with places (3, n), and ``more``."""
+    a, b, c = direction.astype(np.float32)
+    total = a * xyz[0]
+    total += b * xyz[1]
+    total += c * xyz[2]
+    total += np.float32(more)
+    return np.asarray(total)
 
 
 def _image_m(cloud: Cloud, draw: Draw) -> Floats:

@@ -52,22 +52,23 @@ class Space:
         allowed = away_m > self.margin_m + _SLACK_M
         if self.within_m < np.inf:
             allowed &= away_m <= self.margin_m + self.within_m
-        allowed &= np.hypot(plan[:, 0] - sensor[0], plan[:, 1] - sensor[1]) >= self.ego_radius_m
+        x, y = plan[:, 0] - sensor[0], plan[:, 1] - sensor[1]
+        allowed &= x * x + y * y >= self.ego_radius_m**2
         squares = xyz * xyz
         # The slack: squares may round to another side of the limit than the proof's norms.
         allowed &= squares[:, 0] + squares[:, 1] + squares[:, 2] <= (self.max_range_m - _SLACK_M) ** 2
         return np.asarray(allowed)
 
-    def window(self) -> tuple[Floats, Floats]:
+    def window(self) -> tuple[list[float], list[float]]:
         """Return the lowest and highest (x, y) of the region's frame at which anything is allowed.
 
         Raises:
             NotApplicable: the band around the region is out of the sensor's reach.
         """
-        sensor, reach = self.to_region[:2, 3], self.margin_m + self.within_m
-        low = np.maximum(sensor - self.max_range_m, np.array(self.region.bounds[:2]) - reach)
-        high = np.minimum(sensor + self.max_range_m, np.array(self.region.bounds[2:]) + reach)
-        if not (low < high).all():
+        sensor, bounds, reach = self.to_region[:2, 3].tolist(), self.region.bounds, self.margin_m + self.within_m
+        low = [max(at - self.max_range_m, edge - reach) for at, edge in zip(sensor, bounds[:2], strict=True)]
+        high = [min(at + self.max_range_m, edge + reach) for at, edge in zip(sensor, bounds[2:], strict=True)]
+        if not (low[0] < high[0] and low[1] < high[1]):
             raise NotApplicable(f"region '{self.region.name}' is beyond the range of {self.max_range_m:g} m")
         return low, high
 
@@ -115,8 +116,13 @@ def finite_rows(cloud: Cloud) -> npt.NDArray[np.bool_]:
 
 def empty_returns(cloud: Cloud) -> npt.NDArray[np.bool_]:
     """Tell which points (N,) of an organised cloud hold no return: not finite, or all coordinates zero."""
-    zero = (cloud.points["x"] == 0) & (cloud.points["y"] == 0) & (cloud.points["z"] == 0)
-    return np.asarray(zero | ~finite_rows(cloud))
+    # How far the coordinates are from zero, in all, tells both by one number a point.
+    kind = np.result_type(*(cloud.points.dtype[name] for name in "xyz"), np.float32)
+    away = np.abs(cloud.points["x"], dtype=kind)
+    with np.errstate(over="ignore"):
+        for name in "yz":
+            away += np.abs(cloud.points[name], dtype=kind)
+    return np.asarray(~((away > 0) & (away < np.inf)))
 
 
 def rounded(cloud: Cloud, xyz: Floats) -> Floats:

@@ -142,24 +142,37 @@ def _held(values: Points, kind: np.dtype[Any]) -> Points:
 
 def proof_of_move(old: Cloud, new: Cloud, at: At, also: tuple[str | None, ...] = ()) -> str | None:
     """Prove that only coordinates, range fields and ``also`` of some points differ, and that range fields are true."""
-    broken = proof_of_change(old, new, at, (*"xyz", *filter(old.single, RANGE_FIELDS), *also))
-    if broken is not None:
-        return broken
-    if empty_returns(new)[at].any():
-        return "a moved return came out empty"
-    for name in filter(old.single, RANGE_FIELDS):
-        if not ranges_follow(old.points[name][at], new.points[name][at], ranges_m(new, at) / ranges_m(old, at)):
-            return f"field '{name}' does not follow the coordinates"
-    return None
+    return proof_of_change(old, new, at, (*place_fields(old), *also)) or _proof_of_ranges(old, new, at)
 
 
 def proof_on_beam(old: Cloud, new: Cloud, at: At, also: tuple[str | None, ...] = ()) -> str | None:
     """Prove the same, and that points are still on their beams: how far each turned, from the cross product."""
-    broken = proof_of_move(old, new, at, also)
+    return proof_of_change(old, new, at, (*place_fields(old), *also)) or proof_of_beams(old, new, at)
+
+
+def place_fields(cloud: Cloud) -> tuple[str, ...]:
+    """Return the names of the fields that say where a point is."""
+    return (*"xyz", *filter(cloud.single, RANGE_FIELDS))
+
+
+def proof_of_beams(old: Cloud, new: Cloud, at: At) -> str | None:
+    """Prove that points (n,) are still returns on their beams, and that their range fields are true."""
+    broken = _proof_of_ranges(old, new, at)
     if broken is not None:
         return broken
     off = sum(_off_beam(columns(old, part), columns(new, part)) for part in pieces(at, len(old)))
     return f"{off} points left their beams" if off else None
+
+
+def _proof_of_ranges(old: Cloud, new: Cloud, at: At) -> str | None:
+    if empty_returns(new)[at].any():
+        return "a moved return came out empty"
+    for name in filter(old.single, RANGE_FIELDS):
+        for part in pieces(at, len(old)):
+            ratio = ranges_m(new, part) / ranges_m(old, part)
+            if not ranges_follow(old.points[name][part], new.points[name][part], ratio):
+                return f"field '{name}' does not follow the coordinates"
+    return None
 
 
 def _off_beam(old: tuple[Floats, Floats, Floats], new: tuple[Floats, Floats, Floats]) -> int:

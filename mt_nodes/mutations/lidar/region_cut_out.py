@@ -8,16 +8,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mt_nodes.effects import Effects, Volume
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Draw
 from mt_nodes.mutations.lidar.placement import empty_returns, to_region
-from mt_nodes.mutations.lidar.rays import At, Floats, Rows, columns, smallest
+from mt_nodes.mutations.lidar.rays import At, Floats, Rows, columns, pieces, smallest
 from mt_nodes.mutations.lidar.rows_lost import RowsLost, as_mask, rows_of
 from mt_nodes.params import param
 from mt_nodes.regions import Polygon, Region, load_region
 from mt_nodes.transforms import Matrix
+
+Mask = npt.NDArray[np.bool_]
 
 #: Height limits of a region that has none: what any vehicle's LiDAR may see.
 _ANY_Z_M = (-100.0, 100.0)
@@ -61,19 +64,27 @@ class RegionCutOut(RowsLost):
     def prove_lost(self, bundle: Bundle, old: Cloud, draw: Draw) -> str | None:
         """Look where lost and kept returns lie, by their distance to the outline."""
         region, matrix = to_region(bundle, old, self.region)
-        x, y, z = _in_region_frame(matrix, old, slice(None)).T
+        lost, known = as_mask(old, rows_of(draw)), ~empty_returns(old)
+        place = region, matrix
+        found = [self._misplaced(old, at, lost[at], known[at], place) for at in pieces(slice(None), len(old))]
+        outside, wrong = (sum(numbers) for numbers in zip((0, 0), *found, strict=True))
+        if outside:
+            return f"a return outside region '{region.name}' was lost"
+        return f"{wrong} returns are on the wrong side of region '{region.name}'" if wrong else None
+
+    def _misplaced(self, old: Cloud, at: At, lost: Mask, known: Mask, place: tuple[Region, Matrix]) -> tuple[int, int]:
+        """Count points (n,) lost from far outside the region, and returns on the wrong side of its edge."""
+        region, matrix = place
+        x, y, z = _in_region_frame(matrix, old, at).T
         low_z, high_z = region.z_m or (-np.inf, np.inf)
         reach, (x_0, y_0, x_1, y_1) = 2.0 * _EDGE_M, region.bounds
         near = (x >= x_0 - reach) & (x <= x_1 + reach) & (y >= y_0 - reach) & (y <= y_1 + reach)
-        lost, rows = as_mask(old, rows_of(draw)), np.flatnonzero(near & ~empty_returns(old))
-        if (lost & ~near).any():
-            return f"a return outside region '{region.name}' was lost"
+        rows = np.flatnonzero(near & known)
         # How deep inside, in the ground plan and between the heights: negative is outside.
         depth = -region.signed_distance(np.stack([x[rows], y[rows]]).T)
         depth = np.minimum(depth, np.minimum(z[rows] - low_z, high_z - z[rows]))
-        wrong = (depth > 0.0) != lost[rows]
-        wrong &= np.abs(depth) > _EDGE_M
-        return f"{int(wrong.sum())} returns are on the wrong side of region '{region.name}'" if wrong.any() else None
+        wrong = ((depth > 0.0) != lost[rows]) & (np.abs(depth) > _EDGE_M)
+        return int(np.count_nonzero(lost & ~near)), int(np.count_nonzero(wrong))
 
 
 def volumes_of(region: Region) -> tuple[Volume, ...]:

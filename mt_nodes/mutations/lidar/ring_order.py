@@ -3,22 +3,38 @@
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.frames import Cloud
-from mt_nodes.mutations.lidar.rays import returns
+from mt_nodes.mutations.lidar.rays import at_rows, returns
 from mt_nodes.scene.beams import beams_of
 
+_InRings = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
+_found: WeakKeyDictionary[Cloud, _InRings] = WeakKeyDictionary()
 
-def in_rings(cloud: Cloud) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
-    """Return the rows (n,) of returns, ring by ring as they were scanned, and where a ring begins.
+
+def in_rings(cloud: Cloud) -> _InRings:
+    """Return the rows (n,) of returns, ring by ring as they were scanned, and which of these begin a ring (rings,).
+
+    Found once for each cloud, as its beams are: what is drawn is looked at again when it is applied.
 
     Raises:
         NotApplicable: the cloud has no return, or its rings cannot be told.
     """
-    rows = returns(cloud).astype(np.int32)
-    # Small numbers are sorted by radix, in one pass.
-    place = (beams_of(cloud).place[rows] + 1).astype(np.uint16)
+    if cloud not in _found:
+        _found[cloud] = _in_rings(cloud)
+    return _found[cloud]
+
+
+def _in_rings(cloud: Cloud) -> _InRings:
+    at = at_rows(cloud, returns(cloud))
+    # Small numbers are sorted by radix, in one pass; −1, of no ring, comes last as the largest.
+    place = beams_of(cloud).place[at].view(np.uint16)
     order = np.argsort(place, kind="stable")
-    return rows[order], np.append(True, np.diff(place[order]) != 0)
+    place = place.take(order)
+    begins = np.flatnonzero(np.append(True, place[1:] != place[:-1]))
+    rows = order if isinstance(at, slice) else at.take(order)
+    return rows.astype(np.int32), begins.astype(np.int32)
