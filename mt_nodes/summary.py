@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from mt_nodes.errors import ExitCode, InfrastructureError
 from mt_nodes.outcomes import Evidence, Tally, exit_code, relation_outcome
-from mt_nodes.relations import CONTROL, SHAM
+from mt_nodes.recall import about_objects, recall
+from mt_nodes.relations import CONTROL, SHAMS
 from mt_nodes.statistics import Unit, cluster_sums, holm, proportion_interval, sign_flip_p
 from mt_nodes.verdict import SCHEMA, Outcome, Pair, RelationOutcome
 
@@ -35,6 +36,7 @@ class _Row(NamedTuple):
     lost: int
     gained: int
     counts: Mapping[str, Sequence[int]]
+    objects: Line
 
 
 @dataclass(frozen=True)
@@ -112,9 +114,15 @@ def _sorted_by_arm(
             known = ", ".join(arms) or "(none)"
             raise InfrastructureError(f"pair {pair}: '{pair.judged_for}' is none of the run's relations: {known}")
         own = arms[pair.judged_for]
-        rows = own.relation if "@" not in pair.draw else {CONTROL: own.control, SHAM: own.sham}.get(pair.relation)
+        rows = (
+            own.relation
+            if "@" not in pair.draw
+            else {CONTROL: own.control, **dict.fromkeys(SHAMS, own.sham)}.get(pair.relation)
+        )
         if rows is None:
-            raise InfrastructureError(f"pair {pair}: got '{pair.relation}' with '@', expected {CONTROL} or {SHAM}")
+            raise InfrastructureError(
+                f"pair {pair}: got '{pair.relation}' with '@', expected {CONTROL} or {' or '.join(SHAMS)}"
+            )
         rows.append(_row(pair, drives.get(pair.episode, pair.episode), line))
         total[line["outcome"]] += 1
     return arms, _in_order(total)
@@ -127,8 +135,9 @@ def _drives(bags: Sequence[str]) -> dict[int, int]:
 
 
 def _row(pair: Pair, drive: int, line: Line) -> _Row:
-    counts = line.get("detail", {}).get("counts", {})
-    return _Row((drive, pair.bundle), Outcome(line["outcome"]), line["lost"], line["gained"], counts)
+    detail = line.get("detail", {})
+    counts, objects = detail.get("counts", {}), about_objects(detail)
+    return _Row((drive, pair.bundle), Outcome(line["outcome"]), line["lost"], line["gained"], counts, objects)
 
 
 def _evidence(arms: Mapping[str, _Arms], relations: Sequence[RelationInfo]) -> dict[str, Evidence]:
@@ -210,6 +219,7 @@ def _relation_plain(
     info: RelationInfo, arms: _Arms, evidence: Evidence, ended: tuple[RelationOutcome, str]
 ) -> dict[str, Any]:
     outcome, why = ended
+    found = recall((row.unit, row.objects) for row in arms.relation if row.outcome.decided)
     return {
         "outcome": outcome.value,
         "why": why,
@@ -223,6 +233,7 @@ def _relation_plain(
         "min_decided": info.min_decided,
         "because": info.because,
         "requirement": list(info.requirement),
+        **({"recall": found} if found else {}),
     }
 
 

@@ -145,6 +145,7 @@ def test_an_added_object_is_found_or_missed() -> None:
     found = judge(ObjectFound(), STREET, [*STREET, ("pedestrian", 20.2, 2.0)], effects)
     assert figures(found) == ("HOLDS", 1, 1, 0)
     assert found.detail["objects"] == [[20.1, True, "pedestrian"]]
+    assert found.detail["objects_by"] == {"name": "range", "unit": "m", "bin": 10.0}
     missed = judge(ObjectFound(), STREET, STREET, effects)
     assert figures(missed) == ("VIOLATED", 0, 1, -1)
     assert missed.reason == "not found: pedestrian at (20.0, 2.0) m"

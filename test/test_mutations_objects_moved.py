@@ -3,21 +3,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 from test_mutations_objects import derive, kitti, organised, part, street
+from test_objects import room
 
 from mt_nodes.errors import NotApplicable, UsageError
 from mt_nodes.frames import Bundle
 from mt_nodes.mutations.base import Draw, Followup
-from mt_nodes.mutations.objects.exchanged import rectangle
+from mt_nodes.mutations.objects.exchanged import Choice, Rectangle, rectangle
 from mt_nodes.mutations.objects.object_moved import ObjectMoved
 from mt_nodes.mutations.objects.object_replaced import ObjectReplaced
 from mt_nodes.scene.lidar import hdl_64e
+from mt_nodes.scene.meshes import box
+from mt_nodes.scene.nearest_object import AROUND_M
 from mt_nodes.scene.objects import KINDS
+from mt_nodes.scene.placement_solver import Footprint
 
 LIFT = np.array([0.0, 0.0, 1.73])
 MOVED = ObjectMoved(ahead_m=(6.0, 30.0))
@@ -59,8 +66,42 @@ def test_moved_thing_is_its_own_returns_turned_about_the_sensor(name: str) -> No
 def test_moved_thing_keeps_its_feet_on_the_ground() -> None:
     bundle = street()[0]
     followup, draw = derive(MOVED, bundle)
-    lowest = [float(points[:, 2].min()) for points in (thing_of(draw, bundle), put_points(followup, bundle))]
-    assert lowest[1] == pytest.approx(lowest[0], abs=0.15)
+    feet = [float(points[:, 2].min()) for points in (thing_of(draw, bundle), put_points(followup, bundle))]
+    assert feet[1] == pytest.approx(feet[0], abs=0.05)
+
+
+@pytest.mark.parametrize("size", ["any", "person"])
+def test_moved_thing_fills_the_volume_that_is_told(size: str) -> None:
+    bundle, mutation = street()[0], ObjectMoved(ahead_m=(6.0, 30.0), size=size)
+    followup, _ = derive(mutation, bundle)
+    there, new = followup.effects.added[0], put_points(followup, bundle) + LIFT
+    flat = turned(new - there.center_m, -there.yaw_rad)
+    beyond = np.abs(flat) - 0.5 * np.array(there.size_m)
+    assert (beyond < (AROUND_M, AROUND_M, 0.2)).all(axis=1).mean() > 0.98
+    assert (beyond < 0.05).all(axis=1).mean() > 0.8
+    assert np.ptp(flat, axis=0) == pytest.approx(there.size_m, abs=AROUND_M)
+
+
+def test_moved_thing_hides_what_is_behind_its_returns() -> None:
+    bundle = street()[0]
+    followup, _ = derive(MOVED, bundle)
+    shadow = shapely.Polygon(followup.effects.occluded[0].outline_m)
+    new = put_points(followup, bundle)[:, :2]
+    assert shapely.contains_xy(shadow, *(2.0 * new).T).mean() > 0.8, "nobody is told of what it hides"
+    assert not shapely.contains_xy(shadow, *(0.8 * new).T).any(), "it hides what stands before it"
+
+
+def test_a_thing_is_not_moved_onto_a_kerb() -> None:
+    def beside(kerb_m: float) -> Bundle:
+        things = [box((1.0, 1.0, 1.5), (10.0, 0.0, 0.75 - 1.73), 0.5)]
+        sides = [box((14.0, 20.0, kerb_m), (10.0, y, kerb_m / 2 - 1.73), 0.3) for y in (-11.5, 11.5)]
+        return replace(street()[0], clouds=(room(-1.73, *things, *sides),))
+
+    mutation = ObjectMoved(shift_m=(6.0, 7.0), largest_m=3.0)
+    followup, draw = derive(mutation, beside(0.05))
+    assert mutation.guarantee(beside(0.05), followup, draw) is None
+    with pytest.raises(NotApplicable, match="16 on ground of another height"):
+        derive(mutation, beside(0.25))
 
 
 @pytest.mark.parametrize("what", EXCHANGES)
@@ -114,7 +155,23 @@ def test_replaced_thing_is_the_kind_asked_for_on_the_same_spot(size: str, by: st
 def test_a_replaced_car_looks_along_its_lane() -> None:
     followup, _ = derive(ObjectReplaced(size="car", by="van"), street()[0])
     yaw = followup.effects.added[0].yaw_rad
-    assert abs(np.sin(yaw)) < 0.3, "the street's cars look along x"
+    assert np.cos(yaw) > 0.95, "the street's cars look along x, and it looks away from the ego"
+
+
+@pytest.mark.parametrize("seen_rad", [0.3, 0.3 + np.pi, 0.3 - np.pi])
+@pytest.mark.parametrize(("half_m", "turned_rad"), [((2.2, 0.9), 0.0), ((0.9, 0.1), np.pi / 2)])
+def test_a_car_looks_along_its_flank_and_square_to_its_rear(
+    seen_rad: float, half_m: tuple[float, float], turned_rad: float
+) -> None:
+    """A flank tells the heading but for its sign; a rear is seen across."""
+    seen_rad += turned_rad
+    footprint = Footprint((0.0, 0.0), (2.5, 1.0), 2.0)
+    x, y, yaw = ObjectReplaced(size="car")._place(Rectangle((12.0, 4.0), seen_rad, half_m), footprint, 1.0)
+    assert np.exp(1j * yaw) == pytest.approx(np.exp(0.3j))
+    ahead, left = turned(np.array([[x, y, 0.0]]), -0.3)[0, :2] - turned(np.array([[12.0, 4.0, 0.0]]), -0.3)[0, :2]
+    along, across = half_m if turned_rad == 0.0 else half_m[::-1]
+    assert ahead == pytest.approx(2.5 - along), "its near end is where that of the thing was"
+    assert left == pytest.approx(0.0 if abs(left) < 1e-6 else 1.0 - across, abs=1e-6)
 
 
 def test_a_person_looks_any_way_but_the_same_over_an_episode() -> None:
@@ -181,9 +238,10 @@ def aligned_turn(turn_rad: float) -> float:
 
 def test_returns_left_behind_the_moved_thing_are_caught() -> None:
     class Forgetful(ObjectMoved):
-        def choose(self, bundle: Bundle, state: object) -> Draw:
-            draw = super().choose(bundle, state)
-            return {**draw, "turn_rad": aligned_turn(draw["turn_rad"])}
+        def choose(self, bundle: Bundle, state: object) -> Choice:
+            choice = super().choose(bundle, state)
+            draw = {**choice.draw, "turn_rad": aligned_turn(choice.draw["turn_rad"])}
+            return replace(choice, draw=draw, known=None)
 
         def draw_put(self, *given: object) -> Draw:
             put = super().draw_put(*given)  # type: ignore[arg-type]

@@ -13,7 +13,10 @@ from mt_nodes.checks.obstacles import Comparison, Mask, describe, places, touchi
 from mt_nodes.checks.obstacles_kept import ObstaclesKept
 from mt_nodes.outputs import Detections
 from mt_nodes.params import param
+from mt_nodes.recall import OBJECTS, OBJECTS_BY
 from mt_nodes.verdict import Judgement, Outcome
+
+_BY_RANGE = {"name": "range", "unit": "m", "bin": 10.0}
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,7 @@ class ObjectFound(ObstaclesKept):
     One of its own within the gate of the object's class, or boxes that together cover enough of its footprint: an
     object that was merged with its neighbour was found. One that the effects call occluded, by at least
     ``occluded_share`` of its footprint, is not demanded. ``detail.objects`` lists [distance from the region frame's
-    origin in m, found, class], so that recall can be told against range.
+    origin in m, found, class], from which the report tells recall against range.
 
     Where nothing was added, as by control and sham, it demands that the source's own obstacles are found again: how
     often a stack misses what it has seen is what its misses are measured against.
@@ -59,7 +62,12 @@ class ObjectFound(ObstaclesKept):
             unit="objects",
             reason=f"not found: {describe(objects, ~found)}" if missing else f"found {describe(objects, found)}",
             lost=missing,
-            detail={"counts": compared.counts, "objects": rows, "lost_at": places(objects, ~found)},
+            detail={
+                "counts": compared.counts,
+                OBJECTS: rows,
+                OBJECTS_BY: _BY_RANGE,
+                "lost_at": places(objects, ~found),
+            },
         )
 
     def _found(self, objects: Detections, compared: Comparison) -> Mask:

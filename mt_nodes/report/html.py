@@ -15,7 +15,7 @@ import jinja2
 from mt_nodes.errors import InfrastructureError
 from mt_nodes.experiment import read_experiment, tabulate
 from mt_nodes.journal import read_journal
-from mt_nodes.relations import CONTROL, SHAM
+from mt_nodes.relations import CONTROL, SHAMS
 from mt_nodes.report import birdseye
 from mt_nodes.report.categories import figure_uri
 from mt_nodes.report.view import evidence_file, load_view
@@ -75,7 +75,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"percent": _percent, "interval": _interval, "p": _p}
+    environment.filters |= {"percent": _percent, "interval": _interval, "p": _p, "number": "{:g}".format}
     return environment
 
 
@@ -105,7 +105,7 @@ def _violation(line: Mapping[str, Any], results_dir: Path) -> dict[str, Any]:
     pair = Pair.parse(line["pair"])
     return {
         **line,
-        "arm": {CONTROL: "control", SHAM: "sham"}[pair.relation] if "@" in pair.draw else "relation",
+        "arm": {CONTROL: "control", **dict.fromkeys(SHAMS, "sham")}[pair.relation] if "@" in pair.draw else "relation",
         "where": f"episode {pair.episode}" + ("" if pair.bundle is None else f", frame {pair.bundle}"),
         "command": f"mt reproduce {shlex.quote(str(results_dir.resolve()))} {shlex.quote(str(pair))}",
         "evidence": evidence_file(results_dir, pair),

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Polygon
 
@@ -24,6 +24,7 @@ from mt_nodes.params import describe, plain
 from mt_nodes.plugins import name_of
 from mt_nodes.regions import Region
 from mt_nodes.report.birdseye import BLACK, BLUE, GREEN, PURPLE, VERMILLION
+from mt_nodes.report.image_picture import changed_pictures, clouds_differ, draw_pictures, height_in
 from mt_nodes.report.send_times import draw_times
 
 #: The darker part of a map: what is nearly white is not seen on white.
@@ -51,11 +52,26 @@ def write_picture(look: Look, path: Path, range_m: float | None = None, dpi: int
 
 def draw(look: Look, range_m: float | None = None) -> Figure:
     """Return the figure of one frame."""
+    pictures = changed_pictures(look)
+    if pictures and (look.change is None or not clouds_differ(look.source, look.derived.followup.first)):
+        figure = _figure(height_in(pictures, _WIDTH_IN), look)
+        draw_pictures(figure, pictures)
+        return figure
     if look.of_times or look.change is None:
         figure = _figure(4.4, look)
         draw_times(figure.add_subplot(), look)
         return figure
-    return _clouds(look, before_after(look, look.change, range_m))
+    shown = before_after(look, look.change, range_m)
+    if not pictures:
+        figure = _figure(_clouds_in(shown), look)
+        _clouds(look, shown, figure)
+        return figure
+    above_in, below_in = height_in(pictures, _WIDTH_IN), _clouds_in(shown)
+    figure = _figure(above_in + below_in, look)
+    parts: Any = figure.subfigures(2, 1, height_ratios=(above_in, below_in))
+    draw_pictures(parts[0], pictures)
+    _clouds(look, shown, parts[1])
+    return figure
 
 
 def _figure(height_in: float, look: Look) -> Figure:
@@ -69,7 +85,10 @@ def _figure(height_in: float, look: Look) -> Figure:
 def title(look: Look) -> str:
     """Return name, parameters and counts, a line each."""
     told = [f"frame {look.source.index}", f"seed {look.seed}", _counts(look)]
-    lines = [look.name, *(_parameters(m, len(look.mutations) > 1) for m in look.mutations), ", ".join(told)]
+    named = len(look.mutations) > 1 or bool(look.baseline)
+    lines = [look.name, *(_parameters(m, named) for m in look.mutations)]
+    lines += [f"before is the relation's baseline, {_parameters(m, True)}" for m in look.baseline]
+    lines.append(", ".join(told))
     return "\n".join(part for line in lines for part in textwrap.wrap(line, _LETTERS))
 
 
@@ -97,15 +116,31 @@ def _counts(look: Look) -> str:
         told.append(f"intensity of {n['intensity_changed']:,} changed")
     if n["reordered"]:
         told.append("in another order")
-    return f"{n['points_before']:,} → {n['points_after']:,} points: {', '.join(told) or 'nothing changed'}"
+    return f"{n['points_before']:,} → {n['points_after']:,} points: {', '.join(told) or _unseen(look)}"
 
 
-def _clouds(look: Look, shown: BeforeAfter) -> Figure:
+def _unseen(look: Look) -> str:
+    """Return what changed where no return did."""
+    changed = look.derived.followup.first.changed_topics(look.source)
+    return "images changed" if changed & {image.topic for image in look.source.images} else "nothing changed"
+
+
+def _panels_in(shown: BeforeAfter) -> tuple[float, float]:
+    """Return the heights of the panels from above and from the side."""
     x0, x1, y0, y1, z0, z1 = shown.window
     panel_in = (_WIDTH_IN - 1.2) / 2.0
     s0, s1 = shown.side
-    above_in, side_in = panel_in * (y1 - y0) / (x1 - x0), panel_in * (z1 - z0) / (s1 - s0)
-    figure = _figure(above_in + side_in + 1.8, look)
+    return panel_in * (y1 - y0) / (x1 - x0), panel_in * (z1 - z0) / (s1 - s0)
+
+
+def _clouds_in(shown: BeforeAfter) -> float:
+    return sum(_panels_in(shown)) + 1.8
+
+
+def _clouds(look: Look, shown: BeforeAfter, figure: FigureBase) -> None:
+    x0, x1, y0, y1, z0, z1 = shown.window
+    s0, s1 = shown.side
+    above_in, side_in = _panels_in(shown)
     grid = figure.subplots(2, 2, sharex="row", sharey="row", height_ratios=(above_in, side_in))
     scale = _limits(shown)
     for column, when in enumerate(("before", "after")):
@@ -130,7 +165,6 @@ def _clouds(look: Look, shown: BeforeAfter) -> Figure:
         grid[0, 1].text(0.5, 0.06, "nothing changed", transform=grid[0, 1].transAxes, ha="center", fontsize=12)
     if handles := _legend(shown):
         figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8, frameon=False)
-    return figure
 
 
 def _limits(shown: BeforeAfter) -> tuple[float, float]:

@@ -92,5 +92,5 @@ def _standing(xyz: Floats, search: Search) -> tuple[Floats, Floats, npt.NDArray[
 
 
 def _outline(x: Floats, y: Floats) -> Floats:
-    rectangle = shapely.multipoints(np.column_stack([x, y])).minimum_rotated_rectangle
+    rectangle = shapely.linestrings(x, y).minimum_rotated_rectangle
     return np.asarray(shapely.get_coordinates(rectangle.buffer(AROUND_M, join_style="mitre"))[:-1])

@@ -110,10 +110,10 @@ def stand(xyz: Floats, footprint: Footprint, place: Place, clearance_m: float) -
     """
     x, y, yaw = place
     dx, dy = xyz[:, 0] - x, xyz[:, 1] - y
-    near = np.hypot(dx, dy) <= footprint.radius_m + clearance_m + 3.0
-    plane = _ground(dx[near], dy[near], xyz[near, 2], 0.5 + 0.05 * float(np.hypot(x, y)))
-    height = xyz[near, 2] - (plane[0] + plane[1] * dx[near] + plane[2] * dy[near])
-    above = _free(dx[near], dy[near], height, footprint, yaw, clearance_m)
+    near = np.flatnonzero(dx * dx + dy * dy <= (footprint.radius_m + clearance_m + 3.0) ** 2)
+    dx, dy, z = dx[near], dy[near], xyz[near, 2]
+    plane = _ground(dx, dy, z, 0.5 + 0.05 * float(np.hypot(x, y)))
+    above = _free(dx, dy, z - (plane[0] + plane[1] * dx + plane[2] * dy), footprint, yaw, clearance_m)
     if (np.abs(above) <= _INLIER_M).sum() < _GROUND_POINTS:
         raise NoRoom("without ground points")
     return _pose(x, y, float(plane[0]), yaw, plane[1:])

@@ -18,6 +18,7 @@ import open3d as o3d
 from mt_nodes.frames import Cloud
 from mt_nodes.scene.meshes import Mesh
 from mt_nodes.scene.objects import mesh_of
+from mt_nodes.scene.returns import lengths, places, returns_at, within_cone
 from mt_nodes.scene.silent_rays import silent_rays
 from mt_nodes.transforms import Matrix, move
 
@@ -69,16 +70,9 @@ class Body:
         """Return the rows (n,) of returns within the cone around the object; ``pose`` is body to cloud."""
         center, radius = move(pose, self.center_m[None])[0], _SLACK * self.radius_m
         apart = float(np.linalg.norm(center))
-        x, y, z = (np.ascontiguousarray(cloud.points[name]) for name in "xyz")
-        with np.errstate(invalid="ignore", over="ignore"):
-            square = x * x + y * y + z * z
-            if apart <= radius:
-                return np.flatnonzero(np.isfinite(square) & (square > 0))
-            ax, ay, az = (center / apart).tolist()
-            along = x * ax + y * ay + z * az
-            inside = along > 0
-            inside &= along * along >= (1.0 - (radius / apart) ** 2) * square
-        return np.flatnonzero(inside & np.isfinite(square))
+        if apart <= radius:
+            return returns_at(cloud, np.arange(len(cloud)))[0]
+        return within_cone(cloud, center / apart, float(np.sqrt(1.0 - (radius / apart) ** 2)))
 
     def cast(self, cloud: Cloud, pose: Matrix) -> Hits:
         """Follow the cloud's rays to the object; ``pose`` takes the object's coordinates to the cloud's."""
@@ -129,8 +123,8 @@ def body_of(kind: str) -> Body:
 
 def _directions(cloud: Cloud, rows: Rows) -> tuple[Floats, Floats]:
     """Unit vectors (n, 3) towards returns, and their ranges (n,)."""
-    xyz = cloud.xyz[rows].astype(np.float64)
-    own = np.linalg.norm(xyz, axis=1)
+    xyz = places(cloud, rows)
+    own = lengths(xyz)
     return xyz / own[:, None], own
 
 

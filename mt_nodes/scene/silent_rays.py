@@ -14,6 +14,7 @@ import numpy.typing as npt
 from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Cloud
 from mt_nodes.scene.beams import Beams, beams_of
+from mt_nodes.scene.returns import lengths, places
 
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -22,6 +23,8 @@ Floats = npt.NDArray[np.float64]
 _GAP_STEPS = 1.6
 #: How far beside the window neighbours are looked for.
 _ASIDE_RAD = 0.2
+#: Most rings have a return as near as this to an end of the window; the others are searched all around.
+_BESIDE_RAD = 0.05
 #: Returns of one ring nearer to each other than this are on one ray (a second echo).
 _SAME_RAD = 1e-5
 #: How far the elevation of a ring may differ between neighbours: by its noise, and by tilt with the azimuth.
@@ -53,18 +56,17 @@ def silent_rays(cloud: Cloud, bearing_rad: float, half_width_rad: float) -> Sile
         beams = beams_of(cloud)
     except NotApplicable:
         return _joined([])
-    apart = beams.azimuth_rad - np.float32(bearing_rad)
-    apart -= np.float32(2 * np.pi) * np.rint(apart / np.float32(2 * np.pi))
     if cloud.organised:
         return _of_columns(cloud, beams, bearing_rad, half_width_rad) if beams.source == "rows" else _joined([])
-    return _of_gaps(cloud, beams, apart, bearing_rad, half_width_rad)
+    return _of_gaps(cloud, beams, bearing_rad, half_width_rad)
 
 
-def _of_gaps(cloud: Cloud, beams: Beams, apart: npt.NDArray[np.float32], bearing: float, half: float) -> SilentRays:
+def _of_gaps(cloud: Cloud, beams: Beams, bearing: float, half: float) -> SilentRays:
     window = half + _ASIDE_RAD
-    seen, ends = _seen(cloud, beams, apart, window), _ends(cloud, beams, apart, window)
-    joined = [np.concatenate(pair) for pair in zip(seen, ends, strict=True)]
-    order = np.lexsort((joined[0], joined[2]))
+    seen = _described(cloud, beams, *beams.within(bearing, window))
+    ends = (_end(cloud, beams, bearing, side) for side in (-window, window))
+    joined = [np.concatenate(parts) for parts in zip(seen, *ends, strict=True)]
+    order = beams.order(joined[2], joined[0])
     at, rows, ring, elevation, reach = (column[order] for column in joined)
     gap = np.where(ring[1:] == ring[:-1], np.diff(at), 0.0)
     steps = gap[(gap > _SAME_RAD) & (gap < 0.02)]
@@ -89,43 +91,29 @@ def _of_gaps(cloud: Cloud, beams: Beams, apart: npt.NDArray[np.float32], bearing
 
 
 Seen = tuple[Floats, Rows, Rows, Floats, Floats]
-"""Azimuth from the bearing, row, place of the ring, elevation and range (n,) of returns."""
+"""Azimuth from the bearing, row, ring, elevation and range (n,) of returns whose ring is known."""
 
 
-def _seen(cloud: Cloud, beams: Beams, apart: npt.NDArray[np.float32], window: float) -> Seen:
-    return _described(cloud, beams, apart, np.flatnonzero((np.abs(apart) <= window) & (beams.ring >= 0)))
+def _end(cloud: Cloud, beams: Beams, bearing: float, side: float) -> Seen:
+    """Close every ring at one end of the window by what is nearest there; beyond, nothing is in the way."""
+    rows, off = beams.within(bearing + side, _BESIDE_RAD)
+    elsewhere = np.setdiff1d(beams.rings, beams.ring[rows])
+    if len(elsewhere):
+        more = np.flatnonzero(beams.of_rings(elsewhere))
+        rows, off = np.append(rows, more), np.append(off, beams.aside(bearing + side, more))
+    ring, off = beams.ring[rows], np.abs(off)
+    order = beams.order(ring, off)
+    nearest = order[np.flatnonzero(np.diff(ring[order], prepend=-1))]
+    _, at, of, elevation, _ = _described(cloud, beams, rows[nearest], off[nearest])
+    return np.full(len(at), side), at, of, elevation, np.full(len(at), np.inf)
 
 
-def _ends(cloud: Cloud, beams: Beams, apart: npt.NDArray[np.float32], window: float) -> Seen:
-    """Close every ring at both ends of the window by what is nearest there; beyond, nothing is in the way."""
-    known = np.flatnonzero((beams.ring >= 0) & np.isfinite(apart))
-    around = known[np.argsort(beams.place[known], kind="stable")]
-    rings, starts = np.unique(beams.place[around], return_index=True)
-    rows = around[np.concatenate([_nearest(apart[around], starts, end) for end in (-window, window)])]
-    there = cloud.xyz[rows].any(axis=1)
-    ends = np.repeat([-window, window], len(rings))[there]
-    _, at, place, elevation, _ = _described(cloud, beams, apart, rows[there])
-    return ends, at, place, elevation, np.full(len(ends), np.inf)
-
-
-def _nearest(apart: npt.NDArray[np.float32], starts: Rows, end: float) -> Rows:
-    """Return the place (k,) of the azimuth nearest to one, within each piece (k,) of ``apart`` (n,)."""
-    off = apart - np.float32(end)
-    off -= np.float32(2 * np.pi) * np.rint(off / np.float32(2 * np.pi))
-    np.abs(off, out=off)
-    least = np.repeat(np.minimum.reduceat(off, starts), np.diff(starts, append=len(off)))
-    at = np.flatnonzero(off == least)
-    return at[np.unique(np.searchsorted(starts, at, side="right"), return_index=True)[1]]
-
-
-def _described(cloud: Cloud, beams: Beams, apart: npt.NDArray[np.float32], rows: Rows) -> Seen:
-    xyz = cloud.xyz[rows].astype(np.float64)
-    range_m = np.linalg.norm(xyz, axis=1)
-    there = range_m > 0.0
-    rows, xyz, range_m = rows[there], xyz[there], range_m[there]
-    place = beams.place[rows].astype(np.int64)
-    elevation = np.asarray(np.arcsin(xyz[:, 2] / range_m), dtype=np.float64)
-    return apart[rows].astype(np.float64), rows, place, elevation, np.asarray(range_m, dtype=np.float64)
+def _described(cloud: Cloud, beams: Beams, rows: Rows, aside: npt.NDArray[np.float32]) -> Seen:
+    xyz = places(cloud, rows)
+    range_m, ring = lengths(xyz), beams.ring[rows].astype(np.int64)
+    there = (range_m > 0.0) & (ring >= 0)
+    elevation = np.arcsin(xyz[there, 2] / range_m[there])
+    return aside[there].astype(np.float64), rows[there], ring[there], elevation, range_m[there]
 
 
 def _of_columns(cloud: Cloud, beams: Beams, bearing: float, half: float) -> SilentRays:

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,9 @@ import shapely
 from mt_nodes.effects import Effects
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Draw
-from mt_nodes.mutations.lidar.plausible import refuse_implausible
 from mt_nodes.mutations.lidar.rays import refuse_whole_numbers
-from mt_nodes.mutations.objects.in_scene import changed, placed_points
-from mt_nodes.mutations.objects.object_removed import Floats, ObjectRemoved, Rows
+from mt_nodes.mutations.objects.changed_returns import changed, placed_points, rows_of, source_rows
+from mt_nodes.mutations.objects.object_removed import Floats, ObjectRemoved, Rows, standing_within
 from mt_nodes.params import param
 from mt_nodes.scene.beams import keep_beams
 from mt_nodes.scene.nearest_object import AROUND_M, Search
@@ -35,6 +35,20 @@ class Rectangle:
     center_m: tuple[float, float]
     yaw_rad: float
     half_m: tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """A thing, and what becomes of it.
+
+    Attributes:
+        draw: its ``outline_m`` and ``plane`` as from :meth:`ObjectRemoved.things`, and what becomes of it.
+        rows: (n,) its returns in the first cloud. known: whatever else was learned of that cloud and is of use again.
+    """
+
+    draw: Draw
+    rows: Rows
+    known: Any = None
 
 
 @dataclass(frozen=True)
@@ -55,16 +69,21 @@ class ObjectExchanged(ObjectRemoved):
         )
 
     @abstractmethod
-    def choose(self, bundle: Bundle, state: Any) -> Draw:
-        """Choose a thing, ``outline_m`` and ``plane`` as from :meth:`things`, and what becomes of it, without chance.
+    def choose(self, bundle: Bundle, state: Any) -> Choice:
+        """Choose a thing, and what becomes of it, without chance.
 
         Raises:
             NotApplicable: nothing can be exchanged; with the reasons.
         """
 
     @abstractmethod
-    def draw_put(self, rng: np.random.Generator, bundle: Bundle, old: Cloud, left: Cloud, draw: Draw) -> Draw:
-        """Return the returns put into what is left, as :func:`mt_nodes.mutations.objects.in_scene.draw_hits` does."""
+    def draw_put(
+        self, rng: np.random.Generator, bundle: Bundle, old: Cloud, left: Cloud, draw: Draw, known: Any
+    ) -> Draw:
+        """Return the returns put into what is left, as :func:`mt_nodes.mutations.objects.in_scene.draw_hits` does.
+
+        ``known`` is what :meth:`choose` learned of this cloud, None for another than the first.
+        """
 
     @abstractmethod
     def prove_put(self, bundle: Bundle, left: Cloud, new: Cloud, draw: Draw, put: Draw) -> str | None:
@@ -75,21 +94,25 @@ class ObjectExchanged(ObjectRemoved):
         """Say what is there now and what it hides."""
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
-        """Choose once for all clouds, then draw for each."""
+        """Draw for every cloud; what is exchanged is chosen once, when the first was found plausible."""
         for cloud in bundle.clouds:
-            refuse_implausible(cloud)
             refuse_whole_numbers(cloud)
-        return super().draw(rng, bundle, self.choose(bundle, state) if bundle.clouds else None)
+        return super().draw(rng, bundle, cache(partial(self.choose, bundle, state)))
 
-    def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
+    def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Callable[[], Choice]) -> Draw:
         """Take the thing away, and measure what is put."""
-        draw = {**state, **self.draw_gone(rng, bundle, cloud, state["outline_m"], state["plane"])}
-        put = self.draw_put(rng, bundle, cloud, self._left(bundle, cloud, draw), draw)
+        choice = state()
+        outline, plane = choice.draw["outline_m"], choice.draw["plane"]
+        rows, known = choice.rows, choice.known
+        if cloud is not bundle.clouds[0]:
+            rows, known = standing_within(cloud, self.to_ego(bundle, cloud), outline, plane), None
+        draw = {**choice.draw, **self.draw_gone(rng, bundle, cloud, outline, plane, rows)}
+        put = self.draw_put(rng, bundle, cloud, self._left(bundle, cloud, draw), draw, known)
         return {**draw, **{f"{_PUT}{name}": value for name, value in put.items()}}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Do both."""
-        return changed(self._left(bundle, cloud, draw), _put(draw))
+        return changed(super().change_cloud(bundle, cloud, draw), _put(draw))
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Prove both."""
@@ -99,15 +122,14 @@ class ObjectExchanged(ObjectRemoved):
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Say what was removed, and what is there now."""
         put = {c.topic: _placed(c, draws[c.topic]) for c in bundle.clouds}
-        effects = super().describe_change(bundle, clouds, draws)
-        effects = effects.merged(self.describe_put(bundle, draws[bundle.clouds[0].topic]))
+        effects = self.describe_gone(draws).merged(self.describe_put(bundle, draws[bundle.clouds[0].topic]))
         count = float(sum(map(len, put.values())))
         return replace(effects, numbers={**effects.numbers, "points_on_object": count}, added_points=put)
 
     def _left(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Return the cloud without the thing, on the beams that it was on."""
         left = super().change_cloud(bundle, cloud, draw)
-        keep_beams(left, cloud, _kept(cloud, draw))
+        keep_beams(left, cloud, _gone(cloud, draw))
         return left
 
 
@@ -115,23 +137,27 @@ def rectangle(outline: Floats) -> Rectangle:
     """Return the rectangle around the returns whose outline (k, 2) is given."""
     corners = shapely.get_coordinates(shapely.Polygon(outline).minimum_rotated_rectangle)[:4]
     sides = np.diff(corners[:3], axis=0)
-    lengths = np.hypot(*sides.T)
-    long = int(np.argmax(lengths))
-    half = np.maximum(np.sort(lengths)[::-1] / 2 - AROUND_M, 0.01).tolist()
+    side_m = np.hypot(*sides.T)
+    long = int(np.argmax(side_m))
+    half = np.maximum(np.sort(side_m)[::-1] / 2 - AROUND_M, 0.01).tolist()
     (x, y), (dx, dy) = corners.mean(axis=0).tolist(), sides[long].tolist()
     return Rectangle((x, y), float(np.arctan2(dy, dx)), (half[0], half[1]))
 
 
-def _kept(cloud: Cloud, draw: Draw) -> Rows:
-    """Return the rows (n,) of a cloud that the cloud without the thing has."""
-    rows = np.arange(len(cloud))
-    return rows if cloud.organised else np.delete(rows, draw["lost"].astype(np.int64))
+def _gone(cloud: Cloud, draw: Draw) -> Rows:
+    """Return the rows (n,) of a cloud that the cloud without the thing lacks."""
+    return rows_of({} if cloud.organised else draw, "lost")
+
+
+def left_rows(cloud: Cloud, draw: Draw, rows: Rows) -> Rows:
+    """Return where some points (n,) of a cloud are in the cloud without the thing; none of them is the thing's."""
+    return rows - np.searchsorted(np.sort(_gone(cloud, draw)), rows)
 
 
 def _placed(cloud: Cloud, draw: Draw) -> Floats:
     """Return every return put (n, 3); rays go on without the thing, so those of the source tell where."""
     put = _put(draw)
-    return placed_points(cloud, {**put, "rows": _kept(cloud, draw)[put["rows"].astype(np.int64)]})
+    return placed_points(cloud, {**put, "rows": source_rows(rows_of(put, "rows"), _gone(cloud, draw))})
 
 
 def _put(draw: Draw) -> Draw:

@@ -13,11 +13,10 @@ from mt_nodes.effects import Volume
 from mt_nodes.errors import NotApplicable, UsageError
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Draw
-from mt_nodes.mutations.lidar.each_cloud import proof_of_change, without
-from mt_nodes.mutations.lidar.placement import RANGE_FIELDS, empty_returns, intensities, rounded, write_points
+from mt_nodes.mutations.lidar.placement import intensities, rounded
 from mt_nodes.mutations.lidar.rays import smallest
-from mt_nodes.scene.beams import beams_of
-from mt_nodes.scene.objects import KINDS
+from mt_nodes.mutations.objects.changed_returns import proof_of_rays
+from mt_nodes.scene.returns import within_box
 from mt_nodes.scene.shadow import shadow
 from mt_nodes.scene.sight import Body, Hits
 from mt_nodes.transforms import Matrix, UnknownTransform, move
@@ -28,11 +27,7 @@ Floats = npt.NDArray[np.float64]
 SURROUNDINGS_M = 3.0
 #: Range noise is cut at so many standard deviations, so that proofs have a bound.
 CUT = 3.0
-_RAY_TOLERANCE_RAD = 1e-4
 _SURFACE_M = 1e-3
-#: By so much may returns of one ring differ in elevation (beams start beside the frame's origin), and so much more for
-#: each radian of azimuth between them (a frame tilted against the axis of the sensor).
-_BEAM_RAD, _TILT = 0.01, 0.06
 
 
 @dataclass(frozen=True)
@@ -60,19 +55,15 @@ def ego_from(bundle: Bundle, frame_id: str, ego_frame_id: str, who: str) -> Matr
         raise UsageError(f"{who}: {error}") from error
 
 
-def near_rows(cloud: Cloud, to_ego: Matrix, center_m: tuple[float, float], reach_m: float) -> Rows:
-    """Return the rows (n,) of points in a cube of half side ``reach_m`` around a place of the ego's ground."""
+def surroundings(cloud: Cloud, to_ego: Matrix, center_m: tuple[float, float], reach_m: float) -> tuple[Rows, Floats]:
+    """Return the points in a cube of half side ``reach_m`` around a place of the ego's ground.
+
+    Returns:
+        Their rows (n,), rising, and their coordinates (n, 3) in the ego's frame.
+    """
     middle = move(np.asarray(np.linalg.inv(to_ego), dtype=np.float64), np.array([[*center_m, 0.0]]))[0]
-    near = np.ones(len(cloud), dtype=bool)
-    with np.errstate(invalid="ignore"):
-        for name, at in zip("xyz", middle.tolist(), strict=True):
-            near &= np.abs(cloud.points[name] - at) <= reach_m
-    return np.flatnonzero(near)
-
-
-def surroundings(cloud: Cloud, to_ego: Matrix, center_m: tuple[float, float], reach_m: float) -> Floats:
-    """Return the points (n, 3) of :func:`near_rows` in the ego's frame."""
-    return move(to_ego, cloud.xyz[near_rows(cloud, to_ego, center_m, reach_m)])
+    rows, xyz = within_box(cloud, middle - reach_m, middle + reach_m)
+    return rows, move(to_ego, xyz)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,31 +121,6 @@ def _measured(rng: np.random.Generator, hits: Hits, sensor: Sensor) -> tuple[npt
     return echo, np.minimum(hits.range_m + noise, hits.own_m * (1.0 - 1e-6))[echo]
 
 
-def changed(cloud: Cloud, draw: Draw) -> Cloud:
-    """Return the cloud with the drawn returns, without the lost ones."""
-    raw, rows, new_rows = cloud.raw.copy(), _rows(draw, "rows"), _rows(draw, "new_rows")
-    write_points(raw.view(cloud.points.dtype), rows, on_rays(cloud, draw), draw.get("intensity"), cloud)
-    if cloud.organised:
-        write_points(raw.view(cloud.points.dtype), new_rows, draw["new_xyz"], draw.get("new_intensity"), cloud)
-        written = cloud.with_raw(raw, height=cloud.height)
-        return without(written, _rows(draw, "lost")) if len(draw["lost"]) else written
-    added = cloud.raw.take(new_rows)
-    write_points(added.view(cloud.points.dtype), slice(None), draw["new_xyz"], draw.get("new_intensity"), cloud)
-    kept, before = _without_lost(len(cloud), draw)
-    return cloud.with_raw(np.insert(raw[kept], before, added))
-
-
-def on_rays(cloud: Cloud, draw: Draw) -> Floats:
-    """Return the drawn returns (n, 3) that replace others, on the rays of those."""
-    old = cloud.xyz[_rows(draw, "rows")].astype(np.float64)
-    return np.asarray(old * (draw["range_m"].astype(np.float64) / np.linalg.norm(old, axis=1))[:, None])
-
-
-def placed_points(cloud: Cloud, draw: Draw) -> Floats:
-    """Return every drawn return (n, 3)."""
-    return np.concatenate([on_rays(cloud, draw), draw["new_xyz"]])
-
-
 def proof_of_hits(old: Cloud, new: Cloud, draw: Draw, body: Body, pose: Matrix, sensor: Sensor) -> str | None:
     """Prove that nothing changed but the drawn returns, that these are on their rays and on the object, none beyond.
 
@@ -170,79 +136,11 @@ def proof_of_hits(old: Cloud, new: Cloud, draw: Draw, body: Body, pose: Matrix, 
     return f"{len(behind)} returns are left behind the object" if len(behind) else None
 
 
-def proof_of_rays(old: Cloud, new: Cloud, draw: Draw) -> tuple[Floats, str | None]:
-    """Return the drawn returns (n, 3) as the new cloud has them; prove that they are on rays, and all that changed."""
-    rows, lost, new_rows = (_rows(draw, name) for name in ("rows", "lost", "new_rows"))
-    at = np.concatenate([rows, new_rows if old.organised else lost[:0], lost])
-    if len(np.unique(at)) != len(at):
-        return np.empty((0, 3)), "a return is drawn twice"
-    replaced, added, broken = _told_apart(old, new, draw)
-    if broken is None:
-        broken = _on_rays(old.xyz[rows].astype(np.float64), replaced) or _on_beams(old, new_rows, added)
-    return np.concatenate([replaced, added]), broken
-
-
-def _told_apart(old: Cloud, new: Cloud, draw: Draw) -> tuple[Floats, Floats, str | None]:
-    """Return the replaced (n, 3) and the added (k, 3) points of the new cloud, and what else changed."""
-    rows, lost, new_rows = (_rows(draw, name) for name in ("rows", "lost", "new_rows"))
-    fields = (*"xyz", *filter(old.single, RANGE_FIELDS), old.intensity_field)
-    left = without(old, lost) if len(lost) else old
-    if old.organised:
-        broken = proof_of_change(left, new, np.concatenate([rows, new_rows]), fields)
-        if broken is None and not empty_returns(old)[new_rows].all():
-            broken = "a point was put over an existing return"
-        return new.xyz[rows].astype(np.float64), new.xyz[new_rows].astype(np.float64), broken
-    _, before = _without_lost(len(old), draw)
-    inserted = np.empty(len(before), dtype=np.int64)
-    order = np.argsort(before, kind="stable")
-    inserted[order] = before[order] + np.arange(len(before))
-    if len(new) != len(left) + len(inserted):
-        return np.empty((0, 3)), np.empty((0, 3)), f"{len(new)} points, expected {len(left)} and {len(inserted)} more"
-    rest, at = new.with_raw(np.delete(new.raw, inserted)), rows - np.searchsorted(lost, rows)
-    broken = proof_of_change(left, rest, at, fields)
-    return rest.xyz[at].astype(np.float64), new.xyz[inserted].astype(np.float64), broken
-
-
-def _on_rays(before: Floats, after: Floats) -> str | None:
-    if not np.isfinite(after).all():
-        return "a new return is not finite"
-    if not (np.linalg.norm(after, axis=1) < np.linalg.norm(before, axis=1)).all():
-        return "a new return is not nearer than the one it replaces"
-    turned = np.arctan2(np.linalg.norm(np.cross(before, after), axis=1), np.einsum("ij,ij->i", before, after))
-    return None if (turned <= _RAY_TOLERANCE_RAD).all() else f"a point left its ray by {turned.max():.2g} rad"
-
-
-def _on_beams(old: Cloud, rows: Rows, added: Floats) -> str | None:
-    """Look whether returns on rays that had none are as high as the other returns of their ring."""
-    if not len(rows):
-        return None
-    x, y, z = added.T
-    if old.organised:
-        beams = beams_of(old)
-        ring, turned = beams.elevations_rad[beams.place[rows]], 0.0
-    else:
-        a, b, c = old.xyz[rows].astype(np.float64).T
-        ring, turned = np.arctan2(c, np.hypot(a, b)), np.abs(np.arctan2(a * y - b * x, a * x + b * y))
-    off = np.abs(np.arctan2(z, np.hypot(x, y)) - ring) - _TILT * turned
-    return None if (off <= _BEAM_RAD).all() else f"an added return is {off.max():.2g} rad off its ring"
-
-
-def _without_lost(count: int, draw: Draw) -> tuple[npt.NDArray[np.bool_], Rows]:
-    """Tell which of ``count`` rows stay, and before which of those each added return comes (k,)."""
-    kept = np.ones(count, dtype=bool)
-    kept[_rows(draw, "lost")] = False
-    return kept, np.cumsum(kept)[_rows(draw, "new_rows")]
-
-
-def _rows(draw: Draw, name: str) -> Rows:
-    return np.asarray(draw[name].astype(np.int64))
-
-
-def volume_of(body: Body, pose: Matrix, frame_id: str, kind: str) -> Volume:
+def volume_of(body: Body, pose: Matrix, frame_id: str, label: str) -> Volume:
     """Return the box around an object; ``pose`` takes its coordinates to the frame's."""
     x, y, z = move(pose, body.center_m[None])[0].tolist()
     yaw = float(np.arctan2(pose[1, 0], pose[0, 0]))
-    return Volume(frame_id, (x, y, z), body.size_m, yaw, KINDS[kind].label)
+    return Volume(frame_id, (x, y, z), body.size_m, yaw, label)
 
 
 def shadow_of(body: Body, pose: Matrix, to_ego: Matrix, frame_id: str, to_m: float) -> Volume:

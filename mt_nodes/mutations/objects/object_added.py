@@ -14,28 +14,30 @@ from mt_nodes.effects import Effects
 from mt_nodes.errors import NotApplicable, UsageError
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Draw
-from mt_nodes.mutations.lidar.each_cloud import EachCloud
+from mt_nodes.mutations.objects.changed_returns import changed, placed_points
 from mt_nodes.mutations.objects.in_scene import (
     SURROUNDINGS_M,
     Look,
     Sensor,
-    changed,
     draw_hits,
     ego_from,
     look_at,
-    placed_points,
     proof_of_hits,
     shadow_of,
     surroundings,
     volume_of,
 )
+from mt_nodes.mutations.objects.shown import Shown
 from mt_nodes.params import param
+from mt_nodes.scene.appearance import LAMPS, OFF
 from mt_nodes.scene.objects import KINDS
 from mt_nodes.scene.placement_solver import Footprint, NoRoom, Place, Wish, solve, stand, upright
+from mt_nodes.scene.rendering import Figure, figure_of
 from mt_nodes.scene.sight import Body, body_of
 from mt_nodes.transforms import Matrix
 
 _TRIES = 64
+_LAMPS = sorted({lamps for of_kind in LAMPS.values() for lamps in of_kind})
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class ObjectAdded(EachCloud):
+class ObjectAdded(Shown):
     """Puts an object on free ground, as the sensor's own rays would have seen it.
 
     The object's mesh is cast along the rays of the cloud's returns. A return behind the object on its ray becomes the
@@ -60,7 +62,13 @@ class ObjectAdded(EachCloud):
     no follow-up.
     Rays that brought no return, into the sky, are found as gaps of the beam pattern (or as the empty returns of an
     organised cloud) and get theirs, too, where beams can be told. Guaranteed: every hit is on a ray of the sensor and
-    on the object, nothing is left behind it on the same ray, all else is untouched.
+    on the object, nothing is left behind it on the same ray, all else is untouched; in pictures, pixels change only
+    where lines of sight meet the object or the ground at its feet and nothing nearer is between, half of them visibly.
+
+    In pictures the same mesh stands at the same place: projected through CameraInfo (distortion included) and the
+    transforms, hidden where a return lies nearer, in the light of the ground around it, with a soft dark spot under it
+    and no cast shadow. Images that do not see it pass byte for byte. A cloud that the stack does not take serves to
+    find the ground; without any there is no follow-up, since nobody can tell what is free.
     """
 
     kind: str = param("adult", choices=tuple(KINDS), help="what is put there")
@@ -83,6 +91,7 @@ class ObjectAdded(EachCloud):
     ego_frame_id: str = param("base_link", help="frame on the road under the ego, x ahead, z up")
     range_sigma_m: float = param(0.02, low=0.0, high=0.5, unit="m", help="noise of a range, cut at 3 sigma")
     max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", help="the sensor's range")
+    lamps: str = param(OFF, choices=(OFF, *_LAMPS), help="what of its lamps shines, in pictures")
     sensitivity: float = param(0.06, low=0.0, high=1.0, help="reflectivity times cosine just seen at max_range_m")
 
     def __post_init__(self) -> None:
@@ -90,10 +99,24 @@ class ObjectAdded(EachCloud):
             low, high = getattr(self, name)
             if low > high:
                 raise UsageError(f"{name}: got {low:g} to {high:g}, expected low before high")
+        if self.lamps not in (OFF, *LAMPS.get(self.kind, ())):
+            known = ", ".join((OFF, *LAMPS.get(self.kind, ())))
+            raise UsageError(f"lamps: got '{self.lamps}', a {self.kind} has {known}")
 
     @property
-    def _body(self) -> Body:
+    def body(self) -> Body:
+        """The object as rays see it."""
         return body_of(self.kind)
+
+    @property
+    def figure(self) -> Figure:
+        """The object as cameras see it."""
+        return figure_of(self.kind, self.lamps)
+
+    @property
+    def label(self) -> str:
+        """The class that a detector would give it."""
+        return KINDS[self.kind].label
 
     @property
     def _sensor(self) -> Sensor:
@@ -105,8 +128,8 @@ class ObjectAdded(EachCloud):
         Raises:
             NotApplicable: there is no free ground as wished.
         """
-        if not bundle.clouds:
-            raise NotApplicable(f"bundle {bundle.index} has no cloud")
+        if not bundle.known_clouds:
+            raise NotApplicable(f"bundle {bundle.index} has no cloud to find free ground in")
         wish = Wish(self.where, self.range_m, self.bearing_rad, self.yaw_rad)
         drawn = [wish.place(rng) for _ in range(_TRIES)]
         first, _ = solve(drawn, partial(self._stand, bundle), self._what)
@@ -116,10 +139,14 @@ class ObjectAdded(EachCloud):
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Stand the object on the ground of the first cloud, and measure it in this one."""
-        _, (pose, look) = solve(self._places(bundle, state), partial(self._stand, bundle), self._what)
+        pose, look = self._stood(bundle, state)
         if cloud is not bundle.clouds[0]:
-            look = look_at(cloud, self._body, self._to_cloud(bundle, cloud) @ pose)
+            look = look_at(cloud, self.body, self._to_cloud(bundle, cloud) @ pose)
         return {"pose": pose, **draw_hits(rng, cloud, look, self._sensor)}
+
+    def pose_in(self, bundle: Bundle, state: Any) -> Matrix:
+        """Return where the object stands in a bundle."""
+        return self._stood(bundle, state)[0]
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Write the hits."""
@@ -128,18 +155,18 @@ class ObjectAdded(EachCloud):
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Look whether hits are on rays and on the object, and whether anything is left behind it."""
         pose = self._to_cloud(bundle, old) @ draw["pose"]
-        return proof_of_hits(old, new, draw, self._body, pose, self._sensor)
+        return proof_of_hits(old, new, draw, self.body, pose, self._sensor)
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Say where the object is and what it hides."""
         pose = next(iter(draws.values()))["pose"]
         added = {c.topic: placed_points(c, draws[c.topic]) for c in bundle.clouds}
         hidden = (
-            shadow_of(self._body, pose, self._to_ego(bundle, c), self.ego_frame_id, self.max_range_m)
+            shadow_of(self.body, pose, self._to_ego(bundle, c), self.ego_frame_id, self.max_range_m)
             for c in bundle.clouds
         )
         return Effects(
-            added=(volume_of(self._body, pose, self.ego_frame_id, self.kind),),
+            added=(volume_of(self.body, pose, self.ego_frame_id, self.label),),
             occluded=tuple(hidden),
             numbers={"points_on_object": float(sum(map(len, added.values())))},
             added_points=added,
@@ -147,7 +174,7 @@ class ObjectAdded(EachCloud):
 
     @property
     def _footprint(self) -> Footprint:
-        body = self._body
+        body = self.body
         (x, y, _), (length, width, _) = body.center_m.tolist(), body.size_m
         return Footprint((x, y), (length / 2, width / 2), float(body.high_m[2]))
 
@@ -165,13 +192,17 @@ class ObjectAdded(EachCloud):
         poses = [self._from_frame(bundle) @ nearer @ pose for pose in standing.poses]
         return [(float(p[0, 3]), float(p[1, 3]), float(np.arctan2(p[1, 0], p[0, 0]))) for p in poses]
 
+    def _stood(self, bundle: Bundle, standing: Standing) -> tuple[Matrix, Look]:
+        """Return the pose and the look at the first of the episode's places that is free."""
+        return solve(self._places(bundle, standing), partial(self._stand, bundle), self._what)[1]
+
     def _stand(self, bundle: Bundle, place: Place) -> tuple[Matrix, Look]:
         """Return the pose (4, 4) in the ego's frame on the ground of the first cloud, and the look; raises NoRoom."""
-        cloud, footprint = bundle.clouds[0], self._footprint
+        cloud, footprint = bundle.known_clouds[0], self._footprint
         reach = footprint.radius_m + self.clearance_m + SURROUNDINGS_M
-        points = surroundings(cloud, self._to_ego(bundle, cloud), place[:2], reach)
+        _, points = surroundings(cloud, self._to_ego(bundle, cloud), place[:2], reach)
         pose = stand(points, footprint, place, self.clearance_m)
-        look = look_at(cloud, self._body, self._to_cloud(bundle, cloud) @ pose)
+        look = look_at(cloud, self.body, self._to_cloud(bundle, cloud) @ pose)
         if look.count < self.least_points:
             raise NoRoom(f"with fewer than {self.least_points} returns from it")
         if look.share < self.least_visible:

@@ -16,17 +16,19 @@ from mt_nodes.effects import Effects, Volume
 from mt_nodes.errors import UsageError
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Draw
-from mt_nodes.mutations.lidar.placement import empty_returns, rounded
+from mt_nodes.mutations.lidar.placement import rounded
 from mt_nodes.mutations.lidar.rays import smallest
-from mt_nodes.mutations.objects.exchanged import ObjectExchanged, Rectangle, rectangle
-from mt_nodes.mutations.objects.in_scene import SURROUNDINGS_M, near_rows, proof_of_rays
+from mt_nodes.mutations.objects.changed_returns import proof_of_rays, rows_of
+from mt_nodes.mutations.objects.exchanged import Choice, ObjectExchanged, Rectangle, left_rows, rectangle
+from mt_nodes.mutations.objects.in_scene import SURROUNDINGS_M, surroundings
 from mt_nodes.mutations.objects.object_removed import Floats, Rows, standing_within
-from mt_nodes.mutations.objects.turned_view import TurnedView
+from mt_nodes.mutations.objects.turned_view import Look, TurnedView
 from mt_nodes.params import param
 from mt_nodes.scene.placement_solver import Footprint, NoRoom, Place, solve, stand
+from mt_nodes.scene.returns import lengths, places, within_cone
 from mt_nodes.scene.shadow import shadow
 from mt_nodes.scene.silent_rays import silent_rays
-from mt_nodes.transforms import Matrix, move, pose_matrix, quaternion_of_yaw
+from mt_nodes.transforms import Matrix, move
 
 _TRIES, _THINGS = 16, 4
 #: Ground at the new place may be so much higher or lower than under the thing.
@@ -37,7 +39,6 @@ _NEARER = 1e-5
 _RANGE_M, _DIRECTION = 2e-3, 0.012
 #: So near to a ray amid the thing, another ray meets it, too; a return so far behind is one that it hides.
 _SAME_RAY, _BEHIND_M = 5e-4, 0.1
-_PIECE = 1 << 13
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +81,7 @@ class Thing:
     @cached_property
     def height_m(self) -> float:
         """Its top above that ground."""
-        return float(move(self.to_ego, self.cloud.xyz[self.rows])[:, 2].max()) - self.ground_m
+        return float(move(self.to_ego, places(self.cloud, self.rows))[:, 2].max()) - self.ground_m
 
     def turned(self, turn_rad: float) -> tuple[Place, float]:
         """Return where it stands and looks when it is turned about the sensor's axis, and the height of its foot."""
@@ -119,21 +120,23 @@ class ObjectMoved(ObjectExchanged):
         """Choose the shifts (n,) in metres to be tried in turn, positive to the left."""
         return np.asarray(rng.uniform(*self.shift_m, _TRIES) * rng.choice([-1.0, 1.0], _TRIES))
 
-    def choose(self, bundle: Bundle, state: Any) -> Draw:
+    def choose(self, bundle: Bundle, state: Any) -> Choice:
         """Choose the first thing that has room within one of the shifts."""
         cloud = bundle.clouds[0]
         found = islice(self.things(bundle), _THINGS)
         things = (Thing(cloud, self.to_ego(bundle, cloud), *thing) for thing in found)
-        places = ((thing, shift) for thing in things for shift in state.tolist())
-        return solve(places, self._stand, "the moved thing")[1]
+        choices = ((thing, shift) for thing in things for shift in state.tolist())
+        return solve(choices, self._stand, "the moved thing")[1]
 
-    def draw_put(self, rng: np.random.Generator, bundle: Bundle, old: Cloud, left: Cloud, draw: Draw) -> Draw:
+    def draw_put(
+        self, rng: np.random.Generator, bundle: Bundle, old: Cloud, left: Cloud, draw: Draw, known: Any
+    ) -> Draw:
         """Return what rays see of the thing at its new place, as far as nothing stands before it."""
-        view, turn = TurnedView(old, _thing_rows(draw)), float(draw["turn_rad"])
-        rows = view.rays(left, turn)
-        xyz = left.xyz[rows].astype(np.float64)
-        seen = view.at(xyz, turn)
-        nearer = seen.range_m < np.linalg.norm(xyz, axis=1) * (1.0 - _NEARER)
+        look: Look = known or TurnedView(old, _thing_rows(draw)).look(float(draw["turn_rad"]))
+        view, turn = look.view, look.turn_rad
+        there = ~np.isin(look.rows, rows_of(draw, "lost"))
+        rows, seen = left_rows(old, draw, look.rows[there]), look.seen.of(there)
+        nearer = seen.range_m < lengths(places(left, rows)) * (1.0 - _NEARER)
         hit, silent = nearer & (seen.row >= 0), silent_rays(left, view.bearing_rad + turn, view.half_rad)
         more = view.at(silent.direction, turn)
         new = (more.row >= 0) & (more.range_m < silent.clear_m)
@@ -155,7 +158,7 @@ class ObjectMoved(ObjectExchanged):
         if broken is not None:
             return broken
         old, turn = bundle.cloud(left.topic), float(draw["turn_rad"])
-        own = _chords(old.xyz[_thing_rows(draw)], 0.0)
+        own = _chords(places(old, _thing_rows(draw)), 0.0)
         bounds = np.array([_DIRECTION] * 3 + [_RANGE_M])
         apart, _ = cKDTree(own / bounds).query(_chords(placed, turn) / bounds)
         if not (apart <= np.sqrt(2.0)).all():
@@ -179,32 +182,31 @@ class ObjectMoved(ObjectExchanged):
         there = Volume(self.ego_frame_id, center, (length, width, height), yaw, "unknown")
         return Effects(added=(there,), occluded=hidden)
 
-    def _stand(self, choice: tuple[Thing, float]) -> Draw:
-        """Return what is drawn of a thing and how far it turns; raises NoRoom."""
+    def _stand(self, choice: tuple[Thing, float]) -> Choice:
+        """Return what is drawn of a thing, how far it turns, and how it is seen; raises NoRoom."""
         thing, shift_m = choice
         center, half = thing.rectangle.center_m, thing.rectangle.half_m
         turn = shift_m / float(np.hypot(*(np.array(center) - thing.to_ego[:2, 3])))
         place, ground = thing.turned(turn)
         footprint = Footprint((0.0, 0.0), half, thing.height_m)
         reach = footprint.radius_m + self.clearance_m + SURROUNDINGS_M
-        rows = near_rows(thing.cloud, thing.to_ego, place[:2], reach)
-        pose = stand(move(thing.to_ego, thing.cloud.xyz[rows[~thing.own[rows]]]), footprint, place, self.clearance_m)
+        rows, around = surroundings(thing.cloud, thing.to_ego, place[:2], reach)
+        pose = stand(around[~thing.own[rows]], footprint, place, self.clearance_m)
         if abs(float(pose[2, 3]) - ground) > _STEP_M:
             raise NoRoom("on ground of another height")
-        self._look(thing, turn)
-        return {"outline_m": thing.outline, "plane": thing.plane, "height_m": thing.height_m, "turn_rad": turn}
+        draw = {"outline_m": thing.outline, "plane": thing.plane, "height_m": thing.height_m, "turn_rad": turn}
+        return Choice(draw, thing.rows, self._look(thing, turn))
 
-    def _look(self, thing: Thing, turn_rad: float) -> None:
-        """Raise NoRoom where too little of a thing would be seen."""
-        rows = thing.view.rays(thing.cloud, turn_rad)
-        xyz = thing.cloud.xyz[rows].astype(np.float64)
-        seen = thing.view.at(xyz, turn_rad)
-        meets = seen.row >= 0
-        clear = meets & ((seen.range_m < np.linalg.norm(xyz, axis=1)) | thing.own[rows])
+    def _look(self, thing: Thing, turn_rad: float) -> Look:
+        """Return what the rays see of a thing; raises NoRoom where that is too little."""
+        look = thing.view.look(turn_rad)
+        meets = look.seen.row >= 0
+        clear = meets & ((look.seen.range_m < look.own_m) | thing.own[look.rows])
         if clear.sum() < min(self.least_points, len(thing.rows)):
             raise NoRoom(f"with fewer than {self.least_points} returns from it")
         if clear.sum() < self.least_visible * meets.sum():
             raise NoRoom("hidden")
+        return look
 
 
 def _thing_rows(draw: Draw) -> Rows:
@@ -213,37 +215,32 @@ def _thing_rows(draw: Draw) -> Rows:
 
 
 def _about_z(turn_rad: float) -> Matrix:
-    return pose_matrix((0.0, 0.0, 0.0), quaternion_of_yaw(turn_rad))
+    turn = np.eye(4)
+    c, s = np.cos(turn_rad), np.sin(turn_rad)
+    turn[:2, :2] = [[c, -s], [s, c]]
+    return turn
 
 
 def _chords(xyz: Floats, turn_rad: float) -> Floats:
     """Return unit vectors and ranges (n, 4) of points (n, 3) turned back by an angle."""
-    back = xyz.astype(np.float64) @ _about_z(turn_rad)[:3, :3]
-    range_m = np.linalg.norm(back, axis=1)
+    back = move(_about_z(-turn_rad), xyz)
+    range_m = lengths(back)
     return np.column_stack([back / range_m[:, None], range_m])
-
-
-def _about(cloud: Cloud, middle: Floats, widest: float) -> npt.NDArray[np.bool_]:
-    """Tell which points (N,) are returns in a direction within a chord about a middle one (3,)."""
-    near = ~empty_returns(cloud)
-    rows = np.flatnonzero(near & (cloud.xyz @ middle.astype(cloud.xyz.dtype) > 0))
-    near[:] = False
-    for part in np.array_split(rows, 1 + len(rows) // _PIECE):
-        near[part] = np.linalg.norm(_chords(cloud.xyz[part], 0.0)[:, :3] - middle, axis=1) <= widest
-    return near
 
 
 def _behind(old: Cloud, left: Cloud, draw: Draw, put: Draw) -> int:
     """Count returns that stayed as they were though, turned back, they lie behind the thing on a ray amid it."""
-    thing = _thing_rows(draw)
-    own = _chords(old.xyz[thing], 0.0)
+    thing, turn = _thing_rows(draw), float(draw["turn_rad"])
+    own = _chords(places(old, thing), 0.0)
     middle = own[:, :3].mean(axis=0)
-    widest = float(np.linalg.norm(own[:, :3] - middle, axis=1).max()) + _SAME_RAY
-    turn = float(draw["turn_rad"])
-    rest = _about(left, _about_z(turn)[:3, :3] @ middle, widest)
-    rest[np.concatenate([put["rows"], put["lost"]]).astype(np.int64)] = False
-    stayed, source = _chords(left.xyz[rest], turn), _chords(old.xyz[_about(old, middle, widest)], 0.0)
-    is_thing = cKDTree(own).query(source, distance_upper_bound=1e-9)[0] < 1e-9
+    middle /= np.linalg.norm(middle)
+    least = float((own[:, :3] @ middle).min()) - _SAME_RAY
+    there = within_cone(left, move(_about_z(turn), middle[None])[0], least)
+    stay = np.setdiff1d(there, np.concatenate([rows_of(put, "rows"), rows_of(put, "lost")]), assume_unique=True)
+    around = within_cone(old, middle, least)
+    stayed, source = _chords(places(left, stay), turn), _chords(places(old, around), 0.0)
+    if not len(stayed) or len(source) < 2:
+        return 0
     apart, nearest = cKDTree(source[:, :3]).query(stayed[:, :3], k=2)
-    amid = (apart[:, 0] <= _SAME_RAY) & is_thing[nearest].all(axis=1)
+    amid = (apart[:, 0] <= _SAME_RAY) & np.isin(around, thing)[nearest].all(axis=1)
     return int((stayed[amid, 3] > source[nearest[amid, 0], 3] + _BEHIND_M).sum())

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,14 +15,22 @@ from mt_nodes.effects import Effects, Volume
 from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Draw
-from mt_nodes.mutations.lidar.each_cloud import EachCloud, proof_of_change, without
-from mt_nodes.mutations.lidar.placement import RANGE_FIELDS, empty_returns, write_points
+from mt_nodes.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.mutations.lidar.rays import smallest
-from mt_nodes.mutations.objects.in_scene import CUT, ego_from, near_rows, on_rays
+from mt_nodes.mutations.objects.changed_returns import (
+    along_rays,
+    changed,
+    on_rays,
+    proof_of_direction,
+    rows_of,
+    told_apart,
+)
+from mt_nodes.mutations.objects.in_scene import CUT, ego_from, surroundings
 from mt_nodes.params import param
 from mt_nodes.scene.beams import beams_of
 from mt_nodes.scene.nearest_object import Search, nearest_objects
 from mt_nodes.scene.placement_solver import NoRoom, ground_plane
+from mt_nodes.scene.returns import box_around, lengths, places, returns_at, within_box
 from mt_nodes.transforms import Matrix, move
 
 Rows = npt.NDArray[np.int64]
@@ -33,7 +41,8 @@ _PLANE_M = 10.0
 #: How far beside the object its neighbours on a ring are looked for.
 _ASIDE_RAD = 0.3
 _TALLEST_M = 5.0
-_RAY_TOLERANCE_RAD = 1e-4
+#: The ground is that within so much of the object; things stand on ground within so much of the ego's.
+_GROUND_M, _HIGHEST_M = 3.0, 30.0
 
 
 @dataclass(frozen=True)
@@ -59,19 +68,22 @@ class ObjectRemoved(EachCloud):
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Find the object in the first cloud, and what is behind it in this one."""
-        return self.draw_gone(rng, bundle, cloud, *next(self.things(bundle)))
+        outline, plane = next(self.things(bundle))
+        rows = standing_within(cloud, self.to_ego(bundle, cloud), outline, plane)
+        return self.draw_gone(rng, bundle, cloud, outline, plane, rows)
 
-    def draw_gone(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, outline: Floats, plane: Floats) -> Draw:
-        """Find what is behind an object; outline (k, 2) and ground (5,) as from :meth:`things`."""
+    def draw_gone(
+        self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, outline: Floats, plane: Floats, rows: Rows
+    ) -> Draw:
+        """Find what is behind an object, of which returns (n,) stand within outline (k, 2) on ground (5,)."""
         to_ego = self.to_ego(bundle, cloud)
-        rows = standing_within(cloud, to_ego, outline, plane)
         if not len(rows):
             raise NotApplicable(f"{cloud.topic} has no return of the object")
         range_m, source = self._behind(cloud, rows, to_ego, plane)
         noise = np.clip(rng.standard_normal(len(rows)), -CUT, CUT) * self.range_sigma_m
         range_m = range_m + noise
         known = np.isfinite(range_m)
-        ending = _ends(cloud, rows[known], range_m[known])
+        ending = along_rays(cloud, rows[known], range_m[known])
         known[known] = ~_inside(move(to_ego, ending), outline, plane)
         draw: Draw = {
             "outline_m": outline,
@@ -85,30 +97,27 @@ class ObjectRemoved(EachCloud):
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Let the rays go on."""
-        raw = cloud.raw.copy()
-        at = draw["rows"].astype(np.int64)
-        write_points(raw.view(cloud.points.dtype), at, on_rays(cloud, draw), draw.get("intensity"), cloud)
-        return without(cloud.with_raw(raw, height=cloud.height), draw["lost"].astype(np.int64))
+        return changed(cloud, draw)
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Look whether anything is left where the object was, and whether its rays go on as rays."""
-        rows, lost = draw["rows"].astype(np.int64), draw["lost"].astype(np.int64)
-        fields = (*"xyz", *filter(old.single, RANGE_FIELDS), old.intensity_field)
-        at = rows if old.organised else rows - np.searchsorted(lost, rows)
-        broken = proof_of_change(without(old, lost), new, at, fields)
+        after, _, broken = told_apart(old, new, draw)
+        if broken is None:
+            broken = proof_of_direction(places(old, rows_of(draw, "rows")), after)
         if broken is not None:
             return broken
-        before, after = old.xyz[rows].astype(np.float64), new.xyz[at].astype(np.float64)
-        turned = np.arctan2(np.linalg.norm(np.cross(before, after), axis=1), np.einsum("ij,ij->i", before, after))
-        if not (turned <= _RAY_TOLERANCE_RAD).all():
-            return "a return left its ray"
-        if not (np.linalg.norm(after, axis=1) <= self.max_range_m + CUT * self.range_sigma_m).all():
+        if not (lengths(after) <= self.max_range_m + CUT * self.range_sigma_m).all():
             return "a return is beyond the sensor's range"
         left = standing_within(new, self.to_ego(bundle, old), draw["outline_m"], draw["plane"])
         return f"{len(left)} returns are left of the object" if len(left) else None
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
-        """Say what was removed, and that nobody knows what stood behind it."""
+        """Say what was removed, and where its rays end now."""
+        going_on = {c.topic: on_rays(c, draws[c.topic]) for c in bundle.clouds}
+        return replace(self.describe_gone(draws), added_points=going_on)
+
+    def describe_gone(self, draws: Mapping[str, Draw]) -> Effects:
+        """Say what was removed; what stood behind it nobody knows."""
         first = next(iter(draws.values()))
         outline, plane = first["outline_m"], first["plane"]
         (x0, y0), (x1, y1) = outline.min(axis=0).tolist(), outline.max(axis=0).tolist()
@@ -121,7 +130,6 @@ class ObjectRemoved(EachCloud):
                 "returns_going_on": float(sum(len(d["rows"]) for d in draws.values())),
                 "returns_lost": float(sum(len(d["lost"]) for d in draws.values())),
             },
-            added_points={c.topic: on_rays(c, draws[c.topic]) for c in bundle.clouds},
         )
 
     def to_ego(self, bundle: Bundle, cloud: Cloud) -> Matrix:
@@ -143,11 +151,14 @@ class ObjectRemoved(EachCloud):
         """
         cloud = bundle.clouds[0]
         to_ego = self.to_ego(bundle, cloud)
-        far = max(self.ahead_m[1], self.aside_m)
-        xyz = move(to_ego, cloud.xyz[near_rows(cloud, to_ego, (0.0, 0.0), far)])
-        for outline in nearest_objects(xyz, self.search):
+        (near_m, far_m), aside_m = self.ahead_m, self.aside_m
+        low, high = np.array([near_m, -aside_m, -_HIGHEST_M]), np.array([far_m, aside_m, _HIGHEST_M])
+        _, xyz = within_box(cloud, *box_around(to_ego, low, high))
+        for outline in nearest_objects(move(to_ego, xyz), self.search):
             x, y = outline.mean(axis=0).tolist()
-            near = xyz[np.hypot(xyz[:, 0] - x, xyz[:, 1] - y) <= np.hypot(*np.ptp(outline, axis=0)) + 3.0]
+            reach = float(np.hypot(*np.ptp(outline, axis=0))) + _GROUND_M
+            _, around = surroundings(cloud, to_ego, (x, y), reach)
+            near = around[(around[:, 0] - x) ** 2 + (around[:, 1] - y) ** 2 <= reach**2]
             try:
                 plane = ground_plane(near, (x, y))
             except NoRoom as reason:
@@ -157,7 +168,7 @@ class ObjectRemoved(EachCloud):
     def _behind(self, cloud: Cloud, rows: Rows, to_ego: Matrix, plane: Floats) -> tuple[Floats, Rows]:
         """Return how far rays (n,) go without the object, NaN for no return, and whose intensity they take (n,)."""
         left, right = _neighbours(cloud, rows)
-        own, a, b = (np.linalg.norm(cloud.xyz[r].astype(np.float64), axis=1) for r in (rows, left, right))
+        own, a, b = (lengths(places(cloud, r)) for r in (rows, left, right))
         share = _share(cloud, left, rows, right)
         near, far = np.minimum(a, b), np.maximum(a, b)
         surface = (far - near <= self.similar * near) & (near > own)
@@ -170,57 +181,57 @@ class ObjectRemoved(EachCloud):
 
 def standing_within(cloud: Cloud, to_ego: Matrix, outline: Floats, plane: Floats) -> Rows:
     """Rows (n,) of points that stand on the ground within an outline."""
-    (x0, y0), (x1, y1) = outline.min(axis=0).tolist(), outline.max(axis=0).tolist()
-    # Taller than any object: the cube reaches as far up as aside.
-    rows = near_rows(cloud, to_ego, ((x0 + x1) / 2, (y0 + y1) / 2), max(x1 - x0, y1 - y0, _TALLEST_M))
-    return rows[_inside(move(to_ego, cloud.xyz[rows]), outline, plane)]
+    ground_m = plane[0] + (outline - plane[3:]) @ plane[1:3]
+    low = np.append(outline.min(axis=0), ground_m.min())
+    high = np.append(outline.max(axis=0), ground_m.max() + _TALLEST_M)
+    rows, xyz = within_box(cloud, *box_around(to_ego, low, high))
+    return rows[_inside(move(to_ego, xyz), outline, plane)]
 
 
 def _inside(xyz: Floats, outline: Floats, plane: Floats) -> npt.NDArray[np.bool_]:
+    """Tell which points (n, 3) stand on the ground within a convex outline."""
     x, y, z = xyz.T
+    ring = outline if shapely.is_ccw(shapely.linearrings(outline)) else outline[::-1]
     height = z - (plane[0] + plane[1] * (x - plane[3]) + plane[2] * (y - plane[4]))
-    stands = (height > _ABOVE_GROUND_M) & (height < _TALLEST_M)
-    return np.asarray(shapely.intersects_xy(shapely.Polygon(outline), x, y) & stands)
-
-
-def _ends(cloud: Cloud, rows: Rows, range_m: Floats) -> Floats:
-    old = cloud.xyz[rows].astype(np.float64)
-    return np.asarray(old * (range_m / np.linalg.norm(old, axis=1))[:, None])
+    inside = (height > _ABOVE_GROUND_M) & (height < _TALLEST_M)
+    for (x0, y0), (x1, y1) in zip(ring, np.roll(ring, -1, axis=0), strict=True):
+        inside &= (x1 - x0) * (y - y0) >= (y1 - y0) * (x - x0)
+    return np.asarray(inside)
 
 
 def _neighbours(cloud: Cloud, rows: Rows) -> tuple[Rows, Rows]:
     """Return for each row (n,) the nearest ones on its ring, to either side, that are not among the rows."""
     beams = beams_of(cloud)
-    away = beams.azimuth_rad - beams.azimuth_rad[rows[0]]
-    away -= np.float32(2 * np.pi) * np.rint(away / np.float32(2 * np.pi))
-    near = np.flatnonzero((np.abs(away) <= np.abs(away[rows]).max() + _ASIDE_RAD) & beams.of_rings(beams.ring[rows]))
-    usable = near[~empty_returns(cloud)[near]]
-    order = usable[np.lexsort((away[usable], beams.ring[usable]))]
-    kept = ~np.isin(order, rows)
+    middle = float(beams.azimuth_rad[rows[0]])
+    widest = float(np.abs(beams.aside(middle, rows)).max())
+    near, _ = beams.within(middle, widest + _ASIDE_RAD)
+    near, _ = returns_at(cloud, near[beams.of_rings(beams.ring[rows], near)])
+    order = near[beams.along_rings(middle, near)]
+    own = np.isin(order, rows)
     place = np.arange(len(order))
-    before = np.maximum.accumulate(np.where(kept, place, -1))
-    after = np.minimum.accumulate(np.where(kept, place, len(order))[::-1])[::-1]
-    at = np.empty(len(cloud), dtype=np.int64)
-    at[order] = place
-    left, right = before[at[rows]], after[at[rows]]
-    left, right = (order[np.clip(side, 0, len(order) - 1)] for side in (left, right))
+    before = np.maximum.accumulate(np.where(own, -1, place))[own]
+    after = np.minimum.accumulate(np.where(own, len(order), place)[::-1])[::-1][own]
+    # As they come along the rings; asked for in the order of the rows, which rises.
+    back = np.argsort(order[own])
+    ring = beams.ring[rows]
     # At the seam of a revolution, or on a ring that saw nothing else, a ray is its own neighbour: no surface.
-    ring = beams.ring
-    return np.where(ring[left] == ring[rows], left, rows), np.where(ring[right] == ring[rows], right, rows)
+    sides = (order[np.clip(side[back], 0, len(order) - 1)] for side in (before, after))
+    left, right = (np.where(beams.ring[side] == ring, side, rows) for side in sides)
+    return left, right
 
 
 def _share(cloud: Cloud, left: Rows, rows: Rows, right: Rows) -> Floats:
     """Return where rays lie between their neighbours (n,): 0 at the left, 1 at the right."""
-    azimuth = beams_of(cloud).azimuth_rad.astype(np.float64)
-    turn = 2.0 * np.pi
-    whole, before = np.mod(azimuth[right] - azimuth[left], turn), np.mod(azimuth[rows] - azimuth[left], turn)
+    azimuth = beams_of(cloud).azimuth_rad
+    start, at, end = (azimuth[side].astype(np.float64) for side in (left, rows, right))
+    whole, before = np.mod(end - start, 2.0 * np.pi), np.mod(at - start, 2.0 * np.pi)
     return np.divide(before, whole, out=np.zeros(len(rows)), where=whole > 0)
 
 
 def _to_ground(cloud: Cloud, rows: Rows, to_ego: Matrix, plane: Floats) -> Floats:
     """Return the range (n,) at which rays meet the plane, infinite where they do not."""
-    xyz = cloud.xyz[rows].astype(np.float64)
-    ray = (xyz / np.linalg.norm(xyz, axis=1)[:, None]) @ to_ego[:3, :3].T
+    xyz = places(cloud, rows)
+    ray = (xyz / lengths(xyz)[:, None]) @ to_ego[:3, :3].T
     x, y, z = to_ego[:3, 3]
     above = z - (plane[0] + plane[1] * (x - plane[3]) + plane[2] * (y - plane[4]))
     falls = plane[1] * ray[:, 0] + plane[2] * ray[:, 1] - ray[:, 2]

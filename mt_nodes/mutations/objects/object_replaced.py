@@ -12,14 +12,14 @@ import numpy as np
 from mt_nodes.effects import Effects
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Draw
-from mt_nodes.mutations.objects.exchanged import ObjectExchanged, Rectangle, rectangle
+from mt_nodes.mutations.objects.exchanged import Choice, ObjectExchanged, Rectangle, rectangle
 from mt_nodes.mutations.objects.in_scene import (
     Sensor,
     draw_hits,
     look_at,
-    near_rows,
     proof_of_hits,
     shadow_of,
+    surroundings,
     volume_of,
 )
 from mt_nodes.mutations.objects.object_removed import Floats, standing_within
@@ -27,7 +27,7 @@ from mt_nodes.params import param
 from mt_nodes.scene.objects import KINDS
 from mt_nodes.scene.placement_solver import Footprint, NoRoom, Place, solve, stand_on
 from mt_nodes.scene.sight import Body, body_of
-from mt_nodes.transforms import Matrix, move
+from mt_nodes.transforms import Matrix
 
 #: The rear of a car is at most this wide (2.55 m by Directive 96/53/EC): what shows a longer side shows its flank.
 _REAR_M = 2.55
@@ -57,11 +57,13 @@ class ObjectReplaced(ObjectExchanged):
         """Choose which way a person looks, in radians."""
         return float(rng.uniform(-np.pi, np.pi))
 
-    def choose(self, bundle: Bundle, state: Any) -> Draw:
+    def choose(self, bundle: Bundle, state: Any) -> Choice:
         """Choose the nearest thing that the object can stand in for."""
         return solve(self.things(bundle), partial(self._stand, bundle, state), f"'{self.by}'")[1]
 
-    def draw_put(self, rng: np.random.Generator, bundle: Bundle, old: Cloud, left: Cloud, draw: Draw) -> Draw:
+    def draw_put(
+        self, rng: np.random.Generator, bundle: Bundle, old: Cloud, left: Cloud, draw: Draw, known: Any
+    ) -> Draw:
         """Cast the object."""
         return draw_hits(rng, left, look_at(left, self._body, self._to_cloud(bundle, old) @ draw["pose"]), self._sensor)
 
@@ -76,7 +78,7 @@ class ObjectReplaced(ObjectExchanged):
         hidden = (
             shadow_of(self._body, pose, self.to_ego(bundle, c), frame_id, self.max_range_m) for c in bundle.clouds
         )
-        return Effects(added=(volume_of(self._body, pose, frame_id, self.by),), occluded=tuple(hidden))
+        return Effects(added=(volume_of(self._body, pose, frame_id, KINDS[self.by].label),), occluded=tuple(hidden))
 
     @property
     def _body(self) -> Body:
@@ -86,7 +88,7 @@ class ObjectReplaced(ObjectExchanged):
     def _sensor(self) -> Sensor:
         return Sensor(self.range_sigma_m, self.max_range_m, self.sensitivity)
 
-    def _stand(self, bundle: Bundle, yaw_rad: float, thing: tuple[Floats, Floats]) -> Draw:
+    def _stand(self, bundle: Bundle, yaw_rad: float, thing: tuple[Floats, Floats]) -> Choice:
         """Return what is drawn of a thing and the pose in its place; raises NoRoom."""
         outline, plane = thing
         cloud, body = bundle.clouds[0], self._body
@@ -96,17 +98,18 @@ class ObjectReplaced(ObjectExchanged):
         )
         x, y, yaw = self._place(rectangle(outline), footprint, yaw_rad)
         gone = standing_within(cloud, to_ego, outline, plane)
-        rows = np.setdiff1d(near_rows(cloud, to_ego, (x, y), footprint.radius_m + self.clearance_m), gone)
+        rows, around = surroundings(cloud, to_ego, (x, y), footprint.radius_m + self.clearance_m)
+        rest = around[np.isin(rows, gone, invert=True)]
         here = plane[0] + plane[1] * (x - plane[3]) + plane[2] * (y - plane[4])
         ground = np.array([here, *plane[1:3]])
-        pose = stand_on(move(to_ego, cloud.xyz[rows]), footprint, (x, y, yaw), self.clearance_m, ground)
+        pose = stand_on(rest, footprint, (x, y, yaw), self.clearance_m, ground)
         hits = body.cast(cloud, self._to_cloud(bundle, cloud) @ pose)
         seen = hits.seen | np.isin(hits.rows, gone)
         if seen.sum() < self.least_returns:
             raise NoRoom(f"with fewer than {self.least_returns} returns from it")
         if seen.mean() < self.least_visible:
             raise NoRoom("hidden")
-        return {"outline_m": outline, "plane": plane, "pose": pose}
+        return Choice({"outline_m": outline, "plane": plane, "pose": pose}, gone)
 
     def _place(self, seen: Rectangle, footprint: Footprint, yaw_rad: float) -> Place:
         """Return where the object stands: its near faces where those of the thing are."""

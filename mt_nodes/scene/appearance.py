@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What colours a camera sees on the objects of the catalogue, place by place.
+
+Colours are linear albedos, red, green, blue, 0 to 1, chosen to look like what one meets; a LiDAR's reflectivity has no
+part in them, but that it tells materials apart (tyres, panes, skin). What shines by itself is told apart, as glow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.scene.furniture import RETRO_REFLECTIVE, STEEL
+from mt_nodes.scene.meshes import GLASS, SKIN, TYRE
+
+Singles = npt.NDArray[np.float32]
+Rgb = tuple[float, float, float]
+
+_RUBBER, _PANE, _FACE, _METAL = (0.02, 0.02, 0.02), (0.06, 0.07, 0.08), (0.5, 0.3, 0.21), (0.32, 0.33, 0.34)
+_MATERIALS = {TYRE: _RUBBER, GLASS: _PANE, SKIN: _FACE}
+_HAIR, _SHOES, _BLACK, _WHITE = (0.035, 0.022, 0.015), (0.03, 0.025, 0.02), (0.012, 0.012, 0.014), (0.75, 0.75, 0.73)
+_RED, _YELLOW, _ORANGE, _BLUE = (0.5, 0.03, 0.025), (0.72, 0.45, 0.02), (0.75, 0.2, 0.02), (0.03, 0.09, 0.4)
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """Places on an object that a camera sees.
+
+    Attributes:
+        xyz_m: (N, 3) in the object's own frame: x ahead, z up. reflectivity: (N,) of the mesh there.
+        pixel_m: how wide a pixel is at the object.
+    """
+
+    xyz_m: Singles
+    reflectivity: Singles
+    pixel_m: float = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Colours:
+    """What is seen there: albedo (N, 3), and what shines by itself (N, 3), in shares of what full scale shows."""
+
+    albedo: Singles
+    glow: Singles | None = None
+
+
+Paint = Callable[[Surface], Colours]
+
+
+@dataclass(frozen=True)
+class Lamps:
+    """Lamps of a kind that shine: their colour, and centres (x, y, z) and radius in metres; both sides alike in y."""
+
+    colour: Rgb
+    centers_m: tuple[Rgb, ...]
+    radius_m: float
+
+
+OFF = "off"
+
+
+def paint_of(kind: str, lamps: str = OFF) -> Paint:
+    """Return how a kind of the catalogue of objects is painted; ``lamps`` is one of :data:`LAMPS` for it."""
+    if lamps == OFF:
+        return lambda surface: Colours(_painted(kind, surface))
+    shining = LAMPS[kind][lamps]
+
+    def paint(surface: Surface) -> Colours:
+        albedo, glow = _painted(kind, surface), np.zeros((len(surface.xyz_m), 3), np.float32)
+        at = surface.xyz_m.copy()
+        at[:, 1] = np.abs(at[:, 1])
+        for center in shining.centers_m:
+            near = np.linalg.norm(at - np.array(center, np.float32), axis=1) < shining.radius_m
+            glow[near] = shining.colour
+        return Colours(albedo, glow)
+
+    return paint
+
+
+def _painted(kind: str, surface: Surface) -> Singles:
+    colours = np.empty((len(surface.xyz_m), 3), np.float32)
+    colours[:] = _MAIN[kind]
+    for value, colour in _MATERIALS.items():
+        colours[np.abs(surface.reflectivity - value) < 1e-4] = colour
+    if (details := _DETAILS.get(kind)) is not None:
+        x, y, z = surface.xyz_m.T
+        details(colours, x, y, z, surface.reflectivity)
+    return colours
+
+
+def _person(jacket: Rgb, trousers: Rgb, height_m: float) -> Callable[..., None]:
+    def put(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
+        skin = np.abs(material - SKIN) < 1e-4
+        clothes = ~skin & (colours[:, 0] != _RUBBER[0])
+        colours[clothes] = jacket
+        colours[clothes & (z < 0.49 * height_m)] = trousers
+        colours[clothes & (z < 0.045 * height_m)] = _SHOES
+        colours[clothes & (z > 0.44 * height_m) & (z < 0.49 * height_m) & (np.abs(y) > 0.11 * height_m)] = _FACE
+        colours[skin & ((z > 0.95 * height_m) | (x < -0.03))] = _HAIR
+
+    return put
+
+
+def _seated(jacket: Rgb, trousers: Rgb, waist_m: float, top_m: float) -> Callable[..., None]:
+    def put(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
+        skin = np.abs(material - SKIN) < 1e-4
+        frame = (np.abs(material - 0.3) < 1e-4) | (np.abs(material - 0.4) < 1e-4)
+        clothes = ~skin & ~frame & (np.abs(material - TYRE) > 1e-4)
+        colours[clothes] = trousers
+        colours[clothes & (z > waist_m)] = jacket
+        colours[frame] = _METAL
+        colours[skin & (z > top_m)] = _HAIR
+
+    return put
+
+
+def _motorcycle(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
+    colours[(z > 0.6) & (z < 0.9) & (np.abs(y) < 0.16)] = _RED
+    colours[np.abs(material - 0.4) < 1e-4] = _METAL
+    colours[np.abs(material - SKIN) < 1e-4] = (0.65, 0.65, 0.67)  # a helmet
+
+
+def _car(length_m: float, lamps_z_m: tuple[float, float], half_m: float) -> Callable[..., None]:
+    """Lamps, number plates, the dark gap under the sills."""
+
+    def put(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
+        body, end = np.abs(material - TYRE) > 1e-4, length_m / 2 - 0.12
+        lamp = (z > lamps_z_m[0]) & (z < lamps_z_m[1]) & (np.abs(y) > 0.55 * half_m)
+        colours[lamp & (x < -end)] = (0.4, 0.01, 0.01)
+        colours[lamp & (x > end)] = (0.8, 0.8, 0.78)
+        plate = (np.abs(x) > end) & (np.abs(y) < 0.26) & (np.abs(z - lamps_z_m[0] + 0.12) < 0.06)
+        colours[plate] = _WHITE
+        colours[body & (z < 0.26)] = _BLACK
+
+    return put
+
+
+def _bus(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
+    glass = np.abs(material - GLASS) < 1e-4
+    colours[glass & (np.mod(x, 1.5) < 0.12) & (np.abs(y) > 1.2)] = _BLACK
+    ends, lamp = np.abs(x) > 5.85, (z > 0.6) & (z < 0.85) & (np.abs(y) > 0.85)
+    colours[ends & lamp & (x < 0)] = (0.4, 0.01, 0.01)
+    colours[ends & lamp & (x > 0)] = (0.8, 0.8, 0.78)
+    colours[(z < 0.4) & (np.abs(material - TYRE) > 1e-4)] = _BLACK
+
+
+def _school_bus(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
+    glass = np.abs(material - GLASS) < 1e-4
+    colours[glass & (np.mod(x, 0.8) < 0.12) & (np.abs(y) > 1.1)] = _MAIN["school_bus"]
+    sides = np.abs(y) > 1.15
+    for height in (0.75, 1.05):
+        colours[sides & (np.abs(z - height) < 0.04)] = _BLACK
+    colours[(np.abs(material - RETRO_REFLECTIVE) < 1e-4)] = _RED  # the stop arm
+    rear = x < -5.4
+    colours[rear & (z > 0.6) & (z < 0.8) & (np.abs(y) > 0.9)] = (0.4, 0.01, 0.01)
+    colours[(z < 0.4) & (np.abs(material - TYRE) > 1e-4)] = _BLACK
+
+
+def _ambulance(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
+    _car(6.0, (0.8, 1.0), 1.02)(colours, x, y, z, material)
+    colours[np.abs(material - RETRO_REFLECTIVE) < 1e-4] = _RED
+    colours[(x < -2.9) & (np.abs(z - 1.2) < 0.14)] = _RED
+    colours[(x < -2.9) & (np.abs(y) < 0.75) & (z > 1.6) & (z < 2.3)] = _PANE
+    colours[(x > 2.3) & (z > 1.15)] = _PANE
+    colours[(np.abs(material - 0.3) < 1e-4) & (z > 2.55)] = _BLUE
+
+
+def _truck(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
+    colours[(x < 2.2) & (z > 1.1)] = (0.6, 0.6, 0.58)
+    colours[np.abs(material - 0.1) < 1e-4] = _BLACK
+    colours[np.abs(material - RETRO_REFLECTIVE) < 1e-4] = np.where(
+        np.mod(y[np.abs(material - RETRO_REFLECTIVE) < 1e-4] * 4.0, 2.0)[:, None] < 1.0, _RED, _YELLOW
+    )
+    colours[(x < -4.2) & (np.abs(y) < 0.02) & (z > 1.3)] = _BLACK
+
+
+def _van(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
+    _car(5.6, (0.75, 0.95), 1.0)(colours, x, y, z, material)
+    colours[(x > 1.7) & (z > 1.25) & (z < 2.1)] = _PANE
+    colours[(x < -2.7) & (np.abs(y) < 0.8) & (z > 1.4) & (z < 2.0)] = _PANE
+
+
+def _cow(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
+    patches = np.sin(5.1 * x + 1.3) * np.sin(4.3 * z + 2.0 * np.sign(y)) + 0.35 * np.sin(9.0 * x * z)
+    colours[patches > 0.05] = _BLACK
+
+
+def _deer(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
+    colours[(x < -0.43) & (z > 0.5)] = _WHITE  # what a fleeing deer shows
+    colours[z < 0.4] *= np.float32(0.7)
+
+
+def _cone(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
+    colours[((z > 0.25) & (z < 0.38)) | ((z > 0.5) & (z < 0.6))] = _WHITE
+    colours[z < 0.045] = _BLACK
+
+
+def _barrier(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
+    band = (z > 0.45) & (z < 0.75)
+    colours[band & (np.mod(y + z, 0.5) < 0.25)] = _RED
+    colours[band & (np.mod(y + z, 0.5) >= 0.25)] = _WHITE
+
+
+def _loader(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
+    colours[np.abs(material - 0.3) < 1e-4] = (0.1, 0.1, 0.1)
+    rear = (x < -3.1) & (z > 0.9)
+    colours[rear & (np.mod(y + z, 0.4) < 0.2)] = _RED
+    colours[rear & (np.mod(y + z, 0.4) >= 0.2)] = _WHITE
+
+
+def _carton(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
+    tape = (np.abs(y) < 0.03) | ((np.abs(x) < 0.03) & (z > 0.59))
+    colours[tape] *= np.float32(0.55)
+
+
+def _sign_back(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
+    colours[np.abs(material - STEEL) < 1e-4] = _METAL
+    plate = z > 2.0
+    rim = np.hypot(y, z - 2.3) > 0.24
+    colours[plate & (x < -0.055) & rim] = _RED
+    colours[plate & (x >= -0.055)] = _METAL
+
+
+def _light_head(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
+    colours[np.abs(material - STEEL) < 1e-4] = _METAL
+    for middle, lens in ((3.0, (0.12, 0.01, 0.01)), (2.7, (0.14, 0.08, 0.01)), (2.4, (0.01, 0.1, 0.06))):
+        colours[(x < -0.25) & (np.hypot(y, z - middle) < 0.1)] = lens
+
+
+_MAIN: dict[str, Rgb] = {
+    "adult": (0.1, 0.16, 0.34),
+    "child": (0.62, 0.44, 0.03),
+    "elderly": (0.2, 0.17, 0.13),
+    "wheelchair_user": (0.33, 0.04, 0.05),
+    "roller_skater": (0.05, 0.34, 0.2),
+    "cyclist": (0.48, 0.08, 0.04),
+    "motor_cyclist": _BLACK,
+    "dog": (0.4, 0.25, 0.11),
+    "deer": (0.22, 0.11, 0.05),
+    "boar": (0.06, 0.045, 0.035),
+    "cow": (0.72, 0.7, 0.66),
+    "car": (0.03, 0.1, 0.26),
+    "van": (0.68, 0.68, 0.66),
+    "truck": (0.03, 0.1, 0.3),
+    "bus": (0.55, 0.5, 0.35),
+    "school_bus": (0.8, 0.42, 0.01),
+    "emergency_vehicle": (0.78, 0.77, 0.72),
+    "construction_vehicle": (0.78, 0.42, 0.02),
+    "cone": _ORANGE,
+    "barrier": (0.4, 0.39, 0.37),
+    "box": (0.38, 0.24, 0.12),
+    "traffic_sign": _WHITE,
+    "traffic_light": _BLACK,
+}
+_JEANS: Rgb = (0.03, 0.045, 0.1)
+_DETAILS: dict[str, Callable[..., None]] = {
+    "adult": _person(_MAIN["adult"], (0.035, 0.035, 0.04), 1.75),
+    "child": _person(_MAIN["child"], _JEANS, 1.21),
+    "elderly": _person(_MAIN["elderly"], (0.12, 0.11, 0.1), 1.6),
+    "roller_skater": _person(_MAIN["roller_skater"], _BLACK, 1.8),
+    "wheelchair_user": _seated(_MAIN["wheelchair_user"], _JEANS, 0.66, 1.32),
+    "cyclist": _seated(_MAIN["cyclist"], _JEANS, 1.0, 1.66),
+    "motor_cyclist": _motorcycle,
+    "car": _car(4.4, (0.62, 0.82), 0.9),
+    "van": _van,
+    "truck": _truck,
+    "bus": _bus,
+    "school_bus": _school_bus,
+    "emergency_vehicle": _ambulance,
+    "construction_vehicle": _loader,
+    "deer": _deer,
+    "cow": _cow,
+    "cone": _cone,
+    "barrier": _barrier,
+    "box": _carton,
+    "traffic_sign": _sign_back,
+    "traffic_light": _light_head,
+}
+
+_AMBER_GLOW, _RED_GLOW, _BLUE_GLOW = (1.0, 0.62, 0.08), (1.0, 0.14, 0.1), (0.3, 0.5, 1.0)
+
+
+def _corners(length_m: float, y_m: float, z_m: float) -> tuple[Rgb, ...]:
+    return ((length_m / 2, y_m, z_m), (-length_m / 2, y_m, z_m))
+
+
+#: What lamps a kind may have on: hazard flashers at its corners, the yellow or red pair of a school bus, a beacon.
+LAMPS: dict[str, dict[str, Lamps]] = {
+    "car": {
+        "hazard": Lamps(_AMBER_GLOW, _corners(4.4, 0.74, 0.72), 0.16),
+        "headlamps": Lamps((1.0, 0.98, 0.9), ((2.2, 0.6, 0.62),), 0.16),
+    },
+    "van": {"hazard": Lamps(_AMBER_GLOW, _corners(5.6, 0.85, 0.85), 0.18)},
+    "truck": {"hazard": Lamps(_AMBER_GLOW, ((4.25, 1.05, 0.9), (-4.25, 1.1, 1.25)), 0.22)},
+    "bus": {"hazard": Lamps(_AMBER_GLOW, _corners(12.0, 1.05, 0.72), 0.2)},
+    "school_bus": {
+        "yellow": Lamps(_AMBER_GLOW, ((-5.5, 0.95, 2.85), (3.9, 0.95, 2.85)), 0.2),
+        "red": Lamps(_RED_GLOW, ((-5.5, 0.7, 2.85), (3.9, 0.7, 2.85)), 0.2),
+    },
+    "emergency_vehicle": {
+        "beacon": Lamps(_BLUE_GLOW, ((1.2, 0.45, 2.7),), 0.45),
+        "hazard": Lamps(_AMBER_GLOW, _corners(6.0, 0.85, 0.9), 0.2),
+        "red": Lamps(_RED_GLOW, ((-3.0, 0.8, 2.45), (1.2, 0.45, 2.7)), 0.3),
+    },
+    "construction_vehicle": {"beacon": Lamps(_AMBER_GLOW, ((-0.9, 0.65, 3.3), (-3.2, 0.75, 1.85)), 0.25)},
+}
