@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from mt_nodes.cdr import SENSOR_OF
 from mt_nodes.effects import Effects
-from mt_nodes.errors import UsageError
+from mt_nodes.errors import NotApplicable, UsageError
 from mt_nodes.frames import Bundle
 from mt_nodes.mutations.base import Draw, Followup, Mutation
 from mt_nodes.plugins import name_of
@@ -57,6 +60,8 @@ class MutationPipeline:
         self._looks_back = max((m.looks_back for m in mutations), default=0)
         self._past: tuple[Bundle, ...] = ()
         self._baseline = MutationPipeline(baseline, seed, relation) if baseline else None
+        #: Generators made before their bundle came, each for one draw.
+        self._foreseen: dict[tuple[Any, ...], np.random.Generator] = {}
 
     def meet(self, bundle: Bundle) -> Bundle:
         """Take a bundle in, for later ones to look back on; return it with those that it looks back on itself."""
@@ -69,6 +74,11 @@ class MutationPipeline:
         met = replace(bundle, earlier=self._past)
         self._past = (*self._past, bundle)
         return met
+
+    def foresee(self, episode: int, index: int) -> None:
+        """Make what the draws of a bundle that is to come depend on beside it, so that it need not wait for that."""
+        keys = (self._key(episode, index, "0", step, 0) for step in range(len(self.mutations)))
+        self._foreseen = {key: generator(*key) for key in keys}
 
     def derive(self, bundle: Bundle, draw_number: str | int = "0") -> Derived:
         """Draw and make a follow-up, and prove every step on its own input and output; a broken step is the last.
@@ -122,12 +132,19 @@ class MutationPipeline:
 
     def _drawing(self, draw_number: str | int, draws: list[Draw]) -> Callable[[int, int, Bundle], Draw]:
         def draw(step: int, part: int, source: Bundle) -> Draw:
-            key = (self._seed, self._relation, source.episode, source.index, f"{draw_number}.{step}.{part}")
-            made = self.mutations[step].draw(generator(*key), source, self._state(step, source))
+            key = self._key(source.episode, source.index, draw_number, step, part)
+            rng = self._foreseen.pop(key, None) or generator(*key)
+            refuse_loose(self.mutations[step], source)
+            made = self.mutations[step].draw(rng, source, self._state(step, source))
             draws.append(made)
             return made
 
         return draw
+
+    def _key(
+        self, episode: int, index: int, draw_number: str | int, step: int, part: int
+    ) -> tuple[int, str, int, int, str]:
+        return self._seed, self._relation, episode, index, f"{draw_number}.{step}.{part}"
 
     def _run(
         self,
@@ -162,6 +179,23 @@ class MutationPipeline:
 
     def _names(self) -> str:
         return " + ".join(name_of(type(m)) for m in self.mutations) or "no mutation"
+
+
+def refuse_loose(mutation: Mutation, bundle: Bundle) -> None:
+    """Refuse a bundle with which frames would pass as they are of a sensor that a mutation changes.
+
+    Raises:
+        NotApplicable: naming topic and how far off they are.
+    """
+    if mutation.role == "control":
+        return
+    for wire in bundle.loose:
+        if SENSOR_OF.get(wire.type) in mutation.changes:
+            off_ms = (wire.stamp_ns - bundle.stamp_ns) / 1e6
+            raise NotApplicable(
+                f"{wire.topic}: a frame {off_ms:+.0f} ms off the leading sensor's is of no instant of that and would "
+                "pass as it is"
+            )
 
 
 def _unfit(baseline: Derived, followup: Followup) -> str | None:

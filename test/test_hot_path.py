@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 import shapely
+from hypothesis import given
+from hypothesis import strategies as st
 from made_bundles import LAYOUTS, made_bundle, made_cloud
 from shapely import box
 
@@ -21,7 +23,9 @@ from mt_nodes.arms import as_points
 from mt_nodes.association import covered
 from mt_nodes.environment import MALLOC_SETTINGS
 from mt_nodes.frames import Bundle, Cloud
+from mt_nodes.mutations.lidar.added_points import with_added
 from mt_nodes.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
+from mt_nodes.mutations.lidar.placement import write_points
 from mt_nodes.outputs import Detections
 from mt_nodes.point_fields import fields_of
 from mt_nodes.transforms import Transform, TransformTree, move, pose_matrix
@@ -79,6 +83,16 @@ def test_inserted_points_copy_the_point_before(layout: str, count: int) -> None:
     for name in kept:
         assert new.points[name].tobytes() == old.points[name][order].tobytes(), name
     assert mutation.guarantee(bundle, mutation.apply(bundle, draw), draw) is None
+
+
+@given(size=st.integers(1, 80), rows=st.lists(st.integers(0, 80), max_size=20), layout=st.sampled_from(list(LAYOUTS)))
+def test_points_are_inserted_as_numpy_inserts_them(size: int, rows: list[int], layout: str) -> None:
+    """Few and many, before the first, behind the last, several in one place: in stretches or point by point."""
+    cloud, at = made_cloud(layout, size), np.sort(np.minimum(np.array(rows, np.int64), size))
+    xyz = np.random.default_rng(1).uniform(-9, 9, (len(at), 3))
+    added = cloud.raw.take(np.maximum(at - 1, 0))
+    write_points(added.view(cloud.points.dtype), slice(None), xyz, None, cloud)
+    assert with_added(cloud, at, xyz, None).points.tobytes() == np.insert(cloud.raw, at, added).tobytes()
 
 
 SHAPES = {

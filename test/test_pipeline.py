@@ -8,10 +8,12 @@ import pytest
 from mutations_for_tests import SHADOW, Echo, Nothing, Shuffle
 from recordings import bundles
 
+from mt_nodes import pipeline
 from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Bundle
 from mt_nodes.ledger import sha256_of_followup
 from mt_nodes.pipeline import Derived, MutationPipeline
+from mt_nodes.seeds import generator
 
 
 def hashes(made: list[Derived]) -> list[str]:
@@ -26,6 +28,34 @@ def test_order_and_company_do_not_change_a_followup() -> None:
     begun = other.derive(source[0]), other.derive(source[1], "1"), other.derive(source[1])
     assert hashes(forward) == hashes([begun[0], begun[2]])
     assert len({*hashes(forward), *hashes(list(begun))}) == 3
+
+
+def test_what_was_foreseen_changes_no_followup() -> None:
+    """Neither of the bundle that came nor of another, nor of the same bundle drawn again."""
+    source = bundles(3)
+    plain, foreseeing = (MutationPipeline([Shuffle(every_third=False)] * 2, 7, "r") for _ in range(2))
+    expected = [plain.derive(b, n) for b in source for n in ("0", "0", "1")]
+    made = []
+    for bundle, foreseen in zip(source, (0, 2, 2), strict=True):
+        foreseeing.foresee(0, foreseen)
+        foreseeing.foresee(0, foreseen)
+        made += [foreseeing.derive(bundle, n) for n in ("0", "0", "1")]
+    assert hashes(made) == hashes(expected)
+
+
+def test_what_was_foreseen_is_used_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[object, ...]] = []
+    monkeypatch.setattr(pipeline, "generator", lambda *key: (made.append(key), generator(*key))[1])
+    (bundle,) = bundles(1)
+    maker = MutationPipeline([Shuffle()], 7, "r")
+    maker.derive(bundle)
+    made.clear()
+    maker.foresee(0, 0)
+    assert len(made) == 1
+    maker.derive(bundle)
+    assert len(made) == 1, "what was foreseen is taken"
+    maker.derive(bundle)
+    assert len(made) == 2, "and cannot be taken twice: a generator goes on"
 
 
 @pytest.mark.parametrize("change", [{"seed": 8}, {"relation": "s"}, {"episode": 1}, {"index": 1}, {"draw": "1"}])

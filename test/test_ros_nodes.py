@@ -6,11 +6,13 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +30,20 @@ from mt_nodes.bags import write_bundles
 from mt_nodes.environment import ros_environment
 from mt_nodes.errors import UsageError
 from mt_nodes.frames import Bundle, Cloud
+from mt_nodes.ledger import sha256_of_followup
 from mt_nodes.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.control import ControlNode
+from mt_nodes.nodes.ledger_topic import LedgerTopic
 from mt_nodes.nodes.monitor import Monitor
 from mt_nodes.nodes.mutator import Mutator
 from mt_nodes.nodes.replayer import Replayer
 from mt_nodes.nodes.spinning import SpinningContext
 from mt_nodes.outputs import Detections
+from mt_nodes.pipeline import MutationPipeline
 from mt_nodes.processes import Child, Process
+from mt_nodes.relations import load_relation
 from mt_nodes.transforms import dump_transforms
 
 MARKERS, BOXES = "visualization_msgs/msg/MarkerArray", "/perception/obstacles"
@@ -185,7 +191,7 @@ def test_the_mutator_sends_followups_into_another_domain_as_the_live_publisher_d
     until(sent_and_heard)
     message = followups.wait(1)[0]
     assert (message.width, cdr.stamp_ns_of(message.header)) == (4100, stamp(1))
-    ledger.wait(lambda rows: "sha256" in json.loads(rows[-1].data))
+    ledger.wait(lambda rows: bool(rows) and "sha256" in json.loads(rows[-1].data))
     first, line = lines(ledger)[0], lines(ledger)[-1]
     assert (first["pair"], first["outcome"]) == ("0/0/noise_outside_roi_100/0", "SKIPPED")
     assert first["reason"] == "nobody subscribes to /points", "what nobody hears is not sent"
@@ -212,6 +218,139 @@ def test_a_followup_whose_proof_fails_is_invalid(
     if sent:
         followups.wait(2)
     assert len(followups.messages) == (2 if sent else 0)
+
+
+def test_followups_and_hashes_are_those_of_the_same_clouds_offline(
+    made: Make, ending: ExitStack, domains: Any, transforms: Path
+) -> None:
+    """Byte for byte and line for line, in the order of the clouds, whatever was made ready beforehand."""
+    relation = load_relation("noise_outside_roi_100")
+    offline = MutationPipeline(relation.mutate, 5, relation.id)
+    peer = Peer(ending, domains[1])
+    ledger = peer.listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
+    followups = peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY, raw=True)
+    node = made(Mutator, relation=relation.id, output_topic="/out", transforms=transforms, seed=5)
+    publisher, send = sensor(peer)
+    until(lambda: publisher.get_subscription_count() and node._publisher().get_subscription_count())
+    for index in range(4):
+        cloud = replace(send(index), topic="/sensing/lidar/points")
+        expected = offline.derive(Bundle(0, index, cloud.stamp_ns, (cloud,), transforms=TREE)).followup
+        assert followups.wait(index + 1)[index] == cdr.encode_cloud(expected.first.cloud())
+        ledger.wait(index + 1)
+        assert lines(ledger)[index]["pair"] == f"0/{index}/{relation.id}/0"
+        assert lines(ledger)[index]["sha256"] == sha256_of_followup(expected)
+
+
+def test_a_cloud_is_answered_while_the_last_is_still_proved_and_lines_keep_their_order(
+    made: Make, ending: ExitStack, domains: Any, transforms: Path, monkeypatch: Any
+) -> None:
+    proving, going_on = threading.Event(), threading.Event()
+    ending.callback(going_on.set)
+
+    def slow(mutation: Any, source: Bundle, *_: Any) -> str | None:
+        proving.set()
+        assert going_on.wait(30)
+        return "a lie" if source.index == 0 else None
+
+    monkeypatch.setattr(NoiseOutsideRoi, "guarantee", slow)
+    peer = Peer(ending, domains[1])
+    ledger = peer.listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
+    followups = peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY)
+    node = made(Mutator, relation="noise_outside_roi_10", output_topic="/out", transforms=transforms)
+    publisher, send = sensor(peer)
+    until(lambda: publisher.get_subscription_count() and node._publisher().get_subscription_count())
+    send(0)
+    assert proving.wait(30)
+    for index in range(1, 3):
+        send(index)
+        until(lambda index=index: node._count == index + 1)
+    assert [cdr.stamp_ns_of(m.header) for m in followups.wait(3)] == [stamp(0), stamp(1), stamp(2)]
+    cloud = made_cloud("velodyne")
+    publisher.publish(cdr.encode_cloud(Cloud(cloud.topic, stamp(3), cloud.frame_id, cloud.points[:0])))
+    until(lambda: node._count == 4)
+    assert not lines(ledger), "nothing is told that is not proved, and nothing before what came before it"
+    going_on.set()
+    ledger.wait(4)
+    assert [line.get("outcome") for line in lines(ledger)] == ["INVALID", None, None, "NOT_APPLICABLE"]
+    assert [line["pair"].split("/")[1] for line in lines(ledger)] == ["0", "1", "2", "3"]
+
+
+def test_what_goes_wrong_in_a_proof_is_not_passed_over(
+    made: Make, ending: ExitStack, domains: Any, transforms: Path, monkeypatch: Any
+) -> None:
+    def defect(*_: Any) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(NoiseOutsideRoi, "guarantee", defect)
+    ledger = LedgerTopic(Peer(ending, domains[1]).node, "noise_outside_roi_10")
+    relation, bundle = load_relation("noise_outside_roi_10"), Bundle(0, 0, 0, (made_cloud(),), transforms=TREE)
+    derived, proof = MutationPipeline(relation.mutate, 0, relation.id).derive_unproven(bundle)
+    ledger.sent(bundle, derived, proof, Peer(ending, domains[1], "other").publisher(cdr.POINT_CLOUD, "/out"))
+    with pytest.raises(RuntimeError, match="a defect"):
+        ledger.close()
+
+
+def test_a_mutator_that_is_stopped_has_told_of_all_it_sent(
+    ending: ExitStack, domains: Any, transforms: Path, tmp_path: Path
+) -> None:
+    """A process of its own, stopped, and not only once, when its follow-up arrives and nothing is proved yet."""
+    plugins = tmp_path / "lasting.py"
+    plugins.write_text(LASTING_PROOF)
+    parameters = {"relation": "noise_outside_roi_10", "output_topic": "/out", "transforms": transforms}
+    words = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]
+    env = ros_environment(os.environ, domains[1])
+    child = Child(Process("mutator", (sys.executable, str(plugins), "--ros-args", *words), env, tmp_path / "log"))
+    ending.callback(child.stop, 5.0)
+    peer = Peer(ending, domains[1])
+    ledger = peer.listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
+    followups = peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY)
+    publisher, send = sensor(peer)
+    until(lambda: publisher.get_subscription_count() and followups.matched() and ledger.matched())
+    numbers = itertools.count()
+
+    def sent_and_heard() -> bool:
+        send(next(numbers))
+        return bool(followups.messages)
+
+    until(sent_and_heard)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        os.killpg(child.pid, number)
+    until(lambda: child.code is not None)
+    assert child.code == 0, (tmp_path / "log").read_text()
+    sent = [cdr.stamp_ns_of(m.header) for m in followups.messages]
+    ledger.wait(lambda _: sent == [line["followup_ns"] for line in lines(ledger) if "sha256" in line])
+
+
+def test_a_mutator_that_cannot_go_on_says_so_in_one_line(ending: ExitStack, domains: Any, tmp_path: Path) -> None:
+    """Nothing joins the cloud's frame and the region's: told by the first cloud."""
+    words = ("--ros-args", "-p", "relation:=noise_outside_roi_10", "-p", "output_topic:=/out")
+    argv = (sys.executable, "-m", "mt_nodes.nodes.mutator", *words)
+    child = Child(Process("mutator", argv, ros_environment(os.environ, domains[1]), tmp_path / "log"))
+    ending.callback(child.stop, 5.0)
+    peer = Peer(ending, domains[1])
+    peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY)
+    _, send = sensor(peer)
+
+    def ended() -> bool:
+        send(0)
+        return child.code is not None
+
+    until(ended)
+    assert child.code == 2
+    _ready, said = filter(None, (tmp_path / "log").read_text().splitlines())
+    assert said.startswith("mt_nodes: region 'front_40m', cloud /sensing/lidar/points: no transform from")
+
+
+#: The mutator, whose proofs wait for a signal that this process got.
+LASTING_PROOF = """
+from mt_nodes.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
+from mt_nodes.nodes import mutator
+import threading
+told, finish = threading.Event(), mutator.Mutator.finish
+mutator.Mutator.finish = lambda node: (finish(node), told.set())
+NoiseOutsideRoi.guarantee = lambda *_: None if told.wait(30) else "no signal came"
+mutator.main()
+"""
 
 
 def test_a_bundle_without_an_honest_followup_is_told(

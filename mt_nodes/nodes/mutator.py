@@ -1,37 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``ros2 run mt_nodes mutator``: derives a follow-up of every cloud on a live topic and publishes it elsewhere.
+"""``ros2 run mt_nodes mutator``: derives a follow-up of every instant of live sensors and publishes it elsewhere.
 
 The input is tapped best effort with depth 1, so that this node can never hold its publisher back.
 """
 
 from __future__ import annotations
 
-import json
+import gc
+import signal
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
+from rclpy.signals import SignalHandlerOptions
 from rclpy.timer import Timer
-from sensor_msgs.msg import PointCloud2
-from std_msgs.msg import String
 
 from mt_nodes import cdr
-from mt_nodes.errors import NotApplicable, UsageError
-from mt_nodes.frames import Bundle, Cloud
-from mt_nodes.ledger import sha256_of_followup
+from mt_nodes.errors import MtError, NotApplicable, UsageError
+from mt_nodes.frames import Bundle, Wire
 from mt_nodes.nodes import qos
+from mt_nodes.nodes.ledger_topic import LedgerTopic
+from mt_nodes.nodes.live_inputs import InstantReader, LiveInputs
+from mt_nodes.nodes.messages import message_class
 from mt_nodes.nodes.parameters import read_parameters
-from mt_nodes.nodes.running import run_node
+from mt_nodes.nodes.running import quick_executor, run_node
 from mt_nodes.nodes.spinning import SpinningContext, plain_node
 from mt_nodes.params import param
 from mt_nodes.pipeline import MutationPipeline
 from mt_nodes.relations import load_relation, refuse_baseline
 from mt_nodes.transforms import TransformTree, load_transforms
-from mt_nodes.verdict import SCHEMA, Outcome, Pair
+from mt_nodes.verdict import Outcome
 
 #: How often the graph is asked for a publisher of the input, until there is one.
 LOOK_EVERY_S = 0.1
@@ -42,8 +44,12 @@ class MutatorParameters:
     """What the node is told."""
 
     relation: str = param("noise_outside_roi_1000", help="whose mutations are applied; name or .yaml file")
-    input_topic: str = param("/sensing/lidar/points", help="live cloud topic")
-    output_topic: str = param("/mt/followup/sensing/lidar/points", help="where follow-ups go")
+    input_topic: str = param(
+        "/sensing/lidar/points",
+        help="live topic of clouds or images; several, camera infos too, with commas, the leading one first",
+    )
+    output_topic: str = param("/mt/followup/sensing/lidar/points", help="where follow-ups go, one for each input_topic")
+    sync_s: float = param(0.02, low=0.0, high=1.0, unit="s", help="how far apart the messages of one instant may be")
     output_domain: int = param(-1, low=-1, high=232, help="ROS domain of the follow-ups; -1: this one")
     depth: int = param(5, low=1, high=1000, help="history depth of the follow-ups (a remote depth cannot be seen)")
     prove: str = param(
@@ -62,62 +68,82 @@ class Mutator(Node):
         super().__init__("mutator")
         given = read_parameters(self, MutatorParameters)
         self._given = given
-        if given.output_domain == -1 and given.output_topic == given.input_topic:
-            raise UsageError("mutator: output_topic is input_topic; set another topic or output_domain")
+        self._outputs = followups_by_input(given)
         self._relation = load_relation(given.relation)
         refuse_baseline(self._relation, "mutator")
         self._pipeline = MutationPipeline(self._relation.mutate, given.seed, self._relation.id)
         self._tree = load_transforms(Path(given.transforms)) if given.transforms else TransformTree()
         self._far = SpinningContext(given.output_domain) if given.output_domain != -1 else None
         self._out: Node = self if self._far is None else self._far.add(plain_node, "mt_mutator")
-        self._followups: Publisher | None = None
+        self._followups: dict[str, Publisher] = {}
         #: What is still to go out, in order, and when; the timer is set on the first of it.
-        self._later: deque[tuple[int, Cloud]] = deque()
+        self._later: deque[tuple[int, Bundle, frozenset[str]]] = deque()
         self._timer: Timer | None = None
         self._looking = self.create_timer(LOOK_EVERY_S, self._look)
-        self._ledger = self.create_publisher(String, "/mt/ledger", qos.JOURNAL)
+        self._reader = InstantReader(self._tree)
+        self._ledger = LedgerTopic(self, self._relation.id)
         self._count = 0
-        self.create_subscription(PointCloud2, given.input_topic, self._received, qos.LIVE_TAP, raw=True)
+        self.finished = False
+        #: Why the node cannot go on.
+        self.failure: MtError | None = None
+        self._inputs = LiveInputs(self, tuple(self._outputs), round(given.sync_s * 1e9), self._received)
 
     def destroy_node(self) -> None:
-        """Leave the other domain, too."""
-        if self._far is not None:
-            self._far.close()
-        super().destroy_node()
+        """Tell of everything that was sent, and leave the other domain, too."""
+        try:
+            self._ledger.close()
+        finally:
+            if self._far is not None:
+                self._far.close()
+            super().destroy_node()
 
-    def _received(self, data: bytes) -> None:
+    def finish(self) -> None:
+        """Take no further cloud."""
+        self.finished = True
+
+    def _received(self, wires: Sequence[Wire]) -> None:
+        try:
+            self._mutate(wires)
+        except MtError as error:
+            # Raised from here, the executor would print where; what to do is in the text.
+            self.failure, self.finished = error, True
+
+    def _mutate(self, wires: Sequence[Wire]) -> None:
         # Serialized in and out: what rclpy would copy on the way costs more than the mutation itself.
-        cloud = cdr.cloud_from_msg(self._given.input_topic, cdr.decode(cdr.POINT_CLOUD, data))
-        bundle = Bundle(0, self._count, cloud.stamp_ns, clouds=(cloud,), transforms=self._tree)
-        self._pipeline.meet(bundle)
         self._count += 1
-        publisher = self._publisher()
+        try:
+            bundle = self._reader.read(self._count - 1, wires)
+        except MtError as error:
+            unread = Bundle(0, self._count - 1, wires[0].stamp_ns, wires=tuple(wires))
+            self._ledger.not_judged(unread, Outcome.ERROR, f"cannot be read: {error}")
+            return
+        self._pipeline.meet(bundle)
+        self._answer(bundle)
+        self._ledger.then(self._pipeline.foresee, 0, self._count)
+
+    def _answer(self, bundle: Bundle) -> None:
+        """Send the follow-up of a bundle, if it has one, and have it told what became of it."""
+        publisher = self._publisher(bundle.wires[0].topic)
         if not publisher.get_subscription_count():
             # An answer that cannot come must not be missed: what nobody hears is no follow-up.
-            self._not_judged(bundle, Outcome.SKIPPED, f"nobody subscribes to {self._given.output_topic}")
+            reason = f"nobody subscribes to {self._outputs[bundle.wires[0].topic]}"
+            self._ledger.not_judged(bundle, Outcome.SKIPPED, reason)
             return
         try:
             derived, proof = self._pipeline.derive_unproven(bundle)
         except NotApplicable as why:
-            self._not_judged(bundle, Outcome.NOT_APPLICABLE, str(why))
+            self._ledger.not_judged(bundle, Outcome.NOT_APPLICABLE, str(why))
             return
-        if self._given.prove == "before" and (broken := proof()):
-            self._not_judged(bundle, Outcome.INVALID, broken)
-            return
+        if self._given.prove == "before":
+            if broken := proof():
+                self._ledger.not_judged(bundle, Outcome.INVALID, broken)
+                return
+            proof = _proven
         now_ns = self.get_clock().now().nanoseconds
-        self._later.extend((now_ns + delay_ns, sent.clouds[0]) for delay_ns, sent in derived.followup.bundles)
+        parts = derived.followup.bundles
+        self._later.extend((now_ns + delay_ns, sent, sent.changed_topics(bundle)) for delay_ns, sent in parts)
         self._send_due(now_ns)
-        # The follow-up is on its way: what its verdict needs can now take its time.
-        if self._given.prove == "after" and (broken := proof()):
-            self._not_judged(bundle, Outcome.INVALID, broken)
-            return
-        if not derived.followup.bundles:
-            self._tell(bundle, outcome=Outcome.SKIPPED.value, reason="the follow-up sends nothing")
-            return
-        delay_ns, first = derived.followup.bundles[0]
-        answers = {"followup_ns": first.clouds[0].stamp_ns, "delay_ns": delay_ns}
-        about = {"effects": derived.effects.as_plain(), "sha256": sha256_of_followup(derived.followup)}
-        self._tell(bundle, **answers, **about)
+        self._ledger.sent(bundle, derived, proof, publisher)
 
     def _send_due(self, now_ns: int) -> None:
         """Publish what is due, in order, and set the timer on what is next: a topic is a queue."""
@@ -125,53 +151,68 @@ class Mutator(Node):
             self._timer.destroy()
             self._timer = None
         while self._later and self._later[0][0] <= now_ns:
-            self._publisher().publish(cdr.encode_cloud(self._later.popleft()[1]))
+            for wire in cdr.wires_of(*self._later.popleft()[1:]):
+                self._publisher(wire.topic).publish(wire.cdr)
         if self._later:
             left_s = (self._later[0][0] - now_ns) / 1e9
             self._timer = self.create_timer(left_s, lambda: self._send_due(self.get_clock().now().nanoseconds))
 
-    def _not_judged(self, bundle: Bundle, outcome: Outcome, reason: str) -> None:
-        """Tell of a pair that is not to be judged, so that it is accounted for all the same."""
-        log = self.get_logger()
-        text = f"bundle {bundle.index} is {outcome.value}: {reason}"
-        if outcome is Outcome.INVALID:
-            log.error(text)
-        else:
-            log.warning(text, throttle_duration_sec=5.0)
-        self._tell(bundle, outcome=outcome.value, reason=reason)
-
-    def _tell(self, bundle: Bundle, **what: Any) -> None:
-        line = {
-            "schema": SCHEMA,
-            "type": "followup",
-            "pair": str(Pair(0, bundle.index, self._relation.id)),
-            "relation": self._relation.id,
-            "stamp_ns": bundle.stamp_ns,
-        }
-        self._ledger.publish(String(data=json.dumps(line | what)))
-
     def _look(self) -> None:
-        """Make the publisher as soon as there is an input, so that subscribers find it before the first follow-up."""
-        if self.count_publishers(self._given.input_topic):
-            self._publisher()
-
-    def _publisher(self) -> Publisher:
-        """Make the publisher when it shows what the input's own publisher offers."""
-        if self._followups is None:
+        """Make the publishers as soon as there are inputs, so that subscribers find them before the first follow-up."""
+        if self._inputs.look():
             self._looking.cancel()
-            offered = self.get_publishers_info_by_topic(self._given.input_topic)
+        for each in self._inputs.inputs:
+            if each.offered is not None:
+                self._publisher(each.topic)
+
+    def _publisher(self, topic: str = "") -> Publisher:
+        """Make the publisher of an input's follow-ups (the leading one's) as its own publisher offers them."""
+        topic = topic or next(iter(self._outputs))
+        if topic not in self._followups:
+            [found] = [each for each in self._inputs.inputs if each.topic == topic]
+            offered = found.offered or qos.REPLAY
             profile = QoSProfile(
-                depth=self._given.depth,
-                reliability=offered[0].qos_profile.reliability if offered else qos.REPLAY.reliability,
-                durability=offered[0].qos_profile.durability if offered else qos.REPLAY.durability,
+                depth=self._given.depth, reliability=offered.reliability, durability=offered.durability
             )
-            self._followups = self._out.create_publisher(PointCloud2, self._given.output_topic, profile)
-        return self._followups
+            kind = message_class(found.type)
+            self._followups[topic] = self._out.create_publisher(kind, self._outputs[topic], profile)
+        return self._followups[topic]
+
+
+def followups_by_input(given: MutatorParameters) -> dict[str, str]:
+    """Return the topic of the follow-ups by input topic.
+
+    Raises:
+        UsageError: there are not as many, or one is its own input.
+    """
+    inputs, outputs = ([word.strip() for word in text.split(",")] for text in (given.input_topic, given.output_topic))
+    if len(inputs) != len(outputs) or len(set(inputs)) < len(inputs) or len(set(outputs)) < len(outputs):
+        raise UsageError(
+            f"mutator: got input_topic {given.input_topic} and output_topic {given.output_topic}, expected one output "
+            "for each input, all different"
+        )
+    if given.output_domain == -1 and set(inputs) & set(outputs):
+        raise UsageError("mutator: output_topic is input_topic; set another topic or output_domain")
+    return dict(zip(inputs, outputs, strict=True))
+
+
+def _proven() -> None:
+    """Tell that nothing is broken of what was proved before it was sent."""
 
 
 def main(args: list[str] | None = None) -> None:
     """Mutate until stopped."""
-    run_node(Mutator, args)
+    run_node(_until_a_signal, args, quick_executor, SignalHandlerOptions.NO)
+
+
+def _until_a_signal() -> Mutator:
+    """Make the node, which a signal ends only when it has told of everything it sent: rclpy's would take its topics."""
+    node = Mutator()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: node.finish())
+    # What there is by now stays: to look through it for garbage, again and again, would hold up a cloud.
+    gc.freeze()
+    return node
 
 
 if __name__ == "__main__":

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import rclpy
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
 
 from mt_nodes.errors import MtError
 
@@ -16,13 +18,21 @@ from mt_nodes.errors import MtError
 READY = "ready"
 
 
-def run_node(make: Callable[[], Node], args: list[str] | None) -> None:
-    """Initialise rclpy, make the node, spin it until shutdown or Ctrl-C; known errors are one line and an exit code."""
-    rclpy.init(args=args)
+def run_node(
+    make: Callable[[], Node],
+    args: list[str] | None,
+    executor: Callable[[], Any] = SingleThreadedExecutor,
+    signals: SignalHandlerOptions = SignalHandlerOptions.ALL,
+) -> None:
+    """Initialise rclpy, make the node, spin it until shutdown or Ctrl-C; known errors are one line and an exit code.
+
+    Without rclpy's ``signals`` the node itself has to listen for them, and to set ``finished``.
+    """
+    rclpy.init(args=args, signal_handler_options=signals)
     try:
         node = make()
         node.get_logger().info(READY)
-        spin(node)
+        spin(node, executor())
     except MtError as error:
         print(f"mt_nodes: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
@@ -30,9 +40,12 @@ def run_node(make: Callable[[], Node], args: list[str] | None) -> None:
         rclpy.try_shutdown()
 
 
-def spin(node: Node) -> None:
-    """Spin a node until shutdown, Ctrl-C, or until it sets ``finished``; then destroy it."""
-    executor = SingleThreadedExecutor()
+def spin(node: Node, executor: Any) -> None:
+    """Spin a node until shutdown, Ctrl-C, or until it sets ``finished``; then destroy it.
+
+    Raises:
+        MtError: the node's ``failure``, where it set one.
+    """
     executor.add_node(node)
     try:
         while rclpy.ok() and not getattr(node, "finished", False):
@@ -42,3 +55,17 @@ def spin(node: Node) -> None:
     finally:
         executor.shutdown()
         node.destroy_node()
+    if failure := getattr(node, "failure", None):
+        raise failure
+
+
+def quick_executor() -> Any:
+    """Return the executor that hands messages on without Python in between, where rclpy has it (Jazzy and later).
+
+    Its ``spin`` has to be given a timeout each time: without one it may hang, and does not hear signals.
+    """
+    try:
+        from rclpy.experimental import EventsExecutor
+    except ImportError:
+        return SingleThreadedExecutor()
+    return EventsExecutor()

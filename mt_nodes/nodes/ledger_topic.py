@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What became of every bundle that a node alone mutated: ``/mt/ledger``, written beside the thread that sends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from std_msgs.msg import String
+
+from mt_nodes.background import Background
+from mt_nodes.frames import Bundle
+from mt_nodes.ledger import sha256_of_followup
+from mt_nodes.nodes import qos
+from mt_nodes.pipeline import Derived
+from mt_nodes.verdict import SCHEMA, Outcome, Pair
+
+#: A reliable subscriber tells within some 5 ms that it got a message; who does not is not waited for longer.
+TAKEN_S = 0.02
+#: What a node that ends waits for, lest its last lines end with it.
+FLUSH_S = 2.0
+
+Proof = Callable[[], str | None]
+
+
+class LedgerTopic:
+    """One line a bundle, in their order. Proof, hash and line are a thread's work, and a few bundles' late at most.
+
+    A node that sent a follow-up can take the next cloud at once, and whoever listens gets it first: proving begins
+    when it was acknowledged, since both would ask for the same processor.
+    """
+
+    def __init__(self, node: Node, relation: str) -> None:
+        self._node, self._relation = node, relation
+        self._lines = node.create_publisher(String, "/mt/ledger", qos.JOURNAL)
+        self._background = Background()
+
+    def sent(self, bundle: Bundle, derived: Derived, proof: Proof, through: Publisher) -> None:
+        """Prove what was sent, and tell of it, or why it is INVALID."""
+        self._background.do(self._prove, bundle, derived, proof, through)
+
+    def not_judged(self, bundle: Bundle, outcome: Outcome, reason: str) -> None:
+        """Tell of a pair that is not to be judged, so that it is accounted for all the same."""
+        self._background.do(self._tell_not_judged, bundle, outcome, reason)
+
+    def then(self, work: Callable[..., None], *args: Any) -> None:
+        """Do something when all that was given before is told."""
+        self._background.do(work, *args)
+
+    def close(self) -> None:
+        """Return when everything is told and heard; raise what went wrong."""
+        try:
+            self._background.wait()
+            self._lines.wait_for_all_acked(Duration(seconds=FLUSH_S))
+        finally:
+            self._background.close()
+
+    def _prove(self, bundle: Bundle, derived: Derived, proof: Proof, through: Publisher) -> None:
+        through.wait_for_all_acked(Duration(seconds=TAKEN_S))
+        if broken := proof():
+            self._tell_not_judged(bundle, Outcome.INVALID, broken)
+        elif not derived.followup.bundles:
+            self._tell(bundle, outcome=Outcome.SKIPPED.value, reason="the follow-up sends nothing")
+        else:
+            delay_ns, first = derived.followup.bundles[0]
+            answers = {"followup_ns": first.stamp_ns, "delay_ns": delay_ns}
+            about = {"effects": derived.effects.as_plain(), "sha256": sha256_of_followup(derived.followup)}
+            self._tell(bundle, **answers, **about)
+
+    def _tell_not_judged(self, bundle: Bundle, outcome: Outcome, reason: str) -> None:
+        log = self._node.get_logger()
+        text = f"bundle {bundle.index} is {outcome.value}: {reason}"
+        if outcome is Outcome.INVALID:
+            log.error(text)
+        else:
+            log.warning(text, throttle_duration_sec=5.0)
+        self._tell(bundle, outcome=outcome.value, reason=reason)
+
+    def _tell(self, bundle: Bundle, **what: Any) -> None:
+        line = {
+            "schema": SCHEMA,
+            "type": "followup",
+            "pair": str(Pair(0, bundle.index, self._relation)),
+            "relation": self._relation,
+            "stamp_ns": bundle.stamp_ns,
+        }
+        self._lines.publish(String(data=json.dumps(line | what)))
