@@ -29,7 +29,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from fuzz import invariant
 from fuzz.cases import Case, Target
 
-TARGETS = ("clouds", "messages", "bags", "files")
+TARGETS = ("clouds", "images", "messages", "bags", "files")
 GUIDED = ("messages", "files")
 ROOT = Path(__file__).resolve().parents[1]
 

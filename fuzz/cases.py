@@ -48,13 +48,14 @@ class Target:
 
 def edited(sound: bytes, spans: tuple[Span, ...] = (), most: int = 4) -> st.SearchStrategy[bytes]:
     """Return the strategy of a sound input with up to ``most`` edits, of single bytes, numbers and whole ``spans``."""
-    return st.lists(_edit(len(sound), spans), max_size=most).map(lambda edits: applied(sound, edits))
+    return st.lists(edit(len(sound), spans), max_size=most).map(lambda edits: applied(sound, edits))
 
 
 Edit = tuple[str, int, int, bytes]
 
 
-def _edit(size: int, spans: tuple[Span, ...]) -> st.SearchStrategy[Edit]:
+def edit(size: int, spans: tuple[Span, ...] = ()) -> st.SearchStrategy[Edit]:
+    """Return the strategy of one edit of an input of ``size`` bytes."""
     place, short = st.integers(0, max(0, size)), st.integers(0, 64)
     whole = st.one_of(st.sampled_from(EDGES), st.integers(0, 2**32 - 1)).map(lambda n: n.to_bytes(4, "little"))
     number = st.one_of(whole, st.sampled_from(FLOATS).map(lambda f: struct.pack("<d", f)))

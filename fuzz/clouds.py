@@ -179,12 +179,12 @@ _CHANGES: dict[str, Any] = {
 
 def mutations() -> st.SearchStrategy[dict[str, Told]]:
     """Draw parameters for every mutation that there is."""
-    return st.fixed_dictionaries(
-        {
-            name: st.fixed_dictionaries({}, optional={row["name"]: _parameter(row) for row in describe(cls)})
-            for name, cls in plugins.catalogue("mutations").items()
-        }
-    )
+    return st.fixed_dictionaries({name: parameters(cls) for name, cls in plugins.catalogue("mutations").items()})
+
+
+def parameters(cls: type) -> st.SearchStrategy[Told]:
+    """Draw parameters for one mutation."""
+    return st.fixed_dictionaries({}, optional={row["name"]: _parameter(row) for row in describe(cls)})
 
 
 def _parameter(row: Told) -> st.SearchStrategy[Any]:

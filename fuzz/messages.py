@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path as Directory
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from mt_nodes.effects import Effects
 from mt_nodes.engine import Answer, Engine, Heard, Offer
 from mt_nodes.errors import MtError
 from mt_nodes.frames import Bundle, CameraInfo, Cloud, Image
-from mt_nodes.outputs import Control, Detections, Output
+from mt_nodes.outputs import Control, Detections, ImageBoxes, Output, Path
 from mt_nodes.relations import load_relation
 from mt_nodes.transforms import TransformTree
 from mt_nodes.verdict import Outcome
@@ -104,9 +104,13 @@ def sound(kind: str) -> bytes:
     name = _type(kind)
     if name in _adapters():
         adapter = _adapters()[name]
-        boxes = Detections.make("base_link", 5, [[12.0, 3.0, 0.5], [20.0, -4.0, 0.5]], [[4.0, 2.0, 1.5]] * 2)
-        said = Control(5, speed_mps=3.0, yaw_rate_radps=0.1) if adapter.role == "control" else boxes
-        return _serialized(adapter.encode(said))
+        said: dict[str, Any] = {
+            "detections": Detections.make("base_link", 5, [[12.0, 3.0, 0.5], [20.0, -4.0, 0.5]], [[4.0, 2.0, 1.5]] * 2),
+            "control": Control(5, speed_mps=3.0, yaw_rate_radps=0.1),
+            "boxes": ImageBoxes.make("camera", 5, [[10.0, 20.0, 40.0, 90.0]], ["pedestrian"], [0.9]),
+            "path": Path.make("base_link", 5, [[0.0, 0.0, 0.0], [5.0, 0.1, 0.02]]),
+        }
+        return _serialized(adapter.encode(said[adapter.role]))
     return _SOUND[name]()
 
 
@@ -155,7 +159,7 @@ def cases() -> st.SearchStrategy[Case]:
     return st.sampled_from(kinds()).flatmap(lambda kind: edited(sound(kind)).map(lambda data: Case(kind, data)))
 
 
-def check(case: Case, place: Path) -> str:
+def check(case: Case, place: Directory) -> str:
     """Read a message as a bag's, or as a stack's output."""
     name = _type(case.kind)
     if name in _adapters():
@@ -182,7 +186,7 @@ def _heard(adapter: Any, data: bytes) -> str:
     require(stamp is None or isinstance(stamp, int), f"stamp {stamp!r}")
     if isinstance(said, Detections):
         return _judged(said)
-    require(isinstance(said, Control), f"an answer that is none: {said!r}")
+    require(isinstance(said, (Control, ImageBoxes, Path)), f"an answer that is none: {said!r}")
     return "read"
 
 

@@ -61,6 +61,18 @@ def role_topic(text: str, where: str = "--topic") -> tuple[str, str]:
     return role, topic
 
 
+def role_topics(texts: Iterable[str], where: str = "--topic") -> dict[str, str]:
+    """Read ``ROLE=TOPIC`` and ``ROLE=TOPIC,TOPIC``: topics of a role that is named again come behind the former ones.
+
+    Raises:
+        UsageError: one is something else.
+    """
+    topics: dict[str, str] = {}
+    for role, names in (role_topic(text, where) for text in texts):
+        topics[role] = f"{topics[role]},{names}" if role in topics else names
+    return topics
+
+
 def _default(field: dataclasses.Field[Any]) -> str | None:
     if field.default_factory is not dataclasses.MISSING:
         return ""
@@ -84,7 +96,7 @@ def _value(text: str, hint: Any, name: str) -> Any:
     if get_origin(hint) is tuple:
         return tuple(words)
     if get_origin(hint) is Mapping:
-        return dict(role_topic(word, name) for word in words)
+        return role_topics(words, name)
     if not text and type(None) in get_args(hint):
         return None
     kind, expected = (float, "a number") if hint is float else (int, "a whole number")

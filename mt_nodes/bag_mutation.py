@@ -14,12 +14,11 @@ from rosbags.interfaces import Connection, MessageDefinitionFormat
 from mt_nodes import cdr
 from mt_nodes.bag_reader import BagReader, RecordedWire, qos_of
 from mt_nodes.bag_writer import BagWriter, Ros1BagWriter, open_writer
-from mt_nodes.bags import BagSource
+from mt_nodes.bags import BagSource, sensors_of
 from mt_nodes.errors import InfrastructureError, NotApplicable
 from mt_nodes.frames import Bundle
 from mt_nodes.mutations.base import Mutation
 from mt_nodes.pipeline import MutationPipeline
-from mt_nodes.topic_roles import candidates
 from mt_nodes.transforms import TransformTree
 
 #: Stands for the relation in the seeds of draws that no relation asked for.
@@ -69,7 +68,7 @@ def mutate_bag(
     """
     pipeline, summary = MutationPipeline(mutations, seed, RELATION), MutationSummary()
     damage: InfrastructureError | None = None
-    with BagSource(bag, topics, transforms, limit=limit, require=_required(bag, mutations, topics or {})) as source:
+    with BagSource(bag, topics, transforms, limit=limit, require=changed_in(bag, mutations, topics or {})) as source:
         copy = _Copy(open_writer(out, storage, definitions=_definitions(source.reader)), source.reader)
         with copy.bag:
             copy.announce()
@@ -144,11 +143,9 @@ def _derived(pipeline: MutationPipeline, bundle: Bundle, summary: MutationSummar
     return derived.followup.bundles
 
 
-def _required(bag: Path, mutations: Sequence[Mutation], topics: Mapping[str, str]) -> list[str]:
+def changed_in(bag: Path, mutations: Sequence[Mutation], topics: Mapping[str, str]) -> list[str]:
     """Return the sensors that mutations can change and the bag has; all of them when it has none."""
-    wanted = [s for s in ("lidar", "camera") if any(s in m.sensors for m in mutations)]
-    with BagReader(bag) as reader:
-        return [s for s in wanted if s in topics or candidates(s, reader.topics)] or wanted
+    return sensors_of(bag, (s for s in ("lidar", "camera") if any(s in m.changes for m in mutations)), topics)
 
 
 def _definitions(reader: BagReader) -> dict[str, str]:

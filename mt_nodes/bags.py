@@ -3,38 +3,30 @@
 
 from __future__ import annotations
 
-import struct
-from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from mt_nodes import cdr
 from mt_nodes.bag_reader import BagReader, RecordedWire, Topic
 from mt_nodes.bag_writer import SENSOR_QOS, STATIC_QOS, open_writer
+from mt_nodes.camera.codecs import decode as pictured
 from mt_nodes.errors import InfrastructureError, MtError, UsageError
-from mt_nodes.frames import Bundle
-from mt_nodes.topic_roles import choose
+from mt_nodes.frames import Bundle, Image
+from mt_nodes.gathering import Gathering, Moment
+from mt_nodes.topic_roles import candidates, choose
 from mt_nodes.transform_buffer import TransformBuffer
 from mt_nodes.transforms import Transform, TransformTree
 
-#: Farthest that a sensor's stamp may lie from the leading one's while the period is not known.
-JOIN_NS = 50_000_000
 _SENSORS = ("lidar", "camera", "camera_info")
-#: Where the stamp of a message that begins with a header ends, in bytes of its CDR.
-_STAMP_END = 12
 _DECODERS = {
     cdr.POINT_CLOUD: ("clouds", cdr.cloud_from_msg),
     cdr.IMAGE: ("images", cdr.image_from_msg),
     cdr.COMPRESSED_IMAGE: ("images", cdr.image_from_msg),
     cdr.CAMERA_INFO: ("camera_infos", cdr.camera_info_from_msg),
 }
-Region = tuple[str, npt.NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,15 +44,19 @@ class BagSource:
     every other sensor the message joins whose header stamp is nearest, at most half a period (50 ms while that is not
     known) away. Every recorded message goes out with exactly one bundle, in ``wires``: sensors with theirs, all else
     (frames that joined none, too) with the first bundle whose leading message was recorded after it, the last ones
-    with the last bundle. Sensors that are not required and cannot be decoded stay wires.
+    with the last bundle. Sensors that are not required and cannot be decoded stay wires. Where it is known what a stack
+    takes, nothing else is decoded, but for what its cameras need to be understood: their infos, and the clouds of all
+    LiDARs, to look at. Of several topics of a role the first leads.
 
     Args:
         path: bag directory, ``.mcap``, ``.db3`` or ``.bag`` file.
-        topics: role (``lidar``, ``camera``, ``camera_info``, ``region``) -> topic, where there are several candidates.
+        topics: role (``lidar``, ``camera``, ``camera_info``, ``region``) -> topic, or several with commas between them,
+            where there are several candidates.
         transforms: the user's, which stand above the bag's.
         episode: number that the bundles carry.
         limit: bundles to give at most.
-        require: roles that must be there.
+        require: roles that must be there; as a mapping also the topics of a stack, by role, in its order.
+        pictures: whether a required image must be of light, and whole, to be understood: a callable is given pixels.
 
     Raises:
         UsageError: no such bag; a role without or with several candidates.
@@ -75,24 +71,30 @@ class BagSource:
         transforms: TransformTree | None = None,
         episode: int = 0,
         limit: int | None = None,
-        require: Collection[str] = ("lidar",),
+        require: Collection[str] | Mapping[str, Sequence[str]] = ("lidar",),
+        pictures: bool = False,
     ) -> None:
         given = topics or {}
         self.reader = BagReader(path)
         self.info: dict[str, Topic] = self.reader.topics
         try:
-            self.roles = choose(self.info, given, require, str(path))
+            self.roles = choose(self.info, given, require, str(path), self._frame_of)
         except UsageError as error:
             if self.reader.damage:  # the topic may be in what is lost
                 raise InfrastructureError(f"{error}; the bag is damaged: {self.reader.damage}") from error
             raise
-        leads = [role for role in ("lidar", "camera") if role in require or role in given]
+        takes = require if isinstance(require, Mapping) else (*require, *given)
+        leads = [role for role in ("lidar", "camera") if role in takes]
         if not leads:
             raise UsageError(f"{path}: got roles {', '.join(require) or '(none)'}, expected lidar or camera among them")
-        self.lead = self.roles[leads[0]]
-        self._required = {self.roles[role] for role in (*require, *given)}
-        self._regions = _region_topics(self.info, given)
-        self._transforms, self._episode, self._limit = transforms, episode, limit
+        self.lead = self.roles[leads[0]][0]
+        self._required = self._topics({*require, *given})
+        known = isinstance(require, Mapping)  # what the stack takes; else all that is found is decoded
+        self._taken = self._topics({*require, *(["camera_info"] if "camera" in require else [])} if known else _SENSORS)
+        looks = known and "camera" in require and "lidar" not in require
+        self._beside = set(self.roles.get("lidar", candidates("lidar", self.info))) if looks else set()
+        self._regions = _region_topics(self.info, self.roles if "region" in given else {})
+        self._transforms, self._episode, self._limit, self._pictures = transforms, episode, limit, pictures
 
     def __enter__(self) -> BagSource:
         return self
@@ -116,7 +118,7 @@ class BagSource:
         Raises:
             InfrastructureError: the bag is damaged, after all that could be read.
         """
-        gathered = _Gathering(self.lead, {self.roles[r] for r in _SENSORS if r in self.roles}, self._regions)
+        gathered = Gathering(self.lead, self._topics(_SENSORS) | self._beside, self._regions)
         buffer = TransformBuffer(self._transforms)
         self._add_static(buffer)
         limit = self._limit
@@ -127,7 +129,7 @@ class BagSource:
             if index + 1 == limit:
                 return
 
-    def _moments(self, gathered: _Gathering, buffer: TransformBuffer) -> Iterator[_Moment]:
+    def _moments(self, gathered: Gathering, buffer: TransformBuffer) -> Iterator[Moment]:
         damage: MtError | None = None
         try:
             for wire in self.reader.wires():
@@ -139,6 +141,16 @@ class BagSource:
         yield from gathered.rest()
         if damage is not None:
             raise damage
+
+    def _topics(self, roles: Iterable[str]) -> set[str]:
+        return {topic for role in roles for topic in self.roles.get(role, ())}
+
+    def _frame_of(self, topic: str) -> str | None:
+        """Return the frame of a topic's first message, None where that cannot be read."""
+        with suppress(MtError):
+            for wire in self.reader.wires({topic}):
+                return str(cdr.decode(wire.type, wire.cdr).header.frame_id)
+        return None
 
     def _add_static(self, buffer: TransformBuffer) -> None:
         """Static transforms hold from the start, wherever the recorder put them; the main pass reports damage."""
@@ -155,7 +167,7 @@ class BagSource:
             where = f"{self.reader.path}: {wire.topic} received at {wire.received_ns} ns"
             raise InfrastructureError(f"{where} cannot be read: {error}") from error
 
-    def _reading(self, index: int, moment: _Moment, tree: TransformTree) -> Bundle | Unreadable:
+    def _reading(self, index: int, moment: Moment, tree: TransformTree) -> Bundle | Unreadable:
         try:
             return self._bundle(index, moment, tree)
         except MtError as error:
@@ -163,16 +175,20 @@ class BagSource:
             where = f"{self.reader.path}: bundle {index} at {moment.stamp_ns} ns"
             return Unreadable(known, type(error)(f"{where} cannot be read: {error}"))
 
-    def _bundle(self, index: int, moment: _Moment, tree: TransformTree) -> Bundle:
+    def _bundle(self, index: int, moment: Moment, tree: TransformTree) -> Bundle:
         decoded: dict[str, list[Any]] = {"clouds": [], "images": [], "camera_infos": []}
-        for wire in moment.sensors:
+        for wire in (wire for wire in moment.sensors if wire.topic in self._taken | self._beside):
             kind, decode = _DECODERS[wire.type]
             try:
-                decoded[kind].append(decode(wire.topic, cdr.decode(wire.type, wire.cdr)))
+                message: Any = decode(wire.topic, cdr.decode(wire.type, wire.cdr))
+                if self._pictures and isinstance(message, Image):
+                    pictured(message)
+                decoded[kind].append(message)
             except MtError as error:
-                if wire.topic in self._required:
+                if wire.topic in self._required - self._beside:
                     raise type(error)(f"{wire.topic}: {str(error).removeprefix(f'{wire.topic}: ')}") from error
         messages = {kind: tuple(found) for kind, found in decoded.items()}
+        clouds, joined = messages.pop("clouds"), set(map(id, moment.sensors))
         return Bundle(
             self._episode,
             index,
@@ -180,95 +196,22 @@ class BagSource:
             transforms=tree,
             wires=tuple(moment.wires),
             regions=moment.regions,
+            clouds=tuple(cloud for cloud in clouds if cloud.topic not in self._beside),
+            beside=tuple(cloud for cloud in clouds if cloud.topic in self._beside),
+            loose=tuple(w for w in moment.wires if w.topic in self._taken and id(w) not in joined),
             **messages,
         )
 
 
-@dataclass(eq=False)
-class _Moment:
-    """What belongs to one message of the leading sensor; ``at`` is its position in the bag."""
+def sensors_of(bag: Path, wanted: Iterable[str], given: Mapping[str, str]) -> list[str]:
+    """Return those of some roles that a bag can fill or a topic is given for, in their order; all when there is none.
 
-    at: int
-    stamp_ns: int
-    sensors: list[RecordedWire]
-    others: list[tuple[int, RecordedWire]]
-    regions: dict[str, Region] = field(default_factory=dict)
-    wires: list[RecordedWire] = field(default_factory=list)
-
-
-class _Gathering:
-    """Puts recorded messages together. A moment is complete when two later leading messages have been seen, so that
-    other sensors may be recorded late by more than a period.
+    Raises:
+        UsageError: no such bag.
     """
-
-    def __init__(self, lead: str, sensors: set[str], regions: set[str]) -> None:
-        self._lead, self._sensors, self._region_topics = lead, sensors, regions
-        self._at = 0
-        self._open: deque[_Moment] = deque()
-        self._loose: list[tuple[int, RecordedWire]] = []  # of other sensors, not joined yet
-        self._others: list[tuple[int, RecordedWire]] = []  # since the last leading message
-        self._regions: dict[str, Region] = {}
-        self._previous_ns: int | None = None
-
-    def take(self, wire: RecordedWire) -> Iterator[_Moment]:
-        """Take in the next recorded message; yield a moment that became complete."""
-        self._at += 1
-        if wire.topic in self._sensors:
-            wire = replace(wire, stamp_ns=_header_stamp_ns(wire))
-        if wire.topic == self._lead:
-            self._begin(wire)
-        elif wire.topic in self._sensors:
-            self._loose.append((self._at, wire))
-        else:
-            self._others.append((self._at, wire))
-            if wire.topic in self._region_topics:
-                self._set_region(wire)
-        if len(self._open) > 2:
-            yield self._close()
-
-    def rest(self) -> Iterator[_Moment]:
-        """Yield the moments that are still open; the last one takes everything left."""
-        while len(self._open) > 1:
-            yield self._close()
-        if self._open:
-            yield self._close(last=True)
-
-    def _begin(self, wire: RecordedWire) -> None:
-        others = [*self._others, (self._at, wire)]
-        self._open.append(_Moment(self._at, wire.stamp_ns, [wire], others, dict(self._regions)))
-        self._others = []
-
-    def _set_region(self, wire: RecordedWire) -> None:
-        region = cdr.polygon_from_msg(cdr.decode(wire.type, wire.cdr))
-        self._regions[wire.topic] = region
-        for moment in self._open:  # only those that had none: a region counts from when it was recorded
-            moment.regions.setdefault(wire.topic, region)
-
-    def _close(self, last: bool = False) -> _Moment:
-        moment = self._open.popleft()
-        near_ns = self._tolerance_ns(moment)
-        joined = [n for topic in sorted(self._sensors) if (n := self._nearest(topic, moment.stamp_ns, near_ns))]
-        moment.sensors += [wire for _, wire in joined]
-        places = {at for at, _ in joined}
-        passed = {
-            at for at, w in self._loose if last or at < moment.at or w.stamp_ns <= moment.stamp_ns + near_ns
-        } | places
-        leaving = [entry for entry in self._loose if entry[0] in passed]
-        self._loose = [entry for entry in self._loose if entry[0] not in passed]
-        everything = moment.others + leaving + (self._others if last else [])
-        moment.wires = [wire for _, wire in sorted(everything, key=lambda entry: entry[0])]
-        self._previous_ns = moment.stamp_ns
-        return moment
-
-    def _tolerance_ns(self, moment: _Moment) -> int:
-        gaps = [self._open[0].stamp_ns - moment.stamp_ns] if self._open else []
-        gaps += [moment.stamp_ns - self._previous_ns] if self._previous_ns is not None else []
-        return min((gap for gap in gaps if gap > 0), default=2 * JOIN_NS) // 2
-
-    def _nearest(self, topic: str, stamp_ns: int, within_ns: int) -> tuple[int, RecordedWire] | None:
-        entries = [entry for entry in self._loose if entry[1].topic == topic]
-        best = min(entries, key=lambda entry: abs(entry[1].stamp_ns - stamp_ns), default=None)
-        return best if best and abs(best[1].stamp_ns - stamp_ns) <= within_ns else None
+    roles = list(wanted)
+    with BagReader(bag) as reader:
+        return [role for role in roles if role in given or candidates(role, reader.topics)] or roles
 
 
 def write_bundles(path: Path, bundles: Iterable[Bundle], storage: str = "mcap") -> None:
@@ -289,14 +232,5 @@ def write_bundles(path: Path, bundles: Iterable[Bundle], storage: str = "mcap") 
                 bag.write(bag.add(wire.topic, wire.type, [qos]), wire.stamp_ns, wire.cdr)
 
 
-def _region_topics(info: Mapping[str, Topic], given: Mapping[str, str]) -> set[str]:
-    return {given["region"]} if "region" in given else {name for name, t in info.items() if t.type == cdr.POLYGON}
-
-
-def _header_stamp_ns(wire: RecordedWire) -> int:
-    """Read the stamp of a message that begins with a header, without decoding the rest; a torn one has none."""
-    data = wire.cdr
-    if len(data) < _STAMP_END:
-        return wire.received_ns
-    sec, nanosec = struct.unpack_from("<iI" if data[1] else ">iI", data, 4)
-    return int(sec) * 1_000_000_000 + int(nanosec)
+def _region_topics(info: Mapping[str, Topic], given: Mapping[str, Sequence[str]]) -> set[str]:
+    return set(given["region"]) if "region" in given else {name for name, t in info.items() if t.type == cdr.POLYGON}

@@ -30,6 +30,13 @@ POLYGON = "geometry_msgs/msg/PolygonStamped"
 TF = "tf2_msgs/msg/TFMessage"
 STRING = "std_msgs/msg/String"
 
+#: Where the stamp of a message that begins with a header ends, in bytes of its CDR.
+_STAMP_END = 12
+#: Message type -> the sensor that mutations know it as.
+SENSOR_OF = {POINT_CLOUD: "lidar", IMAGE: "camera", COMPRESSED_IMAGE: "camera"}
+
+SENSOR_TYPES = (*SENSOR_OF, CAMERA_INFO)
+
 Message = Cloud | Image | CameraInfo
 
 
@@ -57,6 +64,14 @@ def decode(type_name: str, cdr: bytes | memoryview) -> Any:
 def encode(type_name: str, message: Any) -> bytes:
     """Return the little-endian CDR bytes, encapsulation header included, of a message object of ``rosbags``."""
     return bytes(typestore().serialize_cdr(message, type_name, little_endian=True))
+
+
+def header_stamp_ns(cdr: bytes) -> int | None:
+    """Return the stamp of a message that begins with a header without decoding it; None of a torn one."""
+    if len(cdr) < _STAMP_END:
+        return None
+    sec, nanosec = struct.unpack_from("<iI" if cdr[1] else ">iI", cdr, 4)
+    return int(sec) * 1_000_000_000 + int(nanosec)
 
 
 def stamp_ns_of(header: Any) -> int:
@@ -91,6 +106,8 @@ def image_from_msg(topic: str, msg: Any) -> Image:
     height, width = int(msg.height), int(msg.width)
     used = width * channels * sample.itemsize
     rows = rows_of(np.frombuffer(msg.data, np.uint8), height, int(msg.step), used, topic)
+    if rows.strides[0] % sample.itemsize:  # which NumPy allows and OpenCV does not
+        rows = np.ascontiguousarray(rows)
     pixels = rows.view(sample.newbyteorder(">" if msg.is_bigendian else "<"))
     shape = (height, width) if channels == 1 else (height, width, channels)
     return Image(topic, stamp_ns, frame, pixels.reshape(shape), msg.encoding)
@@ -216,7 +233,7 @@ def encode_image(image: Image) -> bytes:
         width=width,
         encoding=image.encoding,
         is_bigendian=int(pixels.dtype.str[0] == ">"),
-        step=width * channels * sample.itemsize,
+        step=width * channels * sample.itemsize if height else 0,
         data=pixels.reshape(-1).view(np.uint8),
     )
     return encode(IMAGE, message)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,24 @@ class Volume:
     outline_m: tuple[tuple[float, float], ...] = ()
 
 
+@dataclass(frozen=True)
+class ImageBox:
+    """Where an image shows an object that was put there.
+
+    Attributes:
+        topic: of the image.
+        box_px: (x0, y0, x1, y1) around all of the object that lies within the picture, hidden parts included; pixel
+            centres lie at whole numbers.
+        visible: share of all of the object's pixels that is in sight: within the picture, and nothing before it.
+        label: class that a detector would give it.
+    """
+
+    topic: str
+    box_px: tuple[float, float, float, float]
+    visible: float
+    label: str = "unknown"
+
+
 @dataclass(frozen=True, eq=False)
 class Effects:
     """How the follow-up's world differs from the source's, as far as a check must know.
@@ -39,6 +57,10 @@ class Effects:
         output_frame_id: frame in which ``output_transform`` is meant.
         numbers: measured facts, such as how many points were added.
         added_points: (N, 3) what was put into clouds, by topic, for pictures and evidence.
+        image_boxes: where images show what was added.
+        image_mirrored: whether left and right of every image are swapped: steering to the other side is expected.
+        image_transforms: 3×3 by image topic that takes a pixel (x, y, 1) of the source to the follow-up's; an image
+            that is not named kept its pixels in place.
     """
 
     added: tuple[Volume, ...] = ()
@@ -48,6 +70,9 @@ class Effects:
     output_frame_id: str = ""
     numbers: dict[str, float] = field(default_factory=dict)
     added_points: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+    image_boxes: tuple[ImageBox, ...] = ()
+    image_mirrored: bool = False
+    image_transforms: dict[str, Matrix] = field(default_factory=dict)
 
     def merged(self, later: Effects) -> Effects:
         """Return these effects followed by those of a mutation applied after."""
@@ -61,6 +86,14 @@ class Effects:
             later.output_frame_id or self.output_frame_id,
             {**self.numbers, **later.numbers},
             {**self.added_points, **later.added_points},
+            (*(_warped(box, later.image_transforms) for box in self.image_boxes), *later.image_boxes),
+            self.image_mirrored != later.image_mirrored,
+            {
+                topic: np.asarray(
+                    later.image_transforms.get(topic, np.eye(3)) @ self.image_transforms.get(topic, np.eye(3))
+                )
+                for topic in {**self.image_transforms, **later.image_transforms}
+            },
         )
 
     def as_plain(self) -> dict[str, Any]:
@@ -74,6 +107,12 @@ class Effects:
             boxes["output_transform"] = self.output_transform.tolist()
         if self.output_frame_id:
             boxes["output_frame_id"] = self.output_frame_id
+        if self.image_boxes:
+            boxes["image_boxes"] = [dict(vars(box)) for box in self.image_boxes]
+        if self.image_mirrored:
+            boxes["image_mirrored"] = True
+        if self.image_transforms:
+            boxes["image_transforms"] = {topic: m.tolist() for topic, m in self.image_transforms.items()}
         return {**boxes, "numbers": self.numbers} if self.numbers else boxes
 
     @classmethod
@@ -101,8 +140,25 @@ class Effects:
             output_transform=None if matrix is None else np.array(matrix, dtype=np.float64),
             output_frame_id=data.get("output_frame_id", ""),
             numbers=dict(data.get("numbers", {})),
+            image_boxes=tuple(
+                ImageBox(b["topic"], tuple(b["box_px"]), b["visible"], b["label"]) for b in data.get("image_boxes", ())
+            ),
+            image_mirrored=bool(data.get("image_mirrored", False)),
+            image_transforms={
+                topic: np.array(m, dtype=np.float64) for topic, m in data.get("image_transforms", {}).items()
+            },
         )
 
 
 def _plain(volume: Volume) -> dict[str, Any]:
     return {name: value for name, value in vars(volume).items() if name != "outline_m" or value}
+
+
+def _warped(box: ImageBox, transforms: Mapping[str, Matrix]) -> ImageBox:
+    """Return where a later change of its image takes a box: the box around its corners there."""
+    if box.topic not in transforms:
+        return box
+    x0, y0, x1, y1 = box.box_px
+    moved = transforms[box.topic] @ np.array([[x0, x1, x0, x1], [y0, y0, y1, y1], [1.0, 1.0, 1.0, 1.0]])
+    (x, y), (right, bottom) = (moved[:2] / moved[2]).min(axis=1).tolist(), (moved[:2] / moved[2]).max(axis=1).tolist()
+    return replace(box, box_px=(x, y, right, bottom))

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from mt_nodes.effects import Effects
 from mt_nodes.frames import Bundle, Wire
-from mt_nodes.outputs import Detections, Output
+from mt_nodes.outputs import Detections, ImageBoxes, Output
 from mt_nodes.relations import Relation, Suite
 from mt_nodes.verdict import Judgement, Outcome, Pair, Verdict
 
@@ -19,6 +19,8 @@ class Heard(str, Enum):
     ANSWERED = "answered"
     SILENT = "silent"
     SKIPPED = "skipped"
+    #: The input lacked what an answer needs: none will come.
+    UNASKED = "unasked"
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +82,7 @@ class Engine:
     def judge(self, offer: Offer, source: Bundle, answers: tuple[Answer, Answer], effects: Effects) -> list[Verdict]:
         """Return one verdict for each pair of the offer, from the answers of the source and the follow-up arm."""
         return [
-            Verdict(pair, source.stamp_ns, self._judge(judge, source, answers, effects))
+            Verdict(pair, source.stamp_ns, self._judge(_for(offer, judge), source, answers, effects))
             for pair, judge in offer.pairs(source)
         ]
 
@@ -95,7 +97,7 @@ class Engine:
             outcome = Outcome.UNPAIRED_BOTH if both else Outcome.UNPAIRED_SOURCE
             return Judgement(outcome, reason=f"source arm: {source.reason}")
         for answer in answers:
-            if answer.heard is Heard.SKIPPED:
+            if answer.heard in (Heard.SKIPPED, Heard.UNASKED):
                 return Judgement(Outcome.SKIPPED, reason=answer.reason)
         for name, answer in (("source", source), ("follow-up", followup)):
             if nonsense := _nonsense(answer.output):
@@ -127,11 +129,23 @@ class Engine:
         return Judgement(Outcome.VIOLATED, reason=silent, **{name: getattr(judged, name) for name in fields})
 
 
+def _for(offer: Offer, judge: Relation) -> Relation:
+    """Return who judges an offer: control and sham are judged by what the relation's check asks of them."""
+    if offer.relation.role == "relation" or judge.check is None:
+        return judge
+    return replace(judge, check=judge.check.background)
+
+
 def _nonsense(output: Output) -> str | None:
     """Say what of an answer means nothing: no condition may pass over it as if it had not been said."""
-    seen = output.detections
-    bad = 0 if seen is None else int((~seen.finite).sum())
-    return f"{bad} of {len(seen)} obstacles with numbers that are not finite" if seen is not None and bad else None
+    for seen, what in ((output.detections, "obstacles"), (output.boxes, "boxes")):
+        if seen is not None and (bad := int((~seen.finite).sum())):
+            return f"{bad} of {len(seen)} {what} with numbers that are not finite" + _or_order(seen)
+    return None
+
+
+def _or_order(seen: Detections | ImageBoxes) -> str:
+    return ", or edges in the wrong order" if isinstance(seen, ImageBoxes) else ""
 
 
 def _checked(judge: Relation, bundle: Bundle, source: Output, followup: Output, effects: Effects) -> Judgement:

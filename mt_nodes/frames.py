@@ -143,6 +143,10 @@ class Bundle:
         transforms: what is known of the frames at this instant.
         wires: the original messages, by topic, in the order of the bag: what passes unchanged goes out as these bytes.
         regions: polygons (N, 3) by topic, from ``PolygonStamped`` topics, with their frame.
+        beside: clouds of LiDARs that the stack does not take, to look at only (depth for its cameras): never changed,
+            never sent in another form than recorded.
+        loose: those of ``wires`` that are of sensors the stack takes, but of no instant of the leading one: they
+            pass as they are.
         earlier: former bundles of the episode, the newest last, for a mutation that looks back; they have none.
     """
 
@@ -155,6 +159,8 @@ class Bundle:
     transforms: TransformTree = field(default_factory=TransformTree)
     wires: tuple[Wire, ...] = ()
     regions: dict[str, tuple[str, npt.NDArray[np.float64]]] = field(default_factory=dict)
+    beside: tuple[Cloud, ...] = ()
+    loose: tuple[Wire, ...] = ()
     earlier: tuple[Bundle, ...] = ()
 
     def cloud(self, topic: str | None = None) -> Cloud:
@@ -173,6 +179,18 @@ class Bundle:
         new = {c.topic: c for c in clouds}
         return replace(self, clouds=tuple(new.get(c.topic, c) for c in self.clouds))
 
+    def joined_with(self, pieces: Iterable[Bundle]) -> Bundle:
+        """Return the bundle with the sensor messages of others, too, of topics that it has not."""
+        made = self
+        for piece in pieces:
+            made = replace(
+                made,
+                clouds=(*made.clouds, *piece.clouds),
+                images=(*made.images, *piece.images),
+                camera_infos=(*made.camera_infos, *piece.camera_infos),
+            )
+        return made
+
     def changed_topics(self, source: Bundle) -> frozenset[str]:
         """Topics whose decoded message is not the very object of ``source``: those that must be encoded anew."""
         before = {id(m) for m in source.messages}
@@ -180,8 +198,19 @@ class Bundle:
 
     @property
     def messages(self) -> tuple[Cloud | Image | CameraInfo, ...]:
-        """Every decoded message."""
+        """Every decoded message that the stack takes."""
         return (*self.clouds, *self.images, *self.camera_infos)
+
+    @property
+    def known_clouds(self) -> tuple[Cloud, ...]:
+        """What LiDARs saw at this instant, whether the stack takes them or not."""
+        return (*self.clouds, *self.beside)
+
+    @property
+    def skew_ns(self) -> dict[str, int]:
+        """By how much each sensor's stamp is off the bundle's, by topic."""
+        seen: tuple[Cloud | Image, ...] = (*self.known_clouds, *self.images)
+        return {message.topic: message.stamp_ns - self.stamp_ns for message in seen}
 
 
 Episode = Callable[[], Iterator[Bundle]]

@@ -316,9 +316,9 @@ class Lockstep:
         answers = [self._wait(arm, sent.ticket)]
         for part in sent.later:
             # What remembers must be given everything all the same; else late answers would be taken for these.
-            if not self._stateless or answers[-1].heard is Heard.ANSWERED:
+            if not self._stateless or answers[-1].heard in (Heard.ANSWERED, Heard.UNASKED):
                 answers.append(self._wait(arm, part.send(arm)))
-        return answers[0], any(answer.heard is not Heard.ANSWERED for answer in answers)
+        return answers[0], any(answer.heard in (Heard.SILENT, Heard.SKIPPED) for answer in answers)
 
     def _wait(self, arm: Arm, ticket: Any) -> Answer:
         answer = arm.wait(ticket)
@@ -343,8 +343,9 @@ class Lockstep:
             return
         effects = prepared.derived.effects if prepared.derived else Effects()
         verdicts = self._engine.judge(prepared.offer, bundle, (source, followup), effects)
-        sent = prepared.derived.followup.first if prepared.derived else bundle
-        self._record(verdicts, Case(prepared.offer, bundle, sent, effects, source, followup, prepared.baseline))
+        sent = prepared.derived.followup.bundles if prepared.derived else ((0, bundle),)
+        case = Case(prepared.offer, bundle, sent[0][1], effects, source, followup, prepared.baseline, sent)
+        self._record(verdicts, case)
 
     def _record(self, verdicts: Sequence[Verdict], case: Case | None) -> None:
         self._progress(self._recorder.verdicts(verdicts, case))

@@ -50,8 +50,10 @@ class Look:
         seed: of every draw.
         source: the frame as it was.
         derived: its follow-up.
-        change: what became of the returns of its first cloud; None when the follow-up has no such cloud.
+        change: what became of the returns of its first cloud, which is the baseline's where there is one; None when the
+            follow-up has no such cloud.
         sources, sent: the bundles of the frames around it, as they were and as they go to the follow-up arm.
+        baseline: mutations that make what the source arm is given, and is compared with; empty: the frame as it was.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Look:
     change: CloudChange | None
     sources: tuple[Sent, ...]
     sent: tuple[Sent, ...]
+    baseline: tuple[Mutation, ...] = ()
 
     @property
     def of_times(self) -> bool:
@@ -75,7 +78,13 @@ class Look:
 
 
 def look(
-    bundles: Iterable[Bundle], mutations: Sequence[Mutation], name: str, relation: str, frame: int, seed: int
+    bundles: Iterable[Bundle],
+    mutations: Sequence[Mutation],
+    name: str,
+    relation: str,
+    frame: int,
+    seed: int,
+    baseline: Sequence[Mutation] = (),
 ) -> Look:
     """Make the follow-up of one frame as a run over these bundles makes it.
 
@@ -86,12 +95,13 @@ def look(
         relation: what draws depend on beside seed, episode and frame; the id of a relation.
         frame: number of the bundle.
         seed: of every draw.
+        baseline: mutations, drawn alike, of what it is compared with; none: the frame as it was.
 
     Raises:
         UsageError: there is no such frame, or no honest follow-up of it.
         InfrastructureError: a guarantee is broken.
     """
-    passing = _Passing(MutationPipeline(mutations, seed, relation), frame, name)
+    passing = _Passing(MutationPipeline(mutations, seed, relation, baseline), frame, name)
     source, derived, seen = None, None, 0
     for bundle in _until_damage(bundles, frame):
         seen = bundle.index + 1
@@ -103,7 +113,8 @@ def look(
     if source is None or derived is None:
         raise UsageError(f"no frame {frame}: there are {seen}" + (f", expected 0 to {seen - 1}" if seen else ""))
     change = _change(source, derived)
-    return Look(name, tuple(mutations), seed, source, derived, change, tuple(passing.sources), tuple(passing.sent))
+    around = tuple(passing.sources), tuple(passing.sent)
+    return Look(name, tuple(mutations), seed, source, derived, change, *around, tuple(baseline))
 
 
 def look_into(
@@ -114,9 +125,11 @@ def look_into(
     Raises:
         MtError: what :func:`look` refuses, naming the bag, and what is wrong with the bag.
     """
+    from mt_nodes.bag_mutation import changed_in
     from mt_nodes.bags import BagSource
 
-    with BagSource(bag, topics, transforms, limit=asked["frame"] + AFTER + 1) as source:
+    require = changed_in(bag, mutations, topics)
+    with BagSource(bag, topics, transforms, limit=asked["frame"] + AFTER + 1, require=require) as source:
         try:
             return look(source, mutations, **asked)
         except UsageError as error:
@@ -159,14 +172,15 @@ class _Passing:
     def _derived(self, bundle: Bundle) -> Derived | None:
         looked_at = bundle.index == self._frame
         try:
-            if not looked_at:
+            # What a baseline persists with begins where it is derived, too, and that is with its proof only.
+            if not looked_at and self._pipeline.begun(bundle.episode):
                 return self._pipeline.derive_unproven(bundle)[0]
             derived = self._pipeline.derive(bundle)
         except NotApplicable as reason:
             if not looked_at:
                 return None
             raise UsageError(f"{self._name} cannot be applied to frame {bundle.index}: {reason}") from reason
-        if derived.broken is not None:
+        if derived.broken is not None and looked_at:
             where = f"frame {bundle.index} at {bundle.stamp_ns} ns"
             raise InfrastructureError(f"{where}: guarantee broken: {derived.broken}")
         return derived
@@ -180,11 +194,14 @@ class _Passing:
 def _change(source: Bundle, derived: Derived) -> CloudChange | None:
     if not source.clouds:
         return None
-    old, effects = source.clouds[0], derived.effects
+    effects, milder = derived.effects, derived.baseline
+    old = source.clouds[0] if milder is None else milder.followup.first.cloud(source.clouds[0].topic)
     clouds = [c for _, b in derived.followup.bundles[:1] for c in b.clouds if c.topic == old.topic]
     if not clouds:
         return None
-    return compare(old, clouds[0], effects.added_points.get(old.topic), _expected(source, effects))
+    # What was added to the frame may have been added to its baseline as well.
+    added = effects.added_points.get(old.topic) if milder is None else None
+    return compare(old, clouds[0], added, _expected(source, effects))
 
 
 def _expected(source: Bundle, effects: Effects) -> Matrix | None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from mt_nodes import cdr
 from mt_nodes.frames import Wire
+from mt_nodes.image_markers import IMAGE_MARKER, PATH, encode_boxes, encode_path
 from mt_nodes.outputs import Control, Detections, Output
 from mt_nodes.stacks import Stack
 from mt_nodes.transforms import quaternion_of_yaw
@@ -89,6 +90,10 @@ def wires_of(output: Output, stack: Stack, stamp_ns: int) -> tuple[Wire, ...]:
         wires.append(Wire(stack.outputs["detections"].topic, MARKERS, stamp_ns, data))
     if output.control is not None and "control" in stack.outputs:
         wires.append(Wire(stack.outputs["control"].topic, TWIST, stamp_ns, encode_control(output.control)))
+    if output.boxes is not None and "boxes" in stack.outputs:
+        wires.append(Wire(stack.outputs["boxes"].topic, IMAGE_MARKER, stamp_ns, encode_boxes(output.boxes)))
+    if output.path is not None and "path" in stack.outputs:
+        wires.append(Wire(stack.outputs["path"].topic, PATH, stamp_ns, encode_path(output.path)))
     return tuple(wires)
 
 

@@ -104,6 +104,63 @@ class Detections:
         return np.asarray(np.isfinite(boxes).all(axis=1))
 
 
+@dataclass(frozen=True, eq=False)
+class ImageBoxes:
+    """What is seen in one image, one upright box each.
+
+    Attributes:
+        frame_id: of the image. stamp_ns: of the message, None where it carries none.
+        box_px: (M, 4) x0, y0, x1, y1: left, upper, right and lower edge; pixel centres lie at whole numbers.
+        label: (M,) class names. score: (M,) in 0..1.
+    """
+
+    frame_id: str
+    stamp_ns: int | None
+    box_px: Floats
+    label: npt.NDArray[np.str_]
+    score: Floats
+
+    def __len__(self) -> int:
+        return len(self.box_px)
+
+    @classmethod
+    def make(
+        cls,
+        frame_id: str,
+        stamp_ns: int | None,
+        box_px: npt.ArrayLike,
+        label: Sequence[str] | None = None,
+        score: npt.ArrayLike | None = None,
+    ) -> ImageBoxes:
+        """Build from what is known: without a class ``unknown``, without a score 1.
+
+        Raises:
+            ValueError: the columns differ in length.
+        """
+        boxes = np.asarray(box_px, dtype=np.float64).reshape(-1, 4)
+        texts = ["unknown"] * len(boxes) if label is None else [str(text) for text in label]
+        scores = np.ones(len(boxes)) if score is None else np.asarray(score, dtype=np.float64).reshape(-1)
+        if not len(texts) == len(scores) == len(boxes):
+            raise ValueError(f"got {len(texts)} classes and {len(scores)} scores for {len(boxes)} boxes")
+        return cls(frame_id, stamp_ns, boxes, np.array(texts, dtype=np.str_), scores)
+
+    @classmethod
+    def none(cls, frame_id: str, stamp_ns: int | None) -> ImageBoxes:
+        """Return a statement that nothing was seen."""
+        return cls.make(frame_id, stamp_ns, np.empty((0, 4)))
+
+    def take(self, rows: npt.NDArray[Any]) -> ImageBoxes:
+        """Return the rows that an index or boolean array selects."""
+        return replace(self, box_px=self.box_px[rows], label=self.label[rows], score=self.score[rows])
+
+    @property
+    def finite(self) -> npt.NDArray[np.bool_]:
+        """(M,) whether a row consists of finite numbers, its edges in order."""
+        boxes = self.box_px
+        known = np.isfinite(boxes).all(axis=1) & np.isfinite(self.score)
+        return np.asarray(known & (boxes[:, 0] <= boxes[:, 2]) & (boxes[:, 1] <= boxes[:, 3]))
+
+
 @dataclass(frozen=True)
 class Control:
     """One command of the stack; what its message does not carry is NaN.
@@ -124,13 +181,21 @@ class Control:
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """A planned trajectory: pose (K, 3) x, y, yaw; speed_mps (K,) and time_s (K,), NaN where not given."""
+    """A planned trajectory, or the middle of a lane: pose (K, 3) x, y, yaw; speed_mps (K,) and time_s (K,), NaN where
+    not given. Without poses it says that there is none.
+    """
 
     frame_id: str
     stamp_ns: int | None
     pose: Floats
     speed_mps: Floats
     time_s: Floats
+
+    @classmethod
+    def make(cls, frame_id: str, stamp_ns: int | None, pose: npt.ArrayLike) -> Path:
+        """Build from poses (K, 3) alone."""
+        rows = np.asarray(pose, dtype=np.float64).reshape(-1, 3)
+        return cls(frame_id, stamp_ns, rows, np.full(len(rows), np.nan), np.full(len(rows), np.nan))
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,10 +208,12 @@ class Output:
     detections: Detections | None = None
     control: Control | None = None
     path: Path | None = None
+    boxes: ImageBoxes | None = None
     extra: dict[str, Any] = field(default_factory=dict)
     answer_ms: float | None = None
 
     @property
     def silent(self) -> bool:
         """Whether the arm said nothing at all."""
-        return self.detections is None and self.control is None and self.path is None and not self.extra
+        said = (self.detections, self.control, self.path, self.boxes)
+        return all(part is None for part in said) and not self.extra

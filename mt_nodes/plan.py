@@ -40,7 +40,9 @@ class ReplayRequest:
     limit: int | None = param(None, low=1, help="bundles per episode at most")
     seed: int = param(0, help="what every draw depends on")
     faults: tuple[str, ...] = param((), help="plant a fault in a reference stack")
-    topics: Mapping[str, str] = param({}, help="choose among several topics of the bag (ROLE=TOPIC)")
+    topics: Mapping[str, str] = param(
+        {}, help="choose among several topics of the bag (ROLE=TOPIC, again for each of a role)"
+    )
     transforms: str = param("", help="YAML file of transforms that the bag lacks")
     qos: str = param("", help="YAML file of QoS profiles by topic of the stack, in rosbag2's format for overrides")
     draws: int = param(1, low=1, high=MOST_DRAWS, help="follow-ups that each relation makes of each bundle")
@@ -182,7 +184,7 @@ def realtime_nodes(
 
     Args:
         request: what is replayed; one bag and one relation.
-        stack: what is under test; a callable that sees clouds.
+        stack: what is under test; a callable.
         topics: topic of the bag -> topic in the first domain.
         out: where stack and transforms were saved.
         domains: of the source arm and of the follow-up arm.
@@ -192,18 +194,23 @@ def realtime_nodes(
     """
     _check_realtime_nodes(request, stack)
     source, followup = domains
-    cloud, files = stack.inputs["lidar"], {"transforms": str(out / "transforms.yaml")}
+    inputs, files = ",".join(_inputs(stack)), {"transforms": str(out / "transforms.yaml")}
     relation = request.relations[0]
-    mutator = {"relation": relation, "input_topic": cloud, "output_topic": cloud, "seed": request.seed, **files}
+    mutator = {"relation": relation, "input_topic": inputs, "output_topic": inputs, "sync_s": stack.sync_s, **files}
     monitor = {"relation": relation, "stack": str(out / "stack.yaml"), "followup_domain": followup, **files}
-    lidar = {"lidar_topic": request.topics.get("lidar", ""), "await_subscribers": 2}  # the stack and the mutator
-    replayer = {"bag": request.bags[0], "rate": request.rate, "limit": request.limit or 0, **lidar}
+    recorded = {name: topic for topic, name in topics.items()}
+    chosen = {
+        f"{role}_topic": ",".join(recorded[name] for name in stack.topics.get(role, ()) if name in recorded)
+        for role in ("lidar", "camera")
+    }
+    awaited = {"await_subscribers": 2}  # the stack and the mutator
+    replayer = {"bag": request.bags[0], "rate": request.rate, "limit": request.limit or 0, **chosen, **awaited}
     renamed = tuple((old, new) for old, new in topics.items() if old != new)
     return (
         NodePlan("callable_stack", source, _hosted(out)),
         NodePlan("callable_stack", followup, _hosted(out)),
         NodePlan("monitor", source, _node("monitor"), monitor),
-        NodePlan("mutator", source, _node("mutator"), {**mutator, "output_domain": followup}),
+        NodePlan("mutator", source, _node("mutator"), {**mutator, "seed": request.seed, "output_domain": followup}),
         NodePlan("replayer", source, _node("replayer"), replayer, renamed),
     )
 
@@ -212,9 +219,9 @@ def _check_realtime_nodes(request: ReplayRequest, stack: Stack) -> None:
     for name, given in (("bag", request.bags), ("relations", request.relations)):
         if len(given) != 1:
             raise UsageError(f"{name}: got {len(given)} ({', '.join(given)}), expected one: these nodes work on one")
-    if not stack.callable or "lidar" not in stack.inputs:
+    if not stack.callable:
         raise UsageError(
-            f"stack '{stack.name}': these nodes host a Python callable that sees clouds; start another stack yourself "
+            f"stack '{stack.name}': these nodes host a Python callable; start another stack yourself "
             "in both domains, and `ros2 run mt_nodes replayer`, `mutator` and `monitor` beside it"
         )
 
@@ -229,5 +236,10 @@ def _hosted(out: Path) -> tuple[str, ...]:
     return (*_node("callable_stack"), *files, *more)
 
 
+def _inputs(stack: Stack) -> list[str]:
+    """Return what a stack subscribes to, the leading topic first."""
+    return list(dict.fromkeys((stack.leading_topic, *(t for topics in stack.topics.values() for t in topics))))
+
+
 def _topics(stack: Stack) -> list[str]:
-    return [*stack.inputs.values(), *(row.topic for row in stack.outputs.values()), "/clock", "/tf", "/tf_static"]
+    return [*_inputs(stack), *(row.topic for row in stack.outputs.values()), "/clock", "/tf", "/tf_static"]

@@ -130,7 +130,7 @@ def pixel_layout(encoding: str, where: str) -> tuple[np.dtype[np.generic], int]:
     if encoding in _ENCODINGS:
         code, channels = _ENCODINGS[encoding]
         return np.dtype(code), channels
-    if match := re.fullmatch(r"(8U|8S|16U|16S|32S|32F|64F)C(\d*)", encoding):
+    if match := re.fullmatch(r"(8U|8S|16U|16S|32S|32F|64F)C([1-9]\d{0,2})?", encoding):
         return np.dtype(_OPENCV_SAMPLES[match[1]]), int(match[2] or 1)
     raise UsageError(f"{where}: got image encoding '{encoding}', expected one such as bgr8, rgb8, mono16, 32FC1")
 
@@ -145,4 +145,4 @@ def rows_of(data: npt.NDArray[np.uint8], height: int, step: int, used: int, wher
         raise UsageError(f"{where}: got rows of {step} bytes, expected at least {used} (width times size of one item)")
     if len(data) != height * step:
         raise UsageError(f"{where}: got {len(data)} bytes of data, expected {height} rows of {step} = {height * step}")
-    return data.reshape(height, step)[:, :used]
+    return data.reshape(height, step if height else used)[:, :used]

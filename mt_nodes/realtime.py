@@ -32,26 +32,34 @@ MOST_GAP_NS, JUMP_NS = 10_000_000_000, 100_000_000
 
 @dataclass(eq=False)
 class Sending:
-    """One input of an arm, due at the own time ``due_s``; its ticket once it was sent, its answer once it was heard."""
+    """One input of an arm, due at the own time ``due_s``; its ticket once it was sent, its answer once it was heard.
+
+    Nobody answers a ``late`` piece of the input before it by itself.
+    """
 
     arm: Arm
     part: Part
     due_s: float
+    late: bool = False
     sent: bool = False
     ticket: Any = None
     answer: Answer | None = None
 
     def send(self) -> None:
         """Send it."""
-        self.ticket, self.sent = self.part.send(self.arm), True
+        if self.late:
+            self.part.pass_by(self.arm)
+        else:
+            self.ticket = self.part.begin(self.arm)
+        self.sent = True
 
     def answered(self, until_s: float) -> bool:
         """Wait for the answer, not beyond an own time, and say whether it is there (it may be that there is none)."""
-        if self.answer is None and self.sent:
+        if self.answer is None and self.sent and not self.late:
             self.answer = self.arm.wait(self.ticket, until_s)
         elif not self.sent:
             time.sleep(max(0.0, until_s - own_time_s()))
-        return self.answer is not None
+        return self.answer is not None or (self.late and self.sent)
 
 
 @dataclass(eq=False)
@@ -147,8 +155,8 @@ class Realtime:
         source.send()
         if others is not None:
             arms[1].pass_by(others)
-        dues_s = [pace.due_s(p.source_ns + p.delay_ns) if p.delay_ns else now_s for p in parts]
-        pair.sendings = [source, *(Sending(arms[1], p, due_s) for p, due_s in zip(parts, dues_s, strict=True))]
+        pieces = [(piece, piece is not part) for part in parts for piece in (part, *part.late)]
+        pair.sendings = [source, *(Sending(arms[1], p, _due_s(p, pace, now_s), late) for p, late in pieces)]
         _send_due(open_pairs, now_s)
         if prepared.derived:
             # Hashed and written while the stacks work on it.
@@ -192,7 +200,7 @@ class Realtime:
         return all(answered)
 
     def _close(self, pair: Outstanding) -> bool:
-        source, *followups = (sending.answer for sending in pair.sendings)
+        source, *followups = (sending.answer for sending in pair.sendings if not sending.late)
         assert source is not None, "closed only when both arms are through"
         heard = (source.heard is Heard.ANSWERED, all(a is not None and a.heard is Heard.ANSWERED for a in followups))
         same_memory = self._stateless or all(s and f for s, f in self._recent)
@@ -208,13 +216,17 @@ class Realtime:
             self._record(self._engine.without_followup(prepared.offer, bundle, Outcome.SETTLING, reason), None)
         else:
             effects = prepared.derived.effects
-            sent = prepared.derived.followup.first
-            case = Case(prepared.offer, bundle, sent, effects, source, followups[0], prepared.baseline)
+            sent = prepared.derived.followup.bundles
+            case = Case(prepared.offer, bundle, sent[0][1], effects, source, followups[0], prepared.baseline, sent)
             self._record(self._engine.judge(prepared.offer, bundle, (source, followups[0]), effects), case)
         return not all(heard)
 
     def _record(self, verdicts: Sequence[Verdict], case: Case | None) -> None:
         self._progress(self._recorder.verdicts(verdicts, case))
+
+
+def _due_s(part: Part, pace: Pace, now_s: float) -> float:
+    return pace.due_s(part.source_ns + part.delay_ns) if part.delay_ns else now_s
 
 
 def _send_due(open_pairs: deque[Outstanding], now_s: float) -> float:

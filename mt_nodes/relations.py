@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -20,6 +20,9 @@ KINDS = ("necessary", "expected")
 REQUIRABLE = ("lidar", "lidar_only", "camera", "full_360", "map_free", "stateless", "tracks")
 CONTROL = "identity"
 SHAM = "points_permuted"
+#: The sham of stacks that look through a camera and not through a LiDAR.
+CAMERA_SHAM = "pixels_dithered"
+SHAMS = (SHAM, CAMERA_SHAM)
 DEFAULT = ("noise_outside_roi_10", "noise_outside_roi_100", "noise_outside_roi_1000")
 
 
@@ -118,8 +121,13 @@ def load_relation(name: str) -> Relation:
     return relation
 
 
-def load_suite(names: Sequence[str]) -> Suite:
-    """Load the named relations and the control and sham that every run has.
+def sham_for(sensors: Collection[str]) -> str:
+    """Return the sham for a stack that takes these sensors: where it takes no LiDAR, points say nothing."""
+    return CAMERA_SHAM if "camera" in sensors and "lidar" not in sensors else SHAM
+
+
+def load_suite(names: Sequence[str], sham: str = SHAM) -> Suite:
+    """Load the named relations and the control and sham that every run has; see :func:`sham_for`.
 
     Raises:
         UsageError: a name is unknown, twice there, or nothing is left to judge.
@@ -131,7 +139,7 @@ def load_suite(names: Sequence[str]) -> Suite:
     for identifier in ids:
         if ids.count(identifier) > 1:
             raise UsageError(f"relation '{identifier}' is named twice")
-    return Suite(tuple(relations), load_relation(CONTROL), load_relation(SHAM))
+    return Suite(tuple(relations), load_relation(CONTROL), load_relation(sham))
 
 
 def names_from_suite_file(path: Path) -> list[str]:

@@ -95,9 +95,9 @@ def _tell_unreadable(run: Run, recorder: Recorder, progress: Progress) -> None:
 
 def in_process_arms(run: Run) -> Arms:
     """Return arms that call the stack's callable here; a stateless one serves both."""
-    source = CallableArm("source", run.stack, run.leading_topics)
+    source = CallableArm("source", run.stack, run.inputs)
     apart = run.request.mode == "twin" and not run.stack.stateless
-    return source, CallableArm("followup", run.stack, run.leading_topics) if apart else source
+    return source, CallableArm("followup", run.stack, run.inputs) if apart else source
 
 
 def _driver(run: Run, recorder: Recorder, progress: Progress) -> Lockstep | Realtime:

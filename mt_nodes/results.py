@@ -34,6 +34,7 @@ class Case:
     """One pair as it was: both inputs, what was done, both answers; what evidence is made of.
 
     ``baseline`` is what the source arm was given in place of the source, None where that was the source itself.
+    ``sent`` is all that went to the follow-up arm, with delays in ns; ``followup`` is the first of it, which is judged.
     """
 
     offer: Offer
@@ -43,6 +44,7 @@ class Case:
     source_answer: Answer
     followup_answer: Answer
     baseline: Bundle | None = None
+    sent: tuple[tuple[int, Bundle], ...] = ()
 
     @property
     def given(self) -> Bundle:
@@ -138,7 +140,7 @@ class Recorder:
         answers = (("source", case.source_answer), ("followup", case.followup_answer))
         said = {a: answer.wires or wires_of(answer.output, self._run.stack, verdict.stamp_ns) for a, answer in answers}
         path = self._evidence_path(verdict.pair)
-        write_evidence(path, verdict.pair, case.source, case.followup, said, case.baseline)
+        write_evidence(path, verdict.pair, case.source, case.followup, said, case.baseline, case.sent)
 
     def _keep_view(self, verdict: Verdict, case: Case) -> None:
         judge = next(r for r in case.offer.judges if r.id == verdict.pair.judged_for)

@@ -15,13 +15,12 @@ import numpy as np
 from mt_nodes import plugins
 from mt_nodes.bag_reader import Topic
 from mt_nodes.bags import BagSource, Unreadable
-from mt_nodes.cdr import COMPRESSED_IMAGE
 from mt_nodes.directories import cannot_write, new_directory
 from mt_nodes.engine import Offer, offers
 from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.frames import Bundle, Episode
 from mt_nodes.plan import Replayed, ReplayRequest, check_request
-from mt_nodes.relations import Relation, Suite, load_suite
+from mt_nodes.relations import Relation, Suite, load_suite, sham_for
 from mt_nodes.run_record import note_resumed, read_record, write_record
 from mt_nodes.stacks import INPUT_ROLES, Stack, load_stack, with_faults
 from mt_nodes.transforms import TransformTree, UnknownTransform, dump_transforms, load_transforms
@@ -63,21 +62,19 @@ class Run:
                 plugins.add_directory(Path(directory))
         stack = with_faults(load_stack(request.stack), request.faults)
         check_request(request, stack)
-        suite = load_suite(request.relations)
+        suite = load_suite(request.relations, sham_for(stack.inputs))
         _check_requirements(suite, stack)
         if request.waivers:
             load_waivers(Path(request.waivers))
         extra = load_transforms(Path(request.transforms)) if request.transforms else None
-        require = tuple(stack.inputs)
         only = Pair.parse(request.only).episode if request.only else None
         sources = tuple(
-            BagSource(Path(bag), request.topics, extra, episode, request.limit, require)
+            BagSource(Path(bag), request.topics, extra, episode, request.limit, stack.topics, bool(stack.callable))
             for episode, bag in enumerate(request.bags)
             if only in (None, episode)
         )
         if not sources:
             raise UsageError("got no bag to replay; type `mt replay BAG`")
-        _check_sensors(sources, stack)
         _check_needs(sources, stack)
         return cls(request, suite, stack, sources, out)
 
@@ -165,6 +162,16 @@ class Run:
         return frozenset(source.lead for source in self.sources)
 
     @property
+    def inputs(self) -> dict[str, str]:
+        """Topic of a bag -> topic of the stack that it is given as: of several that play a role, by their order."""
+        return {
+            topic: name
+            for source in self.sources
+            for role, names in self.stack.topics.items()
+            for topic, name in zip(source.roles[role], names, strict=True)
+        }
+
+    @property
     def bundles_to_come(self) -> int:
         """How many bundles the bags give."""
         first, end = self._span
@@ -183,12 +190,13 @@ class Run:
         """
         mapped: dict[str, Replayed] = {}
         required = set()
-        taken = {*self.stack.inputs.values(), *(row.topic for row in self.stack.outputs.values()), *NEVER_REPLAYED}
+        inputs = self.inputs
+        taken = {*inputs.values(), *(row.topic for row in self.stack.outputs.values()), *NEVER_REPLAYED}
         for source in self.sources:
-            roles = {topic: role for role, topic in source.roles.items() if role in self.stack.inputs}
+            roles = {topic for role in self.stack.inputs for topic in source.roles[role]}
             for topic, info in source.info.items():
                 if topic in roles:
-                    mapped[topic] = Replayed(self.stack.inputs[roles[topic]], info.type)
+                    mapped[topic] = Replayed(inputs[topic], info.type)
                 elif topic not in taken:
                     mapped[topic] = as_recorded(topic, info)
             required |= {*roles, *self.stack.needs}
@@ -235,16 +243,6 @@ def _first_readable(source: BagSource) -> Bundle | None:
 def as_recorded(topic: str, info: Topic) -> Replayed:
     """Return how a topic is replayed under its own name; ``/tf_static`` is latched whatever the bag knows of QoS."""
     return Replayed(topic, info.type, info.latched or topic == "/tf_static")
-
-
-def _check_sensors(sources: Sequence[BagSource], stack: Stack) -> None:
-    for source in sources:
-        got = source.info[source.lead].type
-        if stack.callable and got == COMPRESSED_IMAGE:
-            raise UsageError(
-                f"{source.reader.path}: {source.lead} is a {got}; a callable sees plain images only: record them, "
-                "or put the stack under test with command: instead"
-            )
 
 
 def _check_needs(sources: Sequence[BagSource], stack: Stack) -> None:

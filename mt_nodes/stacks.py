@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mt_nodes import resources
+from mt_nodes import plugins, resources
 from mt_nodes.errors import UsageError
 from mt_nodes.params import build, param
 from mt_nodes.yaml_files import read_mapping, refuse_unknown
 
 INPUT_ROLES = ("lidar", "camera", "camera_info")
-OUTPUT_ROLES = ("detections", "control")
+OUTPUT_ROLES = ("detections", "control", "boxes", "path")
 DEFAULT_INPUTS = {
     "lidar": "/sensing/lidar/points",
     "camera": "/sensing/camera/image",
@@ -27,6 +27,8 @@ DEFAULT_INPUTS = {
 DEFAULT_OUTPUTS = {
     "detections": {"topic": "/perception/obstacles", "type": "visualization_msgs/msg/MarkerArray"},
     "control": {"topic": "/control/command", "type": "geometry_msgs/msg/TwistStamped"},
+    "boxes": {"topic": "/perception/image_boxes", "type": "visualization_msgs/msg/ImageMarker"},
+    "path": {"topic": "/planning/path", "type": "nav_msgs/msg/Path"},
 }
 
 
@@ -39,12 +41,24 @@ class OutputTopic:
     adapter: str = ""
 
 
-def _inputs(value: Any, where: str) -> dict[str, str]:
+def _inputs(value: Any, where: str) -> dict[str, str | tuple[str, ...]]:
     roles = {value: DEFAULT_INPUTS.get(value, "")} if isinstance(value, str) else value
     if not isinstance(roles, Mapping) or not roles:
         raise UsageError(f"{where}: got {value!r}, expected a mapping such as {{lidar: /points}}")
     refuse_unknown(roles, INPUT_ROLES, where)
-    return {role: _topic(topic or DEFAULT_INPUTS[role], f"{where}.{role}") for role, topic in roles.items()}
+    inputs = {role: _one_or_more(topic or DEFAULT_INPUTS[role], f"{where}.{role}") for role, topic in roles.items()}
+    topics = [topic for given in inputs.values() for topic in ((given,) if isinstance(given, str) else given)]
+    if twice := sorted({topic for topic in topics if topics.count(topic) > 1}):
+        raise UsageError(f"{where}: got {twice[0]} more than once, expected each topic once")
+    return inputs
+
+
+def _one_or_more(value: Any, where: str) -> str | tuple[str, ...]:
+    """Read a topic, or a list of several that play one role, the leading one first."""
+    if not isinstance(value, (list, tuple)):
+        return _topic(value, where)
+    topics = tuple(_topic(topic, f"{where}[{i}]") for i, topic in enumerate(value))
+    return topics[0] if len(topics) == 1 else topics
 
 
 def _outputs(named: Any, where: str) -> dict[str, OutputTopic]:
@@ -109,8 +123,10 @@ class Stack:
     isolation: str = param(
         "domain", choices=("domain", "remap"), help="remap: both arms in one domain, topics prefixed"
     )
-    inputs: dict[str, str] = param(
-        {"lidar": DEFAULT_INPUTS["lidar"]}, convert=_inputs, help="topic that the stack subscribes, by role"
+    inputs: dict[str, str | tuple[str, ...]] = param(
+        {"lidar": DEFAULT_INPUTS["lidar"]},
+        convert=_inputs,
+        help="topic that the stack subscribes, by role; a list of several, the leading one first",
     )
     outputs: dict[str, OutputTopic] = param(
         {"detections": OutputTopic(**DEFAULT_OUTPUTS["detections"])},
@@ -133,6 +149,13 @@ class Stack:
     deadline_s: float = param(10.0, low=0.01, high=600.0, unit="s", help="wall time within which an answer is expected")
     ready_timeout_s: float = param(60.0, low=0.1, high=3600.0, unit="s", help="time to subscribe and advertise")
     stop_timeout_s: float = param(5.0, low=0.1, high=60.0, unit="s", help="time to end after SIGINT, and after SIGTERM")
+    sync_s: float = param(
+        0.02,
+        low=0.0,
+        high=1.0,
+        unit="s",
+        help="how far apart the inputs of one instant may be for a callable of several",
+    )
     clock_step_s: float = param(0.01, low=0.0001, high=1.0, unit="s", help="largest step of /clock")
     nodes: tuple[str, ...] = param((), help="full names of the stack's nodes; needed when it is external")
     allow_nodes: tuple[str, ...] = param((), help="other nodes that may be in an arm's domain")
@@ -148,9 +171,24 @@ class Stack:
         return self.start == "external"
 
     @property
+    def topics(self) -> dict[str, tuple[str, ...]]:
+        """Topics that the stack subscribes, by role, in the order of its file."""
+        return {role: (given,) if isinstance(given, str) else tuple(given) for role, given in self.inputs.items()}
+
+    @property
+    def joins(self) -> bool:
+        """Whether it takes more than one topic."""
+        return len(self.inputs) > 1 or any(len(topics) > 1 for topics in self.topics.values())
+
+    @property
     def leading_input(self) -> str:
         """Role of the sensor that a bundle follows."""
         return "lidar" if "lidar" in self.inputs else "camera"
+
+    @property
+    def leading_topic(self) -> str:
+        """Topic of the sensor that a bundle follows, the first of its role."""
+        return self.topics[self.leading_input][0]
 
 
 def load_stack(name: str) -> Stack:
@@ -167,11 +205,23 @@ def load_stack(name: str) -> Stack:
 
 
 def with_faults(stack: Stack, faults: tuple[str, ...]) -> Stack:
-    """Return the stack with faults planted; only the package's own reference stacks take them."""
+    """Return the stack with faults planted; only the package's own reference stacks take them.
+
+    Raises:
+        UsageError: it takes none, there is no such fault, or it is one of stacks with another sensor.
+    """
     if not faults:
         return stack
     if not stack.callable.startswith("mt_nodes.reference."):
         raise UsageError(f"--fault: stack '{stack.name}' is not a reference stack; see `mt list stacks`")
+    for name in faults:
+        fits: str = plugins.find("faults", name, "--fault").stack  # type: ignore[attr-defined]
+        if fits != stack.leading_input:
+            known = ", ".join(n for n, c in plugins.catalogue("faults").items() if c.stack == stack.leading_input)  # type: ignore[attr-defined]
+            raise UsageError(
+                f"--fault: '{name}' is a fault of {fits} stacks; stack '{stack.name}' looks through a "
+                f"{stack.leading_input}, its faults are {known}"
+            )
     planted = [*stack.params.get("faults", ()), *faults]
     return dataclasses.replace(stack, params={**stack.params, "faults": planted})
 
@@ -211,8 +261,8 @@ def _consistent(stack: Stack, where: str) -> None:
         raise UsageError(f"{where}: got {sum(ways)} ways to start, expected one of callable, command, start: external")
     if stack.callable and ":" not in stack.callable:
         raise UsageError(f"{where}: callable: got {stack.callable!r}, expected package.module:name")
-    if stack.callable and (len(stack.inputs) > 1 or "camera_info" in stack.inputs):
-        raise UsageError(f"{where}: inputs: got {', '.join(stack.inputs)}; a callable is given one, lidar or camera")
+    if not {"lidar", "camera"} & set(stack.inputs):
+        raise UsageError(f"{where}: inputs: got {', '.join(stack.inputs)}, expected lidar or camera among them")
     if stack.external and not (stack.domain and stack.nodes):
         raise UsageError(
             f"{where}: an external stack needs domain: {{source: …, followup: …}} and nodes: [/its, /nodes]"

@@ -47,8 +47,15 @@ class Mutation(ABC):
     role: ClassVar[str] = "relation"
     #: Whether another draw makes another follow-up; a change without chance says False.
     random: ClassVar[bool] = True
+    #: The extra of the package that it needs, empty for none.
+    extra: ClassVar[str] = ""
     #: Whether stamps of messages are what it changes; every other change keeps them.
     about_stamps: ClassVar[bool] = False
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """Sensors that it changes with these parameters: some of ``sensors``."""
+        return self.sensors
 
     @property
     def looks_back(self) -> int:

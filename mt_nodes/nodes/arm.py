@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from rclpy.qos import QoSProfile
 
+from mt_nodes.arms import Unasked
 from mt_nodes.engine import Answer, Heard
 from mt_nodes.errors import ExitCode, InfrastructureError, UsageError
 from mt_nodes.frames import Bundle
+from mt_nodes.joining import lacking
 from mt_nodes.nodes.isolation import OWN_NODES, Isolation
 from mt_nodes.nodes.listening import OutputListener
 from mt_nodes.nodes.publishing import BundlePublisher, ClockPublisher
@@ -136,23 +138,41 @@ class RosArm:
         """Step /clock on."""
         self._clock.follow(stamp_ns)
 
-    def send(self, bundle: Bundle, changed: frozenset[str], source_ns: int | None = None, delay_ns: int = 0) -> Ticket:
-        """Step /clock to the bundle's instant and publish it."""
+    def send(
+        self,
+        bundle: Bundle,
+        changed: frozenset[str],
+        source_ns: int | None = None,
+        delay_ns: int = 0,
+        late: Sequence[Bundle] = (),
+    ) -> Ticket | Unasked:
+        """Step /clock to the bundle's instant and publish it; what a callable would only wait with stays here."""
         self._meet_again()
         self._check()
         self._go_on(bundle.stamp_ns if source_ns is None else source_ns, delay_ns)
+        if reason := lacking(self._stack, self._inputs, bundle.joined_with(late).messages):
+            self._publisher.publish(self._without_inputs(bundle) if self._stack.callable else bundle, changed)
+            return Unasked(reason)
         ticket = self._inbox.expect(bundle.stamp_ns)
         self._publisher.publish(bundle, changed)
         return ticket
 
-    def pass_by(self, bundle: Bundle) -> None:
-        """Step /clock to the bundle's instant and publish its messages; no answer is expected."""
+    def pass_by(
+        self,
+        bundle: Bundle,
+        changed: frozenset[str] = frozenset(),
+        source_ns: int | None = None,
+        delay_ns: int = 0,
+    ) -> None:
+        """Step /clock on and publish the bundle's messages; no answer is expected."""
         self._check()
-        self._go_on(bundle.stamp_ns, 0)
-        self._publisher.publish(bundle, frozenset())
+        self._go_on(bundle.stamp_ns if source_ns is None else source_ns, delay_ns)
+        self._publisher.publish(bundle, changed)
 
-    def wait(self, ticket: Ticket, until_s: float | None = None) -> Answer | None:
+    def wait(self, ticket: Ticket | Unasked, until_s: float | None = None) -> Answer | None:
         """Return the answer, or silence at the deadline; without ``until_s`` /clock steps on meanwhile."""
+        if isinstance(ticket, Unasked):
+            return ticket.answer
         deadline = ticket.sent_s + self._stack.deadline_s  # all in own time: what we slept through is not the stack's
         limit = deadline if until_s is None else min(deadline, until_s)
         while not self._inbox.wait(ticket, min(limit, own_time_s() + CLOCK_EVERY_S)):
@@ -180,6 +200,10 @@ class RosArm:
         whose = "nobody else's" if self._leased else "fixed by the stack file"
         return {"answer_ms": self._answer_ms, **strays, "isolation": f"domain {self._ros.domain}, {whose}"}
 
+    def _without_inputs(self, bundle: Bundle) -> Bundle:
+        wires = tuple(wire for wire in bundle.wires if wire.topic not in self._inputs)
+        return replace(bundle, clouds=(), images=(), camera_infos=(), wires=wires)
+
     def _go_on(self, source_ns: int, delay_ns: int) -> None:
         """Step /clock on to an instant of the recording and a delay; what was delayed for longer has been there."""
         if self._source_ns is not None and source_ns > self._source_ns:
@@ -195,7 +219,9 @@ class RosArm:
         self._isolation = Isolation(monitor, self._ros.domain, self._plan, self._stack)
         self._publisher = BundlePublisher(node, named, self._required, wanted)
         self._clock = ClockPublisher(node, self._plan.topic("/clock"), self._stack.clock_step_s)
-        inputs = {self._plan.topic(topic) for topic in self._stack.inputs.values()}
+        stacks = {topic for names in self._stack.topics.values() for topic in names}
+        self._inputs = {topic: row.topic for topic, row in topics.items() if row.topic in stacks}
+        inputs = {self._plan.topic(topic) for topic in stacks}
         self._played = [*sorted(inputs & {named[t].topic for t in self._required}), self._plan.topic("/clock")]
         self._listener = OutputListener(monitor, self._stack.outputs, self._plan.topic, self._inbox)
 

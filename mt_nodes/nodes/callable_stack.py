@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from rclpy.node import Node
+from rclpy.timer import Timer
 
 from mt_nodes import plugins
-from mt_nodes.arms import CallableHost
+from mt_nodes.arms import CallableHost, Sensor
+from mt_nodes.joining import Joiner
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.adapters.base import adapter_for
 from mt_nodes.nodes.convert import SENSOR_TYPES, sensor_from_message
@@ -18,35 +20,67 @@ from mt_nodes.nodes.messages import message_class
 from mt_nodes.nodes.running import run_node
 from mt_nodes.processes import wait_until
 from mt_nodes.stacks import Stack, load_stack
+from mt_nodes.topic_roles import ROLES
 from mt_nodes.transforms import TransformTree, load_transforms
 
 #: Two sides find each other within a second or so of each other (measured: 1,044 ms at the most).
 MEET_S = 3.0
 
 
+#: How often the graph is asked which type of image a camera sends, until one does.
+LOOK_EVERY_S = 0.1
+
+
 class CallableStack(Node):
-    """Subscribes to the leading input of the stack file, calls, publishes what the callable said."""
+    """Subscribes to the inputs of the stack file, calls, publishes what the callable said.
+
+    Of several inputs the messages of one instant are put together. Images are taken raw or compressed, as they come.
+    """
 
     def __init__(self, stack: Stack, transforms: TransformTree, prefix: str = "") -> None:
         super().__init__("callable_stack")
         self._host = CallableHost.make(stack)
         self._transforms = transforms
-        self._role = stack.leading_input
-        self._topic = prefix + stack.inputs[self._role]
+        topics = [stack.leading_topic, *(t for names in stack.topics.values() for t in names)]
+        self._joiner = Joiner[Sensor](list(dict.fromkeys(topics)), round(stack.sync_s * 1e9)) if stack.joins else None
+        self._prefix = prefix
         self._outputs = {
             role: (adapter_for(role, row.type, row.adapter), self._advertise(prefix + row.topic, row.type))
             for role, row in stack.outputs.items()
         }
         self._met: set[Any] = set()
-        type_name = SENSOR_TYPES[self._role]
-        self.create_subscription(message_class(type_name), self._topic, self._received, qos.REPLAY)
+        self._looking: Timer | None = None
+        self._cameras = list(stack.topics.get("camera", ()))
+        for role in (r for r in stack.topics if r != "camera"):
+            for topic in stack.topics[role]:
+                self._subscribe(role, topic, SENSOR_TYPES[role])
+        self._look()
+        self._looking = self.create_timer(LOOK_EVERY_S, self._look) if self._cameras else None
+
+    def _look(self) -> None:
+        """Subscribe to the cameras of which it is known by now what they send."""
+        for topic in list(self._cameras):
+            sent = {row.topic_type for row in self.get_publishers_info_by_topic(self._prefix + topic)}
+            if known := sorted(sent & set(ROLES["camera"])):
+                self._subscribe("camera", topic, known[0])
+                self._cameras.remove(topic)
+        if not self._cameras and self._looking is not None:
+            self._looking.cancel()
+
+    def _subscribe(self, role: str, topic: str, type_name: str) -> None:
+        def received(message: Any) -> None:
+            self._received(topic, sensor_from_message(role, topic, message))
+
+        self.create_subscription(message_class(type_name), self._prefix + topic, received, qos.REPLAY)
 
     def _advertise(self, topic: str, type_name: str) -> Any:
         return self.create_publisher(message_class(type_name), topic, qos.ANSWERS)
 
-    def _received(self, message: Any) -> None:
-        sensor = sensor_from_message(self._role, self._topic, message)
-        output = self._host(sensor, self._transforms)  # type: ignore[arg-type]
+    def _received(self, topic: str, sensor: Sensor) -> None:
+        given = sensor if self._joiner is None else self._joiner.take(topic, sensor)
+        if given is None:
+            return
+        output = self._host(given, self._transforms)
         for role, (adapter, publisher) in self._outputs.items():
             said = getattr(output, role)
             if said is not None:

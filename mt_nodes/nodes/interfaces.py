@@ -56,10 +56,16 @@ NODES = {
         ),
     ),
     "mutator": Interface(
-        "derives a follow-up of every cloud on a live topic",
+        "derives a follow-up of every instant of live clouds, images and camera infos",
         MutatorParameters,
         (
-            Endpoint("subscribes", DEFAULT_INPUTS["lidar"], CLOUD, qos.LIVE_TAP, "the live clouds; input_topic"),
+            Endpoint(
+                "subscribes",
+                DEFAULT_INPUTS["lidar"],
+                CLOUD,
+                qos.LIVE_TAP,
+                "live clouds, or what its publishers send; input_topic",
+            ),
             Endpoint(
                 *("publishes", f"/mt/followup{DEFAULT_INPUTS['lidar']}", CLOUD, qos.REPLAY),
                 "follow-ups, with the live publisher's reliability and durability; output_topic",
@@ -83,7 +89,7 @@ NODES = {
         "hosts a Python callable as a stack; started with --stack FILE",
         None,
         (
-            Endpoint("subscribes", DEFAULT_INPUTS["lidar"], CLOUD, qos.REPLAY, "the stack file's leading input"),
+            Endpoint("subscribes", DEFAULT_INPUTS["lidar"], CLOUD, qos.REPLAY, "the stack file's inputs"),
             Endpoint("publishes", OUTPUTS["topic"], OUTPUTS["type"], qos.ANSWERS, "the stack file's outputs"),
         ),
     ),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rclpy.node import Node
 
-from mt_nodes.bags import BagSource
+from mt_nodes.bags import BagSource, sensors_of
 from mt_nodes.errors import UsageError
 from mt_nodes.frames import Bundle
 from mt_nodes.nodes.messages import available
@@ -30,7 +30,10 @@ class ReplayerParameters:
     """What the node is told."""
 
     bag: str = param("", help="bag directory, .mcap, .db3 or .bag file")
-    lidar_topic: str = param("", help="which cloud topic leads, where the bag has several")
+    lidar_topic: str = param(
+        "", help="which cloud topic leads, where the bag has several; others behind it, with commas"
+    )
+    camera_topic: str = param("", help="the same of images; they lead where no clouds do")
     rate: float = param(1.0, low=0.01, high=100.0, help="speed relative to the recording")
     limit: int = param(0, low=0, high=1_000_000_000, help="bundles to play at most; 0: all")
     loop: bool = param(False, help="begin again at the end")
@@ -48,8 +51,11 @@ class Replayer(Node):
         self._given = read_parameters(self, ReplayerParameters)
         if not self._given.bag:
             raise UsageError("replayer: no bag given; add --ros-args -p bag:=PATH")
-        roles = {"lidar": self._given.lidar_topic} if self._given.lidar_topic else {}
-        self._source = BagSource(Path(self._given.bag), roles, limit=self._given.limit or None)
+        topics_given = {"lidar": self._given.lidar_topic, "camera": self._given.camera_topic}
+        roles = {role: topic for role, topic in topics_given.items() if topic}
+        bag = Path(self._given.bag)
+        lead = list(roles)[:1] or sensors_of(bag, topics_given, roles)[:1]
+        self._source = BagSource(bag, roles, limit=self._given.limit or None, require=lead)
         usable = {name: t for name, t in self._source.info.items() if available(t.type)}
         topics = {name: as_recorded(name, t) for name, t in usable.items() if name not in NEVER_REPLAYED}
         self._publisher = BundlePublisher(self, topics, frozenset({self._source.lead}))

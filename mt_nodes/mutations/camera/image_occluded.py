@@ -52,9 +52,9 @@ class ImageOccluded(EachImage):
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Fill the polygon."""
-        new = view.picture.pixels.copy()
-        new[self.affected(view, draw) != 0] = round(_BLACK * view.picture.full_scale)
-        return new
+        dark = (round(_BLACK * view.picture.full_scale),) * 3
+        corners = [np.rint(draw["corners_px"]).astype(np.int32)]
+        return np.asarray(cv2.fillPoly(view.picture.pixels.copy(), corners, dark))
 
     def affected(self, view: View, draw: Draw) -> Mask:
         """The polygon."""

@@ -98,7 +98,8 @@ class LensFlare(EachImage):
 
 def _distance(x: npt.NDArray[Any], y: npt.NDArray[Any], place: npt.NDArray[Any]) -> Singles:
     """Return how far (h, w) from a place (2,) the crossings of columns x and rows y lie."""
-    return np.asarray(np.hypot(x[None, :] - place[0], y[:, None] - place[1]), np.float32)
+    across, down = (np.square((side - at).astype(np.float32)) for side, at in ((x, place[0]), (y, place[1])))
+    return np.asarray(np.sqrt(across[None, :] + down[:, None]))
 
 
 def _small(view: View) -> Pixels:

@@ -107,5 +107,4 @@ def _mixed(under: Pixels, over: Pixels, cover: Singles) -> Pixels:
     else:
         share = cover if under.ndim == 2 else cover[..., None]
         mixed = np.rint(under + (over.astype(np.float32) - under) * share).astype(under.dtype)
-    mixed[cover == 0.0] = under[cover == 0.0]
-    return mixed
+    return np.asarray(cv2.copyTo(under, (cover == 0.0).astype(np.uint8), mixed))

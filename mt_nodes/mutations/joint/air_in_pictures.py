@@ -30,14 +30,14 @@ _STEADY = 0.1
 _SLACK, _ROUNDING = 0.15, 0.01
 
 
-def air_light(view: View, tint: Colour) -> Singles:
-    """Return the light (3,), red, green, blue, that endless air of a tint sends: as bright as the picture's own sky."""
+def air_light(view: View, tint: Colour, brightness: float = 1.0) -> Singles:
+    """Return the light (3,), red, green, blue, that endless air of a tint sends, relative to the picture's own sky."""
     around = surroundings(view)
     light = grey(coarse_light(view.picture, around.range_m.shape, around.depth.step_px))
     sky = light[around.sky]
     bright = float(np.quantile(sky, 0.7)) if sky.size >= 0.005 * light.size else _NO_SKY
     colour = np.array(tint, np.float32)
-    return np.asarray(np.clip(bright, _DARKEST, _BRIGHTEST) * colour / colour.max(), np.float32)
+    return np.asarray(brightness * np.clip(bright, _DARKEST, _BRIGHTEST) * colour / colour.max(), np.float32)
 
 
 def veiled(view: View, passing: Floats, air: Singles, white: Floats | None = None) -> npt.NDArray[Any]:

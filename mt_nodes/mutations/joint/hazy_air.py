@@ -106,16 +106,26 @@ class HazyAir(JointWeather):
     def tint(self) -> Colour:
         """Red, green and blue of the light that the air scatters, relative to each other."""
 
+    @property
+    def brightness(self) -> float:
+        """Light that thick air scatters, over that of the sky."""
+        return 1.0
+
+    @property
+    def seen_extinction_per_m(self) -> float:
+        """Mean extinction coefficient of the air for light that is seen, 1/m."""
+        return self.extinction_per_m
+
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Say which air, as around the first LiDAR, and which light it scatters."""
         air = self.draw_air(rng, view.bundle, around_lidar(view), state)
-        return {**air, "air_light": air_light(view, self.tint)}
+        return {**air, "air_light": air_light(view, self.tint, self.brightness)}
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Draw the veil over what each cell shows."""
         bearing_rad, over_ground_m, range_m = polar(view)
         density = self._density(bearing_rad, over_ground_m, draw)
-        return veiled(view, np.exp(-self.extinction_per_m * range_m * density), draw["air_light"])
+        return veiled(view, np.exp(-self.seen_extinction_per_m * range_m * density), draw["air_light"])
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Sum the air's density up along each cell's ray by the midpoint rule, and look for the veil of that."""
@@ -126,7 +136,7 @@ class HazyAir(JointWeather):
             share = reached * (part + 0.5) / _PARTS_OF_PICTURES
             total += patches.at(np.cos(bearing_rad) * share, np.sin(bearing_rad) * share)
         mean = total / _PARTS_OF_PICTURES if self.patchiness else 1.0
-        return proof_of_veil(old, new, np.exp(-self.extinction_per_m * range_m * mean), draw["air_light"])
+        return proof_of_veil(old, new, np.exp(-self.seen_extinction_per_m * range_m * mean), draw["air_light"])
 
     def _density(self, bearing_rad: Floats, over_ground_m: Floats, draw: Draw) -> Floats:
         if not self.patchiness:

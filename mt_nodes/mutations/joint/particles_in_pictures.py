@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import cv2
@@ -16,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.camera.codecs import Pixels
-from mt_nodes.camera.light import light_of, values_of
 from mt_nodes.camera.model import CameraModel
+from mt_nodes.camera.relight import light_in, samples_of
 from mt_nodes.mutations.camera.each_image import View
 from mt_nodes.mutations.joint.every_sensor import surroundings
 from mt_nodes.mutations.joint.scatterers import Spectrum
@@ -86,18 +87,18 @@ def streaks(
     """
     camera, around = view.camera(), surroundings(view)
     to_camera = np.asarray(view.bundle.transforms.lookup(view.image.frame_id, "base_link"))[:3, :3]
-    places, diameters = zip(
-        *_particles(key, spectrum, camera, to_camera, velocity_mps, view.image.stamp_ns * 1e-9), strict=True
-    )
-    at, diameter_mm = np.concatenate(places), np.concatenate(diameters)
+    near = [(np.empty((0, 3)), np.empty(0), np.empty(0))]
+    for at, sizes in _particles(key, spectrum, camera, to_camera, velocity_mps, view.image.stamp_ns * 1e-9):
+        near.append(_near(camera, to_camera, spectrum.swell, at, sizes))
+    at, diameter_mm, width = (np.concatenate(parts) for parts in zip(*near, strict=True))
+    if len(width) > _MOST:
+        widest = np.sort(np.argpartition(-width, _MOST)[:_MOST])
+        at, diameter_mm, width = at[widest], diameter_mm[widest], width[widest]
     begin = at @ to_camera.T
     end = (at + velocity_mps(diameter_mm) * exposure_s) @ to_camera.T
-    width = diameter_mm * spectrum.swell * 1e-3 * camera.k[0, 0] / np.maximum(begin[:, 2], _NEAR_M)
-    seen = (begin[:, 2] > _NEAR_M) & (end[:, 2] > 0.5 * _NEAR_M) & (width >= _LEAST_WIDTH_PX)
-    seen[np.flatnonzero(seen)[np.argsort(-width[seen])][_MOST:]] = False
-    a, b, width, range_m = camera.project(begin[seen]), camera.project(end[seen]), width[seen], begin[seen, 2]
+    a, b, range_m = camera.project(begin), camera.project(end), begin[:, 2]
     bounds = np.array([camera.width, camera.height])
-    inside = np.asarray(np.isfinite(a).all(axis=1) & np.isfinite(b).all(axis=1))
+    inside = np.asarray(np.isfinite(a).all(axis=1) & np.isfinite(b).all(axis=1)) & (end[:, 2] > 0.5 * _NEAR_M)
     inside &= (a >= 0).all(axis=1) & (a < bounds).all(axis=1)
     cells = np.where(inside[:, None], a, 0.0).astype(np.int64) // around.depth.step_px
     inside &= range_m < around.depth.range_m[cells[:, 1], cells[:, 0]]
@@ -108,17 +109,27 @@ def streaks(
 
 def with_streaks(view: View, pixels: Pixels, layer: npt.NDArray[np.uint8], light: Singles) -> Pixels:
     """Return pixels behind a layer of streaks that send this light (3,), red, green, blue; mixed in linear light."""
-    new, top = pixels.copy(), float(view.picture.full_scale)
-    rows, columns = np.nonzero(layer)
-    share = layer[rows, columns].astype(np.float64) / 255.0
-    behind = light_of(pixels[rows, columns] / top)
-    if pixels.ndim == 2:
-        mixed = behind * (1.0 - share) + share * float(light.mean())
-    else:
-        colour = light if view.picture.order == "rgb" else light[::-1]
-        mixed = behind * (1.0 - share[:, None]) + share[:, None] * colour
-    new[rows, columns] = np.rint(values_of(mixed) * top).astype(pixels.dtype)
+    at = cv2.findNonZero(layer)
+    if at is None:
+        return pixels
+    new, cell = pixels.copy(), at[:, 0, 1].astype(np.int64) * layer.shape[1] + at[:, 0, 0]
+    of_cells = new.reshape(layer.size, -1)  # one channel or three
+    share = layer.reshape(-1)[cell].astype(np.float32)[:, None] / np.float32(255.0)
+    own = light.mean(keepdims=True) if pixels.ndim == 2 else light if view.picture.order == "rgb" else light[::-1]
+    behind = light_in(of_cells[cell])
+    of_cells[cell] = samples_of(behind + share * (own - behind), pixels.dtype)
     return new
+
+
+def _near(
+    camera: CameraModel, to_camera: Floats, swell: float, at: Floats, diameter_mm: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Return places (k, 3), diameters D (k,) and widths in pixels (k,) of particles that can be told from the veil."""
+    a, b, c = to_camera[2].tolist()
+    ahead_m = at[:, 0] * a + at[:, 1] * b + at[:, 2] * c
+    width = diameter_mm * (swell * 1e-3 * camera.k[0, 0]) / np.maximum(ahead_m, _NEAR_M)
+    rows = np.flatnonzero((ahead_m > _NEAR_M) & (width >= _LEAST_WIDTH_PX))
+    return at[rows], diameter_mm[rows], width[rows]
 
 
 def _particles(
@@ -138,10 +149,22 @@ def _particles(
             continue
         sight = np.concatenate([np.zeros((1, 3)), corners / corners[:, 2:] * far_m]) @ to_camera
         first, side = sight.min(axis=0), np.maximum(np.ptp(sight, axis=0), 0.1)
-        rng = np.random.default_rng([key, number])
-        count = rng.poisson(float(spectrum.per_m3(low, high)) * float(side.prod()))
-        count = min(count, 4 * _MOST)
-        unit, diameter = rng.random((count, 3)), spectrum.diameters_mm(rng.random(count), low, high)
+        unit, diameter = _seeded(key, number, spectrum, low, high, float(side.prod()))
         # A class moves as one: what is larger falls faster by less than the class is wide.
         moved = velocity_mps(np.array([np.sqrt(low * high)]))[0] * seconds
-        yield first + np.mod(unit * side + moved - first, side), diameter
+        turns = unit + ((moved - first) / side)[:, None]
+        turns -= np.floor(turns)
+        turns *= side[:, None]
+        turns += first[:, None]
+        yield turns.T, diameter
+
+
+@lru_cache(maxsize=4 * _CLASSES)
+def _seeded(
+    key: int, number: int, spectrum: Spectrum, low_mm: float, high_mm: float, volume_m3: float
+) -> tuple[Floats, Floats]:
+    """Return a class's places (3, k), as shares of its box's sides, and diameters D (k,): those of a segment stay."""
+    rng = np.random.default_rng([key, number])
+    count = min(rng.poisson(float(spectrum.per_m3(low_mm, high_mm)) * volume_m3), 4 * _MOST)
+    unit, diameter = rng.random((count, 3)), spectrum.diameters_mm(rng.random(count), low_mm, high_mm)
+    return np.ascontiguousarray(unit.T), diameter

@@ -29,7 +29,7 @@ from mt_nodes.mutations.objects.in_scene import (
 )
 from mt_nodes.mutations.objects.shown import Shown
 from mt_nodes.params import param
-from mt_nodes.scene.appearance import LAMPS, OFF
+from mt_nodes.scene.lamps import LAMPS, OFF
 from mt_nodes.scene.objects import KINDS
 from mt_nodes.scene.placement_solver import Footprint, NoRoom, Place, Wish, solve, stand, upright
 from mt_nodes.scene.rendering import Figure, figure_of

@@ -8,6 +8,8 @@ that it stands on; what a LiDAR return lies well before is not to change.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import cv2
 import numpy as np
@@ -16,7 +18,7 @@ import numpy.typing as npt
 from mt_nodes.camera.depth import depth_of
 from mt_nodes.camera.measures import Mask
 from mt_nodes.camera.model import CameraModel
-from mt_nodes.frames import Cloud
+from mt_nodes.frames import Cloud, Image
 from mt_nodes.mutations.camera.each_image import View
 from mt_nodes.scene.sight import Body
 from mt_nodes.transforms import Matrix, move
@@ -26,7 +28,6 @@ _RAYS = np.dtype([("x", "<f8"), ("y", "<f8"), ("z", "<f8")])
 _FAR_M = 1000.0
 #: How far blur reaches around an outline, in pixels, and the dark spot around the feet, in metres.
 _BLUR_PX, _SPOT_M = 7, 0.6
-_FEET_M = 0.35
 #: What is so much nearer than the object, and so high over the ground it stands on, surely is before it, or may be.
 _SURELY_M, _PERHAPS_M, _UNEVEN = (1.0, 0.8), (0.1, 0.1), 0.05
 #: Between returns that are so many cells of the depth apart, nothing else is taken to show.
@@ -42,13 +43,24 @@ class Sight:
     must: Mask
 
 
+_known: WeakKeyDictionary[Image, tuple[tuple[Any, ...], Sight]] = WeakKeyDictionary()
+
+
 def sight_of(view: View, body: Body, pose: Matrix, low_feet_m: npt.NDArray[np.float64]) -> Sight:
-    """Follow the lines of sight of an image to an object.
+    """Follow the lines of sight of an image to an object; the last answer for an image is kept.
 
     Args:
         pose: (4, 4) takes the object's coordinates to the camera's.
         low_feet_m: (2, 2) least and greatest x and y of what of it is near the ground.
     """
+    asked = (body, pose.tobytes())
+    known = _known.get(view.image)
+    if known is None or known[0] != asked:
+        known = _known[view.image] = asked, _sight(view, body, pose, low_feet_m)
+    return known[1]
+
+
+def _sight(view: View, body: Body, pose: Matrix, low_feet_m: npt.NDArray[np.float64]) -> Sight:
     camera = view.camera()
     x, y = _pixels_about(camera, body, pose)
     rays = camera.directions(np.stack(np.meshgrid(x, y), axis=-1)).reshape(-1, 3)

@@ -29,7 +29,7 @@ class SignAdded(ObjectAdded):
     value: int = param(0, low=0, high=150, help="the number on a sign that bears one, in its own unit; 0: the usual")
     where: str = param("bearing", choices=("path", "beside", "bearing"), help="in the way, beside it, or in a sector")
     range_m: tuple[float, float] = param(
-        (8.0, 20.0), low=3.0, high=100.0, unit="m", help="nearest and farthest from the ego, over ground"
+        (7.0, 16.0), low=3.0, high=100.0, unit="m", help="nearest and farthest from the ego, over ground"
     )
     bearing_rad: tuple[float, float] = param(
         (-0.45, -0.1), low=-6.2832, high=6.2832, unit="rad", help="0 ahead, positive left; where: bearing only"

@@ -9,18 +9,20 @@ from mt_nodes.effects import Effects
 from mt_nodes.errors import UsageError
 from mt_nodes.frames import Bundle
 from mt_nodes.mutations.base import Followup
-from mt_nodes.mutations.stream.whole_stream import NowAndThen, need_room, restamped, same
+from mt_nodes.mutations.stream.whole_stream import OneKind, moved, need_room, part_of, same, topics_of, with_messages
 from mt_nodes.params import param
 
 
 @dataclass(frozen=True)
-class FramesDelayed(NowAndThen):
+class FramesDelayed(OneKind):
     """Sends some frames, or all (``every: 1``), later: latency of a driver, a network or a busy machine.
 
     Stamps stay, as of a sensor that knows when it measured, or are those of sending, as of a driver that stamps what
     arrives. Frames keep their order: what is due meanwhile comes behind, as it does in any queue; frames_reordered
-    changes the order. Physical argument: whatever stands between sensor and stack takes time. Guaranteed: one bundle,
-    later by the delay, byte for byte the source but for stamps moved by nothing or by the delay.
+    changes the order. ``of`` one kind of sensor the others' messages of the instant come in time, and one answer is
+    expected to both; a delay of more than a period holds up the others of the next instant, too. Physical argument:
+    whatever stands between sensor and stack takes time. Guaranteed: what is delayed comes later by the delay, all else
+    in time, byte for byte the source but for stamps moved by nothing or by the delay.
     """
 
     strikes_all = True
@@ -47,12 +49,22 @@ class FramesDelayed(NowAndThen):
 
     def strike(self, bundle: Bundle, nth: int) -> Followup:
         """Send it later."""
-        made = restamped(bundle, self._moved_ns) if self._moved_ns else bundle
-        return Followup(((self._delay_ns, made),), Effects(numbers={"delay_s": self.delay_s}))
+        late = self.struck(bundle)
+        new = {m.topic: moved(m, self._moved_ns) for m in bundle.messages if self._moved_ns and m.topic in late}
+        made = with_messages(bundle, bundle.stamp_ns + (self._moved_ns if self.leads(bundle) else 0), new)
+        in_time = frozenset(message.topic for message in bundle.messages) - late
+        parts = ((0, part_of(made, in_time)), (self._delay_ns, part_of(made, late)))
+        return Followup(parts if in_time else ((self._delay_ns, made),), Effects(numbers={"delay_s": self.delay_s}))
 
     def prove_strike(self, source: Bundle, followup: Followup, nth: int) -> str | None:
         """Compare instants and messages."""
-        due = [delay_ns / 1e9 for delay_ns, _ in followup.bundles]
-        if len(due) != 1 or abs(due[0] - self.delay_s) > 1e-9:
-            return f"delays {due} s, expected {self.delay_s:g} s"
-        return same(source, followup.first, self._moved_ns)
+        late = topics_of(source, self.of)
+        due = [(m.topic, delay_ns / 1e9) for delay_ns, made in followup.bundles for m in made.messages]
+        wanted = {m.topic: self.delay_s if m.topic in late else 0.0 for m in source.messages}
+        if sorted(t for t, _ in due) != sorted(wanted) or any(abs(s - wanted[topic]) > 1e-9 for topic, s in due):
+            return f"delays {due} s, expected {wanted} s"
+        made = followup.first.joined_with(bundle for _, bundle in followup.bundles[1:])
+        back = {m.topic: moved(m, -self._moved_ns) for m in made.messages if m.topic in late}
+        answers_move = self.of == "all" or (self.of == "lidar") == bool(source.clouds)
+        stamp_ns = made.stamp_ns - (self._moved_ns if answers_move else 0)
+        return same(source, with_messages(made, stamp_ns, back), 0)

@@ -97,6 +97,52 @@ class NowAndThen(WholeStream):
         return self.prove_strike(source, followup, draw["nth"]) if draw["nth"] else passed(source, followup)
 
 
+@dataclass(frozen=True)
+class OneKind(NowAndThen):
+    """Strikes the messages of all sensors, or of one kind of sensor while the others' pass as they are."""
+
+    of: str = param("all", choices=("all", "lidar", "camera"), help="whose frames; camera: with their camera infos")
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """All sensors, or the one kind."""
+        return self.sensors if self.of == "all" else (self.of,)
+
+    def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
+        """Find out whether the bundle is struck; one that lacks the kind of sensor cannot be."""
+        if self.of != "all" and not (bundle.clouds if self.of == "lidar" else bundle.images):
+            raise NotApplicable(f"bundle {bundle.index} has no message of a {self.of}, whose frames are changed")
+        return super().draw(rng, bundle, state)
+
+    def struck(self, bundle: Bundle) -> frozenset[str]:
+        """Return the topics that are struck."""
+        clouds = frozenset(cloud.topic for cloud in bundle.clouds)
+        every = frozenset(message.topic for message in bundle.messages)
+        return {"all": every, "lidar": clouds, "camera": every - clouds}[self.of]
+
+    def leads(self, bundle: Bundle) -> bool:
+        """Tell whether what is struck holds the sensor that the bundle follows, whose stamp is the bundle's."""
+        return self.of != "camera" or not bundle.clouds
+
+
+def topics_of(bundle: Bundle, kind: str) -> set[str]:
+    """Return the topics of all sensor messages, or of one kind of sensor, by what the messages are: for proofs."""
+    wanted = {"all": (Cloud, Image, CameraInfo), "lidar": (Cloud,), "camera": (Image, CameraInfo)}[kind]
+    return {message.topic for message in bundle.messages if isinstance(message, wanted)}
+
+
+def part_of(bundle: Bundle, topics: frozenset[str]) -> Bundle:
+    """Return a bundle with the sensor messages of some topics only, recorded ones included."""
+    left_out = {message.topic for message in bundle.messages} - topics
+    return replace(
+        bundle,
+        clouds=tuple(m for m in bundle.clouds if m.topic in topics),
+        images=tuple(m for m in bundle.images if m.topic in topics),
+        camera_infos=tuple(m for m in bundle.camera_infos if m.topic in topics),
+        wires=tuple(wire for wire in bundle.wires if wire.topic not in left_out),
+    )
+
+
 def need_messages(bundle: Bundle) -> None:
     """Refuse a bundle that holds nothing.
 
@@ -129,13 +175,13 @@ def moved(message: Message, by_ns: int) -> Message:
 
 
 def with_messages(bundle: Bundle, stamp_ns: int, messages: dict[str, Any]) -> Bundle:
-    """Return a bundle with another stamp and every message replaced, by topic."""
+    """Return a bundle with another stamp and messages replaced, by topic."""
     return replace(
         bundle,
         stamp_ns=stamp_ns,
-        clouds=tuple(messages[m.topic] for m in bundle.clouds),
-        images=tuple(messages[m.topic] for m in bundle.images),
-        camera_infos=tuple(messages[m.topic] for m in bundle.camera_infos),
+        clouds=tuple(messages.get(m.topic, m) for m in bundle.clouds),
+        images=tuple(messages.get(m.topic, m) for m in bundle.images),
+        camera_infos=tuple(messages.get(m.topic, m) for m in bundle.camera_infos),
     )
 
 

@@ -8,16 +8,16 @@ from typing import Any, ClassVar
 
 from mt_nodes import plugins
 from mt_nodes.errors import UsageError
-from mt_nodes.outputs import Control, Detections
+from mt_nodes.outputs import Control, Detections, ImageBoxes, Path
 
-Said = Detections | Control
+Said = Detections | Control | ImageBoxes | Path
 
 
 class Adapter(ABC):
     """Reads one message type. Stateless; one file each."""
 
     type: ClassVar[str]
-    #: Part of :class:`~mt_nodes.outputs.Output` that it fills: ``detections`` or ``control``.
+    #: Part of :class:`~mt_nodes.outputs.Output` that it fills: ``detections``, ``control``, ``boxes`` or ``path``.
     role: ClassVar[str]
 
     @abstractmethod

@@ -11,10 +11,10 @@ from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
 from mt_nodes.markers import OPACITY, Cube, cubes
-from mt_nodes.nodes.adapters.base import Adapter
+from mt_nodes.nodes.adapters.base import Adapter, Said
 from mt_nodes.nodes.messages import set_stamp, stamp_of
 from mt_nodes.nodes.orientation import yaws
-from mt_nodes.outputs import Control, Detections
+from mt_nodes.outputs import Detections
 
 
 class MarkerArrayObstacles(Adapter):
@@ -51,7 +51,7 @@ class MarkerArrayObstacles(Adapter):
             [n.get("track", "") for n in notes],
         )
 
-    def encode(self, said: Detections | Control) -> MarkerArray:
+    def encode(self, said: Said) -> MarkerArray:
         """Write DELETEALL and one CUBE an obstacle."""
         assert isinstance(said, Detections)
         clear = Marker(action=Marker.DELETEALL)

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from geometry_msgs.msg import Point, Pose, PoseArray, Quaternion
 
-from mt_nodes.nodes.adapters.base import Adapter
+from mt_nodes.nodes.adapters.base import Adapter, Said
 from mt_nodes.nodes.messages import set_stamp, stamp_of
 from mt_nodes.nodes.orientation import yaws
-from mt_nodes.outputs import Control, Detections
+from mt_nodes.outputs import Detections
 from mt_nodes.transforms import quaternion_of_yaw
 
 
@@ -31,7 +31,7 @@ class PoseArrayObstacles(Adapter):
         places = [[p.x, p.y, p.z] for p in (pose.position for pose in message.poses)]
         return Detections.make(message.header.frame_id, stamp_of(message), places, yaw_rad=yaws(turns))
 
-    def encode(self, said: Detections | Control) -> PoseArray:
+    def encode(self, said: Said) -> PoseArray:
         """Write the centre and yaw of each obstacle."""
         assert isinstance(said, Detections)
         message = PoseArray()

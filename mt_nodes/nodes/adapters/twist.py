@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from geometry_msgs.msg import Twist
 
-from mt_nodes.nodes.adapters.base import Adapter
-from mt_nodes.outputs import Control, Detections
+from mt_nodes.nodes.adapters.base import Adapter, Said
+from mt_nodes.outputs import Control
 
 
 class TwistControl(Adapter):
@@ -26,7 +26,7 @@ class TwistControl(Adapter):
         """Read speed and yaw rate."""
         return Control(None, speed_mps=message.linear.x, yaw_rate_radps=message.angular.z)
 
-    def encode(self, said: Detections | Control) -> Twist:
+    def encode(self, said: Said) -> Twist:
         """Write speed and yaw rate; what the command does not hold is 0."""
         assert isinstance(said, Control)
         message = Twist()

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 from geometry_msgs.msg import TwistStamped
 
-from mt_nodes.nodes.adapters.base import Adapter
+from mt_nodes.nodes.adapters.base import Adapter, Said
 from mt_nodes.nodes.messages import set_stamp, stamp_of
-from mt_nodes.outputs import Control, Detections
+from mt_nodes.outputs import Control
 
 
 class TwistStampedControl(Adapter):
@@ -28,7 +28,7 @@ class TwistStampedControl(Adapter):
         twist = message.twist
         return Control(stamp_of(message), speed_mps=twist.linear.x, yaw_rate_radps=twist.angular.z)
 
-    def encode(self, said: Detections | Control) -> TwistStamped:
+    def encode(self, said: Said) -> TwistStamped:
         """Write speed and yaw rate; what the command does not hold is 0."""
         assert isinstance(said, Control)
         message = TwistStamped()

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Named manipulations of a scene, as rules of the road speak of them, and the mutations that they are bound to.
+
+``config/manipulations/*.yaml`` has one mapping a name: ``mutate`` (a list of mutations, as in a relation), ``alias_of``
+another name, or ``unsupported`` with the reason. ``listed_in`` says who names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, cast
+
+from mt_nodes import plugins, resources
+from mt_nodes.errors import UsageError, suggest
+from mt_nodes.mutations.base import Mutation
+from mt_nodes.params import build
+from mt_nodes.yaml_files import named_items, read_mapping, refuse_unknown
+
+_WAYS = ("mutate", "alias_of", "unsupported")
+#: Who names manipulations: AutoMT's repository, figure 3 of its paper, and its ontologies of the two regions.
+LISTS = ("repository", "figure_3", "germany", "california")
+
+
+@dataclass(frozen=True)
+class Manipulation:
+    """One name.
+
+    Attributes:
+        name: in snake case. mutate: name and parameters of each mutation that makes it, in order; of an alias, those of
+            what it stands for. alias_of: that. unsupported: why there is none. listed_in: who names it.
+        path: the file it is told in.
+    """
+
+    name: str
+    mutate: tuple[tuple[str, Mapping[str, Any]], ...]
+    alias_of: str
+    unsupported: str
+    listed_in: tuple[str, ...]
+    path: Path
+
+    def mutations(self) -> tuple[Mutation, ...]:
+        """Build the mutations.
+
+        Raises:
+            UsageError: it is unsupported, or a mutation or parameter is not as the file says.
+        """
+        if self.unsupported:
+            raise UsageError(f"manipulation '{self.name}' is unsupported: {self.unsupported}")
+        where = f"{self.path}: {self.name}"
+        return tuple(
+            cast(Mutation, build(plugins.find("mutations", name, where), params, f"{where}.{name}"))
+            for name, params in self.mutate
+        )
+
+    @property
+    def sensors(self) -> tuple[str, ...]:
+        """Kinds of sensor that see it."""
+        classes = [plugins.find("mutations", name, f"{self.path}: {self.name}") for name, _ in self.mutate]
+        return tuple(dict.fromkeys(sensor for cls in classes for sensor in cls.sensors))  # type: ignore[attr-defined]
+
+    @property
+    def summary(self) -> str:
+        """What it is bound to, in one line."""
+        if self.unsupported:
+            return f"unsupported: {self.unsupported}"
+        told = " + ".join(" ".join([name, *(f"{k}={v}" for k, v in params.items())]) for name, params in self.mutate)
+        return f"as {self.alias_of}: {told}" if self.alias_of else told
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return it as ``mt list manipulations --json`` tells it."""
+        return {
+            "name": self.name,
+            "summary": self.summary,
+            "mutate": [{name: dict(params)} for name, params in self.mutate],
+            "sensors": list(self.sensors),
+            "alias_of": self.alias_of,
+            "unsupported": self.unsupported,
+            "listed_in": list(self.listed_in),
+        }
+
+
+@lru_cache
+def manipulations() -> dict[str, Manipulation]:
+    """Return every manipulation of the package by name, aliases resolved.
+
+    Raises:
+        UsageError: naming file and key, what was got and what was expected.
+    """
+    read: dict[str, Manipulation] = {}
+    for path in resources.shipped("manipulations").values():
+        for name, data in read_mapping(path).items():
+            if name in read:
+                raise UsageError(f"{path}: '{name}' is in {read[name].path}, too")
+            read[name] = _read(name, data, path)
+    return {name: _resolved(one, read) for name, one in sorted(read.items())}
+
+
+def find(name: str) -> Manipulation:
+    """Return a manipulation.
+
+    Raises:
+        UsageError: there is none of this name; suggests the nearest.
+    """
+    known = manipulations()
+    if name not in known:
+        raise UsageError(f"no manipulation '{name}'{suggest(name, known)}")
+    return known[name]
+
+
+def _read(name: str, data: Any, path: Path) -> Manipulation:
+    where = f"{path}: {name}"
+    if not isinstance(data, dict):
+        raise UsageError(f"{where}: got {data!r}, expected a mapping with one of {', '.join(_WAYS)}")
+    refuse_unknown(data, (*_WAYS, "listed_in"), where)
+    if len(told := [way for way in _WAYS if way in data]) != 1:
+        raise UsageError(f"{where}: got {', '.join(told) or 'nothing'}, expected one of {', '.join(_WAYS)}")
+    listed_in = tuple(data.get("listed_in") or ())
+    refuse_unknown(dict.fromkeys(listed_in), LISTS, f"{where}: listed_in")
+    bound = tuple(named_items(data["mutate"], f"{where}.mutate")) if "mutate" in data else ()
+    return Manipulation(name, bound, data.get("alias_of", ""), data.get("unsupported", ""), listed_in, path)
+
+
+def _resolved(one: Manipulation, known: Mapping[str, Manipulation]) -> Manipulation:
+    if not one.alias_of:
+        return one
+    meant = known.get(one.alias_of)
+    if meant is None or not meant.mutate:
+        got = f"alias_of: got '{one.alias_of}', expected a name that is bound to a mutation"
+        raise UsageError(f"{one.path}: {one.name}: {got}")
+    return Manipulation(one.name, meant.mutate, one.alias_of, "", one.listed_in, one.path)

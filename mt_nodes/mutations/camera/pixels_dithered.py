@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sham of cameras: a change of pictures that no stack may care about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.camera import measures
+from mt_nodes.camera.codecs import Pixels, lossy, spread_px
+from mt_nodes.effects import Effects
+from mt_nodes.errors import NotApplicable
+from mt_nodes.frames import Bundle, Image
+from mt_nodes.mutations.base import Draw
+from mt_nodes.mutations.camera.each_image import EachImage, View, of_image
+from mt_nodes.params import param
+
+#: Length of the line of random bytes that rows take theirs from.
+_LINE = 1 << 18
+#: Where pixels share samples (Bayer, YUV 4:2:2), a step in one shows as so many in its neighbours, by rounding.
+_STEPS_SHARED = 4
+
+
+@dataclass(frozen=True)
+class PixelsDithered(EachImage):
+    """Changes a random share of samples by one step of 8 bits up or down, far below any sensor's noise.
+
+    A camera that looks twice at one scene gives two pictures that differ by more: read noise alone is of the order of a
+    step, and light comes in photons (shot noise; EMVA 1288 adds both). A step is 1/255 of full scale, whatever the
+    depth; what would leave the scale stays. A JPEG is refused, since coding it again changes more than this.
+
+    Guaranteed: no sample differs by more than one step (four where the encoding makes pixels share samples).
+    """
+
+    role = "sham"
+
+    share: float = param(0.25, low=0.01, high=1.0, help="share of the samples that change, half up, half down")
+
+    def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
+        """Draw the key of the pattern: the pattern itself is as large as the picture."""
+        if lossy(view.image):
+            raise NotApplicable(f"{view.image.topic} is a JPEG: coding it again changes more than the sham may")
+        return {"pattern_key": int(rng.integers(2**62))}
+
+    def apply_to_images(self, bundle: Bundle, draw: Draw) -> tuple[Bundle, Effects]:
+        """Change samples where pixels share them; elsewhere colours, which are the samples."""
+        images = tuple(
+            self._sampled(image, of_image(draw, image)["pattern_key"]) if spread_px(image) else image
+            for image in bundle.images
+        )
+        kept = replace(bundle, images=tuple(image for image in bundle.images if not spread_px(image)))
+        plain = {image.topic: image for image in super().apply_to_images(kept, draw)[0].images}
+        return replace(bundle, images=tuple(plain.get(image.topic, image) for image in images)), Effects()
+
+    def change_image(self, view: View, draw: Draw) -> Pixels:
+        """Add the pattern to the colours."""
+        return self._dithered(view.picture.pixels, draw["pattern_key"])
+
+    def _sampled(self, image: Image, key: int) -> Image:
+        samples = image.pixels.astype(image.pixels.dtype.newbyteorder("="), copy=False)
+        return replace(image, pixels=self._dithered(samples, key).astype(image.pixels.dtype, copy=False))
+
+    def _dithered(self, old: Pixels, key: int) -> Pixels:
+        """Return samples with the pattern added; what would leave the scale stays."""
+        chance = _chance(old.shape, key)
+        half = round(128 * self.share)  # of 256 values so many go up, and as many down
+        table = np.arange(256)
+        up, down = (cv2.LUT(chance, goes.astype(np.uint8)) for goes in (table < half, table >= 256 - half))
+        if old.dtype != np.uint8:
+            step = np.asarray(np.iinfo(old.dtype).max // 255, dtype=old.dtype)
+            up, down = up.astype(old.dtype) * step, down.astype(old.dtype) * step
+        return np.asarray(cv2.subtract(cv2.add(old, up), down))
+
+    def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
+        """Look at how much samples differ; that some do is proved of every mutation."""
+        steps = _STEPS_SHARED if spread_px(old.image) else 1
+        most = measures.largest_difference(old.picture, new.picture)
+        if most > 1.001 * steps / 255.0:
+            return f"a sample differs by {most:.2%} of full scale, at most {steps} of 255 steps are allowed"
+        return None
+
+
+def _chance(shape: tuple[int, ...], key: int) -> npt.NDArray[np.uint8]:
+    """Return random bytes in the shape of a picture: each row is a piece of one long line of them."""
+    generator = np.random.Generator(np.random.PCG64(key))
+    wide = int(np.prod(shape[1:]))
+    line = np.frombuffer(generator.bytes(_LINE + wide), np.uint8)
+    begins = generator.integers(0, _LINE + 1, shape[0])
+    return np.lib.stride_tricks.sliding_window_view(line, wide)[begins].reshape(shape)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Live topics that are mutated together: clouds, images and camera infos, of one instant each time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from rclpy.subscription import Subscription
+
+from mt_nodes import cdr
+from mt_nodes.cloud_reader import CloudReader
+from mt_nodes.errors import UsageError
+from mt_nodes.frames import Bundle, CameraInfo, Cloud, Image, Wire
+from mt_nodes.joining import Joiner
+from mt_nodes.nodes import qos
+from mt_nodes.nodes.messages import message_class
+from mt_nodes.transforms import TransformTree
+
+Take = Callable[[Sequence[Wire]], None]
+
+
+@dataclass(eq=False)
+class LiveInput:
+    """One topic: its type and who taps it, as far as they are known, and what its first publisher offers."""
+
+    topic: str
+    type: str = ""
+    offered: QoSProfile | None = None
+    tap: Subscription | None = None
+
+
+class LiveInputs:
+    """Taps live topics best effort with depth 1, so that nobody who publishes them is ever held back.
+
+    Types are those of their publishers. While nobody publishes a single topic it is taken for clouds, so that the tap
+    is there when the first one comes.
+
+    Args:
+        node: whose subscriptions they are.
+        topics: the leading one first.
+        within_ns: how far from the leading message's stamp the others' of its instant may be.
+        take: called with the messages of each instant, the leading one first.
+    """
+
+    def __init__(self, node: Node, topics: Sequence[str], within_ns: int, take: Take) -> None:
+        self._node, self._take = node, take
+        self.inputs = [LiveInput(topic) for topic in topics]
+        self._joiner = Joiner[Wire](topics, within_ns) if len(topics) > 1 else None
+        self.look()
+        if self._joiner is None and not self.inputs[0].type:
+            self._tap(self.inputs[0], cdr.POINT_CLOUD)
+
+    def look(self) -> bool:
+        """Look for publishers of topics that had none; tell whether all have one by now.
+
+        Raises:
+            UsageError: one is of a type that is no sensor's.
+        """
+        for each in (i for i in self.inputs if i.offered is None):
+            if rows := self._node.get_publishers_info_by_topic(each.topic):
+                each.offered = rows[0].qos_profile
+                if each.type != rows[0].topic_type:
+                    self._tap(each, rows[0].topic_type)
+        return all(each.offered is not None for each in self.inputs)
+
+    def _tap(self, each: LiveInput, type_name: str) -> None:
+        if type_name not in cdr.SENSOR_TYPES:
+            raise UsageError(f"{each.topic}: got type {type_name}, expected one of {', '.join(cdr.SENSOR_TYPES)}")
+        if each.tap is not None:
+            self._node.destroy_subscription(each.tap)
+        each.type = type_name
+
+        def received(data: bytes) -> None:
+            self._received(Wire(each.topic, type_name, cdr.header_stamp_ns(data) or 0, data))
+
+        each.tap = self._node.create_subscription(
+            message_class(type_name), each.topic, received, qos.LIVE_TAP, raw=True
+        )
+
+    def _received(self, wire: Wire) -> None:
+        if self._joiner is None:
+            self._take((wire,))
+        elif (instant := self._joiner.take(wire.topic, wire)) is not None:
+            self._take(tuple(instant.values()))
+
+
+@dataclass(frozen=True, eq=False)
+class InstantReader:
+    """Makes bundles of the messages of live instants."""
+
+    transforms: TransformTree
+    _clouds: dict[str, CloudReader] = field(default_factory=dict)
+
+    def read(self, index: int, wires: Sequence[Wire]) -> Bundle:
+        """Return the bundle of an instant, the leading message first.
+
+        Raises:
+            MtError: a message cannot be understood.
+        """
+        messages = [self._message(wire) for wire in wires]
+        return Bundle(
+            0,
+            index,
+            messages[0].stamp_ns,
+            clouds=tuple(m for m in messages if isinstance(m, Cloud)),
+            images=tuple(m for m in messages if isinstance(m, Image)),
+            camera_infos=tuple(m for m in messages if isinstance(m, CameraInfo)),
+            transforms=self.transforms,
+            wires=tuple(wires),
+        )
+
+    def _message(self, wire: Wire) -> cdr.Message:
+        if wire.type == cdr.POINT_CLOUD:
+            if wire.topic not in self._clouds:
+                self._clouds[wire.topic] = CloudReader(wire.topic)
+            return self._clouds[wire.topic].read(wire.cdr)
+        read = cdr.camera_info_from_msg if wire.type == cdr.CAMERA_INFO else cdr.image_from_msg
+        return read(wire.topic, cdr.decode(wire.type, wire.cdr))

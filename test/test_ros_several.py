@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two LiDARs and two cameras over topics: a hosted callable is given all of them, what is not mutated passes as is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from recordings import camera_info, cloud, image, stamp, write_bag
+from ros_support import LIMIT_S, Heard, Peer, until
+from several_sensors import CAMERAS, INFOS, LIDARS, bag, drive, fusion, jpeg
+
+from mt_nodes import cdr
+from mt_nodes.arms import CallableArm
+from mt_nodes.bags import BagSource
+from mt_nodes.engine import Heard as Outcome
+from mt_nodes.errors import UsageError
+from mt_nodes.frames import Bundle, Cloud
+from mt_nodes.mutations.stream.frames_delayed import FramesDelayed
+from mt_nodes.nodes import qos
+from mt_nodes.nodes.arm import RosArm
+from mt_nodes.nodes.mutator import Mutator, MutatorParameters, followups_by_input
+from mt_nodes.nodes.replayer import Replayer
+from mt_nodes.params import plain
+from mt_nodes.pipeline import MutationPipeline
+from mt_nodes.plan import ArmPlan, stack_process
+from mt_nodes.runs import as_recorded
+from mt_nodes.sending import parted
+from mt_nodes.stacks import load_stack
+from mt_nodes.transforms import dump_transforms
+
+TOPICS = (*LIDARS, *CAMERAS, *INFOS)
+
+
+class Played:
+    """An arm with the hosted callable, one in this process beside it, and all that is heard of the inputs."""
+
+    def __init__(self, ending: ExitStack, place: Path, domain: int) -> None:
+        stack = load_stack(fusion(place, ready_timeout_s=LIMIT_S, deadline_s=LIMIT_S))
+        with BagSource(bag(place, 6), require=stack.topics) as source:
+            self.bundles, info = list(source), source.info
+        (place / "stack.yaml").write_text(json.dumps(plain(stack)))
+        dump_transforms(self.bundles[0].transforms, place / "transforms.yaml")
+        plan = ArmPlan("source", None)
+        process = stack_process(stack, plan, domain, place, os.environ)
+        topics = {topic: as_recorded(topic, row) for topic, row in info.items() if topic != "/tf_static"}
+        self.arm = RosArm(plan, domain, True, stack, process, topics, frozenset(TOPICS))
+        ending.callback(self.arm.stop)
+        self.here = CallableArm("here", stack, {topic: topic for topic in TOPICS})
+        self.arm.start()
+        self.arm.ready()
+        peer = Peer(ending, domain)
+        self.heard: dict[str, Heard] = {t: peer.listen(topics[t].type, t, qos.REPLAY, raw=True) for t in TOPICS}
+        until(lambda: all(self.arm._publisher.heard(topic) == 2 for topic in TOPICS), "stack and tester")
+
+    def asked(self, bundle: Bundle, changed: frozenset[str] = frozenset()) -> tuple[Any, Any]:
+        """Return what both arms say."""
+        answers = [arm.wait(arm.send(bundle, changed)) for arm in (self.arm, self.here)]
+        return answers[0], answers[1]
+
+
+@pytest.fixture(scope="module")
+def played(domains: tuple[int, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+    with ExitStack() as ending:
+        yield Played(ending, tmp_path_factory.mktemp("several"), domains[1])
+
+
+def hashes(messages: list[Any]) -> list[str]:
+    return [hashlib.sha256(bytes(data)).hexdigest() for data in messages]
+
+
+def alike(over_topics: Any, here: Any) -> None:
+    boxes = [answer.output.detections for answer in (over_topics, here)]
+    assert over_topics.heard is Outcome.ANSWERED and len(boxes[0]) == len(boxes[1]) == 4
+    np.testing.assert_allclose(boxes[0].center_m, boxes[1].center_m, atol=1e-6)
+
+
+def test_an_instant_comes_whole_and_what_is_not_mutated_byte_for_byte(played: Played) -> None:
+    bundle = played.bundles[0]
+    alike(*played.asked(bundle))
+    front = bundle.images[0]
+    darker = replace(bundle, images=(replace(front, pixels=front.pixels // 2), bundle.images[1]))
+    alike(*played.asked(darker, darker.changed_topics(bundle)))
+    recorded = {wire.topic: hashlib.sha256(wire.cdr).hexdigest() for wire in bundle.wires}
+    for topic, heard in played.heard.items():
+        got = hashes(heard.wait(2))
+        assert got[0] == recorded[topic] and (got[1] == recorded[topic]) == (topic != CAMERAS[0]), topic
+    [_, sent] = played.heard[CAMERAS[0]].messages
+    image = cdr.image_from_msg(CAMERAS[0], cdr.decode(cdr.IMAGE, bytes(sent)))
+    assert np.array_equal(image.pixels, front.pixels // 2)
+
+
+def test_late_images_complete_their_instant(played: Played) -> None:
+    bundle = played.bundles[1]
+    derived = MutationPipeline([FramesDelayed(every=1, delay_s=0.03, of="camera")], 1, "r").derive(bundle)
+    assert derived.broken is None
+    others, [part] = parted(derived.followup, bundle)
+    assert others is not None and [wire.topic for wire in others.wires] == ["/note"]
+    alike(*(arm.wait(part.send(arm)) for arm in (played.arm, played.here)))
+    assert played.arm._clock.now_ns is not None and played.arm._clock.now_ns >= bundle.stamp_ns + 30_000_000
+
+
+def test_an_input_that_lacks_something_is_not_sent_and_not_waited_for(played: Played) -> None:
+    bundle, whole = played.bundles[2], played.bundles[3]
+    before = [len(heard.messages) for heard in played.heard.values()]
+    over_topics, here = played.asked(replace(bundle, images=bundle.images[:1]))
+    assert over_topics.heard is here.heard is Outcome.UNASKED and over_topics.reason == here.reason
+    assert "no message of /rear/image in this input" in here.reason
+    alike(*played.asked(whole))
+    sent = {wire.topic: wire.cdr for wire in whole.wires}
+    for (topic, heard), count in zip(played.heard.items(), before, strict=True):
+        assert hashes(heard.wait(count + 1)[count:][:1]) == hashes([sent[topic]]), "only the whole one was sent"
+
+
+# --- the mutator alone
+
+
+class Alone:
+    """A mutator node of live topics, and what goes in and comes out of it in another domain."""
+
+    def __init__(self, ending: ExitStack, domains: tuple[int, ...], messages: Sequence[Any], **parameters: Any) -> None:
+        here, there = Peer(ending, domains[1]), Peer(ending, domains[2], "other")
+        types = {message.topic: cdr.type_of(message) for message in messages}
+        self.ledger = here.listen("std_msgs/msg/String", "/mt/ledger", qos.JOURNAL)
+        self.inputs = {topic: here.publisher(kind, topic, qos.REPLAY) for topic, kind in types.items()}
+        topics = {"input_topic": ",".join(types), "output_topic": ",".join(types), "output_domain": domains[2]}
+        words = [w for name, value in {**topics, **parameters}.items() for w in ("-p", f"{name}:={value}")]
+        rclpy.init(args=["--ros-args", *words], domain_id=domains[1])
+        ending.callback(rclpy.try_shutdown)
+        node = Mutator()
+        ending.callback(node.destroy_node)
+        executor, over = SingleThreadedExecutor(), threading.Event()
+        executor.add_node(node)
+        thread = threading.Thread(
+            target=lambda: [executor.spin_once(0.1) for _ in iter(over.is_set, True)], daemon=True
+        )
+        thread.start()
+        ending.callback(thread.join)
+        ending.callback(over.set)
+        self.outputs = {topic: there.listen(kind, topic, qos.REPLAY, raw=True) for topic, kind in types.items()}
+        until(lambda: all(each.offered for each in node._inputs.inputs), "the mutator knows what comes")
+        until(lambda: all(p.get_subscription_count() for p in self.inputs.values()), "and taps it")
+        until(lambda: all(node._publisher(topic).get_subscription_count() for topic in types), "and is heard")
+
+    def send(self, messages: Sequence[Any]) -> None:
+        for message in messages:
+            self.inputs[message.topic].publish(cdr.encode_message(message))
+
+    def lines(self, count: int) -> list[dict[str, Any]]:
+        return [json.loads(m.data) for m in self.ledger.wait(count)]
+
+
+def test_the_mutator_joins_live_topics_of_every_kind(
+    ending: ExitStack, domains: tuple[int, ...], tmp_path: Path
+) -> None:
+    messages = [cloud(0, LIDARS[0]), image(0, CAMERAS[0]), jpeg(0, CAMERAS[1]), camera_info(0, INFOS[0])]
+    given = {"id": "frozen", "kind": "expected", "because": "x", "check": "obstacle_count_not_less"}
+    mutate = [{"frames_frozen": {"every": 2, "of": "camera"}}]
+    (tmp_path / "frozen.yaml").write_text(json.dumps({**given, "mutate": mutate}))
+    alone = Alone(ending, domains, messages, relation=tmp_path / "frozen.yaml")
+    later = [cloud(1, LIDARS[0]), image(1, CAMERAS[0]), jpeg(1, CAMERAS[1]), camera_info(1, INFOS[0])]
+    alone.send(messages)
+    alone.lines(1)
+    alone.send(reversed(later))
+    first, second = alone.lines(2)
+    assert {first["stamp_ns"], second["stamp_ns"]} == {stamp(0), stamp(1)}
+    assert [line.get("reason") for line in (first, second)] == [None, None]
+    for old, new in zip(messages, later, strict=True):
+        got = [bytes(data) for data in alone.outputs[old.topic].wait(2)]
+        shown = new if isinstance(new, Cloud) else replace(old, stamp_ns=new.stamp_ns)
+        assert got == [cdr.encode_message(old), cdr.encode_message(shown)], old.topic
+
+
+def test_the_mutator_changes_images_alone_and_tells_of_what_it_cannot_read(
+    ending: ExitStack, domains: tuple[int, ...]
+) -> None:
+    front = replace(image(0, CAMERAS[0]), pixels=np.full((24, 32, 3), 90, np.uint8))
+    alone = Alone(ending, domains, [front], relation="brightness_raised_lane")
+    alone.send([front])
+    [line] = alone.lines(1)
+    assert "outcome" not in line, line["reason"]
+    [sent] = alone.outputs[CAMERAS[0]].wait(1)
+    brighter = cdr.image_from_msg(CAMERAS[0], cdr.decode(cdr.IMAGE, bytes(sent)))
+    assert brighter.stamp_ns == stamp(0) and brighter.pixels.mean() > 100
+    wrong = cdr.encode_message(replace(front, stamp_ns=stamp(1))).replace(b"bgr8", b"nv12")
+    alone.inputs[CAMERAS[0]].publish(wrong)
+    alone.lines(2)  # a tap holds but one message
+    alone.send([replace(image(2, CAMERAS[0]), encoding="16UC1", pixels=np.zeros((6, 8), np.uint16))])
+    _, unread, depth = alone.lines(3)
+    assert unread["outcome"] == "ERROR" and unread["stamp_ns"] == stamp(1)
+    assert "cannot be read: /front/image: got image encoding 'nv12', expected" in unread["reason"]
+    assert depth["outcome"] == "NOT_APPLICABLE" and "got encoding '16UC1', expected one of light" in depth["reason"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"input_topic": "/a,/b"}, "expected one output for each input"),
+        ({"input_topic": "/a,/a", "output_topic": "/b,/c"}, "expected one output for each input, all different"),
+        ({"input_topic": "/a,/b", "output_topic": "/c,/a"}, "output_topic is input_topic; set another"),
+    ],
+)
+def test_topics_of_the_mutator_that_do_not_go_together_are_refused(parameters: dict[str, str], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        followups_by_input(MutatorParameters(**parameters))
+
+
+def test_the_replayer_plays_cameras_alone(ending: ExitStack, domains: tuple[int, ...], tmp_path: Path) -> None:
+    rows = [row for row in drive(3) if row.topic in CAMERAS]
+    path = write_bag(tmp_path / "bag", rows)
+    words = [
+        w
+        for name, value in {"bag": path, "camera_topic": ",".join(CAMERAS)}.items()
+        for w in ("-p", f"{name}:={value}")
+    ]
+    rclpy.init(args=["--ros-args", *words, "-p", "rate:=20.0"], domain_id=domains[1])
+    ending.callback(rclpy.try_shutdown)
+    node = Replayer()
+    ending.callback(node.destroy_node)
+    peer = Peer(ending, domains[1])
+    heard = {row.topic: peer.listen(row.type, row.topic, qos.REPLAY, raw=True) for row in rows[:2]}
+    until(lambda: all(node._publisher.heard(topic) for topic in heard), "heard")
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    for _ in iter(lambda: node.finished, True):
+        executor.spin_once(0.1)
+    for topic, came in heard.items():
+        assert [bytes(data) for data in came.wait(3)] == [row.cdr for row in rows if row.topic == topic]
+
+
+def test_the_replayer_asks_which_camera_leads(ending: ExitStack, domains: tuple[int, ...], tmp_path: Path) -> None:
+    path = write_bag(tmp_path / "bag", [row for row in drive(1) if row.topic in CAMERAS])
+    rclpy.init(args=["--ros-args", "-p", f"bag:={path}"], domain_id=domains[1])
+    ending.callback(rclpy.try_shutdown)
+    with pytest.raises(UsageError, match=r"several topics can be the camera: /front/image .*, /rear/image"):
+        Replayer()
