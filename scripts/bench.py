@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times on this machine: mutations, large messages, what the mutator adds to a bare relay, pairs a second and why."""
+"""Times on this machine: mutations of clouds and images, large messages, mutator against relay, pairs a second."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import bench_images
 import bench_mutations
 import bench_pairs
 import bench_relay
@@ -54,6 +55,12 @@ def mutations(given: argparse.Namespace) -> Part:
     return bench_mutations.measure(given.rounds, given.bag)
 
 
+def images(given: argparse.Namespace) -> Part:
+    """Return processor time of every mutation that changes images, on a generated street's."""
+    keep_freed_memory()
+    return bench_images.measure(given.rounds, given.size or bench_images.SIZES)
+
+
 def transport(given: argparse.Namespace) -> Part:
     """Return what the doctor finds of large messages to a second process and back."""
     return {finding.title: finding.detail for finding in doctor.check_transport(os.environ)}
@@ -74,7 +81,14 @@ def pairs(given: argparse.Namespace) -> Part:
         return {f"{s}, {t}": bench_pairs.measure(bag, s, t, given.bundles) for t, s in runs}
 
 
-PARTS: dict[str, Callable[[argparse.Namespace], Part]] = {f.__name__: f for f in (mutations, transport, relay, pairs)}
+PARTS: dict[str, Callable[[argparse.Namespace], Part]] = {
+    f.__name__: f for f in (mutations, images, transport, relay, pairs)
+}
+#: Parts that a page is written of, and its name.
+PAGES: dict[str, tuple[str, Callable[[Path, Part, Part], None]]] = {
+    "mutations": ("performance.md", bench_mutations.write_docs),
+    "images": ("performance_images.md", bench_images.write_docs),
+}
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -88,8 +102,15 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--bundles", type=int, default=25, help="of the drive (default %(default)s)")
     parser.add_argument("--repeats", type=int, default=5, help="of the relay's runs (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=100, help="messages a way and run (default %(default)s)")
+    parser.add_argument(
+        "--size",
+        action="append",
+        type=_size,
+        metavar="WxH",
+        help="of images; may be given again",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure")
-    parser.add_argument("--docs", type=Path, metavar="FILE", help="write those of the mutations as Markdown")
+    parser.add_argument("--docs", type=Path, metavar="DIR", help="write the pages of mutations and images measured")
     given = parser.parse_args(argv)
     console, found = Console(width=None if sys.stdout.isatty() else 200), {"machine": machine()}
     console.print(", ".join(f"{name} {value}" for name, value in found["machine"].items()), highlight=False)
@@ -99,11 +120,17 @@ def main(argv: list[str] | None = None) -> None:
             console.print(table)
     if given.json:
         given.json.write_text(json.dumps(found, indent=2) + "\n")
+    for name in found.keys() & PAGES.keys() if given.docs else ():
+        page, write = PAGES[name]
+        write(given.docs / page, found["machine"], found[name])
     measured = found.get("mutations", {"by_name": {}})
-    if given.docs and measured["by_name"]:
-        bench_mutations.write_docs(given.docs, found["machine"], measured)
     if unfit := [name for name, row in measured["by_name"].items() if "not applicable" in row]:
         raise SystemExit(f"bench: not applicable to this cloud, so not measured: {', '.join(unfit)}")
+
+
+def _size(text: str) -> bench_images.Size:
+    width, height = text.split("x")
+    return int(width), int(height)
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -119,6 +146,14 @@ def _mutations(part: Part) -> list[Table]:
     )
     table = _table(title, *bench_mutations.COLUMNS)
     for row in bench_mutations.cells(part):
+        table.add_row(*row)
+    return [table]
+
+
+def _images(part: Part) -> list[Table]:
+    title = f"images: one frame of a generated street, {part['rounds']} rounds, defaults"
+    table = _table(title, *bench_images.columns(part))
+    for row in bench_images.cells(part):
         table.add_row(*row)
     return [table]
 
@@ -161,6 +196,7 @@ def _pairs(part: Part) -> list[Table]:
 
 TABLES: dict[str, Callable[[Part], list[Table]]] = {
     "mutations": _mutations,
+    "images": _images,
     "transport": _transport,
     "relay": _relay,
     "pairs": _pairs,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times every mutation of the catalogue on one cloud: processor time of one frame, proof beside it, and memory."""
+"""Times every mutation of clouds or streams on one cloud: processor time of one frame, proof beside it, and memory."""
 
 from __future__ import annotations
 
@@ -71,8 +71,14 @@ class _Cold:
         return replace(self.bundle, clouds=tuple(replace(cloud) for cloud in self.bundle.clouds))
 
 
+def measured() -> dict[str, Mutation]:
+    """Return every mutation but those that change images alone, by name; there are none here."""
+    made = {name: cls() for name, cls in catalogue("mutations").items()}
+    return {name: mutation for name, mutation in made.items() if tuple(mutation.sensors) != ("camera",)}
+
+
 def measure(rounds: int, bag: Path | None = None) -> Row:
-    """Return the figures of every mutation, each with its defaults.
+    """Return the figures of every mutation measured, each with its defaults.
 
     Args:
         rounds: frames to time; one more warms up, one more is traced for its memory.
@@ -80,7 +86,7 @@ def measure(rounds: int, bag: Path | None = None) -> Row:
     """
     *earlier, bundle = _frames(bag)
     frame = _Cold(tuple(earlier), bundle)
-    found = {name: _of(cls(), frame, rounds) for name, cls in catalogue("mutations").items()}
+    found = {name: _of(mutation, frame, rounds) for name, mutation in measured().items()}
     return {"points": len(bundle.cloud()), "bytes": bundle.cloud().points.nbytes, "rounds": rounds, "by_name": found}
 
 
@@ -161,7 +167,7 @@ def write_docs(path: Path, machine: Row, part: Row) -> None:
     """Write the figures as Markdown, with machine, date and command."""
     lines = [
         "# Performance",
-        'What a mutation costs a frame: `make bench ARGS="--only mutations --docs docs/performance.md"` measures and '
+        'What a mutation costs a frame: `make bench ARGS="--only mutations --docs docs"` measures and '
         "writes this page. Processor time of draw and apply, with the proof of the guarantee beside it, each mutation "
         "with its defaults; memory is the most that is allocated at once, the follow-up included, as a multiple of the "
         "cloud. Every round has a cloud that nothing is known of, as in a run.",

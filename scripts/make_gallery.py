@@ -14,10 +14,11 @@ from mt_nodes.bag_mutation import RELATION
 from mt_nodes.looking import AFTER, BEFORE, look
 from mt_nodes.plugins import catalogue
 from mt_nodes.report.mutation_picture import draw
+from mt_nodes.scene.camera_rendering import CameraSensor
 from mt_nodes.scene.drive import generate_drive
 
 PLACE = Path(__file__).resolve().parents[1] / "docs" / "gallery"
-FRAME, DPI, COLOURS = BEFORE, 76, 112
+FRAME, DPI, COLOURS, CAMERA = BEFORE, 76, 112, CameraSensor(width=480, height=320)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -25,7 +26,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make_gallery", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these (default: all)")
     names = parser.parse_args(argv).names or list(catalogue("mutations"))
-    bundles = list(generate_drive(FRAME + AFTER + 1))
+    bundles = list(generate_drive(FRAME + AFTER + 1, camera=CAMERA))
     PLACE.mkdir(parents=True, exist_ok=True)
     for name in names:
         mutation = catalogue("mutations")[name]()

@@ -85,6 +85,7 @@ class FakeArm:
     delay_s: float = 0.0
     events: list[tuple[str, Any]] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
+    passed: list[Sent] = field(default_factory=list)
     nth: int = 0
 
     def start(self) -> None:
@@ -106,15 +107,29 @@ class FakeArm:
     def stop(self) -> None:
         self.events.append(("stop", None))
 
-    def send(self, bundle: Bundle, changed: frozenset[str], source_ns: int | None = None, delay_ns: int = 0) -> Sent:
+    def send(
+        self,
+        bundle: Bundle,
+        changed: frozenset[str],
+        source_ns: int | None = None,
+        delay_ns: int = 0,
+        late: Sequence[Bundle] = (),
+    ) -> Sent:
         sent = Sent(bundle, changed, self.nth, own_time_s(), delay_ns)
         self.events.append(("send", (bundle.index, changed)))
         self.sent.append(sent)
         self.nth += 1
         return sent
 
-    def pass_by(self, bundle: Bundle) -> None:
+    def pass_by(
+        self,
+        bundle: Bundle,
+        changed: frozenset[str] = frozenset(),
+        source_ns: int | None = None,
+        delay_ns: int = 0,
+    ) -> None:
         self.events.append(("pass", bundle.index))
+        self.passed.append(Sent(bundle, changed, self.nth, own_time_s(), delay_ns))
 
     def wait(self, ticket: Sent, until_s: float | None = None) -> Answer | None:
         due_s = ticket.at_s + self.delay_s

@@ -83,7 +83,7 @@ def test_every_message_comes_with_its_bundle(
 def test_info(tmp_path: Path) -> None:
     with BagSource(write_bag(tmp_path / "bag", drive(3), qos=[STATIC_QOS])) as source:
         assert source.lead == "/points"
-        assert source.roles["camera_info"] == "/camera/camera_info"
+        assert source.roles["camera_info"] == ("/camera/camera_info",)
         assert {name: (t.type, t.count) for name, t in source.info.items()} == {
             "/tf_static": (cdr.TF, 1),
             "/note": (cdr.STRING, 3),

@@ -86,10 +86,70 @@ def bench_mutations(monkeypatch: pytest.MonkeyPatch) -> Any:
     return bench_mutations
 
 
-def test_peers_and_goals_are_of_what_there_is(bench_mutations: Any) -> None:
-    mutations = plugins.catalogue("mutations")
-    assert set(bench_mutations.PEERS) <= set(mutations)
-    assert {cls.__module__.split(".")[-2] for cls in mutations.values()} <= set(bench_mutations.GOALS_MS)
+@pytest.fixture
+def bench_images(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    import bench_images
+
+    return bench_images
+
+
+def test_peers_and_goals_are_of_what_there_is(bench_mutations: Any, bench_images: Any) -> None:
+    for bench in (bench_mutations, bench_images):
+        measured = bench.measured()
+        assert set(bench.PEERS) <= set(measured)
+        assert {type(m).__module__.split(".")[-2] for m in measured.values()} <= set(bench.GOALS_MS)
+    assert set(bench_images.SETTINGS) | set(bench_images.GOALS_MS_OF) <= set(bench_images.measured())
+
+
+def test_every_mutation_is_measured_with_what_it_changes(bench_mutations: Any, bench_images: Any) -> None:
+    clouds, images = set(bench_mutations.measured()), set(bench_images.measured())
+    assert "noise_outside_roi" in clouds - images and "image_defocused" in images - clouds
+    assert {"fog", "object_added"} <= clouds & images
+    left = set(plugins.catalogue("mutations")) - clouds - images
+    assert all(plugins.catalogue("mutations")[name].extra or name == "pixels_dithered" for name in left), left
+
+
+def test_goals_of_images_are_told(bench_images: Any, tmp_path: Path) -> None:
+    fast, slow = ({"p50_ms": ms, "proof_p50_ms": 0.25, "with_clouds": None} for ms in (4.96, 5.04))
+    small = {"p50_ms": 1.0, "proof_p50_ms": 0.5, "with_clouds": {"p50_ms": 7.0, "proof_p50_ms": 2.0}}
+    unfit = {"not applicable": "no wall", "with_clouds": None}
+    part = {
+        "rounds": 3,
+        "points": 120_000,
+        "sizes": [[1920, 1280], [640, 480]],
+        "albumentations": {"fast": [9.25, 1.5]},
+        "by_name": {
+            name: {"goal_ms": goal, "sizes": [size, small]}
+            for name, size, goal in (
+                ("fast", fast, 5.0),
+                ("slow", slow, 5.0),
+                ("own", slow, None),
+                ("unfit", unfit, 5.0),
+            )
+        },
+    }
+    rows = {name: rest for name, *rest in bench_images.cells(part)}
+    assert rows["fast"] == ["5.0", "0.2", "", "1.0", "0.5", "7.0", "5", "met", "albumentations here 9.25/1.5"]
+    assert (rows["slow"][6:8], rows["own"][6:8], rows["unfit"][6:]) == (["5", "missed"], ["", ""], ["", "", "no wall"])
+    assert [row[-3:-1] for row in bench_images.cells(part | {"sizes": [[640, 480]]})] == [("", "")] * 4
+    machine = {"cpu": "a cpu", "cores": 2, "load_1min": 1.0, "python": "3", "numpy": "2"}
+    bench_images.write_docs(tmp_path / "page.md", machine, part)
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    lines = [line.count("|") for line in page.splitlines() if line.startswith("|")]
+    assert set(lines) == {len(bench_images.columns(part)) + 1} and "120,000 points" in page and "a cpu" in page
+
+
+def test_a_broken_guarantee_is_not_timed(bench_images: Any) -> None:
+    class Broken(Spending):
+        def guarantee(self, *_: Any) -> str:  # type: ignore[override]
+            return "a hole"
+
+    frames = [made_bundle(made_cloud(count=10))]
+    with pytest.raises(SystemExit, match="broken: a hole"):
+        bench_images._of(Broken(), frames, 1)
+    assert bench_images._of(Spending(fits=False), frames, 1) == {"not applicable": "no wall"}
+    assert set(bench_images._of(Spending(), frames, 1)) == {"p50_ms", "proof_p50_ms"}
 
 
 @dataclass(frozen=True)
@@ -133,19 +193,27 @@ def test_memory_and_goals_are_told(bench_mutations: Any, tmp_path: Path, monkeyp
     assert set(lines) == {len(bench_mutations.COLUMNS) + 1} and "120,000 points" in page and "a cpu" in page
 
 
+@pytest.mark.alone  # what the mutator adds to the bare way is told by two messages
 def test_a_tiny_run_of_every_part(tmp_path: Path) -> None:
     file = tmp_path / "bench.json"
     words = ("--bundles", "1", "--repeats", "1", "--rounds", "2", "--stack", "reference_detector", "--json", str(file))
+    words += ("--size", "160x120", "--docs", str(tmp_path))
     done = subprocess.run(
         [sys.executable, str(SCRIPTS / "bench.py"), *words], capture_output=True, text=True, cwd=tmp_path, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(file.read_text())
-    assert set(found) == {"machine", "mutations", "transport", "relay", "pairs"}
+    assert set(found) == {"machine", "mutations", "images", "transport", "relay", "pairs"}
     assert found["machine"]["cores"] >= 1
     assert found["mutations"]["by_name"]["noise_outside_roi"]["p50_ms"] > 0
     assert abs(found["mutations"]["points"] - 120_000) < 1_000
-    assert set(found["mutations"]["by_name"]) == set(plugins.catalogue("mutations"))
+    assert set(found["mutations"]["by_name"] | found["images"]["by_name"]) == {
+        name for name, cls in plugins.catalogue("mutations").items() if not cls.extra and cls.role == "relation"
+    } | {"identity", "points_permuted"}
+    fog, noise = (found["images"]["by_name"][name]["sizes"][0] for name in ("fog", "sensor_noise"))
+    assert fog["with_clouds"]["p50_ms"] > 0 and noise["p50_ms"] > 0 and noise["with_clouds"] is None
+    assert {page.name for page in tmp_path.glob("*.md")} == {"performance.md", "performance_images.md"}
+    assert "| `fog` |" in (tmp_path / "performance_images.md").read_text(encoding="utf-8")
     assert found["relay"]["lost"] == 0 and found["relay"]["mutator_p50_ms"] > found["relay"]["direct_p50_ms"]
     assert len(found["pairs"]) == 2
     for name, run in found["pairs"].items():

@@ -20,7 +20,7 @@ from fuzz.cases import Case, Target, applied  # noqa: E402
 from mt_nodes.errors import ExitCode, InfrastructureError, IsolationError, MtError, UsageError  # noqa: E402
 
 TARGETS: dict[str, Target] = {
-    name: importlib.import_module(f"fuzz.{name}").TARGET for name in ("clouds", "messages", "bags", "files")
+    name: importlib.import_module(f"fuzz.{name}").TARGET for name in ("clouds", "images", "messages", "bags", "files")
 }
 FILES = sorted(path for path in CORPUS.rglob("*") if path.is_file())
 

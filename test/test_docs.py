@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,12 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def run_python(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@cache
+def options_of(command: str) -> set[str]:
+    """What a command takes, as its help says."""
+    return set(re.findall(r"--[a-z]+", run_python("-m", "mt_nodes.cli.main", command, "--help").stdout))
 
 
 def test_tables_are_those_of_the_code() -> None:
@@ -66,15 +73,8 @@ def test_every_recipe_names_options_that_exist() -> None:
     for command, words in used:
         if command not in COMMANDS:
             continue
-        shown = subprocess.run(
-            [sys.executable, "-m", "mt_nodes.cli.main", command, "--help"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-        ).stdout
         for option in re.findall(r"--[a-z]+", words):
-            assert option in shown, f"mt {command} has no {option}"
+            assert option in options_of(command), f"mt {command} has no {option}"
 
 
 def test_the_stack_of_the_readme_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,11 +82,13 @@ def test_the_stack_of_the_readme_is_valid(tmp_path: Path, monkeypatch: pytest.Mo
 
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     blocks = [b for b in re.findall(r"```yaml\n(.*?)```", readme, re.S) if "callable:" in b or "command:" in b]
-    assert len(blocks) == 2
+    stacks = []
     for i, block in enumerate(blocks):
         path = tmp_path / f"stack_{i}.yaml"
         path.write_text(block, encoding="utf-8")
-        assert load_stack(str(path)).inputs["lidar"] == "/sensing/lidar/points"
+        stacks.append(load_stack(str(path)))
+    assert [s.inputs["lidar"] for s in stacks[:2]] == ["/sensing/lidar/points"] * 2
+    assert [len(topics) for topics in stacks[2].topics.values()] == [2, 2, 2] and len(stacks) == 3
 
 
 def test_the_relation_of_the_readme_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

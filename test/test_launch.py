@@ -158,12 +158,20 @@ def test_the_nodes_of_the_realtime_pipeline(tmp_path: Path) -> None:
         (ReplayRequest(("a", "b"), ("x",)), STACK, r"bag: got 2 \(a, b\), expected one"),
         (ReplayRequest(("a",), ("x", "y")), STACK, r"relations: got 2 \(x, y\), expected one"),
         (ReplayRequest(("a",), ("x",)), dataclasses.replace(STACK, callable="", command=("x",)), "a Python callable"),
-        (ReplayRequest(("a",), ("x",)), dataclasses.replace(STACK, inputs={"camera": "/c"}), "sees clouds"),
     ],
 )
 def test_what_the_nodes_cannot_do(request_: ReplayRequest, stack: Stack, message: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=message):
         realtime_nodes(request_, stack, {}, tmp_path, (41, 42))
+
+
+def test_every_input_of_a_stack_goes_through_the_mutator(tmp_path: Path) -> None:
+    stack = dataclasses.replace(STACK, inputs={"camera": ("/c", "/d"), "camera_info": "/i"}, sync_s=0.5)
+    topics = {"/front": "/c", "/rear": "/d", "/info": "/i", "/note": "/note"}
+    *_, mutator, replayer = realtime_nodes(ReplayRequest(("a",), ("x",)), stack, topics, tmp_path, (41, 42))
+    assert mutator.parameters["input_topic"] == mutator.parameters["output_topic"] == "/c,/d,/i"
+    assert mutator.parameters["sync_s"] == 0.5
+    assert (replayer.parameters["lidar_topic"], replayer.parameters["camera_topic"]) == ("", "/front,/rear")
 
 
 def test_an_interrupted_suite_gets_the_time_that_its_stacks_take() -> None:

@@ -13,8 +13,10 @@ from rosbags.highlevel import AnyReader
 
 from mt_nodes import cdr
 from mt_nodes.evidence import write_evidence
+from mt_nodes.image_markers import encode_boxes, encode_path
 from mt_nodes.markers import ADD, COLOURS, CUBE, DELETE_ALL, MARKERS, TWIST, encode_control, encode_detections, wires_of
-from mt_nodes.outputs import Control, Detections, Output
+from mt_nodes.outputs import Control, Detections, ImageBoxes, Output
+from mt_nodes.outputs import Path as LanePath
 from mt_nodes.stacks import load_stack
 from mt_nodes.verdict import Pair
 
@@ -93,6 +95,41 @@ def test_wires_go_by_the_topics_of_the_stack() -> None:
     (wire,) = wires_of(Output(detections=SEEN, control=Control(STAMP_NS)), stack, STAMP_NS)
     assert (wire.topic, wire.type, wire.stamp_ns) == ("/perception/obstacles", MARKERS, STAMP_NS)
     assert wires_of(Output(), stack, STAMP_NS) == ()
+
+
+BOXES = ImageBoxes.make("camera", STAMP_NS, [(1.5, 2, 30, 40), (50, 60, 70, 80)], ["pedestrian", "car"], [0.5, 1.0])
+
+
+@pytest.mark.parametrize("said", [BOXES, ImageBoxes.none("camera", STAMP_NS)], ids=["two", "none"])
+def test_ros_reads_boxes_as_the_adapter_writes_them(said: ImageBoxes) -> None:
+    pytest.importorskip("rclpy", reason="needs rclpy")
+    from rclpy.serialization import deserialize_message
+    from visualization_msgs.msg import ImageMarker
+
+    from mt_nodes.nodes.adapters.image_marker import ImageMarkerBoxes
+
+    message = deserialize_message(encode_boxes(said), ImageMarker)
+    assert message == ImageMarkerBoxes().encode(said)
+    assert np.array_equal(ImageMarkerBoxes().decode(message).box_px, said.box_px)
+
+
+@pytest.mark.parametrize("poses", [[], [(0.0, 0.5, 0.1), (2.0, 0.7, -0.2)]])
+def test_ros_reads_a_path_as_the_adapter_writes_it(poses: list[tuple[float, float, float]]) -> None:
+    pytest.importorskip("rclpy", reason="needs rclpy")
+    from nav_msgs.msg import Path as PathMessage
+    from rclpy.serialization import deserialize_message
+
+    from mt_nodes.nodes.adapters.path import PathPoses
+
+    said = LanePath.make("base_link", STAMP_NS, poses)
+    message = deserialize_message(encode_path(said), PathMessage)
+    assert message == PathPoses().encode(said)
+
+
+def test_a_camera_stacks_answer_goes_out_on_its_topics() -> None:
+    output = Output(boxes=BOXES, path=LanePath.make("base_link", STAMP_NS, []), control=Control(STAMP_NS))
+    wires = wires_of(output, load_stack("reference_camera"), STAMP_NS)
+    assert {w.topic for w in wires} == {"/perception/image_boxes", "/planning/path", "/control/command"}
 
 
 def test_evidence_opens_with_schema_and_boxes(tmp_path: Path) -> None:

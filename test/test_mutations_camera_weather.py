@@ -125,7 +125,9 @@ def cells(bundle: Bundle, made: Bundle | None = None) -> tuple[Any, np.ndarray]:
 def test_fog_follows_koschmieder_over_range() -> None:
     """Of a picture that is one grey all over, what is left of its distance to the air's light is e^(-α r)."""
     bundle = street_in("bgr8")
-    grey_one = replace(bundle.images[0], pixels=np.full_like(np.asarray(bundle.images[0].pixels), 60))
+    pixels = np.full_like(np.asarray(bundle.images[0].pixels), 60)
+    pixels[-1] = 0  # one grey all over shows nothing
+    grey_one = replace(bundle.images[0], pixels=pixels)
     bundle = replace(bundle, images=(grey_one,))
     fog = Fog(visibility_m=80.0, patchiness=0.0)
     _, draw = derive(fog, bundle)

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from mutations_for_tests import Shuffle
 from recordings import PERIOD_NS, bundles, stamp
 
+from mt_nodes import cdr
 from mt_nodes.errors import NotApplicable, UsageError
 from mt_nodes.frames import Bundle, Wire
 from mt_nodes.ledger import sha256_of_followup
@@ -31,7 +32,7 @@ from mt_nodes.mutations.stream.frames_reordered import FramesReordered
 from mt_nodes.mutations.stream.frames_repeated import FramesRepeated
 from mt_nodes.mutations.stream.rate_reduced import RateReduced
 from mt_nodes.mutations.stream.stamps_jittered import StampsJittered
-from mt_nodes.mutations.stream.whole_stream import NowAndThen
+from mt_nodes.mutations.stream.whole_stream import NowAndThen, OneKind, same_content, with_messages
 from mt_nodes.pipeline import Derived, MutationPipeline
 from mt_nodes.relations import load_relation
 from mt_nodes.sending import parted
@@ -85,6 +86,138 @@ def test_all_sensors_go_together_and_the_rest_stays(mutation: Mutation) -> None:
             assert [m.topic for m in b.messages] == [m.topic for m in bundle.messages]
             assert {m.stamp_ns for m in b.messages} == {b.stamp_ns}
             assert b.transforms is (bundle if b.index == bundle.index else DRIVE[b.index]).transforms
+
+
+# --- of one kind of sensor
+
+
+OF_ONE: tuple[OneKind, ...] = tuple(
+    cls(of=of, **rows)  # type: ignore[arg-type]
+    for of in ("lidar", "camera")
+    for cls, rows in (
+        (FramesDropped, {"every": 4, "burst": 2}),
+        (FramesFrozen, {"every": 5, "burst": 3}),
+        (FramesFrozen, {"every": 5, "burst": 3, "stamps": "old"}),
+        (FramesDelayed, {"every": 3, "delay_s": 0.03}),
+        (FramesDelayed, {"every": 1, "delay_s": 0.03, "stamps": "new"}),
+    )
+)
+WIRED = [replace(b, wires=cdr.wires_of(b)) for b in DRIVE[:12]]
+
+
+def of_kind(bundle: Bundle, of: str) -> set[str]:
+    return {"/points"} if of == "lidar" else {"/camera/image", "/camera/camera_info"}
+
+
+@pytest.mark.parametrize("mutation", OF_ONE, ids=repr)
+def test_one_kind_of_sensor_is_struck_and_the_other_passes(mutation: OneKind) -> None:
+    made = derived(mutation, WIRED)
+    assert [d.broken for d in made] == [None] * len(WIRED)
+    assert any(d.draws[0]["nth"] for d in made)
+    for bundle, d in zip(WIRED, made, strict=True):
+        mine = of_kind(bundle, mutation.of)
+        rest = {m.topic: m for m in bundle.messages if m.topic not in mine}
+        got = {m.topic: (delay_ns, m, b) for delay_ns, b in d.followup.bundles for m in b.messages}
+        assert {t: (0, m) for t, m in rest.items()} == {t: got[t][:2] for t in rest}, "in time, the very messages"
+        if not d.draws[0]["nth"]:
+            assert len(got) == 3 and all(got[m.topic][1] is m for m in bundle.messages)
+        elif isinstance(mutation, FramesDropped):
+            assert set(got) == set(rest)
+        elif isinstance(mutation, FramesDelayed):
+            assert {got[t][0] for t in mine} == {30_000_000}
+            assert {got[t][1].stamp_ns - bundle.stamp_ns for t in mine} == {30_000_000 * (mutation.stamps == "new")}
+        else:
+            shown = WIRED[bundle.index - d.draws[0]["nth"]]
+            assert all(same_content(got[m.topic][1], m) for m in shown.messages if m.topic in mine)
+
+
+@pytest.mark.parametrize("mutation", OF_ONE, ids=repr)
+def test_what_goes_out_of_a_part_is_what_it_says(mutation: OneKind) -> None:
+    for bundle, d in zip(WIRED, derived(mutation, WIRED), strict=True):
+        others, parts = parted(d.followup, bundle)
+        pieces = [piece for part in parts for piece in (part, *part.late)]
+        wires = [w.topic for p in pieces for w in cdr.wires_of(p.bundle, p.changed)]
+        assert sorted(wires) == sorted(m.topic for _, b in d.followup.bundles for m in b.messages)
+        assert len(parts) == 1, "one input, of which some may be late"
+        assert others is None or not others.wires
+
+
+def test_the_stamp_that_answers_bear_is_the_leading_sensors() -> None:
+    rows = {"every": 1, "delay_s": 0.03, "stamps": "new"}
+    moves = {
+        of: {
+            b.stamp_ns - DRIVE[0].stamp_ns
+            for _, b in derived(FramesDelayed(of=of, **rows), DRIVE[:1])[0].followup.bundles
+        }
+        for of in ("lidar", "camera")
+    }
+    assert moves == {"lidar": {30_000_000}, "camera": {0}}
+    alone = [replace(b, clouds=()) for b in DRIVE[:1]]
+    [(_, made)] = derived(FramesDelayed(of="camera", **rows), alone)[0].followup.bundles
+    assert made.stamp_ns - DRIVE[0].stamp_ns == 30_000_000, "of a stack that takes cameras alone they lead"
+
+
+def test_a_bundle_without_the_kind_of_sensor_is_not_applicable() -> None:
+    for of, bundle in (("camera", replace(DRIVE[0], images=())), ("lidar", replace(DRIVE[0], clouds=()))):
+        with pytest.raises(NotApplicable, match=f"bundle 0 has no message of a {of}"):
+            derived(FramesDropped(of=of), [bundle])
+    nothing = derived(FramesDropped(every=2, of="camera"), [replace(b, clouds=()) for b in DRIVE[:4]])
+    assert [len(d.followup.bundles) for d in nothing].count(0) == 2, "of cameras alone nothing is left"
+
+
+def left_in(followup: Followup, source: Bundle) -> Followup:
+    return Followup(((0, source),))
+
+
+def recorded_left_in(followup: Followup, source: Bundle) -> Followup:
+    return Followup(((0, replace(followup.first, wires=source.wires)),))
+
+
+def other_changed(followup: Followup, source: Bundle) -> Followup:
+    (delay_ns, first), *more = followup.bundles
+    return Followup(((delay_ns, with_messages(first, first.stamp_ns, {"/points": replace(source.clouds[0])})), *more))
+
+
+def too_soon(followup: Followup, source: Bundle) -> Followup:
+    return Followup(tuple((0, b) for _, b in followup.bundles))
+
+
+@pytest.mark.parametrize(
+    ("mutation", "tamper", "says"),
+    [
+        (FramesDropped(every=2, of="camera"), left_in, "of a dropped frame, expected /points"),
+        (FramesDropped(every=2, of="camera"), recorded_left_in, "/camera/image: the recorded message is still there"),
+        (FramesDropped(every=2, of="camera"), other_changed, "of a dropped frame, expected"),
+        (FramesFrozen(every=2, of="camera"), other_changed, "/points: changed, which was not to be frozen"),
+        (FramesFrozen(every=2, of="camera"), left_in, "/camera/image: not what bundle 0 shows"),
+        (FramesDelayed(every=2, of="camera"), too_soon, "delays .* expected"),
+        (FramesDelayed(every=2, of="camera"), left_in, "delays .* expected"),
+    ],
+)
+def test_a_broken_change_of_one_kind_is_found(mutation: OneKind, tamper: Any, says: str) -> None:
+    pipeline = MutationPipeline([mutation], 1, "r")
+    made = [(pipeline.meet(bundle), pipeline.derive(bundle)) for bundle in WIRED[:2]]
+    [(source, d)] = [(bundle, d) for bundle, d in made if d.draws[0]["nth"]]
+    assert mutation.guarantee(source, d.followup, d.draws[0]) is None
+    broken = mutation.guarantee(source, tamper(d.followup, source), d.draws[0])
+    assert broken is not None
+    with pytest.raises(AssertionError, match=says):
+        raise AssertionError(broken)
+
+
+@pytest.mark.parametrize("stateless", [True, False])
+def test_a_late_camera_is_sent_before_its_answer_is_awaited(stateless: bool) -> None:
+    source, followup = FakeArm("source"), FakeArm("followup")
+    late = relation("late", FramesDelayed(every=1, delay_s=0.03, of="camera"))
+    kept = run(suite(late), source, followup, stateless=stateless)
+    assert set(kept.outcomes.values()) == {"HOLDS"}
+    pieces = [p for p in followup.passed if p.delay_ns]
+    assert [(p.bundle.index, p.delay_ns, len(p.bundle.images)) for p in pieces] == [
+        (i, 30_000_000, 1) for i in range(4)
+    ]
+    names = [name for name, _ in followup.events]
+    places = [i for i, name in enumerate(names) if name == "pass" and names[i - 1] == "send"]
+    assert len(places) == 4 and all(names[i + 1] != "send" for i in places), "sent, then late, then answered"
 
 
 # --- where it strikes

@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import cv2
 import pytest
-from recordings import START_NS, cloud, drive, image, recorded, text, tree, write_bag
+from recordings import START_NS, cloud, drive, image, recorded, stamp, text, tree, write_bag
 
 from mt_nodes import cdr, plugins
 from mt_nodes.errors import UsageError
-from mt_nodes.frames import Image
 from mt_nodes.plan import ArmPlan, ReplayRequest, arm_plans, check_request, stack_process, suite_process
 from mt_nodes.replay import Run
 from mt_nodes.stacks import OutputTopic, Stack, load_stack
@@ -230,13 +230,16 @@ def test_runs_that_could_judge_nothing_are_refused(
         Run.make(asked, tmp_path)
 
 
-def test_a_callable_is_not_given_compressed_images(tmp_path: Path) -> None:
-    plain = image(0)
-    packed = Image(plain.topic, plain.stamp_ns, plain.frame_id, plain.pixels[:0, :0], "jpeg", b"\xff\xd8")
-    bag = write_bag(tmp_path / "bag", [recorded(packed)])
+def test_a_callable_needs_images_that_show_something(tmp_path: Path) -> None:
+    plain, whole = image(0), cv2.imencode(".jpg", image(0).pixels)[1].tobytes()
+    first = dataclasses.replace(plain, pixels=plain.pixels[:0, :0], encoding="jpeg", compressed=whole)
+    packed = [first, dataclasses.replace(first, stamp_ns=stamp(1), compressed=whole[:99])]
+    bag = write_bag(tmp_path / "bag", map(recorded, packed))
     relation = tmp_path / "r.yaml"
     mine = {"id": "r", "kind": "expected", "because": "x", "mutate": ["noise_outside_roi"], "check": "obstacles_kept"}
     relation.write_text(json.dumps(mine))
     named = user_stack(tmp_path, inputs="camera")
-    with pytest.raises(UsageError, match="is a sensor_msgs/msg/CompressedImage; a callable sees plain images only"):
-        Run.make(request(bags=(str(bag),), relations=(str(relation),), stack=named), tmp_path)
+    run = Run.make(request(bags=(str(bag),), relations=(str(relation),), stack=named), tmp_path)
+    assert [bundle.index for bundle in run.episodes[0]()] == [0]
+    [error] = [found.error for found in run.damage.bundles.values()]
+    assert "bundle 1 at" in str(error) and "/camera/image: got 99 bytes of JPEG that are cut off" in str(error)

@@ -238,6 +238,17 @@ def test_delayed_frames_go_out_when_they_are_due_in_their_order() -> None:
     assert set(kept.outcomes.values()) == {"HOLDS"} and len(kept.lines) == 24
 
 
+def test_a_late_camera_comes_when_it_is_due_and_one_answer_closes_the_pair() -> None:
+    mutation = FramesDelayed(every=1, delay_s=0.5 * PERIOD_NS / 1e9, of="camera")
+    kept, source, followup, arm = at_the_pace_of(mutation)
+    assert [s.bundle.index for s in followup] == list(range(8))
+    assert all(s.bundle.clouds and not s.bundle.images for s in followup)
+    late = [p for p in arm.passed if p.delay_ns][-8:]
+    assert [p.bundle.index for p in late] == list(range(8)) and all(p.bundle.images for p in late)
+    assert all(p.at_s - source[0].at_s >= (i + 0.5) * PERIOD_S - 3e-3 for i, p in enumerate(late))
+    assert set(kept.outcomes.values()) == {"HOLDS"} and len(kept.lines) == 24
+
+
 def test_what_is_due_behind_a_delayed_frame_waits_for_it() -> None:
     mutation = FramesDelayed(every=4, delay_s=5 * PERIOD_NS / 1e9)
     _, source, followup, _ = at_the_pace_of(mutation)

@@ -10,6 +10,7 @@ import yaml
 from mt_nodes import resources
 from mt_nodes.errors import UsageError
 from mt_nodes.relations import (
+    CAMERA_SHAM,
     CONTROL,
     DEFAULT,
     SHAM,
@@ -48,7 +49,8 @@ def test_every_shipped_relation_loads_under_its_file_name_and_says_why() -> None
     assert {r.id for r in made} == set(resources.shipped("relations")) >= {CONTROL, SHAM, *DEFAULT}
     for relation in made:
         assert len(relation.because) > 30 and relation.kind in ("necessary", "expected")
-    assert {r.id: r.role for r in made if r.role != "relation"} == {CONTROL: "control", SHAM: "sham"}
+    roles = {r.id: r.role for r in made if r.role != "relation"}
+    assert roles == {CONTROL: "control", SHAM: "sham", CAMERA_SHAM: "sham"}
 
 
 def test_a_relation_of_ones_own(write: Any) -> None:

@@ -12,17 +12,18 @@ from geometry_msgs.msg import PoseArray, Quaternion, Twist
 from hypothesis import given
 from hypothesis import strategies as st
 from rclpy.serialization import serialize_message
-from visualization_msgs.msg import Marker, MarkerArray
+from visualization_msgs.msg import ImageMarker, Marker, MarkerArray
 
 from mt_nodes import plugins
 from mt_nodes.errors import UsageError
 from mt_nodes.nodes.adapters.base import Adapter, adapter_for
+from mt_nodes.nodes.adapters.image_marker import ImageMarkerBoxes
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.adapters.pose_array import PoseArrayObstacles
 from mt_nodes.nodes.adapters.twist import TwistControl
 from mt_nodes.nodes.messages import available, decode, message_class, set_stamp
 from mt_nodes.nodes.orientation import yaws
-from mt_nodes.outputs import Control, Detections
+from mt_nodes.outputs import Control, Detections, ImageBoxes, Path
 from mt_nodes.stacks import DEFAULT_OUTPUTS, OUTPUT_ROLES
 from mt_nodes.transforms import quaternion_of_yaw
 
@@ -48,8 +49,23 @@ def detections(rows: list[Any]) -> Detections:
     return Detections.make("base_link", STAMP, center, size, yaw, label, score, track)
 
 
+edges = st.tuples(*[st.floats(-50, 2000)] * 4).map(
+    lambda e: (min(e[0], e[2]), min(e[1], e[3]), max(e[0], e[2]), max(e[1], e[3]))
+)
+#: Scores travel in single precision.
+box = st.tuples(edges, st.sampled_from(["pedestrian", "car", "unknown"]), st.floats(0, 1, width=32))
+pose = st.tuples(metres, metres, st.floats(-math.pi, math.pi, exclude_min=True))
+
+
+def image_boxes(rows: list[Any]) -> ImageBoxes:
+    where, label, score = zip(*rows, strict=True) if rows else ((), (), ())
+    return ImageBoxes.make("camera", STAMP, list(where), label, list(score))
+
+
 outputs = {
     "detections": st.lists(obstacle, max_size=6).map(detections),
+    "boxes": st.lists(box, max_size=5).map(image_boxes),
+    "path": st.lists(pose, max_size=5).map(lambda rows: Path.make("base_link", STAMP, rows)),
     "control": st.builds(Control, st.just(STAMP), speed_mps=st.floats(-5, 40), yaw_rate_radps=st.floats(-2, 2)),
 }
 
@@ -92,6 +108,14 @@ def test_what_goes_there_comes_back(name: str, data: st.DataObject) -> None:
         assert again.frame_id == "base_link" and len(again) == len(said)
         np.testing.assert_array_equal(again.center_m, said.center_m)
         np.testing.assert_allclose(np.cos(again.yaw_rad - said.yaw_rad), 1.0, atol=1e-12)
+    elif isinstance(said, ImageBoxes):
+        assert (again.frame_id, again.label.tolist()) == ("camera", said.label.tolist())
+        np.testing.assert_array_equal(again.box_px, said.box_px)
+        np.testing.assert_array_equal(again.score, said.score)
+    elif isinstance(said, Path):
+        assert again.frame_id == "base_link"
+        np.testing.assert_array_equal(again.pose[:, :2], said.pose[:, :2])
+        np.testing.assert_allclose(np.cos(again.pose[:, 2] - said.pose[:, 2]), 1.0, atol=1e-12)
     else:
         assert (again.speed_mps, again.yaw_rate_radps) == (said.speed_mps, said.yaw_rate_radps)
 
@@ -125,6 +149,22 @@ def test_nothing_seen_is_said_and_an_array_without_markers_bears_no_stamp() -> N
     set_stamp(poses.header.stamp, STAMP)
     assert len(PoseArrayObstacles().decode(poses)) == 0 and PoseArrayObstacles().stamp_ns(poses) == STAMP
     assert TwistControl().stamp_ns(Twist()) is None
+
+
+def test_boxes_in_images_of_other_people() -> None:
+    adapter = ImageMarkerBoxes()
+    message = adapter.encode(image_boxes([((1.0, 2.0, 3.0, 4.0), "car", 0.5), ((5.0, 6.0, 7.0, 8.0), "car", 0.25)]))
+    message.ns, message.outline_colors = "car", []
+    plain = adapter.decode(message)
+    assert plain.label.tolist() == ["car", "car"] and plain.score.tolist() == [1.0, 1.0]
+    message.ns = ""
+    assert adapter.decode(message).label.tolist() == ["unknown", "unknown"]
+    message.points = message.points[:-1]
+    with pytest.raises(ValueError, match=r"ImageMarker of type 2 with 15 points, expected LINE_LIST"):
+        adapter.decode(message)
+    message.points, message.type = [], ImageMarker.CIRCLE
+    with pytest.raises(ValueError, match=r"ImageMarker of type 0 with 0 points"):
+        adapter.decode(message)
 
 
 def marker(**fields: Any) -> Marker:

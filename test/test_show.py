@@ -150,6 +150,26 @@ def test_a_relation_is_drawn_as_in_its_run() -> None:
     assert found.derived.followup.first.cloud().raw.tobytes() == wanted.followup.first.cloud().raw.tobytes()
 
 
+@pytest.mark.parametrize("name", ["fog_monotone", "snow_monotone", "range_reduced_monotone"])
+def test_a_relation_with_a_baseline_is_compared_with_that(name: str) -> None:
+    relation = load_relation(name)
+    asked: dict[str, Any] = {"name": name, "relation": name, "frame": 2, "seed": 0, "baseline": relation.baseline}
+    found = look(DRIVE, relation.mutate, **asked)
+    run = MutationPipeline(relation.mutate, 0, name, relation.baseline)
+    wanted = [run.derive(bundle) for bundle in DRIVE[:3]][2]
+    assert wanted.baseline is not None and found.change is not None
+    assert found.derived.followup.first.cloud().raw.tobytes() == wanted.followup.first.cloud().raw.tobytes()
+    assert found.change.old.raw.tobytes() == wanted.baseline.followup.first.cloud().raw.tobytes()
+    assert found.change.old.raw.tobytes() != found.source.cloud().raw.tobytes()
+    shown = before_after(found, found.change)
+    assert len(shown.before) == len(found.change.old) and len(shown.after) == len(found.change.new)
+    told = title(found).replace("\u00a0", " ")
+    milder, more = (plugins.name_of(type(m)) for m in (*relation.baseline, *relation.mutate))
+    assert f"before is the relation's baseline, {milder}: " in told and f"\n{more}: " in told
+    plain = look(DRIVE, relation.mutate, **{**asked, "baseline": ()})
+    assert "baseline" not in title(plain) and len(plain.change.removed) > len(found.change.removed)
+
+
 @dataclass(frozen=True)
 class Remembers(Identity):
     """Draws the number of the bundle that it began with, and how many it looks back on."""
@@ -168,6 +188,8 @@ def test_frames_far_from_the_beginning_keep_what_began_there(frame: int) -> None
     found = seen(LONG, Remembers(), frame=frame)
     assert found.derived.draws == [{"began": 0, "earlier": 2}]
     assert [s.frame for s in found.sources] == list(range(frame - BEFORE, frame + AFTER + 1))
+    beside = look(LONG, [Remembers()], "it", RELATION, frame, 0, [Remembers()]).derived.baseline
+    assert beside is not None and beside.draws == found.derived.draws
 
 
 @dataclass(frozen=True)
@@ -280,6 +302,8 @@ def test_the_command_draws_and_says_where(
     assert main(["show", "noise_outside_roi_10", "--bag", str(bag), "--out", "x.png", "--json", "--range-m", "20"]) == 0
     assert {"added": 10, "removed": 0, "picture": "x.png"}.items() <= json.loads(capsys.readouterr().out).items()
     assert (tmp_path / "x.png").stat().st_size
+    assert main(["show", "range_reduced_monotone", "--bag", str(bag), "--range-m", "20"]) == 0
+    assert "before is the relation's baseline, range_reduced: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -126,8 +126,9 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "environment list": ({**MINE, "env": ["A=1"]}, "env: got .*expected a mapping such as"),
     "environment flag": ({**MINE, "env": {"A": True}}, "env.A: got True, expected a text"),
     "arms in one domain": ({**MINE, "env": {"ROS_DOMAIN_ID": 0}}, "env: ROS_DOMAIN_ID .*fix it with domain:"),
-    "two inputs": ({**MINE, "inputs": {"lidar": "/p", "camera": "/i"}}, "got camera, lidar; a callable is given one"),
-    "no sensor": ({**MINE, "inputs": {"camera_info": "/i"}}, "a callable is given one, lidar or camera"),
+    "one topic twice": ({**MINE, "inputs": {"lidar": ["/p", "/q"], "camera": "/p"}}, "inputs: got /p more than once"),
+    "no topic": ({**MINE, "inputs": {"lidar": ["/p", "q"]}}, r"inputs.lidar\[1\]: got 'q', expected an absolute topic"),
+    "no sensor": ({**MINE, "inputs": {"camera_info": "/i"}}, "got camera_info, expected lidar or camera among them"),
 }
 
 
@@ -282,7 +283,7 @@ def test_a_callable_must_say_what_its_stack_file_promises() -> None:
 
 def arm(function: Any) -> CallableArm:
     made = CallableArm.__new__(CallableArm)
-    made.name, made._stack, made._topics = "source", STACK, frozenset({"/points"})
+    made.name, made._stack, made._inputs = "source", STACK, {"/points": "/points"}
     made._host = host(function)
     return made
 

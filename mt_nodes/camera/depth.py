@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import cv2
@@ -45,6 +46,11 @@ class DepthMap:
     range_m: Singles
     measured: npt.NDArray[np.bool_]
     step_px: int
+
+    def middles_px(self) -> npt.NDArray[np.float64]:
+        """Return x and y (h, w, 2) of the middles of the cells."""
+        y, x = (np.arange(n) * self.step_px + (self.step_px - 1) / 2.0 for n in self.range_m.shape)
+        return np.stack(np.meshgrid(x, y), axis=-1)
 
     def in_picture(self, cells: npt.NDArray[np.generic], size: tuple[int, int], smooth: bool = True) -> npt.NDArray:  # type: ignore[type-arg]
         """Return values of the cells (h, w) for every pixel of a picture of ``size`` (height, width)."""
@@ -115,32 +121,49 @@ def _put(
     on_top: npt.NDArray[np.bool_],
 ) -> None:
     """Put the nearest return into each cell, and whether it is of the sensor's topmost beams."""
-    xyz = cloud.xyz
-    with np.errstate(invalid="ignore", over="ignore"):
-        flat = np.hypot(xyz[:, 0], xyz[:, 1])
-        there = np.isfinite(flat) & (flat > 0.0)
-        elevation = np.arctan2(xyz[there, 2], flat[there])
-    seen = move(to_camera, xyz[there])
+    own = cloud.xyz[_before_camera(cloud.xyz, to_camera, camera)]
+    seen = move(to_camera, own)
     pixels = camera.project(seen)
+    column, row = np.floor((pixels + 0.5) / step).T
     with np.errstate(invalid="ignore"):
-        column, row = ((pixels[:, axis] + 0.5) // step for axis in (0, 1))
-        inside = (column >= 0) & (column < range_m.shape[1]) & (row >= 0) & (row < range_m.shape[0])
-    if not inside.any():
+        inside = np.flatnonzero((column >= 0) & (column < range_m.shape[1]) & (row >= 0) & (row < range_m.shape[0]))
+    if not inside.size:
         return
-    rows, columns = row[inside].astype(np.int64), column[inside].astype(np.int64)
-    ranges = np.linalg.norm(seen[inside], axis=1).astype(np.float32)
-    high = elevation[inside] > _topmost_rad(elevation, flat[there]) - _TOP_BEAMS_RAD
-    # Of several values for one cell the last one stays: the nearest, and only where no other cloud is nearer.
-    order = np.argsort(-ranges, kind="stable")
-    order = order[ranges[order] < range_m[rows[order], columns[order]]]
-    at = rows[order], columns[order]
-    range_m[at], on_top[at] = ranges[order], high[order]
+    cell = row[inside].astype(np.int64) * range_m.shape[1] + column[inside].astype(np.int64)
+    x, y, z = seen.T
+    ranges = np.sqrt(x * x + y * y + z * z)[inside].astype(np.float32)
+    of_cells, on_top_of_cells = range_m.reshape(-1), on_top.reshape(-1)
+    np.minimum.at(of_cells, cell, ranges)
+    nearest = np.flatnonzero(of_cells[cell] == ranges)
+    x, y, z = own[inside[nearest]].T.astype(np.float64)
+    high = np.arctan2(z, np.hypot(x, y)) > _topmost_rad(cloud.xyz) - _TOP_BEAMS_RAD
+    on_top_of_cells[cell[nearest]] = high
 
 
-def _topmost_rad(elevation: npt.NDArray[np.float64], range_m: npt.NDArray[np.float64]) -> float:
+def _before_camera(
+    xyz: npt.NDArray[Any], to_camera: npt.NDArray[np.float64], camera: CameraModel
+) -> npt.NDArray[np.int64]:
+    """Return the rows of what may be in sight: returns in the cone around the picture, in the cloud's own precision."""
+    x, y, z = xyz.T
+    here = -to_camera[:3, :3].T @ to_camera[:3, 3]
+    with np.errstate(invalid="ignore", over="ignore"):
+        dx, dy, dz = (axis - float(at) for axis, at in zip((x, y, z), here, strict=True))
+        a, b, c = to_camera[2, :3].tolist()
+        ahead = dx * a + dy * b + dz * c
+        within = ahead * abs(ahead) >= (0.99 * np.cos(camera.widest_rad)) ** 2 * (dx * dx + dy * dy + dz * dz)
+    # A return at the sensor itself is none.
+    return np.flatnonzero(within & ((x != 0.0) | (y != 0.0)))
+
+
+def _topmost_rad(xyz: npt.NDArray[Any]) -> float:
     """Return the elevation of the sensor's topmost beams, told from far: near by, offsets of the beams raise it."""
-    far = elevation[range_m > _FAR_M]
-    return float(np.quantile(far if len(far) else elevation, 0.995))
+    x, y, z = xyz.T
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        flat = np.sqrt(x * x + y * y)
+        slope = z / flat
+    known = np.isfinite(slope)
+    far = slope[known & (flat > _FAR_M)]
+    return float(np.arctan(np.quantile(far if len(far) else slope[known], 0.995)))
 
 
 def _filled(range_m: Singles, measured: npt.NDArray[np.bool_]) -> Singles:

@@ -73,8 +73,9 @@ class CameraModel:
         Pixels outside the picture are told, too, as far as the model holds.
         """
         xyz = np.asarray(points, dtype=np.float64).reshape(-1, 3)
-        off_axis = np.arctan2(np.hypot(xyz[:, 0], xyz[:, 1]), xyz[:, 2])
-        seen = np.isfinite(xyz).all(axis=1) & (off_axis < self.widest_rad)
+        x, y, z = xyz.T
+        with np.errstate(invalid="ignore", over="ignore"):  # nothing is larger than what is not finite
+            seen = z > np.cos(self.widest_rad) * np.sqrt(x * x + y * y + z * z)
         pixels = np.full((len(xyz), 2), np.nan)
         if seen.any():
             pixels[seen] = self._projected(xyz[seen])

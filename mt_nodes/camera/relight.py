@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import cv2
 import numpy as np
@@ -14,6 +15,7 @@ from mt_nodes.camera.codecs import Picture, Pixels
 from mt_nodes.camera.light import light_of, values_of
 
 Singles = npt.NDArray[np.float32]
+Words = npt.NDArray[np.uint16]
 #: Steps that light is rounded to on its way back to values of 8 bits: finer than they are, even near black.
 _LEVELS = 65535
 #: Rows that are computed at a time, so that they fit the processor's cache.
@@ -33,15 +35,50 @@ def relit(picture: Picture, gain: Singles, offset: Singles, cell_px: int) -> Pix
             the middles of cells they are interpolated.
         cell_px: width and height of a cell in pixels, 1 for maps as large as the picture.
     """
-    gains, offsets = (_stretched(_in_order(m, picture.order), picture, cell_px) for m in (gain, offset))
+    gain, offset = (_in_order(m, picture.order) for m in (gain, offset))
+    return (_relit_bytes if picture.pixels.dtype == np.uint8 else _relit_words)(picture, gain, offset, cell_px)
+
+
+def _relit_bytes(picture: Picture, gain: Singles, offset: Singles, cell_px: int) -> Pixels:
+    """Compute in whole numbers, 65,535 for full scale: the darkest step of 8 bits is 20 of them."""
+    most = max(float(gain.max()), 1e-6)
+    gains = _stretched(_whole(gain, most), picture, cell_px)
+    offsets = _stretched(_whole(offset), picture, cell_px)
+    lights = _whole(_light_table(picture.pixels.dtype))
     out = np.empty_like(picture.pixels)
     for start in range(0, picture.size[0], _STRIPE):
         rows = slice(start, min(start + _STRIPE, picture.size[0]))
-        light = _light(picture.pixels[rows])
+        light = np.asarray(cv2.LUT(picture.pixels[rows], lights))
+        cv2.multiply(light, _alike(gains[rows], light), dst=light, scale=most / _LEVELS)
+        cv2.add(light, _alike(offsets[rows], light), dst=light)
+        cv2.LUT(light, _byte_table(), dst=out[rows])
+    return out
+
+
+def _relit_words(picture: Picture, gain: Singles, offset: Singles, cell_px: int) -> Pixels:
+    """Compute in single precision, and go back to values by the formula: 16 bits of light would be too few."""
+    gains, offsets = (_stretched(m, picture, cell_px) for m in (gain, offset))
+    out = np.empty_like(picture.pixels)
+    for start in range(0, picture.size[0], _STRIPE):
+        rows = slice(start, min(start + _STRIPE, picture.size[0]))
+        light = light_in(picture.pixels[rows])
         cv2.multiply(light, _alike(gains[rows], light), dst=light)
         cv2.add(light, _alike(offsets[rows], light), dst=light)
-        out[rows] = _values(light, picture.pixels.dtype)
+        out[rows] = samples_of(light, picture.pixels.dtype)
     return out
+
+
+def light_in(pixels: Pixels) -> Singles:
+    """Return the light, as shares of full scale, that samples of 8 or 16 bits stand for, in their shape."""
+    table = _light_table(pixels.dtype)
+    return np.asarray(cv2.LUT(pixels, table)) if pixels.dtype == np.uint8 else table[pixels]
+
+
+def samples_of(light: Singles, dtype: np.dtype[Any]) -> Pixels:
+    """Return the samples of 8 or 16 bits, in the shape of the light that they stand for; what exceeds it is white."""
+    if dtype == np.uint8:
+        return np.asarray(cv2.LUT(_whole(light), _byte_table()))
+    return np.asarray(np.rint(values_of(light) * np.iinfo(dtype).max).astype(dtype))
 
 
 def grey(light: Singles) -> Singles:
@@ -49,15 +86,27 @@ def grey(light: Singles) -> Singles:
     return np.asarray(light @ np.array(BRIGHTNESS, np.float32))
 
 
+_coarse: WeakKeyDictionary[Picture, dict[int, Singles]] = WeakKeyDictionary()
+
+
 def coarse_light(picture: Picture, shape: tuple[int, int], cell_px: int) -> Singles:
-    """Return the mean light (h, w, 3), red, green, blue, of the cells of a picture."""
+    """Return the mean light (h, w, 3), red, green, blue, of the cells of a picture; the same object again."""
+    known = _coarse.setdefault(picture, {})
+    if cell_px not in known:
+        known[cell_px] = _cells(picture, shape, cell_px)
+        known[cell_px].flags.writeable = False
+    return known[cell_px]
+
+
+def _cells(picture: Picture, shape: tuple[int, int], cell_px: int) -> Singles:
     height, width = shape
-    padded = picture.rgb8()
+    padded = picture.pixels
     bottom, right = height * cell_px - padded.shape[0], width * cell_px - padded.shape[1]
     if bottom or right:
         padded = cv2.copyMakeBorder(padded, 0, bottom, 0, right, cv2.BORDER_REPLICATE)
+    small = Picture(np.asarray(cv2.resize(padded, (width, height), interpolation=cv2.INTER_AREA)), picture.order)
     # The mean of values is darker than that of light, by little within a cell.
-    return _light(np.asarray(cv2.resize(padded, (width, height), interpolation=cv2.INTER_AREA)))
+    return light_in(small.rgb8())
 
 
 def _in_order(cells: Singles, order: str) -> Singles:
@@ -69,7 +118,14 @@ def _in_order(cells: Singles, order: str) -> Singles:
     return np.ascontiguousarray(cells if order == "rgb" else cells[..., ::-1], np.float32)
 
 
-def _stretched(cells: Singles, picture: Picture, cell_px: int) -> Singles:
+def _whole(shares: Singles, full_scale: float = 1.0) -> Words:
+    """Return shares of full scale as 16 bits; what exceeds it is cut off."""
+    return np.asarray(cv2.addWeighted(shares, _LEVELS / full_scale, shares, 0.0, 0.0, dtype=cv2.CV_16U)).reshape(
+        shares.shape
+    )
+
+
+def _stretched(cells: npt.NDArray[Any], picture: Picture, cell_px: int) -> npt.NDArray[Any]:
     """Return the values of cells at every pixel, interpolated."""
     if cell_px == 1:
         return cells
@@ -77,7 +133,7 @@ def _stretched(cells: Singles, picture: Picture, cell_px: int) -> Singles:
     return np.asarray(cv2.resize(cells, size))[: picture.size[0], : picture.size[1]]
 
 
-def _alike(part: Singles, light: Singles) -> Singles:
+def _alike(part: npt.NDArray[Any], light: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a map with as many channels as the light has."""
     return part if part.ndim == light.ndim else np.asarray(cv2.merge((part, part, part)))
 
@@ -88,19 +144,7 @@ def _light_table(dtype: np.dtype[Any]) -> Singles:
     return light_of(np.arange(top + 1) / top).astype(np.float32)
 
 
-@lru_cache(maxsize=4)
-def _value_table(dtype: np.dtype[Any]) -> Pixels:
-    return np.asarray(np.rint(values_of(np.arange(_LEVELS + 1) / _LEVELS) * np.iinfo(dtype).max).astype(dtype))
-
-
-def _light(pixels: Pixels) -> Singles:
-    table = _light_table(pixels.dtype)
-    return np.asarray(cv2.LUT(pixels, table)) if pixels.dtype == np.uint8 else table[pixels]
-
-
-def _values(light: Singles, dtype: np.dtype[Any]) -> Pixels:
-    if dtype != np.uint8:
-        return np.asarray(np.rint(values_of(light) * np.iinfo(dtype).max).astype(dtype))
-    np.clip(light, 0.0, 1.0, out=light)
-    light *= np.float32(_LEVELS)
-    return np.asarray(cv2.LUT(light.astype(np.uint16), _value_table(dtype)))
+@lru_cache(maxsize=1)
+def _byte_table() -> Pixels:
+    """Return the 8-bit value of each of the whole numbers of light."""
+    return np.asarray(np.rint(values_of(np.arange(_LEVELS + 1) / _LEVELS) * 255.0).astype(np.uint8))

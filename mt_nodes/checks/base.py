@@ -20,6 +20,14 @@ class Check(ABC):
     #: Whether a follow-up arm that said nothing is judged as one that saw nothing; False: its silence is the violation.
     silence_is_nothing_seen: ClassVar[bool] = True
 
+    @property
+    def background(self) -> Check:
+        """The check that judges control and sham in its place: what an input that did not change must not do.
+
+        Itself, but for a check that demands a difference.
+        """
+        return self
+
     @abstractmethod
     def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
         """Judge one pair. ``bundle`` is the source bundle: transforms and regions of that instant.

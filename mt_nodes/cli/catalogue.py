@@ -65,7 +65,7 @@ def _shipped(folder: str, row: Callable[[str], Row]) -> _Kind:
 
 def _plugin_row(kind: str, name: str, cls: type) -> Row:
     row: Row = {"name": name, "summary": plugins.summary_of(cls), "doc": inspect.getdoc(cls) or ""}
-    row |= {key: plain(getattr(cls, key)) for key in ("sensors", "role", "needs", "type") if hasattr(cls, key)}
+    row |= {key: plain(getattr(cls, key)) for key in ("sensors", "role", "needs", "type", "stack") if hasattr(cls, key)}
     if kind == "mutations":
         row["guarantee"] = _guarantee(row["doc"])
     row["parameters"] = describe(cls) if dataclasses.is_dataclass(cls) else []
@@ -98,6 +98,18 @@ def _region_row(name: str) -> Row:
     return {"name": name, "summary": _comment(path), **read_mapping(path)}
 
 
+def _manipulation_row(name: str) -> Row:
+    from mt_nodes.manipulations import find as find_manipulation
+
+    return find_manipulation(name).as_plain()
+
+
+def _manipulations() -> Iterable[str]:
+    from mt_nodes.manipulations import manipulations
+
+    return manipulations()
+
+
 def _experiment_row(name: str) -> Row:
     from mt_nodes import experiment
 
@@ -127,4 +139,5 @@ _KINDS: dict[str, _Kind] = {
     "faults": _plugins("faults"),
     "regions": _shipped("regions", _region_row),
     "experiments": _Kind(_experiments, _experiment_row),
+    "manipulations": _Kind(_manipulations, _manipulation_row),
 }

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.arguments import help_of, role_topic
+from mt_nodes.arguments import help_of, role_topics
 from mt_nodes.cli.replay_command import at_least_one
 from mt_nodes.plan import ReplayRequest
 
@@ -87,7 +87,7 @@ def _request(args: argparse.Namespace) -> ReplayRequest:
         limit=args.limit,
         seed=args.seed,
         faults=tuple(args.fault),
-        topics=dict(role_topic(text) for text in args.topic),
+        topics=role_topics(args.topic),
         transforms=args.transforms,
         plugins=tuple(str(p.resolve()) for p in args.plugins),
     )

@@ -17,6 +17,8 @@ COLUMNS = {
     "stacks": ("stateless",),
     "checks": ("needs",),
     "experiments": ("configs",),
+    "faults": ("stack",),
+    "manipulations": ("sensors",),
 }
 
 

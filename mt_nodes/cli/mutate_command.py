@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.arguments import role_topic
+from mt_nodes.arguments import help_of, role_topics
 from mt_nodes.errors import UsageError
+from mt_nodes.plan import ReplayRequest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--storage", default="mcap", help="mcap or sqlite3 (default %(default)s)")
     add("--seed", type=int, default=0, help="what every draw depends on (default %(default)s)")
     add("--limit", type=int, metavar="N", help="bundles to read at most")
-    add("--topic", action="append", default=[], metavar="ROLE=TOPIC", help="choose among several topics of the bag")
+    add("--topic", action="append", default=[], metavar="ROLE=TOPIC", help=help_of(ReplayRequest)["topics"])
     add("--transforms", type=Path, metavar="FILE", help="YAML file of transforms that the bag lacks")
 
 
@@ -40,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
 
     mutation: Mutation = build(plugins.find("mutations", args.mutation, "--mutation"), settings(args.set), "--set")
     tree = load_transforms(args.transforms) if args.transforms else None
-    topics = dict(role_topic(text) for text in args.topic)
+    topics = role_topics(args.topic)
     with Progress(transient=True, disable=not sys.stdout.isatty()) as progress:
         task = progress.add_task(args.mutation, total=args.limit)
         done = mutate_bag(

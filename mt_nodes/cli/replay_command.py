@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from mt_nodes.arguments import help_of, role_topic
+from mt_nodes.arguments import help_of, role_topics
 from mt_nodes.errors import UsageError
 from mt_nodes.plan import ReplayRequest
 
@@ -90,7 +90,7 @@ def _request(args: argparse.Namespace) -> ReplayRequest:
         limit=args.limit,
         seed=args.seed,
         faults=tuple(args.fault),
-        topics=dict(role_topic(text) for text in args.topic),
+        topics=role_topics(args.topic),
         transforms=args.transforms,
         rate=args.rate,
         waivers=args.waivers,

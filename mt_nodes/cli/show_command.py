@@ -10,11 +10,12 @@ from typing import Any
 
 import yaml
 
-from mt_nodes.arguments import role_topic
+from mt_nodes.arguments import help_of, role_topics
 from mt_nodes.cli import catalogue
 from mt_nodes.cli.printing import heading, table, text
 from mt_nodes.cli.replay_command import whole_number
 from mt_nodes.errors import UsageError
+from mt_nodes.plan import ReplayRequest
 
 #: What is of use with a bag only: option, and its default.
 _WITH_BAG: dict[str, Any] = {"frame": None, "out": None, "set": [], "seed": None, "topic": [], "transforms": None}
@@ -32,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--out", type=Path, metavar="FILE", help="picture to write: png, svg, pdf (default NAME_frame_K.png)")
     add("--set", action="append", default=[], metavar="K=V", help="a parameter of the mutation")
     add("--seed", type=int, help="what every draw depends on (default 0)")
-    add("--topic", action="append", default=[], metavar="ROLE=TOPIC", help="choose among several topics of the bag")
+    add("--topic", action="append", default=[], metavar="ROLE=TOPIC", help=help_of(ReplayRequest)["topics"])
     add("--transforms", type=Path, metavar="FILE", help="YAML file of transforms that the bag lacks")
     add("--range-m", type=float, metavar="M", help="how far to show, around the ego (default: where the change is)")
 
@@ -72,10 +73,10 @@ def _draw(args: argparse.Namespace, kind: str) -> int:
 
     if args.range_m is not None and not 1.0 <= args.range_m <= 1000.0:
         raise UsageError(f"--range-m: got {args.range_m:g} m, expected 1 to 1000 m")
-    mutations, relation = _mutations(args, kind)
+    mutations, baseline, relation = _mutations(args, kind)
     frame, tree = args.frame or 0, load_transforms(args.transforms) if args.transforms else None
-    asked = {"name": args.name, "relation": relation, "frame": frame, "seed": args.seed or 0}
-    look = look_into(args.bag, dict(role_topic(t) for t in args.topic), tree, mutations, **asked)
+    asked = {"name": args.name, "relation": relation, "frame": frame, "seed": args.seed or 0, "baseline": baseline}
+    look = look_into(args.bag, role_topics(args.topic), tree, mutations, **asked)
     out = args.out or Path(f"{args.name}_frame_{frame}.png")
     write_picture(look, out, args.range_m)
     if args.json:
@@ -85,8 +86,8 @@ def _draw(args: argparse.Namespace, kind: str) -> int:
     return 0
 
 
-def _mutations(args: argparse.Namespace, kind: str) -> tuple[list[Any], str]:
-    """Return what to apply, and what its draws depend on: as in ``mt mutate``, or as in a run of the relation."""
+def _mutations(args: argparse.Namespace, kind: str) -> tuple[list[Any], list[Any], str]:
+    """Return what to apply, what to the baseline, and what draws depend on: as in ``mt mutate``, or as in a run."""
     from mt_nodes import plugins
     from mt_nodes.bag_mutation import RELATION
     from mt_nodes.cli.mutate_command import settings
@@ -94,9 +95,14 @@ def _mutations(args: argparse.Namespace, kind: str) -> tuple[list[Any], str]:
     from mt_nodes.relations import load_relation
 
     if kind == "mutations":
-        return [build(plugins.find(kind, args.name, "mt show"), settings(args.set), "--set")], RELATION
+        return [build(plugins.find(kind, args.name, "mt show"), settings(args.set), "--set")], [], RELATION
+    if kind == "manipulations":
+        from mt_nodes.manipulations import find
+
+        return list(find(args.name).mutations()), [], args.name
     if kind != "relations":
         raise UsageError(f"mt show --bag: {args.name} is one of the {kind}, expected a mutation or a relation")
     if args.set:
         raise UsageError(f"--set: {args.name} is a relation and has its own parameters; give the mutation's name")
-    return list(load_relation(args.name).mutate), args.name
+    relation = load_relation(args.name)
+    return list(relation.mutate), list(relation.baseline), args.name

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.scene.furniture import RETRO_REFLECTIVE, STEEL
+from mt_nodes.scene.lamps import LAMPS, OFF
 from mt_nodes.scene.meshes import GLASS, SKIN, TYRE
 
 Singles = npt.NDArray[np.float32]
@@ -48,18 +49,6 @@ class Colours:
 
 
 Paint = Callable[[Surface], Colours]
-
-
-@dataclass(frozen=True)
-class Lamps:
-    """Lamps of a kind that shine: their colour, and centres (x, y, z) and radius in metres; both sides alike in y."""
-
-    colour: Rgb
-    centers_m: tuple[Rgb, ...]
-    radius_m: float
-
-
-OFF = "off"
 
 
 def paint_of(kind: str, lamps: str = OFF) -> Paint:
@@ -230,6 +219,20 @@ def _light_head(colours: Singles, x: Singles, y: Singles, z: Singles, material: 
         colours[(x < -0.25) & (np.hypot(y, z - middle) < 0.1)] = lens
 
 
+def _flag(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
+    _person(_MAIN["flag_bearer"], (0.035, 0.035, 0.04), 1.75)(colours, x, y, z, material)
+    colours[np.abs(material - 0.5) < 1e-4] = _RED
+    colours[(y > 0.5) & (z < 1.42) & (z > 1.3)] = _MAIN["flag_bearer"]
+
+
+def _tow(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
+    colours[np.abs(material - 0.1) < 1e-4] = _METAL
+    colours[(x > 1.7) & (x < 3.2) & (np.abs(y) > 1.14) & (z > 1.6) & (z < 2.3)] = _PANE
+    rear = (x < -3.4) & (z > 0.75)
+    colours[rear & (np.mod(y, 0.5) < 0.25)] = _RED
+    colours[(np.abs(material - 0.3) < 1e-4) & (z > 2.4)] = _ORANGE
+
+
 _MAIN: dict[str, Rgb] = {
     "adult": (0.1, 0.16, 0.34),
     "child": (0.62, 0.44, 0.03),
@@ -254,6 +257,12 @@ _MAIN: dict[str, Rgb] = {
     "box": (0.38, 0.24, 0.12),
     "traffic_sign": _WHITE,
     "traffic_light": _BLACK,
+    "scooter_rider": (0.42, 0.3, 0.08),
+    "skateboarder": (0.35, 0.05, 0.22),
+    "tricycle_rider": (0.08, 0.3, 0.12),
+    "quadricycle_rider": (0.3, 0.12, 0.4),
+    "flag_bearer": _ORANGE,
+    "tow_truck": _YELLOW,
 }
 _JEANS: Rgb = (0.03, 0.045, 0.1)
 _DETAILS: dict[str, Callable[..., None]] = {
@@ -278,32 +287,10 @@ _DETAILS: dict[str, Callable[..., None]] = {
     "box": _carton,
     "traffic_sign": _sign_back,
     "traffic_light": _light_head,
-}
-
-_AMBER_GLOW, _RED_GLOW, _BLUE_GLOW = (1.0, 0.62, 0.08), (1.0, 0.14, 0.1), (0.3, 0.5, 1.0)
-
-
-def _corners(length_m: float, y_m: float, z_m: float) -> tuple[Rgb, ...]:
-    return ((length_m / 2, y_m, z_m), (-length_m / 2, y_m, z_m))
-
-
-#: What lamps a kind may have on: hazard flashers at its corners, the yellow or red pair of a school bus, a beacon.
-LAMPS: dict[str, dict[str, Lamps]] = {
-    "car": {
-        "hazard": Lamps(_AMBER_GLOW, _corners(4.4, 0.74, 0.72), 0.16),
-        "headlamps": Lamps((1.0, 0.98, 0.9), ((2.2, 0.6, 0.62),), 0.16),
-    },
-    "van": {"hazard": Lamps(_AMBER_GLOW, _corners(5.6, 0.85, 0.85), 0.18)},
-    "truck": {"hazard": Lamps(_AMBER_GLOW, ((4.25, 1.05, 0.9), (-4.25, 1.1, 1.25)), 0.22)},
-    "bus": {"hazard": Lamps(_AMBER_GLOW, _corners(12.0, 1.05, 0.72), 0.2)},
-    "school_bus": {
-        "yellow": Lamps(_AMBER_GLOW, ((-5.5, 0.95, 2.85), (3.9, 0.95, 2.85)), 0.2),
-        "red": Lamps(_RED_GLOW, ((-5.5, 0.7, 2.85), (3.9, 0.7, 2.85)), 0.2),
-    },
-    "emergency_vehicle": {
-        "beacon": Lamps(_BLUE_GLOW, ((1.2, 0.45, 2.7),), 0.45),
-        "hazard": Lamps(_AMBER_GLOW, _corners(6.0, 0.85, 0.9), 0.2),
-        "red": Lamps(_RED_GLOW, ((-3.0, 0.8, 2.45), (1.2, 0.45, 2.7)), 0.3),
-    },
-    "construction_vehicle": {"beacon": Lamps(_AMBER_GLOW, ((-0.9, 0.65, 3.3), (-3.2, 0.75, 1.85)), 0.25)},
+    "scooter_rider": _seated(_MAIN["scooter_rider"], _JEANS, 1.0, 1.86),
+    "skateboarder": _seated(_MAIN["skateboarder"], _JEANS, 0.82, 1.58),
+    "tricycle_rider": _seated(_MAIN["tricycle_rider"], _JEANS, 0.72, 1.42),
+    "quadricycle_rider": _seated(_MAIN["quadricycle_rider"], _JEANS, 0.72, 1.42),
+    "flag_bearer": _flag,
+    "tow_truck": _tow,
 }

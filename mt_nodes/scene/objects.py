@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mt_nodes.scene import animals, furniture, meshes, people, vehicles
+from mt_nodes.scene import animals, furniture, meshes, people, riders, vehicles
 from mt_nodes.scene.meshes import Mesh
 
 
@@ -50,6 +50,12 @@ KINDS: dict[str, Kind] = {
     "box": Kind(furniture.carton, "unknown", 0.5),
     "traffic_sign": Kind(furniture.traffic_sign, "unknown", 1.0),
     "traffic_light": Kind(furniture.traffic_light, "unknown", 0.1),
+    "scooter_rider": Kind(riders.scooter_rider, "pedestrian", 0.35),
+    "skateboarder": Kind(riders.skateboarder, "pedestrian", 0.35),
+    "tricycle_rider": Kind(riders.tricycle_rider, "cyclist", 0.35),
+    "quadricycle_rider": Kind(riders.quadricycle_rider, "cyclist", 0.35),
+    "flag_bearer": Kind(riders.flag_bearer, "pedestrian", 0.35),
+    "tow_truck": Kind(riders.tow_truck, "truck", 0.5),
 }
 
 

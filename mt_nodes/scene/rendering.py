@@ -17,7 +17,8 @@ import numpy.typing as npt
 import open3d as o3d
 
 from mt_nodes.camera.model import CameraModel
-from mt_nodes.scene.appearance import OFF, Paint, Surface, paint_of
+from mt_nodes.scene.appearance import Paint, Surface, paint_of
+from mt_nodes.scene.lamps import OFF
 from mt_nodes.scene.meshes import Mesh
 from mt_nodes.scene.objects import mesh_of
 from mt_nodes.transforms import Matrix, move

@@ -24,6 +24,8 @@ from mt_nodes.mutations.base import Draw, Followup, Mutation
 LEAST_VISIBLE = 1.0 / 255.0
 #: In a draw: this image stays the very message it was, because what changes is out of its sight.
 UNTOUCHED = "untouched"
+#: Pictures with less between their darkest and their brightest pixel show nothing.
+LEAST_CONTRAST = 8.0 / 255.0
 #: Smaller pictures show nothing that could be told from its neighbours.
 LEAST_SIZE_PX = 16
 #: What the loss of a JPEG coded again may be exceeded by where nothing was changed, in shares of full scale.
@@ -120,12 +122,17 @@ class ChangesImages(Mutation):
         return Effects()
 
     def draw_images(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
-        """Draw for every image, one after the other."""
-        return {
-            f"{image.topic}|{name}": value
-            for image in bundle.images
-            for name, value in self.draw_image(rng, View.of(bundle, image), state).items()
-        }
+        """Draw for every image, one after the other.
+
+        Raises:
+            NotApplicable: there is no honest follow-up of one, or one shows nothing that a change could be seen by.
+        """
+        draws: Draw = {}
+        for image in bundle.images:
+            view = View.of(bundle, image)
+            _refuse_blank(view)
+            draws |= {f"{image.topic}|{name}": value for name, value in self.draw_image(rng, view, state).items()}
+        return draws
 
     def apply_to_images(self, bundle: Bundle, draw: Draw) -> tuple[Bundle, Effects]:
         """Change every image, and its calibration if that changes, too."""
@@ -206,6 +213,14 @@ def of_image(draw: Draw, image: Image) -> Draw:
     """Return the part of a draw that is about one image, by the names given in ``draw_image``."""
     head = f"{image.topic}|"
     return {name.removeprefix(head): value for name, value in draw.items() if name.startswith(head)}
+
+
+def _refuse_blank(view: View) -> None:
+    """Refuse a picture all of whose pixels look alike: a covered lens, a sensor in the dark or full of light."""
+    least, largest = measures.ends(view.picture)
+    if largest - least < LEAST_CONTRAST:
+        found = f"its brightness goes from {least:.3f} to {largest:.3f} of full scale"
+        raise NotApplicable(f"{view.image.topic}: shows nothing: {found}, expected {LEAST_CONTRAST:.3f} between")
 
 
 def _coded(view: View, pixels: Pixels) -> Image:

@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from mt_nodes.camera.codecs import Picture, Pixels, decode, encode, lossy, spread_px
 from mt_nodes.effects import Effects
-from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import CameraInfo
 from mt_nodes.mutations.base import Draw
 from mt_nodes.mutations.camera.each_image import EachImage, View
@@ -53,10 +52,7 @@ class ImageWarped(EachImage):
         return False
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Nothing is left to chance; a picture of one colour is the same wherever it is carried."""
-        luma = view.picture.luma()
-        if luma.min() == luma.max():
-            raise NotApplicable(f"{view.image.topic} shows one colour: carrying it elsewhere changes nothing")
+        """Nothing is left to chance."""
         return {}
 
     def change_image(self, view: View, draw: Draw) -> Pixels:

@@ -68,7 +68,8 @@ class SensorNoise(EachImage):
             part = pixels[i * _STRIPE : (i + 1) * _STRIPE]
             flat = part.reshape(len(part), -1)
             own = field[down : down + len(part), right * channels : right * channels + flat.shape[1]]
-            noise = cv2.multiply(_looked_up(flat, deviations), own.astype(deviations.dtype, copy=False), scale=unit)
+            noise = _looked_up(flat, deviations)
+            cv2.multiply(noise, own.astype(deviations.dtype, copy=False), dst=noise, scale=unit)
             out[i * _STRIPE : (i + 1) * _STRIPE].reshape(flat.shape)[...] = _sum(flat, noise)
         return out
 
@@ -103,8 +104,8 @@ def _sum(samples: Pixels, noise: npt.NDArray[Any]) -> Pixels:
     if samples.dtype != np.uint8:
         return np.asarray(cv2.add(samples, noise, dtype=cv2.CV_16U))
     # Twice as quick as adding bytes and words in one go.
-    wide = samples.astype(np.int16)
-    return np.clip(cv2.add(wide, noise, dst=wide), 0, 255, out=wide)
+    wide = cv2.add(samples.astype(np.int16), noise, dst=noise)
+    return np.clip(wide, 0, 255, out=noise)
 
 
 @lru_cache(maxsize=4)

@@ -28,8 +28,9 @@ _RAYS = np.dtype([("x", "<f8"), ("y", "<f8"), ("z", "<f8")])
 _FAR_M = 1000.0
 #: How far blur reaches around an outline, in pixels, and the dark spot around the feet, in metres.
 _BLUR_PX, _SPOT_M = 7, 0.6
-#: What is so much nearer than the object, and so high over the ground it stands on, surely is before it, or may be.
-_SURELY_M, _PERHAPS_M, _UNEVEN = (1.0, 0.8), (0.1, 0.1), 0.05
+#: What is so much nearer than the object, and so high over the ground it stands on (and more with the distance between
+#: the two), surely is before it where returns say so, or may be, by any guess.
+_SURELY, _PERHAPS = (1.0, 0.8, 0.05), (0.1, 0.1, 0.0)
 #: Between returns that are so many cells of the depth apart, nothing else is taken to show.
 _CELLS = 2
 _MANY_PX = 250_000
@@ -70,7 +71,7 @@ def _sight(view: View, body: Body, pose: Matrix, low_feet_m: npt.NDArray[np.floa
     range_m[hits.rows] = hits.range_m
     on = np.isfinite(range_m)
     nearest_m = np.where(on, range_m, hits.range_m.min() if on.any() else np.inf)
-    surely, perhaps = (_before(view, camera, pose, rays, nearest_m, (x, y), by_m) for by_m in (_SURELY_M, _PERHAPS_M))
+    surely, perhaps = (_before(view, camera, pose, rays, nearest_m, (x, y), by) for by in (_SURELY, _PERHAPS))
     may = on | _on_spot(pose, rays, low_feet_m)
     size, step = (len(y), len(x)), int(x[1] - x[0]) if len(x) > 1 else 1
     reach = np.ones((2 * _BLUR_PX // step + 3,) * 2, np.uint8)
@@ -111,18 +112,18 @@ def _before(
     rays: Floats,
     range_m: Floats,
     pixels: tuple[Floats, Floats],
-    by_m: tuple[float, float],
+    by: tuple[float, float, float],
 ) -> npt.NDArray[np.bool_]:
-    """Tell before which rays' objects (N,) a return lies, so much nearer and so high over the ground as ``by_m``."""
+    """Tell before which rays' objects (N,) something lies, by so much: see :data:`_SURELY`."""
     depth = depth_of(view.bundle, view.image, camera)
     near = cv2.dilate(depth.measured.astype(np.uint8), np.ones((2 * _CELLS + 1,) * 2, np.uint8)) != 0
     x, y = pixels
     rows, columns = y.astype(int) // depth.step_px, x.astype(int) // depth.step_px
     seen, known = (a[rows[:, None], columns].ravel() for a in (depth.range_m, near))
-    nearer = known & (seen < range_m - by_m[0])
+    nearer = (known | (by is _PERHAPS)) & (seen < range_m - by[0])
     height = (rays * np.where(nearer, seen, 0.0)[:, None] - pose[:3, 3]) @ pose[:3, 2]
     with np.errstate(invalid="ignore"):
-        return np.asarray(nearer & (height > by_m[1] + _UNEVEN * np.where(nearer, range_m - seen, 0.0)))
+        return np.asarray(nearer & (height > by[1] + by[2] * np.where(nearer, range_m - seen, 0.0)))
 
 
 def _in_picture(mask: npt.NDArray[np.uint8], x: Floats, y: Floats, camera: CameraModel) -> Mask:

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lane stays where it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from mt_nodes.checks.base import Check
+from mt_nodes.effects import Effects
+from mt_nodes.frames import Bundle
+from mt_nodes.outputs import Output, Path
+from mt_nodes.params import param
+from mt_nodes.verdict import Judgement, Outcome
+
+
+@dataclass(frozen=True)
+class LaneOffsetStable(Check):
+    """The path's place to the left or right, ``look_ahead_m`` ahead, stays within ``tolerance_m``.
+
+    Ahead and left are those of the path's own frame, whose origin is taken for the vehicle's. In a mirror the path is
+    expected on the other side. A path that is not told any more, or ends before the look-ahead, is a violation; where
+    the source has none that far there is nothing to compare.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ("path",)
+
+    look_ahead_m: float = param(8.0, low=0.0, high=200.0, unit="m", help="how far ahead it is looked at")
+    tolerance_m: float = param(0.2, low=0.001, high=10.0, unit="m", help="how far it may move to the side")
+
+    def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
+        """Compare the two paths at the look-ahead."""
+        assert source.path is not None and followup.path is not None
+        before, after = self._left_m(source.path), self._left_m(followup.path)
+        if before is None:
+            reason = f"the source's path does not reach {self.look_ahead_m:g} m ahead"
+            return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit="m")
+        if after is None:
+            reason = f"the follow-up's path does not reach {self.look_ahead_m:g} m ahead any more"
+            return Judgement(Outcome.VIOLATED, bound=self.tolerance_m, unit="m", reason=reason, lost=1)
+        expected = -before if effects.image_mirrored else before
+        off = round(abs(after - expected), 9)
+        margin = round(self.tolerance_m - off, 9)
+        return Judgement(
+            Outcome.VIOLATED if margin < 0.0 else Outcome.HOLDS,
+            measured=off,
+            bound=self.tolerance_m,
+            margin=margin,
+            unit="m",
+            reason=f"{self.look_ahead_m:g} m ahead the path is {after:+.3f} m to the left, expected {expected:+.3f} m",
+        )
+
+    def _left_m(self, path: Path) -> float | None:
+        """Return how far to the left a path lies at the look-ahead, None where it does not go that far."""
+        x, y = path.pose[:, 0], path.pose[:, 1]
+        ahead = np.flatnonzero((x[:-1] <= self.look_ahead_m) & (x[1:] >= self.look_ahead_m))
+        if not len(ahead):
+            return None
+        i = int(ahead[0])
+        share = (self.look_ahead_m - x[i]) / max(float(x[i + 1] - x[i]), 1e-9)
+        return float(y[i] + share * (y[i + 1] - y[i]))

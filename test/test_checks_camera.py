@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of boxes in images, commands and paths: what they demand, by how much, and what they leave alone."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mt_nodes import plugins
+from mt_nodes.checks.base import Check
+from mt_nodes.checks.box_found import BoxFound
+from mt_nodes.checks.boxes_kept import BoxesKept
+from mt_nodes.checks.camera_and_lidar_agree import CameraAndLidarAgree
+from mt_nodes.checks.lane_offset_stable import LaneOffsetStable
+from mt_nodes.checks.speed_lower import SpeedLower
+from mt_nodes.checks.speed_not_higher import SpeedNotHigher
+from mt_nodes.checks.steering_mirrored import SteeringMirrored
+from mt_nodes.checks.steering_within import SteeringWithin
+from mt_nodes.effects import Effects, ImageBox, Volume
+from mt_nodes.engine import Answer, Engine, Heard, Offer
+from mt_nodes.errors import UsageError
+from mt_nodes.frames import Bundle, Image
+from mt_nodes.image_boxes import iou, pair, warped
+from mt_nodes.mutations.stream.identity import Identity
+from mt_nodes.outputs import Control, Detections, ImageBoxes, Output, Path
+from mt_nodes.relations import Relation
+from mt_nodes.scene.camera_rendering import CameraSensor
+from mt_nodes.transforms import Transform, TransformTree
+from mt_nodes.verdict import Outcome
+
+HOLDS, VIOLATED, NOTHING = Outcome.HOLDS, Outcome.VIOLATED, Outcome.NOT_APPLICABLE
+TOPIC, WIDE, HIGH = "/camera/image", 640, 480
+CAMERA = CameraSensor(WIDE, HIGH)
+BUNDLE = Bundle(
+    0,
+    0,
+    0,
+    images=(Image(TOPIC, 0, "camera", np.zeros((HIGH, WIDE, 3), np.uint8), "bgr8"),),
+    camera_infos=(CAMERA.info("/camera/camera_info", 0, "camera"),),
+    transforms=TransformTree([Transform("base_link", "camera", CAMERA.mount)]),
+)
+PERSON = (300.0, 200.0, 340.0, 300.0)
+OTHER = (400.0, 210.0, 430.0, 290.0)
+MIRROR = np.array([[-1.0, 0.0, WIDE - 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+
+
+def boxes(*rows: Any, score: float = 0.95, label: str = "pedestrian") -> Output:
+    return Output(boxes=ImageBoxes.make("camera", 0, list(rows), [label] * len(rows), [score] * len(rows)))
+
+
+def put(box: Any, visible: float = 1.0, label: str = "pedestrian") -> Effects:
+    return Effects(image_boxes=(ImageBox(TOPIC, box, visible, label),))
+
+
+def moved(box: Any, x: float, y: float = 0.0) -> tuple[float, ...]:
+    return (box[0] + x, box[1] + y, box[2] + x, box[3] + y)
+
+
+def judged(check: Check, source: Output, followup: Output, effects: Effects | None = None) -> Any:
+    judgement = check.judge(source, followup, effects or Effects(), BUNDLE)
+    if judgement.outcome.decided and judgement.margin is not None:
+        assert judgement.unit and judgement.bound is not None
+    return judgement
+
+
+KEPT = BoxesKept()
+
+
+@pytest.mark.parametrize(
+    ("source", "followup", "effects", "outcome"),
+    [
+        (boxes(PERSON), boxes(PERSON), None, HOLDS),
+        (boxes(PERSON), boxes(moved(PERSON, 8)), None, HOLDS),
+        (boxes(PERSON), boxes(moved(PERSON, 25)), None, VIOLATED),
+        (boxes(PERSON), boxes(), None, VIOLATED),
+        (boxes(PERSON, OTHER), boxes(OTHER), None, VIOLATED),
+        (boxes(PERSON, moved(PERSON, 6)), boxes(PERSON), None, VIOLATED),  # one box is one person
+        (boxes(PERSON), boxes(PERSON, score=0.55), None, HOLDS),
+        (boxes(PERSON), boxes(PERSON, score=0.45), None, VIOLATED),
+        (boxes(PERSON, score=0.85), boxes(), None, NOTHING),
+        (boxes(), boxes(PERSON), None, NOTHING),
+        (boxes((300, 200, 320, 247)), boxes(), None, NOTHING),  # too low to be demanded
+        (boxes((-4, 200, 30, 300)), boxes(), None, NOTHING),  # cut by the edge
+        (boxes((0, 200, 30, 300)), boxes(), None, VIOLATED),
+        (boxes(PERSON), boxes(), put(moved(PERSON, 5)), NOTHING),  # what was put before it hides it
+        (boxes(PERSON), boxes(), put(moved(PERSON, 35)), VIOLATED),
+        (boxes(PERSON), boxes(moved(PERSON, -1)), Effects(image_transforms={TOPIC: MIRROR}), HOLDS),
+        (boxes(OTHER), boxes((209, 210, 239, 290)), Effects(image_transforms={TOPIC: MIRROR}), HOLDS),
+        (boxes(OTHER), boxes(OTHER), Effects(image_transforms={TOPIC: MIRROR}), VIOLATED),
+        (
+            boxes(OTHER),
+            boxes(),
+            Effects(image_transforms={TOPIC: np.array([[1, 0, 220.0], [0, 1, 0], [0, 0, 1]])}),
+            NOTHING,
+        ),
+        (boxes(OTHER), boxes(OTHER), Effects(image_transforms={"/other": MIRROR}), HOLDS),
+    ],
+)
+def test_boxes_kept(source: Output, followup: Output, effects: Effects | None, outcome: Outcome) -> None:
+    assert judged(KEPT, source, followup, effects).outcome is outcome
+
+
+def test_boxes_kept_tells_who_is_lost_and_who_gained() -> None:
+    judgement = judged(KEPT, boxes(PERSON, OTHER), boxes(OTHER, moved(OTHER, 100)))
+    assert (judgement.measured, judgement.bound, judgement.margin) == (1, 2, -1)
+    assert (judgement.lost, judgement.gained) == (1, 1)
+    assert "pedestrian at (320, 250) px, 100 px high" in judgement.reason
+    assert judgement.detail == {"lost_px": [[*PERSON, "pedestrian"]], "gained_px": [[*moved(OTHER, 100), "pedestrian"]]}
+
+
+def test_boxes_of_one_class_alone_and_of_the_same_class() -> None:
+    cars = boxes(PERSON, label="car")
+    assert judged(BoxesKept(label="pedestrian"), cars, boxes()).outcome is NOTHING
+    assert judged(BoxesKept(per_category=True), boxes(PERSON), cars).outcome is VIOLATED
+    assert judged(BoxesKept(), boxes(PERSON), cars).outcome is HOLDS
+    with pytest.raises(UsageError, match=r"score_low 0.9 is above score_high 0.5"):
+        BoxesKept(score_high=0.5, score_low=0.9)
+
+
+def test_boxes_without_an_image_are_an_error() -> None:
+    judgement = KEPT.judge(boxes(PERSON), boxes(PERSON), Effects(), Bundle(0, 7, 0))
+    assert judgement.outcome is Outcome.ERROR and "bundle 7 has no image" in judgement.reason
+
+
+@pytest.mark.parametrize(
+    ("followup", "effects", "outcome"),
+    [
+        (boxes(PERSON, OTHER), put(OTHER), HOLDS),
+        (boxes(PERSON), put(OTHER), VIOLATED),
+        (boxes(PERSON, moved(OTHER, 8, 8)), put(OTHER), HOLDS),
+        (boxes(PERSON, moved(OTHER, 22)), put(OTHER), VIOLATED),
+        (boxes(PERSON), put(OTHER, visible=0.5), NOTHING),
+        (boxes(PERSON), put((400, 210, 410, 250)), NOTHING),
+        (boxes(PERSON), put(moved(PERSON, 4)), VIOLATED),  # who stood there before is not who was added
+        (boxes(PERSON), put(OTHER, label="stop_sign"), NOTHING),
+        (boxes(), None, VIOLATED),  # nothing was added: the source's own must be there
+        (boxes(PERSON), None, HOLDS),
+    ],
+)
+def test_box_found(followup: Output, effects: Effects | None, outcome: Outcome) -> None:
+    judgement = judged(BoxFound(label="pedestrian"), boxes(PERSON), followup, effects)
+    assert judgement.outcome is outcome
+    if effects is not None and outcome.decided:
+        assert judgement.detail["objects"][0][1] is (outcome is HOLDS)
+
+
+def drove(steering: float = math.nan, speed: float = math.nan, turning: float = math.nan) -> Output:
+    return Output(control=Control(0, steering_rad=steering, speed_mps=speed, yaw_rate_radps=turning))
+
+
+@pytest.mark.parametrize(
+    ("check", "source", "followup", "mirrored", "outcome"),
+    [
+        (SteeringWithin(tolerance=0.02), drove(0.1), drove(0.12), False, HOLDS),
+        (SteeringWithin(tolerance=0.02), drove(0.1), drove(0.0799), False, VIOLATED),
+        (SteeringWithin(tolerance=0.02), drove(), drove(0.1), False, NOTHING),
+        # A yaw rate falls with the speed, the angle behind it does not.
+        (SteeringWithin(tolerance=0.001), drove(speed=10.0, turning=0.4), drove(speed=5.0, turning=0.2), False, HOLDS),
+        (
+            SteeringWithin(tolerance=0.001),
+            drove(speed=10.0, turning=0.4),
+            drove(speed=5.0, turning=0.4),
+            False,
+            VIOLATED,
+        ),
+        (
+            SteeringWithin(tolerance=0.001),
+            drove(speed=10.0, turning=0.4),
+            drove(speed=0.05, turning=0.0),
+            False,
+            NOTHING,
+        ),
+        (
+            SteeringWithin(tolerance=0.1, of="yaw_rate"),
+            drove(speed=10.0, turning=0.4),
+            drove(turning=0.2),
+            False,
+            VIOLATED,
+        ),
+        (SteeringWithin(tolerance=0.1, of="yaw_rate"), drove(turning=0.4), drove(turning=0.31), False, HOLDS),
+        (
+            SteeringWithin(tolerance=0.001),
+            drove(0.1, 10.0),
+            drove(speed=10.0, turning=10 * math.tan(0.1) / 2.7),
+            False,
+            HOLDS,
+        ),
+        (SteeringMirrored(tolerance=0.02), drove(0.1), drove(-0.1), True, HOLDS),
+        (SteeringMirrored(tolerance=0.02), drove(0.1), drove(-0.07), True, VIOLATED),
+        (SteeringMirrored(tolerance=0.02), drove(0.1), drove(0.1), True, VIOLATED),
+        (SteeringMirrored(tolerance=0.02), drove(0.1), drove(0.1), False, HOLDS),
+        (SteeringMirrored(tolerance=0.02), drove(0.1), drove(-0.1), False, VIOLATED),
+        (SpeedNotHigher(by_at_most_mps=0.2), drove(speed=8.0), drove(speed=8.2), False, HOLDS),
+        (SpeedNotHigher(by_at_most_mps=0.2), drove(speed=8.0), drove(speed=8.3), False, VIOLATED),
+        (SpeedNotHigher(by_at_most_share=0.1), drove(speed=8.0), drove(speed=8.7), False, HOLDS),
+        (SpeedNotHigher(), drove(speed=8.0), drove(speed=1.0), False, HOLDS),
+        (SpeedNotHigher(), drove(0.1), drove(0.1), False, NOTHING),
+        (SpeedLower(by_at_least_mps=0.5), drove(speed=8.0), drove(speed=7.5), False, HOLDS),
+        (SpeedLower(by_at_least_mps=0.5), drove(speed=8.0), drove(speed=7.6), False, VIOLATED),
+        (SpeedLower(by_at_least_mps=0.0, by_at_least_share=0.2), drove(speed=8.0), drove(speed=6.5), False, VIOLATED),
+        (SpeedLower(by_at_least_mps=0.0, by_at_least_share=0.2), drove(speed=8.0), drove(speed=6.4), False, HOLDS),
+        (SpeedLower(), drove(speed=0.9), drove(speed=0.9), False, NOTHING),
+        (SpeedLower(), drove(0.1), drove(speed=0.9), False, NOTHING),
+    ],
+)
+def test_commands(check: Check, source: Output, followup: Output, mirrored: bool, outcome: Outcome) -> None:
+    assert judged(check, source, followup, Effects(image_mirrored=mirrored)).outcome is outcome
+
+
+@given(st.floats(0.5, 30.0), st.floats(-0.6, 0.6))
+def test_a_command_means_the_same_as_an_angle_and_as_a_yaw_rate(speed: float, steering: float) -> None:
+    turning = speed * math.tan(steering) / 2.7
+    for of in ("steering", "yaw_rate"):
+        judgement = SteeringWithin(tolerance=1e-9, of=of).judge(
+            drove(steering, speed), drove(speed=speed, turning=turning), Effects(), BUNDLE
+        )
+        assert judgement.outcome is HOLDS and judgement.measured == pytest.approx(0.0, abs=1e-9)
+
+
+def lane(offset: float, heading: float = 0.0, until: float = 20.0) -> Output:
+    x = np.arange(0.0, until + 0.1, 2.0)
+    return Output(path=Path.make("base_link", 0, np.column_stack([x, offset + heading * x, np.full_like(x, heading)])))
+
+
+NO_LANE = Output(path=Path.make("base_link", 0, []))
+
+
+@pytest.mark.parametrize(
+    ("source", "followup", "mirrored", "outcome"),
+    [
+        (lane(0.5), lane(0.69), False, HOLDS),
+        (lane(0.5), lane(0.75), False, VIOLATED),
+        (lane(0.0, 0.1), lane(0.9), False, HOLDS),  # 9 m ahead both lie 0.9 m to the left
+        (lane(0.5), lane(-0.5), True, HOLDS),
+        (lane(0.5), lane(0.5), True, VIOLATED),
+        (lane(0.5), NO_LANE, False, VIOLATED),
+        (lane(0.5), lane(0.5, until=8.0), False, VIOLATED),
+        (NO_LANE, lane(0.5), False, NOTHING),
+        (NO_LANE, NO_LANE, False, NOTHING),
+    ],
+)
+def test_lane_offset_stable(source: Output, followup: Output, mirrored: bool, outcome: Outcome) -> None:
+    check = LaneOffsetStable(look_ahead_m=9.0, tolerance_m=0.2)
+    assert judged(check, source, followup, Effects(image_mirrored=mirrored)).outcome is outcome
+
+
+WALKER = Volume("base_link", (10.0, 1.0, 0.9), (0.5, 0.5, 1.8), 0.0, "pedestrian")
+#: Where the walker is seen: 9.45 m before the camera its near side spans 0.5 m to the left of 0.75 m.
+SEEN = (246.0, 222.0, 277.0, 329.0)
+
+
+def both(boxes_px: list[Any], centers_m: list[Any], score: float = 0.9) -> Output:
+    seen = Detections.make(
+        "base_link", 0, centers_m, [WALKER.size_m] * len(centers_m), label=["pedestrian"] * len(centers_m)
+    )
+    return Output(detections=seen, boxes=ImageBoxes.make("camera", 0, boxes_px, score=[score] * len(boxes_px)))
+
+
+@pytest.mark.parametrize(
+    ("source", "followup", "effects", "outcome"),
+    [
+        (both([], []), both([SEEN], [WALKER.center_m]), True, HOLDS),
+        (both([], []), both([], [WALKER.center_m]), True, VIOLATED),
+        (both([], []), both([SEEN], []), True, VIOLATED),
+        (both([], []), both([SEEN], [(10.0, -1.0, 0.9)]), True, VIOLATED),
+        (both([], []), both([moved(SEEN, 100)], []), True, NOTHING),
+        (both([], []), both([], []), True, NOTHING),
+        (both([SEEN], [WALKER.center_m]), both([SEEN], [WALKER.center_m]), False, HOLDS),
+        (both([SEEN], [WALKER.center_m]), both([moved(SEEN, 60)], [WALKER.center_m]), False, VIOLATED),
+        (both([SEEN], [WALKER.center_m]), both([SEEN], []), False, NOTHING),
+        (both([], [WALKER.center_m]), both([], [WALKER.center_m]), False, NOTHING),
+    ],
+)
+def test_camera_and_lidar_agree(source: Output, followup: Output, effects: bool, outcome: Outcome) -> None:
+    made = Effects(added=(WALKER,), image_boxes=put(SEEN).image_boxes) if effects else Effects()
+    assert judged(CameraAndLidarAgree(), source, followup, made).outcome is outcome
+
+
+def test_camera_and_lidar_are_not_asked_about_what_is_hidden_or_without_a_calibration() -> None:
+    hidden = Effects(added=(WALKER,), image_boxes=put(SEEN, visible=0.2).image_boxes)
+    assert judged(CameraAndLidarAgree(), both([], []), both([SEEN], []), hidden).outcome is NOTHING
+    bare = Bundle(0, 0, 0, images=BUNDLE.images, transforms=BUNDLE.transforms)
+    shown = Effects(added=(WALKER,), image_boxes=put(SEEN).image_boxes)
+    judgement = CameraAndLidarAgree().judge(both([], []), both([SEEN], [WALKER.center_m]), shown, bare)
+    assert judgement.outcome is NOTHING and "no CameraInfo" in judgement.reason
+
+
+def test_control_and_sham_are_asked_not_to_rise_where_a_relation_asks_to_fall() -> None:
+    check = SpeedLower(by_at_least_mps=0.5, by_at_least_share=0.1)
+    slows = Relation("slows", "expected", "", (), check)
+    control = Relation("identity", "necessary", "", (Identity(),), None)
+    steady, faster = (Answer(Heard.ANSWERED, drove(speed=speed)) for speed in (8.0, 9.0))
+
+    def outcome(offer: Offer, answer: Answer) -> Outcome:
+        (verdict,) = Engine(True).judge(offer, BUNDLE, (steady, answer), Effects())
+        return verdict.outcome
+
+    assert outcome(Offer(slows, (slows,)), steady) is VIOLATED
+    assert outcome(Offer(control, (slows,)), steady) is HOLDS
+    assert outcome(Offer(control, (slows,)), faster) is VIOLATED
+
+
+def test_every_other_check_asks_the_same_of_control_and_sham() -> None:
+    made = [cls() for name, cls in plugins.catalogue("checks").items() if name != "speed_lower"]
+    assert all(check.background is check for check in made)
+
+
+@pytest.mark.parametrize("box", [(np.nan, 0, 1, 1), (5, 0, 1, 1), (0, 9, 1, 1)])
+def test_boxes_that_mean_nothing_are_an_error(box: Any) -> None:
+    kept = Relation("kept", "expected", "", (), KEPT)
+    good, bad = (Answer(Heard.ANSWERED, boxes(b)) for b in (PERSON, box))
+    (verdict,) = Engine(True).judge(Offer(kept, (kept,)), BUNDLE, (good, bad), Effects())
+    assert verdict.outcome is Outcome.ERROR and "1 of 1 boxes" in verdict.judgement.reason
+
+
+edge = st.tuples(st.floats(0, 500), st.floats(0, 400), st.floats(1, 200), st.floats(1, 200))
+some = st.lists(edge.map(lambda e: (e[0], e[1], e[0] + e[2], e[1] + e[3])), max_size=6)
+
+
+@given(some, some)
+def test_overlap_is_a_share_and_symmetric_and_pairs_are_one_to_one(a: Any, b: Any) -> None:
+    first, second = (ImageBoxes.make("camera", 0, rows) for rows in (a, b))
+    overlap = iou(first.box_px, second.box_px)
+    assert ((overlap >= 0.0) & (overlap <= 1.0 + 1e-12)).all()
+    np.testing.assert_allclose(overlap, iou(second.box_px, first.box_px).T)
+    np.testing.assert_allclose(iou(first.box_px, first.box_px).diagonal(), 1.0)
+    rows, columns = pair(first, second, 0.2)
+    assert len({*rows.tolist()}) == len({*columns.tolist()}) == len(rows)
+    assert (overlap[rows, columns] >= 0.2).all()
+
+
+@given(some)
+def test_a_mirror_twice_is_none(rows: Any) -> None:
+    given_boxes = ImageBoxes.make("camera", 0, rows)
+    np.testing.assert_allclose(warped(warped(given_boxes, MIRROR), MIRROR).box_px, given_boxes.box_px, atol=1e-9)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sham of cameras, and when a run takes it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from mt_nodes.errors import NotApplicable
+from mt_nodes.frames import Bundle, Image
+from mt_nodes.mutations.base import Followup
+from mt_nodes.mutations.camera.pixels_dithered import PixelsDithered
+from mt_nodes.relations import CAMERA_SHAM, CONTROL, SHAM, load_suite, sham_for
+
+HIGH, WIDE = 60, 80
+
+
+def image(encoding: str, pixels: Any = None, compressed: bytes | None = None) -> Image:
+    if pixels is None:
+        channels = () if encoding == "mono8" else (3,)
+        pixels = np.random.default_rng(0).integers(0, 256, (HIGH, WIDE, *channels), dtype=np.uint8)
+    return Image("/camera/image", 5, "camera", pixels, encoding, compressed)
+
+
+def bundle(one: Image) -> Bundle:
+    return Bundle(0, 0, 5, images=(one,))
+
+
+def made(one: Image, number: int = 0) -> tuple[Followup, Any]:
+    draw = PixelsDithered().draw(np.random.default_rng(number), bundle(one), None)
+    return PixelsDithered().apply(bundle(one), draw), draw
+
+
+def changed(one: Image) -> Any:
+    new = made(one)[0].first.images[0].pixels
+    return new.astype(np.int64) - one.pixels.astype(np.int64)
+
+
+@pytest.mark.parametrize("encoding", ["mono8", "rgb8", "bgr8"])
+def test_a_quarter_of_the_samples_change_by_one_step_up_and_down(encoding: str) -> None:
+    apart = changed(image(encoding))
+    assert set(np.unique(apart)) == {-1, 0, 1}
+    assert (apart == 1).mean() == pytest.approx(0.125, abs=0.02) == (apart == -1).mean()
+
+
+def test_what_would_leave_the_scale_stays_and_alpha_and_padding_do() -> None:
+    ends = np.zeros((HIGH, WIDE, 4), np.uint8)
+    ends[::2] = 255
+    apart = changed(image("bgra8", ends))
+    assert (apart[1::2, :, :3] >= 0).all() and (apart[::2, :, :3] <= 0).all() and (apart[..., 3] == 0).all()
+    assert (apart[..., :3] != 0).mean() == pytest.approx(0.125, abs=0.02)
+
+
+def test_a_step_is_one_of_255_in_16_bits_too() -> None:
+    pixels = np.random.default_rng(0).integers(1000, 64000, (HIGH, WIDE), dtype=np.uint16)
+    assert set(np.unique(changed(image("mono16", pixels)))) == {-257, 0, 257}
+
+
+@pytest.mark.parametrize("encoding", ["bayer_rggb8", "yuv422_yuy2"])
+def test_encodings_whose_pixels_share_samples_are_dithered_within_the_bound(encoding: str) -> None:
+    channels = (2,) if "yuv" in encoding else ()
+    smooth = np.random.default_rng(0).integers(110, 140, (HIGH, WIDE, *channels), dtype=np.uint8)
+    one = image(encoding, smooth)
+    followup, draw = made(one)
+    assert PixelsDithered().guarantee(bundle(one), followup, draw) is None
+    assert set(np.unique(changed(one))) == {-1, 0, 1}
+
+
+def test_a_jpeg_is_refused_and_a_png_is_not() -> None:
+    pixels = image("bgr8").pixels
+    for kind, refused in ((".jpg", True), (".png", False)):
+        data = cv2.imencode(kind, pixels)[1].tobytes()
+        one = image("bgr8; compressed", np.empty((0, 0), np.uint8), data)
+        if refused:
+            with pytest.raises(NotApplicable, match="is a JPEG"):
+                made(one)
+        else:
+            followup, draw = made(one)
+            assert PixelsDithered().guarantee(bundle(one), followup, draw) is None
+
+
+@pytest.mark.parametrize("tamper", ["two_steps", "nothing", "a_patch"])
+def test_the_guarantee_catches_tampering(tamper: str) -> None:
+    one = image("bgr8")
+    followup, draw = made(one)
+    assert PixelsDithered().guarantee(bundle(one), followup, draw) is None
+    pixels = followup.first.images[0].pixels.copy()
+    if tamper == "two_steps":
+        row, column, channel = np.argwhere((one.pixels > 2) & (one.pixels < 253))[0]
+        pixels[row, column, channel] = one.pixels[row, column, channel] + 2
+    elif tamper == "nothing":
+        pixels = one.pixels.copy()
+    else:
+        pixels[10:20, 10:20] = 0
+    wrong = replace(followup.first, images=(replace(followup.first.images[0], pixels=pixels),))
+    assert PixelsDithered().guarantee(bundle(one), Followup(((0, wrong),)), draw)
+
+
+def test_another_draw_is_another_pattern_and_the_same_one_the_same() -> None:
+    one = image("bgr8")
+    (first, draw), (other, _) = made(one), made(one, 1)
+    again = PixelsDithered().apply(bundle(one), draw)
+    a, b, c = (followup.first.images[0].pixels for followup in (first, again, other))
+    assert np.array_equal(a, b) and not np.array_equal(a, c)
+
+
+@pytest.mark.parametrize(
+    ("sensors", "sham"),
+    [
+        ({"lidar"}, SHAM),
+        ({"lidar", "camera", "camera_info"}, SHAM),
+        ({"camera"}, CAMERA_SHAM),
+        ({"camera", "camera_info"}, CAMERA_SHAM),
+    ],
+)
+def test_a_stack_without_a_lidar_gets_the_sham_of_cameras(sensors: set[str], sham: str) -> None:
+    assert sham_for(sensors) == sham
+    suite = load_suite(["image_mirrored_steering"], sham_for(sensors))
+    assert [r.id for r in suite.all] == [CONTROL, sham, "image_mirrored_steering"]
+    assert suite.sham.role == "sham"
