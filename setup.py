@@ -56,12 +56,12 @@ setup(
         "jinja2>=3.1",
         "rich>=13",
         "matplotlib>=3.6",
-        # OpenCV 5 has no people detector (HOGDescriptor) any more.
-        "opencv-python-headless>=4.9,<5",
+        # 4.13 is the first with tables of 16 bits (LUT); 5 has no people detector (HOGDescriptor) any more.
+        "opencv-python-headless>=4.13,<5",
     ],
     extras_require={
         "parquet": ["pyarrow>=14"],
-        "diffusion": ["diffusers>=0.31", "torch>=2.4", "transformers>=4.45", "accelerate>=1.0"],
+        "diffusion": ["diffusers>=0.31", "torch>=2.4", "transformers>=4.45", "accelerate>=1.0", "pillow>=10"],
         "test": [
             *("pytest>=7.4", "pytest-timeout", "pytest-xdist>=3.6", "hypothesis>=6.98"),
             *("ruff", "mypy", "types-PyYAML"),

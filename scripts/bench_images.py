@@ -179,7 +179,8 @@ def write_docs(path: Path, machine: Row, part: Row) -> None:
     """Write the figures as Markdown, with machine, date and command."""
     lines = [
         "# Performance: images",
-        'What a mutation costs a frame: `make bench ARGS="--only images --docs docs"` measures and writes this page. '
+        'What a mutation costs a frame: `OMP_NUM_THREADS=1 make bench ARGS="--only images --docs docs"` measures and '
+        "writes this page, with albumentations beside it where that is installed. "
         "Processor time of draw and apply on one core, decoding and encoding of the raw `bgr8` image and the depth of "
         "its cloud included, with the proof of the guarantee beside it, each with its defaults (a sun glare whose sun "
         "stands in the picture). *With clouds* is the time of image and cloud together, where a mutation changes both; "

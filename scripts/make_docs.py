@@ -78,7 +78,12 @@ def gallery() -> str:
         parts.append(f"## {group.capitalize()}")
         for row in (row for row in rows if _group(row) == group):
             name = row["name"]
-            parts += [f"### `{name}`", row["summary"], f"![{name}, before and after](gallery/{name}.png)"]
+            parts += [f"### `{name}`", row["summary"]]
+            parts.append(
+                f"Needs the extra `{row['extra']}`, and a model: no picture."
+                if row.get("extra")
+                else f"![{name}, before and after](gallery/{name}.png)"
+            )
             parts.append(f"Guaranteed of every frame: {row['guarantee']}")
     return "\n\n".join(parts) + "\n"
 

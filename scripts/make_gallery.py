@@ -25,7 +25,7 @@ def main(argv: list[str] | None = None) -> int:
     """Draw every mutation of the catalogue, or those named, with its defaults; remove pictures of what is gone."""
     parser = argparse.ArgumentParser(prog="make_gallery", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these (default: all)")
-    names = parser.parse_args(argv).names or list(catalogue("mutations"))
+    names = parser.parse_args(argv).names or drawn_by_default()
     bundles = list(generate_drive(FRAME + AFTER + 1, camera=CAMERA))
     PLACE.mkdir(parents=True, exist_ok=True)
     for name in names:
@@ -44,6 +44,11 @@ def main(argv: list[str] | None = None) -> int:
         if path.stem not in catalogue("mutations"):
             path.unlink()
     return 0
+
+
+def drawn_by_default() -> list[str]:
+    """Return the names of what needs no extra of the package."""
+    return [name for name, cls in catalogue("mutations").items() if not cls.extra]  # type: ignore[attr-defined]
 
 
 if __name__ == "__main__":

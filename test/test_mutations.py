@@ -93,7 +93,7 @@ def bundle(request: pytest.FixtureRequest, mutation: Mutation) -> Bundle:
 
 
 def fitting(bundle: Bundle, mutation: Mutation) -> Bundle:
-    """What changes images, too, is walked with them in test_mutations_camera_weather.py; here are clouds of any kind."""
+    """What changes images, too, is walked with them in test_mutations_camera_weather.py; here are clouds alone."""
     seen = bundle.images and "camera" in mutation.sensors and "lidar" in mutation.sensors
     return replace(bundle, images=(), camera_infos=()) if seen else bundle
 

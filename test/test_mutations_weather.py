@@ -215,10 +215,13 @@ def test_the_grid_finds_what_looking_at_every_pair_finds(up: bool) -> None:
     snow = Snow(snow_mm_per_h=1.0, reach_m=3.0, aperture_mm=30.0)
     state = snow.begin(np.random.default_rng(4), bundle)
     draw = snow.draw_cloud(np.random.default_rng(4), bundle, bundle.cloud(), state)
-    place, size = (np.concatenate(c, axis=-1) for c in zip(*(b.at(np.zeros(3), -9, 9) for b in state.boxes), strict=True))
+    place, size = (
+        np.concatenate(c, axis=-1) for c in zip(*(b.at(np.zeros(3), -9, 9) for b in state.boxes), strict=True)
+    )
     away, r = np.linalg.norm(place, axis=0), np.linalg.norm(xyz, axis=1)
     seen = np.flatnonzero(
-        (away >= 1.0) & (away < np.repeat([b.side_m / 2 for b in state.boxes], [len(b.diameter_m) for b in state.boxes]))
+        (away >= 1.0)
+        & (away < np.repeat([b.side_m / 2 for b in state.boxes], [len(b.diameter_m) for b in state.boxes]))
     )
     place, size, away = place[:, seen].astype(np.float64), size[seen], away[seen]
     alpha, beam_m = snow.extinction_per_m, 0.030 + 0.003 * away

@@ -65,7 +65,11 @@ def _shipped(folder: str, row: Callable[[str], Row]) -> _Kind:
 
 def _plugin_row(kind: str, name: str, cls: type) -> Row:
     row: Row = {"name": name, "summary": plugins.summary_of(cls), "doc": inspect.getdoc(cls) or ""}
-    row |= {key: plain(getattr(cls, key)) for key in ("sensors", "role", "needs", "type", "stack") if hasattr(cls, key)}
+    row |= {
+        key: plain(getattr(cls, key))
+        for key in ("sensors", "role", "needs", "type", "stack", "extra")
+        if hasattr(cls, key)
+    }
     if kind == "mutations":
         row["guarantee"] = _guarantee(row["doc"])
     row["parameters"] = describe(cls) if dataclasses.is_dataclass(cls) else []

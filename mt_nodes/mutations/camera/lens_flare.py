@@ -44,7 +44,7 @@ class LensFlare(EachImage):
 
     strength: float = param(0.35, low=0.02, high=1.0, help="brightness of the veil at the light, of full scale")
     veil_radius: float = param(0.2, low=0.02, high=1.0, help="distance at which the veil is a third, in picture widths")
-    least_light: float = param(0.9, low=0.2, high=1.0, help="brightness that a spot needs to raise a flare")
+    least_light: float = param(0.7, low=0.2, high=1.0, help="brightness that a spot needs to raise a flare")
     random: ClassVar[bool] = False
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:

@@ -60,9 +60,8 @@ class Night(LowLight):
 
     def _headlights(self, around: Surroundings) -> Singles:
         """Return the light (h, w) of the headlights on each cell, relative to day's."""
-        ahead = np.arctan2(around.rays[..., 1], around.rays[..., 0])
-        up = np.arcsin(np.clip(around.rays[..., 2], -1.0, 1.0))
-        above = np.maximum(up - _AIM_RAD, 0.0) / _HIGH_RAD
-        beam = np.exp(-0.5 * (np.square(ahead / _WIDE_RAD) + np.square(above)))
-        near = np.square(_AS_DAY_M / np.maximum(around.range_m, 3.0))
+        forward, left, upward = (np.ascontiguousarray(around.rays[..., axis], np.float32) for axis in range(3))
+        above = np.maximum(np.arcsin(np.clip(upward, -1.0, 1.0)) - np.float32(_AIM_RAD), 0.0) / np.float32(_HIGH_RAD)
+        beam = np.exp(-0.5 * (np.square(np.arctan2(left, forward) / np.float32(_WIDE_RAD)) + np.square(above)))
+        near = np.square(_AS_DAY_M / np.maximum(around.depth.range_m, np.float32(3.0)))
         return np.asarray(self.headlights * np.minimum(beam * near, 1.5), np.float32)
