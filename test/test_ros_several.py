@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -157,6 +158,19 @@ class Alone:
         for message in messages:
             self.inputs[message.topic].publish(cdr.encode_message(message))
 
+    def told(self, messages: Sequence[Any], count: int) -> list[dict[str, Any]]:
+        """Send, and once more when the best-effort taps missed something, until the ledger has so many lines."""
+        due_s = [0.0]
+
+        def heard() -> bool:
+            if time.monotonic() >= due_s[0]:
+                self.send(messages)
+                due_s[0] = time.monotonic() + 15.0
+            return len(self.ledger.messages) >= count
+
+        until(heard, f"for {count} lines of the ledger")
+        return self.lines(count)
+
     def lines(self, count: int) -> list[dict[str, Any]]:
         return [json.loads(m.data) for m in self.ledger.wait(count)]
 
@@ -170,10 +184,8 @@ def test_the_mutator_joins_live_topics_of_every_kind(
     (tmp_path / "frozen.yaml").write_text(json.dumps({**given, "mutate": mutate}))
     alone = Alone(ending, domains, messages, relation=tmp_path / "frozen.yaml")
     later = [cloud(1, LIDARS[0]), image(1, CAMERAS[0]), jpeg(1, CAMERAS[1]), camera_info(1, INFOS[0])]
-    alone.send(messages)
-    alone.lines(1)
-    alone.send(reversed(later))
-    first, second = alone.lines(2)
+    alone.told(messages, 1)
+    first, second = alone.told(later[::-1], 2)
     assert {first["stamp_ns"], second["stamp_ns"]} == {stamp(0), stamp(1)}
     assert [line.get("reason") for line in (first, second)] == [None, None]
     for old, new in zip(messages, later, strict=True):
@@ -185,10 +197,11 @@ def test_the_mutator_joins_live_topics_of_every_kind(
 def test_the_mutator_changes_images_alone_and_tells_of_what_it_cannot_read(
     ending: ExitStack, domains: tuple[int, ...]
 ) -> None:
-    front = replace(image(0, CAMERAS[0]), pixels=np.full((24, 32, 3), 90, np.uint8))
+    pixels = np.full((24, 32, 3), 90, np.uint8)
+    pixels[0] = 0  # one grey all over shows nothing
+    front = replace(image(0, CAMERAS[0]), pixels=pixels)
     alone = Alone(ending, domains, [front], relation="brightness_raised_lane")
-    alone.send([front])
-    [line] = alone.lines(1)
+    [line] = alone.told([front], 1)
     assert "outcome" not in line, line["reason"]
     [sent] = alone.outputs[CAMERAS[0]].wait(1)
     brighter = cdr.image_from_msg(CAMERAS[0], cdr.decode(cdr.IMAGE, bytes(sent)))
@@ -196,8 +209,8 @@ def test_the_mutator_changes_images_alone_and_tells_of_what_it_cannot_read(
     wrong = cdr.encode_message(replace(front, stamp_ns=stamp(1))).replace(b"bgr8", b"nv12")
     alone.inputs[CAMERAS[0]].publish(wrong)
     alone.lines(2)  # a tap holds but one message
-    alone.send([replace(image(2, CAMERAS[0]), encoding="16UC1", pixels=np.zeros((6, 8), np.uint16))])
-    _, unread, depth = alone.lines(3)
+    dark = replace(image(2, CAMERAS[0]), encoding="16UC1", pixels=np.zeros((6, 8), np.uint16))
+    _, unread, depth = alone.told([dark], 3)
     assert unread["outcome"] == "ERROR" and unread["stamp_ns"] == stamp(1)
     assert "cannot be read: /front/image: got image encoding 'nv12', expected" in unread["reason"]
     assert depth["outcome"] == "NOT_APPLICABLE" and "got encoding '16UC1', expected one of light" in depth["reason"]
