@@ -14,12 +14,15 @@ from mt_nodes.association import moved
 from mt_nodes.checks.base import Check
 from mt_nodes.checks.obstacles import ObstacleCheck
 from mt_nodes.effects import Effects
+from mt_nodes.errors import UsageError
 from mt_nodes.frames import Bundle
 from mt_nodes.outputs import Detections, Output
 from mt_nodes.report.view import View
 from mt_nodes.transforms import move
 
 Arrays = dict[str, npt.NDArray[Any]]
+#: Wider pictures are made smaller.
+_WIDEST_PX = 1280.0
 
 
 def write_view(
@@ -48,10 +51,41 @@ def write_view(
         arrays |= _boxes(name, output.detections, source, frame)
     for name in ("lost_at", "gained_at"):
         arrays[name] = np.array([place[:2] for place in detail.get(name, [])], dtype=np.float64).reshape(-1, 2)
+    if not source.clouds:
+        arrays |= _images(source, followup, outputs, detail)
     shown = View.of(arrays).window
     for name in ("source_xyz", "followup_xyz"):  # added points stay: how many there are is told
         arrays[name] = _within(arrays[name], shown)
     np.savez(path, **arrays)  # type: ignore[arg-type]
+
+
+def _images(source: Bundle, followup: Bundle, outputs: tuple[Output, Output], detail: dict[str, Any]) -> Arrays:
+    """Return what a stack of cameras alone was shown, of its first image, and the boxes it found there."""
+    from mt_nodes.camera.codecs import decode
+
+    arrays: Arrays = {}
+    try:
+        shown = [decode(bundle.images[0]).rgb8() for bundle in (source, followup) if bundle.images]
+    except UsageError:
+        return {}
+    if len(shown) != 2:
+        return {}
+    scale = min(1.0, _WIDEST_PX / max(picture.shape[1] for picture in shown))
+    for name, picture, output in zip(("source", "followup"), shown, outputs, strict=True):
+        arrays[f"{name}_image"] = _jpeg(picture, scale)
+        boxes = np.empty((0, 4)) if output.boxes is None else output.boxes.box_px
+        arrays[f"{name}_px"] = boxes * scale
+    for name in ("lost_px", "gained_px"):
+        arrays[name] = np.array([row[:4] for row in detail.get(name, [])], dtype=np.float64).reshape(-1, 4) * scale
+    return arrays
+
+
+def _jpeg(rgb: npt.NDArray[np.uint8], scale: float) -> npt.NDArray[np.uint8]:
+    import cv2
+
+    bgr = cv2.cvtColor(rgb, cv2.COLOR_RGB2BGR)
+    small = bgr if scale == 1.0 else cv2.resize(bgr, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
+    return np.asarray(cv2.imencode(".jpg", small, [cv2.IMWRITE_JPEG_QUALITY, 85])[1]).reshape(-1)
 
 
 def _within(xyz: npt.NDArray[Any], window: tuple[float, float, float, float]) -> npt.NDArray[Any]:

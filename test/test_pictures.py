@@ -3,13 +3,23 @@
 
 from __future__ import annotations
 
+import base64
+import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
+import cv2
+import numpy as np
+import pytest
+from made_images import HEIGHT, WIDTH, street_in
+
+from mt_nodes.effects import Effects
 from mt_nodes.engine import Answer, Heard
-from mt_nodes.outputs import Detections, Output
+from mt_nodes.outputs import Detections, ImageBoxes, Output
 from mt_nodes.pictures import write_view
 from mt_nodes.pipeline import MutationPipeline
 from mt_nodes.relations import load_relation
+from mt_nodes.report import camera_view
 from mt_nodes.report.view import load_view
 from mt_nodes.scene.drive import generate_drive
 
@@ -34,3 +44,34 @@ def test_clouds_are_cut_to_the_window_and_added_points_are_all_there(tmp_path: P
         assert (cloud[:, 1] >= y0).all() and (cloud[:, 1] <= y1).all()
     assert len(view.added_xyz) == 1000
     assert view.source_boxes.shape == (1, 7) and view.lost_at.tolist() == [[10.0, 0.0]]
+
+
+@pytest.mark.parametrize("kind", ["bgr8", "jpeg"])
+def test_a_stack_of_cameras_alone_is_shown_by_its_pictures(kind: str, tmp_path: Path) -> None:
+    whole = street_in(kind)
+    source = replace(whole, clouds=(), beside=whole.clouds)
+    darker = replace(street_in("bgr8").images[0], pixels=np.asarray(street_in("bgr8").images[0].pixels) // 2)
+    followup = replace(source, images=(darker,))
+    seen = Output(boxes=ImageBoxes.make("camera", 0, [[10, 20, 30, 60]], label=["pedestrian"]))
+    path, detail = tmp_path / "view.npz", {"lost_px": [[10.0, 20.0, 30.0, 60.0, "pedestrian"]], "gained_px": []}
+    nothing = Output(boxes=ImageBoxes.none("camera", 0))
+    write_view(path, source, followup, outputs=(seen, nothing), effects=Effects(), check=None, detail=detail)
+    view = load_view(path)
+    assert view.source_px.tolist() == [[10, 20, 30, 60]] and view.lost_px.tolist() == [[10, 20, 30, 60]]
+    assert not len(view.followup_px) and not len(view.gained_px)
+    pictures = [cv2.imdecode(image, cv2.IMREAD_COLOR) for image in (view.source_image, view.followup_image)]
+    assert [picture.shape for picture in pictures] == [(HEIGHT, WIDTH, 3)] * 2
+    assert pictures[1].mean() < 0.6 * pictures[0].mean()
+    drawn = [base64.b64decode(uri.partition(",")[2]) for uri in camera_view.draw(view)]
+    marks = ["#d55e00" in ET.tostring(ET.fromstring(svg)).decode().lower() for svg in drawn]
+    assert marks == [False, True], "what is lost is marked where the follow-up was to show it"
+    assert camera_view.draw(view) == camera_view.draw(load_view(path))
+
+
+def test_pictures_that_cannot_be_decoded_leave_the_view_without_them(tmp_path: Path) -> None:
+    bundle = street_in("bgr8")
+    depth = replace(bundle.images[0], encoding="32FC1", pixels=np.ones((20, 20), np.float32))
+    odd = replace(bundle, clouds=(), images=(depth,))
+    path = tmp_path / "view.npz"
+    write_view(path, odd, odd, outputs=(Output(), Output()), effects=Effects(), check=None, detail={})
+    assert not len(load_view(path).source_image)

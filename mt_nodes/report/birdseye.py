@@ -44,7 +44,7 @@ def _picture(view: View, xyz: Floats, added: Floats, boxes: Floats, labels: Text
     _marks(axes, view)
     axes.set(xlim=(y1, y0), ylim=(x0, x1), aspect="equal", xlabel="y, to the left (m)", ylabel="x, forward (m)")
     axes.tick_params(labelsize=9)
-    return _data_uri(figure)
+    return data_uri(figure)
 
 
 def _zones(axes: Axes, view: View) -> None:
@@ -100,7 +100,7 @@ def _marks(axes: Axes, view: View) -> None:
         )
 
 
-def _data_uri(figure: Figure) -> str:
+def data_uri(figure: Figure) -> str:
     """Equal pictures give equal bytes: no date, no random ids."""
     buffer = io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": "mt_nodes"}):

@@ -16,7 +16,7 @@ from mt_nodes.errors import InfrastructureError
 from mt_nodes.experiment import read_experiment, tabulate
 from mt_nodes.journal import read_journal
 from mt_nodes.relations import CONTROL, SHAMS
-from mt_nodes.report import birdseye
+from mt_nodes.report import birdseye, camera_view
 from mt_nodes.report.categories import figure_uri
 from mt_nodes.report.view import evidence_file, load_view
 from mt_nodes.report.worst import PICTURED, worst_first
@@ -121,7 +121,7 @@ def _pictures(evidence: Path) -> dict[str, Any]:
         view = load_view(evidence)
     except InfrastructureError as error:
         return {**nothing, "note": f"No picture: {error}"}
-    source, followup = birdseye.draw(view)
+    source, followup = camera_view.draw(view) if len(view.source_image) else birdseye.draw(view)
     return {"source": source, "followup": followup, "added": len(view.added_xyz), "note": ""}
 
 

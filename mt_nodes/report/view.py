@@ -26,6 +26,14 @@ WITHOUT_REGION_M = 40.0
 SHAPES: dict[str, tuple[int, ...]] = {
     **{"source_xyz": (3,), "followup_xyz": (3,), "added_xyz": (3,), "source_boxes": (7,), "followup_boxes": (7,)},
     **{"source_labels": (), "followup_labels": (), "lost_at": (2,), "gained_at": (2,), "region": (2,), "keep": (2,)},
+    **{
+        "source_image": (),
+        "followup_image": (),
+        "source_px": (4,),
+        "followup_px": (4,),
+        "lost_px": (4,),
+        "gained_px": (4,),
+    },
 }
 
 
@@ -38,6 +46,8 @@ class View:
         source_boxes, followup_boxes: (M, 7) x, y, z, length, width, height, yaw; the labels (M,) go with them.
         lost_at, gained_at: (K, 2) centres of obstacles that only one arm saw.
         region, keep: polygons (P, 2).
+        source_image, followup_image: bytes (B,) of a JPEG each, of a stack that sees by cameras alone.
+        source_px, followup_px, lost_px, gained_px: boxes (M, 4) in it, x0 y0 x1 y1 in its pixels.
     """
 
     source_xyz: Floats
@@ -51,6 +61,12 @@ class View:
     gained_at: Floats
     region: Floats
     keep: Floats
+    source_image: npt.NDArray[np.uint8]
+    followup_image: npt.NDArray[np.uint8]
+    source_px: Floats
+    followup_px: Floats
+    lost_px: Floats
+    gained_px: Floats
 
     @classmethod
     def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> View:

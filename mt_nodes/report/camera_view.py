@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cameras showed in a pair: both pictures, the boxes that were found in them, what was lost and gained."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from mt_nodes.report.birdseye import BLUE, GREEN, ORANGE, VERMILLION, data_uri
+from mt_nodes.report.view import Floats, View
+
+#: Boxes (K, 4), the shape that marks their middles, and its colour.
+Mark = tuple[Floats, str, str]
+_WIDTH_IN = 7.5
+
+
+def draw(view: View) -> tuple[str, str]:
+    """Return the pictures of the source and of the follow-up as data URIs (SVG, the pictures in it as pixels)."""
+    # What is lost is told where the follow-up was to show it, which may be elsewhere, as in a mirror.
+    marks = ((view.lost_px, "X", VERMILLION), (view.gained_px, "P", GREEN))
+    source = _picture(view.source_image, view.source_px, BLUE)
+    return source, _picture(view.followup_image, view.followup_px, ORANGE, marks)
+
+
+def _picture(jpeg: npt.NDArray[np.uint8], boxes: Floats, colour: str, marks: tuple[Mark, ...] = ()) -> str:
+    rgb = cv2.cvtColor(cv2.imdecode(np.asarray(jpeg, np.uint8), cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB)
+    height, width = rgb.shape[:2]
+    figure = Figure(figsize=(_WIDTH_IN, _WIDTH_IN * height / width + 0.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    axes.imshow(rgb)
+    _boxes(axes, boxes, colour)
+    for places, marker, mark in marks:
+        middle = (places[:, :2] + places[:, 2:]) / 2.0
+        axes.scatter(
+            middle[:, 0], middle[:, 1], s=260, marker=marker, facecolors="none", edgecolors=mark, linewidths=2.2
+        )
+    axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5), xlabel="x (px)", ylabel="y (px)")
+    axes.tick_params(labelsize=9)
+    return data_uri(figure)
+
+
+def _boxes(axes: Axes, boxes: Floats, colour: str) -> None:
+    for x0, y0, x1, y1 in boxes.tolist():
+        axes.add_patch(Rectangle((x0, y0), x1 - x0, y1 - y0, fill=False, edgecolor=colour, linewidth=2.0))
