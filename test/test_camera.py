@@ -238,6 +238,20 @@ def test_depth_is_that_of_the_scene() -> None:
     assert full.shape == view.picture.size
 
 
+def test_below_the_lowest_beam_lies_flat_ground() -> None:
+    bundle = street()
+    cloud = bundle.clouds[0]
+    high = np.degrees(np.arctan2(cloud.xyz[:, 2], np.hypot(cloud.xyz[:, 0], cloud.xyz[:, 1]))) > -8.0
+    narrow = replace(bundle, images=(replace(bundle.images[0]),)).with_clouds([cloud.with_raw(cloud.raw[high])])
+    camera = View.of(narrow, narrow.images[0]).camera()
+    depth = depth_of(narrow, narrow.images[0], camera)
+    pose = narrow.transforms.lookup("base_link", "camera")
+    down = -(camera.grid(depth.step_px) @ pose[2, :3])
+    bottom = np.s_[-3:, depth.range_m.shape[1] // 2]
+    assert not depth.measured[bottom].any()
+    np.testing.assert_allclose(depth.range_m[bottom], (pose[2, 3] / down)[bottom], rtol=0.01)
+
+
 def test_depth_says_what_it_lacks() -> None:
     bundle = street()
     image, camera = bundle.images[0], View.of(bundle, bundle.images[0]).camera()

@@ -229,6 +229,18 @@ def test_long_shadows_lie_where_the_sun_does_not_get() -> None:
     assert 0 < shares[0] < shares[1]
 
 
+def test_shadows_fall_away_from_the_sun() -> None:
+    """With the sun on the left shadows lie farther to the right than with the sun on the right."""
+    bundle = street_in("bgr8")
+    around, before = cells(bundle)
+    left_m = []
+    for azimuth_rad in (1.5708, -1.5708):
+        made = derive(LowSun(azimuth_rad=azimuth_rad, elevation_rad=0.3), bundle)[0].first
+        shadow = around.ground & (cells(bundle, made)[1] < 0.6 * before)
+        left_m.append(float(around.points()[..., 1][shadow].mean()))
+    assert left_m[0] < left_m[1] - 0.5
+
+
 def test_relit_light_is_linear_light() -> None:
     picture = decode(street_in("bgr8").images[0])
     shape = (picture.size[0] // 8, picture.size[1] // 8)
