@@ -64,6 +64,7 @@ class Played:
         peer = Peer(ending, domain)
         self.heard: dict[str, Heard] = {t: peer.listen(topics[t].type, t, qos.REPLAY, raw=True) for t in TOPICS}
         until(lambda: all(self.arm._publisher.heard(topic) == 2 for topic in TOPICS), "stack and tester")
+        until(lambda: all(heard.matched() for heard in self.heard.values()), "and the tester knows of it")
 
     def asked(self, bundle: Bundle, changed: frozenset[str] = frozenset()) -> tuple[Any, Any]:
         """Return what both arms say."""
@@ -153,6 +154,7 @@ class Alone:
         until(lambda: all(each.offered for each in node._inputs.inputs), "the mutator knows what comes")
         until(lambda: all(p.get_subscription_count() for p in self.inputs.values()), "and taps it")
         until(lambda: all(node._publisher(topic).get_subscription_count() for topic in types), "and is heard")
+        until(lambda: all(h.matched() for h in (*self.outputs.values(), self.ledger)), "by those who know of it, too")
 
     def send(self, messages: Sequence[Any]) -> None:
         for message in messages:
@@ -243,7 +245,7 @@ def test_the_replayer_plays_cameras_alone(ending: ExitStack, domains: tuple[int,
     ending.callback(node.destroy_node)
     peer = Peer(ending, domains[1])
     heard = {row.topic: peer.listen(row.type, row.topic, qos.REPLAY, raw=True) for row in rows[:2]}
-    until(lambda: all(node._publisher.heard(topic) for topic in heard), "heard")
+    until(lambda: all(node._publisher.heard(t) and h.matched() for t, h in heard.items()), "for both sides to know")
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     for _ in iter(lambda: node.finished, True):
