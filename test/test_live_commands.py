@@ -15,7 +15,7 @@ from mt_nodes.live.commands import CHANGEABLE, Commands, State
 from mt_nodes.live.config import LiveConfig, check_live, live_config, load_live_config
 from mt_nodes.stacks import Stack, load_stack
 
-LOADED = ("noise_outside_roi_10", "fog_monotone", "cloud_mirrored")
+LOADED: tuple[str, ...] = ("noise_outside_roi_10", "fog_monotone", "cloud_mirrored")
 
 
 def _commands(**given: object) -> Commands:
@@ -73,13 +73,10 @@ def test_a_stack_that_remembers_runs_beside_a_live_one() -> None:
 def test_autostart_decides_how_a_run_begins_and_commands_how_it_goes_on() -> None:
     assert _commands().wishes.state is State.RUNNING
     commands = _commands(autostart=False)
-    assert commands.wishes.state is State.WAITING
-    assert commands.start().ok
-    assert commands.wishes.state is State.RUNNING
-    assert commands.pause().ok
-    assert commands.wishes.state is State.PAUSED
-    assert commands.stop().ok
-    assert commands.wishes.state is State.STOPPING
+    steps = (("", State.WAITING), ("start", State.RUNNING), ("pause", State.PAUSED), ("start", State.RUNNING))
+    for command, state in (*steps, ("stop", State.STOPPING)):
+        assert not command or getattr(commands, command)().ok
+        assert commands.wishes.state is state
 
 
 def test_a_run_that_ends_does_not_begin_again() -> None:
