@@ -110,6 +110,10 @@ class ObjectExchanged(ObjectRemoved):
         put = self.draw_put(rng, bundle, cloud, self._left(bundle, cloud, draw), draw, known)
         return {**draw, **{f"{_PUT}{name}": value for name, value in put.items()}}
 
+    def touched(self, cloud: Cloud, draw: Draw) -> Floats:
+        """Return the places (n, 3) of what is gone and of what was put."""
+        return np.concatenate([super().touched(cloud, draw), _placed(cloud, draw)])
+
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Do both."""
         return changed(super().change_cloud(bundle, cloud, draw), _put(draw))

@@ -15,7 +15,7 @@ from mt_nodes.effects import Effects, Volume
 from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Draw
-from mt_nodes.mutations.lidar.each_cloud import EachCloud
+from mt_nodes.mutations.lidar.each_cloud import EachCloud, of_cloud
 from mt_nodes.mutations.lidar.rays import smallest
 from mt_nodes.mutations.objects.changed_returns import (
     along_rays,
@@ -26,6 +26,7 @@ from mt_nodes.mutations.objects.changed_returns import (
     told_apart,
 )
 from mt_nodes.mutations.objects.in_scene import CUT, ego_from, surroundings
+from mt_nodes.mutations.objects.out_of_sight import refuse_in_sight
 from mt_nodes.params import param
 from mt_nodes.scene.beams import beams_of
 from mt_nodes.scene.nearest_object import Search, nearest_objects
@@ -53,8 +54,9 @@ class ObjectRemoved(EachCloud):
     the ground or wall that they lie on goes on behind it, and the ray ends there, between the two. Else it ends on the
     plane of the ground around the object, if that is near enough, or brings no return. Noise is along the ray. Every
     other return stays, byte for byte. A physical argument: what stood in the object's shadow stays unknown, so that
-    nothing is invented there but ground and walls seen on both sides. Guaranteed: no return is left of the object, the
-    new ones are on its rays and within the sensor's range, all else is untouched.
+    nothing is invented there but ground and walls seen on both sides. Nothing is taken out of pictures: a thing in
+    sight of a camera of the bundle is left alone unless ``pictures`` is ``stay``. Guaranteed: no return is left of the
+    object, the new ones are on its rays and within the sensor's range, all else is untouched.
     """
 
     ahead_m: tuple[float, float] = param((4.0, 30.0), low=0.0, high=200.0, unit="m", help="nearest and farthest x")
@@ -65,6 +67,23 @@ class ObjectRemoved(EachCloud):
     range_sigma_m: float = param(0.02, low=0.0, high=0.5, unit="m", help="noise of a range, cut at 3 sigma")
     max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", help="the sensor's range")
     ego_frame_id: str = param("base_link", help="frame on the road under the ego, x ahead, z up")
+    pictures: str = param(
+        "refuse",
+        choices=("refuse", "stay"),
+        help="what of it is in sight of a camera: NOT_APPLICABLE, or left as it is",
+    )
+
+    def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
+        """Draw for every cloud; what a picture would go on to show stays where it is."""
+        draw = super().draw(rng, bundle, state)
+        if self.pictures == "refuse":
+            for cloud in bundle.clouds:
+                refuse_in_sight(bundle, cloud, self.touched(cloud, of_cloud(draw, cloud)))
+        return draw
+
+    def touched(self, cloud: Cloud, draw: Draw) -> Floats:
+        """Return the places (n, 3) in a cloud where the scene is another."""
+        return np.concatenate([places(cloud, rows_of(draw, name)) for name in ("rows", "lost")])
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Find the object in the first cloud, and what is behind it in this one."""
