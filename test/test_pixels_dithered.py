@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
-from mt_nodes.errors import NotApplicable
+from mt_nodes.camera.codecs import decode
 from mt_nodes.frames import Bundle, Image
 from mt_nodes.mutations.base import Followup
 from mt_nodes.mutations.camera.pixels_dithered import PixelsDithered
@@ -70,17 +70,45 @@ def test_encodings_whose_pixels_share_samples_are_dithered_within_the_bound(enco
     assert set(np.unique(changed(one))) == {-1, 0, 1}
 
 
-def test_a_jpeg_is_refused_and_a_png_is_not() -> None:
-    pixels = image("bgr8").pixels
-    for kind, refused in ((".jpg", True), (".png", False)):
-        data = cv2.imencode(kind, pixels)[1].tobytes()
-        one = image("bgr8; compressed", np.empty((0, 0), np.uint8), data)
-        if refused:
-            with pytest.raises(NotApplicable, match="is a JPEG"):
-                made(one)
-        else:
-            followup, draw = made(one)
-            assert PixelsDithered().guarantee(bundle(one), followup, draw) is None
+def coded(kind: str, pixels: Any, *settings: int) -> Image:
+    data = cv2.imencode(kind, pixels, settings)[1].tobytes()
+    return image("bgr8; compressed", np.empty((0, 0), np.uint8), data)
+
+
+def test_a_png_is_dithered_as_its_pixels_are() -> None:
+    one = coded(".png", image("bgr8").pixels)
+    followup, draw = made(one)
+    assert PixelsDithered().guarantee(bundle(one), followup, draw) is None
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("quality", [30, 75, 95])
+def test_a_jpeg_differs_by_a_few_steps_whatever_it_shows_and_however_it_was_coded(quality: int, channels: int) -> None:
+    noise = np.random.default_rng(quality).integers(0, 256, (HIGH, WIDE, channels), dtype=np.uint8)
+    ramp = np.broadcast_to(np.linspace(0, 255, WIDE)[:, None], (HIGH, WIDE, channels)).astype(np.uint8)
+    for pixels in (noise, ramp):
+        one = coded(".jpg", pixels, cv2.IMWRITE_JPEG_QUALITY, quality)
+        followup, draw = made(one)
+        assert PixelsDithered().guarantee(bundle(one), followup, draw) is None
+        before, after = (decode(i).pixels.astype(int) for i in (one, followup.first.images[0]))
+        assert 0.1 < np.abs(after - before).mean() < 1.0
+        assert 1 <= np.abs(after - before).max() <= 6
+
+
+@pytest.mark.parametrize("tamper", ["coarse", "brighter"])
+def test_the_guarantee_catches_a_jpeg_that_lost_more_than_rounding(tamper: str) -> None:
+    noise = np.random.default_rng(0).integers(20, 236, (HIGH, WIDE, 3), dtype=np.uint8)
+    one = coded(".jpg", noise, cv2.IMWRITE_JPEG_QUALITY, 90)
+    followup, draw = made(one)
+    pixels = decode(one).pixels
+    worse = cv2.imencode(".jpg", pixels, (cv2.IMWRITE_JPEG_QUALITY, 90))[1]
+    if tamper == "brighter":  # by two steps everywhere: each sample is within the bound, their mean is not
+        best = (cv2.IMWRITE_JPEG_QUALITY, 100, cv2.IMWRITE_JPEG_SAMPLING_FACTOR, 0x111111)
+        worse = cv2.imencode(".jpg", cv2.add(pixels, (2, 2, 2, 0)), best)[1]
+    wrong = replace(followup.first, images=(replace(one, compressed=worse.tobytes()),))
+    told = PixelsDithered().guarantee(bundle(one), Followup(((0, wrong),)), draw)
+    assert told is not None
+    assert ("on average" in told) == (tamper == "brighter")
 
 
 @pytest.mark.parametrize("tamper", ["two_steps", "nothing", "a_patch"])
