@@ -22,7 +22,9 @@ CONTROL = "identity"
 SHAM = "points_permuted"
 #: The sham of stacks that look through a camera and not through a LiDAR.
 CAMERA_SHAM = "pixels_dithered"
-SHAMS = (SHAM, CAMERA_SHAM)
+#: The sham of stacks that look through both.
+JOINT_SHAM = "points_permuted_pixels_dithered"
+SHAMS = (SHAM, CAMERA_SHAM, JOINT_SHAM)
 DEFAULT = ("noise_outside_roi_10", "noise_outside_roi_100", "noise_outside_roi_1000")
 
 
@@ -122,8 +124,10 @@ def load_relation(name: str) -> Relation:
 
 
 def sham_for(sensors: Collection[str]) -> str:
-    """Return the sham for a stack that takes these sensors: where it takes no LiDAR, points say nothing."""
-    return CAMERA_SHAM if "camera" in sensors and "lidar" not in sensors else SHAM
+    """Return the sham for a stack that takes these sensors: one that changes whatever it looks through."""
+    if "camera" not in sensors:
+        return SHAM
+    return JOINT_SHAM if "lidar" in sensors else CAMERA_SHAM
 
 
 def load_suite(names: Sequence[str], sham: str = SHAM) -> Suite:

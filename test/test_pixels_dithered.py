@@ -14,7 +14,7 @@ from mt_nodes.camera.codecs import decode
 from mt_nodes.frames import Bundle, Image
 from mt_nodes.mutations.base import Followup
 from mt_nodes.mutations.camera.pixels_dithered import PixelsDithered
-from mt_nodes.relations import CAMERA_SHAM, CONTROL, SHAM, load_suite, sham_for
+from mt_nodes.relations import CAMERA_SHAM, CONTROL, JOINT_SHAM, SHAM, load_suite, sham_for
 
 HIGH, WIDE = 60, 80
 
@@ -140,12 +140,12 @@ def test_another_draw_is_another_pattern_and_the_same_one_the_same() -> None:
     ("sensors", "sham"),
     [
         ({"lidar"}, SHAM),
-        ({"lidar", "camera", "camera_info"}, SHAM),
+        ({"lidar", "camera", "camera_info"}, JOINT_SHAM),
         ({"camera"}, CAMERA_SHAM),
         ({"camera", "camera_info"}, CAMERA_SHAM),
     ],
 )
-def test_a_stack_without_a_lidar_gets_the_sham_of_cameras(sensors: set[str], sham: str) -> None:
+def test_a_stack_gets_the_sham_of_what_it_looks_through(sensors: set[str], sham: str) -> None:
     assert sham_for(sensors) == sham
     suite = load_suite(["image_mirrored_steering"], sham_for(sensors))
     assert [r.id for r in suite.all] == [CONTROL, sham, "image_mirrored_steering"]

@@ -10,10 +10,10 @@ import yaml
 from mt_nodes import resources
 from mt_nodes.errors import UsageError
 from mt_nodes.relations import (
-    CAMERA_SHAM,
     CONTROL,
     DEFAULT,
     SHAM,
+    SHAMS,
     load_relation,
     load_suite,
     names_from_suite_file,
@@ -50,7 +50,8 @@ def test_every_shipped_relation_loads_under_its_file_name_and_says_why() -> None
     for relation in made:
         assert len(relation.because) > 30 and relation.kind in ("necessary", "expected")
     roles = {r.id: r.role for r in made if r.role != "relation"}
-    assert roles == {CONTROL: "control", SHAM: "sham", CAMERA_SHAM: "sham"}
+    assert roles == {CONTROL: "control", **dict.fromkeys(SHAMS, "sham")}
+    assert len(set(SHAMS)) == 3
 
 
 def test_a_relation_of_ones_own(write: Any) -> None:

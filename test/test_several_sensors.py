@@ -34,6 +34,7 @@ from mt_nodes.mutations.lidar.points_permuted import PointsPermuted
 from mt_nodes.mutations.stream.frames_frozen import FramesFrozen
 from mt_nodes.pipeline import MutationPipeline
 from mt_nodes.plan import ReplayRequest
+from mt_nodes.relations import JOINT_SHAM
 from mt_nodes.replay import execute, in_process_arms
 from mt_nodes.runs import Run
 from mt_nodes.stacks import Stack, load_stack
@@ -328,7 +329,7 @@ def test_two_lidars_and_two_cameras_are_replayed_and_judged(tmp_path: Path, seve
     summary, lines = ran(tmp_path, several, (frozen,), fusion(tmp_path), topics=swapped)
     outcomes = {(line.pair.relation, line.judgement.outcome.value) for line in lines}
     assert not {o for _, o in outcomes} & {"ERROR", "INVALID", "SKIPPED"}, summary
-    assert {relation for relation, _ in outcomes} == {"frozen", "identity", "points_permuted"}
+    assert {relation for relation, _ in outcomes} == {"frozen", "identity", JOINT_SHAM}
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     assert record["topics"] == {
         "several": {"lidar": [*reversed(LIDARS)], "camera": [*CAMERAS], "camera_info": [*INFOS]}
