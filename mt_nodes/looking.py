@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +102,11 @@ def look(
         InfrastructureError: a guarantee is broken.
     """
     passing = _Passing(MutationPipeline(mutations, seed, relation, baseline), frame, name)
+    sensors = {sensor for mutation in (*mutations, *baseline) for sensor in mutation.sensors}
     source, derived, seen = None, None, 0
     for bundle in _until_damage(bundles, frame):
+        if "camera" not in sensors:  # what is of clouds alone may be looked at where a camera would contradict it
+            bundle = replace(bundle, images=(), camera_infos=())
         seen = bundle.index + 1
         made = passing.take(bundle)
         if bundle.index == frame:
