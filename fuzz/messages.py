@@ -85,12 +85,14 @@ READERS: dict[str, Callable[[Any], None]] = {
 
 @lru_cache
 def _adapters() -> dict[str, Any]:
-    """Adapters by message type; none without ROS."""
+    """Adapters by message type, of which a sound message can be made here; none without ROS."""
     try:
-        import rclpy  # noqa: F401
+        from mt_nodes.nodes.adapters.base import Adapter
+        from mt_nodes.nodes.messages import available
     except ImportError:
         return {}
-    return {cls.type: cls() for cls in plugins.catalogue("adapters").values()}  # type: ignore[attr-defined]
+    known: Any = plugins.catalogue("adapters").values()
+    return {cls.type: cls() for cls in known if available(cls.type) and cls.encode is not Adapter.encode}
 
 
 @lru_cache

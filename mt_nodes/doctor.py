@@ -18,6 +18,8 @@ from typing import Any, Literal
 
 from mt_nodes import environment
 from mt_nodes.errors import MtError, UsageError
+from mt_nodes.message_packages import is_missing, remedy
+from mt_nodes.stacks import load_stack
 
 Level = Literal["ok", "info", "warn", "error"]
 
@@ -51,12 +53,16 @@ class Finding:
     fix: str = ""
 
 
-def diagnose(base: Mapping[str, str] | None = None, probe: bool = True) -> list[Finding]:
+def diagnose(base: Mapping[str, str] | None = None, probe: bool = True, stack: str = "") -> list[Finding]:
     """Look at everything a run depends on; prints nothing.
 
     Args:
         base: the environment looked at, by default that of this process.
         probe: also start two ROS nodes and send 2 MB messages between them (some seconds).
+        stack: name or file of a stack whose message types are looked for, too.
+
+    Raises:
+        UsageError: there is no such stack, or its file is wrong.
     """
     env = os.environ if base is None else base
     findings = [
@@ -69,6 +75,7 @@ def diagnose(base: Mapping[str, str] | None = None, probe: bool = True) -> list[
         check_shared_memory(shutil.disk_usage(environment.SHARED_MEMORY).free),
         check_leftovers(environment.leftovers()),
         check_clock(time.time(), time.get_clock_info("monotonic").resolution),
+        *([check_stack(stack)] if stack else []),
     ]
     return [*findings, *check_open3d(), *check_transport(env)] if probe else findings
 
@@ -98,6 +105,16 @@ def check_packages() -> Iterator[Finding]:
     for name, (consequence, package) in OPTIONAL.items():
         if not _present(name):
             yield Finding("info", name, f"not here: {consequence}", f"apt-get install {package}")
+
+
+def check_stack(name: str) -> Finding:
+    """The message types of what a stack says, and of transforms that it needs, must be installed."""
+    stack = load_stack(name)
+    types = sorted(set(stack.message_types.values()))
+    title, absent = f"stack '{stack.name}'", [one for one in types if is_missing(one)]
+    if absent:
+        return Finding("error", title, f"message types are not installed here: {', '.join(absent)}", remedy(absent))
+    return Finding("ok", title, f"its message types are installed: {', '.join(types)}")
 
 
 def check_profile(env: Mapping[str, str]) -> Finding:

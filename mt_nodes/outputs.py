@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -178,6 +179,18 @@ class Control:
     throttle: float = float("nan")
     brake: float = float("nan")
 
+    @property
+    def endless(self) -> list[str]:
+        """Names of the numbers that are infinite, which no actuator can be told."""
+        return [name for name, value in vars(self).items() if value is not None and math.isinf(value)]
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """What a stack's nodes say of their health: the texts of statuses at level ERROR, by the names of these."""
+
+    errors: dict[str, str]
+
 
 @dataclass(frozen=True, eq=False)
 class Path:
@@ -203,12 +216,14 @@ class Output:
     """Everything one arm answered to one input.
 
     ``extra`` holds outputs of other kinds by role name. None of the parts is set when the arm was silent.
+    ``diagnostics``, what was heard of them since the last answer, is beside the answer and no part of it.
     """
 
     detections: Detections | None = None
     control: Control | None = None
     path: Path | None = None
     boxes: ImageBoxes | None = None
+    diagnostics: Diagnostics | None = None
     extra: dict[str, Any] = field(default_factory=dict)
     answer_ms: float | None = None
 

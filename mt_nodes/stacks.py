@@ -14,31 +14,41 @@ from typing import Any
 
 from mt_nodes import plugins, resources
 from mt_nodes.errors import UsageError
+from mt_nodes.output_fields import OutputFields
 from mt_nodes.params import build, param
 from mt_nodes.yaml_files import read_mapping, refuse_unknown
 
 INPUT_ROLES = ("lidar", "camera", "camera_info")
-OUTPUT_ROLES = ("detections", "control", "boxes", "path")
+#: What a stack tells beside its answers.
+DIAGNOSTICS = "diagnostics"
+OUTPUT_ROLES = ("detections", "control", "boxes", "path", DIAGNOSTICS)
 DEFAULT_INPUTS = {
     "lidar": "/sensing/lidar/points",
     "camera": "/sensing/camera/image",
     "camera_info": "/sensing/camera/camera_info",
 }
-DEFAULT_OUTPUTS = {
+DEFAULT_OUTPUTS: dict[str, dict[str, Any]] = {
     "detections": {"topic": "/perception/obstacles", "type": "visualization_msgs/msg/MarkerArray"},
     "control": {"topic": "/control/command", "type": "geometry_msgs/msg/TwistStamped"},
     "boxes": {"topic": "/perception/image_boxes", "type": "visualization_msgs/msg/ImageMarker"},
     "path": {"topic": "/planning/path", "type": "nav_msgs/msg/Path"},
+    DIAGNOSTICS: {"topic": "/diagnostics", "type": "diagnostic_msgs/msg/DiagnosticArray"},
 }
 
 
 @dataclass(frozen=True)
 class OutputTopic:
-    """One thing the stack says: topic, message type, and the adapter that reads it (by type when not named)."""
+    """One thing the stack says: topic, message type, and what reads it.
+
+    That is the adapter of the type or, where there are several, the one named, with ``params``; or ``fields``: where
+    in the message everything is, by paths (:mod:`mt_nodes.output_fields`).
+    """
 
     topic: str
     type: str
     adapter: str = ""
+    params: dict[str, Any] = param({})
+    fields: dict[str, Any] = param({})
 
 
 def _inputs(value: Any, where: str) -> dict[str, str | tuple[str, ...]]:
@@ -73,8 +83,16 @@ def _outputs(named: Any, where: str) -> dict[str, OutputTopic]:
             raise UsageError(f"{where}.{role}: got {given!r}, expected a topic or {{topic: …, type: …}}")
         row = build(OutputTopic, {**DEFAULT_OUTPUTS[role], **given}, f"{where}.{role}")
         _topic(row.topic, f"{where}.{role}.topic")
+        if row.fields:
+            _by_fields(role, row, "type" in given, f"{where}.{role}")
         outputs[role] = row
     return outputs
+
+
+def _by_fields(role: str, row: OutputTopic, typed: bool, where: str) -> None:
+    if not typed or row.adapter or row.params:
+        raise UsageError(f"{where}: got fields, expected a type beside them, and neither adapter nor params")
+    OutputFields.parse(role, row.fields, f"{where}.fields")
 
 
 def _topic(value: Any, where: str) -> str:
@@ -131,12 +149,16 @@ class Stack:
     outputs: dict[str, OutputTopic] = param(
         {"detections": OutputTopic(**DEFAULT_OUTPUTS["detections"])},
         convert=_outputs,
-        help="topic and type that the stack publishes, by role",
+        help="topic and type that the stack publishes, by role; params of its adapter, or fields: paths in any type",
     )
     needs: tuple[str, ...] = param((), help="other topics of the bag that it must get, such as /tf")
-    answer: tuple[str, ...] = param((), help="outputs that together are the answer to a bundle; empty: all")
+    answer: tuple[str, ...] = param(
+        (), help="outputs that together are the answer to a bundle; empty: all but diagnostics"
+    )
     match: str = param(
-        "stamp", choices=("stamp", "order"), help="how an answer finds its input: its stamp, or its turn"
+        "stamp",
+        choices=("stamp", "order", "arrival"),
+        help="how an answer finds its input: its stamp, its turn, or (live) when it comes",
     )
     stateless: bool = param(False, help="an answer depends on its own bundle alone: follow-ups are fanned out")
     map_free: bool = param(False, help="no map, localisation or other knowledge of the place decides what is seen")
@@ -163,7 +185,7 @@ class Stack:
     @property
     def answers(self) -> tuple[str, ...]:
         """Roles that together are the answer."""
-        return self.answer or tuple(self.outputs)
+        return self.answer or tuple(role for role in self.outputs if role != DIAGNOSTICS)
 
     @property
     def external(self) -> bool:
@@ -176,6 +198,12 @@ class Stack:
         return {role: (given,) if isinstance(given, str) else tuple(given) for role, given in self.inputs.items()}
 
     @property
+    def message_types(self) -> dict[str, str]:
+        """Topic -> message type, of what it says, and of the transforms that it must get."""
+        transforms = {topic: "tf2_msgs/msg/TFMessage" for topic in ("/tf", "/tf_static") if topic in self.needs}
+        return transforms | {row.topic: row.type for row in self.outputs.values()}
+
+    @property
     def joins(self) -> bool:
         """Whether it takes more than one topic."""
         return len(self.inputs) > 1 or any(len(topics) > 1 for topics in self.topics.values())
@@ -184,6 +212,14 @@ class Stack:
     def leading_input(self) -> str:
         """Role of the sensor that a bundle follows."""
         return "lidar" if "lidar" in self.inputs else "camera"
+
+    @property
+    def fault_kinds(self) -> tuple[str, ...]:
+        """Kinds of faults that it takes when it is one of the package's own; see ``reference.faults.base.Fault``."""
+        if {"lidar", "camera"} <= set(self.inputs):
+            return ("lidar", "camera", "fusion")
+        drives = self.leading_input == "lidar" and "control" in self.outputs
+        return (self.leading_input, "driver") if drives else (self.leading_input,)
 
     @property
     def leading_topic(self) -> str:
@@ -216,8 +252,8 @@ def with_faults(stack: Stack, faults: tuple[str, ...]) -> Stack:
         raise UsageError(f"--fault: stack '{stack.name}' is not a reference stack; see `mt list stacks`")
     for name in faults:
         fits: str = plugins.find("faults", name, "--fault").stack  # type: ignore[attr-defined]
-        if fits != stack.leading_input:
-            known = ", ".join(n for n, c in plugins.catalogue("faults").items() if c.stack == stack.leading_input)  # type: ignore[attr-defined]
+        if fits not in stack.fault_kinds:
+            known = ", ".join(n for n, c in plugins.catalogue("faults").items() if c.stack in stack.fault_kinds)  # type: ignore[attr-defined]
             raise UsageError(
                 f"--fault: '{name}' is a fault of {fits} stacks; stack '{stack.name}' looks through a "
                 f"{stack.leading_input}, its faults are {known}"
@@ -261,6 +297,8 @@ def _consistent(stack: Stack, where: str) -> None:
         raise UsageError(f"{where}: got {sum(ways)} ways to start, expected one of callable, command, start: external")
     if stack.callable and ":" not in stack.callable:
         raise UsageError(f"{where}: callable: got {stack.callable!r}, expected package.module:name")
+    if stack.callable and any(row.fields for row in stack.outputs.values()):
+        raise UsageError(f"{where}: outputs: fields say how a message is read; a callable needs types that are written")
     if not {"lidar", "camera"} & set(stack.inputs):
         raise UsageError(f"{where}: inputs: got {', '.join(stack.inputs)}, expected lidar or camera among them")
     if stack.external and not (stack.domain and stack.nodes):
@@ -272,6 +310,10 @@ def _consistent(stack: Stack, where: str) -> None:
     for i, topic in enumerate(stack.needs):
         _topic(topic, f"{where}: needs[{i}]")
     refuse_unknown(dict.fromkeys(stack.answer), stack.outputs, f"{where}: answer")
+    if DIAGNOSTICS in stack.answer or not stack.answers:
+        raise UsageError(f"{where}: answer: diagnostics answer no input; expected another of the outputs")
+    if DIAGNOSTICS in stack.outputs and stack.outputs[DIAGNOSTICS].fields:
+        raise UsageError(f"{where}: outputs.diagnostics: got fields; only diagnostic_msgs/msg/DiagnosticArray is read")
     if not stack.stateless and stack.reset == "none":
         raise UsageError(f"{where}: reset: none is only for a stateless stack; write reset: restart")
     if stack.isolation == "remap" and stack.command and not any("{remap}" in part for part in stack.command):

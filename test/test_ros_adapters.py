@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
 import pytest
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PoseArray, Quaternion, Twist
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +18,7 @@ from visualization_msgs.msg import ImageMarker, Marker, MarkerArray
 
 from mt_nodes import plugins
 from mt_nodes.errors import UsageError
+from mt_nodes.message_packages import remedy
 from mt_nodes.nodes.adapters.base import Adapter, adapter_for
 from mt_nodes.nodes.adapters.image_marker import ImageMarkerBoxes
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
@@ -23,7 +26,7 @@ from mt_nodes.nodes.adapters.pose_array import PoseArrayObstacles
 from mt_nodes.nodes.adapters.twist import TwistControl
 from mt_nodes.nodes.messages import available, decode, message_class, set_stamp
 from mt_nodes.nodes.orientation import yaws
-from mt_nodes.outputs import Control, Detections, ImageBoxes, Path
+from mt_nodes.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
 from mt_nodes.stacks import DEFAULT_OUTPUTS, OUTPUT_ROLES
 from mt_nodes.transforms import quaternion_of_yaw
 
@@ -66,6 +69,7 @@ outputs = {
     "detections": st.lists(obstacle, max_size=6).map(detections),
     "boxes": st.lists(box, max_size=5).map(image_boxes),
     "path": st.lists(pose, max_size=5).map(lambda rows: Path.make("base_link", STAMP, rows)),
+    "diagnostics": st.dictionaries(st.text("abc: /", min_size=1), st.text("xyz ")).map(Diagnostics),
     "control": st.builds(Control, st.just(STAMP), speed_mps=st.floats(-5, 40), yaw_rate_radps=st.floats(-2, 2)),
 }
 
@@ -92,7 +96,7 @@ def test_an_adapter_says_what_it_reads_and_fills(name: str) -> None:
     assert plugins.summary_of(cls)
     assert type(adapter_for(cls.role, cls.type, name)) is cls
     if name not in HERE:
-        with pytest.raises(UsageError, match="apt install ros-jazzy-"):
+        with pytest.raises(UsageError, match=re.escape(remedy([cls.type]))):
             message_class(cls.type)
 
 
@@ -116,6 +120,8 @@ def test_what_goes_there_comes_back(name: str, data: st.DataObject) -> None:
         assert again.frame_id == "base_link"
         np.testing.assert_array_equal(again.pose[:, :2], said.pose[:, :2])
         np.testing.assert_allclose(np.cos(again.pose[:, 2] - said.pose[:, 2]), 1.0, atol=1e-12)
+    elif isinstance(said, Diagnostics):
+        assert again == said
     else:
         assert (again.speed_mps, again.yaw_rate_radps) == (said.speed_mps, said.yaw_rate_radps)
 
@@ -149,6 +155,14 @@ def test_nothing_seen_is_said_and_an_array_without_markers_bears_no_stamp() -> N
     set_stamp(poses.header.stamp, STAMP)
     assert len(PoseArrayObstacles().decode(poses)) == 0 and PoseArrayObstacles().stamp_ns(poses) == STAMP
     assert TwistControl().stamp_ns(Twist()) is None
+
+
+def test_only_errors_count_of_diagnostics() -> None:
+    levels = {"fine": DiagnosticStatus.OK, "so so": DiagnosticStatus.WARN, "old": DiagnosticStatus.STALE}
+    told = [DiagnosticStatus(level=level, name=name) for name, level in levels.items()]
+    told.append(DiagnosticStatus(level=DiagnosticStatus.ERROR, name="radar: link", message="no data"))
+    adapter = ADAPTERS["diagnostic_array_errors"]()
+    assert adapter.decode(wired(adapter, DiagnosticArray(status=told))) == Diagnostics({"radar: link": "no data"})
 
 
 def test_boxes_in_images_of_other_people() -> None:

@@ -15,6 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "example: mt doctor"
     parser.add_argument("--json", action="store_true", help="print one array of findings")
     parser.add_argument("--clean", action="store_true", help="first remove shared memory that killed runs left")
+    parser.add_argument("--stack", default="", help="also look for the message types of a stack: its name or file")
     parser.add_argument("--no-probe", action="store_true", help="start no ROS nodes")
 
 
@@ -26,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.clean:
         text(f"removed {clean_shared_memory()} leftovers of killed runs")
-    findings = diagnose(probe=not args.no_probe)
+    findings = diagnose(probe=not args.no_probe, stack=args.stack)
     if args.json:
         print(json.dumps([dataclasses.asdict(f) for f in findings], indent=2))
     else:

@@ -13,7 +13,7 @@ from mt_nodes.cli.printing import table
 COLUMNS = {
     "mutations": ("sensors", "role"),
     "relations": ("kind", "role"),
-    "adapters": ("type", "role"),
+    "adapters": ("type", "role", "confidence", "use", "package"),
     "stacks": ("stateless",),
     "checks": ("needs",),
     "experiments": ("configs",),

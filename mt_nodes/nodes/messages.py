@@ -10,6 +10,7 @@ from typing import Any
 from rclpy.serialization import deserialize_message
 
 from mt_nodes.errors import UsageError
+from mt_nodes.message_packages import remedy
 
 
 @lru_cache
@@ -17,7 +18,7 @@ def message_class(type_name: str) -> Any:
     """Return the class of ``package/msg/Name``.
 
     Raises:
-        UsageError: naming the Debian package that carries the type.
+        UsageError: naming the package that carries the type, and where to get it.
     """
     parts = type_name.split("/")
     if len(parts) not in (2, 3):
@@ -26,9 +27,8 @@ def message_class(type_name: str) -> Any:
     try:
         return getattr(importlib.import_module(f"{package}.msg"), name)
     except ImportError as error:
-        debian = f"ros-jazzy-{package.replace('_', '-')}"
         raise UsageError(
-            f"message type {type_name}: Python package {package} is missing; apt install {debian}"
+            f"message type {type_name}: Python package {package} is missing; {remedy([type_name])}"
         ) from error
     except AttributeError as error:
         raise UsageError(f"message type {type_name}: package {package} has no message {name}") from error
@@ -57,3 +57,9 @@ def stamp_of(message: Any) -> int | None:
 def set_stamp(stamp: Any, stamp_ns: int) -> None:
     """Write ns into a ``builtin_interfaces/Time``."""
     stamp.sec, stamp.nanosec = divmod(int(stamp_ns), 1_000_000_000)
+
+
+def set_header(header: Any, frame_id: str, stamp_ns: int | None) -> None:
+    """Write frame and stamp into a ``std_msgs/Header``; no stamp is 0."""
+    header.frame_id = frame_id
+    set_stamp(header.stamp, stamp_ns or 0)

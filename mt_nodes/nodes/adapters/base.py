@@ -3,22 +3,30 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from mt_nodes import plugins
 from mt_nodes.errors import UsageError
-from mt_nodes.outputs import Control, Detections, ImageBoxes, Path
+from mt_nodes.message_packages import origin
+from mt_nodes.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
+from mt_nodes.params import build
+from mt_nodes.stacks import OutputTopic
 
-Said = Detections | Control | ImageBoxes | Path
+Said = Detections | Control | ImageBoxes | Path | Diagnostics
 
 
 class Adapter(ABC):
-    """Reads one message type. Stateless; one file each."""
+    """Reads one message type. Stateless; one file each. A dataclass, when it has parameters."""
 
     type: ClassVar[str]
-    #: Part of :class:`~mt_nodes.outputs.Output` that it fills: ``detections``, ``control``, ``boxes`` or ``path``.
+    #: Part of :class:`~mt_nodes.outputs.Output` that it fills: ``detections``, ``control``, ``boxes``, ``path`` or
+    #: ``diagnostics``.
     role: ClassVar[str]
+    #: Whether its messages can say which input they answer; those of a headerless type are paired by their arrival.
+    stamped: ClassVar[bool] = True
 
     @abstractmethod
     def stamp_ns(self, message: Any) -> int | None:
@@ -36,16 +44,48 @@ class Adapter(ABC):
         """
         raise UsageError(f"{self.type} can be read but not published for a callable; choose another type")
 
+    @classmethod
+    def told(cls) -> dict[str, str]:
+        """Return what `mt list adapters` says beside type and role."""
+        return {
+            "confidence": "stamped" if cls.stamped else "headerless",
+            "use": "read" if cls.encode is Adapter.encode else "read, publish",
+            "package": origin(cls.type),
+        }
 
-def adapter_for(role: str, type_name: str, name: str = "") -> Adapter:
-    """Return the adapter of a message type, or the one named.
+
+def adapter_of(role: str, output: OutputTopic) -> Adapter:
+    """Return the adapter that a stack file asks for.
 
     Raises:
-        UsageError: there is none; names those that exist.
+        UsageError: there is none (names those that exist), or it does not take what is given.
     """
+    if output.fields:
+        from mt_nodes.nodes.by_fields import ByFields  # which is an adapter itself
+
+        return ByFields(role, output.type, output.fields)
+    return adapter_for(role, output.type, output.adapter, output.params)
+
+
+def adapter_for(role: str, type_name: str, name: str = "", params: Mapping[str, Any] | None = None) -> Adapter:
+    """Return the adapter of a message type, or the one named, with its parameters.
+
+    Raises:
+        UsageError: there is none (names those that exist), or it does not take the parameters.
+    """
+    cls = _class_for(role, type_name, name)
+    if dataclasses.is_dataclass(cls):
+        return build(cls, params, f"outputs.{role}.params")
+    if params:
+        names = ", ".join(map(str, params))
+        raise UsageError(f"outputs.{role}.params: got {names}, but the adapter of {type_name} takes none")
+    return cls()
+
+
+def _class_for(role: str, type_name: str, name: str) -> type[Adapter]:
     known = plugins.catalogue("adapters")
     if name:
-        adapter: Adapter = plugins.find("adapters", name, role)()
+        adapter: type[Adapter] = plugins.find("adapters", name, role)
         if (adapter.type, adapter.role) != (type_name, role):
             raise UsageError(
                 f"adapter '{name}' reads {adapter.role} from {adapter.type}; the stack file has {role} as {type_name}"
@@ -53,6 +93,9 @@ def adapter_for(role: str, type_name: str, name: str = "") -> Adapter:
         return adapter
     for cls in known.values():
         if cls.type == type_name and cls.role == role:  # type: ignore[attr-defined]
-            return cls()
+            return cls
     types = sorted(f"{c.type} ({c.role})" for c in known.values())  # type: ignore[attr-defined]
-    raise UsageError(f"no adapter reads {role} from {type_name}; there are {', '.join(types)}; see `mt list adapters`")
+    raise UsageError(
+        f"no adapter reads {role} from {type_name}; there are {', '.join(types)}; see `mt list adapters`, or name the "
+        f"fields that hold it: outputs: {{{role}: {{topic: …, type: {type_name}, fields: {{…}}}}}}"
+    )

@@ -12,7 +12,7 @@ from visualization_msgs.msg import ImageMarker
 
 from mt_nodes.image_markers import LINES, OUTLINE
 from mt_nodes.nodes.adapters.base import Adapter, Said
-from mt_nodes.nodes.messages import set_stamp, stamp_of
+from mt_nodes.nodes.messages import set_header, stamp_of
 from mt_nodes.outputs import ImageBoxes
 
 
@@ -57,8 +57,7 @@ class ImageMarkerBoxes(Adapter):
         assert isinstance(said, ImageBoxes)
         message = ImageMarker(ns=",".join(said.label.tolist()), type=ImageMarker.LINE_LIST, action=ImageMarker.ADD)
         message.scale = 1.0
-        message.header.frame_id = said.frame_id
-        set_stamp(message.header.stamp, said.stamp_ns or 0)
+        set_header(message.header, said.frame_id, said.stamp_ns)
         for box, score in zip(said.box_px.tolist(), said.score.tolist(), strict=True):
             colour = ColorRGBA(**dict(zip("rgb", OUTLINE, strict=True)), a=score)
             message.points += [Point(x=box[x], y=box[y]) for x, y in LINES]

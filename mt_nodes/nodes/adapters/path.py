@@ -5,15 +5,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion
+from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Path as PathMessage
 
 from mt_nodes.nodes.adapters.base import Adapter, Said
 from mt_nodes.nodes.messages import set_stamp, stamp_of
-from mt_nodes.nodes.orientation import yaws
+from mt_nodes.nodes.orientation import planar, set_planar
 from mt_nodes.outputs import Path
-from mt_nodes.transforms import quaternion_of_yaw
 
 
 class PathPoses(Adapter):
@@ -28,10 +26,7 @@ class PathPoses(Adapter):
 
     def decode(self, message: Any) -> Path:
         """Read x, y and yaw of every pose; speeds and times are not given."""
-        poses = [stamped.pose for stamped in message.poses]
-        turns = np.array([[q.x, q.y, q.z, q.w] for q in (pose.orientation for pose in poses)])
-        places = np.array([[pose.position.x, pose.position.y] for pose in poses]).reshape(-1, 2)
-        return Path.make(message.header.frame_id, stamp_of(message), np.column_stack([places, yaws(turns)]))
+        return Path.make(message.header.frame_id, stamp_of(message), planar([row.pose for row in message.poses]))
 
     def encode(self, said: Said) -> PathMessage:
         """Write the poses, all in the frame and of the instant of the path."""
@@ -39,8 +34,8 @@ class PathPoses(Adapter):
         message = PathMessage()
         message.header.frame_id = said.frame_id
         set_stamp(message.header.stamp, said.stamp_ns or 0)
-        for x, y, yaw in said.pose.tolist():
-            turn = Quaternion(**dict(zip("xyzw", quaternion_of_yaw(yaw), strict=True)))
-            pose = Pose(position=Point(x=x, y=y), orientation=turn)
-            message.poses.append(PoseStamped(header=message.header, pose=pose))
+        for row in said.pose.tolist():
+            stamped = PoseStamped(header=message.header)
+            set_planar(stamped.pose, *row)
+            message.poses.append(stamped)
         return message

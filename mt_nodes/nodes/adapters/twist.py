@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar
 
 from geometry_msgs.msg import Twist
 
 from mt_nodes.nodes.adapters.base import Adapter, Said
+from mt_nodes.nodes.adapters.commands import or_nought
 from mt_nodes.outputs import Control
 
 
@@ -17,6 +17,7 @@ class TwistControl(Adapter):
 
     type: ClassVar[str] = "geometry_msgs/msg/Twist"
     role: ClassVar[str] = "control"
+    stamped: ClassVar[bool] = False
 
     def stamp_ns(self, message: Any) -> int | None:
         """There is none."""
@@ -30,6 +31,5 @@ class TwistControl(Adapter):
         """Write speed and yaw rate; what the command does not hold is 0."""
         assert isinstance(said, Control)
         message = Twist()
-        message.linear.x = 0.0 if math.isnan(said.speed_mps) else float(said.speed_mps)
-        message.angular.z = 0.0 if math.isnan(said.yaw_rate_radps) else float(said.yaw_rate_radps)
+        message.linear.x, message.angular.z = or_nought(said.speed_mps), or_nought(said.yaw_rate_radps)
         return message

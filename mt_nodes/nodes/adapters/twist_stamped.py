@@ -3,25 +3,20 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar
 
 from geometry_msgs.msg import TwistStamped
 
-from mt_nodes.nodes.adapters.base import Adapter, Said
+from mt_nodes.nodes.adapters.base import Said
+from mt_nodes.nodes.adapters.commands import StampedCommand, or_nought
 from mt_nodes.nodes.messages import set_stamp, stamp_of
 from mt_nodes.outputs import Control
 
 
-class TwistStampedControl(Adapter):
+class TwistStampedControl(StampedCommand):
     """``linear.x`` is the speed in m/s, ``angular.z`` the yaw rate in rad/s."""
 
     type: ClassVar[str] = "geometry_msgs/msg/TwistStamped"
-    role: ClassVar[str] = "control"
-
-    def stamp_ns(self, message: Any) -> int | None:
-        """Header stamp."""
-        return stamp_of(message)
 
     def decode(self, message: Any) -> Control:
         """Read speed and yaw rate."""
@@ -33,6 +28,6 @@ class TwistStampedControl(Adapter):
         assert isinstance(said, Control)
         message = TwistStamped()
         set_stamp(message.header.stamp, said.stamp_ns or 0)
-        message.twist.linear.x = 0.0 if math.isnan(said.speed_mps) else float(said.speed_mps)
-        message.twist.angular.z = 0.0 if math.isnan(said.yaw_rate_radps) else float(said.yaw_rate_radps)
+        twist = message.twist
+        twist.linear.x, twist.angular.z = or_nought(said.speed_mps), or_nought(said.yaw_rate_radps)
         return message

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Obstacles as ``autoware_auto_perception_msgs/DetectedObjects``, of Autoware before June 2024."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from mt_nodes.nodes.adapters.autoware_detected_objects import AutowareDetectedObjects
+
+
+class AutowareAutoDetectedObjects(AutowareDetectedObjects):
+    """The older package's form of ``autoware_perception_msgs/DetectedObjects``, with the same meaning.
+
+    It has no classes beyond the pedestrian: what is published as another is unknown. An empty list with
+    the input's stamp says that nothing was seen.
+    """
+
+    type: ClassVar[str] = "autoware_auto_perception_msgs/msg/DetectedObjects"

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Planned trajectories as ``autoware_planning_msgs/Trajectory``."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mt_nodes.nodes.adapters.base import Adapter, Said
+from mt_nodes.nodes.messages import message_class, set_stamp, stamp_of
+from mt_nodes.nodes.orientation import planar, set_planar
+from mt_nodes.outputs import Floats, Path
+
+
+class AutowareTrajectory(Adapter):
+    """Place, yaw, longitudinal speed in m/s and time from the start in s of every point, in the header's frame.
+
+    Where ``time_from_start`` is 0 in every point, it was not filled in, and no times are given. A trajectory without
+    points, stamped like its input, says that there is none. Heights, lateral speeds, accelerations and wheel angles
+    are not read.
+    """
+
+    type: ClassVar[str] = "autoware_planning_msgs/msg/Trajectory"
+    role: ClassVar[str] = "path"
+
+    def stamp_ns(self, message: Any) -> int | None:
+        """Header stamp."""
+        return stamp_of(message)
+
+    def decode(self, message: Any) -> Path:
+        """Read poses, speeds and times."""
+        points = message.points
+        return Path(
+            message.header.frame_id,
+            stamp_of(message),
+            planar([point.pose for point in points]),
+            np.array([point.longitudinal_velocity_mps for point in points], dtype=np.float64),
+            _times([point.time_from_start for point in points]),
+        )
+
+    def encode(self, said: Said) -> Any:
+        """Write every point; a speed or time that is not known is 0."""
+        assert isinstance(said, Path)
+        message = message_class(self.type)()
+        message.header.frame_id = said.frame_id
+        set_stamp(message.header.stamp, said.stamp_ns or 0)
+        rows = np.column_stack([said.pose, _known(said.speed_mps), _known(said.time_s)])
+        message.points = [self._point(*row) for row in rows.tolist()]
+        return message
+
+    def _point(self, x: float, y: float, yaw: float, speed_mps: float, time_s: float) -> Any:
+        point = message_class(f"{self.type}Point")()
+        set_planar(point.pose, x, y, yaw)
+        point.longitudinal_velocity_mps = speed_mps
+        since = point.time_from_start
+        since.sec, since.nanosec = divmod(round(time_s * 1e9), 1_000_000_000)
+        return point
+
+
+def _known(values: Floats) -> Floats:
+    return np.where(np.isnan(values), 0.0, values)
+
+
+def _times(durations: list[Any]) -> Floats:
+    times = np.array([d.sec + 1e-9 * d.nanosec for d in durations], dtype=np.float64)
+    return times if times.any() else np.full(len(times), np.nan)

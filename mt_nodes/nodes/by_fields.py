@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads a message of any type by the paths that a stack file names; see :mod:`mt_nodes.output_fields`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.nodes.adapters.base import Adapter, Said
+from mt_nodes.nodes.messages import message_class, stamp_of
+from mt_nodes.nodes.orientation import yaws
+from mt_nodes.output_fields import OutputFields, Source
+from mt_nodes.outputs import Control, Detections, ImageBoxes, Path
+
+Floats = npt.NDArray[np.float64]
+
+
+class ByFields(Adapter):
+    """An adapter made of paths; read only.
+
+    The stamp, where no path to it is named, is that of the message's header or the message's own ``stamp``; without
+    either the answer is paired by its arrival. An empty list says that nothing was seen.
+    """
+
+    def __init__(self, role: str, type_name: str, fields: Mapping[str, Any]) -> None:
+        """Look every path up in the type.
+
+        Raises:
+            UsageError: the type is not installed, or it has no such fields; says what there is.
+        """
+        where = f"outputs.{role}.fields"
+        self.type, self.role = type_name, role  # type: ignore[misc]
+        self._fields = OutputFields.parse(role, fields, where)
+        message_class(type_name)
+        name = type_name.replace("/msg/", "/")
+        self._fields.check(name, fields_of, where)
+        self.stamped = self._fields.has("stamp") or bool({"header", "stamp"} & set(fields_of(name)))  # type: ignore[misc]
+
+    def stamp_ns(self, message: Any) -> int | None:
+        """Stamp at the path, or the message's own; None where it has none."""
+        source = self._fields.one("stamp")
+        return stamp_of(message) if source is None else source.nanoseconds(message)
+
+    def decode(self, message: Any) -> Said:
+        """Read what the paths lead to.
+
+        Raises:
+            ValueError: one leads beyond the end of a list.
+        """
+        if self.role == "control":
+            return self._control(message)
+        each = self._fields.one("each")
+        assert each is not None, "without which no fields are accepted"
+        items = list(each.path.of(message))
+        if self.role == "detections":
+            return self._detections(message, items)
+        return self._boxes(message, items) if self.role == "boxes" else self._path(message, items)
+
+    def _control(self, message: Any) -> Control:
+        sources = {key: self._fields.one(key) for key in self._fields.sources if key != "stamp"}
+        return Control(self.stamp_ns(message), **{key: s.number(message) for key, s in sources.items() if s})
+
+    def _detections(self, message: Any, items: list[Any]) -> Detections:
+        return Detections.make(
+            self._frame_id(message),
+            self.stamp_ns(message),
+            self._fields.rows("center", items),
+            self._fields.rows("size", items) if self._fields.has("size") else None,
+            self._yaws(items),
+            self._labels(items),
+            self._numbers("score", items),
+            self._texts("track", items),
+            self._fields.rows("velocity", items) if self._fields.has("velocity") else None,
+        )
+
+    def _boxes(self, message: Any, items: list[Any]) -> ImageBoxes:
+        if self._fields.has("edges"):
+            edges = self._fields.rows("edges", items)
+        else:
+            center, size = self._fields.rows("center", items), self._fields.rows("size", items)
+            edges = np.column_stack([center - size / 2, center + size / 2])
+        labels, scores = self._labels(items), self._numbers("score", items)
+        return ImageBoxes.make(self._frame_id(message), self.stamp_ns(message), edges, labels, scores)
+
+    def _path(self, message: Any, items: list[Any]) -> Path:
+        turns, speeds, times = self._yaws(items), self._numbers("speed_mps", items), self._seconds("time_s", items)
+        places = self._fields.rows("position", items)
+        path = Path.make(
+            self._frame_id(message),
+            self.stamp_ns(message),
+            np.column_stack([places, np.zeros(len(items)) if turns is None else turns]),
+        )
+        path = path if speeds is None else replace(path, speed_mps=speeds)
+        return path if times is None else replace(path, time_s=times)
+
+    def _frame_id(self, message: Any) -> str:
+        source = self._fields.one("frame_id")
+        if source is not None:
+            return source.text(message)
+        return self._fields.frame or str(getattr(getattr(message, "header", None), "frame_id", ""))
+
+    def _numbers(self, key: str, items: list[Any]) -> Floats | None:
+        source = self._fields.one(key)
+        return None if source is None else np.array([source.number(item) for item in items], dtype=np.float64)
+
+    def _seconds(self, key: str, items: list[Any]) -> Floats | None:
+        source = self._fields.one(key)
+        return None if source is None else np.array([source.nanoseconds(item) * 1e-9 for item in items])
+
+    def _texts(self, key: str, items: list[Any]) -> list[str] | None:
+        source = self._fields.one(key)
+        return None if source is None else [source.text(item) for item in items]
+
+    def _labels(self, items: list[Any]) -> list[str] | None:
+        names = self._texts("label", items)
+        return None if names is None else [name or "unknown" for name in names]
+
+    def _yaws(self, items: list[Any]) -> Floats | None:
+        source = self._fields.one("yaw")
+        return None if source is None else np.array([_yaw(source, item) for item in items], dtype=np.float64)
+
+
+def _yaw(source: Source, item: Any) -> float:
+    turn = source.path.of(item)
+    if hasattr(turn, "w"):
+        return float(yaws(np.array([[turn.x, turn.y, turn.z, turn.w]]))[0]) * source.scale
+    return float(turn) * source.scale
+
+
+def fields_of(type_name: str) -> dict[str, str]:
+    """Return the fields of ``pkg/Name`` with their types as rclpy tells them; none of what is no message.
+
+    Raises:
+        UsageError: its package is not installed.
+    """
+    package, slash, name = type_name.partition("/")
+    if not slash or not name.isidentifier():
+        return {}
+    return dict(message_class(f"{package}/msg/{name}").get_fields_and_field_types())
