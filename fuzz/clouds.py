@@ -29,7 +29,10 @@ TREE = TransformTree([Transform("base_link", "lidar", pose_matrix((0.5, 0.0, 1.7
 KIND = "PointCloud2"
 #: ``sensor_msgs/PointField`` datatype -> code of :mod:`struct`, apart from the package's own table.
 CODES = {1: "b", 2: "B", 3: "h", 4: "H", 5: "i", 6: "I", 7: "f", 8: "d"}
-NAMES = ("x", "y", "z", "intensity", "i", "ring", "time", "range", "distance", "reflectivity", "rgb", "", "x_0", "é")
+NAMES = (
+    *("x", "y", "z", "intensity", "i", "ring", "time", "range", "distance", "azimuth", "elevation", "reflectivity"),
+    *("rgb", "", "x_0", "é"),
+)
 NUMBERS = (0.0, -0.0, 1e-45, 1e-7, 3.0, 40.0, 1e4, 1e38, 1e300, float("nan"), float("inf"), -float("inf"))
 MOST_POINTS = 48
 #: Noise points drawn at most: the largest number takes a second a cloud and shows nothing more.

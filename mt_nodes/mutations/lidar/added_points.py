@@ -7,6 +7,7 @@ import numpy as np
 
 from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Cloud, Points
+from mt_nodes.mutations.lidar.angle_fields import angle_fields, proof_of_angles
 from mt_nodes.mutations.lidar.each_cloud import proof_of_change, same_bytes
 from mt_nodes.mutations.lidar.placement import RANGE_FIELDS, empty_returns, write_points
 from mt_nodes.mutations.lidar.rays import Floats, Rows
@@ -32,8 +33,8 @@ def free_rows(rng: np.random.Generator, cloud: Cloud, count: int) -> Rows:
 def with_added(cloud: Cloud, rows: Rows, xyz: Floats, intensity: Points | None) -> Cloud:
     """Return the cloud with points (n, 3) inserted before rising ``rows`` (n,), or there, in an organised cloud.
 
-    Fields other than coordinates, intensity and range are those of the point before (rings exist, times rise), in an
-    organised cloud those of the empty return.
+    Fields other than coordinates, intensity, range and direction are those of the point before (rings exist, times
+    rise), in an organised cloud those of the empty return.
     """
     if cloud.organised:
         raw = cloud.raw.copy()
@@ -74,8 +75,11 @@ def proof_of_addition(old: Cloud, new: Cloud, rows: Rows) -> str | None:
     if not old.organised:
         if len(new) != len(old) + len(rows):
             return f"{len(new)} points, expected {len(old)} and {len(rows)} more"
-        rest = np.delete(new.raw, added_rows(old, rows))
-        return None if same_bytes(rest, old.raw) else "an old point was changed, moved or lost"
+        at = added_rows(old, rows)
+        if not same_bytes(np.delete(new.raw, at), old.raw):
+            return "an old point was changed, moved or lost"
+        return proof_of_angles(old, new, at)
     if len(np.unique(rows)) != len(rows) or not empty_returns(old)[rows].all():
         return "a point was put over an existing return"
-    return proof_of_change(old, new, rows, (*"xyz", old.intensity_field, *filter(old.single, RANGE_FIELDS)))
+    fields = (*"xyz", old.intensity_field, *filter(old.single, RANGE_FIELDS), *angle_fields(old))
+    return proof_of_change(old, new, rows, fields) or proof_of_angles(old, new, rows)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from mt_nodes.errors import UsageError
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Draw
+from mt_nodes.mutations.lidar.angle_fields import write_angles
 from mt_nodes.mutations.lidar.blocks import blocks
 from mt_nodes.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.mutations.lidar.rays import (
@@ -87,6 +88,7 @@ class BeamsMiscalibrated(EachCloud):
             points["y"][at] = outwards * (sin_left * x + cos_left * y)
             points["z"][at] = ratio * (cos_up * z + sin_up * ground)
             write_range_fields(points, cloud, at, ratio)
+            write_angles(points, cloud, at)
         return cloud.with_raw(raw, height=cloud.height)
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:

@@ -14,6 +14,7 @@ from mt_nodes.effects import Effects
 from mt_nodes.errors import UsageError
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Draw
+from mt_nodes.mutations.lidar.angle_fields import write_angles
 from mt_nodes.mutations.lidar.blocks import blocks
 from mt_nodes.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.mutations.lidar.rays import (
@@ -82,6 +83,7 @@ class ExtrinsicShifted(EachCloud):
                 points[name][at] = column
             ratio = np.sqrt(sum(m * m for m in moved) / (x * x + y * y + z * z))
             write_range_fields(points, cloud, at, np.asarray(ratio))
+            write_angles(points, cloud, at)
         return cloud.with_raw(raw, height=cloud.height)
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:

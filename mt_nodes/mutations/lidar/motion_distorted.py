@@ -13,6 +13,7 @@ import numpy.typing as npt
 from mt_nodes.errors import NotApplicable, UsageError
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Draw
+from mt_nodes.mutations.lidar.angle_fields import write_angles
 from mt_nodes.mutations.lidar.blocks import blocks
 from mt_nodes.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.mutations.lidar.placement import RANGE_FIELDS, finite_range
@@ -83,6 +84,7 @@ class MotionDistorted(EachCloud):
                 points[name][at] = column
             if any(map(cloud.single, RANGE_FIELDS)):
                 write_range_fields(points, cloud, at, np.sqrt(_squares(new) / _squares(old)))
+            write_angles(points, cloud, at)
         return cloud.with_raw(raw, height=cloud.height)
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:

@@ -15,6 +15,7 @@ from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Draw, Followup, Mutation
 from mt_nodes.mutations.lidar.added_points import added_rows, free_rows, with_added
+from mt_nodes.mutations.lidar.angle_fields import angle_fields, proof_of_angles
 from mt_nodes.mutations.lidar.placement import (
     RANGE_FIELDS,
     Space,
@@ -92,6 +93,7 @@ class NoiseOutsideRoi(Mutation):
             if broken is None:
                 at = added_rows(old, rows) if self._inserts(old) else rows
                 broken = self._within_bounds(source, old, new.xyz[at].astype(np.float64))
+                broken = broken or proof_of_angles(old, new, at)
             if broken is None and self.mode == "on_ray":
                 broken = self._outside(self._away_m(source, old, old.xyz[rows]), "a replaced return")
             if broken is not None:
@@ -191,7 +193,8 @@ def _bytes(raw: Any) -> npt.NDArray[np.uint8]:
 
 
 def _other_fields_kept(old: Cloud, new: Cloud, rows: Rows) -> str | None:
-    for name in set(old.fields) - {"x", "y", "z", old.intensity_field, *filter(old.single, RANGE_FIELDS)}:
+    place = {"x", "y", "z", *filter(old.single, RANGE_FIELDS), *angle_fields(old)}
+    for name in set(old.fields) - {old.intensity_field, *place}:
         if old.points[name][rows].tobytes() != new.points[name][rows].tobytes():
             return f"field '{name}' of a replaced return changed"
     return None

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from mt_nodes.errors import NotApplicable, UsageError
 from mt_nodes.frames import Bundle, Cloud, Points
+from mt_nodes.mutations.lidar.angle_fields import write_angles
 from mt_nodes.mutations.lidar.intensity_scale import full_scale as scale_of
 from mt_nodes.regions import Region, RegionUnavailable
 from mt_nodes.transforms import Matrix, UnknownTransform
@@ -233,13 +234,14 @@ def intensities(rng: np.random.Generator, count: int, cloud: Cloud, full_scale: 
 def write_points(
     points: Points, rows: npt.NDArray[np.int64] | slice, xyz: Floats, intensity: Points | None, cloud: Cloud
 ) -> None:
-    """Put coordinates, intensity and any field that repeats the range into rows of ``points``; other fields stay."""
+    """Put coordinates, intensity and what repeats range or direction into rows of ``points``; other fields stay."""
     for i, name in enumerate("xyz"):
         points[name][rows] = xyz[:, i]
     if intensity is not None:
         points[cloud.intensity_field][rows] = intensity
     for name in filter(cloud.single, RANGE_FIELDS):
         points[name][rows] = np.linalg.norm(xyz, axis=1) * _range_unit(cloud, name)
+    write_angles(points, cloud, rows)
 
 
 def _columns(*columns: npt.NDArray[Any]) -> Floats:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from mt_nodes.effects import Effects
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Draw
+from mt_nodes.mutations.lidar.angle_fields import write_angles
 from mt_nodes.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.mutations.lidar.placement import RANGE_FIELDS
 from mt_nodes.mutations.lidar.rays import (
@@ -133,6 +134,7 @@ class PointsJittered(EachCloud):
             raw[rows[back]] = cloud.raw[rows[back]]
         if any(map(cloud.single, RANGE_FIELDS)):
             write_range_fields(points, cloud, at, ranges_m(moved, at) / ranges_m(cloud, at))
+        write_angles(points, cloud, at)
         return moved
 
     def _offsets(self, rng: np.random.Generator, count: int) -> Offsets:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Cloud, Points
+from mt_nodes.mutations.lidar.angle_fields import angle_fields, proof_of_angles
 from mt_nodes.mutations.lidar.each_cloud import proof_of_change
 from mt_nodes.mutations.lidar.placement import RANGE_FIELDS, empty_returns
 
@@ -141,8 +142,9 @@ def _held(values: Points, kind: np.dtype[Any]) -> Points:
 
 
 def proof_of_move(old: Cloud, new: Cloud, at: At, also: tuple[str | None, ...] = ()) -> str | None:
-    """Prove that only coordinates, range fields and ``also`` of some points differ, and that range fields are true."""
-    return proof_of_change(old, new, at, (*place_fields(old), *also)) or _proof_of_ranges(old, new, at)
+    """Prove that only coordinates, ``also`` and what repeats the place of some points differ, and that this is true."""
+    broken = proof_of_change(old, new, at, (*place_fields(old), *angle_fields(old), *also))
+    return broken or _proof_of_ranges(old, new, at) or proof_of_angles(old, new, at)
 
 
 def proof_on_beam(old: Cloud, new: Cloud, at: At, also: tuple[str | None, ...] = ()) -> str | None:
@@ -151,7 +153,7 @@ def proof_on_beam(old: Cloud, new: Cloud, at: At, also: tuple[str | None, ...] =
 
 
 def place_fields(cloud: Cloud) -> tuple[str, ...]:
-    """Return the names of the fields that say where a point is."""
+    """Return the names of the fields that say how far away a point is."""
     return (*"xyz", *filter(cloud.single, RANGE_FIELDS))
 
 

@@ -15,6 +15,7 @@ from mt_nodes.effects import Effects
 from mt_nodes.errors import NotApplicable, UsageError
 from mt_nodes.frames import Bundle, Cloud, Points
 from mt_nodes.mutations.base import Draw
+from mt_nodes.mutations.lidar.angle_fields import angle_fields, proof_of_angles, write_angles
 from mt_nodes.mutations.lidar.each_cloud import EachCloud, Rows, proof_of_change, without
 from mt_nodes.mutations.lidar.placement import RANGE_FIELDS, empty_returns
 from mt_nodes.mutations.lidar.plausible import refuse_implausible
@@ -84,7 +85,9 @@ class SceneMoved(EachCloud):
             _write(points, rows, old, new, cloud)
             gone.append(self._gone(rows, old, new))
         changed, lost = cloud.with_raw(raw, height=cloud.height), np.concatenate(gone)
-        return without(changed, lost) if len(lost) else changed
+        changed = without(changed, lost) if len(lost) else changed
+        write_angles(changed.points, cloud, _return_rows(changed))
+        return changed
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Say where outputs are expected."""
@@ -93,7 +96,7 @@ class SceneMoved(EachCloud):
         return Effects(output_transform=matrix, output_frame_id=self.frame_id)
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Prove every return in its place, and nothing else changed but ranges."""
+        """Prove every return in its place, and nothing else changed but what repeats it."""
         there, rows, gone = self._there(bundle, old, draw), _return_rows(old), [np.empty(0, np.int64)]
         for piece in pieces(rows, len(old)):
             before = _columns(old, piece)
@@ -101,7 +104,8 @@ class SceneMoved(EachCloud):
         if len(lost := np.concatenate(gone)):
             old = without(old, lost)
             rows = _return_rows(old)
-        broken = proof_of_change(old, new, rows, ("x", "y", "z", *RANGE_FIELDS))
+        broken = proof_of_change(old, new, rows, ("x", "y", "z", *RANGE_FIELDS, *angle_fields(old)))
+        broken = broken or proof_of_angles(old, new, rows)
         return broken or self._proof_of_places(old, new, rows, draw, self._to_ego(bundle, old))
 
     def _proof_of_places(self, old: Cloud, new: Cloud, at: Rows | slice, draw: Draw, to_ego: Matrix) -> str | None:

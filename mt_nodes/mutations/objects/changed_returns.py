@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from mt_nodes.frames import Cloud, Points
 from mt_nodes.mutations.base import Draw
+from mt_nodes.mutations.lidar.angle_fields import angle_fields, proof_of_angles
 from mt_nodes.mutations.lidar.each_cloud import emptied
 from mt_nodes.mutations.lidar.placement import RANGE_FIELDS, empty_returns, write_points
 from mt_nodes.scene.beams import beams_of
@@ -129,10 +130,11 @@ def told_apart(old: Cloud, new: Cloud, draw: Draw) -> tuple[Floats, Floats, str 
         )
         if broken is None and not empty_returns(old)[new_rows].all():
             broken = "a point was put over an existing return"
-        return places(new, rows), places(new, new_rows), broken
+        return places(new, rows), places(new, new_rows), broken or proof_of_angles(old, new, np.append(rows, new_rows))
     inserted = _inserted_at(lost, new_rows)
+    moved = _moved_to(rows, lost, new_rows)
     broken = _only_changed(old, new, _all_but(len(old), lost), _all_but(len(new), inserted), rows)
-    return places(new, _moved_to(rows, lost, new_rows)), places(new, inserted), broken
+    return places(new, moved), places(new, inserted), broken or proof_of_angles(old, new, np.append(moved, inserted))
 
 
 def _all_but(count: int, rows: Rows) -> Rows:
@@ -143,7 +145,8 @@ def _all_but(count: int, rows: Rows) -> Rows:
 
 def _only_changed(old: Cloud, new: Cloud, before: Rows, after: Rows, rows: Rows) -> str | None:
     """Prove that points (n,) are the same before and after, byte for byte, but for what may change at ``rows`` (k,)."""
-    fields = [name for name in (*"xyz", *filter(old.single, RANGE_FIELDS), old.intensity_field) if name]
+    place = (*"xyz", *filter(old.single, RANGE_FIELDS), *angle_fields(old))
+    fields = [name for name in (*place, old.intensity_field) if name]
     may = np.zeros(len(old), dtype=bool)
     may[rows] = True
     for start in range(0, len(before), _PIECE):
