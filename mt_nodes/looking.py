@@ -104,9 +104,9 @@ def look(
     passing = _Passing(MutationPipeline(mutations, seed, relation, baseline), frame, name)
     sensors = {sensor for mutation in (*mutations, *baseline) for sensor in mutation.sensors}
     source, derived, seen = None, None, 0
+    if "camera" not in sensors:  # what is of clouds alone may be looked at where a camera would contradict it
+        bundles = (replace(bundle, images=(), camera_infos=()) for bundle in bundles)
     for bundle in _until_damage(bundles, frame):
-        if "camera" not in sensors:  # what is of clouds alone may be looked at where a camera would contradict it
-            bundle = replace(bundle, images=(), camera_infos=())
         seen = bundle.index + 1
         made = passing.take(bundle)
         if bundle.index == frame:
