@@ -64,6 +64,23 @@ def test_a_raw_image_keeps_its_bytes_around_a_single_changed_pixel() -> None:
         assert np.abs(changed - (50, 70)).max() <= 1
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+@pytest.mark.parametrize("pattern", ["rggb", "bggr", "gbrg", "grbg"])
+def test_a_mosaic_keeps_every_sample_whose_colour_stays(pattern: str, dtype: type) -> None:
+    """Along the edges, too: one colour changes everywhere, samples of the others are those that they were."""
+    raw = np.random.default_rng(8).integers(20, 230, (18, 22)).astype(dtype)
+    image = replace(IMAGE, encoding=f"bayer_{pattern}{raw.itemsize * 8}", pixels=raw)
+    picture = decode(image)
+    for channel, colour in enumerate("bgr"):
+        new = picture.pixels.copy()
+        new[..., channel] += 9
+        own = np.tile(np.array([c == colour for c in pattern]).reshape(2, 2), (9, 11))
+        assert (encode(picture.with_pixels(new), image).pixels == raw + 9 * own.astype(dtype)).all()
+    one_colour = np.broadcast_to(np.array([10, 90, 200], dtype), (18, 22, 3))
+    flat = encode(picture.with_pixels(one_colour), image)
+    assert (decode(flat).pixels == one_colour).all()
+
+
 @pytest.mark.parametrize("encoding", ["rgb8", "bayer_bggr8", "yuv422", "rgba16", "mono8", "jpeg"])
 def test_pictures_show_the_same_scene_as_red_green_blue(encoding: str) -> None:
     expected = cv2.cvtColor(np.asarray(IMAGE.pixels), cv2.COLOR_BGR2RGB)

@@ -6,19 +6,40 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 from made_images import street_in
 
-from mt_nodes.camera import depth
-from mt_nodes.camera.codecs import Picture, decode
+from mt_nodes.camera import depth, relight
+from mt_nodes.camera.codecs import Picture, Pixels, decode
 from mt_nodes.camera.light import light_of, values_of
-from mt_nodes.camera.relight import relit
-from mt_nodes.frames import Cloud
+from mt_nodes.camera.relight import blended, relit
+from mt_nodes.errors import NotApplicable
+from mt_nodes.frames import Bundle, Cloud, Image
 from mt_nodes.mutations.camera.each_image import View
+from mt_nodes.mutations.camera.image_defocused import ImageDefocused, _widths
 from mt_nodes.mutations.camera.image_motion_blurred import ImageMotionBlurred, _tiles
-from mt_nodes.mutations.joint.particles_in_pictures import with_streaks
+from mt_nodes.mutations.camera.image_scaled import ImageScaled
+from mt_nodes.mutations.camera.image_sheared import ImageSheared
+from mt_nodes.mutations.camera.image_translated import ImageTranslated
+from mt_nodes.mutations.camera.image_warped import ImageWarped
+from mt_nodes.mutations.camera.lens_drops import LensDrops
+from mt_nodes.mutations.joint.particles_in_pictures import _widest, with_streaks
 from mt_nodes.transforms import move
+
+
+def view_of(pixels: Pixels) -> View:
+    """A view of pixels alone."""
+    encoding = ("mono" if pixels.ndim == 2 else "bgr") + str(8 * pixels.itemsize)
+    image = Image("/camera/image", 5, "camera", pixels, encoding)
+    return View.of(Bundle(0, 0, 5, images=(image,)), image)
+
+
+def blobs(height: int, width: int, dtype: type = np.uint8) -> Pixels:
+    """Blobs and soft edges, (H, W, 3)."""
+    coarse = np.random.default_rng(4).random((height // 8, width // 8, 3), np.float32)
+    return (cv2.resize(coarse, (width, height)) * np.iinfo(dtype).max).astype(dtype)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
@@ -121,3 +142,104 @@ def test_a_path_is_averaged_from_its_one_end_to_the_other(
     inside = expected + length_px < 255
     assert np.abs(new[height // 2, :90, 0] - expected)[inside].max() <= 1.2
     assert decode(view.image) is view.picture
+
+
+AIRS = [(0.6, 0.6, 0.6), (0.02, 0.02, 0.02), (0.85, 0.7, 0.5), (1.0, 1.0, 1.0), (0.02, 0.015, 0.0)]
+
+
+@pytest.mark.parametrize("air", AIRS, ids=str)
+@pytest.mark.parametrize("order", ["bgr", "rgb", "mono"])
+def test_blended_is_the_formula_to_a_step(order: str, air: tuple[float, ...]) -> None:
+    """Every sample, with shares near nothing and near all."""
+    shares = np.concatenate([np.geomspace(1e-4, 1.0, 90), 1.0 - np.geomspace(1e-4, 1.0, 90), np.linspace(0, 1, 60)])
+    gain = np.repeat(shares[:, None], 256, axis=1).astype(np.float32)
+    samples = np.broadcast_to(np.arange(256, dtype=np.uint8), gain.shape)
+    pixels = samples.copy() if order == "mono" else np.repeat(samples[..., None], 3, axis=2)
+    light = np.array(air, np.float32)
+    new = blended(Picture(pixels, order), gain, light, 1)
+    own = {"rgb": light, "bgr": light[::-1], "mono": light @ np.array([0.2126, 0.7152, 0.0722])}[order]
+    share = gain if order == "mono" else gain[..., None]
+    expected = values_of(light_of(pixels / 255.0) * share + own * (1.0 - share)) * 255.0
+    assert np.abs(new - expected).max() <= 1.25
+    assert (new[shares == 1.0] == pixels[shares == 1.0]).all()
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_blended_interpolates_between_cells_as_relit_does(dtype: type) -> None:
+    picture, air = Picture(blobs(83, 77, dtype), "rgb"), np.array([0.5, 0.4, 0.3], np.float32)
+    share = np.random.default_rng(5).random((14, 13), np.float32)
+    apart = cv2.absdiff(blended(picture, share, air, 6), relit(picture, share, (1.0 - share)[..., None] * air, 6))
+    assert apart.max() <= 1
+
+
+@pytest.mark.parametrize("size", [(90, 128), (91, 128), (90, 130), (5, 131)])
+def test_light_of_cells_beyond_an_edge_is_that_of_the_edge(size: tuple[int, int]) -> None:
+    pixels, cell_px = np.random.default_rng(6).integers(0, 256, (*size, 3), np.uint8), 6
+    shape = -(-size[0] // cell_px), -(-size[1] // cell_px)
+    beyond = [(0, n * cell_px - side) for n, side in zip(shape, size, strict=True)]
+    wide = np.pad(pixels, (*beyond, (0, 0)), mode="edge").reshape(shape[0], cell_px, shape[1], cell_px, 3)
+    expected = light_of(wide.mean(axis=(1, 3)) / 255.0)
+    assert np.abs(relight._cells(Picture(pixels, "rgb"), shape, cell_px) - expected).max() < 0.006
+
+
+@pytest.mark.parametrize("radius_px", [0.5, 3.0, 30.0])
+def test_stripes_are_blurred_as_one(radius_px: float) -> None:
+    pixels = np.random.default_rng(7).integers(0, 256, (150, 40, 3), np.uint8)
+    expected = pixels
+    for width in _widths(radius_px):
+        expected = cv2.blur(expected, (width, width), borderType=cv2.BORDER_REFLECT_101)
+    assert (ImageDefocused(radius_px).change_image(view_of(pixels), {}) == expected).all()
+
+
+@pytest.mark.parametrize("border", ["black", "edge", "mirror"])
+@pytest.mark.parametrize(
+    "mutation",
+    [
+        *(ImageScaled(factor=factor) for factor in (1.05, 2.0, 1.37, 0.8, 0.5, 0.9997)),
+        *(ImageSheared(shear=shear) for shear in (0.02, -0.3, 0.5)),
+        *(ImageTranslated(right=right, down=down) for right, down in ((0.1, 0.2), (-0.5, 0.0), (0.3, -0.5))),
+    ],
+    ids=str,
+)
+def test_short_ways_carry_pixels_as_the_matrix_does(mutation: ImageWarped, border: str) -> None:
+    """Within what places rounded to the 32nd of a pixel make."""
+    for pixels in (blobs(96, 136), blobs(67, 91, np.uint16), blobs(67, 91)[..., 0]):
+        own, view = replace(mutation, border=border), view_of(pixels)
+        short, long = own.change_image(view, {}), ImageWarped.change_image(own, view, {})
+        assert (short.shape, short.dtype) == (pixels.shape, pixels.dtype)
+        apart = cv2.absdiff(np.ascontiguousarray(short), long)[1:-1, 1:-1] / np.iinfo(pixels.dtype).max
+        assert apart.max() <= 0.05 and apart.mean() <= 0.003
+
+
+def test_a_drop_shows_its_surroundings_upside_down() -> None:
+    """A picture that brightens to the right and, in another colour, downward."""
+    right, down = np.meshgrid(np.arange(240.0), np.arange(160.0))
+    view = view_of(np.stack([right, down, right], axis=-1).astype(np.uint8))
+    spots = np.array([[120.0 / 240, 80.0 / 240, 12.3 / 240]], np.float32)
+    new = LensDrops(view_widths=3.0).change_image(view, {"spots": spots}).astype(float)
+    y, x = np.mgrid[73:88, 113:128]  # where it covers fully
+    # The middle of a spot's rectangle of whole pixels lies half a pixel beside its own.
+    assert np.abs(new[73:88, 113:128, 0] - (120.5 - 3.0 * (x - 120.5))).max() <= 1.0
+    assert np.abs(new[73:88, 113:128, 1] - (80.5 - 3.0 * (y - 80.5))).max() <= 1.0
+    assert (new[:60] == view.picture.pixels[:60]).all()
+
+
+def test_one_pixel_is_enough_for_a_picture_to_show_something() -> None:
+    pixels = np.full((64, 64, 3), 90, np.uint8)
+    with pytest.raises(NotApplicable, match="shows nothing"):
+        ImageSheared().draw(np.random.default_rng(0), view_of(pixels).bundle, None)
+    pixels[37, 21] = 200
+    assert ImageSheared().draw(np.random.default_rng(0), view_of(pixels).bundle, None) == {}
+
+
+def test_the_widest_particles_of_all_classes_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mt_nodes.mutations.joint.particles_in_pictures._MOST", 3)
+    at = np.arange(15, dtype=np.float32).reshape(5, 3)
+    near = [
+        (at, np.arange(5, dtype=np.float32), np.array([0, 2, 4]), np.array([9.0, 1.0, 5.0], np.float32)),
+        (at + 100, np.arange(5, dtype=np.float32), np.array([1, 3]), np.array([4.0, 7.0], np.float32)),
+    ]
+    place, diameter, width = _widest(near)
+    assert width.tolist() == [9.0, 5.0, 7.0] and diameter.tolist() == [0.0, 4.0, 3.0]
+    assert place.tolist() == [[0, 1, 2], [12, 13, 14], [109, 110, 111]]
+    assert [len(part) for part in _widest([])] == [0, 0, 0]

@@ -153,15 +153,17 @@ def _with_alpha(order: str) -> _Coding:
 
 def _bayer(pattern: str) -> _Coding:
     def read(samples: Pixels) -> Pixels:
+        # Mirrored beyond its edges, a mosaic goes on as it is, and every pixel keeps its own sample; without, OpenCV
+        # shows those along the edges in the colours of their inner neighbours.
+        wide = cv2.copyMakeBorder(samples, 2, 2, 2, 2, cv2.BORDER_REFLECT_101)
         code: int = getattr(cv2, f"COLOR_Bayer{pattern.upper()}2BGR")
-        return np.asarray(cv2.demosaicing(samples, code))
+        return np.ascontiguousarray(cv2.demosaicing(wide, code)[2:-2, 2:-2])
 
     def write(pixels: Pixels, old: Pixels) -> Pixels:
-        new = old.copy()
-        changed = (pixels != read(old)).any(axis=2)
+        new = np.empty_like(old)
         for i, colour in enumerate(pattern):
             cell = np.s_[i // 2 :: 2, i % 2 :: 2]
-            np.copyto(new[cell], pixels[cell][..., "bgr".index(colour)], where=changed[cell])
+            new[cell] = pixels[cell][..., "bgr".index(colour)]
         return new
 
     return _Coding("bgr", read, write, spread_px=2)

@@ -136,7 +136,7 @@ def _put(
     np.minimum.at(of_cells, cell, ranges)
     nearest = np.flatnonzero(of_cells[cell] == ranges)
     x, y, z = own[inside[nearest]].T.astype(np.float64)
-    high = np.arctan2(z, np.hypot(x, y)) > _topmost_rad(cloud.xyz) - _TOP_BEAMS_RAD
+    high = z > np.tan(_topmost_rad(cloud.xyz) - _TOP_BEAMS_RAD) * np.sqrt(x * x + y * y)
     on_top_of_cells[cell[nearest]] = high
 
 

@@ -76,6 +76,8 @@ class CameraModel:
         x, y, z = xyz.T
         with np.errstate(invalid="ignore", over="ignore"):  # nothing is larger than what is not finite
             seen = z > np.cos(self.widest_rad) * np.sqrt(x * x + y * y + z * z)
+        if not (self.fisheye or len(self.d)):
+            return self._straight(x, y, np.where(seen, z, np.nan))
         pixels = np.full((len(xyz), 2), np.nan)
         if seen.any():
             pixels[seen] = self._projected(xyz[seen])
@@ -102,13 +104,18 @@ class CameraModel:
         """Angle from the axis beyond which nothing is seen: a little more than the picture's widest corner."""
         return _widest_rad(self)
 
+    def _straight(self, x: Floats, y: Floats, z: Floats) -> Floats:
+        """Project without distortion."""
+        pixels = np.empty((len(x), 2))
+        for axis, across in enumerate((x, y)):
+            np.add(across / z * self.k[axis, axis], self.k[axis, 2], out=pixels[:, axis])
+        return pixels
+
     def _projected(self, xyz: Floats) -> Floats:
         if self.fisheye:
             pixels, _ = cv2.fisheye.projectPoints(xyz[:, None], np.zeros(3), np.zeros(3), self.k, self._d4())
-        elif len(self.d):
-            pixels, _ = cv2.projectPoints(xyz, np.zeros(3), np.zeros(3), self.k, self.d)
         else:
-            pixels = xyz[:, :2] / xyz[:, 2:] * self.k[[0, 1], [0, 1]] + self.k[:2, 2]
+            pixels, _ = cv2.projectPoints(xyz, np.zeros(3), np.zeros(3), self.k, self.d)
         return np.asarray(pixels).reshape(-1, 2)
 
     def _d4(self) -> Floats:

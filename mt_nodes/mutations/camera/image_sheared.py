@@ -5,10 +5,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import cv2
 import numpy as np
 
+from mt_nodes.camera.codecs import Pixels
 from mt_nodes.errors import UsageError
-from mt_nodes.mutations.camera.image_warped import Floats, ImageWarped
+from mt_nodes.mutations.base import Draw
+from mt_nodes.mutations.camera.each_image import View
+from mt_nodes.mutations.camera.image_warped import BORDERS, Floats, ImageWarped
 from mt_nodes.params import param
 from mt_nodes.transforms import Matrix
 
@@ -33,6 +37,20 @@ class ImageSheared(ImageWarped):
         """Return the shear about the middle row."""
         middle = (size[0] - 1.0) / 2.0
         return np.array([[1.0, -self.shear, self.shear * middle], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+
+    def change_image(self, view: View, draw: Draw) -> Pixels:
+        """Shift row by row, with linear interpolation: within a row every pixel lies as far between two of the old."""
+        pixels = view.picture.pixels
+        height, width = view.picture.size
+        came = self.shear * (np.arange(height) - (height - 1.0) / 2.0)
+        first, reach = np.floor(came).astype(np.int64), int(np.abs(came).max()) + 2
+        wide = cv2.copyMakeBorder(pixels, 0, 0, reach, reach, BORDERS[self.border]).reshape(height, 1, -1)
+        new, samples = np.empty_like(pixels), pixels[0, 0].size
+        begin, length = ((first + reach) * samples).tolist(), width * samples
+        for old, row, at, share in zip(wide, new.reshape(height, 1, -1), begin, (came - first).tolist(), strict=True):
+            here, beside = old[:, at : at + length], old[:, at + samples : at + samples + length]
+            cv2.addWeighted(here, 1.0 - share, beside, share, 0.0, dst=row)
+        return new
 
     def origin(self, shown: Floats, size: tuple[int, int]) -> Floats:
         """Shift rows back."""

@@ -5,10 +5,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import cv2
 import numpy as np
 
+from mt_nodes.camera.codecs import Pixels
 from mt_nodes.errors import UsageError
-from mt_nodes.mutations.camera.image_warped import Floats, ImageWarped
+from mt_nodes.mutations.base import Draw
+from mt_nodes.mutations.camera.each_image import View
+from mt_nodes.mutations.camera.image_warped import BORDERS, Floats, ImageWarped
 from mt_nodes.params import param
 from mt_nodes.transforms import Matrix
 
@@ -36,6 +40,14 @@ class ImageTranslated(ImageWarped):
         """Return the shift, in whole pixels."""
         right, down = self._shift_px(size)
         return np.array([[1.0, 0.0, right], [0.0, 1.0, down], [0.0, 0.0, 1.0]])
+
+    def change_image(self, view: View, draw: Draw) -> Pixels:
+        """Put what the border shows on the sides that the picture leaves, and cut off as much on the others."""
+        height, width = view.picture.size
+        right, down = map(int, self._shift_px((height, width)))
+        above, below, left, beyond = max(0, down), max(0, -down), max(0, right), max(0, -right)
+        wide = cv2.copyMakeBorder(view.picture.pixels, above, below, left, beyond, BORDERS[self.border])
+        return np.asarray(wide[below : below + height, beyond : beyond + width])
 
     def origin(self, shown: Floats, size: tuple[int, int]) -> Floats:
         """Go back."""

@@ -21,7 +21,8 @@ from mt_nodes.params import param
 from mt_nodes.transforms import Matrix
 
 Floats = npt.NDArray[np.float64]
-_BORDERS = {"black": cv2.BORDER_CONSTANT, "edge": cv2.BORDER_REPLICATE, "mirror": cv2.BORDER_REFLECT_101}
+#: By name, what OpenCV shows where there is nothing.
+BORDERS = {"black": cv2.BORDER_CONSTANT, "edge": cv2.BORDER_REPLICATE, "mirror": cv2.BORDER_REFLECT_101}
 _PROBES = 48
 _ROUNDING = 1.0
 #: A picture carried by half a pixel less or more than told is no proof: half of what a whole pixel makes.
@@ -35,7 +36,7 @@ class ImageWarped(EachImage):
     ``Effects.image_transforms`` is that matrix, so checks expect every box where it was carried.
     """
 
-    border: str = param("black", choices=tuple(_BORDERS), help="what is shown where the picture had nothing")
+    border: str = param("black", choices=tuple(BORDERS), help="what is shown where the picture had nothing")
 
     random: ClassVar[bool] = False
 
@@ -58,7 +59,7 @@ class ImageWarped(EachImage):
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Carry every pixel, with bilinear interpolation."""
         height, width = size = view.picture.size
-        there, how = self.matrix(size)[:2], _BORDERS[self.border]
+        there, how = self.matrix(size)[:2], BORDERS[self.border]
         return np.asarray(cv2.warpAffine(view.picture.pixels, there, (width, height), borderMode=how))
 
     def change_info(self, view: View, draw: Draw) -> CameraInfo | None:

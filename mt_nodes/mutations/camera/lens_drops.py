@@ -52,18 +52,19 @@ class LensDrops(OnTheLens):
         """The picture around, turned by half a turn, blurred, with a dark rim."""
         pixels = view.picture.pixels
         height, width = part.shape[:2]
-        middle = (spot.columns.start + spot.columns.stop) / 2.0, (spot.rows.start + spot.rows.stop) / 2.0
-        step = np.float32(-self.view_widths)
-        x = np.float32(middle[0]) + step * (np.arange(width, dtype=np.float32) - np.float32(width / 2.0))
-        y = np.float32(middle[1]) + step * (np.arange(height, dtype=np.float32) - np.float32(height / 2.0))
-        # Without this, picking one pixel in four would sparkle.
-        near = (
-            slice(max(0, int(y.min()) - 8), int(y.max()) + 8),
-            slice(max(0, int(x.min()) - 8), int(x.max()) + 8),
+        # Column 0 shows what is farthest to the right, the last one what is farthest to the left; so do rows.
+        right, bottom = (
+            (part.start + part.stop) / 2.0 + self.view_widths * side / 2.0
+            for part, side in ((spot.columns, width), (spot.rows, height))
         )
-        soft = cv2.blur(pixels[near], (2 * int(self.view_widths) + 1,) * 2)
-        across, down = np.meshgrid(x - near[1].start, y - near[0].start)
-        seen = np.asarray(cv2.remap(soft, across, down, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT_101))
+        left, top = right - self.view_widths * (width - 1), bottom - self.view_widths * (height - 1)
+        first_row, first_column = (max(0, int(end) - 8) for end in (top, left))
+        near = pixels[first_row : int(bottom) + 8, first_column : int(right) + 8]
+        # Without this, picking one pixel in four would sparkle.
+        soft = cv2.blur(near, (2 * int(self.view_widths) + 1,) * 2)
+        back = np.array([[-self.view_widths, 0.0, right - first_column], [0.0, -self.view_widths, bottom - first_row]])
+        how = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+        seen = cv2.warpAffine(soft, back, (width, height), flags=how, borderMode=cv2.BORDER_REFLECT_101)
         rim = np.float32(1.0) - np.float32(_RIM) * (np.float32(1.0) - spot.cover)
         return np.asarray(seen * (rim if seen.ndim == 2 else rim[..., None]))
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.camera.light import Colour
-from mt_nodes.camera.relight import coarse_light, grey, relit
+from mt_nodes.camera.relight import blended, coarse_light, grey
 from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Cloud
 from mt_nodes.mutations.camera.each_image import View
@@ -49,8 +49,7 @@ def veiled(view: View, passing: Floats, air: Singles, white: Floats | None = Non
     around = surroundings(view)
     share, cover = passing.astype(np.float32), np.float32(0.0) if white is None else white.astype(np.float32)
     gain: Singles = share * (np.float32(1.0) - cover)
-    offset: Singles = (np.float32(1.0) - gain)[..., None] * air
-    return relit(view.picture, gain, offset, around.depth.step_px)
+    return blended(view.picture, gain, air, around.depth.step_px)
 
 
 def proof_of_veil(old: View, new: View, passing: Floats, air: Singles) -> str | None:
