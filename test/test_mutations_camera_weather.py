@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,12 +25,15 @@ from mt_nodes.mutations.camera.low_sun import LowSun
 from mt_nodes.mutations.camera.night import Night
 from mt_nodes.mutations.joint.every_sensor import EverySensor
 from mt_nodes.mutations.joint.fog import LN_20, Fog
-from mt_nodes.mutations.joint.particles_in_pictures import _particles
+from mt_nodes.mutations.joint.particles_in_pictures import _particles, streaks
 from mt_nodes.mutations.joint.rain import Rain
 from mt_nodes.mutations.joint.snow import Snow
 from mt_nodes.mutations.joint.sun_glare import SunGlare
 from mt_nodes.mutations.joint.wet_ground import WetGround
 from mt_nodes.mutations.joint.wet_road_in_pictures import fresnel
+from mt_nodes.scene.camera_rendering import CameraSensor
+from mt_nodes.scene.drive import generate_drive
+from mt_nodes.scene.lidar import hdl_64e
 from mt_nodes.seeds import generator
 
 #: The generated street's sun stands in the picture; its direction is looked for there.
@@ -249,3 +253,46 @@ def test_relit_light_is_linear_light() -> None:
     assert np.abs(light_of(half / 255.0) - expected).max() < 0.005
     added = relit(picture, np.zeros(shape, np.float32), np.full((*shape, 3), 0.25, np.float32), 8)
     assert np.abs(light_of(added / 255.0) - 0.25).max() < 0.005
+
+
+@lru_cache(maxsize=1)
+def before_a_large_picture() -> View:
+    bundle = next(iter(generate_drive(1, lidar=replace(hdl_64e(), azimuths=450), camera=CameraSensor(960, 720))))
+    return View.of(bundle, bundle.images[0])
+
+
+@pytest.mark.parametrize("weather", [Rain(rain_mm_per_h=0.5), Snow(snow_mm_per_h=0.02)], ids=["rain", "snow"])
+def test_as_many_particles_are_drawn_as_there_are_before_the_camera(
+    weather: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted by the volume in which a diameter is wide enough to be seen, nothing standing before any of them."""
+    module = "mt_nodes.mutations.joint.particles_in_pictures"
+    view = before_a_large_picture()
+    camera, clear = view.camera(), surroundings_of(view.bundle, view.image, view.camera())
+    depth = replace(clear.depth, range_m=np.full_like(clear.depth.range_m, np.inf))
+    monkeypatch.setattr(f"{module}.surroundings", lambda _: replace(clear, depth=depth))
+    edges_mm = np.linspace(0.25, weather.spectrum.most_mm, 400)
+    far_m = np.minimum(12.0, camera.k[0, 0] * edges_mm[1:] * weather.spectrum.swell * 1e-3 / 0.3)
+    opening = camera.width * camera.height / (camera.k[0, 0] * camera.k[1, 1])
+    volume_m3 = opening * (np.maximum(far_m, 0.4) ** 3 - 0.4**3) / 3.0
+    expected = float((weather.spectrum.per_m3(edges_mm[:-1], edges_mm[1:]) * volume_m3).sum())
+    still = [streaks(view, key, weather.spectrum, lambda d: np.zeros((len(d), 3)), 1e-3) for key in range(5)]
+    shown = np.mean([len(made.width_px) for made in still])
+    assert 100 < shown < 3000  # fewer than what is drawn at most: nothing was left out
+    assert shown == pytest.approx(expected, rel=5.0 / np.sqrt(5.0 * expected) + 0.02)
+
+
+def test_of_too_many_particles_the_widest_in_the_picture_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = "mt_nodes.mutations.joint.particles_in_pictures"
+    view = before_a_large_picture()
+    weather = Rain(rain_mm_per_h=50.0)
+
+    def shown(most: int) -> Any:
+        monkeypatch.setattr(f"{module}._MOST", most)
+        return np.sort(streaks(view, 1, weather.spectrum, lambda d: np.zeros((len(d), 3)), 1e-3).width_px)
+
+    every, few = shown(20_000), shown(500)
+    assert len(every) > 2000
+    # What stands before them hides some of those chosen, and nothing else is missing.
+    assert 250 <= len(few) <= 500
+    assert np.array_equal(few, every[-len(few) :])
