@@ -245,3 +245,22 @@ def test_a_warm_light_is_grey_times_a_black_body() -> None:
 
 def test_lossy_images_are_known() -> None:
     assert [lossy(street_in(kind).images[0]) for kind in KINDS] == [kind == "jpeg" for kind in KINDS]
+
+
+@pytest.mark.parametrize(
+    ("size", "least", "most", "refused"),
+    [(200, 40, 216, True), (40, 88, 168, True), (200, 88, 168, False), (40, 120, 136, False)],
+)
+def test_noise_is_not_added_where_it_could_not_be_told_from_what_there_is(
+    size: int, least: int, most: int, refused: bool
+) -> None:
+    pixels = np.random.default_rng(0).integers(least, most, (size, size, 3), dtype=np.uint8)
+    bundle = Bundle(0, 0, 1, images=(Image("/camera/image", 1, "camera", pixels, "bgr8"),))
+    noisy = SensorNoise(full_well_e=300.0)
+    if refused:
+        with pytest.raises(NotApplicable, match="hides noise"):
+            noisy.draw(np.random.default_rng(0), bundle, 1)
+        return
+    for seed in range(20):  # not by luck
+        draw = noisy.draw(np.random.default_rng(seed), bundle, seed)
+        assert noisy.guarantee(bundle, noisy.apply(bundle, draw), draw) is None

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from mt_nodes.camera import measures
 from mt_nodes.camera.codecs import Pixels
 from mt_nodes.camera.light import light_of, values_of
+from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Bundle
 from mt_nodes.mutations.base import Draw
 from mt_nodes.mutations.camera.each_image import EachImage, View
@@ -27,6 +28,13 @@ _PLAY = 128
 _UNIT = 32.0
 #: Parts of a sample that the standard deviation of bytes is told in.
 _FINE = 64.0
+#: An estimate of noise from n samples is off by about 1 / sqrt(n) of itself, and by some more where what is there is
+#: not normal: a rise of its noise by this share and so many times the former can be told.
+_TOLD, _TOLD_APART = 0.05, 4.0
+#: Luma's share of the noise of three channels, each noisy by itself (ITU-R BT.601's weights).
+_OF_LUMA = float(np.sqrt(0.299**2 + 0.587**2 + 0.114**2))
+#: Noise is told from a square of so many pixels a side.
+_ENOUGH_PX = 256
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,17 @@ class SensorNoise(EachImage):
         return int(rng.integers(2**62))
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Choose where in the field each stripe begins."""
+        """Choose where in the field each stripe begins.
+
+        Raises:
+            NotApplicable: the picture is so noisy, and so small, that more noise could not be told.
+        """
+        middle = view.picture.with_pixels(_middle(view.picture.pixels))
+        before, added = measures.noise(middle), float(self._deviation(np.array(measures.brightness(middle))))
+        added *= 1.0 if view.picture.order == "mono" else _OF_LUMA
+        if np.hypot(before, added) <= before * (1.0 + _TOLD + _TOLD_APART / np.sqrt(np.prod(view.picture.size))):
+            found = f"its noise of {before:.3f} of full scale hides noise of {added:.3f}"
+            raise NotApplicable(f"{view.image.topic}: {found}; expected a larger picture or a less noisy one")
         stripes = -(-view.picture.size[0] // _STRIPE)
         places = rng.integers(0, _PLAY, (stripes, 2), dtype=np.uint8)
         return {"noise_key": int(rng.integers(2**62)) if state is None else state, "places_px": places}
@@ -73,15 +91,19 @@ class SensorNoise(EachImage):
             _put_sum(flat, noise, out[i * _STRIPE : (i + 1) * _STRIPE].reshape(flat.shape))
         return out
 
+    def _deviation(self, value: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the standard deviations of samples of some values, all in shares of full scale."""
+        light = light_of(value)
+        sigma = np.sqrt(light * self.full_well_e + self.read_noise_e**2) / self.full_well_e
+        return np.asarray((values_of(light + sigma) - values_of(light - sigma)) / 2.0)
+
     def _deviations(self, dtype: np.dtype[Any]) -> tuple[npt.NDArray[Any], float]:
         """Return the standard deviation of each sample value, and what a product with the field is to be divided by.
 
         Whole numbers where samples are bytes: they are quicker, and fine enough.
         """
         top = int(np.iinfo(dtype).max)
-        light = light_of(np.arange(top + 1) / top)
-        sigma = np.sqrt(light * self.full_well_e + self.read_noise_e**2) / self.full_well_e
-        of_values = top * (values_of(light + sigma) - values_of(light - sigma)) / 2.0
+        of_values = top * self._deviation(np.arange(top + 1) / top)
         if dtype == np.uint8:
             return np.rint(np.minimum(of_values, 255.0) * _FINE).astype(np.int16), 1.0 / (_FINE * _UNIT)
         return of_values.astype(np.float32), 1.0 / _UNIT
@@ -93,6 +115,14 @@ class SensorNoise(EachImage):
             return f"the noise went from {before:.5f} to {after:.5f} of full scale, it was to rise"
         moved = measures.brightness(new.picture) - measures.brightness(old.picture)
         return f"the mean brightness moved by {moved:+.4f}, it was to stay" if abs(moved) > 0.02 else None
+
+
+def _middle(pixels: Pixels) -> Pixels:
+    """Return the middle of a picture, as much of it as tells how noisy it is."""
+    rows, columns = (
+        slice(max(0, n - _ENOUGH_PX) // 2, max(0, n - _ENOUGH_PX) // 2 + _ENOUGH_PX) for n in pixels.shape[:2]
+    )
+    return np.ascontiguousarray(pixels[rows, columns])
 
 
 def _looked_up(samples: Pixels, of_values: npt.NDArray[Any]) -> npt.NDArray[Any]:
