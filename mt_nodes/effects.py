@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.transforms import Matrix
+from mt_nodes.transforms import Matrix, TransformTree
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,23 @@ class Effects:
     image_boxes: tuple[ImageBox, ...] = ()
     image_mirrored: bool = False
     image_transforms: dict[str, Matrix] = field(default_factory=dict)
+
+    @property
+    def mirrored(self) -> bool:
+        """Whether left and right are swapped, in images or by where the scene is carried: steer to the other side."""
+        carried = self.output_transform
+        return self.image_mirrored or (carried is not None and bool(carried[0, 0] > 0.0 > carried[1, 1]))
+
+    def carry(self, frame_id: str, transforms: TransformTree) -> Matrix | None:
+        """Return the 4×4 that takes the expected output to its new place in a frame, None where it stays.
+
+        Raises:
+            UnknownTransform: no transform leads from that frame to the one of ``output_transform``.
+        """
+        if self.output_transform is None:
+            return None
+        there = transforms.lookup(frame_id, self.output_frame_id or frame_id)
+        return np.asarray(there @ self.output_transform @ np.linalg.inv(there))
 
     def merged(self, later: Effects) -> Effects:
         """Return these effects followed by those of a mutation applied after."""

@@ -6,6 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
+import numpy as np
+
+from mt_nodes.checks.sequence import SequenceCheck
 from mt_nodes.effects import Effects
 from mt_nodes.frames import Bundle, Wire
 from mt_nodes.outputs import Detections, ImageBoxes, Output
@@ -25,12 +28,16 @@ class Heard(str, Enum):
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What one arm said to one input; ``reason`` tells why it said nothing, ``wires`` are the messages as they came."""
+    """What one arm said to one input; ``reason`` tells why it said nothing, ``wires`` are the messages as they came.
+
+    What of it was taken for the answer only because it came when it did is named in ``by_arrival``.
+    """
 
     heard: Heard
     output: Output
     reason: str = ""
     wires: tuple[Wire, ...] = ()
+    by_arrival: frozenset[str] = frozenset()
 
     @classmethod
     def nothing(cls, heard: Heard, reason: str) -> Answer:
@@ -50,11 +57,32 @@ class Offer:
     judges: tuple[Relation, ...]
     draw: int = 0
 
-    def pairs(self, bundle: Bundle) -> list[tuple[Pair, Relation]]:
-        """Return the identity of every verdict that this offer owes."""
-        if self.relation.role == "relation":
-            return [(Pair(bundle.episode, bundle.index, self.relation.id, str(self.draw)), self.relation)]
-        return [(Pair(bundle.episode, bundle.index, self.relation.id, f"{self.draw}@{j.id}"), j) for j in self.judges]
+    def pairs(self, bundle: Bundle, sequences: bool = False) -> list[tuple[Pair, Relation]]:
+        """Return the identity of every verdict that this offer owes of one bundle.
+
+        Those who judge a sequence as a whole owe none, except of what could not be given to them (``sequences``).
+        """
+        judges = [j for j in self.judges if sequences or not isinstance(j.check, SequenceCheck)]
+        return [(Pair(bundle.episode, bundle.index, self.relation.id, self._drawn(j)), j) for j in judges]
+
+    @property
+    def sequences(self) -> tuple[Relation, ...]:
+        """The relations that judge a whole episode or segment."""
+        return tuple(judge for judge in self.judges if isinstance(judge.check, SequenceCheck))
+
+    def series_pair(self, episode: int, judge: Relation, first: int | None = None) -> Pair:
+        """Return the identity of the verdict over a whole episode, or over a segment that began with a bundle."""
+        return Pair(episode, first, self.relation.id, self._drawn(judge))
+
+    def owed(self, bundle: Bundle) -> list[Pair]:
+        """Return every pair that is not finished before this bundle was played."""
+        return [
+            *(pair for pair, _ in self.pairs(bundle)),
+            *(self.series_pair(bundle.episode, judge) for judge in self.sequences),
+        ]
+
+    def _drawn(self, judge: Relation) -> str:
+        return str(self.draw) if self.relation.role == "relation" else f"{self.draw}@{judge.id}"
 
     def followup_pair(self, bundle: Bundle) -> Pair:
         """Return the identity of the follow-up, as the ledger knows it."""
@@ -82,13 +110,22 @@ class Engine:
     def judge(self, offer: Offer, source: Bundle, answers: tuple[Answer, Answer], effects: Effects) -> list[Verdict]:
         """Return one verdict for each pair of the offer, from the answers of the source and the follow-up arm."""
         return [
-            Verdict(pair, source.stamp_ns, self._judge(_for(offer, judge), source, answers, effects))
+            Verdict(pair, source.stamp_ns, self._judge(judge_for(offer, judge), source, answers, effects))
             for pair, judge in offer.pairs(source)
         ]
 
-    def without_followup(self, offer: Offer, source: Bundle, outcome: Outcome, reason: str) -> list[Verdict]:
+    def without_followup(
+        self, offer: Offer, source: Bundle, outcome: Outcome, reason: str, sequences: bool = False
+    ) -> list[Verdict]:
         """Return the verdicts of an offer whose follow-up was not (or not honestly) made or sent."""
-        return [Verdict(pair, source.stamp_ns, Judgement(outcome, reason=reason)) for pair, _ in offer.pairs(source)]
+        pairs = offer.pairs(source, sequences)
+        return [Verdict(pair, source.stamp_ns, Judgement(outcome, reason=reason)) for pair, _ in pairs]
+
+    def broken_off(self, offer: Offer, source: Bundle, reason: str) -> list[Verdict]:
+        """Return the verdicts of an offer during which the stack came to its end: ERROR, of its series as well."""
+        ended = Judgement(Outcome.ERROR, reason=reason)
+        series = [Verdict(offer.series_pair(source.episode, j), source.stamp_ns, ended) for j in offer.sequences]
+        return [*self.without_followup(offer, source, Outcome.ERROR, reason), *series]
 
     def _judge(self, judge: Relation, bundle: Bundle, answers: tuple[Answer, Answer], effects: Effects) -> Judgement:
         source, followup = answers
@@ -108,7 +145,7 @@ class Engine:
                 return Judgement(Outcome.NOT_APPLICABLE, reason=unmet)
         if followup.heard is Heard.SILENT:
             return self._silent(judge, bundle, answers, effects)
-        return _checked(judge, bundle, source.output, followup.output, effects)
+        return checked(judge, bundle, source.output, followup.output, effects)
 
     def _silent(self, judge: Relation, bundle: Bundle, answers: tuple[Answer, Answer], effects: Effects) -> Judgement:
         """A follow-up arm that said nothing although its stack says so when it sees nothing has lost everything."""
@@ -120,7 +157,7 @@ class Engine:
         if check is None or check.needs != ("detections",) or source.output.detections is None:
             return Judgement(Outcome.VIOLATED, reason=silent)
         nothing = Detections.none(source.output.detections.frame_id, None)
-        judged = _checked(judge, bundle, source.output, Output(detections=nothing), effects)
+        judged = checked(judge, bundle, source.output, Output(detections=nothing), effects)
         if judged.outcome is Outcome.HOLDS and not check.silence_is_nothing_seen:
             return Judgement(Outcome.VIOLATED, reason=silent)
         if judged.outcome is not Outcome.VIOLATED:
@@ -129,7 +166,7 @@ class Engine:
         return Judgement(Outcome.VIOLATED, reason=silent, **{name: getattr(judged, name) for name in fields})
 
 
-def _for(offer: Offer, judge: Relation) -> Relation:
+def judge_for(offer: Offer, judge: Relation) -> Relation:
     """Return who judges an offer: control and sham are judged by what the relation's check asks of them."""
     if offer.relation.role == "relation" or judge.check is None:
         return judge
@@ -141,6 +178,10 @@ def _nonsense(output: Output) -> str | None:
     for seen, what in ((output.detections, "obstacles"), (output.boxes, "boxes")):
         if seen is not None and (bad := int((~seen.finite).sum())):
             return f"{bad} of {len(seen)} {what} with numbers that are not finite" + _or_order(seen)
+    if output.control is not None and (endless := output.control.endless):
+        return f"a command without a finite {', '.join(endless)}"
+    if output.path is not None and (bad := int((~np.isfinite(output.path.pose[:, :2]).all(axis=1)).sum())):
+        return f"{bad} of {len(output.path.pose)} places of its path with numbers that are not finite"
     return None
 
 
@@ -148,7 +189,8 @@ def _or_order(seen: Detections | ImageBoxes) -> str:
     return ", or edges in the wrong order" if isinstance(seen, ImageBoxes) else ""
 
 
-def _checked(judge: Relation, bundle: Bundle, source: Output, followup: Output, effects: Effects) -> Judgement:
+def checked(judge: Relation, bundle: Bundle, source: Output, followup: Output, effects: Effects) -> Judgement:
+    """Return what a relation's check says of two outputs; a part that it needs and misses is an ERROR."""
     check = judge.check
     if check is None:
         raise ValueError(f"relation '{judge.id}' has no check and cannot judge")

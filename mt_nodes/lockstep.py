@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from mt_nodes.arms import Arm
@@ -14,10 +14,12 @@ from mt_nodes.effects import Effects
 from mt_nodes.engine import Answer, Engine, Heard, Offer, offers
 from mt_nodes.errors import InfrastructureError, NotApplicable
 from mt_nodes.frames import Bundle, Episode
+from mt_nodes.open_loop import OpenLoop, settled, settling_reason
 from mt_nodes.pipeline import Derived, MutationPipeline
 from mt_nodes.relations import Suite
 from mt_nodes.results import Case, Recorder
 from mt_nodes.sending import Part, parted
+from mt_nodes.series import Series
 from mt_nodes.verdict import Outcome, Pair, Verdict
 
 HANGS_AFTER = 3
@@ -37,12 +39,19 @@ class Prepared:
     outcome: Outcome | None = None
     reason: str = ""
     made_ms: float = 0.0
+    #: Ids of relations that do not judge what it is answered.
+    settling: frozenset[str] = frozenset()
 
     @property
     def baseline(self) -> Bundle | None:
         """What the source arm is given in place of the source; None: the source itself."""
         made = self.derived.baseline if self.derived else None
         return None if made is None else made.followup.first
+
+    @classmethod
+    def settles(cls, offer: Offer, settling: frozenset[str]) -> Prepared:
+        """Return that the source goes out in place of the follow-up."""
+        return cls(offer, None, Outcome.SETTLING, settling_reason(offer.relation), settling=settling)
 
     def for_source(self, source: Bundle) -> Part:
         """Return what goes to the source arm."""
@@ -124,6 +133,15 @@ class Silence:
             )
 
 
+def prepared_for(prepare: Prepares, offer: Offer, bundle: Bundle, loop: OpenLoop) -> Prepared:
+    """Make the follow-up of a bundle, unless the arms are to settle first: then the source goes out."""
+    settling = loop.settling(bundle)
+    if settling and loop.substitutes:
+        prepare.begin(offer, bundle)
+        return Prepared.settles(offer, settling)
+    return replace(prepare(offer, bundle), settling=settling)
+
+
 def headline(error: InfrastructureError) -> str:
     """What went wrong, without the tail of a log (which has wall times in it) and the advice."""
     return str(error).partition("; ")[0]
@@ -131,7 +149,7 @@ def headline(error: InfrastructureError) -> str:
 
 def owed(recorder: Recorder, offer: Offer, episode: Episode) -> bool:
     """Tell whether a run owes anything for an offer over an episode; unless it is a resumed one it owes all."""
-    return recorder.fresh or any(not recorder.done(pair) for bundle in episode() for pair, _ in offer.pairs(bundle))
+    return recorder.fresh or any(not recorder.done(pair) for bundle in episode() for pair in offer.owed(bundle))
 
 
 def start(*arms: Arm) -> None:
@@ -175,6 +193,7 @@ class Lockstep:
         self._stateless = stateless
         self._silence = Silence() if publishes_when_empty else None
         self._progress = progress
+        self._series = Series()
         self._fresh = True
 
     def run(self, episodes: Sequence[Episode], source: Arm, followup: Arm) -> None:
@@ -198,6 +217,7 @@ class Lockstep:
             left = self._left(self._offers, bundle)
             if left:
                 self._fan_out_bundle(bundle, left, source, followup)
+        self._end_series()
 
     def _fan_out_bundle(self, bundle: Bundle, offers: Sequence[Offer], source: Arm, followup: Arm) -> None:
         with self._errors(offers[0], bundle):
@@ -232,15 +252,17 @@ class Lockstep:
         """One offer over a whole episode, both arms fresh: for a stack that remembers."""
         self._restart_unless_fresh(source, followup)
         self._begin(source, followup)
+        loop = OpenLoop(offer, remembers=not self._stateless)
         for bundle in episode():
             with self._errors(offer, bundle):
-                ahead = self._prepare(offer, bundle) if offer.relation.baseline else None
+                ahead = prepared_for(self._prepare, offer, bundle, loop) if offer.relation.baseline else None
                 ticket = ahead.for_source(bundle).send(source) if ahead else source.send(bundle, frozenset())
                 # Made while the stack works on the source, unless its own input had to be made as well.
-                prepared = ahead or self._prepare(offer, bundle)
+                prepared = ahead or prepared_for(self._prepare, offer, bundle, loop)
                 answer, _ = self._answer(followup, prepared, self._send(followup, prepared, bundle))
                 heard = self._wait(source, ticket)
-            self._close(prepared, bundle, heard, answer)
+            self._close(prepared, bundle, heard, answer, loop)
+        self._end_series()
 
     def _two_pass(self, episode: Episode, arm: Arm) -> None:
         """The source episode, then after a restart the episode of each offer, all in one instance.
@@ -255,11 +277,13 @@ class Lockstep:
             heard = self._source_pass(episode, arm, offer) if offer.relation.baseline else plain
             self._restart_unless_fresh(arm)
             self._begin(arm)
+            loop = OpenLoop(offer, remembers=not self._stateless)
             for bundle in episode():
                 with self._errors(offer, bundle):
-                    prepared = self._prepare(offer, bundle)
+                    prepared = prepared_for(self._prepare, offer, bundle, loop)
                     answer, _ = self._answer(arm, prepared, self._send(arm, prepared, bundle))
-                self._close(prepared, bundle, heard[bundle.index], answer)
+                self._close(prepared, bundle, heard[bundle.index], answer, loop)
+            self._end_series()
 
     def _source_pass(self, episode: Episode, arm: Arm, offer: Offer) -> dict[int, Answer]:
         """Play an episode as the source arm sees it for an offer; return the answers by bundle."""
@@ -274,7 +298,7 @@ class Lockstep:
 
     def _left(self, offers: Sequence[Offer], bundle: Bundle) -> list[Offer]:
         """Return the offers that are still owed for a bundle: all of them, unless the run is a resumed one."""
-        owed = [o for o in offers if not all(self._recorder.done(pair) for pair, _ in o.pairs(bundle))]
+        owed = [o for o in offers if not all(self._recorder.done(pair) for pair in o.owed(bundle))]
         for offer in offers:
             if offer not in owed:
                 self._prepare.begin(offer, bundle)
@@ -333,19 +357,27 @@ class Lockstep:
         try:
             yield
         except InfrastructureError as error:
-            self._record(self._engine.without_followup(offer, bundle, Outcome.ERROR, headline(error)), None)
+            self._record(self._engine.broken_off(offer, bundle, headline(error)), None)
             raise
 
-    def _close(self, prepared: Prepared, bundle: Bundle, source: Answer, followup: Answer) -> None:
+    def _close(
+        self, prepared: Prepared, bundle: Bundle, source: Answer, followup: Answer, loop: OpenLoop | None = None
+    ) -> None:
+        offer, answers = prepared.offer, (source, followup)
+        if loop is not None:
+            loop.heard(bundle, answers, prepared.settling)
+        self._series.add(prepared, bundle, answers)
         if prepared.outcome is not None:
-            verdicts = self._engine.without_followup(prepared.offer, bundle, prepared.outcome, prepared.reason)
-            self._record(verdicts, None)
+            self._record(self._engine.without_followup(offer, bundle, prepared.outcome, prepared.reason), None)
             return
         effects = prepared.derived.effects if prepared.derived else Effects()
-        verdicts = self._engine.judge(prepared.offer, bundle, (source, followup), effects)
+        verdicts = settled(offer, self._engine.judge(offer, bundle, answers, effects), prepared.settling)
         sent = prepared.derived.followup.bundles if prepared.derived else ((0, bundle),)
-        case = Case(prepared.offer, bundle, sent[0][1], effects, source, followup, prepared.baseline, sent)
-        self._record(verdicts, case)
+        self._record(verdicts, Case(offer, bundle, sent[0][1], effects, source, followup, prepared.baseline, sent))
+
+    def _end_series(self) -> None:
+        """Have the checks over a sequence judge the episode that has ended."""
+        self._progress(self._recorder.series(self._series.end()))
 
     def _record(self, verdicts: Sequence[Verdict], case: Case | None) -> None:
         self._progress(self._recorder.verdicts(verdicts, case))

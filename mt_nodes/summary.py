@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from mt_nodes.errors import ExitCode, InfrastructureError
+from mt_nodes.measured import Measured, measured_of, noise_floor
 from mt_nodes.outcomes import Evidence, Tally, exit_code, relation_outcome
 from mt_nodes.recall import about_objects, recall
 from mt_nodes.relations import CONTROL, SHAMS
@@ -37,6 +38,10 @@ class _Row(NamedTuple):
     gained: int
     counts: Mapping[str, Sequence[int]]
     objects: Line
+    measured: Measured | None
+    #: What is compared with control and sham: of live input a round, in which none shares a bundle with them.
+    case: Unit
+    by_arrival: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,11 @@ class _Arms:
     relation: list[_Row] = field(default_factory=list)
     control: list[_Row] = field(default_factory=list)
     sham: list[_Row] = field(default_factory=list)
+
+    @property
+    def all(self) -> list[_Row]:
+        """Every row."""
+        return [*self.relation, *self.control, *self.sham]
 
 
 def summarise(
@@ -57,15 +67,18 @@ def summarise(
     interrupted: bool = False,
     isolation: str | None = None,
     usage: str | None = None,
+    clocks: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return ``summary.json`` from the verdict lines of a journal (other lines are passed over).
 
-    ``infrastructure``, ``isolation`` and ``usage`` tell what went wrong with the run itself, None when nothing did.
+    ``infrastructure``, ``isolation`` and ``usage`` tell what went wrong with the run itself, None when nothing did;
+    ``clocks`` how far those of other computers are off, by computer.
 
     Raises:
         InfrastructureError: a pair belongs to none of the relations, so the totals would not reconcile.
     """
     arms, outcomes = _sorted_by_arm(verdicts, relations)
+    by_arrival = sum(row.by_arrival for each in arms.values() for row in each.all)
     evidence = _evidence(arms, relations)
     ended = {r.id: relation_outcome(evidence[r.id]) for r in relations}
     trouble = {"infrastructure": infrastructure, "interrupted": interrupted, "isolation": isolation, "usage": usage}
@@ -77,6 +90,8 @@ def summarise(
         "exit_code": int(code),
         "exit_why": why,
         **trouble,
+        **({"by_arrival": by_arrival} if by_arrival else {}),
+        **({"clocks": dict(clocks)} if clocks else {}),
         "relations": {r.id: _relation_plain(r, arms[r.id], evidence[r.id], ended[r.id]) for r in relations},
         "latency_ms": dict(latency_ms or {}),
     }
@@ -137,7 +152,11 @@ def _drives(bags: Sequence[str]) -> dict[int, int]:
 def _row(pair: Pair, drive: int, line: Line) -> _Row:
     detail = line.get("detail", {})
     counts, objects = detail.get("counts", {}), about_objects(detail)
-    return _Row((drive, pair.bundle), Outcome(line["outcome"]), line["lost"], line["gained"], counts, objects)
+    outcome = Outcome(line["outcome"])
+    measured = measured_of(line) if outcome.decided else None
+    unit = (drive, pair.bundle)
+    case = (line["round"], None) if "round" in line else unit
+    return _Row(unit, outcome, line["lost"], line["gained"], counts, objects, measured, case, "paired_by" in line)
 
 
 def _evidence(arms: Mapping[str, _Arms], relations: Sequence[RelationInfo]) -> dict[str, Evidence]:
@@ -168,13 +187,15 @@ def _p_violations(arms: _Arms, family: int) -> tuple[float | None, str]:
         differences = _violation_differences(arms.relation, background)
         if differences:
             sums, test = cluster_sums(differences, family)
+            if any(row.case != row.unit for row in arms.relation):
+                test = f"sign-flip test over {len(differences)} rounds"
             tests.append((sign_flip_p(sums), test))
     return max(tests, key=lambda t: t[0]) if tests else (None, "no frame decided in both")
 
 
 def _violation_differences(relation: Sequence[_Row], background: Sequence[_Row]) -> dict[Unit, int]:
     """By bundle decided in both: violated here less violated there, weighed for unequal numbers of draws."""
-    here, there = _violated_by_unit(relation), _violated_by_unit(background)
+    here, there = (_violated_by(rows, lambda row: row.case) for rows in (relation, background))
     return {
         unit: here[unit].violated * there[unit].decided - there[unit].violated * here[unit].decided
         for unit in here
@@ -182,11 +203,11 @@ def _violation_differences(relation: Sequence[_Row], background: Sequence[_Row])
     }
 
 
-def _violated_by_unit(rows: Sequence[_Row]) -> dict[Unit, Tally]:
+def _violated_by(rows: Sequence[_Row], key: Callable[[_Row], Unit]) -> dict[Unit, Tally]:
     by_unit: dict[Unit, list[_Row]] = defaultdict(list)
     for row in rows:
         if row.outcome.decided:
-            by_unit[row.unit].append(row)
+            by_unit[key(row)].append(row)
     return {unit: _tally(group) for unit, group in by_unit.items()}
 
 
@@ -219,6 +240,9 @@ def _relation_plain(
     info: RelationInfo, arms: _Arms, evidence: Evidence, ended: tuple[RelationOutcome, str]
 ) -> dict[str, Any]:
     outcome, why = ended
+    floor = noise_floor(
+        *([r.measured for r in rows if r.measured] for rows in (arms.relation, arms.control, arms.sham))
+    )
     found = recall((row.unit, row.objects) for row in arms.relation if row.outcome.decided)
     return {
         "outcome": outcome.value,
@@ -234,13 +258,15 @@ def _relation_plain(
         "because": info.because,
         "requirement": list(info.requirement),
         **({"recall": found} if found else {}),
+        **({"measured": floor} if floor else {}),
     }
 
 
 def _arm_plain(rows: Sequence[_Row]) -> dict[str, Any]:
     decided = [row for row in rows if row.outcome.decided]
     tally, directions = _tally(rows), Counter(_direction(row) for row in decided)
-    interval = proportion_interval({unit: (t.violated, t.decided) for unit, t in _violated_by_unit(rows).items()})
+    by_unit = _violated_by(rows, lambda row: row.unit)
+    interval = proportion_interval({unit: (t.violated, t.decided) for unit, t in by_unit.items()})
     return {
         "decided": tally.decided,
         "violated": tally.violated,
@@ -257,7 +283,14 @@ def _arm_plain(rows: Sequence[_Row]) -> dict[str, Any]:
         "drives": len({row.unit[0] for row in decided}),
         "outcomes": _in_order(Counter(row.outcome.value for row in rows)),
         "counts": _counts(decided),
+        **({"by_arrival": by_arrival} if (by_arrival := _by_arrival(decided)) else {}),
     }
+
+
+def _by_arrival(decided: Sequence[_Row]) -> dict[str, int]:
+    """Count apart what rests on answers found by their arrival; nothing where nothing does."""
+    tally = _tally([row for row in decided if row.by_arrival])
+    return {"decided": tally.decided, "violated": tally.violated} if tally.decided else {}
 
 
 def _counts(decided: Sequence[_Row]) -> dict[str, dict[str, int]]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 from mt_nodes.errors import UsageError
 
 SCHEMA = 1
+#: What a line of a live run has beside.
+MARKS = ("round", "paired_by")
 
 
 class Outcome(str, Enum):
@@ -107,11 +110,17 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of one pair, as it is journalled."""
+    """The outcome of one pair, as it is journalled.
+
+    Attributes:
+        marks: what a live run says of it beside: ``round`` of the relations' turns, and ``paired_by`` where an answer
+            was found not by its stamp.
+    """
 
     pair: Pair
     stamp_ns: int
     judgement: Judgement
+    marks: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def outcome(self) -> Outcome:
@@ -136,7 +145,7 @@ class Verdict:
             "lost": j.lost,
             "gained": j.gained,
         }
-        return {**line, "detail": j.detail} if j.detail else line
+        return {**line, **self.marks, **({"detail": j.detail} if j.detail else {})}
 
     @classmethod
     def from_plain(cls, line: dict[str, Any]) -> Verdict:
@@ -144,7 +153,8 @@ class Verdict:
         names = ("measured", "bound", "margin", "unit", "reason", "lost", "gained")
         values = {name: line[name] for name in names if name in line}
         judgement = Judgement(Outcome(line["outcome"]), detail=line.get("detail", {}), **values)
-        return cls(Pair.parse(line["pair"]), int(line["stamp_ns"]), judgement)
+        marks = {name: line[name] for name in MARKS if name in line}
+        return cls(Pair.parse(line["pair"]), int(line["stamp_ns"]), judgement, marks)
 
 
 def _number(value: float | None) -> float | int | None:

@@ -26,6 +26,7 @@ from mt_nodes.own_time import own_time_s
 from mt_nodes.pipeline import Derived
 from mt_nodes.relations import Relation, Suite
 from mt_nodes.results import Case
+from mt_nodes.series import Judged
 from mt_nodes.verdict import Judgement, Outcome, Pair, Verdict
 
 
@@ -156,6 +157,7 @@ class FakeRecorder:
         self.lines: dict[str, Verdict] = {}
         self.followups: list[tuple[str, Derived]] = []
         self.cases: list[Case | None] = []
+        self.judged: list[Judged] = []
 
     def followup(self, offer: Offer, bundle: Bundle, derived: Derived, made_ms: float) -> None:
         self.followups.append((str(offer.followup_pair(bundle)), derived))
@@ -170,6 +172,10 @@ class FakeRecorder:
             assert str(verdict.pair) not in self.lines, f"{verdict.pair} ended twice"
             self.lines[str(verdict.pair)] = verdict
         return fresh
+
+    def series(self, judged: Sequence[Judged]) -> list[Verdict]:
+        self.judged.extend(judged)
+        return self.verdicts([verdict for verdict, _ in judged if str(verdict.pair) not in self.lines], None)
 
     @property
     def outcomes(self) -> dict[str, str]:

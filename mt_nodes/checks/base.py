@@ -20,6 +20,10 @@ class Check(ABC):
     #: Whether a follow-up arm that said nothing is judged as one that saw nothing; False: its silence is the violation.
     silence_is_nothing_seen: ClassVar[bool] = True
 
+    #: Of a stack that remembers, what a check reads of ``control`` or ``path`` is judged for so long after the arms
+    #: agreed, if the input obeys no command; see :mod:`mt_nodes.open_loop`.
+    open_loop_s: ClassVar[float] = 2.0
+
     @property
     def background(self) -> Check:
         """The check that judges control and sham in its place: what an input that did not change must not do.

@@ -1,21 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What checks of commands share: steering and yaw rate, whichever of them a stack commands."""
+"""What checks of commands share: steering and yaw rate, speed, acceleration and pedals, whichever a stack commands."""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from mt_nodes.checks.base import Check
-from mt_nodes.outputs import Control
+from mt_nodes.effects import Effects
+from mt_nodes.frames import Bundle
+from mt_nodes.outputs import Control, Output
 from mt_nodes.params import param
 from mt_nodes.verdict import Judgement, Outcome
 
 #: Slower than this a yaw rate says nothing of the steering.
 CRAWL_MPS = 0.1
+#: How a command says how fast to go, and its unit; ``pedals`` are throttle less brake, each 0..1.
+DRIVES = {"speed": "m/s", "acceleration": "m/s²", "pedals": "of full pedal"}
 #: Commands are compared to so many decimals: a message may round the last digits of what was computed.
 _DECIMALS = 9
+
+
+def at_most(measured: float, bound: float, unit: str, reason: str, **rest: Any) -> Judgement:
+    """Judge that a number is no larger than a bound."""
+    return _judged(measured, bound, bound - measured, unit, reason, rest)
+
+
+def at_least(measured: float, bound: float, unit: str, reason: str, **rest: Any) -> Judgement:
+    """Judge that a number is no smaller than a bound."""
+    return _judged(measured, bound, measured - bound, unit, reason, rest)
+
+
+def nothing_to_judge(reason: str, unit: str = "") -> Judgement:
+    """Say why a pair is not applicable."""
+    return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit=unit)
+
+
+def _judged(measured: float, bound: float, margin: float, unit: str, reason: str, rest: dict[str, Any]) -> Judgement:
+    margin = round(margin, _DECIMALS)
+    outcome = Outcome.VIOLATED if margin < 0.0 else Outcome.HOLDS
+    return Judgement(
+        outcome, round(measured, _DECIMALS), round(bound, _DECIMALS), margin, unit=unit, reason=reason, **rest
+    )
+
+
+def _told_no_more(what: str, unit: str) -> Judgement:
+    return Judgement(Outcome.VIOLATED, unit=unit, lost=1, reason=f"no {what} is told any more, as the source did")
 
 
 @dataclass(frozen=True)
@@ -23,7 +55,9 @@ class SteeringCheck(Check):
     """Base of checks that compare where two commands steer.
 
     Of a stack that commands a yaw rate ``w`` at a speed ``v`` in place of a steering angle, the angle is that of the
-    single-track model without slip, ``atan(wheelbase * w / v)``; and the other way around.
+    single-track model without slip, ``atan(wheelbase * w / v)``; and the other way around. Where the mutation swaps
+    left and right the source's command is expected with the other sign. A follow-up that tells no steering any more
+    is a violation.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("control",)
@@ -40,14 +74,75 @@ class SteeringCheck(Check):
         """Unit of what is compared."""
         return "rad" if self.of == "steering" else "rad/s"
 
-    def within(self, off: float, tolerance: float, reason: str) -> Judgement:
-        """Judge a deviation; NaN is NOT_APPLICABLE."""
-        if math.isnan(off):
-            return Judgement(Outcome.NOT_APPLICABLE, reason=f"no {self.of} is told, or the vehicle stands still")
-        off = round(off, _DECIMALS)
-        margin = round(tolerance - off, _DECIMALS)
-        outcome = Outcome.VIOLATED if margin < 0.0 else Outcome.HOLDS
-        return Judgement(outcome, measured=off, bound=tolerance, margin=margin, unit=self.unit, reason=reason)
+    def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
+        """Compare the two commands."""
+        assert source.control is not None and followup.control is not None
+        return self.unknown(source.control, followup.control) or self.decide(
+            self.expected(source.control, effects), self.turn(followup.control)
+        )
+
+    def unknown(self, source: Control, followup: Control) -> Judgement | None:
+        """Say what becomes of a pair whose steering cannot be compared, None where it can."""
+        before, after = self.turn(source), self.turn(followup)
+        if math.isnan(before) or (math.isnan(after) and steers(followup)):
+            return nothing_to_judge(f"no {self.of} is told, or the vehicle stands still", self.unit)
+        return _told_no_more(self.of, self.unit) if math.isnan(after) else None
+
+    def expected(self, source: Control, effects: Effects) -> float:
+        """Return what the follow-up is expected to command, if nothing but left and right is changed."""
+        return -self.turn(source) if effects.mirrored else self.turn(source)
+
+    @abstractmethod
+    def decide(self, expected: float, after: float) -> Judgement:
+        """Judge what the follow-up commands (``after``) by what is expected of it."""
+
+
+@dataclass(frozen=True)
+class DriveCheck(Check):
+    """Base of checks that compare how fast two commands go.
+
+    A stack may command a speed, an acceleration, or pedals; of pedals throttle less brake is compared. A follow-up
+    that does not tell any more what the source told is a violation.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ("control",)
+
+    def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
+        """Compare the two commands."""
+        assert source.control is not None and followup.control is not None
+        quantity = self.quantity(source.control)
+        before, after = drive(source.control, quantity), drive(followup.control, quantity)
+        if math.isnan(before):
+            return nothing_to_judge(f"no {quantity} is told", DRIVES[quantity])
+        if math.isnan(after):
+            return _told_no_more(quantity, DRIVES[quantity])
+        return self.decide(quantity, round(before, _DECIMALS), round(after, _DECIMALS))
+
+    @abstractmethod
+    def quantity(self, source: Control) -> str:
+        """Return what is compared: a key of :data:`DRIVES`."""
+
+    @abstractmethod
+    def decide(self, quantity: str, before: float, after: float) -> Judgement:
+        """Judge the two numbers, in the unit of the quantity."""
+
+
+@dataclass(frozen=True)
+class FasterOrSlower(DriveCheck):
+    """Base of checks that ask for more or less speed of whatever a stack commands."""
+
+    by: str = param(
+        "told", choices=("told", *DRIVES), help="what is compared; told: the first of these that the stack tells"
+    )
+
+    def quantity(self, source: Control) -> str:
+        """Return what is compared."""
+        return told(source) if self.by == "told" else self.by
+
+
+def steers(control: Control) -> bool:
+    """Tell whether a command says anything of where to go."""
+    return not (math.isnan(control.steering_rad) and math.isnan(control.yaw_rate_radps))
 
 
 def steering_rad(control: Control, wheelbase_m: float) -> float:
@@ -66,8 +161,19 @@ def yaw_rate(control: Control, wheelbase_m: float) -> float:
     return control.speed_mps * math.tan(control.steering_rad) / wheelbase_m
 
 
-def speeds(source: Control, followup: Control) -> tuple[float, float] | None:
-    """Return both speeds, None where one of them is not told."""
-    if math.isnan(source.speed_mps) or math.isnan(followup.speed_mps):
-        return None
-    return round(source.speed_mps, _DECIMALS), round(followup.speed_mps, _DECIMALS)
+def drive(control: Control, quantity: str) -> float:
+    """Return one of :data:`DRIVES` of a command, NaN where it is not told; a pedal that is not told is not pressed."""
+    if quantity == "speed":
+        return control.speed_mps
+    if quantity == "acceleration":
+        return control.acceleration_mps2
+    if math.isnan(control.throttle) and math.isnan(control.brake):
+        return math.nan
+    return (0.0 if math.isnan(control.throttle) else control.throttle) - (
+        0.0 if math.isnan(control.brake) else control.brake
+    )
+
+
+def told(control: Control) -> str:
+    """Return the first of :data:`DRIVES` that a command tells; ``speed`` where it tells none."""
+    return next((name for name in DRIVES if not math.isnan(drive(control, name))), "speed")

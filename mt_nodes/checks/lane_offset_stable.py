@@ -9,10 +9,13 @@ from typing import ClassVar
 import numpy as np
 
 from mt_nodes.checks.base import Check
+from mt_nodes.checks.controls import at_most
+from mt_nodes.checks.paths import Places, expected_places
 from mt_nodes.effects import Effects
 from mt_nodes.frames import Bundle
-from mt_nodes.outputs import Output, Path
+from mt_nodes.outputs import Output
 from mt_nodes.params import param
+from mt_nodes.transforms import UnknownTransform
 from mt_nodes.verdict import Judgement, Outcome
 
 
@@ -33,28 +36,23 @@ class LaneOffsetStable(Check):
     def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
         """Compare the two paths at the look-ahead."""
         assert source.path is not None and followup.path is not None
-        before, after = self._left_m(source.path), self._left_m(followup.path)
+        try:
+            before = self._left_m(expected_places(source.path, effects, bundle))
+        except UnknownTransform as error:
+            return Judgement(Outcome.ERROR, reason=str(error), unit="m")
+        after = self._left_m(followup.path.pose[:, :2])
         if before is None:
             reason = f"the source's path does not reach {self.look_ahead_m:g} m ahead"
             return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit="m")
         if after is None:
             reason = f"the follow-up's path does not reach {self.look_ahead_m:g} m ahead any more"
             return Judgement(Outcome.VIOLATED, bound=self.tolerance_m, unit="m", reason=reason, lost=1)
-        expected = -before if effects.image_mirrored else before
-        off = round(abs(after - expected), 9)
-        margin = round(self.tolerance_m - off, 9)
-        return Judgement(
-            Outcome.VIOLATED if margin < 0.0 else Outcome.HOLDS,
-            measured=off,
-            bound=self.tolerance_m,
-            margin=margin,
-            unit="m",
-            reason=f"{self.look_ahead_m:g} m ahead the path is {after:+.3f} m to the left, expected {expected:+.3f} m",
-        )
+        reason = f"{self.look_ahead_m:g} m ahead the path is {after:+.3f} m to the left, expected {before:+.3f} m"
+        return at_most(abs(after - before), self.tolerance_m, "m", reason)
 
-    def _left_m(self, path: Path) -> float | None:
-        """Return how far to the left a path lies at the look-ahead, None where it does not go that far."""
-        x, y = path.pose[:, 0], path.pose[:, 1]
+    def _left_m(self, places: Places) -> float | None:
+        """Return how far to the left a path (K, 2) lies at the look-ahead, None where it does not go that far."""
+        x, y = places.T
         ahead = np.flatnonzero((x[:-1] <= self.look_ahead_m) & (x[1:] >= self.look_ahead_m))
         if not len(ahead):
             return None

@@ -147,7 +147,7 @@ class ObstacleCheck(Check):
     ) -> Comparison:
         frame_id = region.frame_id
         before, after = (_in_frame(d, frame_id, bundle) for d in (source, followup))
-        carry = _carry(frame_id, effects, bundle)
+        carry = effects.carry(frame_id, bundle.transforms)
         if carry is not None:
             before = moved(before, carry, frame_id)
         before, after = canonical(before), canonical(after)
@@ -232,14 +232,6 @@ def touching(obstacles: Detections, outlines: Outlines) -> Mask:
     if not len(outlines) or not len(obstacles):
         return np.zeros(len(obstacles), dtype=bool)
     return np.asarray(shapely.intersects(footprints(obstacles)[:, None], outlines[None, :]).any(axis=1))
-
-
-def _carry(frame_id: str, effects: Effects, bundle: Bundle) -> Matrix | None:
-    """Return the 4×4 that takes the expected output to its new place in the region's frame, None where it stays."""
-    if effects.output_transform is None:
-        return None
-    there = bundle.transforms.lookup(frame_id, effects.output_frame_id or frame_id)
-    return np.asarray(there @ effects.output_transform @ np.linalg.inv(there))
 
 
 def _boxes(volumes: Sequence[Volume], frame_id: str, bundle: Bundle) -> Detections:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cameras showed in a pair: both pictures, the boxes that were found in them, what was lost and gained."""
+"""What cameras showed in a pair: both pictures, the boxes and paths that were told, what was lost and gained."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from mt_nodes.report.view import Floats, View
 
 #: Boxes (K, 4), the shape that marks their middles, and its colour.
 Mark = tuple[Floats, str, str]
+#: Places (N, 2) along a path, its colour and style.
+Line = tuple[Floats, str, str]
 _WIDTH_IN = 7.5
 
 
@@ -23,11 +25,15 @@ def draw(view: View) -> tuple[str, str]:
     """Return the pictures of the source and of the follow-up as data URIs (SVG, the pictures in it as pixels)."""
     # What is lost is told where the follow-up was to show it, which may be elsewhere, as in a mirror.
     marks = ((view.lost_px, "X", VERMILLION), (view.gained_px, "P", GREEN))
-    source = _picture(view.source_image, view.source_px, BLUE)
-    return source, _picture(view.followup_image, view.followup_px, ORANGE, marks)
+    before = ((view.source_path_px, BLUE, "-"),)
+    after = ((view.followup_path_px, ORANGE, "-"), (view.expected_path_px, BLUE, "--"))
+    source = _picture(view.source_image, view.source_px, BLUE, before)
+    return source, _picture(view.followup_image, view.followup_px, ORANGE, after, marks)
 
 
-def _picture(jpeg: npt.NDArray[np.uint8], boxes: Floats, colour: str, marks: tuple[Mark, ...] = ()) -> str:
+def _picture(
+    jpeg: npt.NDArray[np.uint8], boxes: Floats, colour: str, paths: tuple[Line, ...], marks: tuple[Mark, ...] = ()
+) -> str:
     rgb = cv2.cvtColor(cv2.imdecode(np.asarray(jpeg, np.uint8), cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB)
     height, width = rgb.shape[:2]
     figure = Figure(figsize=(_WIDTH_IN, _WIDTH_IN * height / width + 0.5), layout="constrained")
@@ -35,6 +41,8 @@ def _picture(jpeg: npt.NDArray[np.uint8], boxes: Floats, colour: str, marks: tup
     axes = figure.add_subplot()
     axes.imshow(rgb)
     _boxes(axes, boxes, colour)
+    for way, line, style in paths:
+        axes.plot(way[:, 0], way[:, 1], style, color=line, linewidth=2.2)
     for places, marker, mark in marks:
         middle = (places[:, :2] + places[:, 2:]) / 2.0
         axes.scatter(

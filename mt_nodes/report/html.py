@@ -18,8 +18,10 @@ from mt_nodes.journal import read_journal
 from mt_nodes.relations import CONTROL, SHAMS
 from mt_nodes.report import birdseye, camera_view
 from mt_nodes.report.categories import figure_uri
+from mt_nodes.report.series_view import draw_stretches
+from mt_nodes.report.undecided import Undecided
 from mt_nodes.report.view import evidence_file, load_view
-from mt_nodes.report.worst import PICTURED, worst_first
+from mt_nodes.report.worst import PICTURED, in_turn, worst_first
 from mt_nodes.verdict import Outcome, Pair
 
 #: Violated pairs in the list; the rest is in ``pairs.csv``.
@@ -38,7 +40,7 @@ def write_report(results_dir: Path) -> Path:
     """
     summary = _json(results_dir / "summary.json")
     run_file = results_dir / "run.json"
-    condition, violated = _from_journal(results_dir)
+    condition, violated, undecided = _from_journal(results_dir)
     own = [v for v in violated if v["arm"] == "relation"]
     asked = read_experiment(results_dir)
     experiment = None if asked is None else tabulate(asked, summary)
@@ -56,9 +58,10 @@ def write_report(results_dir: Path) -> Path:
             symbols=SYMBOLS,
             experiment=experiment,
             category_figure=figure_uri(experiment["rows"]) if experiment else None,
-            pictured=[{**v, **_pictures(v["evidence"])} for v in own[:PICTURED]],
+            pictured=[{**v, **_pictures(v["evidence"])} for v in in_turn(own)[:PICTURED]],
             violated=violated[:LISTED],
             violated_count=len(violated),
+            undecided=undecided,
         )
     )
     path.write_text(page, encoding="utf-8")
@@ -89,16 +92,22 @@ def _json(path: Path) -> dict[str, Any]:
     return data
 
 
-def _from_journal(results_dir: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return what the journal says of the run, and the violated pairs, worst first; one pass, little is kept."""
+def _from_journal(results_dir: Path) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, list[dict[str, Any]]]]:
+    """Return what the journal says of the run, the violated pairs, worst first, and why others were not decided.
+
+    One pass, little is kept.
+    """
     condition: dict[str, Any] = {}
     violated = []
+    undecided = Undecided()
     for line in read_journal(results_dir / "result.jsonl"):
         if line.get("type") == "condition":
             condition |= {k: v for k, v in line.items() if k not in ("schema", "type", "crc32")}
         elif line.get("outcome") == Outcome.VIOLATED.value:
             violated.append(_violation(line, results_dir))
-    return condition, sorted(violated, key=worst_first)
+        elif "outcome" in line:
+            undecided.count(line)
+    return condition, sorted(violated, key=worst_first), undecided.most_common()
 
 
 def _violation(line: Mapping[str, Any], results_dir: Path) -> dict[str, Any]:
@@ -114,7 +123,13 @@ def _violation(line: Mapping[str, Any], results_dir: Path) -> dict[str, Any]:
 
 def _pictures(evidence: Path) -> dict[str, Any]:
     """Damaged evidence must not cost the whole report: the page says what is wrong in the picture's place."""
-    nothing = {"source": None, "followup": None, "added": 0}
+    nothing = {"source": None, "followup": None, "added": 0, "series": None}
+    table = evidence.with_suffix(".csv")
+    if table.exists():
+        try:
+            return {**nothing, "series": draw_stretches(table), "note": ""}
+        except InfrastructureError as error:
+            return {**nothing, "note": f"No picture: {error}"}
     if not evidence.exists():
         return {**nothing, "note": f"No picture: {evidence.parent.name}/{evidence.name} is not there."}
     try:
@@ -122,7 +137,7 @@ def _pictures(evidence: Path) -> dict[str, Any]:
     except InfrastructureError as error:
         return {**nothing, "note": f"No picture: {error}"}
     source, followup = camera_view.draw(view) if len(view.source_image) else birdseye.draw(view)
-    return {"source": source, "followup": followup, "added": len(view.added_xyz), "note": ""}
+    return {**nothing, "source": source, "followup": followup, "added": len(view.added_xyz), "note": ""}
 
 
 def _scale(relations: Mapping[str, Mapping[str, Any]]) -> float:

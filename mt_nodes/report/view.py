@@ -33,6 +33,9 @@ SHAPES: dict[str, tuple[int, ...]] = {
         "followup_px": (4,),
         "lost_px": (4,),
         "gained_px": (4,),
+        "source_path_px": (2,),
+        "followup_path_px": (2,),
+        "expected_path_px": (2,),
     },
 }
 
@@ -48,6 +51,8 @@ class View:
         region, keep: polygons (P, 2).
         source_image, followup_image: bytes (B,) of a JPEG each, of a stack that sees by cameras alone.
         source_px, followup_px, lost_px, gained_px: boxes (M, 4) in it, x0 y0 x1 y1 in its pixels.
+        source_path_px, followup_path_px, expected_path_px: (N, 2) x y of paths in it, NaN where it shows none; the
+            last is where the source's is expected in the follow-up.
     """
 
     source_xyz: Floats
@@ -67,6 +72,9 @@ class View:
     followup_px: Floats
     lost_px: Floats
     gained_px: Floats
+    source_path_px: Floats
+    followup_path_px: Floats
+    expected_path_px: Floats
 
     @classmethod
     def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> View:

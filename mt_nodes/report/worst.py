@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
-import bisect
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from operator import itemgetter
+from typing import Any, TypeVar
 
 from mt_nodes.verdict import Pair
 
 #: Violated pairs that a report shows with pictures.
 PICTURED = 6
 Key = tuple[Any, ...]
+Line = TypeVar("Line", bound=Mapping[str, Any])
 
 
 def worst_first(line: Mapping[str, Any]) -> Key:
@@ -27,16 +29,32 @@ def worst_first(line: Mapping[str, Any]) -> Key:
     return "@" in pair.draw, -line["lost"], margin, pair.episode, bundle, pair.relation, pair.draw
 
 
+def in_turn(lines: Iterable[Line]) -> list[Line]:
+    """Return violated verdict lines worst first, but one of every relation before the second of any.
+
+    Few pictures then show what is wrong in many relations, and not one relation many times.
+    """
+    met: Counter[tuple[bool, str]] = Counter()
+    placed = []
+    for line in sorted(lines, key=worst_first):
+        pair = Pair.parse(line["pair"])
+        of_its_own = "@" not in pair.draw
+        met[of_its_own, pair.relation] += 1
+        placed.append((not of_its_own, met[of_its_own, pair.relation], line))
+    return [line for *_, line in sorted(placed, key=itemgetter(0, 1))]
+
+
 class WorstSoFar:
-    """The places of the worst violated pairs of a run that goes on."""
+    """The violated pairs of a run that goes on which its report would picture if it ended now.
+
+    None that is not among them now will be at the end: what comes later only moves a line back.
+    """
 
     def __init__(self, most: int = PICTURED) -> None:
         self._most = most
-        self._places: list[Key] = []
+        self._lines: list[Mapping[str, Any]] = []
 
     def takes(self, line: Mapping[str, Any]) -> bool:
         """Count a violated verdict line in; say whether it is among the worst so far."""
-        place = worst_first(line)
-        bisect.insort(self._places, place)
-        del self._places[self._most :]
-        return place in self._places
+        self._lines = in_turn([*self._lines, line])[: self._most]
+        return any(kept is line for kept in self._lines)
