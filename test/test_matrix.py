@@ -21,6 +21,7 @@ from mt_nodes.engine import Offer
 from mt_nodes.frames import Bundle
 from mt_nodes.lockstep import Lockstep, Prepared, Preparer
 from mt_nodes.mutations.stream.whole_stream import WholeStream
+from mt_nodes.open_loop import commands
 from mt_nodes.relations import CONTROL, SHAM, Relation, Suite, load_relation, load_suite, shipped_relations
 from mt_nodes.results import Case
 from mt_nodes.runs import unfit
@@ -31,9 +32,18 @@ from mt_nodes.verdict import Pair, Verdict
 #: Bundles and run seed of the drives; where frames are struck by chance, this seed does it early enough for so few.
 BUNDLES, SEED = 6, 0
 STREAM_BUNDLES, STREAM_SEED = 8, 19
-RELATIONS = tuple(r for r in shipped_relations() if r.role == "relation" and "camera" not in r.requires)
+#: What a driver is asked beside is in test_matrix_control.py; what it sees is what its tracker sees.
+RELATIONS = tuple(
+    r for r in shipped_relations() if r.role == "relation" and "camera" not in r.requires and not commands(r)
+)
 FAULTS = tuple(name for name, cls in plugins.catalogue("faults").items() if cls.stack == "lidar")  # type: ignore[attr-defined]
-HONEST = tuple(name for name in resources.shipped("stacks") if "camera" not in load_stack(name).inputs)
+HONEST = tuple(
+    name
+    for name in resources.shipped("stacks")
+    if name.startswith("reference_")
+    and "camera" not in load_stack(name).inputs
+    and "control" not in load_stack(name).outputs
+)
 #: What faults are planted in: the stack that looks ahead, the one that looks all around, the one that remembers.
 HOSTS = ("reference_detector", "reference_whole_cloud", "reference_tracker")
 #: Faults that let the whole cloud decide: what no correct stack may do, so a necessary relation must blame them.

@@ -67,6 +67,7 @@ class Tracker(Detector):
 
     gate_m: float = param(2.5, low=0.1, high=20.0, unit="m", help="farthest from its prediction")
     confirm_hits: int = param(3, low=1, high=20, help="updates after which a track is published")
+    sure_score: float = param(1.0, low=0.0, high=1.0, help="score from which a track is published at once; 1: never")
     max_misses: int = param(3, low=0, high=50, help="updates a track survives unseen")
     coasting_confidence: float = param(0.8, low=0.0, high=1.0, help="factor on the score for each update unseen")
     max_gap_s: float = param(1.0, low=0.1, high=60.0, unit="s", help="longest pause between clouds")
@@ -78,12 +79,15 @@ class Tracker(Detector):
         """
         dt_s = self._elapsed_s(stamp_ns)
         self._update(self.detect(points, stamp_ns), dt_s)
-        confirmed = [track for track in self._memory.tracks if track.hits >= self.confirm_hits]
+        confirmed = [track for track in self._memory.tracks if self._confirmed(track)]
         return self._published(confirmed, stamp_ns)
 
     def reset(self) -> None:
         """Forget everything."""
         self._memory.tracks, self._memory.stamp_ns, self._memory.next_number = [], None, 1
+
+    def _confirmed(self, track: Track) -> bool:
+        return track.hits >= self.confirm_hits or bool(track.box.score[0] >= self.sure_score)
 
     @cached_property
     def _memory(self) -> _Memory:

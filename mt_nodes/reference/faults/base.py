@@ -45,7 +45,8 @@ class Steps:
 class Fault(ABC):
     """A defect. Subclasses are frozen dataclasses whose fields are its parameters; found by name in snake case."""
 
-    #: Which reference stacks it can be planted in, by the sensor that they look through: ``lidar`` or ``camera``.
+    #: Which reference stacks it can be planted in: those that look through a ``lidar`` or a ``camera``, those that look
+    #: through a LiDAR and drive by it, ``driver``, or those that bring both sensors together, ``fusion``.
     stack: ClassVar[str] = "lidar"
 
     @abstractmethod
@@ -53,21 +54,25 @@ class Fault(ABC):
         """Return the steps (:class:`Steps`, or those of its own stack) with the faulty one in its place."""
 
 
-def named_faults(value: Any, where: str, stack: str = "lidar") -> tuple[Fault, ...]:
+def named_faults(value: Any, where: str, *stacks: str) -> tuple[Fault, ...]:
     """Make faults from a list whose items are names, ``{name: {parameter: value}}``, or faults already.
 
+    They must be faults of one of the kinds of stacks named, the sensor that is looked through first; when none is
+    named, ``lidar``.
+
     Raises:
-        UsageError: no such fault or parameter, or a fault of another stack than the one named.
+        UsageError: no such fault or parameter, or a fault of another stack than those named.
     """
+    stacks = stacks or ("lidar",)
     if isinstance(value, str) or not isinstance(value, (list, tuple)):
         raise UsageError(f"{where}: got {value!r}, expected a list of fault names")
     faults = tuple(_named(item, f"{where}[{i}]") for i, item in enumerate(value))
     for i, fault in enumerate(faults):
-        if fault.stack != stack:
-            fit = ", ".join(name for name, cls in plugins.catalogue("faults").items() if cls.stack == stack)  # type: ignore[attr-defined]
+        if fault.stack not in stacks:
+            fit = ", ".join(name for name, cls in plugins.catalogue("faults").items() if cls.stack in stacks)  # type: ignore[attr-defined]
             raise UsageError(
                 f"{where}[{i}]: '{plugins.name_of(type(fault))}' is a fault of {fault.stack} stacks; this one looks "
-                f"through a {stack}, and its faults are {fit}"
+                f"through a {stacks[0]}, and its faults are {fit}"
             )
     return faults
 
