@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,10 +20,12 @@ from mt_nodes.directories import cannot_write, new_directory
 from mt_nodes.engine import Offer, offers
 from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.frames import Bundle, Episode
+from mt_nodes.message_packages import refuse_missing
 from mt_nodes.plan import Replayed, ReplayRequest, check_request
 from mt_nodes.relations import Relation, Suite, load_suite, sham_for
 from mt_nodes.run_record import note_resumed, read_record, write_record
-from mt_nodes.stacks import INPUT_ROLES, Stack, load_stack, with_faults
+from mt_nodes.stack_topics import DIAGNOSTICS, INPUT_ROLES
+from mt_nodes.stacks import Stack, load_stack, with_faults
 from mt_nodes.transforms import TransformTree, UnknownTransform, dump_transforms, load_transforms
 from mt_nodes.verdict import Pair
 from mt_nodes.waivers import load_waivers
@@ -87,6 +90,8 @@ class Run:
             InfrastructureError: the directory cannot be written.
         """
         checked = cls.make(request, Path(out or "."))
+        if request.transport == "ros":
+            refuse_missing(checked.message_types, f"stack '{checked.stack.name}'")
         run = dataclasses.replace(checked, out=new_directory(out))
         try:
             run.save()
@@ -139,6 +144,29 @@ class Run:
         return Pair.parse(self.request.only) if self.request.only else None
 
     @property
+    def waivers(self) -> str:
+        """File of violations that are accepted, empty when there is none."""
+        return self.request.waivers
+
+    @property
+    def condition(self) -> dict[str, Any]:
+        """What the journal begins with."""
+        request = self.request
+        return {
+            "seed": request.seed,
+            "mode": request.mode,
+            "pace": request.pace,
+            "transport": request.transport,
+            "bags": list(request.bags),
+            "limit": request.limit,
+            "stack": self.stack.name,
+            "faults": list(request.faults),
+            "relations": [r.id for r in self.suite.relations],
+            "control": self.suite.control.id,
+            "sham": self.suite.sham.id,
+        }
+
+    @property
     def offers(self) -> tuple[Offer, ...]:
         """What is offered on every bundle."""
         return offers(self.suite, self.request.draws, self.only)
@@ -181,7 +209,16 @@ class Run:
     @property
     def pairs_to_come(self) -> int:
         """How many verdicts a whole run owes."""
-        return self.bundles_to_come * sum(len(offer.judges) for offer in self.offers)
+        whole = sum(len(offer.sequences) for offer in self.offers)
+        single = sum(len(offer.judges) for offer in self.offers) - whole
+        return self.bundles_to_come * single + len(self.sources) * whole
+
+    @property
+    def message_types(self) -> dict[str, str]:
+        """Topic of the stack -> message type, of what it must get and of what it says."""
+        mapped, required = self.topics()
+        given = {row.topic: row.type for topic, row in mapped.items() if topic in required}
+        return given | self.stack.message_types
 
     def topics(self) -> tuple[dict[str, Replayed], frozenset[str]]:
         """Return how each topic of the bag reaches the stack, and the topics that the stack must subscribe to.
@@ -268,7 +305,8 @@ def unfit(relation: Relation, stack: Stack) -> str | None:
                 f"relation '{relation.id}' requires a stack that is {need}; '{stack.name}' is not, "
                 f"or its file lacks {need}: true"
             )
-    lacking = [n for n in (relation.check.needs if relation.check else ()) if n not in stack.answers]
+    told = {*stack.answers, *({DIAGNOSTICS} & set(stack.outputs))}
+    lacking = [n for n in (relation.check.needs if relation.check else ()) if n not in told]
     return (
         f"relation '{relation.id}' judges {', '.join(lacking)}; stack '{stack.name}' says no such" if lacking else None
     )

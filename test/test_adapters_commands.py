@@ -22,7 +22,7 @@ from mt_nodes.nodes.adapters.base import Adapter, adapter_for, adapter_of
 from mt_nodes.nodes.adapters.carla_control import CarlaControl
 from mt_nodes.nodes.messages import available, decode, message_class, set_stamp
 from mt_nodes.outputs import Control, Path
-from mt_nodes.stacks import OutputTopic
+from mt_nodes.stack_topics import OutputTopic
 
 STAMP = 1_700_000_000_123_456_789
 LOCK = math.radians(70)

@@ -24,7 +24,7 @@ from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.adapters.point_cloud_clusters import PointCloudClusters
 from mt_nodes.nodes.orientation import turned, yaws
 from mt_nodes.outputs import Detections
-from mt_nodes.stacks import OutputTopic
+from mt_nodes.stack_topics import OutputTopic
 from mt_nodes.transforms import quaternion_of_yaw
 from mt_nodes.upright_boxes import boxes_around
 

@@ -27,7 +27,8 @@ from mt_nodes.output_fields import OutputFields
 from mt_nodes.outputs import Detections
 from mt_nodes.own_time import own_time_s
 from mt_nodes.pairing import Inbox
-from mt_nodes.stacks import OutputTopic, load_stack
+from mt_nodes.stack_topics import OutputTopic
+from mt_nodes.stacks import load_stack
 
 STAMP = 1_700_000_000_123_456_789
 TYPE = "vision_msgs/msg/Detection3DArray"

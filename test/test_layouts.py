@@ -16,7 +16,7 @@ from mt_nodes.bag_reader import BagReader
 from mt_nodes.evidence import write_evidence
 from mt_nodes.frames import Wire
 from mt_nodes.resources import config_dir
-from mt_nodes.stacks import DEFAULT_OUTPUTS
+from mt_nodes.stack_topics import DEFAULT_OUTPUTS
 from mt_nodes.verdict import Pair
 
 ARMS = ("source", "followup")

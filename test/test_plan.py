@@ -15,7 +15,8 @@ from mt_nodes import cdr, plugins
 from mt_nodes.errors import UsageError
 from mt_nodes.plan import ArmPlan, ReplayRequest, arm_plans, check_request, stack_process, suite_process
 from mt_nodes.replay import Run
-from mt_nodes.stacks import OutputTopic, Stack, load_stack
+from mt_nodes.stack_topics import OutputTopic
+from mt_nodes.stacks import Stack, load_stack
 
 REQUEST = ReplayRequest(("bag",))
 STACK = Stack(name="mine", callable="my_model:detect", stateless=True)

@@ -27,7 +27,7 @@ from mt_nodes.nodes.adapters.twist import TwistControl
 from mt_nodes.nodes.messages import available, decode, message_class, set_stamp
 from mt_nodes.nodes.orientation import yaws
 from mt_nodes.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
-from mt_nodes.stacks import DEFAULT_OUTPUTS, OUTPUT_ROLES
+from mt_nodes.stack_topics import DEFAULT_OUTPUTS, OUTPUT_ROLES
 from mt_nodes.transforms import quaternion_of_yaw
 
 ADAPTERS: dict[str, Any] = plugins.catalogue("adapters")

@@ -42,7 +42,8 @@ from mt_nodes.outputs import Detections
 from mt_nodes.own_time import own_time_s
 from mt_nodes.params import plain
 from mt_nodes.plan import ArmPlan, stack_process
-from mt_nodes.stacks import OutputTopic, Stack, load_stack
+from mt_nodes.stack_topics import OutputTopic
+from mt_nodes.stacks import Stack, load_stack
 
 BOXES, MARKERS, CLOUD = "/perception/obstacles", "visualization_msgs/msg/MarkerArray", cdr.POINT_CLOUD
 NOTHING: frozenset[str] = frozenset()

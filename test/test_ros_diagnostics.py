@@ -13,7 +13,7 @@ from mt_nodes.frames import Wire
 from mt_nodes.nodes.listening import Heard, OutputListener, answer_of
 from mt_nodes.outputs import Control, Diagnostics
 from mt_nodes.pairing import Inbox, Ticket
-from mt_nodes.stacks import DEFAULT_OUTPUTS, OutputTopic
+from mt_nodes.stack_topics import DEFAULT_OUTPUTS, OutputTopic
 
 ROW = OutputTopic(**DEFAULT_OUTPUTS["diagnostics"])
 

@@ -23,7 +23,8 @@ from mt_nodes.message_packages import SOURCES, is_missing, origin, refuse_missin
 from mt_nodes.nodes.adapters.base import adapter_of
 from mt_nodes.plan import ArmPlan, ReplayRequest, stack_process
 from mt_nodes.runs import Run
-from mt_nodes.stacks import OutputTopic, load_stack
+from mt_nodes.stack_topics import OutputTopic
+from mt_nodes.stacks import load_stack
 
 THEIRS = [name for name in resources.shipped("stacks") if not name.startswith("reference_")]
 OUTPUTS = [(name, role) for name in THEIRS for role in load_stack(name).outputs]

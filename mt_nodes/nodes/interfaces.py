@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from rclpy.qos import QoSProfile
 
-from mt_nodes.nodes import control, live_view, qos
+from mt_nodes.nodes import clock_echo, control, live_view, qos
 from mt_nodes.nodes.convert import SENSOR_TYPES
 from mt_nodes.nodes.monitor import MonitorParameters
 from mt_nodes.nodes.mutator import MutatorParameters
 from mt_nodes.nodes.replayer import ReplayerParameters
-from mt_nodes.stacks import DEFAULT_INPUTS, DEFAULT_OUTPUTS
+from mt_nodes.stack_topics import DEFAULT_INPUTS, DEFAULT_OUTPUTS
 
 CLOUD = SENSOR_TYPES["lidar"]
 TEXT = "std_msgs/msg/String"
@@ -44,6 +44,13 @@ class Interface:
 
 def _type_name(message: type) -> str:
     return f"{message.__module__.split('.')[0]}/msg/{message.__name__}"
+
+
+def _suite_endpoints() -> tuple[Endpoint, ...]:
+    return tuple(
+        Endpoint("publishes", topic, _type_name(kind), profile, about)
+        for topic, (kind, profile, about) in {**control.TOPICS, **live_view.TOPICS}.items()
+    )
 
 
 NODES = {
@@ -96,9 +103,28 @@ NODES = {
     "suite": Interface(
         "all of it in lockstep, as `mt replay` starts it with --run DIR; its topics in your own domain",
         None,
-        tuple(
-            Endpoint("publishes", topic, _type_name(kind), profile, about)
-            for topic, (kind, profile, about) in {**control.TOPICS, **live_view.TOPICS}.items()
+        _suite_endpoints(),
+    ),
+    "live_suite": Interface(
+        "all of it beside a running stack, as `mt live` starts it with --run DIR (docs/live.md); its topics, and its "
+        "node `mt_live` with services and parameters, in the control domain. In the live domain it publishes nothing",
+        None,
+        (
+            Endpoint(
+                *("subscribes", DEFAULT_INPUTS["lidar"], CLOUD, qos.LIVE_TAP),
+                "in the live domain; whatever the stack file names as its inputs and needs",
+            ),
+            Endpoint(*("subscribes", OUTPUTS["topic"], OUTPUTS["type"]), qos.LIVE_BURSTS, "the live stack's outputs"),
+            *_suite_endpoints(),
+            Endpoint("publishes", clock_echo.PING, TEXT, qos.LIVE_TAP, "asks for the time of other computers"),
+        ),
+    ),
+    "clock_echo": Interface(
+        "on another computer, in the control domain: tells what its clock shows",
+        None,
+        (
+            Endpoint("subscribes", clock_echo.PING, TEXT, qos.LIVE_TAP, "who asks, and when it was asked"),
+            Endpoint("publishes", clock_echo.PONG, TEXT, qos.LIVE_TAP, "the same with when it came and was answered"),
         ),
     ),
 }

@@ -13,7 +13,7 @@ from mt_nodes.errors import UsageError
 from mt_nodes.message_packages import origin
 from mt_nodes.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
 from mt_nodes.params import build
-from mt_nodes.stacks import OutputTopic
+from mt_nodes.stack_topics import OutputTopic
 
 Said = Detections | Control | ImageBoxes | Path | Diagnostics
 
