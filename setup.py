@@ -8,7 +8,7 @@ from setuptools import find_packages, setup
 NAME = "mt_nodes"
 HERE = Path(__file__).parent
 SHARE = Path("share") / NAME
-NODES = ("replayer", "mutator", "monitor", "suite", "callable_stack")
+NODES = ("replayer", "mutator", "monitor", "suite", "live_suite", "callable_stack", "clock_echo")
 
 
 def version() -> str:

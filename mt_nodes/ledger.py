@@ -129,6 +129,22 @@ def find_followup(directory: Path, pair: Pair) -> dict[str, Any]:
     raise UsageError(f"{directory / FILE}: no follow-up of pair '{pair}'; it was not offered, or not applicable")
 
 
+def find_followups(directory: Path, pair: Pair) -> list[dict[str, Any]]:
+    """Return the ledger lines of all that was sent in the episode of a pair that stands for it as a whole, in order.
+
+    Raises:
+        UsageError: the ledger has none.
+    """
+    wanted = pair.followup
+    named = [(Pair.parse(line["pair"]), line) for line in read_ledger(directory) if line["relation"] == pair.relation]
+    lines = [line for name, line in named if (name.episode, name.draw) == (wanted.episode, wanted.draw)]
+    if not lines:
+        raise UsageError(
+            f"{directory / FILE}: no follow-up of the episode of '{pair}'; none was offered, or applicable"
+        )
+    return sorted(lines, key=lambda line: Pair.parse(line["pair"]).bundle or 0)
+
+
 def baseline_of(line: dict[str, Any]) -> dict[str, Any] | None:
     """Return what a ledger line says of the baseline, like a line of its own; None where there is none."""
     return {"pair": line["pair"], **line["baseline"]} if "baseline" in line else None

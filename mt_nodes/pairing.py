@@ -25,6 +25,7 @@ class Ticket:
         parts: outputs heard so far, by role, each with the own time of its arrival.
         disturbed: how often this process had stood still before, or the wall clock had been set.
         given_up: whether nobody waits any more; what still comes for it is late.
+        by_arrival: roles of which the output was taken for the answer only because it came when it did.
     """
 
     stamp_ns: int
@@ -32,6 +33,7 @@ class Ticket:
     parts: dict[str, tuple[Any, float]] = field(default_factory=dict)
     disturbed: int = field(default_factory=lambda: own_time_s.disturbed)
     given_up: bool = False
+    by_arrival: set[str] = field(default_factory=set)
 
 
 @dataclass

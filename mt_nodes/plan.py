@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -114,6 +114,10 @@ def check_request(request: ReplayRequest, stack: Stack) -> None:
         raise UsageError(f"--mode alternate: stack '{stack.name}' remembers (stateless: false); use twin or two_pass")
     if request.transport == "inprocess" and not stack.callable:
         raise UsageError(f"--transport inprocess: stack '{stack.name}' is not a Python callable; use --transport ros")
+    if stack.match == "arrival":
+        raise UsageError(
+            f"stack '{stack.name}' has match: arrival, which is for `mt live`; a replay needs stamp or order"
+        )
     if request.pace == "realtime" and (request.transport == "inprocess" or request.mode != "twin"):
         raise UsageError("--pace realtime: needs --transport ros and --mode twin")
     if stack.external and (request.mode == "two_pass" or not stack.stateless):
@@ -160,6 +164,19 @@ def suite_process(out: Path, base_env: Mapping[str, str]) -> Process:
     """Return the process that replays, mutates and judges; what it prints goes to the console log."""
     argv = (*_node("suite"), "--run", str(out))
     return Process("suite", argv, ros_environment(base_env, None), out / "console.log")
+
+
+def live_process(out: Path, base_env: Mapping[str, str]) -> Process:
+    """Return the suite process of a run beside a live stack."""
+    argv = (*_node("live_suite"), "--run", str(out))
+    return Process("live suite", argv, ros_environment(base_env), out / "console.log")
+
+
+def live_client(
+    domain: int, words: Sequence[str], base_env: Mapping[str, str]
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return command and environment of the process that tells the run with this control domain what to do."""
+    return (*_node("live_client"), *words), ros_environment(base_env, domain)
 
 
 def suite_stop_s(stack: Stack) -> float:

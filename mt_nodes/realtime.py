@@ -12,20 +12,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mt_nodes.arms import Arm
+from mt_nodes.deciding import Decider
 from mt_nodes.engine import Answer, Engine, Heard, Offer, offers
 from mt_nodes.errors import InfrastructureError
 from mt_nodes.frames import Bundle, Episode
-from mt_nodes.lockstep import Prepared, Preparer, headline, owed, restart
+from mt_nodes.lockstep import Prepared, Preparer, headline, owed, prepared_for, restart
+from mt_nodes.open_loop import OpenLoop, settled
 from mt_nodes.own_time import own_time_s
 from mt_nodes.relations import Suite
 from mt_nodes.results import Case, Recorder
 from mt_nodes.sending import Part, parted
-from mt_nodes.verdict import Outcome, Verdict
+from mt_nodes.series import Series
+from mt_nodes.verdict import Verdict
 
 #: How often, at the most, answers are looked for and time is passed on.
 STEP_S = 0.005
-#: Answers of so many former inputs must be alike in both arms before a stack that remembers is judged.
-MEMORY = 5
 #: A longer pause of the recording, or a step back in it, is jumped over: the next bundle comes after the pause given.
 MOST_GAP_NS, JUMP_NS = 10_000_000_000, 100_000_000
 
@@ -60,6 +61,12 @@ class Sending:
         elif not self.sent:
             time.sleep(max(0.0, until_s - own_time_s()))
         return self.answer is not None or (self.late and self.sent)
+
+
+def sendings(arm: Arm, parts: Sequence[Part], due_s: Callable[[Part], float]) -> list[Sending]:
+    """Return what goes to an arm, each piece by itself, in its order."""
+    pieces = [(piece, piece is not part) for part in parts for piece in (part, *part.late)]
+    return [Sending(arm, piece, due_s(piece), late) for piece, late in pieces]
 
 
 @dataclass(eq=False)
@@ -110,7 +117,8 @@ class Realtime:
         self._rate = rate
         self._stateless = stateless
         self._progress = progress
-        self._recent: deque[tuple[bool, bool]] = deque(maxlen=MEMORY)
+        self._decider = Decider(self._engine, stateless)
+        self._series = Series()
 
     def run(self, episodes: Sequence[Episode], source: Arm, followup: Arm) -> None:
         """Play every episode once per offer; arms that remember, or that owe answers, are restarted between passes."""
@@ -119,18 +127,20 @@ class Realtime:
             for offer in (o for o in self._offers if owed(self._recorder, o, episode)):
                 if not clean:
                     restart(source, followup)
+                self._loop = OpenLoop(offer, remembers=not self._stateless)
                 unanswered = self._pass(episode, offer, (source, followup))
+                self._progress(self._recorder.series(self._series.end()))
                 clean = self._stateless and not unanswered
 
     def _pass(self, episode: Episode, offer: Offer, arms: tuple[Arm, Arm]) -> bool:
         for arm in arms:
             arm.begin_episode()
-        self._recent.clear()
+        self._decider.forget()
         open_pairs: deque[Outstanding] = deque()
         pace, last_ns, unanswered = None, None, False
         with self._errors(open_pairs):
             for bundle in episode():
-                prepared, stamp_ns = self._prepare(offer, bundle), bundle.stamp_ns
+                prepared, stamp_ns = prepared_for(self._prepare, offer, bundle, self._loop), bundle.stamp_ns
                 jumps = last_ns is None or not 0 <= stamp_ns - last_ns <= MOST_GAP_NS
                 if pace is not None and last_ns is not None:
                     unanswered |= self._collect(open_pairs, arms, pace, last_ns + JUMP_NS if jumps else stamp_ns)
@@ -155,8 +165,7 @@ class Realtime:
         source.send()
         if others is not None:
             arms[1].pass_by(others)
-        pieces = [(piece, piece is not part) for part in parts for piece in (part, *part.late)]
-        pair.sendings = [source, *(Sending(arms[1], p, _due_s(p, pace, now_s), late) for p, late in pieces)]
+        pair.sendings = [source, *sendings(arms[1], parts, lambda part: _due_s(part, pace, now_s))]
         _send_due(open_pairs, now_s)
         if prepared.derived:
             # Hashed and written while the stacks work on it.
@@ -192,7 +201,7 @@ class Realtime:
         except InfrastructureError as error:
             for waiting in open_pairs:
                 offer, bundle = waiting.prepared.offer, waiting.bundle
-                self._record(self._engine.without_followup(offer, bundle, Outcome.ERROR, headline(error)), None)
+                self._record(self._engine.broken_off(offer, bundle, headline(error)), None)
             raise
 
     def _answered(self, pair: Outstanding, until_s: float) -> bool:
@@ -202,24 +211,13 @@ class Realtime:
     def _close(self, pair: Outstanding) -> bool:
         source, *followups = (sending.answer for sending in pair.sendings if not sending.late)
         assert source is not None, "closed only when both arms are through"
-        heard = (source.heard is Heard.ANSWERED, all(a is not None and a.heard is Heard.ANSWERED for a in followups))
-        same_memory = self._stateless or all(s and f for s, f in self._recent)
-        self._recent.append(heard)
         prepared, bundle = pair.prepared, pair.bundle
-        if prepared.outcome is not None or prepared.derived is None or followups[0] is None:
-            outcome = prepared.outcome or Outcome.ERROR
-            self._record(self._engine.without_followup(prepared.offer, bundle, outcome, prepared.reason), None)
-        elif not same_memory:
-            reason = (
-                f"the arms have not both answered each of the last {MEMORY} inputs, so they may remember differently"
-            )
-            self._record(self._engine.without_followup(prepared.offer, bundle, Outcome.SETTLING, reason), None)
-        else:
-            effects = prepared.derived.effects
-            sent = prepared.derived.followup.bundles
-            case = Case(prepared.offer, bundle, sent[0][1], effects, source, followups[0], prepared.baseline, sent)
-            self._record(self._engine.judge(prepared.offer, bundle, (source, followups[0]), effects), case)
-        return not all(heard)
+        verdicts, case = self._decider.decide(prepared, bundle, source, followups)
+        self._record(settled(prepared.offer, verdicts, prepared.settling), case)
+        followup = next(iter(followups), None) or Answer.nothing(Heard.UNASKED, prepared.reason)
+        self._loop.heard(bundle, (source, followup), prepared.settling)
+        self._series.add(prepared, bundle, (source, followup))
+        return not self._decider.heard(source, followups)
 
     def _record(self, verdicts: Sequence[Verdict], case: Case | None) -> None:
         self._progress(self._recorder.verdicts(verdicts, case))

@@ -15,12 +15,13 @@ from mt_nodes.errors import InfrastructureError, IsolationError, UsageError
 from mt_nodes.lockstep import Lockstep, start
 from mt_nodes.realtime import Realtime
 from mt_nodes.recorded import PrepareAgain
-from mt_nodes.results import Case, Recorder
+from mt_nodes.results import Case, Recorded, Recorder
 from mt_nodes.runs import Run
 from mt_nodes.verdict import Outcome, Verdict
 
 Progress = Callable[[Sequence[Verdict]], None]
 Arms = tuple[Arm, Arm]
+Show = Callable[[Sequence[Verdict], Case], None]
 
 
 def execute(
@@ -28,7 +29,7 @@ def execute(
     open_arms: Callable[[ExitStack], Arms],
     listen: Callable[[str], None],
     progress: Progress,
-    show: Callable[[Sequence[Verdict], Case], None] = lambda verdicts, case: None,
+    show: Show = lambda verdicts, case: None,
 ) -> dict[str, Any]:
     """Run it, and return the summary; whatever ends it early is in the summary and in its exit code.
 
@@ -46,25 +47,39 @@ def execute(
         UsageError: the stack cannot be started as its file says; nothing was offered.
         InfrastructureError: the results cannot be written.
     """
+    return recorded(run, lambda recorder: _played(run, open_arms, recorder, progress), listen, show)
+
+
+def recorded(
+    run: Recorded, play: Callable[[Recorder], dict[str, Any]], listen: Callable[[str], None], show: Show
+) -> dict[str, Any]:
+    """Keep what is played, and return the summary; ``play`` returns what ended it early, see :func:`troubles`.
+
+    Raises:
+        InfrastructureError: the results cannot be written.
+    """
     try:
         with Recorder(run, listen, show) as recorder:
-            return recorder.finish(**_played(run, open_arms, recorder, progress))
+            return recorder.finish(**play(recorder))
     except OSError as error:
         if of_the_disk(error):
             raise cannot_write(run.out, error) from error
         raise
 
 
-def _played(run: Run, open_arms: Callable[[ExitStack], Arms], recorder: Recorder, progress: Progress) -> dict[str, Any]:
-    """Play every episode; return what ended the run early, and what of the bags is damaged."""
+def troubles(out: Path, begin: Callable[[ExitStack], Callable[[], None]]) -> dict[str, Any]:
+    """Get ready with ``begin``, go on with what that returns, and return what ended it early.
+
+    Raises:
+        UsageError: it could not even get ready.
+    """
     trouble: dict[str, Any] = {}
     ready = False
     try:
         with ExitStack() as ending:
-            source, followup = open_arms(ending)
-            start(source, followup)
+            go_on = begin(ending)
             ready = True
-            _driver(run, recorder, progress).run(run.episodes, source, followup)
+            go_on()
     except KeyboardInterrupt:
         trouble["interrupted"] = True
     except IsolationError as error:
@@ -78,7 +93,19 @@ def _played(run: Run, open_arms: Callable[[ExitStack], Arms], recorder: Recorder
     except OSError as error:
         if not of_the_disk(error):
             raise
-        trouble["infrastructure"] = str(cannot_write(run.out, error))
+        trouble["infrastructure"] = str(cannot_write(out, error))
+    return trouble
+
+
+def _played(run: Run, open_arms: Callable[[ExitStack], Arms], recorder: Recorder, progress: Progress) -> dict[str, Any]:
+    """Play every episode; return what ended the run early, and what of the bags is damaged."""
+
+    def begin(ending: ExitStack) -> Callable[[], None]:
+        source, followup = open_arms(ending)
+        start(source, followup)
+        return lambda: _driver(run, recorder, progress).run(run.episodes, source, followup)
+
+    trouble = troubles(run.out, begin)
     _tell_unreadable(run, recorder, progress)
     if run.damage.bags:
         trouble.setdefault("infrastructure", "; ".join(map(str, run.damage.bags.values())))
@@ -89,7 +116,7 @@ def _tell_unreadable(run: Run, recorder: Recorder, progress: Progress) -> None:
     engine = Engine(run.stack.publishes_when_empty)
     for found in run.damage.bundles.values():
         for offer in run.offers:
-            verdicts = engine.without_followup(offer, found.bundle, Outcome.ERROR, str(found.error))
+            verdicts = engine.without_followup(offer, found.bundle, Outcome.ERROR, str(found.error), sequences=True)
             progress(recorder.verdicts(verdicts, None))
 
 

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,12 @@ import yaml
 
 from mt_nodes.bags import BagSource
 from mt_nodes.directories import unused
+from mt_nodes.engine import Offer
 from mt_nodes.errors import InfrastructureError, NotApplicable, UsageError
+from mt_nodes.evidence import evidence_name
 from mt_nodes.frames import Bundle
 from mt_nodes.journal import read_journal
-from mt_nodes.ledger import baseline_of, find_followup, sha256_of_followup
+from mt_nodes.ledger import baseline_of, find_followup, find_followups, sha256_of_followup
 from mt_nodes.params import plain
 from mt_nodes.pipeline import Derived, MutationPipeline
 from mt_nodes.plan import ReplayRequest
@@ -37,7 +40,8 @@ class Finished:
 
     Attributes:
         directory: results of the run. about: its ``run.json``.
-        pair: which one. verdict: how it ended. sha256: of its follow-up, by the ledger.
+        pair: which one. verdict: how it ended. sha256: of its follow-up, by the ledger; of a pair that stands for an
+            episode, of all its follow-ups' in a row.
         baseline_sha256: of what the source arm was given in place of the source; empty where that was the source.
     """
 
@@ -58,9 +62,9 @@ class Finished:
         """
         pair, about = Pair.parse(text), read_record(directory)
         verdict = _verdict(directory, pair)
-        line = find_followup(directory, pair)
-        milder = baseline_of(line) or {}
-        return cls(directory, about, pair, verdict, str(line["sha256"]), str(milder.get("sha256", "")))
+        lines = [find_followup(directory, pair)] if pair.bundle is not None else find_followups(directory, pair)
+        sha256, milder = _joined([str(line["sha256"]) for line in lines]), [baseline_of(line) for line in lines]
+        return cls(directory, about, pair, verdict, sha256, _joined([str(m["sha256"]) for m in milder if m]))
 
     def request(self, transport: str = "", bag: str = "") -> ReplayRequest:
         """Return the request of the run, restricted to this pair.
@@ -75,6 +79,12 @@ class Finished:
         Raises:
             UsageError: the bag or the relation is not there.
         """
+        if "bags" not in self.about["request"]:
+            kept = self.directory / "evidence" / evidence_name(self.pair)
+            raise UsageError(
+                f"{self.directory}: got a run of `mt live`, whose input is gone; expected one of `mt replay`. Source, "
+                f"follow-up and both answers of a violated pair are in {kept}"
+            )
         asked = ReplayRequest.from_plain(self.about["request"])
         bags = [self._located(name) for name in asked.bags]
         bags[self.pair.episode] = bag or bags[self.pair.episode]
@@ -154,6 +164,8 @@ def prove(run: Run, finished: Finished) -> Proof:
     recorded = RecordedDraws(finished.directory, offer.relation)
     relation = offer.relation
     seeded = MutationPipeline(relation.mutate, run.request.seed, relation.id, relation.baseline)
+    if finished.pair.bundle is None:
+        return _prove_episode(source, offer, finished, recorded, seeded)
     known, wrong = 0, 0
     for bundle in _up_to(source, finished.pair):
         if bundle.index == finished.pair.bundle:
@@ -173,6 +185,40 @@ def prove(run: Run, finished: Finished) -> Proof:
     milder = finished.baseline_sha256
     baseline = Proof(milder, milder_draws, milder_seed) if milder else None
     return Proof(finished.sha256, from_draws, from_seed, tuple(why), (known, wrong), baseline)
+
+
+def _prove_episode(
+    source: BagSource, offer: Offer, finished: Finished, recorded: RecordedDraws, seeded: MutationPipeline
+) -> Proof:
+    """Make all that was sent in an episode again; its hash is that of all their hashes, in order."""
+    made: list[tuple[tuple[str | None, str | None], tuple[str | None, str | None]]] = []
+    why: list[str] = []
+    for number, bundle in enumerate(source):
+        why += [_other_stamp(bundle, finished, source)] if number == 0 else []
+        pair = offer.followup_pair(bundle)
+        if str(pair) not in recorded.lines:
+            recorded.meet(bundle)
+            seeded.meet(bundle)
+            if not seeded.begun(bundle.episode):
+                _from_seed(seeded, offer.draw, bundle)
+            continue
+        from_draws, why_draws = _from_draws(recorded, pair, bundle)
+        from_seed, why_seed = _from_seed(seeded, offer.draw, bundle)
+        made.append((_hashes(from_draws), _hashes(from_seed)))
+        why += [f"bundle {bundle.index}: {w}" for w in (why_draws, why_seed) if w]
+    (draws, milder_draws), (seed, milder_seed) = (
+        [_joined([str(pair[how][part]) for pair in made]) for part in (0, 1)] for how in (0, 1)
+    )
+    milder = finished.baseline_sha256
+    baseline = Proof(milder, milder_draws, milder_seed) if milder else None
+    return Proof(finished.sha256, draws, seed, tuple(filter(None, why)), (0, 0), baseline)
+
+
+def _joined(hashes: Sequence[str]) -> str:
+    """Return one hash as it is, of several the SHA-256 of their texts in a row, empty of none."""
+    if len(hashes) <= 1:
+        return "".join(hashes)
+    return hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
 def changed_since(run: Run, finished: Finished) -> list[str]:

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,9 +21,12 @@ from mt_nodes.ledger import Ledger
 from mt_nodes.markers import wires_of
 from mt_nodes.pictures import write_view
 from mt_nodes.pipeline import Derived
+from mt_nodes.relations import Suite
+from mt_nodes.report.stretches import series_file, write_stretches
 from mt_nodes.report.view import evidence_file
 from mt_nodes.report.worst import WorstSoFar
-from mt_nodes.runs import Run
+from mt_nodes.series import Judged
+from mt_nodes.stacks import Stack
 from mt_nodes.summary import RelationInfo, summarise
 from mt_nodes.verdict import Outcome, Pair, Verdict
 from mt_nodes.waivers import load_waivers, marked
@@ -52,12 +55,40 @@ class Case:
         return self.source if self.baseline is None else self.baseline
 
 
+class Recorded(Protocol):
+    """What must be known of a run to keep it."""
+
+    @property
+    def out(self) -> Path:
+        """Results directory."""
+
+    @property
+    def suite(self) -> Suite:
+        """What is offered."""
+
+    @property
+    def stack(self) -> Stack:
+        """What is under test."""
+
+    @property
+    def only(self) -> Pair | None:
+        """The one pair that is judged, None: all."""
+
+    @property
+    def waivers(self) -> str:
+        """File of violations that are accepted, empty when there is none."""
+
+    @property
+    def condition(self) -> dict[str, Any]:
+        """What the journal begins with."""
+
+
 class Recorder:
     """Takes in what happens in a run and keeps it; a context manager."""
 
     def __init__(
         self,
-        run: Run,
+        run: Recorded,
         listen: Callable[[str], None],
         show: Callable[[Sequence[Verdict], Case], None] = lambda verdicts, case: None,
     ) -> None:
@@ -70,7 +101,7 @@ class Recorder:
         self._made_ms, self._answered_ms = array("d"), array("d")
         #: Whether nothing was judged before: the run is no resumed one.
         self.fresh = not len(self._journal)
-        self._journal.condition(_condition(run))
+        self._journal.condition(run.condition)
 
     def __enter__(self) -> Recorder:
         return self
@@ -93,7 +124,8 @@ class Recorder:
     def done(self, pair: Pair) -> bool:
         """Tell whether a run that is resumed owes nothing more for a pair: verdict and, if violated, evidence."""
         outcome = self._journal.outcome(pair)
-        return outcome is not None and (outcome is not Outcome.VIOLATED or self._evidence_path(pair).exists())
+        kept = (self._evidence_path(pair), series_file(self._run.out, pair))
+        return outcome is not None and (outcome is not Outcome.VIOLATED or any(path.exists() for path in kept))
 
     def verdicts(self, verdicts: Sequence[Verdict], case: Case | None) -> list[Verdict]:
         """Journal verdicts; keep the evidence of violated ones, and what a picture takes of the worst so far.
@@ -108,12 +140,22 @@ class Recorder:
             self._keep(owed, case)
         return fresh
 
+    def series(self, judged: Sequence[Judged]) -> list[Verdict]:
+        """Journal verdicts over sequences; keep what violated ones were judged by. Returns those that are new."""
+        for verdict, stretches in judged:
+            if not self.done(verdict.pair) and self._wants_evidence(verdict):
+                self._evidence.do(write_stretches, series_file(self._run.out, verdict.pair), stretches)
+        return self.verdicts([verdict for verdict, _ in judged], None)
+
+    def _wants_evidence(self, verdict: Verdict) -> bool:
+        return verdict.pair == self._run.only or (verdict.outcome is Outcome.VIOLATED and self._run.only is None)
+
     def _keep(self, verdicts: Sequence[Verdict], case: Case) -> None:
         self._show(verdicts, case)
         if case.followup_answer.output.answer_ms is not None:
             self._answered_ms.append(case.followup_answer.output.answer_ms)
         for verdict in verdicts:
-            if verdict.pair == self._run.only or (verdict.outcome is Outcome.VIOLATED and self._run.only is None):
+            if self._wants_evidence(verdict):
                 self._evidence.do(self._keep_evidence, verdict, case)
                 if self._worst.takes(verdict.as_plain()):
                     self._evidence.do(self._keep_view, verdict, case)
@@ -128,7 +170,7 @@ class Recorder:
         latency = {"mutator": _quantiles(self._made_ms), "stack": _quantiles(self._answered_ms)}
         lines = list(read_journal(out / "result.jsonl"))
         summary = summarise(lines, infos, latency_ms={k: v for k, v in latency.items() if v}, **trouble)
-        if waivers := self._run.request.waivers:
+        if waivers := self._run.waivers:
             summary = marked(summary, lines, load_waivers(Path(waivers)))
         write_files(out, summary, lines)
         return summary
@@ -153,23 +195,6 @@ class Recorder:
             check=judge.check,
             detail=verdict.judgement.detail,
         )
-
-
-def _condition(run: Run) -> dict[str, Any]:
-    request = run.request
-    return {
-        "seed": request.seed,
-        "mode": request.mode,
-        "pace": request.pace,
-        "transport": request.transport,
-        "bags": list(request.bags),
-        "limit": request.limit,
-        "stack": run.stack.name,
-        "faults": list(request.faults),
-        "relations": [r.id for r in run.suite.relations],
-        "control": run.suite.control.id,
-        "sham": run.suite.sham.id,
-    }
 
 
 def _quantiles(values: Sequence[float]) -> dict[str, float]:

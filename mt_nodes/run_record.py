@@ -11,7 +11,7 @@ import platform
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import yaml
 
@@ -20,7 +20,6 @@ from mt_nodes.directories import write_whole
 from mt_nodes.errors import UsageError
 from mt_nodes.jsonl import jsonable
 from mt_nodes.params import plain
-from mt_nodes.plan import ReplayRequest
 from mt_nodes.relations import Relation
 from mt_nodes.stacks import Stack
 
@@ -30,8 +29,16 @@ VERSIONS_OF = ("numpy", "scipy", "shapely", "open3d-cpu", "open3d", "rosbags", "
 Record = dict[str, Any]
 
 
+class Asked(Protocol):
+    """What was asked of a run."""
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        ...
+
+
 def write_record(
-    out: Path, request: ReplayRequest, relations: Sequence[Relation], stack: Stack, topics: Mapping[str, Any]
+    out: Path, request: Asked, relations: Sequence[Relation], stack: Stack, topics: Mapping[str, Any]
 ) -> None:
     """Write stack and record; the record last and whole, so that a directory that has one can be resumed.
 

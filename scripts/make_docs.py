@@ -3,13 +3,19 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from mt_nodes import output_fields
 from mt_nodes.cli import catalogue
+from mt_nodes.live.commands import CHANGEABLE
+from mt_nodes.live.config import LiveConfig
+from mt_nodes.nodes import live_control
 from mt_nodes.nodes.interfaces import NODES
+from mt_nodes.nodes.live_control import SERVICES
 from mt_nodes.nodes.qos import describe as describe_qos
 from mt_nodes.params import describe
 from mt_nodes.stacks import Stack
@@ -57,12 +63,34 @@ def everything() -> str:
     parts = ["# Catalogue", "Made from the code by `scripts/make_docs.py`; `mt list` and `mt show` say the same."]
     for kind in catalogue.kinds():
         parts.append(f"## {kind.capitalize()}")
+        if kind == "adapters":
+            parts += [adapters(), any_type()]
         for row in catalogue.rows(kind):
             parts += [f"### `{row['name']}`", " ".join(str(row.get("doc") or row["summary"]).split())]
             if row.get("parameters"):
                 columns = ("parameter", "default", "range", "what")
                 parts.append(table(columns, [_parameter(p) for p in row["parameters"]]))
     return "\n\n".join(parts) + "\n"
+
+
+def adapters() -> str:
+    """Return the table of the message types that are read."""
+    columns = ("type", "role", "name", "confidence", "use", "package")
+    rows = sorted(catalogue.rows("adapters"), key=lambda row: (row["role"], row["type"]))
+    return table(columns, [[f"`{row[c]}`" if c in ("type", "name") else row[c] for c in columns] for row in rows])
+
+
+def any_type() -> str:
+    """Return what ``fields:`` of an output takes, by role."""
+    _, example, about = (inspect.getdoc(output_fields) or "").split("\n\n", 2)
+    rows = [(role, f"`{key}`", kind.value) for role, keys in output_fields.KEYS.items() for key, kind in keys.items()]
+    parts = [
+        "A message of any other type is read by paths, `fields:` of an output:",
+        f"```yaml\n{inspect.cleandoc(example)}\n```",
+        about.replace("\n\n", " ").replace("\n", " "),
+        table(("role", "field", "what it must lead to"), rows),
+    ]
+    return "\n\n".join(parts)
 
 
 def gallery() -> str:
@@ -92,22 +120,42 @@ def _group(row: dict[str, Any]) -> str:
     return str(row["module"]).split(".")[-2]
 
 
-def filled(text: str) -> str:
-    """Return the README with every generated part made anew."""
-    for name, make in {"nodes": nodes, "stack keys": stack_keys, "faults": faults}.items():
+def live_keys() -> str:
+    """Return the tables of what a configuration of ``mt live`` may hold."""
+    whole = [p for p in describe(LiveConfig) if p["name"] not in CHANGEABLE]
+    inner = {part: describe(type(getattr(LiveConfig(), part))) for part in CHANGEABLE}
+    parts = [dict(p, name=f"{part}.{p['name']}") for part, rows in inner.items() for p in rows]
+    return table(("key", "default", "range", "what"), [_parameter(p) for p in (*whole, *parts)])
+
+
+def live_services() -> str:
+    """Return the table of the services of a run beside a live stack."""
+    rows = [(f"`/{live_control.NAME}/{name}`", "std_srvs/srv/Trigger", what) for name, what in SERVICES.items()]
+    return table(("service", "type", "what"), rows)
+
+
+def filled(text: str, page: str = "README.md") -> str:
+    """Return a page with every generated part made anew."""
+    for name, make in FILLED[page].items():
         begin, end = BEGIN.format(name), END.format(name)
         before, _, rest = text.partition(begin)
         _, found, after = rest.partition(end)
         if not found:
-            raise SystemExit(f"README.md lacks '{begin}' … '{end}'")
+            raise SystemExit(f"{page} lacks '{begin}' … '{end}'")
         text = f"{before}{begin}\n\n{make()}\n\n{end}{after}"
     return text
 
 
+FILLED = {
+    "README.md": {"nodes": nodes, "stack keys": stack_keys, "faults": faults},
+    "docs/live.md": {"live keys": live_keys, "live services": live_services},
+}
+
+
 def main() -> int:
     """Write, or with ``--check`` compare."""
-    readme, docs = ROOT / "README.md", ROOT / "docs"
-    wanted = {readme: filled(readme.read_text(encoding="utf-8"))}
+    docs = ROOT / "docs"
+    wanted = {ROOT / page: filled((ROOT / page).read_text(encoding="utf-8"), page) for page in FILLED}
     wanted |= {docs / "catalogue.md": everything(), docs / "gallery.md": gallery()}
     stale = [p for p, text in wanted.items() if not p.exists() or p.read_text(encoding="utf-8") != text]
     if "--check" not in sys.argv:

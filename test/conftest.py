@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -38,3 +40,38 @@ def ending() -> Iterator[ExitStack]:
     """Ends what a test started, in reverse order."""
     with ExitStack() as stack:
         yield stack
+
+
+@pytest.fixture
+def made(domains: tuple[int, ...]) -> Iterator[Callable[..., Any]]:
+    """Makes one node as ``ros2 run … --ros-args -p name:=value`` does, and spins it until the test ends."""
+    import rclpy  # only those who make nodes pay for it
+    from rclpy.executors import SingleThreadedExecutor
+
+    with ExitStack() as ending:
+
+        def made(cls: Any, **parameters: Any) -> Any:
+            words = [w for name, value in parameters.items() for w in ("-p", f"{name}:={value}")]
+            rclpy.init(args=["--ros-args", *words] if words else [], domain_id=domains[1])
+            ending.callback(rclpy.try_shutdown)
+            node = cls()
+            ending.callback(node.destroy_node)
+            executor, over = SingleThreadedExecutor(), threading.Event()
+            executor.add_node(node)
+
+            def spin() -> None:
+                while not over.is_set():
+                    executor.spin_once(timeout_sec=0.1)
+
+            thread = threading.Thread(target=spin)
+            thread.start()
+
+            def end() -> None:
+                over.set()
+                thread.join()
+                executor.shutdown()
+
+            ending.callback(end)
+            return node
+
+        yield made

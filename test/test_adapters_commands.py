@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from operator import attrgetter
@@ -20,6 +21,7 @@ from mt_nodes.errors import UsageError
 from mt_nodes.message_packages import remedy
 from mt_nodes.nodes.adapters.base import Adapter, adapter_for, adapter_of
 from mt_nodes.nodes.adapters.carla_control import CarlaControl
+from mt_nodes.nodes.adapters.commands import refuse_lost
 from mt_nodes.nodes.messages import available, decode, message_class, set_stamp
 from mt_nodes.outputs import Control, Path
 from mt_nodes.stack_topics import OutputTopic
@@ -130,6 +132,29 @@ def test_a_command_that_is_published_reads_the_same(name: str, values: list[floa
             expected = 0.0
         assert getattr(again, field) == pytest.approx(expected, abs=1e-6, nan_ok=True), field
     assert again.stamp_ns == (STAMP if adapter.stamped else None)
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "lost"),
+    [
+        ("twist_control", {"steering_rad": 0.02}, "steering_rad"),
+        ("twist_stamped_control", {"speed_mps": 3.0, "acceleration_mps2": -2.0}, "acceleration_mps2"),
+        ("twist_stamped_control", {"throttle": 0.5, "brake": 0.0}, "brake, throttle"),
+        ("ackermann_drive_control", {"yaw_rate_radps": 0.1}, "yaw_rate_radps"),
+        ("autoware_control", {"speed_mps": 3.0, "brake": 0.1}, "brake"),
+        ("twist_stamped_control", {"speed_mps": 3.0, "steering_rad": 0.1, "yaw_rate_radps": 0.1}, ""),
+        ("ackermann_drive_control", {"steering_rad": 0.1}, ""),
+        ("autoware_control", {"steering_rad": 0.1, "speed_mps": 3.0, "acceleration_mps2": -1.0}, ""),
+        ("carla_control", {"steering_rad": 0.1, "throttle": 0.2}, ""),
+    ],
+)
+def test_a_command_that_its_type_cannot_hold_is_refused_rather_than_lost(
+    name: str, said: dict[str, float], lost: str
+) -> None:
+    adapter, command = ADAPTERS[name](), Control(STAMP, **said)
+    told = rf"{adapter.type} carries .*; the callable says {lost}, which would be lost"
+    with installed(), pytest.raises(UsageError, match=told) if lost else contextlib.nullcontext():
+        refuse_lost(adapter, command, adapter.encode(command))
 
 
 @pytest.mark.parametrize("name", ["velocity_report_control", "steering_report_control", "odometry_control"])

@@ -28,21 +28,21 @@ from mt_nodes.scene.drive import generate_drive
 from mt_nodes.stacks import Stack
 
 ROOT = Path(__file__).resolve().parents[1]
-FILES = {name: ROOT / "launch" / f"{name}.launch.py" for name in ("replay", "demo", "nodes")}
+FILES = {name: ROOT / "launch" / f"{name}.launch.py" for name in ("replay", "demo", "nodes", "live")}
 STACK = Stack(name="mine", callable="my_model:detect", inputs={"lidar": "/points"})
-#: As `ros2 launch FILE …` does it, with the service's return code as exit code.
-LAUNCH = """
+EXAMPLE = ROOT / "examples" / "live"
+#: Waits for so many messages on a topic.
+AWAIT = """
 import sys
-from launch import LaunchDescription, LaunchService
-from launch.actions import IncludeLaunchDescription
-from launch.launch_description_sources import AnyLaunchDescriptionSource
+import rclpy
+from visualization_msgs.msg import MarkerArray
+from mt_nodes.nodes import qos
 
-file, *words = sys.argv[1:]
-source = AnyLaunchDescriptionSource(file)
-arguments = [tuple(word.split(":=", 1)) for word in words]
-service = LaunchService(argv=words, noninteractive=True)
-service.include_launch_description(LaunchDescription([IncludeLaunchDescription(source, launch_arguments=arguments)]))
-sys.exit(service.run())
+rclpy.init()
+node, heard = rclpy.create_node("ear"), []
+node.create_subscription(MarkerArray, sys.argv[1], heard.append, qos.ANSWERS_BEST_EFFORT)
+while len(heard) < int(sys.argv[2]):
+    rclpy.spin_once(node, timeout_sec=0.5)
 """
 #: Prints the outcomes on /mt/verdicts until so many came.
 HEAR = """
@@ -204,12 +204,18 @@ def started(tmp_path: Path) -> Iterator[Any]:
     with free_domains(1) as lease:
         env = {**os.environ, "ROS_LOG_DIR": str(tmp_path / "ros_log"), "ROS_DOMAIN_ID": str(lease.domains[0])}
 
-        def start(name: str, *words: str) -> subprocess.Popen[str]:
-            command = [sys.executable, "-c", LAUNCH, str(FILES[name]), *words]
+        def start(name: str | Path, *words: str) -> subprocess.Popen[str]:
+            command = [
+                sys.executable,
+                str(ROOT / "scripts" / "launch_file.py"),
+                str(FILES.get(str(name), name)),
+                *words,
+            ]
             pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
             groups.append(subprocess.Popen(command, cwd=ROOT, env=env, text=True, start_new_session=True, **pipes))  # type: ignore[call-overload]
             return groups[-1]  # type: ignore[no-any-return]
 
+        start.env = env  # type: ignore[attr-defined]
         yield start
         for launch in groups:
             launch.kill()
@@ -243,6 +249,7 @@ def test_a_launch_file_declares_its_arguments(name: str) -> None:
         "replay": launching.REPLAY_ARGUMENTS,
         "demo": launching.DEMO_ARGUMENTS,
         "nodes": launching.NODE_ARGUMENTS,
+        "live": launching.LIVE_ARGUMENTS,
     }[name]
     declared = description.get_launch_arguments()
     assert [(d.name, d.description) for d in declared] == [(a.name, a.help) for a in arguments]
@@ -310,3 +317,43 @@ def test_the_nodes_judge(started: Any, bag: Path, tmp_path: Path) -> None:
     assert "HOLDS" in heard.stdout.split(), heard.stdout + said
     assert "Traceback" not in said
     assert launch.returncode == 0, said
+
+
+@needs_launch
+def test_a_live_run_beside_nothing_waits_and_is_summed_up(started: Any, tmp_path: Path) -> None:
+    config, out = tmp_path / "live.yaml", tmp_path / "out"
+    config.write_text("relations: [noise_outside_roi_10]\n")
+    launch = started("live", f"config:={config}", "set:=duration_s=2 autostart=true", f"out:={out}")
+    said, _ = launch.communicate(timeout=120)
+    assert launch.returncode == 1 and "exit code 3:" in said, said
+    assert json.loads((out / "summary.json").read_text())["offered"] == 0
+    assert nothing_left_of(launch, out)
+
+
+@needs_launch
+def test_a_suite_joins_a_live_stack_that_has_a_launch_file_of_its_own_and_leaves_again(
+    started: Any, bag: Path, tmp_path: Path
+) -> None:
+    stack = started(EXAMPLE / "live_stack.launch.py", f"bag:={bag}")
+    try:
+        said, out = join_and_leave(started, tmp_path)
+        # It goes on as if nothing had been.
+        hear = [sys.executable, "-c", AWAIT, "/perception/obstacles", "5"]
+        subprocess.run(hear, cwd=ROOT, env=ros_environment(started.env), timeout=60, check=True)
+        assert stack.poll() is None
+    finally:
+        stack.send_signal(signal.SIGINT)
+        stack.communicate(timeout=60)
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["offered"] > 0 and sum(summary["outcomes"].values()) == summary["offered"], said
+    assert not set(summary["outcomes"]) & {"ERROR", "INVALID"}, said
+
+
+def join_and_leave(started: Any, place: Path) -> tuple[str, Path]:
+    """Let the suite test eight bundles beside the example's stack; return what it said, and its results."""
+    out = place / "out"
+    settings = "set:=bundles=8 segments.settle_bundles=1 relations=noise_outside_roi_10"
+    launch = started("live", f"config:={EXAMPLE / 'live.yaml'}", settings, f"out:={out}")
+    said, _ = launch.communicate(timeout=200)
+    assert nothing_left_of(launch, out)
+    return said, out

@@ -10,16 +10,14 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import rclpy
 from made_bundles import TREE, made_cloud
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from recordings import PERIOD_NS, START_NS, drive, stamp, text, write_bag
 from ros_support import Heard, Peer, until
@@ -49,38 +47,6 @@ from mt_nodes.transforms import dump_transforms
 MARKERS, BOXES = "visualization_msgs/msg/MarkerArray", "/perception/obstacles"
 VERDICTS, LEDGER = "/mt/verdicts", "/mt/ledger"
 Make = Callable[..., Any]
-
-
-@pytest.fixture
-def made(domains: tuple[int, ...]) -> Iterator[Make]:
-    """Makes one node as ``ros2 run … --ros-args -p name:=value`` does, and spins it until the test ends."""
-    with ExitStack() as ending:
-
-        def made(cls: Any, **parameters: Any) -> Any:
-            words = [w for name, value in parameters.items() for w in ("-p", f"{name}:={value}")]
-            rclpy.init(args=["--ros-args", *words] if words else [], domain_id=domains[1])
-            ending.callback(rclpy.try_shutdown)
-            node = cls()
-            ending.callback(node.destroy_node)
-            executor, over = SingleThreadedExecutor(), threading.Event()
-            executor.add_node(node)
-
-            def spin() -> None:
-                while not over.is_set():
-                    executor.spin_once(timeout_sec=0.1)
-
-            thread = threading.Thread(target=spin)
-            thread.start()
-
-            def end() -> None:
-                over.set()
-                thread.join()
-                executor.shutdown()
-
-            ending.callback(end)
-            return node
-
-        yield made
 
 
 def lines(heard: Heard) -> list[dict[str, Any]]:
@@ -128,6 +94,19 @@ def test_the_replayer_begins_again_and_so_does_time(
     made(Replayer, bag=bag, rate=50.0, loop=True, limit=2)
     stamps = [cdr.stamp_ns_of(m.header) for m in clouds.wait(5)[:5]]
     assert stamps == [stamp(0), stamp(1), stamp(0), stamp(1), stamp(0)]
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_a_loop_goes_on_at_the_pace_of_the_recording(
+    made: Make, ending: ExitStack, domains: Any, tmp_path: Path, limit: int
+) -> None:
+    bag = write_bag(tmp_path / "bag", drive(3))
+    peer = Peer(ending, domains[1])
+    clouds = peer.listen(cdr.POINT_CLOUD, "/points", qos.REPLAY)
+    began_s = time.monotonic()
+    made(Replayer, bag=bag, rate=2.0, loop=True, limit=limit)
+    clouds.wait(7)
+    assert time.monotonic() - began_s >= 6 * PERIOD_NS / 1e9 / 2
 
 
 @pytest.mark.parametrize(

@@ -257,6 +257,39 @@ def test_both_directions_and_the_papers_table() -> None:
     assert fog["counts"] == {"all": {">": 1, "=": 1, "<": 1}, "car": {">": 0, "=": 1, "<": 1}}
 
 
+def live(rounds: int, violated: Iterable[int], *, each: int = 10) -> list[Line]:
+    """Lines of a live run: in every round the control, the relation and the sham had bundles of their own."""
+    rows, bad, bundle = [], set(violated), 0
+    for turn in range(rounds):
+        for name, draw in (("identity", "0@fog"), ("fog", "0"), ("points_permuted", "0@fog")):
+            for _ in range(each):
+                outcome = Outcome.VIOLATED if name == "fog" and turn in bad else Outcome.HOLDS
+                rows.append({**line(name, bundle, outcome, draw=draw), "round": turn})
+                bundle += 1
+    return rows
+
+
+def test_live_relations_are_compared_with_control_and_sham_by_rounds_for_they_share_no_bundle() -> None:
+    summary = summarise(live(12, range(12)), [FOG])["relations"]["fog"]
+    assert summary["outcome"] == "FAIL" and summary["test"] == "sign-flip test over 12 rounds"
+    assert summary["p_adjusted"] == pytest.approx(2**-12, rel=1e-3)
+    without = summarise([{k: v for k, v in row.items() if k != "round"} for row in live(12, range(12))], [FOG])
+    assert without["relations"]["fog"]["test"] == "no frame decided in both"
+    few = summarise(live(3, range(3)), [FOG])["relations"]["fog"]
+    assert few["outcome"] != "FAIL", "three rounds show nothing"
+
+
+def test_what_rests_on_arrival_is_counted_apart() -> None:
+    rows = run("noise", 30, violated=[3, 7])
+    assert "by_arrival" not in summarise(rows, [NOISE])
+    marked = [{**row, "paired_by": "arrival"} if i in (3, 4, 5, 35) else row for i, row in enumerate(rows)]
+    summary = summarise(marked, [NOISE])
+    assert summary["by_arrival"] == 4 and summary["offered"] == 90
+    assert summary["relations"]["noise"]["by_arrival"] == {"decided": 3, "violated": 1}
+    assert summary["relations"]["noise"]["control"]["by_arrival"] == {"decided": 1, "violated": 0}
+    assert "by_arrival" not in summary["relations"]["noise"]["sham"]
+
+
 def test_nothing_decided_is_not_green() -> None:
     skipped = [line("noise", b, Outcome.NOT_APPLICABLE) for b in range(30)]
     summary = summarise(skipped, [NOISE])

@@ -18,10 +18,11 @@ from mt_nodes.errors import ExitCode, MtError
 COMMANDS = {
     "demo": "run the main job on a generated drive: an honest stack passes, a planted fault is found",
     "replay": "replay bags through the mutators into a stack and judge",
+    "live": "test beside a running stack; start, pause, stop or change such a run",
     "experiment": "repeat a published experiment on your bags and stack",
     "watch": "look at a run in progress, or at its end",
     "mutate": "write a mutated bag",
-    "list": "list mutations, conditions, checks, relations, adapters, stacks, faults, regions, experiments",
+    "list": "list mutations, manipulations, conditions, checks, relations, adapters, stacks, faults, regions, ...",
     "show": "show one of them with its parameters",
     "report": "make the report, pairs.csv and junit.xml of a finished run anew",
     "reproduce": "make one pair of a finished run again, prove it and have it judged",

@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "example: mt mutate my_bag --mutation noise_outside_roi --set points=100 --out my_bag_noise"
     add = parser.add_argument
     add("bag", type=Path, metavar="BAG", help="bag directory, .mcap, .db3 or ROS 1 .bag")
-    add("--mutation", required=True, metavar="NAME", help="see `mt list mutations`")
+    add("--mutation", required=True, metavar="NAME", help="see `mt list mutations` and `mt list manipulations`")
     add("--set", action="append", default=[], metavar="K=V", help="a parameter of the mutation, see `mt show NAME`")
     add("--out", type=Path, required=True, metavar="BAG2", help="bag to write; a name ending in .bag is a ROS 1 bag")
     add("--storage", default="mcap", help="mcap or sqlite3 (default %(default)s)")
@@ -32,21 +32,18 @@ def run(args: argparse.Namespace) -> int:
     """Write the mutated bag and say what became of it."""
     from rich.progress import Progress
 
-    from mt_nodes import plugins
     from mt_nodes.bag_mutation import mutate_bag
     from mt_nodes.cli.printing import text
-    from mt_nodes.mutations.base import Mutation
-    from mt_nodes.params import build
     from mt_nodes.transforms import load_transforms
 
-    mutation: Mutation = build(plugins.find("mutations", args.mutation, "--mutation"), settings(args.set), "--set")
+    mutations = _mutations(args.mutation, settings(args.set))
     tree = load_transforms(args.transforms) if args.transforms else None
     topics = role_topics(args.topic)
     with Progress(transient=True, disable=not sys.stdout.isatty()) as progress:
         task = progress.add_task(args.mutation, total=args.limit)
         done = mutate_bag(
             args.bag,
-            [mutation],
+            mutations,
             args.out,
             seed=args.seed,
             topics=topics,
@@ -59,6 +56,18 @@ def run(args: argparse.Namespace) -> int:
     for reason, count in done.not_applicable.items():
         text(f"{count} bundles passed unchanged: {reason}")
     return 0
+
+
+def _mutations(name: str, parameters: dict[str, Any]) -> list[Any]:
+    """Return the mutation of a name, or what the manipulation of that name is bound to."""
+    from mt_nodes import manipulations, plugins
+    from mt_nodes.params import build
+
+    if name in plugins.catalogue("mutations") or name not in manipulations.manipulations():
+        return [build(plugins.find("mutations", name, "--mutation"), parameters, "--set")]
+    if parameters:
+        raise UsageError(f"--set: {name} is a manipulation and has its own parameters; give the mutation's name")
+    return list(manipulations.find(name).mutations())
 
 
 def settings(given: list[str]) -> dict[str, Any]:

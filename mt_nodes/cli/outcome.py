@@ -22,6 +22,10 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
     print_waivers(summary)
     totals = ", ".join(f"{count} {outcome}" for outcome, count in summary["outcomes"].items() if count)
     text(f"{summary['offered']} pairs offered: {totals or 'none'}")
+    if by_arrival := summary.get("by_arrival"):
+        text(f"{by_arrival} of them rest on answers without a stamp, paired by their arrival: less certain")
+    for line in clocks(summary):
+        text(line)
     for name, latency in summary["latency_ms"].items():
         text(f"{name}: p50 {latency['p50']:.1f} ms, p99 {latency['p99']:.1f} ms")
     text(f"exit code {summary['exit_code']}: {summary['exit_why']}")
@@ -32,6 +36,13 @@ def requirements(relations: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return a line for each relation that carries ids of the user's requirements."""
     carried = {name: ", ".join(relation["requirement"]) for name, relation in relations.items()}
     return [f"{name}: requirement {identifiers}" for name, identifiers in carried.items() if identifiers]
+
+
+def clocks(summary: Mapping[str, Any]) -> list[str]:
+    """Return a line for each other computer whose clock was looked at: how far it is off, or the warning."""
+    rows = summary.get("clocks", {}).items()
+    known = "the clock of {0} is ahead of ours by {1[offset_ms]:.1f} ms, give or take {1[bound_ms]:.1f} ms"
+    return [row.get("warning") or known.format(name, row) for name, row in rows]
 
 
 def print_waivers(summary: dict[str, Any]) -> None:

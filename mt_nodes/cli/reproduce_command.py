@@ -74,7 +74,8 @@ def _print_proof(finished: Finished, proof: Proof, bag: str, changed: list[str])
     from mt_nodes.cli.printing import heading, table, text
 
     heading(f"pair {finished.pair}")
-    text(f"bag {bag}, bundle {finished.pair.bundle}, stamp {finished.verdict.stamp_ns}")
+    where = "the whole episode from" if finished.pair.bundle is None else f"bundle {finished.pair.bundle},"
+    text(f"bag {bag}, {where} stamp {finished.verdict.stamp_ns}")
     for note in changed:
         print(f"mt: warning: not as in the run: {note}", file=sys.stderr)
     for what, part in (("follow-up", proof), ("baseline", proof.baseline)):

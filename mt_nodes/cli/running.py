@@ -11,7 +11,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -104,18 +104,39 @@ def _in_process(run: Run, bar: _Bar) -> Summary:
 
 
 def _in_suite(run: Run, bar: _Bar) -> Summary:
-    process = suite_process(run.out, os.environ)
+    return in_suite(
+        suite_process(run.out, os.environ),
+        suite_stop_s(run.stack),
+        lambda event: bar.update(event["done"], event["violated"]),
+        f"`mt replay --resume {run.out}` goes on",
+    )
+
+
+def in_suite(process: Process, stop_s: float, show: Callable[[Summary], None], afterwards: str) -> Summary:
+    """Start a suite process, wait for its end, and return the summary that it wrote beside its log.
+
+    Args:
+        process: of the suite.
+        stop_s: how long it may take to end, once it was asked to.
+        show: called with every event of it but the last.
+        afterwards: what to do with what was judged, should it end early.
+
+    Raises:
+        MtError: what it ended with, or that it ended without a summary.
+        KeyboardInterrupt: it was interrupted before it had one.
+    """
+    out = process.log.parent
     reading, writing = os.pipe()
-    with nobody_left_behind(), _Suite(suite_stop_s(run.stack)) as suite, os.fdopen(reading, "rb", 0) as events:
+    with nobody_left_behind(), _Suite(stop_s) as suite, os.fdopen(reading, "rb", 0) as events:
         suite.start(process, writing)
         os.close(writing)
-        end = _watch(events, suite, bar)
+        end = _watch(events, suite, show)
         code = suite.wait()
-    summary_file = run.out / "summary.json"
+    summary_file = out / "summary.json"
     if end is not None and end["error"] is not None:
         raise _problem(end)
     if end is None or not summary_file.exists():
-        kept = f"What was judged is in {run.out}: `mt replay --resume {run.out}` goes on"
+        kept = f"What was judged is in {out}: {afterwards}"
         if suite.killed:
             raise KeyboardInterrupt(f"interrupted; the suite process did not end in time and was killed. {kept}")
         if suite.asked:  # before it knew what to do with a signal
@@ -125,7 +146,7 @@ def _in_suite(run: Run, bar: _Bar) -> Summary:
     return summary
 
 
-def _watch(events: FileIO, suite: _Suite, bar: _Bar) -> dict[str, Any] | None:
+def _watch(events: FileIO, suite: _Suite, show: Callable[[Summary], None]) -> dict[str, Any] | None:
     """Show progress until the suite closes its end; return what it said last, None if it could not."""
     text, end = b"", None
     while True:
@@ -140,7 +161,7 @@ def _watch(events: FileIO, suite: _Suite, bar: _Bar) -> dict[str, Any] | None:
             if "end" in event:
                 end = dict(event)
             else:
-                bar.update(event["done"], event["violated"])
+                show(event)
 
 
 class _Suite:

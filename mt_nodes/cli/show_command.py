@@ -96,13 +96,15 @@ def _mutations(args: argparse.Namespace, kind: str) -> tuple[list[Any], list[Any
 
     if kind == "mutations":
         return [build(plugins.find(kind, args.name, "mt show"), settings(args.set), "--set")], [], RELATION
+    if kind not in ("manipulations", "relations"):
+        expected = "a mutation, a manipulation or a relation"
+        raise UsageError(f"mt show --bag: {args.name} is one of the {kind}, expected {expected}")
+    if args.set:
+        what = kind.rstrip("s")
+        raise UsageError(f"--set: {args.name} is a {what} and has its own parameters; give the mutation's name")
     if kind == "manipulations":
         from mt_nodes.manipulations import find
 
         return list(find(args.name).mutations()), [], args.name
-    if kind != "relations":
-        raise UsageError(f"mt show --bag: {args.name} is one of the {kind}, expected a mutation or a relation")
-    if args.set:
-        raise UsageError(f"--set: {args.name} is a relation and has its own parameters; give the mutation's name")
     relation = load_relation(args.name)
     return list(relation.mutate), list(relation.baseline), args.name

@@ -74,7 +74,8 @@ def _title(watched: WatchedRun) -> str:
     told = watched.condition
     faults = f" with {', '.join(told['faults'])} planted" if told.get("faults") else ""
     bags = ", ".join(Path(bag).name for bag in told.get("bags", ()))
-    return f"{told.get('stack')}{faults} on {bags}: {told.get('mode')}, {told.get('pace')}, seed {told.get('seed')}"
+    where = f"on {bags}" if bags else "live"
+    return f"{told.get('stack')}{faults} {where}: {told.get('mode')}, {told.get('pace')}, seed {told.get('seed')}"
 
 
 def _totals(watched: WatchedRun, summary: dict[str, object]) -> str:

@@ -66,6 +66,11 @@ class Commands:
         self._status: dict[str, Any] = {}
 
     @property
+    def config(self) -> LiveConfig:
+        """What the run began with."""
+        return self._config
+
+    @property
     def wishes(self) -> Wishes:
         """What is wished now."""
         with self._lock:

@@ -11,15 +11,15 @@ from typing import Any
 from rclpy.qos import QoSProfile
 
 from mt_nodes.arms import Unasked
+from mt_nodes.arrival import Arrivals
 from mt_nodes.engine import Answer, Heard
 from mt_nodes.errors import ExitCode, InfrastructureError, UsageError
 from mt_nodes.frames import Bundle
 from mt_nodes.joining import lacking
 from mt_nodes.nodes.isolation import OWN_NODES, Isolation
-from mt_nodes.nodes.listening import OutputListener
-from mt_nodes.nodes.publishing import BundlePublisher, ClockPublisher
+from mt_nodes.nodes.listening import OutputListener, answer_of
+from mt_nodes.nodes.publishing import BundlePublisher, ClockPublisher, NoClock
 from mt_nodes.nodes.spinning import SpinningContext, plain_node
-from mt_nodes.outputs import Output
 from mt_nodes.own_time import own_time_s
 from mt_nodes.pairing import Inbox, Ticket
 from mt_nodes.plan import ArmPlan, Replayed
@@ -44,6 +44,8 @@ class RosArm:
         required: topics of the bag that the stack must subscribe to.
         profiles: QoS by topic of the stack, where the user wants another than :mod:`~mt_nodes.nodes.qos` has.
         fan_out: whether several inputs in a row bear one stamp, so that an answer must not come twice.
+        arrivals: what finds answers where the input is live, and whose time is not ours to make: without it an
+            :class:`~mt_nodes.pairing.Inbox` does, and /clock is published.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class RosArm:
         required: frozenset[str],
         profiles: Mapping[str, QoSProfile] | None = None,
         fan_out: bool = False,
+        arrivals: Arrivals | None = None,
     ) -> None:
         own_time_s.keep_looking()
         self._disturbed = own_time_s.disturbed
@@ -65,7 +68,8 @@ class RosArm:
         self._leased, self._period_ns = leased, FIRST_PERIOD_NS
         self._source_ns: int | None = None
         self._limit_ns = 0
-        self._inbox = Inbox(stack.answers, stack.match, owes=stack.publishes_when_empty)
+        self._live = arrivals is not None
+        self._inbox = arrivals or Inbox(stack.answers, stack.match, owes=stack.publishes_when_empty)
         self._child: Child | None = None
         self._required, self._fan_out = required, fan_out
         self._answer_ms: float | None = None
@@ -218,22 +222,20 @@ class RosArm:
         wanted = {self._plan.topic(topic): profile for topic, profile in profiles.items()}
         self._isolation = Isolation(monitor, self._ros.domain, self._plan, self._stack)
         self._publisher = BundlePublisher(node, named, self._required, wanted)
-        self._clock = ClockPublisher(node, self._plan.topic("/clock"), self._stack.clock_step_s)
+        clock = self._plan.topic("/clock")
+        self._clock = NoClock() if self._live else ClockPublisher(node, clock, self._stack.clock_step_s)
         stacks = {topic for names in self._stack.topics.values() for topic in names}
         self._inputs = {topic: row.topic for topic, row in topics.items() if row.topic in stacks}
         inputs = {self._plan.topic(topic) for topic in stacks}
-        self._played = [*sorted(inputs & {named[t].topic for t in self._required}), self._plan.topic("/clock")]
+        played = inputs & {named[t].topic for t in self._required}
+        self._played = sorted(played | (set() if self._live else {clock}))
         self._listener = OutputListener(monitor, self._stack.outputs, self._plan.topic, self._inbox)
 
     def _answer(self, ticket: Ticket, last_s: float) -> Answer:
         self._inbox.close(ticket)
-        parts = {role: heard for role, (heard, _) in ticket.parts.items()}
-        said = {role: heard.said for role, heard in parts.items()}
-        self._answer_ms = round(1e3 * (last_s - ticket.sent_s), 3)
-        output = Output(**said, answer_ms=self._answer_ms)
-        # What carries no stamp of its own is of the instant that it answers.
-        wires = (h.wire if h.wire.stamp_ns else replace(h.wire, stamp_ns=ticket.stamp_ns) for h in parts.values())
-        return Answer(Heard.ANSWERED, output, wires=tuple(wires))
+        answer = answer_of(ticket, last_s, self._listener.diagnostics())
+        self._answer_ms = answer.output.answer_ms
+        return answer
 
     def _silent(self, ticket: Ticket) -> Answer:
         self._inbox.close(ticket)

@@ -14,10 +14,12 @@ from mt_nodes import plugins
 from mt_nodes.arms import CallableHost, Sensor
 from mt_nodes.joining import Joiner
 from mt_nodes.nodes import qos
-from mt_nodes.nodes.adapters.base import adapter_for
+from mt_nodes.nodes.adapters.base import adapter_of
+from mt_nodes.nodes.adapters.commands import refuse_lost
 from mt_nodes.nodes.convert import SENSOR_TYPES, sensor_from_message
 from mt_nodes.nodes.messages import message_class
 from mt_nodes.nodes.running import run_node
+from mt_nodes.outputs import Control
 from mt_nodes.processes import wait_until
 from mt_nodes.stacks import Stack, load_stack
 from mt_nodes.topic_roles import ROLES
@@ -45,7 +47,7 @@ class CallableStack(Node):
         self._joiner = Joiner[Sensor](list(dict.fromkeys(topics)), round(stack.sync_s * 1e9)) if stack.joins else None
         self._prefix = prefix
         self._outputs = {
-            role: (adapter_for(role, row.type, row.adapter), self._advertise(prefix + row.topic, row.type))
+            role: (adapter_of(role, row), self._advertise(prefix + row.topic, row.type))
             for role, row in stack.outputs.items()
         }
         self._met: set[Any] = set()
@@ -84,8 +86,11 @@ class CallableStack(Node):
         for role, (adapter, publisher) in self._outputs.items():
             said = getattr(output, role)
             if said is not None:
+                message = adapter.encode(said)
+                if isinstance(said, Control):
+                    refuse_lost(adapter, said, message)
                 self._meet(publisher)
-                publisher.publish(adapter.encode(said))
+                publisher.publish(message)
 
     def _meet(self, publisher: Any) -> None:
         """Before the first answer wait for a listener: he may have found us while we have not found him yet.

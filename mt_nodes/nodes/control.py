@@ -40,10 +40,10 @@ class ControlNode(Node):
         if line.get("type") == "verdict":
             self._outcomes[line["outcome"]] = self._outcomes.get(line["outcome"], 0) + 1
 
-    def status(self, values: dict[str, Any]) -> None:
-        """Publish metrics and diagnostics; ``values`` are numbers and texts by name."""
+    def status(self, values: dict[str, Any], warnings: Sequence[str] = ()) -> None:
+        """Publish metrics and diagnostics; ``values`` are numbers and texts by name, ``warnings`` say what to do."""
         self._topics["/mt/metrics"].publish(String(data=json.dumps({"outcomes": self._outcomes, **values})))
-        level, message = _level(self._outcomes)
+        level, message = _level(self._outcomes, warnings)
         status = DiagnosticStatus(level=level, name="mt_nodes: replay", message=message, hardware_id="")
         status.values = [KeyValue(key=k, value=str(v)) for k, v in {**self._outcomes, **values}.items()]
         array = DiagnosticArray(status=[status])
@@ -58,10 +58,12 @@ class ControlNode(Node):
             publisher.wait_for_all_acked(Duration(seconds=timeout_s))
 
 
-def _level(outcomes: dict[str, int]) -> tuple[bytes, str]:
+def _level(outcomes: dict[str, int], warnings: Sequence[str]) -> tuple[bytes, str]:
     unpaired: Sequence[Outcome] = (Outcome.UNPAIRED_SOURCE, Outcome.UNPAIRED_FOLLOWUP, Outcome.UNPAIRED_BOTH)
     if outcomes.get(Outcome.ERROR.value):
         return DiagnosticStatus.ERROR, "pairs ended in ERROR"
     if any(outcomes.get(o.value) for o in unpaired):
-        return DiagnosticStatus.WARN, "pairs stay unpaired"
+        return DiagnosticStatus.WARN, "; ".join(("pairs stay unpaired", *warnings))
+    if warnings:
+        return DiagnosticStatus.WARN, "; ".join(warnings)
     return DiagnosticStatus.OK, "judging"

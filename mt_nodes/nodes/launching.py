@@ -35,11 +35,14 @@ from launch_ros.actions import Node
 
 from mt_nodes.arguments import Argument, replay_arguments, request_from_texts
 from mt_nodes.cli.demo_command import SEED
+from mt_nodes.cli.mutate_command import settings
 from mt_nodes.environment import free_domains, ros_environment, user_domain
 from mt_nodes.errors import MtError, UsageError, suggest
+from mt_nodes.live.run import LiveRun
+from mt_nodes.live.settings import configured
 from mt_nodes.nodes.mutator import MutatorParameters
 from mt_nodes.nodes.running import READY
-from mt_nodes.plan import NodePlan, demo_process, realtime_nodes, suite_process, suite_stop_s
+from mt_nodes.plan import NodePlan, demo_process, live_process, realtime_nodes, suite_process, suite_stop_s
 from mt_nodes.processes import Process
 from mt_nodes.runs import NEVER_REPLAYED, Run
 
@@ -48,6 +51,11 @@ OUT = Argument("out", "", "results directory (empty: mt_results/<time>)")
 REPRODUCTION = ("only", "recorded")
 #: The suite goes over topics; without them there is nothing to launch (`mt replay --transport inprocess`).
 REPLAY_ARGUMENTS = (*replay_arguments(leave_out=("transport", *REPRODUCTION)), OUT)
+LIVE_ARGUMENTS = (
+    Argument("config", None, "YAML file of the run, as for `mt live --config`"),
+    Argument("set", "", "KEY=VALUE in place of what the file says; several with blanks between them"),
+    OUT,
+)
 DEMO_ARGUMENTS = (Argument("seed", str(SEED), "of the drive and of every draw"), OUT)
 DEMO_STOP_S = 60.0
 #: What the nodes that run alone can do.
@@ -77,20 +85,35 @@ def replay(context: Any) -> list[Any]:
     """
     texts = _texts(context, REPLAY_ARGUMENTS)
     run = Run.create(request_from_texts(REPLAY_ARGUMENTS, texts), texts["out"])
-    suite = suite_process(run.out, context.environment)
+    return _suite(suite_process(run.out, context.environment), run.out, suite_stop_s(run.stack))
+
+
+def live(context: Any) -> list[Any]:
+    """Make a run directory of a configuration file and start its suite beside the stack that runs.
+
+    Raises:
+        MtError: what was asked cannot run.
+    """
+    texts = _texts(context, LIVE_ARGUMENTS)
+    run = LiveRun.create(configured(Path(texts["config"]), settings(texts["set"].split())), texts["out"])
+    return _suite(live_process(run.out, context.environment), run.out, suite_stop_s(run.stack))
+
+
+def _suite(suite: Process, out: Path, stop_s: float) -> list[Any]:
+    """Return the actions of a suite process; its end is told with its summary, and is the end of the launch."""
 
     def tell(code: int) -> str:
         from mt_nodes.cli.outcome import print_summary
 
-        file = run.out / "summary.json"
+        file = out / "summary.json"
         if not file.exists():
             return f"the suite ended with exit code {code} and without a summary; see {suite.log}"
         summary = json.loads(file.read_text())
-        print_summary(summary, run.out)
+        print_summary(summary, out)
         return f"exit code {code}: {summary['exit_why']}"
 
     keep = RegisterEventHandler(_kept_in(suite.log))
-    return [LogInfo(msg=f"results go to {run.out}"), keep, *_supervised(suite, suite_stop_s(run.stack), tell)]
+    return [LogInfo(msg=f"results go to {out}"), keep, *_supervised(suite, stop_s, tell)]
 
 
 def demo(context: Any) -> list[Any]:

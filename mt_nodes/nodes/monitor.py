@@ -13,13 +13,14 @@ from typing import Any
 from rclpy.node import Node
 from std_msgs.msg import String
 
+from mt_nodes.checks.sequence import SequenceCheck
 from mt_nodes.effects import Effects
 from mt_nodes.engine import Answer, Engine, Heard, Offer
 from mt_nodes.errors import UsageError
 from mt_nodes.frames import Bundle
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.listening import OutputListener
-from mt_nodes.nodes.parameters import read_parameters
+from mt_nodes.nodes.managed import ManagedNode, ManagedParameters
 from mt_nodes.nodes.running import run_node
 from mt_nodes.nodes.spinning import SpinningContext, plain_node
 from mt_nodes.outputs import Output
@@ -34,7 +35,7 @@ KEPT = 200
 
 
 @dataclass(frozen=True)
-class MonitorParameters:
+class MonitorParameters(ManagedParameters):
     """What the node is told."""
 
     relation: str = param("noise_outside_roi_1000", help="what is judged; name or .yaml file")
@@ -74,17 +75,27 @@ class Outputs:
         return Answer.nothing(Heard.SILENT, reason)
 
 
-class Monitor(Node):
+class Monitor(ManagedNode):
     """Hears the ledger and both arms; publishes /mt/verdicts when both have answered or the deadline has passed."""
 
     def __init__(self) -> None:
         super().__init__("monitor")
-        given = read_parameters(self, MonitorParameters)
+        self._given = self.parameters(MonitorParameters)
+        self.begin()
+
+    def open(self) -> None:
+        """Listen to the ledger and to both arms."""
+        given = self._given
         self._stack = load_stack(given.stack)
         self._relation: Relation = load_relation(given.relation)
         refuse_baseline(self._relation, "monitor")
         if self._relation.check is None:
             raise UsageError(f"monitor: relation '{self._relation.id}' has no check of its own")
+        if isinstance(self._relation.check, SequenceCheck):
+            raise UsageError(
+                f"monitor: relation '{self._relation.id}' judges whole episodes, and this node knows no end of them; "
+                "use `mt replay` or `mt live`"
+            )
         self._tree = load_transforms(Path(given.transforms)) if given.transforms else TransformTree()
         self._contexts: list[SpinningContext] = []
         self._arms = (
@@ -96,11 +107,10 @@ class Monitor(Node):
         self.create_subscription(String, "/mt/ledger", self._offered, qos.JOURNAL)
         self.create_timer(0.02, self._judge_due)
 
-    def destroy_node(self) -> None:
+    def close(self) -> None:
         """Leave the arms' domains, too."""
         for context in self._contexts:
             context.close()
-        super().destroy_node()
 
     def _listen(self, arm: str, domain: int, prefix: str) -> Outputs:
         node: Node = self
@@ -115,7 +125,7 @@ class Monitor(Node):
     def _offered(self, message: String) -> None:
         line = json.loads(message.data)
         # The ledger of a replay in this domain has no stamp_ns: its pairs are judged by the replay itself.
-        if line["relation"] == self._relation.id and "stamp_ns" in line:
+        if self.active and line["relation"] == self._relation.id and "stamp_ns" in line:
             deadline_s = self._stack.deadline_s + line.get("delay_ns", 0) / 1e9
             self._pending.append((time.monotonic() + deadline_s, line))
 

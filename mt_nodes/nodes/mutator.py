@@ -25,8 +25,8 @@ from mt_nodes.frames import Bundle, Wire
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.ledger_topic import LedgerTopic
 from mt_nodes.nodes.live_inputs import InstantReader, LiveInputs
+from mt_nodes.nodes.managed import ManagedNode, ManagedParameters
 from mt_nodes.nodes.messages import message_class
-from mt_nodes.nodes.parameters import read_parameters
 from mt_nodes.nodes.running import quick_executor, run_node
 from mt_nodes.nodes.spinning import SpinningContext, plain_node
 from mt_nodes.params import param
@@ -40,7 +40,7 @@ LOOK_EVERY_S = 0.1
 
 
 @dataclass(frozen=True)
-class MutatorParameters:
+class MutatorParameters(ManagedParameters):
     """What the node is told."""
 
     relation: str = param("noise_outside_roi_1000", help="whose mutations are applied; name or .yaml file")
@@ -61,14 +61,19 @@ class MutatorParameters:
     transforms: str = param("", help="YAML file of transforms, for regions in another frame than the cloud's")
 
 
-class Mutator(Node):
+class Mutator(ManagedNode):
     """Publishes the follow-up, and on /mt/ledger what it was made of, for the monitor."""
 
     def __init__(self) -> None:
         super().__init__("mutator")
-        given = read_parameters(self, MutatorParameters)
-        self._given = given
-        self._outputs = followups_by_input(given)
+        self._given = self.parameters(MutatorParameters)
+        self._outputs = followups_by_input(self._given)
+        self._count = 0
+        self.begin()
+
+    def open(self) -> None:
+        """Tap the inputs; make what mutates them, and the way into the other domain."""
+        given = self._given
         self._relation = load_relation(given.relation)
         refuse_baseline(self._relation, "mutator")
         self._pipeline = MutationPipeline(self._relation.mutate, given.seed, self._relation.id)
@@ -82,26 +87,23 @@ class Mutator(Node):
         self._looking = self.create_timer(LOOK_EVERY_S, self._look)
         self._reader = InstantReader(self._tree)
         self._ledger = LedgerTopic(self, self._relation.id)
-        self._count = 0
-        self.finished = False
-        #: Why the node cannot go on.
-        self.failure: MtError | None = None
         self._inputs = LiveInputs(self, tuple(self._outputs), round(given.sync_s * 1e9), self._received)
 
-    def destroy_node(self) -> None:
+    def close(self) -> None:
         """Tell of everything that was sent, and leave the other domain, too."""
         try:
             self._ledger.close()
         finally:
             if self._far is not None:
                 self._far.close()
-            super().destroy_node()
 
     def finish(self) -> None:
         """Take no further cloud."""
         self.finished = True
 
     def _received(self, wires: Sequence[Wire]) -> None:
+        if not self.active:
+            return
         try:
             self._mutate(wires)
         except MtError as error:

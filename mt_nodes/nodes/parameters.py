@@ -26,23 +26,24 @@ def read_parameters(node: Node, cls: type[T]) -> T:
     for field in dataclasses.fields(cls):  # type: ignore[arg-type]
         default = plain(field.default)
         try:
-            given[field.name] = node.declare_parameter(field.name, default, _descriptor(field)).value
+            given[field.name] = node.declare_parameter(field.name, default, descriptor(field)).value
         except ParameterException as error:
             raise UsageError(f"{node.get_name()}: parameter {field.name}: {error}") from error
     return build(cls, given, node.get_name())
 
 
-def _descriptor(field: dataclasses.Field[Any]) -> ParameterDescriptor:
+def descriptor(field: dataclasses.Field[Any], *, read_only: bool = True) -> ParameterDescriptor:
+    """Return what ROS is told of a parameter: help, unit, range."""
     spec = spec_of(field)
     about = f"{spec.help}{f' [{spec.unit}]' if spec.unit else ''}"
     # Types are checked by the core: to ROS, 2 is no rate because it is not 2.0.
-    descriptor = ParameterDescriptor(description=about, read_only=True, dynamic_typing=True)
+    told = ParameterDescriptor(description=about, read_only=read_only, dynamic_typing=True)
     if spec.choices:
-        descriptor.additional_constraints = f"one of {', '.join(spec.choices)}"
+        told.additional_constraints = f"one of {', '.join(spec.choices)}"
     if spec.low is None or spec.high is None:
-        return descriptor
+        return told
     if isinstance(field.default, int):
-        descriptor.integer_range = [IntegerRange(from_value=int(spec.low), to_value=int(spec.high), step=1)]
+        told.integer_range = [IntegerRange(from_value=int(spec.low), to_value=int(spec.high), step=1)]
     else:
-        descriptor.floating_point_range = [FloatingPointRange(from_value=float(spec.low), to_value=float(spec.high))]
-    return descriptor
+        told.floating_point_range = [FloatingPointRange(from_value=float(spec.low), to_value=float(spec.high))]
+    return told

@@ -107,6 +107,25 @@ class ClockPublisher:
         self.now_ns = stamp_ns
 
 
+class NoClock:
+    """In place of :class:`ClockPublisher` where time is not ours to make: beside a live system."""
+
+    incompatible: tuple[str, ...] = ()
+
+    def reset(self) -> None:
+        """Nothing to do."""
+
+    def advance(self, to_ns: int) -> int:
+        """Say that it is as late as it is asked to be."""
+        return to_ns
+
+    def follow(self, to_ns: int) -> None:
+        """Nothing to do."""
+
+    def tick(self, limit_ns: int) -> None:
+        """Nothing to do."""
+
+
 def _publisher(node: Node, message: Any, topic: str, profile: QoSProfile, incompatible: list[str]) -> Publisher:
     """Make a publisher that notes whoever asks for what it does not offer: DDS itself would let him wait in silence."""
 

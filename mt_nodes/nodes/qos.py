@@ -23,9 +23,11 @@ REPLAY = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE, 10)
 LATCHED = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.TRANSIENT_LOCAL, 100)
 #: Taps on a live system: can never hold the publisher back.
 LIVE_TAP = _profile(ReliabilityPolicy.BEST_EFFORT, DurabilityPolicy.VOLATILE, 1)
+#: Taps of what a live system publishes in bursts (/tf) or in several messages at once: best effort as well.
+LIVE_BURSTS = _profile(ReliabilityPolicy.BEST_EFFORT, DurabilityPolicy.VOLATILE, 100)
 #: What a stack answers.
 ANSWERS = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE, 100)
-ANSWERS_BEST_EFFORT = _profile(ReliabilityPolicy.BEST_EFFORT, DurabilityPolicy.VOLATILE, 100)
+ANSWERS_BEST_EFFORT = LIVE_BURSTS
 #: /clock, as rclpy's own time source subscribes it.
 CLOCK = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE, 100)
 #: /mt/verdicts and /mt/ledger: a late reader still gets the run so far.

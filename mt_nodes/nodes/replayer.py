@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rclpy.node import Node
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 
 from mt_nodes.bags import BagSource, sensors_of
 from mt_nodes.errors import UsageError
 from mt_nodes.frames import Bundle
+from mt_nodes.nodes.managed import ManagedNode, ManagedParameters
 from mt_nodes.nodes.messages import available
-from mt_nodes.nodes.parameters import read_parameters
 from mt_nodes.nodes.publishing import BundlePublisher, ClockPublisher
 from mt_nodes.nodes.running import run_node
 from mt_nodes.params import param
@@ -23,10 +23,12 @@ from mt_nodes.runs import NEVER_REPLAYED, as_recorded
 
 #: At the end of the bag, time for those who listen to get what was sent last.
 FLUSH_S = 5.0
+#: How often a bag of a single bundle is played in a loop.
+ONE_BUNDLE_NS = 100_000_000
 
 
 @dataclass(frozen=True)
-class ReplayerParameters:
+class ReplayerParameters(ManagedParameters):
     """What the node is told."""
 
     bag: str = param("", help="bag directory, .mcap, .db3 or .bag file")
@@ -43,12 +45,16 @@ class ReplayerParameters:
     clock_step_s: float = param(0.01, low=0.0001, high=1.0, unit="s", help="largest step of /clock")
 
 
-class Replayer(Node):
-    """Publishes one bundle after the other; ends when the bag does."""
+class Replayer(ManagedNode):
+    """Publishes one bundle after the other; ends when the bag does. While it is not active, time stands still."""
 
     def __init__(self) -> None:
         super().__init__("replayer")
-        self._given = read_parameters(self, ReplayerParameters)
+        self._given = self.parameters(ReplayerParameters)
+        self.begin()
+
+    def open(self) -> None:
+        """Open the bag, and publishers of its topics."""
         if not self._given.bag:
             raise UsageError("replayer: no bag given; add --ros-args -p bag:=PATH")
         topics_given = {"lidar": self._given.lidar_topic, "camera": self._given.camera_topic}
@@ -62,34 +68,56 @@ class Replayer(Node):
         self._sim_clock = ClockPublisher(self, "/clock", self._given.clock_step_s)
         self._bundles = self._endless() if self._given.loop else iter(self._source)
         self._next: Bundle | None = next(self._bundles, None)
-        self._began_ns = self._first_ns = 0
+        self._due_ns, self._gap_ns = 0, ONE_BUNDLE_NS
+        self._stopped_ns: int | None = None
         self.finished = self._next is None
         self.sent = 0
         self._timer = self.create_timer(0.001, self._tick)
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Go on where it stopped."""
+        if self._stopped_ns is not None:
+            self._due_ns += time.monotonic_ns() - self._stopped_ns
+        return super().on_activate(state)
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop."""
+        self._stopped_ns = time.monotonic_ns()
+        return super().on_deactivate(state)
 
     def _endless(self) -> Iterator[Bundle]:
         return itertools.chain.from_iterable(iter(self._source) for _ in itertools.count())
 
     def _tick(self) -> None:
-        if self._next is None or (
-            self.sent == 0 and self._publisher.heard(self._source.lead) < self._given.await_subscribers
+        if (
+            not self.active
+            or self._next is None
+            or (self.sent == 0 and self._publisher.heard(self._source.lead) < self._given.await_subscribers)
         ):
             return
         now_ns = time.monotonic_ns()
-        if self.sent == 0 or self._next.stamp_ns < self._first_ns:
-            self._began_ns, self._first_ns = now_ns, self._next.stamp_ns
-            self._sim_clock.reset()
-        reached_ns = self._first_ns + int((now_ns - self._began_ns) * self._given.rate)
-        if reached_ns < self._next.stamp_ns:
-            self._sim_clock.follow(reached_ns)
+        if self.sent == 0:
+            self._due_ns = now_ns
+        if now_ns < self._due_ns:
+            self._sim_clock.follow(self._next.stamp_ns - int((self._due_ns - now_ns) * self._given.rate))
             return
         self._sim_clock.advance(self._next.stamp_ns)
         self._publisher.publish(self._next, frozenset())
         self.sent += 1
+        self._go_on(self._next.stamp_ns)
+
+    def _go_on(self, from_ns: int) -> None:
+        """Say what comes next, and when: the first of a loop as long after the last as that after the one before."""
         self._next = next(self._bundles, None)
         if self._next is None:
             self._publisher.flush(FLUSH_S)
             self.finished = True
+            return
+        if self._next.stamp_ns > from_ns:
+            self._gap_ns = self._next.stamp_ns - from_ns
+        else:
+            self._sim_clock.reset()
+        self._due_ns += int(self._gap_ns / self._given.rate)
 
 
 def main(args: list[str] | None = None) -> None:

@@ -1,20 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The suite process: replays, mutates and judges over topics, as one run directory says.
 
-Started by ``mt replay`` and by the launch files; what it prints is its log. Events for the one who started it go to
-the descriptor given with ``--events``: JSON lines ``{"done": n, …}`` and at the end ``{"end": …}``.
+Started by ``mt replay`` and by the launch files; its events are ``{"done": n, …}`` and at the end ``{"end": …}``.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import signal
 import sys
-import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -23,47 +18,25 @@ from rclpy.exceptions import InvalidTopicNameException
 from rclpy.validate_topic_name import validate_topic_name
 
 from mt_nodes.environment import clean_shared_memory, free_domains, user_domain
-from mt_nodes.errors import ExitCode, MtError
 from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.control import ControlNode
 from mt_nodes.nodes.live_view import LiveView
 from mt_nodes.nodes.messages import available
 from mt_nodes.nodes.qos import load_overrides
 from mt_nodes.nodes.spinning import SpinningContext
+from mt_nodes.nodes.suite_process import STATUS_EVERY_S, Events, check_interrupted, run_suite
 from mt_nodes.plan import ArmPlan, Replayed, arm_plans, stack_process
-from mt_nodes.processes import die_with_parent, nobody_left_behind
 from mt_nodes.replay import Arms, execute
 from mt_nodes.runs import Run
 from mt_nodes.verdict import Verdict
 
-STATUS_EVERY_S = 0.5
-_interrupted = threading.Event()
-
 
 def main(args: list[str] | None = None) -> None:
     """Run to the end and exit with the run's exit code."""
-    parser = argparse.ArgumentParser(prog="suite", description="Carry out the run that a run directory describes.")
-    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="made by `mt replay`")
-    parser.add_argument("--events", type=int, metavar="FD", help="descriptor for progress")
-    given, _ = parser.parse_known_args(args)
-    signal.signal(signal.SIGINT, _interrupt)
-    signal.signal(signal.SIGTERM, _interrupt)
-    die_with_parent()
-    events = _Events(given.events)
-    try:
-        with nobody_left_behind():
-            summary = _carry_out(Run.load(given.run), events)
-        code, error = summary["exit_code"], None
-    except MtError as problem:
-        code, error = int(problem.exit_code), str(problem)
-        print(f"suite: {error}", file=sys.stderr)
-    except KeyboardInterrupt:
-        code, error = int(ExitCode.INTERRUPTED), "interrupted"
-    events.send({"end": code, "error": error})
-    sys.exit(code)
+    run_suite("suite", lambda out, events: _carry_out(Run.load(out), events), args)
 
 
-def _carry_out(run: Run, events: _Events) -> dict[str, Any]:
+def _carry_out(run: Run, events: Events) -> dict[str, Any]:
     clean_shared_memory()
     with ExitStack() as ending:
         control_ros = SpinningContext(user_domain(os.environ))
@@ -125,15 +98,14 @@ def _unusable(row: Replayed) -> str | None:
 class _Status:
     """Tells the user's domain and whoever started us how the run goes."""
 
-    def __init__(self, run: Run, control: ControlNode, events: _Events) -> None:
+    def __init__(self, run: Run, control: ControlNode, events: Events) -> None:
         self._control, self._events = control, events
         self._total, self._done, self._violated = run.pairs_to_come, 0, 0
         self._began = self._told = time.monotonic()
         self.arms: Sequence[RosArm] = ()
 
     def progress(self, verdicts: Sequence[Verdict]) -> None:
-        if _interrupted.is_set():  # Python drops an exception that is raised in a destructor or a hook
-            raise KeyboardInterrupt
+        check_interrupted()
         self._done += len(verdicts)
         self._violated += sum(v.outcome.value == "VIOLATED" for v in verdicts)
         now = time.monotonic()
@@ -147,26 +119,6 @@ class _Status:
         self._control.status({**values, "pairs_per_s": round(rate, 1), **arms})
         for arm in self.arms:
             arm.refuse_strangers()
-
-
-class _Events:
-    def __init__(self, descriptor: int | None) -> None:
-        self._file = None if descriptor is None else os.fdopen(descriptor, "w", buffering=1)
-
-    def send(self, event: Mapping[str, Any]) -> None:
-        if self._file is None:
-            return
-        try:
-            self._file.write(json.dumps(event) + "\n")
-        except BrokenPipeError:
-            self._file = None  # whoever asked is gone; the run is not
-
-
-def _interrupt(number: int, frame: Any) -> None:
-    """Interrupt once: terminal, launch file and a user in a hurry may all signal, and the summary is to be written."""
-    if not _interrupted.is_set():
-        _interrupted.set()
-        raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests beside a running stack as a configuration file says; ends with 0 only if all relations PASS."""
+
+from launch import LaunchDescription
+from mt_nodes.nodes.launching import LIVE_ARGUMENTS, described, live
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Return the arguments, and what starts when they are known."""
+    return LaunchDescription(described(LIVE_ARGUMENTS, live))

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A configuration file of ``mt live``, with what was typed in place of what it says."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_origin
+
+from mt_nodes.errors import UsageError
+from mt_nodes.live.commands import CHANGEABLE
+from mt_nodes.live.config import LiveConfig, live_config
+from mt_nodes.yaml_files import read_mapping
+
+
+def configured(file: Path, typed: Mapping[str, Any], seed: int | None = None) -> LiveConfig:
+    """Read a configuration file and put what was typed into it.
+
+    Args:
+        file: the YAML file.
+        typed: values by name, those of a part as ``segments.test_bundles``; lists also as texts with commas.
+        seed: what every draw depends on; None: the file's.
+
+    Raises:
+        UsageError: naming file or option, key, what was got and what was expected.
+    """
+    rows = read_mapping(file)
+    live_config(rows, str(file))  # what is wrong in the file is told as the file's
+    hints = typing.get_type_hints(LiveConfig)
+    for name, value in {**typed, **({} if seed is None else {"seed": seed})}.items():
+        part, dot, key = name.partition(".")
+        if dot and part in CHANGEABLE:
+            rows[part] = {**(rows.get(part) or {}), key: value}
+        elif dot or part in CHANGEABLE:
+            raise UsageError(f"--set: got {name}, expected a key such as segments.test_bundles or mode")
+        else:
+            several = get_origin(hints.get(name)) is tuple and isinstance(value, str)
+            rows[name] = [word.strip() for word in value.split(",")] if several else value
+    return live_config(rows, "--set" if typed else str(file))

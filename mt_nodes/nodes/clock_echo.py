@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``ros2 run mt_nodes clock_echo`` on another computer: answers the suite, which then knows how far the clocks differ.
+
+It is started in the control domain of a run (``ROS_DOMAIN_ID=… ros2 run mt_nodes clock_echo``), beside the stack there.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from rclpy.node import Node
+from std_msgs.msg import String
+
+from mt_nodes.clock_offset import ClockOffset, Exchange
+from mt_nodes.nodes import qos
+from mt_nodes.nodes.running import run_node
+
+PING, PONG = "/mt/clock_ping", "/mt/clock_pong"
+EVERY_S = 1.0
+WallClock = Callable[[], int]
+
+
+class ClockEcho(Node):
+    """Answers each ping with when it came and when the answer left, by the clock of this computer.
+
+    Args:
+        name: by which the suite tells of this computer; its host name when not given.
+        now_ns: the clock.
+    """
+
+    def __init__(self, name: str = "", now_ns: WallClock = time.time_ns, **where: Any) -> None:
+        super().__init__("clock_echo", enable_rosout=False, start_parameter_services=False, **where)
+        self._name, self._now_ns = name or platform.node(), now_ns
+        self._pong = self.create_publisher(String, PONG, qos.LIVE_TAP)
+        self.create_subscription(String, PING, self._pinged, qos.LIVE_TAP)
+
+    def _pinged(self, message: String) -> None:
+        received_ns = self._now_ns()
+        ping = json.loads(message.data)
+        about = {"computer": self._name, "received_ns": received_ns, "answered_ns": self._now_ns()}
+        self._pong.publish(String(data=json.dumps({**ping, **about})))
+
+
+class ClockPings:
+    """Asks every computer that echoes, once a second, and keeps what its clock is off.
+
+    Args:
+        node: whose topics they are.
+        now_ns: the clock of this computer.
+    """
+
+    def __init__(self, node: Node, now_ns: WallClock = time.time_ns) -> None:
+        self._node, self._now_ns = node, now_ns
+        self._us = uuid.uuid4().hex  # another suite in the domain pings, too
+        self._clocks: dict[str, ClockOffset] = {}
+        self._warned: set[str] = set()
+        self._ping = node.create_publisher(String, PING, qos.LIVE_TAP)
+        node.create_subscription(String, PONG, self._answered, qos.ANSWERS_BEST_EFFORT)
+        node.create_timer(EVERY_S, self.ping)
+
+    def ping(self) -> None:
+        """Ask all of them."""
+        if self._ping.get_subscription_count():
+            self._ping.publish(String(data=json.dumps({"from": self._us, "sent_ns": self._now_ns()})))
+
+    def offsets(self) -> dict[str, dict[str, Any]]:
+        """Return by computer how far its clock is ahead, and the warning where that is too far."""
+        now_ns = self._now_ns()
+        found = {name: clock.estimate(now_ns) for name, clock in list(self._clocks.items())}
+        rows = {}
+        for name, offset in found.items():
+            if offset is not None:
+                said = offset.warning(name)
+                rows[name] = {**offset.as_plain(), **({"warning": said} if said else {})}
+        return rows
+
+    def _answered(self, message: String) -> None:
+        back_ns = self._now_ns()
+        pong = json.loads(message.data)
+        if pong["from"] != self._us:
+            return
+        computer = pong["computer"]
+        exchange = Exchange(pong["sent_ns"], pong["received_ns"], pong["answered_ns"], back_ns)
+        self._clocks.setdefault(computer, ClockOffset()).add(exchange)
+        self._warn(computer)
+
+    def _warn(self, computer: str) -> None:
+        said = self.offsets().get(computer, {}).get("warning")
+        if said and computer not in self._warned:
+            self._warned.add(computer)
+            self._node.get_logger().warning(said)
+
+
+def main(args: list[str] | None = None) -> None:
+    """Answer until stopped."""
+    run_node(ClockEcho, args)
+
+
+if __name__ == "__main__":
+    main()

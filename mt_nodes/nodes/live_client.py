@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tells a run beside a live stack what to do, and prints its reply as one JSON line.
+
+Started by ``mt live VERB`` in the control domain of the run: ``{"ok": …, "text": …}``, or null when no run answers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import rclpy
+import yaml
+from rcl_interfaces.srv import SetParameters
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.utilities import try_shutdown
+from std_srvs.srv import Trigger
+
+from mt_nodes.live.commands import Reply
+from mt_nodes.nodes.live_control import NAME, RELATIONS
+
+#: How long a run is looked for.
+FIND_S = 10.0
+#: A reply may be lost while the two have not quite found each other: what is asked here may be asked again.
+ANSWER_S, ASKED = 2.0, 5
+
+
+def main() -> None:
+    """Do what the command line says."""
+    # Fast DDS prints its errors to descriptor 1; only our line may go to the real one.
+    out = os.dup(1)
+    os.dup2(2, 1)
+    rclpy.init(args=[])
+    try:
+        node = Node("mt_live_client", enable_rosout=False, start_parameter_services=False)
+        reply = command(node, sys.argv[1], sys.argv[2:])
+        told = None if reply is None else {"ok": reply.ok, "text": reply.text}
+        os.write(out, (json.dumps(told) + "\n").encode())
+    finally:
+        try_shutdown()
+
+
+def command(node: Node, verb: str, words: Sequence[str]) -> Reply | None:
+    """Have a run do what a verb says: a service of :data:`SERVICES`, relations, or set; None when no run answers."""
+    if verb == "relations":
+        return _set(node, RELATIONS, words[0].split(","))
+    if verb == "set":
+        return _set(node, words[0], yaml.safe_load(words[1]))
+    response = _call(node, Trigger, f"/{NAME}/{verb}", Trigger.Request())
+    return None if response is None else Reply(response.success, response.message)
+
+
+def _set(node: Node, name: str, value: Any) -> Reply | None:
+    request = SetParameters.Request(parameters=[Parameter(name, value=value).to_parameter_msg()])
+    response = _call(node, SetParameters, f"/{NAME}/set_parameters", request)
+    if response is None:
+        return None
+    [result] = response.results
+    shown = ", ".join(value) if isinstance(value, list) else value
+    return Reply(result.successful, f"{name}: {shown}" if result.successful else result.reason)
+
+
+def _call(node: Node, kind: Any, service: str, request: Any) -> Any:
+    client = node.create_client(kind, service)
+    if not client.wait_for_service(FIND_S):
+        return None
+    for _ in range(ASKED):
+        answer = client.call_async(request)
+        rclpy.spin_until_future_complete(node, answer, timeout_sec=ANSWER_S)
+        if answer.done():
+            return answer.result()
+    return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The suite process beside a live stack: taps, mutates and judges over topics, as one run directory says.
+
+Started by ``mt live`` and its launch file. Its events are ``{"domains": …}``, then how the run goes (see
+:attr:`mt_nodes.live.driver.LiveDriver.status`) and at the end ``{"end": …}``.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from rclpy.node import Node
+
+from mt_nodes.arrival import Arrivals
+from mt_nodes.environment import clean_shared_memory, free_domains
+from mt_nodes.errors import InfrastructureError, UsageError
+from mt_nodes.live.commands import Commands, State
+from mt_nodes.live.config import NOT_GIVEN
+from mt_nodes.live.driver import LiveDriver
+from mt_nodes.live.judging import nothing_missed
+from mt_nodes.live.run import LiveRun
+from mt_nodes.lockstep import start
+from mt_nodes.nodes import qos
+from mt_nodes.nodes.arm import RosArm
+from mt_nodes.nodes.control import ControlNode
+from mt_nodes.nodes.listening_arm import ListeningArm
+from mt_nodes.nodes.live_control import LiveControl
+from mt_nodes.nodes.live_taps import CLOCK, LOOK_EVERY_S, LiveTaps, LiveTopics, sensor_topics
+from mt_nodes.nodes.live_view import LiveView
+from mt_nodes.nodes.qos import load_overrides
+from mt_nodes.nodes.spinning import SpinningContext, plain_node
+from mt_nodes.nodes.suite_process import STATUS_EVERY_S, Events, check_interrupted, run_suite
+from mt_nodes.own_time import own_time_s
+from mt_nodes.plan import ArmPlan, Replayed, stack_process
+from mt_nodes.processes import wait_until
+from mt_nodes.replay import recorded, troubles
+from mt_nodes.results import Recorder
+
+#: Names in the live domain.
+TAP_NODE = "mt_tap"
+#: Longest time that a node in a domain stayed unseen (measured: 1,055 ms).
+DISCOVERY_S = 1.2
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run to the end and exit with the run's exit code."""
+    run_suite("live_suite", lambda out, events: _carry_out(LiveRun.load(out), events), args)
+
+
+def _carry_out(run: LiveRun, events: Events) -> dict[str, Any]:
+    clean_shared_memory()
+    own_time_s.keep_looking()
+    with ExitStack() as ending:
+        given = run.config.control_domain
+        lease = ending.enter_context(free_domains(int(given == NOT_GIVEN), {run.config.live_domain}))
+        control_ros = SpinningContext((*lease.domains, given)[0])
+        ending.callback(control_ros.close)
+        control: ControlNode = control_ros.add(ControlNode)
+        ending.callback(control.flush, 2.0)
+        commands = Commands(run.config, [relation.id for relation in run.suite.relations])
+        live_control: LiveControl = control_ros.add(LiveControl, commands)
+        suite = _LiveSuite(run, commands, control, events, control_ros.domain, live_control.pings.offsets)
+        return recorded(run, suite.play, control.line, LiveView(control).show)
+
+
+class _LiveSuite:
+    """Opens taps and arms, runs the driver, and tells how it goes."""
+
+    def __init__(
+        self,
+        run: LiveRun,
+        commands: Commands,
+        control: ControlNode,
+        events: Events,
+        control_domain: int,
+        clocks: Callable[[], dict[str, dict[str, Any]]],
+    ) -> None:
+        self._clocks = clocks
+        self._run, self._commands, self._control, self._events = run, commands, control, events
+        self._domains = {"live": run.config.live_domain, "control": control_domain}
+        self._arms: Sequence[RosArm | ListeningArm] = ()
+        self._taps: LiveTaps | None = None
+        self._live: SpinningContext | None = None
+        self._told_s = -STATUS_EVERY_S
+
+    def play(self, recorder: Recorder) -> dict[str, Any]:
+        """Do all of it; return what ended it early, and what is known of the clocks of other computers."""
+        return {**troubles(self._run.out, lambda ending: self._begin(ending, recorder)), "clocks": self._clocks()}
+
+    def _begin(self, ending: ExitStack, recorder: Recorder) -> Callable[[], None]:
+        """Join the live domain, wait for its topics, start our instances; return what is to be done then."""
+        self._tell_domains()
+        live = self._live = SpinningContext(self._run.config.live_domain)
+        ending.callback(live.close)
+        node: Node = live.add(plain_node, TAP_NODE)
+        topics = self._topics(node)
+        if self._over() or topics.missing():
+            return lambda: None
+        beside = topics.beside()
+        arms = self._open_arms(ending, node, {**topics.sensors(), **beside})
+        self._arms = list(dict.fromkeys(arms))
+        self._tell_domains()
+        start(*arms)
+        missed = arms[0].missed if isinstance(arms[0], ListeningArm) else nothing_missed
+        driver = LiveDriver(self._run, arms, recorder, self._commands, tell=self._tell, missed=missed)
+        self._taps = LiveTaps(node, self._run.stack, beside, self._run.transforms, driver)
+        return driver.run
+
+    def _topics(self, node: Node) -> LiveTopics:
+        """Wait until it is known how the inputs are published: what our instances are given has to be advertised."""
+        config = self._run.config
+        topics = LiveTopics(node, self._run.stack, config.use_sim_time)
+        began_s = own_time_s()
+
+        def known() -> bool:
+            missing = topics.missing()
+            text = f"a publisher of {', '.join(missing)} in domain {config.live_domain}" if missing else ""
+            self._tell({"state": self._commands.wishes.state.value, "waiting_for": text})
+            # Who publishes /clock may be found later than who publishes the rest.
+            found = not missing and (config.use_sim_time != "auto" or own_time_s() - began_s > DISCOVERY_S)
+            return found or self._over(began_s)
+
+        wait_until(known, math.inf, LOOK_EVERY_S)
+        return topics
+
+    def _over(self, began_s: float | None = None) -> bool:
+        lasted_s = own_time_s() - began_s if began_s is not None else 0.0
+        return self._commands.wishes.state is State.STOPPING or 0.0 < self._run.config.duration_s < lasted_s
+
+    def _open_arms(
+        self, ending: ExitStack, node: Node, topics: dict[str, Replayed]
+    ) -> tuple[RosArm | ListeningArm, RosArm | ListeningArm]:
+        mode, stack = self._run.config.mode, self._run.stack
+        names = {"shadow": ("followup",), "twin": ("source", "followup"), "alternate": ("source",)}[mode]
+        plans = [ArmPlan(name, stack.domain.get(name)) for name in names]
+        leased = [plan for plan in plans if plan.domain is None]
+        free = ending.enter_context(free_domains(len(leased), self._domains.values()))
+        self._domains |= {plan.name: plan.domain for plan in plans if plan.domain is not None}
+        self._domains |= {plan.name: domain for plan, domain in zip(leased, free.domains, strict=True)}
+        arms: list[RosArm | ListeningArm] = []
+        for plan in plans:
+            arms.append(self._open_arm(plan, topics))
+            ending.callback(arms[-1].stop)
+        if mode == "shadow":
+            arms.insert(0, ListeningArm(node, stack, self._run.config.window_s))
+        return arms[0], arms[-1]
+
+    def _open_arm(self, plan: ArmPlan, topics: dict[str, Replayed]) -> RosArm:
+        run, domain = self._run, self._domains[plan.name]
+        process = stack_process(run.stack, plan, domain, run.out, os.environ)
+        profiles = {CLOCK: qos.CLOCK, **(load_overrides(Path(run.config.qos)) if run.config.qos else {})}
+        required = frozenset((*sensor_topics(run.stack), *run.stack.needs))
+        arrivals = Arrivals(run.stack.answers, run.stack.match, run.config.window_s)
+        return RosArm(
+            *(plan, domain, plan.domain is None, run.stack, process, topics, required, profiles), arrivals=arrivals
+        )
+
+    def _tell_domains(self) -> None:
+        print(
+            f"live_suite: ROS domains: {', '.join(f'{name} {n}' for name, n in self._domains.items())}", file=sys.stderr
+        )
+        self._run.tell_domains(self._domains)
+        self._events.send({"domains": self._domains})
+
+    def _tell(self, status: dict[str, Any]) -> None:
+        """Tell whoever wants to know, not too often; and look whether all is well with our arms and taps."""
+        check_interrupted()
+        if self._taps is not None and self._taps.failure:
+            raise UsageError(self._taps.failure)
+        if self._live is not None and self._live.failure:
+            raise InfrastructureError(f"live taps: {self._live.failure}")
+        now_s = time.monotonic()
+        if now_s - self._told_s < STATUS_EVERY_S:
+            return
+        self._told_s = now_s
+        for arm in self._arms:
+            status |= {f"{name}_{arm.name}": value for name, value in arm.status().items()}
+        self._commands.tell(status)
+        self._events.send(status)
+        clocks = self._clocks()
+        flat = {f"clock_{name}_{key}": value for name, row in clocks.items() for key, value in row.items()}
+        self._control.status({**status, **flat}, [row["warning"] for row in clocks.values() if "warning" in row])
+        for arm in self._arms:
+            if isinstance(arm, RosArm):
+                arm.refuse_strangers()
+
+
+if __name__ == "__main__":
+    main()

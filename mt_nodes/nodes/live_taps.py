@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Taps of a live system: what its stack is given becomes instants, and all else is handed on byte for byte.
+
+Nothing is published there, and no tap can hold a publisher back: all are best effort, but those of latched topics,
+which have one message and could not be heard late otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Protocol
+
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy
+
+from mt_nodes import cdr
+from mt_nodes.errors import MtError
+from mt_nodes.frames import Bundle, Wire
+from mt_nodes.nodes import qos
+from mt_nodes.nodes.convert import SENSOR_TYPES
+from mt_nodes.nodes.live_inputs import InstantReader, LiveInputs
+from mt_nodes.nodes.messages import available, message_class
+from mt_nodes.plan import Replayed
+from mt_nodes.stacks import Stack
+from mt_nodes.transform_buffer import TransformBuffer
+from mt_nodes.transforms import TransformTree
+
+LOOK_EVERY_S = 0.1
+CLOCK = "/clock"
+
+
+class Receives(Protocol):
+    """Whoever takes what is tapped."""
+
+    def received(self, bundle: Bundle, wrong: str = "") -> None:
+        """Take an instant in."""
+
+    def passes(self, wire: Wire) -> None:
+        """Take in a message that is no sensor's."""
+
+
+def sensor_topics(stack: Stack) -> list[str]:
+    """Return what a stack is given by sensors, the leading topic first."""
+    return list(dict.fromkeys((stack.leading_topic, *(t for topics in stack.topics.values() for t in topics))))
+
+
+class LiveTopics:
+    """Finds out how the inputs of a live stack are published.
+
+    Args:
+        node: in the live domain.
+        stack: whose inputs they are.
+        clock: ``true``, ``false`` or ``auto``, as ``use_sim_time`` of the configuration.
+    """
+
+    def __init__(self, node: Node, stack: Stack, clock: str) -> None:
+        self._node, self._clock = node, clock
+        # The type of images is known from their publishers only; clouds and camera infos have one.
+        self._fixed = {topic: SENSOR_TYPES[role] for role in stack.topics for topic in stack.topics[role]}
+        self._cameras = stack.topics.get("camera", ())
+        self._others = [topic for topic in stack.needs if topic not in self._fixed]
+
+    def missing(self) -> list[str]:
+        """Name the topics of which it is not known yet what they carry."""
+        asked = [CLOCK] if self._clock == "true" else []
+        return [t for t in (*self._cameras, *self._others, *asked) if not self._node.count_publishers(t)]
+
+    def beside(self) -> dict[str, Replayed]:
+        """Return how our instances are given what is no sensor's, /clock included where there is one."""
+        wanted = [*self._others, *([] if self._clock == "false" or CLOCK in self._others else [CLOCK])]
+        return {topic: row for topic in wanted if (row := self._published(topic)) is not None}
+
+    def sensors(self) -> dict[str, Replayed]:
+        """Return how our instances are given what sensors see."""
+        return {topic: self._published(topic) or Replayed(topic, kind) for topic, kind in self._fixed.items()}
+
+    def _published(self, topic: str) -> Replayed | None:
+        rows = self._node.get_publishers_info_by_topic(topic)
+        if not rows:
+            return None
+        latched = rows[0].qos_profile.durability is DurabilityPolicy.TRANSIENT_LOCAL
+        return Replayed(topic, rows[0].topic_type, latched)
+
+
+class HeardTransforms:
+    """What is known of frames: the user's file, and what ``/tf`` and ``/tf_static`` have said so far.
+
+    Args:
+        fixed: the user's, which stand above those that are heard.
+    """
+
+    def __init__(self, fixed: TransformTree) -> None:
+        self._buffer = TransformBuffer(fixed)
+
+    def take(self, data: bytes, static: bool) -> None:
+        """Take in one serialized ``tf2_msgs/TFMessage``.
+
+        Raises:
+            MtError: it cannot be understood.
+        """
+        self._buffer.add(cdr.transforms_from_msg(cdr.decode(cdr.TF, data), static))
+
+    def at(self, stamp_ns: int) -> TransformTree:
+        """Return what is known by now of an instant; a frame that nobody has told of is not in it."""
+        return self._buffer.at(stamp_ns)
+
+
+class LiveTaps:
+    """Hears instants and everything else, from the moment that it is made.
+
+    Args:
+        node: in the live domain, spun by somebody else; what is heard is handed on in that thread.
+        stack: whose inputs are tapped.
+        beside: what is handed on as it is.
+        transforms: the user's file; where ``tf2_msgs`` is installed, what is heard of frames comes to it.
+        receiver: who takes it.
+    """
+
+    def __init__(
+        self, node: Node, stack: Stack, beside: dict[str, Replayed], transforms: TransformTree, receiver: Receives
+    ) -> None:
+        self._receiver, self._reader = receiver, InstantReader(TransformTree())
+        self._frames = HeardTransforms(transforms)
+        #: Why nothing more is heard, empty while all is well.
+        self.failure = ""
+        for row in beside.values():
+            profile = qos.LATCHED if row.latched else qos.LIVE_BURSTS
+            node.create_subscription(message_class(row.type), row.topic, self._passing(row), profile, raw=True)
+        if available(cdr.TF):
+            for topic, static, profile in (("/tf", False, qos.LIVE_BURSTS), ("/tf_static", True, qos.LATCHED)):
+                node.create_subscription(message_class(cdr.TF), topic, self._frame_told(static), profile, raw=True)
+        self._inputs = LiveInputs(node, sensor_topics(stack), round(stack.sync_s * 1e9), self._received)
+        self._looking = node.create_timer(LOOK_EVERY_S, self._look)
+
+    def _passing(self, row: Replayed) -> Callable[[bytes], None]:
+        def received(data: bytes) -> None:
+            self._receiver.passes(Wire(row.topic, row.type, 0, data))
+
+        return received
+
+    def _frame_told(self, static: bool) -> Callable[[bytes], None]:
+        def received(data: bytes) -> None:
+            with suppress(MtError):  # what is not known is told of the pairs that need it
+                self._frames.take(data, static)
+
+        return received
+
+    def _look(self) -> None:
+        try:
+            if self._inputs.look():
+                self._looking.cancel()
+        except MtError as error:  # raised from here, the executor would print where; what to do is in the text
+            self.failure = str(error)
+            self._looking.cancel()
+
+    def _received(self, wires: Sequence[Wire]) -> None:
+        try:
+            bundle = self._reader.read(0, wires)
+            self._receiver.received(replace(bundle, transforms=self._frames.at(bundle.stamp_ns)))
+        except MtError as error:
+            self._receiver.received(Bundle(0, 0, wires[0].stamp_ns, wires=tuple(wires)), str(error))
