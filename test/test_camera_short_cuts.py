@@ -13,6 +13,7 @@ from made_images import street_in
 
 from mt_nodes.camera import depth, relight
 from mt_nodes.camera.codecs import Picture, Pixels, decode
+from mt_nodes.camera.depth import _sky
 from mt_nodes.camera.light import light_of, values_of
 from mt_nodes.camera.relight import blended, relit
 from mt_nodes.errors import NotApplicable
@@ -243,3 +244,24 @@ def test_the_widest_particles_of_all_classes_are_drawn(monkeypatch: pytest.Monke
     assert width.tolist() == [9.0, 5.0, 7.0] and diameter.tolist() == [0.0, 4.0, 3.0]
     assert place.tolist() == [[0, 1, 2], [12, 13, 14], [109, 110, 111]]
     assert [len(part) for part in _widest([])] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("wall", "goes_on", "seen_as_sky"),
+    [
+        (0.5, True, False),  # half as bright as the sky, and it goes on above what the topmost beams hit
+        (0.5, False, True),  # nothing was hit there that could go on
+        (0.9, True, True),  # as bright as the sky: no picture says for sure
+        (0.3, False, False),  # too dark for sky, whatever was hit
+    ],
+)
+def test_a_wall_above_the_topmost_beam_is_no_sky(wall: float, goes_on: bool, seen_as_sky: bool) -> None:
+    light = np.ones((20, 30, 3), np.float32)
+    light[4:, 10:20] = wall
+    above = np.zeros((20, 30), bool)
+    above[:12] = True
+    top = np.full((1, 30), 12)
+    sky = _sky(light, above, top, np.full((1, 30), goes_on))
+    assert sky[:3].all()
+    assert (sky[6:11, 12:18] == seen_as_sky).all()
+    assert sky[6:11, :8].all(), "the sky beside it is as bright as itself"

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.camera.codecs import Picture, decode
+from mt_nodes.camera.codecs import decode
 from mt_nodes.camera.model import CameraModel
 from mt_nodes.camera.relight import coarse_light, grey
 from mt_nodes.errors import NotApplicable
@@ -20,6 +20,7 @@ from mt_nodes.transforms import UnknownTransform, move
 
 Singles = npt.NDArray[np.float32]
 Grid = npt.NDArray[np.int64]
+Cells = npt.NDArray[np.bool_]
 #: A cell is this many pixels wide in a picture of 1,280 columns, and so many times wider in a wider one.
 _CELLS_ACROSS = 320
 #: A cloud that measures fewer of the picture's columns says too little about the rest.
@@ -31,6 +32,8 @@ _FAR_M = 15.0
 _GAP = 7
 #: Sky has at least this light, and this share of its brightest part's: assumptions.
 _LEAST_SKY, _LIKE_SKY = 0.1, 0.4
+#: A wall's own light differs by less than this share of it; what is less dim than this share of the sky may be sky.
+_ALIKE, _DIMMER = 0.15, 0.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +101,7 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     goes_on = np.take_along_axis(on_top, top, axis=0)
     farthest = np.float32(np.quantile(range_m[measured], 0.99))
     filled[above & ~goes_on] = farthest
-    filled[above & _sky(decode(image), shape, step, above)] = np.inf
+    filled[above & _sky(coarse_light(decode(image), shape, step), above, top, goes_on)] = np.inf
     ground = _ground_m(bundle, image, camera, step)
     below = (row > bottom) & np.isfinite(ground)
     filled[below] = np.minimum(filled, ground)[below]
@@ -184,17 +187,28 @@ def _closed(range_m: Singles) -> Singles:
         return np.asarray(np.where(np.isinf(range_m), np.inf, 1.0 / closed), np.float32)
 
 
-def _sky(picture: Picture, shape: tuple[int, int], step: int, above: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Tell which cells (h, w), of those above every return, look like sky: as bright as its brightest part, not red.
+def _sky(light: Singles, above: Cells, top: Grid, goes_on: Cells) -> Cells:
+    """Tell which cells, of those above every return, look like sky: as bright as its brightest part, not red.
 
-    No picture says for sure; white walls above the sensor's view are taken for sky.
+    What has the colour of that which a column's topmost beams hit is none, unless that is as bright as the sky: no
+    picture says for sure; white walls above the sensor's view are taken for sky.
+
+    Args:
+        light: (h, w, 3) of the cells, red, green, blue.
+        above: (h, w) the cells in question.
+        top: (1, w) each column's topmost measured row.
+        goes_on: (1, w) whether what was hit there may go on upward.
     """
-    light = coarse_light(picture, shape, step)
-    bright = grey(light)
     if not above.any():
         return above
+    bright = grey(light)
     reference = max(float(np.quantile(bright[above], 0.95)), _LEAST_SKY)
     like_sky = (bright > _LIKE_SKY * reference) & (light[..., 2] >= 0.8 * light[..., 0])
+    # One cell lower, since the topmost may show the edge.
+    row = np.minimum(top + 1, light.shape[0] - 1)
+    hit = np.take_along_axis(light, row[..., None], axis=0)
+    alike = np.abs(light - hit).max(axis=-1) < _ALIKE * hit.max(axis=-1)
+    like_sky &= ~(goes_on & (np.take_along_axis(bright, row, axis=0) < _DIMMER * reference) & alike)
     return np.asarray(cv2.medianBlur(like_sky.astype(np.uint8), 5) != 0)
 
 
