@@ -110,6 +110,22 @@ def find(name: str) -> Manipulation:
     return known[name]
 
 
+def mutations_named(name: str, params: Mapping[str, Any], where: str) -> tuple[Mutation, ...]:
+    """Return the mutation of a name, or those that the manipulation of that name is bound to.
+
+    Raises:
+        UsageError: there is neither; a manipulation was given parameters; or one is wrong. Names the place, ``where``.
+    """
+    if name in plugins.catalogue("mutations") or name not in manipulations():
+        return (cast(Mutation, build(plugins.find("mutations", name, where), params, f"{where}.{name}")),)
+    if params:
+        raise UsageError(
+            f"{where}: got {', '.join(params)} for {name}, which is a manipulation and has its own parameters; for "
+            f"others write the mutation that `mt show {name}` names"
+        )
+    return find(name).mutations()
+
+
 def _read(name: str, data: Any, path: Path) -> Manipulation:
     where = f"{path}: {name}"
     if not isinstance(data, dict):

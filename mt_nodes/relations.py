@@ -12,6 +12,7 @@ from mt_nodes import plugins, resources
 from mt_nodes.checks.base import Check
 from mt_nodes.conditions.base import Condition
 from mt_nodes.errors import UsageError
+from mt_nodes.manipulations import mutations_named
 from mt_nodes.mutations.base import Mutation
 from mt_nodes.params import build, plain
 from mt_nodes.yaml_files import named_items, read_mapping, refuse_unknown
@@ -103,14 +104,14 @@ def load_relation(name: str) -> Relation:
         id=_identifier(data["id"], path),
         kind=data["kind"],
         because=str(data["because"]).strip(),
-        mutate=cast("tuple[Mutation, ...]", _plugins("mutations", data["mutate"], f"{path}: mutate")),
+        mutate=_mutations(data["mutate"], f"{path}: mutate"),
         check=_check(data.get("check"), path),
         given=cast("tuple[Condition, ...]", _plugins("conditions", data.get("given") or [], f"{path}: given")),
         requirement=_texts(data, "requirement", path),
         requires=_texts(data, "requires", path),
         min_decided=_minimum(data.get("min_decided", 20), path),
         path=path,
-        baseline=cast("tuple[Mutation, ...]", _plugins("mutations", data.get("baseline") or [], f"{path}: baseline")),
+        baseline=_mutations(data.get("baseline") or [], f"{path}: baseline"),
     )
     if not relation.mutate:
         raise UsageError(f"{path}: mutate: got an empty list, expected at least one mutation")
@@ -188,6 +189,11 @@ def _check(value: Any, path: Path) -> Check | None:
     if len(checks) != 1:
         raise UsageError(f"{path}: check: got {len(checks)} checks, expected one")
     return cast(Check, checks[0])
+
+
+def _mutations(value: Any, where: str) -> tuple[Mutation, ...]:
+    """Read mutations; the name of a manipulation stands for those that it is bound to."""
+    return tuple(made for name, params in named_items(value, where) for made in mutations_named(name, params, where))
 
 
 def _plugins(kind: str, value: Any, where: str) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
+import yaml
 
 from mt_nodes import manipulations as module
 from mt_nodes import resources
@@ -16,8 +17,10 @@ from mt_nodes.camera.codecs import decode
 from mt_nodes.cli import catalogue
 from mt_nodes.errors import NotApplicable, UsageError
 from mt_nodes.frames import Bundle
-from mt_nodes.manipulations import Manipulation, manipulations
+from mt_nodes.manipulations import Manipulation, find, manipulations
 from mt_nodes.pipeline import MutationPipeline
+from mt_nodes.plugins import name_of
+from mt_nodes.relations import load_relation
 from mt_nodes.scene.camera_rendering import CameraSensor
 from mt_nodes.scene.drive import generate_drive
 
@@ -153,3 +156,23 @@ def test_wrong_parameters_and_unsupported_names_are_refused(tmp_path: Path) -> N
         ALL["rail_vehicle"].mutations()
     with pytest.raises(UsageError, match="did you mean"):
         module.find("stop_sgn")
+
+
+def test_a_relation_may_name_a_manipulation(tmp_path: Path) -> None:
+    about = {"id": "mine", "kind": "expected", "because": "a rule of the road", "check": "obstacles_kept"}
+    path = tmp_path / "mine.yaml"
+    for mutate, names in (
+        (["red_light"], ["light_added"]),
+        ([{"red_light": {}}, {"identity": {}}], ["light_added", "identity"]),
+    ):
+        path.write_text(yaml.safe_dump({**about, "mutate": mutate}))
+        assert [name_of(type(m)) for m in load_relation(str(path)).mutate] == names
+    assert load_relation(str(path)).mutate[0] == find("red_light").mutations()[0]
+    for wrong, told in (
+        ([{"red_light": {"kind": "green"}}], r"mine\.yaml: mutate: got kind for red_light, which is a manipulation"),
+        (["black_ice"], "'black_ice' is unsupported"),
+        (["red_ligt"], "no mutation|red_ligt"),
+    ):
+        path.write_text(yaml.safe_dump({**about, "mutate": wrong}))
+        with pytest.raises(UsageError, match=told):
+            load_relation(str(path))

@@ -34,9 +34,10 @@ def run(args: argparse.Namespace) -> int:
 
     from mt_nodes.bag_mutation import mutate_bag
     from mt_nodes.cli.printing import text
+    from mt_nodes.manipulations import mutations_named
     from mt_nodes.transforms import load_transforms
 
-    mutations = _mutations(args.mutation, settings(args.set))
+    mutations = mutations_named(args.mutation, settings(args.set), "--mutation")
     tree = load_transforms(args.transforms) if args.transforms else None
     topics = role_topics(args.topic)
     with Progress(transient=True, disable=not sys.stdout.isatty()) as progress:
@@ -56,18 +57,6 @@ def run(args: argparse.Namespace) -> int:
     for reason, count in done.not_applicable.items():
         text(f"{count} bundles passed unchanged: {reason}")
     return 0
-
-
-def _mutations(name: str, parameters: dict[str, Any]) -> list[Any]:
-    """Return the mutation of a name, or what the manipulation of that name is bound to."""
-    from mt_nodes import manipulations, plugins
-    from mt_nodes.params import build
-
-    if name in plugins.catalogue("mutations") or name not in manipulations.manipulations():
-        return [build(plugins.find("mutations", name, "--mutation"), parameters, "--set")]
-    if parameters:
-        raise UsageError(f"--set: {name} is a manipulation and has its own parameters; give the mutation's name")
-    return list(manipulations.find(name).mutations())
 
 
 def settings(given: list[str]) -> dict[str, Any]:
