@@ -13,16 +13,20 @@ import shapely
 from mt_nodes.association import moved
 from mt_nodes.checks.base import Check
 from mt_nodes.checks.obstacles import ObstacleCheck
+from mt_nodes.checks.paths import expected_places, resampled
 from mt_nodes.effects import Effects
 from mt_nodes.errors import UsageError
 from mt_nodes.frames import Bundle
 from mt_nodes.outputs import Detections, Output
+from mt_nodes.outputs import Path as OutputPath
 from mt_nodes.report.view import View
-from mt_nodes.transforms import move
+from mt_nodes.transforms import UnknownTransform, move
 
 Arrays = dict[str, npt.NDArray[Any]]
 #: Wider pictures are made smaller.
 _WIDEST_PX = 1280.0
+#: How far along a path is drawn, and from how many places.
+_PATH_SHOWN_M, _PATH_STEP_M = 60.0, 0.25
 
 
 def write_view(
@@ -51,16 +55,17 @@ def write_view(
         arrays |= _boxes(name, output.detections, source, frame)
     for name in ("lost_at", "gained_at"):
         arrays[name] = np.array([place[:2] for place in detail.get(name, [])], dtype=np.float64).reshape(-1, 2)
-    if not source.clouds:
-        arrays |= _images(source, followup, outputs, detail)
+    arrays |= _images(source, followup, outputs, effects, detail)
     shown = View.of(arrays).window
     for name in ("source_xyz", "followup_xyz"):  # added points stay: how many there are is told
         arrays[name] = _within(arrays[name], shown)
     np.savez(path, **arrays)  # type: ignore[arg-type]
 
 
-def _images(source: Bundle, followup: Bundle, outputs: tuple[Output, Output], detail: dict[str, Any]) -> Arrays:
-    """Return what a stack of cameras alone was shown, of its first image, and the boxes it found there."""
+def _images(
+    source: Bundle, followup: Bundle, outputs: tuple[Output, Output], effects: Effects, detail: dict[str, Any]
+) -> Arrays:
+    """Return what a stack with cameras was shown, of its first image, and the boxes and paths it told there."""
     from mt_nodes.camera.codecs import decode
 
     arrays: Arrays = {}
@@ -77,7 +82,42 @@ def _images(source: Bundle, followup: Bundle, outputs: tuple[Output, Output], de
         arrays[f"{name}_px"] = boxes * scale
     for name in ("lost_px", "gained_px"):
         arrays[name] = np.array([row[:4] for row in detail.get(name, [])], dtype=np.float64).reshape(-1, 4) * scale
+    added = [box.box_px for box in effects.image_boxes if box.topic == followup.images[0].topic]
+    arrays["added_px"] = np.array(added, dtype=np.float64).reshape(-1, 4) * scale
+    sizes = [(picture.shape[0], picture.shape[1]) for picture in shown]
+    before, after = (output.path for output in outputs)
+    for name, path, bundle, size in (("source", before, source, sizes[0]), ("followup", after, followup, sizes[1])):
+        places = None if path is None else path.pose[:, :2]
+        arrays[f"{name}_path_px"] = _on_the_road(path, places, bundle, size) * scale
+    try:
+        places = None if before is None else expected_places(before, effects, followup)
+    except UnknownTransform:
+        places = None
+    arrays["expected_path_px"] = _on_the_road(before, places, followup, sizes[1]) * scale
     return arrays
+
+
+def _on_the_road(
+    path: OutputPath | None, places: npt.NDArray[Any] | None, bundle: Bundle, size: tuple[int, int]
+) -> npt.NDArray[np.float64]:
+    """Return where in a bundle's first image (height, width) places (K, 2) of a path lie, as pixels (N, 2).
+
+    They are taken for places on the ground of the path's own frame. None are returned where the camera is not known,
+    and not-a-number where it does not look.
+    """
+    from mt_nodes.camera.model import CameraModel, rectified
+
+    image = bundle.images[0]
+    info = next((info for info in bundle.camera_infos if info.frame_id == image.frame_id), None)
+    if path is None or places is None or len(places) < 2 or not np.isfinite(places).all() or info is None:
+        return np.empty((0, 2))
+    try:
+        to_camera = bundle.transforms.lookup(image.frame_id, path.frame_id)
+        camera = CameraModel.of(info, size, rectified(image.topic))
+    except (UnknownTransform, UsageError):
+        return np.empty((0, 2))
+    close = resampled(places, _PATH_SHOWN_M, _PATH_STEP_M)
+    return np.asarray(camera.project(move(to_camera, np.column_stack([close, np.zeros(len(close))]))))
 
 
 def _jpeg(rgb: npt.NDArray[np.uint8], scale: float) -> npt.NDArray[np.uint8]:

@@ -96,6 +96,20 @@ def test_a_bag_is_mutated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert [len(b.cloud()) for b in after] == [len(b.cloud()) + 10 for b in before]
 
 
+def test_a_bag_is_mutated_by_a_manipulation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_bundles(tmp_path / "drive", generate_drive(1))
+    words = ["mutate", str(tmp_path / "drive"), "--mutation"]
+    assert main([*words, "stop_sign", "--out", str(tmp_path / "by_name")]) == 0
+    assert main([*words, "sign_added", "--set", "kind=stop", "--out", str(tmp_path / "by_kind")]) == 0
+    assert capsys.readouterr().out.count("1 of 1 bundles mutated") == 2
+    by_name, by_kind, before = (next(iter(BagSource(tmp_path / n))).cloud() for n in ("by_name", "by_kind", "drive"))
+    assert by_name.points.tobytes() == by_kind.points.tobytes() != before.points.tobytes()
+    for name, said in (("stop_sign", "is a manipulation"), ("black_ice", "is unsupported: ")):
+        given = ["--set", "kind=yield"] if name == "stop_sign" else []
+        assert main([*words, name, *given, "--out", str(tmp_path / "none")]) == 2
+        assert said in capsys.readouterr().err
+
+
 def test_a_plugin_of_the_users_own_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "far_enough.py").write_text(
         "from dataclasses import dataclass\n"

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,8 +69,8 @@ def test_every_mutation_is_in_the_gallery() -> None:
 def test_every_recipe_names_options_that_exist() -> None:
     from mt_nodes.cli.main import COMMANDS
 
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    used = re.findall(r"\bmt ([a-z]+)((?: [^\n`#]*)?)", readme)
+    pages = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/live.md"))
+    used = re.findall(r"\bmt ([a-z]+)((?: [^\n`#]*)?)", pages)
     assert len(used) > 10
     for command, words in used:
         if command not in COMMANDS:
@@ -89,7 +90,17 @@ def test_the_stack_of_the_readme_is_valid(tmp_path: Path, monkeypatch: pytest.Mo
         path.write_text(block, encoding="utf-8")
         stacks.append(load_stack(str(path)))
     assert [s.inputs["lidar"] for s in stacks[:2]] == ["/sensing/lidar/points"] * 2
-    assert [len(topics) for topics in stacks[2].topics.values()] == [2, 2, 2] and len(stacks) == 3
+    assert [len(topics) for topics in stacks[2].topics.values()] == [2, 2, 2]
+    assert stacks[3].inputs == {"camera": "/front/image"} and len(stacks) == 4
+
+
+def test_the_camera_callable_of_the_readme_says_what_its_stack_file_promises() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (block,) = [b for b in re.findall(r"```python\n(.*?)```", readme, re.S) if "def look" in b]
+    names: dict[str, Any] = {}
+    exec(block, names)
+    said = names["look"](None)
+    assert len(said.boxes) == 1 and said.control.yaw_rate_radps == 0.01
 
 
 def test_the_relation_of_the_readme_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

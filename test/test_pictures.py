@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
@@ -13,15 +14,21 @@ import numpy as np
 import pytest
 from made_images import HEIGHT, WIDTH, street_in
 
-from mt_nodes.effects import Effects
+from mt_nodes.effects import Effects, ImageBox
 from mt_nodes.engine import Answer, Heard
+from mt_nodes.journal import Journal
+from mt_nodes.mutations.camera.image_mirrored import ImageMirrored
 from mt_nodes.outputs import Detections, ImageBoxes, Output
+from mt_nodes.outputs import Path as OutputPath
 from mt_nodes.pictures import write_view
 from mt_nodes.pipeline import MutationPipeline
 from mt_nodes.relations import load_relation
 from mt_nodes.report import camera_view
-from mt_nodes.report.view import load_view
+from mt_nodes.report.html import write_report
+from mt_nodes.report.view import evidence_file, load_view
 from mt_nodes.scene.drive import generate_drive
+from mt_nodes.summary import summarise
+from mt_nodes.verdict import Judgement, Outcome, Pair, Verdict
 
 
 def test_clouds_are_cut_to_the_window_and_added_points_are_all_there(tmp_path: Path) -> None:
@@ -66,6 +73,42 @@ def test_a_stack_of_cameras_alone_is_shown_by_its_pictures(kind: str, tmp_path: 
     marks = ["#d55e00" in ET.tostring(ET.fromstring(svg)).decode().lower() for svg in drawn]
     assert marks == [False, True], "what is lost is marked where the follow-up was to show it"
     assert camera_view.draw(view) == camera_view.draw(load_view(path))
+
+
+def test_a_stack_of_both_sensors_is_shown_by_both_and_what_was_added_is_boxed(tmp_path: Path) -> None:
+    source = street_in("bgr8")
+    effects = Effects(image_boxes=(ImageBox(source.images[0].topic, (5.0, 6.0, 9.0, 30.0), 1.0, "pedestrian"),))
+    pair = Pair(0, 0, "seen")
+    path = evidence_file(tmp_path, pair)
+    path.parent.mkdir()
+    write_view(path, source, source, outputs=(Output(), Output()), effects=effects, check=None, detail={})
+    view = load_view(path)
+    assert len(view.source_xyz) and view.added_px.tolist() == [[5, 6, 9, 30]]
+    with Journal(tmp_path / "result.jsonl") as journal:
+        journal.verdict(Verdict(pair, 0, Judgement(Outcome.VIOLATED, 1, 0, -1, "boxes", "lost", 1, 0)))
+    (tmp_path / "summary.json").write_text(json.dumps(summarise([], [])))
+    assert write_report(tmp_path).read_text("utf-8").count("<img src") == 4
+
+
+def test_paths_are_drawn_on_the_road_and_beside_the_expected_one(tmp_path: Path) -> None:
+    whole = street_in("bgr8")
+    source = replace(whole, clouds=(), beside=whole.clouds)
+    path, view_file = OutputPath.make("base_link", 0, [[0.0, 1.0, 0.0], [20.0, 1.0, 0.0]]), tmp_path / "view.npz"
+    wrong = OutputPath.make("base_link", 0, [[0.0, -2.0, 0.0], [20.0, -2.0, 0.0]])
+    derived = MutationPipeline([ImageMirrored()], 0, "mirror").derive(source)
+    both = Output(path=path), Output(path=wrong)
+    write_view(view_file, source, derived.followup.first, outputs=both, effects=derived.effects, check=None, detail={})
+    view = load_view(view_file)
+    info = source.camera_infos[0]
+    for drawn, left_m in ((view.source_path_px, 1.0), (view.followup_path_px, -2.0), (view.expected_path_px, -1.0)):
+        x, y, z = source.transforms.lookup("camera", "base_link") @ [12.0, left_m, 0.0, 1.0] @ np.eye(4)[:, :3]
+        # The generated camera looks straight ahead from the middle: its mirror image has the same intrinsics.
+        at = np.array([info.k[0, 0] * x / z + info.k[0, 2], info.k[1, 1] * y / z + info.k[1, 2]])
+        assert np.nanmin(np.hypot(*(drawn - at).T)) < 1.0, left_m
+    untold = replace(source, camera_infos=())
+    write_view(view_file, untold, untold, outputs=both, effects=Effects(), check=None, detail={})
+    assert len(load_view(view_file).source_image) and not len(load_view(view_file).source_path_px)
+    assert "#e69f00" in base64.b64decode(camera_view.draw(view)[1].partition(",")[2]).decode().lower()
 
 
 def test_pictures_that_cannot_be_decoded_leave_the_view_without_them(tmp_path: Path) -> None:

@@ -280,6 +280,21 @@ def test_report_of_a_run_that_judged_nothing(tmp_path: Path) -> None:
     assert "INCONCLUSIVE" in text and "not measured" in text
 
 
+def undecided(relation: str, bundle: int, reason: str, draw: str = "0") -> Verdict:
+    judgement = Judgement(Outcome.NOT_APPLICABLE, None, None, None, "m", reason)
+    return Verdict(Pair(0, bundle, relation, draw), 10**17, judgement)
+
+
+def test_why_pairs_were_not_decided_is_said_of_each_relation(tmp_path: Path) -> None:
+    rows = [undecided("noise", b, f"no free ground: {b} of 64 places") for b in range(3)]
+    rows += [undecided("noise", 3, "no camera"), undecided("identity", 0, "of control", "0@noise")]
+    same = RelationInfo("identity", "necessary", 20, "A relation that is the control of others, too.")
+    run = write_run(tmp_path / "run", rows, NOISE, same)
+    text = re.sub(r"\s+", " ", Page(write_report(run).read_text("utf-8")).text)
+    assert "NOT_APPLICABLE: 3 pairs, such as: no free ground: 0 of 64 places NOT_APPLICABLE: 1 pair: no camera" in text
+    assert "of control" not in text
+
+
 def test_report_needs_journal_and_summary_but_not_run_json(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", verdicts("noise", {}), NOISE)
     (run / "run.json").unlink()

@@ -11,12 +11,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from mt_nodes.report.birdseye import BLUE, GREEN, ORANGE, VERMILLION, data_uri
+from mt_nodes.report.birdseye import BLUE, GREEN, ORANGE, PURPLE, VERMILLION, data_uri
 from mt_nodes.report.view import Floats, View
 
 #: Boxes (K, 4), the shape that marks their middles, and its colour.
 Mark = tuple[Floats, str, str]
-#: Places (N, 2) along a path, its colour and style.
+#: Boxes (K, 4) or places (N, 2) along a path, their colour and style.
 Line = tuple[Floats, str, str]
 _WIDTH_IN = 7.5
 
@@ -27,12 +27,13 @@ def draw(view: View) -> tuple[str, str]:
     marks = ((view.lost_px, "X", VERMILLION), (view.gained_px, "P", GREEN))
     before = ((view.source_path_px, BLUE, "-"),)
     after = ((view.followup_path_px, ORANGE, "-"), (view.expected_path_px, BLUE, "--"))
-    source = _picture(view.source_image, view.source_px, BLUE, before)
-    return source, _picture(view.followup_image, view.followup_px, ORANGE, after, marks)
+    found = ((view.followup_px, ORANGE, "-"), (view.added_px, PURPLE, ":"))
+    source = _picture(view.source_image, ((view.source_px, BLUE, "-"),), before)
+    return source, _picture(view.followup_image, found, after, marks)
 
 
 def _picture(
-    jpeg: npt.NDArray[np.uint8], boxes: Floats, colour: str, paths: tuple[Line, ...], marks: tuple[Mark, ...] = ()
+    jpeg: npt.NDArray[np.uint8], boxes: tuple[Line, ...], paths: tuple[Line, ...], marks: tuple[Mark, ...] = ()
 ) -> str:
     rgb = cv2.cvtColor(cv2.imdecode(np.asarray(jpeg, np.uint8), cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB)
     height, width = rgb.shape[:2]
@@ -40,7 +41,8 @@ def _picture(
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     axes.imshow(rgb)
-    _boxes(axes, boxes, colour)
+    for places, line, style in boxes:
+        _boxes(axes, places, line, style)
     for way, line, style in paths:
         axes.plot(way[:, 0], way[:, 1], style, color=line, linewidth=2.2)
     for places, marker, mark in marks:
@@ -53,6 +55,8 @@ def _picture(
     return data_uri(figure)
 
 
-def _boxes(axes: Axes, boxes: Floats, colour: str) -> None:
+def _boxes(axes: Axes, boxes: Floats, colour: str, style: str) -> None:
     for x0, y0, x1, y1 in boxes.tolist():
-        axes.add_patch(Rectangle((x0, y0), x1 - x0, y1 - y0, fill=False, edgecolor=colour, linewidth=2.0))
+        axes.add_patch(
+            Rectangle((x0, y0), x1 - x0, y1 - y0, fill=False, edgecolor=colour, linewidth=2.0, linestyle=style)
+        )

@@ -123,7 +123,7 @@ def _violation(line: Mapping[str, Any], results_dir: Path) -> dict[str, Any]:
 
 def _pictures(evidence: Path) -> dict[str, Any]:
     """Damaged evidence must not cost the whole report: the page says what is wrong in the picture's place."""
-    nothing = {"source": None, "followup": None, "added": 0, "series": None}
+    nothing = {"views": [], "added": 0, "series": None}
     table = evidence.with_suffix(".csv")
     if table.exists():
         try:
@@ -136,8 +136,10 @@ def _pictures(evidence: Path) -> dict[str, Any]:
         view = load_view(evidence)
     except InfrastructureError as error:
         return {**nothing, "note": f"No picture: {error}"}
-    source, followup = camera_view.draw(view) if len(view.source_image) else birdseye.draw(view)
-    return {**nothing, "source": source, "followup": followup, "added": len(view.added_xyz), "note": ""}
+    seen = [camera_view.draw(view)] if len(view.source_image) else []
+    if len(view.source_xyz) or not seen:
+        seen.append(birdseye.draw(view))
+    return {**nothing, "views": seen, "added": len(view.added_xyz), "note": ""}
 
 
 def _scale(relations: Mapping[str, Mapping[str, Any]]) -> float:

@@ -33,6 +33,7 @@ SHAPES: dict[str, tuple[int, ...]] = {
         "followup_px": (4,),
         "lost_px": (4,),
         "gained_px": (4,),
+        "added_px": (4,),
         "source_path_px": (2,),
         "followup_path_px": (2,),
         "expected_path_px": (2,),
@@ -49,8 +50,8 @@ class View:
         source_boxes, followup_boxes: (M, 7) x, y, z, length, width, height, yaw; the labels (M,) go with them.
         lost_at, gained_at: (K, 2) centres of obstacles that only one arm saw.
         region, keep: polygons (P, 2).
-        source_image, followup_image: bytes (B,) of a JPEG each, of a stack that sees by cameras alone.
-        source_px, followup_px, lost_px, gained_px: boxes (M, 4) in it, x0 y0 x1 y1 in its pixels.
+        source_image, followup_image: bytes (B,) of a JPEG each, of a stack with cameras.
+        source_px, followup_px, lost_px, gained_px, added_px: boxes (M, 4) in it, x0 y0 x1 y1 in its pixels.
         source_path_px, followup_path_px, expected_path_px: (N, 2) x y of paths in it, NaN where it shows none; the
             last is where the source's is expected in the follow-up.
     """
@@ -72,6 +73,7 @@ class View:
     followup_px: Floats
     lost_px: Floats
     gained_px: Floats
+    added_px: Floats
     source_path_px: Floats
     followup_path_px: Floats
     expected_path_px: Floats
