@@ -305,7 +305,15 @@ def test_control_and_sham_are_asked_not_to_rise_where_a_relation_asks_to_fall() 
     assert outcome(Offer(control, (slows,)), faster) is VIOLATED
 
 
-ASK_FOR_A_DIFFERENCE = {"slows_down", "stops", "turns_left", "turns_right", "reaction_time_not_longer"}
+ASK_FOR_A_DIFFERENCE = {
+    "slows_down",
+    "stops",
+    "stops_within",
+    "turns_left",
+    "turns_right",
+    "turns_within",
+    "reaction_time_not_longer",
+}
 
 
 def test_every_other_check_asks_the_same_of_control_and_sham() -> None:

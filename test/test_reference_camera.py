@@ -132,6 +132,17 @@ def test_fog_and_dark_slow_it_down_and_a_brighter_picture_does_not() -> None:
         assert control is not None and (control.speed_mps < 0.8 * clear.speed_mps) == slower
 
 
+def test_poor_sight_counts_more_than_once_since_people_may_be_overlooked() -> None:
+    """With two thirds of the detail it drives slower past nobody than, in clear sight, behind a rider 11 m ahead."""
+    stack, camera = CameraStack(), CameraModel.of(frames()[0].camera_infos[0], (480, 640))
+    straight, nobody = Lane(0.0, 0.0, 0.0, 1.0), ImageBoxes.none("", None)
+    grey = np.tile(np.repeat(np.array([109, 131], np.uint8), 2), (480, 160))
+    sight = stack._sight(grey, camera)
+    assert 0.6 < sight < 0.7
+    slow = stack._control(straight, nobody, grey, camera).speed_mps
+    assert slow == pytest.approx(sight**stack.care * stack.cruise_mps, abs=1e-6) and slow < stack.speed_before(11.0)
+
+
 def test_a_picture_without_a_lane_gives_a_path_without_poses_and_goes_straight_and_slowly() -> None:
     grey = np.full((480, 640, 3), 90, np.uint8)
     said = CameraStack()(grey)

@@ -55,6 +55,13 @@ class CameraStack:
     stop_m: float = param(4.0, low=0.0, high=20.0, unit="m", help="stands so far before people")
     beside_m: float = param(1.3, low=0.0, high=5.0, unit="m", help="people so near the lane's middle are in the way")
     clear_detail: float = param(0.9, low=0.01, high=10.0, help="detail near the horizon in clear sight")
+    care: float = param(
+        3.0,
+        low=1.0,
+        high=10.0,
+        help="power of the sight by which it slows down: people are overlooked long before the road is, as riders 11 m "
+        "ahead are in rain that leaves four fifths of the detail",
+    )
     least_person_px: float = param(64.0, low=24.0, high=400.0, unit="px", help="height of the smallest person sought")
     person_threshold: float = param(0.0, low=0.0, high=3.0, help="least distance from the people detector's plane")
     faults: tuple[Any, ...] = param(
@@ -79,7 +86,7 @@ class CameraStack:
         image, info = (given["image"], given["camera_info"]) if isinstance(given, Mapping) else (given, None)
         if image.ndim != 3 or image.shape[2] != 3:
             raise ValueError(f"got a picture of shape {image.shape}, expected (H, W, 3): red, green, blue")
-        looked = self._steps.look(Looked(image, self._camera(info, image.shape[:2]), stamp_ns))
+        looked = self._steps.look(Looked(image, self.camera_of(info, image.shape[:2]), stamp_ns))
         camera, height_m = looked.camera, self.height_m
         lines = lines_in(road_from_above(self._steps.paint(looked.rgb), camera, height_m), self.line_contrast)
         lane = find_lane(lines, self.lane_width_m)
@@ -92,10 +99,15 @@ class CameraStack:
     @cached_property
     def _steps(self) -> CameraSteps:
         planted: tuple[CameraFault, ...] = self.faults
-        honest = CameraSteps(lambda looked: looked, paint_in, luma, lambda output: output)
+        honest = CameraSteps(lambda looked: looked, paint_in, luma, self._sight, lambda output: output)
         return reduce(lambda steps, fault: fault.plant(steps), planted, honest)
 
-    def _camera(self, info: CameraInfo | None, size: tuple[int, int]) -> CameraModel:
+    def speed_before(self, ahead_m: float) -> float:
+        """Return the speed from which one stops as far as one should before what is so far ahead."""
+        return float(np.sqrt(2.0 * self.braking_mps2 * max(ahead_m - self.stop_m, 0.0)))
+
+    def camera_of(self, info: CameraInfo | None, size: tuple[int, int]) -> CameraModel:
+        """Return the camera of pictures of a size (height, width); the one it should be where nothing tells."""
         if info is not None:
             try:
                 return CameraModel.of(info, size)
@@ -124,7 +136,7 @@ class CameraStack:
             float(np.sqrt(self.lateral_mps2 / max(abs(bend), 1e-6))),
             self._for_people(lane, people, camera),
         )
-        speed = round(speed * _visibility(grey, camera, self.clear_detail), _DECIMALS)
+        speed = round(speed * self._steps.sight(grey, camera) ** self.care, _DECIMALS)
         steering = round(steering, _DECIMALS)
         return Control(None, steering, speed, yaw_rate_radps=speed * float(np.tan(steering)) / self.wheelbase_m)
 
@@ -148,8 +160,10 @@ class CameraStack:
         distance = focal * self.height_m / np.maximum(feet - horizon, 1.0)
         left = -((x0 + x1) / 2.0 - middle) / camera.k[0, 0] * distance
         in_the_way = np.abs(left - lane.left_m(np.minimum(distance, FAR_M))) <= self.beside_m
-        nearest = float(distance[in_the_way].min(initial=np.inf))
-        return float(np.sqrt(2.0 * self.braking_mps2 * max(nearest - self.stop_m, 0.0)))
+        return self.speed_before(float(distance[in_the_way].min(initial=np.inf)))
+
+    def _sight(self, grey: Pixels, camera: CameraModel) -> float:
+        return _visibility(grey, camera, self.clear_detail)
 
 
 def paint_in(rgb: Pixels) -> npt.NDArray[np.float32]:

@@ -34,12 +34,14 @@ class CameraSteps:
         look: takes the picture as it came to the one that is looked at; the honest step looks at all of it.
         paint: takes colours (H, W, 3) to how much each place shines like paint (H, W), float32.
         grey: takes colours to brightness (H, W), uint8.
+        sight: takes brightness and the camera to how well one sees ahead, 1 in clear sight by day, 0 not at all.
         report: takes what was found to what is published.
     """
 
     look: Callable[[Looked], Looked]
     paint: Callable[[Pixels], npt.NDArray[np.float32]]
     grey: Callable[[Pixels], Pixels]
+    sight: Callable[[Pixels, CameraModel], float]
     report: Callable[[Output], Output]
 
 
