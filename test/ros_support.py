@@ -29,6 +29,16 @@ def until(happened: Callable[[], Any], what: str = "") -> None:
     assert wait_until(lambda: bool(happened()), LIMIT_S), f"waited {LIMIT_S:g} s in vain {what}"
 
 
+def asked(client: Any, request: Any) -> Any:
+    """Ask a service what may be asked twice, until a reply comes: it is lost to one whom the node has not found yet."""
+    assert client.wait_for_service(LIMIT_S)
+    for _ in range(round(LIMIT_S / 2.0)):
+        answer = client.call_async(request)
+        if wait_until(answer.done, 2.0):
+            return answer.result()
+    raise AssertionError(f"waited {LIMIT_S:g} s in vain for a reply of {client.srv_name}")
+
+
 class Heard:
     """What came in on a topic, in order."""
 

@@ -19,7 +19,7 @@ from mt_nodes.cli import catalogue
 from mt_nodes.errors import UsageError
 from mt_nodes.nodes.adapters.base import Adapter
 from mt_nodes.nodes.messages import set_stamp
-from mt_nodes.outputs import Control, Detections, ImageBoxes, Path
+from mt_nodes.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
 
 ADAPTERS: dict[str, Any] = plugins.catalogue("adapters")
 PUBLISHED = [name for name, cls in ADAPTERS.items() if cls.encode is not Adapter.encode]
@@ -33,6 +33,7 @@ PARTS = {
     ImageBoxes: ("box_px", "label", "score"),
     Path: ("pose", "speed_mps", "time_s"),
     Control: (),
+    Diagnostics: (),
 }
 
 NONE = Detections.none("base_link", STAMP)

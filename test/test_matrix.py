@@ -17,6 +17,7 @@ import pytest
 
 from mt_nodes import plugins, resources
 from mt_nodes.arms import CallableArm
+from mt_nodes.checks.sequence import SequenceCheck
 from mt_nodes.engine import Offer
 from mt_nodes.frames import Bundle
 from mt_nodes.lockstep import Lockstep, Prepared, Preparer
@@ -26,15 +27,22 @@ from mt_nodes.relations import CONTROL, SHAM, Relation, Suite, load_relation, lo
 from mt_nodes.results import Case
 from mt_nodes.runs import unfit
 from mt_nodes.scene.drive import CLOUD_TOPIC, generate_drive
+from mt_nodes.series import Judged
 from mt_nodes.stacks import Stack, load_stack
 from mt_nodes.verdict import Pair, Verdict
 
 #: Bundles and run seed of the drives; where frames are struck by chance, this seed does it early enough for so few.
 BUNDLES, SEED = 6, 0
 STREAM_BUNDLES, STREAM_SEED = 8, 19
-#: What a driver is asked beside is in test_matrix_control.py; what it sees is what its tracker sees.
+#: What a driver is asked beside is in test_matrix_control.py, and what is asked of a whole drive; what it sees is what
+#: its tracker sees.
 RELATIONS = tuple(
-    r for r in shipped_relations() if r.role == "relation" and "camera" not in r.requires and not commands(r)
+    r
+    for r in shipped_relations()
+    if r.role == "relation"
+    and "camera" not in r.requires
+    and not commands(r)
+    and not isinstance(r.check, SequenceCheck)
 )
 FAULTS = tuple(name for name, cls in plugins.catalogue("faults").items() if cls.stack == "lidar")  # type: ignore[attr-defined]
 HONEST = tuple(
@@ -124,6 +132,9 @@ class Kept:
         for v in verdicts:
             self.table.setdefault((v.pair.judged_for, v.pair.relation), Counter())[v.outcome.value] += 1
         return verdicts
+
+    def series(self, judged: Sequence[Judged]) -> Sequence[Verdict]:
+        return self.verdicts([verdict for verdict, _ in judged], None)
 
 
 class MadeOnce(Preparer):
