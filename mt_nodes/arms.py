@@ -16,7 +16,7 @@ from mt_nodes.engine import Answer, Heard
 from mt_nodes.errors import InfrastructureError, MtError
 from mt_nodes.frames import Bundle, CameraInfo, Cloud, Image
 from mt_nodes.joining import lacking
-from mt_nodes.outputs import Control, Detections, ImageBoxes, Output
+from mt_nodes.outputs import Control, Detections, Diagnostics, ImageBoxes, Output
 from mt_nodes.stacks import Stack, load_callable
 from mt_nodes.transforms import TransformTree, UnknownTransform, move
 
@@ -53,6 +53,9 @@ class Arm(Protocol):
 
     def begin_episode(self) -> None:
         """Say that time starts anew."""
+
+    def last_words(self) -> Diagnostics | None:
+        """Return what was told of errors since the last answer; None where nobody tells any. Nothing is waited for."""
 
     def pass_time(self, stamp_ns: int) -> None:
         """Let the stack's time go on to an instant, at the pace ``realtime``."""
@@ -247,6 +250,9 @@ class CallableArm:
     def begin_episode(self) -> None:
         """Say that time starts anew."""
         self._now_ns = 0
+
+    def last_words(self) -> None:
+        """Nothing: a callable tells all with its answers."""
 
     def pass_time(self, stamp_ns: int) -> None:
         """Nothing to do: a callable has no clock."""

@@ -15,11 +15,12 @@ from mt_nodes.engine import Answer, Engine, Heard, Offer, offers
 from mt_nodes.errors import InfrastructureError, NotApplicable
 from mt_nodes.frames import Bundle, Episode
 from mt_nodes.open_loop import OpenLoop, settled, settling_reason
+from mt_nodes.outputs import Diagnostics
 from mt_nodes.pipeline import Derived, MutationPipeline
 from mt_nodes.relations import Suite
 from mt_nodes.results import Case, Recorder
 from mt_nodes.sending import Part, parted
-from mt_nodes.series import Series
+from mt_nodes.series import NOTHING_MORE, LastWords, Series
 from mt_nodes.verdict import Outcome, Pair, Verdict
 
 HANGS_AFTER = 3
@@ -262,7 +263,7 @@ class Lockstep:
                 answer, _ = self._answer(followup, prepared, self._send(followup, prepared, bundle))
                 heard = self._wait(source, ticket)
             self._close(prepared, bundle, heard, answer, loop)
-        self._end_series()
+        self._end_series((source.last_words(), followup.last_words()))
 
     def _two_pass(self, episode: Episode, arm: Arm) -> None:
         """The source episode, then after a restart the episode of each offer, all in one instance.
@@ -274,19 +275,24 @@ class Lockstep:
             return
         plain = self._source_pass(episode, arm, self._offers[0])
         for offer in unfinished:
-            heard = self._source_pass(episode, arm, offer) if offer.relation.baseline else plain
+            heard, last_words = self._source_pass(episode, arm, offer) if offer.relation.baseline else plain
             self._restart_unless_fresh(arm)
             self._begin(arm)
             loop = OpenLoop(offer, remembers=not self._stateless)
             for bundle in episode():
                 with self._errors(offer, bundle):
                     prepared = prepared_for(self._prepare, offer, bundle, loop)
-                    answer, _ = self._answer(arm, prepared, self._send(arm, prepared, bundle))
+                    if prepared.outcome is Outcome.SETTLING and offer.relation.baseline:
+                        # What the source arm was given, too: else the two would never agree.
+                        sent: Sent | None = Sent(self._prepare(offer, bundle).for_source(bundle).send(arm))
+                    else:
+                        sent = self._send(arm, prepared, bundle)
+                    answer, _ = self._answer(arm, prepared, sent)
                 self._close(prepared, bundle, heard[bundle.index], answer, loop)
-            self._end_series()
+            self._end_series((last_words, arm.last_words()))
 
-    def _source_pass(self, episode: Episode, arm: Arm, offer: Offer) -> dict[int, Answer]:
-        """Play an episode as the source arm sees it for an offer; return the answers by bundle."""
+    def _source_pass(self, episode: Episode, arm: Arm, offer: Offer) -> tuple[dict[int, Answer], Diagnostics | None]:
+        """Play an episode as the source arm sees it for an offer; return the answers by bundle, and the last words."""
         self._restart_unless_fresh(arm)
         self._begin(arm)
         heard = {}
@@ -294,7 +300,7 @@ class Lockstep:
             with self._errors(offer, bundle):
                 made = self._prepare(offer, bundle) if offer.relation.baseline else Prepared(offer, None)
                 heard[bundle.index] = self._wait(arm, made.for_source(bundle).send(arm))
-        return heard
+        return heard, arm.last_words()
 
     def _left(self, offers: Sequence[Offer], bundle: Bundle) -> list[Offer]:
         """Return the offers that are still owed for a bundle: all of them, unless the run is a resumed one."""
@@ -375,9 +381,9 @@ class Lockstep:
         sent = prepared.derived.followup.bundles if prepared.derived else ((0, bundle),)
         self._record(verdicts, Case(offer, bundle, sent[0][1], effects, source, followup, prepared.baseline, sent))
 
-    def _end_series(self) -> None:
+    def _end_series(self, last_words: LastWords = NOTHING_MORE) -> None:
         """Have the checks over a sequence judge the episode that has ended."""
-        self._progress(self._recorder.series(self._series.end()))
+        self._progress(self._recorder.series(self._series.end(last_words)))
 
     def _record(self, verdicts: Sequence[Verdict], case: Case | None) -> None:
         self._progress(self._recorder.verdicts(verdicts, case))

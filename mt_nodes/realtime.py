@@ -129,7 +129,8 @@ class Realtime:
                     restart(source, followup)
                 self._loop = OpenLoop(offer, remembers=not self._stateless)
                 unanswered = self._pass(episode, offer, (source, followup))
-                self._progress(self._recorder.series(self._series.end()))
+                last_words = source.last_words(), followup.last_words()
+                self._progress(self._recorder.series(self._series.end(last_words)))
                 clean = self._stateless and not unanswered
 
     def _pass(self, episode: Episode, offer: Offer, arms: tuple[Arm, Arm]) -> bool:

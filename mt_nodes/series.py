@@ -15,7 +15,7 @@ from mt_nodes.courses import ANSWER_MS, Course, Stretch
 from mt_nodes.effects import Effects
 from mt_nodes.engine import Answer, Heard, Offer, judge_for
 from mt_nodes.frames import Bundle
-from mt_nodes.outputs import Control
+from mt_nodes.outputs import Control, Diagnostics
 from mt_nodes.relations import Relation
 from mt_nodes.verdict import Judgement, Outcome, Verdict
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 #: What has another sign in a mirror.
 _TURNING = ("steering_rad", "yaw_rate_radps")
 _ARMS = ("source", "followup")
+LastWords = tuple[Diagnostics | None, Diagnostics | None]
+"""What source and follow-up arm told of errors after their last answers."""
+NOTHING_MORE: LastWords = (None, None)
 
 
 class Judged(NamedTuple):
@@ -54,9 +57,12 @@ class _Arm:
         for name, column in self.columns.items():
             told = answer.output.answer_ms if name == ANSWER_MS else getattr(command, name)
             column.append(np.nan if told is None else told * (sign if name in _TURNING else 1.0))
-        if answer.output.diagnostics is not None:
+        self.tell(answer.output.diagnostics, row)
+
+    def tell(self, said: Diagnostics | None, row: int) -> None:
+        if said is not None:
             self.errors = self.errors or {}
-            for status in answer.output.diagnostics.errors:
+            for status in said.errors:
                 self.errors.setdefault(status, row)
 
     def course(self, rows: slice) -> Course:
@@ -91,6 +97,10 @@ class _Collected:
         mirrored = effects is not None and effects.mirrored
         for arm, answer, sign in zip(self._arms, answers, (-1.0 if mirrored else 1.0, 1.0), strict=True):
             arm.add(answer, sign)
+
+    def end(self, last_words: LastWords) -> None:
+        for arm, said in zip(self._arms, last_words, strict=True):
+            arm.tell(said, max(0, len(self._stamps) - 1))
 
     def stretches(self) -> tuple[Stretch, ...]:
         ends = [*self._cuts[1:], len(self._stamps)]
@@ -138,8 +148,10 @@ class Series:
             elif not unmet:
                 collected.add(bundle, answers, effects)
 
-    def end(self) -> list[Judged]:
-        """Judge every series and begin anew."""
+    def end(self, last_words: LastWords = NOTHING_MORE) -> list[Judged]:
+        """Judge every series and begin anew; ``last_words`` count as told with the last answers."""
+        for collected in self._collected.values():
+            collected.end(last_words)
         judged = [self._judged(collected) for collected in self._collected.values()]
         self._collected = {}
         return judged

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.bags import write_bundles
+from mt_nodes.checks.sequence import SequenceCheck
 from mt_nodes.journal import read_journal
 from mt_nodes.plan import ReplayRequest
 from mt_nodes.relations import Relation, shipped_relations
@@ -65,9 +66,13 @@ class Told:
 
 
 def wanted(made: Stack) -> tuple[str, ...]:
-    """Return the relations by which a stack is judged here: all that fit, with both sensors only what changes both."""
+    """Return the relations by which a stack is judged here: all that fit and judge frames, not a drive as a whole.
+
+    With both sensors only what changes both.
+    """
     both = {"lidar", "camera"} <= set(made.inputs)
-    relations = (r for r in shipped_relations() if r.role == "relation" and unfit(r, made) is None)
+    judging = (r for r in shipped_relations() if r.role == "relation" and not isinstance(r.check, SequenceCheck))
+    relations = (r for r in judging if unfit(r, made) is None)
     return tuple(r.id for r in relations if not both or ("camera" in r.requires and _changes_both(r)))
 
 

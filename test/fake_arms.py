@@ -21,7 +21,7 @@ from mt_nodes.lockstep import Lockstep
 from mt_nodes.mutations.base import Mutation
 from mt_nodes.mutations.lidar.points_permuted import PointsPermuted
 from mt_nodes.mutations.stream.identity import Identity
-from mt_nodes.outputs import Detections, Output
+from mt_nodes.outputs import Detections, Diagnostics, Output
 from mt_nodes.own_time import own_time_s
 from mt_nodes.pipeline import Derived
 from mt_nodes.relations import Relation, Suite
@@ -88,6 +88,8 @@ class FakeArm:
     sent: list[Sent] = field(default_factory=list)
     passed: list[Sent] = field(default_factory=list)
     nth: int = 0
+    #: Of each pass what it tells of errors after its last answer.
+    tells_last: list[Diagnostics] = field(default_factory=list)
 
     def start(self) -> None:
         self.events.append(("start", None))
@@ -101,6 +103,9 @@ class FakeArm:
 
     def begin_episode(self) -> None:
         self.events.append(("begin_episode", None))
+
+    def last_words(self) -> Diagnostics | None:
+        return self.tells_last.pop(0) if self.tells_last else None
 
     def pass_time(self, stamp_ns: int) -> None:
         self.events.append(("time", stamp_ns))

@@ -25,11 +25,13 @@ from mt_nodes.checks.output_rate_not_lower import OutputRateNotLower
 from mt_nodes.checks.reaction_time_not_longer import ReactionTimeNotLonger
 from mt_nodes.checks.sequence import SequenceCheck
 from mt_nodes.checks.still_answers import StillAnswers
+from mt_nodes.checks.stops_within import StopsWithin
+from mt_nodes.checks.turns_within import TurnsWithin
 from mt_nodes.conditions.base import Condition
 from mt_nodes.courses import ANSWER_MS, COMMANDED, Course, Stretch
 from mt_nodes.effects import Effects
 from mt_nodes.engine import Answer, Heard, Offer
-from mt_nodes.errors import InfrastructureError, NotApplicable
+from mt_nodes.errors import InfrastructureError, NotApplicable, UsageError
 from mt_nodes.frames import Bundle
 from mt_nodes.lockstep import Prepared
 from mt_nodes.outputs import Control, Diagnostics, Output
@@ -86,6 +88,8 @@ TABLE: list[tuple[SequenceCheck, Course, Course, int, Outcome, float | None]] = 
     (BrakeOnsetNotLater(than="change"), accel(), accel(r5=-2.0, r10=0.0), 20, VIOLATED, None),  # that was before it
     (BrakeOnsetNotLater(than="change"), accel(r5=-2.0), accel(r5=-2.0), 20, HOLDS, 0.0),
     (BrakeOnsetNotLater(than="change"), accel(), accel(r5=-2.0), ROWS, NOTHING, None),
+    (BrakeOnsetNotLater(), accel(r36=-2.0), accel(), 0, VIOLATED, None),
+    (BrakeOnsetNotLater(), accel(r37=-2.0), accel(), 0, NOTHING, None),  # it may be about to
     (
         BrakeOnsetNotLater(),
         course(speed_mps=10.0 - 0.2 * np.clip(np.arange(ROWS) - 10, 0, None)),
@@ -103,6 +107,8 @@ TABLE: list[tuple[SequenceCheck, Course, Course, int, Outcome, float | None]] = 
     (ReactionTimeNotLonger(), course(steering_rad=0.0), course(steering_rad={0: 0.0, 22: 0.1}), 20, HOLDS, 0.2),
     (ReactionTimeNotLonger(), course(speed_mps=8.0), course(speed_mps=6.0), ROWS, NOTHING, None),
     (ReactionTimeNotLonger(), course(), course(), 0, NOTHING, None),
+    (ReactionTimeNotLonger(), course(speed_mps=8.0), course(speed_mps=8.0), 29, VIOLATED, None),
+    (ReactionTimeNotLonger(), course(speed_mps=8.0), course(speed_mps=8.0), 30, NOTHING, None),  # it may be about to
     (
         ReactionTimeNotLonger(lasts_s=0.3),
         course(speed_mps=8.0),
@@ -155,7 +161,50 @@ TABLE: list[tuple[SequenceCheck, Course, Course, int, Outcome, float | None]] = 
     (NoNewErrors(), course(errors=["a"]), course(errors=["a", "b"]), 0, VIOLATED, 1.0),
     (NoNewErrors(new_at_most=1), course(), course(errors=["b"]), 0, HOLDS, 1.0),
     (NoNewErrors(), course(errors=None), course(errors=["b"]), 0, NOTHING, None),
+    (StopsWithin(), course(speed_mps=8.0), course(speed_mps={0: 8.0, 15: 0.3}), 0, HOLDS, 1.5),
+    (StopsWithin(), course(speed_mps=8.0), course(speed_mps={0: 8.0, 16: 0.3}), 0, VIOLATED, 1.6),
+    (StopsWithin(), course(speed_mps=8.0), course(speed_mps={0: 0.0, 5: 8.0, 25: 0.0}), 20, HOLDS, 0.5),
+    (StopsWithin(), course(speed_mps=8.0), course(speed_mps=0.31), 0, VIOLATED, None),
+    (StopsWithin(), course(speed_mps=8.0), course(speed_mps=8.0), 25, NOTHING, None),  # the rest is too short
+    (StopsWithin(), course(speed_mps=8.0), course(speed_mps={0: 8.0, 38: 0.0}), 25, HOLDS, 1.3),
+    (StopsWithin(), course(speed_mps=0.9), course(speed_mps=0.9), 0, NOTHING, None),
+    (StopsWithin(), course(speed_mps=8.0), course(speed_mps=8.0), ROWS, NOTHING, None),
+    (StopsWithin(), accel(), accel(r12=-2.0), 0, HOLDS, 1.2),
+    (StopsWithin(), accel(), accel(r12=-1.9), 0, VIOLATED, None),
+    (StopsWithin(), accel(r0=-2.0), accel(), 0, NOTHING, None),
+    (StopsWithin(), course(throttle=0.2), course(throttle=0.0, brake={0: 0.0, 3: 0.5}), 0, HOLDS, 0.3),
+    (TurnsWithin(), course(steering_rad=0.1), course(steering_rad={0: 0.1, 10: 0.15}), 0, HOLDS, 1.0),
+    (TurnsWithin(), course(steering_rad=0.1), course(steering_rad={0: 0.1, 11: 0.15}), 0, VIOLATED, 1.1),
+    (TurnsWithin(), course(steering_rad=0.1), course(steering_rad=0.0), 0, VIOLATED, None),
+    (TurnsWithin(to="right"), course(steering_rad=0.1), course(steering_rad={0: 0.1, 22: 0.0}), 20, HOLDS, 0.2),
+    (TurnsWithin(), course(steering_rad=0.0), course(steering_rad={3: 0.2, 9: 0.0}), 20, VIOLATED, None),
+    (TurnsWithin(), course(steering_rad=0.0), course(steering_rad=0.0), 35, NOTHING, None),
+    (
+        TurnsWithin(),
+        course(speed_mps=8.0, yaw_rate_radps=0.0),
+        course(speed_mps=4.0, yaw_rate_radps=4.0 * np.tan(0.06) / 2.7),
+        0,
+        HOLDS,
+        0.0,
+    ),
 ]
+
+
+def test_who_is_given_no_reason_may_not_do_what_a_check_asks_for() -> None:
+    steady, faster, braking = course(speed_mps=8.0), course(speed_mps=8.8), accel(r5=-6.0)
+    assert judged(StopsWithin().background, steady, steady).outcome is HOLDS  # type: ignore[arg-type]
+    assert judged(StopsWithin().background, steady, faster).outcome is VIOLATED  # type: ignore[arg-type]
+    turned = (course(speed_mps=8.0, steering_rad=0.0), course(speed_mps=8.8, steering_rad=0.06))
+    assert judged(TurnsWithin().background, *turned).outcome is VIOLATED  # type: ignore[arg-type]
+    assert judged(TurnsWithin(by_at_least_rad=0.07).background, *turned).outcome is HOLDS  # type: ignore[arg-type]
+    onset = BrakeOnsetNotLater(than="change", brakes_mps2=5.0).background
+    assert judged(onset, accel(), accel()).outcome is HOLDS  # type: ignore[arg-type]
+    assert judged(onset, accel(), braking).outcome is VIOLATED  # type: ignore[arg-type]
+
+
+def test_standing_is_slower_than_what_one_stops_from() -> None:
+    with pytest.raises(UsageError, match=r"from_mps 0.2 is not above at_most_mps 0.3"):
+        StopsWithin(from_mps=0.2)
 
 
 @pytest.mark.parametrize(("check", "source", "followup", "change", "outcome", "measured"), TABLE)
@@ -230,6 +279,7 @@ def drives(speed: float = 1.0, steering: float = 0.5, **rest: Any) -> Answer:
 
 
 WHOLE = relation("whole", check=Speeds())
+ERRORS = relation("errors", check=NoNewErrors())
 PAIRS = bundles(4)
 
 
@@ -258,6 +308,31 @@ def test_a_series_is_judged_once_and_keeps_numbers_alone() -> None:
     assert verdict.judgement.detail == {"rows": 4, "changed": 4, "left": -0.5}  # in the mirror
     np.testing.assert_allclose(judged_one.stretches[0].source["speed_mps"], 9.0)
     assert series.end() == [], "what was judged is forgotten"
+
+
+def test_what_is_told_after_the_last_answer_counts_as_told_with_it() -> None:
+    healthy, late = Diagnostics({}), Diagnostics({"lidar": "no data"})
+    series, offer = Series(), Offer(ERRORS, (ERRORS,))
+    for bundle in PAIRS:
+        series.add(prepared(offer, Effects()), bundle, (drives(diagnostics=healthy), drives(diagnostics=healthy)))
+    ((verdict, (whole,)),) = series.end((healthy, late))
+    assert verdict.outcome is VIOLATED and whole.source.errors == {}
+    assert whole.followup.errors == {"lidar": len(PAIRS) - 1}
+    series.add(prepared(offer, Effects()), PAIRS[0], (drives(), drives(diagnostics=healthy)))
+    assert series.end((late, None))[0].verdict.outcome is HOLDS, "it has not forgotten the episode before"
+
+
+@pytest.mark.parametrize("mode", ["twin", "two_pass"])
+def test_a_run_takes_last_words_in(mode: str) -> None:
+    source, followup = FakeArm("source", lambda sent: drives()), FakeArm("followup", lambda sent: drives())
+    healthy, late = Diagnostics({}), Diagnostics({"lidar": "no data"})
+    passes = [healthy, healthy, late]  # of control, sham and the relation
+    source.tells_last = [healthy, *passes] if mode == "two_pass" else [healthy] * 3
+    followup.tells_last = passes
+    arm = None if mode == "two_pass" else followup
+    lines = run(suite(ERRORS), source, arm, mode=mode, stateless=False, episodes=(PAIRS,)).outcomes
+    assert lines["0/-/errors/0"] == "VIOLATED"
+    assert lines["0/-/identity/0@errors"] == lines["0/-/points_permuted/0@errors"] == "HOLDS"
 
 
 def test_a_segment_is_named_by_its_first_bundle() -> None:

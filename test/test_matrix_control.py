@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Relation x fault for commands: the honest driver holds every relation, each tells a planted fault of its own.
+"""Relation x fault for commands, and for how a stack runs: the honest driver holds every relation, each tells a fault.
 
 New relations of commands and new faults of the driver are in it by themselves. The loop and the arms are a replay's
 own; results are kept in memory.
@@ -14,11 +14,12 @@ from functools import cache
 from typing import Any
 
 import pytest
-from test_matrix import Kept as KeptPairs
-from test_matrix import MadeOnce, Table, clean, forgotten, of_the_stream, violated
+from test_matrix import HONEST, Kept, MadeOnce, Table, clean, forgotten, of_the_stream, violated
 
 from mt_nodes import plugins
 from mt_nodes.arms import CallableArm
+from mt_nodes.checks.latency_not_worse import LatencyNotWorse
+from mt_nodes.checks.sequence import SequenceCheck
 from mt_nodes.frames import Bundle
 from mt_nodes.lockstep import Lockstep
 from mt_nodes.open_loop import commands
@@ -26,55 +27,75 @@ from mt_nodes.relations import load_suite, shipped_relations
 from mt_nodes.runs import unfit
 from mt_nodes.scene.drive import CLOUD_TOPIC, generate_drive
 from mt_nodes.scene.lidar import hdl_64e
-from mt_nodes.stacks import load_stack
+from mt_nodes.stacks import Stack, load_stack
 
 __all__ = ["forgotten"]
 
 STACK = load_stack("reference_driver")
-RELATIONS = tuple(r.id for r in shipped_relations() if r.role == "relation" and commands(r) and unfit(r, STACK) is None)
+FITTING = tuple(r for r in shipped_relations() if r.role == "relation" and unfit(r, STACK) is None)
+#: Relations of how a stack runs, whatever it says, but for that of the time, which is the machine's, too.
+SYSTEM = tuple(r.id for r in FITTING if isinstance(r.check, SequenceCheck) and not commands(r))
+TIMED = tuple(r.id for r in FITTING if isinstance(r.check, LatencyNotWorse))
+RELATIONS = tuple(r.id for r in FITTING if (commands(r) or r.id in SYSTEM) and r.id not in TIMED)
 FAULTS = tuple(name for name, cls in plugins.catalogue("faults").items() if cls.stack == "driver")  # type: ignore[attr-defined]
 #: Bundles of each drive, by its seed: long enough for slow faults, shorter than what is judged after the arms agreed.
 DRIVES = {1: 12, 2: 8}
+#: What takes longer, and for how many bundles: it is played by itself.
+LONG = {"person_near_stops": 17}
 #: The relations that tell a fault.
 TELL = {
     "brakes_for_constant_bearing": ("rider_beside_keeps_current",),
+    "brakes_for_comfort_only": ("person_near_stops",),
     "brakes_on_or_off": ("person_ahead_jerk",),
     "closer_on_the_left": ("cloud_mirrored_steering", "cloud_mirrored_path"),
+    "closing_speed_by_cloud": ("person_approached_brakes",),
     "clouds_counted": ("frames_repeated_keep_current", "rate_reduced_keeps_current"),
+    "density_of_every_pair": ("stray_points_answer_time",),
     "distance_by_returns": ("density_halved_keeps_current", "person_ahead_of_half_density"),
     "evidence_by_returns": ("person_ahead_brake_onset", "person_ahead_reaction_time", "person_ahead_slows_down"),
+    "every_other_when_busy": ("stray_points_output_rate",),
     "integrator_not_reset": ("clock_stepped_30s_steering",),
     "intensity_threshold": ("fog_not_faster",),
+    "large_cloud_is_error": ("stray_points_no_new_errors",),
+    "left_taken_for_free": ("person_at_left_edge_turns_right",),
     "nearest_return_ahead": ("stray_returns_ahead_keep_current",),
     "nearest_return_beside": ("noise_beside_lane_keeps_current",),
+    "room_averaged_too_long": ("cloud_translated_aside_turns_left",),
+    "scene_in_queue": ("person_ahead_half_rate_reaction",),
+    "silent_after_burst": ("frames_repeated_output_rate",),
+    "thin_cloud_not_answered": ("returns_lost_still_answers",),
 }
-#: Half as many points as the usual LiDAR's, and a fault of the driver's eyes, so strong that it takes whom it follows.
-PARAMS: dict[str, dict[str, Any]] = {"distance_by_returns": {"at_10m": 85.0}, "intensity_threshold": {"weakest": 40.0}}
-
-
-class Kept(KeptPairs):
-    """Keeps verdicts over sequences with the others."""
-
-    def series(self, judged: Sequence[Any]) -> None:
-        self.verdicts([verdict for verdict, _ in judged], None)
+#: A shorter test, half as many points as the usual LiDAR's, and a fault of the driver's eyes, so strong that it takes
+#: whom it follows.
+PARAMS: dict[str, dict[str, Any]] = {
+    "density_of_every_pair": {"one_of": 30},
+    "distance_by_returns": {"at_10m": 85.0},
+    "intensity_threshold": {"weakest": 40.0},
+}
 
 
 @cache
 def drive(seed: int) -> tuple[Bundle, ...]:
-    return tuple(generate_drive(DRIVES[seed], seed, replace(hdl_64e(), azimuths=900)))
+    return tuple(generate_drive(max(DRIVES[seed], *LONG.values()), seed, replace(hdl_64e(), azimuths=900)))
+
+
+def planted(fault: str) -> Stack:
+    return replace(STACK, params={"faults": [{fault: PARAMS.get(fault, {})}]} if fault else {})
 
 
 def judged(names: Sequence[str], fault: str = "", seed: int = 1) -> Table:
     """Judge the driver, perhaps with a fault in it, by some relations, control and sham."""
-    streams = tuple(name for name in names if of_the_stream(name))
-    others = tuple(name for name in names if name not in streams)
-    return {**_played(others, fault, seed, "twin"), **_played(streams, fault, seed, "two_pass")}
+    streams, table = [name for name in names if of_the_stream(name)], {}
+    for name in (name for name in names if name in LONG):
+        table |= _played(planted(fault), [name], drive(seed)[: LONG[name]], seed)
+    others = [name for name in names if name not in streams and name not in LONG]
+    table |= _played(planted(fault), others, drive(seed)[: DRIVES[seed]], seed)
+    return table | _played(planted(fault), streams, drive(seed)[: DRIVES[seed]], seed, "two_pass")
 
 
-def _played(names: Sequence[str], fault: str, seed: int, mode: str) -> Table:
+def _played(made: Stack, names: Sequence[str], bundles: Sequence[Bundle], seed: int = 1, mode: str = "twin") -> Table:
     if not names:
         return {}
-    made = replace(STACK, params={"faults": [{fault: PARAMS.get(fault, {})}]} if fault else {})
     source = CallableArm("source", made, frozenset({CLOUD_TOPIC}))
     followup = CallableArm("followup", made, frozenset({CLOUD_TOPIC})) if mode == "twin" else source
     kept, suite, drawn_by = Kept(), load_suite(names), 100 + seed
@@ -83,11 +104,11 @@ def _played(names: Sequence[str], fault: str, seed: int, mode: str) -> Table:
         drawn_by,
         kept,  # type: ignore[arg-type]
         mode=mode,
-        stateless=False,
+        stateless=made.stateless,
         publishes_when_empty=True,
         prepare=MadeOnce(suite, drawn_by),
     )
-    loop.run([lambda: iter(drive(seed))], source, followup)
+    loop.run([lambda: iter(bundles)], source, followup)
     assert {name for name, _ in kept.table} == set(names)
     return kept.table
 
@@ -101,7 +122,27 @@ def test_the_honest_driver_holds_every_relation(seed: int) -> None:
         assert ended["HOLDS"] > 0 or name != offered, (name, ended)
 
 
-@pytest.mark.parametrize("fault", TELL)
+@pytest.mark.parametrize("stack", HONEST)
+def test_other_honest_stacks_run_on_whatever_they_are_given(stack: str) -> None:
+    made = load_stack(stack)
+    names = [r.id for r in FITTING if r.id in SYSTEM and r.id not in TIMED and unfit(r, made) is None]
+    streams = [name for name in names if of_the_stream(name)]
+    others = [name for name in names if name not in streams]
+    table = _played(made, others, drive(2)[:6], 2) | _played(made, streams, drive(2)[:6], 2, "two_pass")
+    assert clean(table) and len(names) >= 3
+    assert all(set(ended) == {"HOLDS"} for ended in table.values()), table
+
+
+@pytest.mark.alone
+def test_an_answer_takes_long_where_time_goes_with_the_square_of_the_points() -> None:
+    (name,), fault = TIMED, "density_of_every_pair"
+    short = tuple(generate_drive(20, 3, replace(hdl_64e(), azimuths=150)))
+    honest, faulty = (_played(planted(f), [name], short, seed=3) for f in ("", fault))
+    assert clean(honest) and not violated(honest) and honest[name, name]["HOLDS"] == 1
+    assert clean(faulty) and violated(faulty) == set(TELL[fault])
+
+
+@pytest.mark.parametrize("fault", sorted(set(TELL) - {"density_of_every_pair"}))
 def test_a_planted_fault_is_told(fault: str) -> None:
     table = judged(TELL[fault], fault)
     assert clean(table), {key: dict(ended) for key, ended in table.items()}
@@ -110,6 +151,6 @@ def test_a_planted_fault_is_told(fault: str) -> None:
 
 
 def test_every_relation_tells_a_fault_and_every_fault_is_told() -> None:
-    assert sorted(name for names in TELL.values() for name in names) == sorted(RELATIONS)
+    assert sorted(name for names in TELL.values() for name in names) == sorted((*RELATIONS, *TIMED))
     assert set(FAULTS) == set(TELL) - {"intensity_threshold"}
-    assert len(FAULTS) >= 9 and len(RELATIONS) >= 15
+    assert len(FAULTS) >= 19 and len(RELATIONS) >= 24 and len(SYSTEM) >= 5

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pytest
 from fake_arms import FakeArm, FakeRecorder, Sent, relation, run, seen, suite
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mutations_for_tests import Shuffle
 from recordings import bundles
 
 from mt_nodes.checks.base import Check
@@ -140,12 +142,12 @@ class Integrates:
         return says(self.speed)
 
 
-def fresh_arm(name: str) -> FakeArm:
+def fresh_arm(name: str, stack: Callable[[], Callable[[Sent], Answer]] = Integrates) -> FakeArm:
     arm = FakeArm(name)
 
     def behave(sent: Sent) -> Answer:
         if sent.nth == 0:
-            arm.stack = Integrates()  # type: ignore[attr-defined]
+            arm.stack = stack()  # type: ignore[attr-defined]
         answer: Answer = arm.stack(sent)  # type: ignore[attr-defined]
         return answer
 
@@ -175,6 +177,32 @@ def test_beyond_the_horizon_the_source_goes_out_until_the_arms_agree(mode: str) 
     assert made == {f"0/{i}/keeps/0" for i, state in enumerate(told) if state == "J"}
     whole = next(j for j in recorder.judged if str(j.verdict.pair) == "0/-/whole/0")
     assert [len(s) for s in whole.stretches] == [len(part) for part in told.replace("s", " ").split()]
+
+
+class GoesByWhatItSees:
+    """A speed controller that remembers: of a whole cloud it goes on to 5 m/s, of one shuffled to 3, of less to 2."""
+
+    def __init__(self) -> None:
+        self.speed = 5.0
+
+    def __call__(self, sent: Sent) -> Answer:
+        lost = len(DRIVE[0].cloud()) - len(sent.bundle.cloud())
+        wanted = 2.0 if lost else 3.0 if sent.changed else 5.0
+        self.speed += float(np.clip(wanted - self.speed, -0.4, 0.4))
+        return says(self.speed)
+
+
+@pytest.mark.parametrize("mode", ["twin", "two_pass"])
+def test_what_has_a_baseline_settles_again_too(mode: str) -> None:
+    source, followup = (fresh_arm(name, GoesByWhatItSees) for name in ("source", "followup"))
+    keeps = relation("keeps", Shuffle(drop=1, every_third=False), check=KeepsCurrent())
+    judge = replace(keeps, baseline=(Shuffle(every_third=False),))
+    arm = None if mode == "two_pass" else followup
+    recorder = run(suite(judge), source, arm, mode=mode, stateless=False, episodes=(DRIVE,))
+    told = "".join("s" if recorder.lines[f"0/{b.index}/keeps/0"].outcome is Outcome.SETTLING else "J" for b in DRIVE)
+    assert told.startswith("J" * HORIZON_ROWS + "s" * AGREE) and told.count("J") > HORIZON_ROWS
+    made = {pair for pair, _ in recorder.followups if "/keeps/" in pair}
+    assert made == {f"0/{i}/keeps/0" for i, state in enumerate(told) if state == "J"}
 
 
 def test_control_and_sham_are_judged_at_the_same_kind_of_instants_and_other_checks_throughout() -> None:

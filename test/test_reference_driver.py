@@ -15,7 +15,7 @@ from test_reference import block, road
 from mt_nodes import params, plugins
 from mt_nodes.arms import CallableHost
 from mt_nodes.errors import UsageError
-from mt_nodes.outputs import Control, Detections, Output
+from mt_nodes.outputs import Control, Detections, Diagnostics, Output
 from mt_nodes.reference.detector import Detector
 from mt_nodes.reference.driver import Driver
 from mt_nodes.reference.following import Following, Lead, eased
@@ -217,6 +217,12 @@ def test_faults_of_the_driver_and_of_its_eyes_can_be_planted_in_it_and_no_others
         Driver(sees={"min_point": 3})(road())
 
 
+def test_a_cloud_without_a_point_is_an_error_and_is_answered_all_the_same() -> None:
+    empty, full = driven(Driver(), (np.empty((0, 4), dtype=np.float32), road()))
+    assert empty.diagnostics == Diagnostics({"lidar": "a cloud without a point"}) and empty.control is not None
+    assert full.diagnostics == Diagnostics({}), "nothing is at ERROR any more"
+
+
 def test_a_silent_tracker_is_a_silent_driver() -> None:
     assert planted("empty_result_silent")(road(), stamp_ns=0).silent
 
@@ -227,7 +233,8 @@ def test_a_fault_is_quiet_about_the_same_clouds_and_touches_nothing(name: str) -
     assert said(driven(planted(name))) == said(driven(planted(name)))
     assert all(np.array_equal(a, b) for a, b in zip(before, clouds(), strict=True))
     nothing = np.empty((0, 4), dtype=np.float32)
-    assert len(said(driven(planted(name), (nothing, road(), nothing)))) == 3
+    answered = 1 if name == "thin_cloud_not_answered" else 3
+    assert len(said(driven(planted(name), (nothing, road(), nothing)))) == answered
 
 
 @every_fault

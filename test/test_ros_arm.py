@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from recordings import PERIOD_NS, stamp
 from ros_support import (
@@ -38,11 +39,11 @@ from mt_nodes.nodes import qos
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.messages import message_class, stamp_of
-from mt_nodes.outputs import Detections
+from mt_nodes.outputs import Detections, Diagnostics
 from mt_nodes.own_time import own_time_s
 from mt_nodes.params import plain
 from mt_nodes.plan import ArmPlan, stack_process
-from mt_nodes.stack_topics import OutputTopic
+from mt_nodes.stack_topics import OutputTopic, read_outputs
 from mt_nodes.stacks import Stack, load_stack
 
 BOXES, MARKERS, CLOUD = "/perception/obstacles", "visualization_msgs/msg/MarkerArray", cdr.POINT_CLOUD
@@ -357,6 +358,29 @@ def external_arm(ending: ExitStack, domain: int, prefix: str = "", **changes: An
     arm = RosArm(plan, domain, False, stack, None, topics_of(puppet_bundle(0)), frozenset({"/points"}))
     ending.callback(arm.stop)
     return arm
+
+
+def test_what_is_told_after_the_last_answer_is_taken_in_and_never_counts_for_the_next_episode(
+    ending: ExitStack, domains: Any
+) -> None:
+    own = OwnStack(ending, domains[2], boxes_of)
+    health = own.publisher("diagnostic_msgs/msg/DiagnosticArray", "/diagnostics", qos.ANSWERS)
+    arm = external_arm(ending, domains[2], outputs=read_outputs({"detections": BOXES, "diagnostics": None}, "outputs"))
+    arm.start()
+    arm.ready()
+    answers = [arm.wait(arm.send(puppet_bundle(0), NOTHING))]
+
+    def tell(name: str) -> None:
+        status = DiagnosticStatus(level=DiagnosticStatus.ERROR, name=name, message="no data")
+        health.publish(DiagnosticArray(status=[status]))
+        until(lambda: name in (arm._listener._errors or {}))
+
+    tell("lidar")
+    assert arm.last_words() == Diagnostics({"lidar": "no data"})
+    tell("gps")
+    arm.begin_episode()
+    answers.append(arm.wait(arm.send(puppet_bundle(1), NOTHING)))
+    assert [a and a.output.diagnostics for a in answers] == [None, Diagnostics({})]
 
 
 BEST_EFFORT = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)

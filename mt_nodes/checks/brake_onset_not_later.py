@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from mt_nodes.checks.base import Check
 from mt_nodes.checks.command_series import CommandSeriesCheck, drive, first_lasting, rate_of_change, told
 from mt_nodes.checks.controls import DRIVES, at_most, nothing_to_judge
-from mt_nodes.courses import Course, Stretch
+from mt_nodes.checks.keeps_current_throughout import KeepsCurrentThroughout
+from mt_nodes.courses import COMMANDED, Course, Stretch
 from mt_nodes.params import param
 from mt_nodes.verdict import Judgement, Outcome
+
+_ANY_RAD = 3.2
 
 
 @dataclass(frozen=True)
@@ -21,11 +25,14 @@ class BrakeOnsetNotLater(CommandSeriesCheck):
 
     It brakes from the first instant on from which, for ``lasts_s`` on end, it commands a deceleration of
     ``brakes_mps2`` or more: told as an acceleration, or by how a commanded speed falls; or ``brakes_pedal`` more brake
-    than throttle. Who never brakes does so too late. A source that does not brake, or no change, leaves nothing to
-    demand.
+    than throttle. Who never brakes does so too late, unless the sequence ends before that can be told. A source that
+    does not brake, or no change, leaves nothing to demand.
 
-    Control and sham, which give no reason to brake, are asked to brake no later than the source.
+    Control and sham, which give no reason to brake, are asked to brake no later than the source; or, where it is
+    counted from the change and the source need not brake at all, to go as fast, to within what is braking.
     """
+
+    reads: ClassVar[tuple[str, ...]] = COMMANDED
 
     than: str = param("source", choices=("source", "change"), help="from when on it is counted")
     by: str = param("told", choices=("told", *DRIVES), help="what says braking; told: the first that the stack tells")
@@ -37,7 +44,11 @@ class BrakeOnsetNotLater(CommandSeriesCheck):
     @property
     def background(self) -> Check:
         """What control and sham are judged by."""
-        return self if self.than == "source" else replace(self, than="source")
+        if self.than == "source":
+            return self
+        return KeepsCurrentThroughout(
+            tolerance_rad=_ANY_RAD, tolerance_mps2=self.brakes_mps2, tolerance_pedal=self.brakes_pedal
+        )
 
     def judge_series(self, stretch: Stretch) -> Judgement:
         """Compare when both arms begin to brake."""
@@ -49,6 +60,8 @@ class BrakeOnsetNotLater(CommandSeriesCheck):
         first = 0 if self.than == "source" else start
         began = self._onset(stretch.followup, stretch, quantity, first)
         since = f"{self.than} {'brakes' if self.than == 'source' else 'appears'} at {stretch.time_s[start]:.2f} s"
+        if began is None and stretch.time_s[-1] - stretch.time_s[start] < self.later_by_at_most_s + self.lasts_s:
+            return nothing_to_judge(f"the {since}, what is judged ends at {stretch.time_s[-1]:.2f} s", "s")
         if began is None:
             return Judgement(Outcome.VIOLATED, unit="s", lost=1, reason=f"the {since}, the follow-up never brakes")
         later_s = float(stretch.time_s[began] - stretch.time_s[start])

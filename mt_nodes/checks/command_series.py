@@ -9,11 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from mt_nodes.checks.base import Check
-from mt_nodes.checks.controls import CRAWL_MPS, DRIVES
+from mt_nodes.checks.controls import CRAWL_MPS, DRIVES, at_most, nothing_to_judge
 from mt_nodes.checks.keeps_current import KeepsCurrent
 from mt_nodes.checks.sequence import SequenceCheck
 from mt_nodes.courses import COMMANDED, Course, Flags, Numbers, Stretch
 from mt_nodes.params import param
+from mt_nodes.verdict import Judgement, Outcome
 
 #: Numbers that say how fast to go.
 DRIVING = ("speed_mps", "acceleration_mps2", "throttle", "brake")
@@ -94,3 +95,23 @@ def first_lasting(flags: Flags, time_s: Numbers, lasts_s: float) -> int | None:
     begins, ends = edges[::2], edges[1::2] - 1
     lasting = begins[time_s[ends] - time_s[begins] >= lasts_s - 1e-9]
     return int(lasting[0]) if len(lasting) else None
+
+
+def comes_within(stretch: Stretch, flags: Flags, within_s: float, does: str) -> Judgement:
+    """Judge that from the change on it takes at most so long until something is so of the follow-up.
+
+    A stretch that ends before that time is over, and before it is so, decides nothing.
+    """
+    if not stretch.changed.any():
+        return nothing_to_judge("nothing is changed", "s")
+    change = int(np.argmax(stretch.changed))
+    since_s = stretch.time_s - stretch.time_s[change]
+    appears = f"the change appears at {stretch.time_s[change]:.2f} s"
+    rows = change + np.flatnonzero(flags[change:])
+    if len(rows):
+        at_s = stretch.time_s[rows[0]]
+        return at_most(float(since_s[rows[0]]), within_s, "s", f"{appears}, the follow-up {does} at {at_s:.2f} s")
+    if since_s[-1] < within_s:
+        return nothing_to_judge(f"{appears}, what is judged ends {since_s[-1]:.2f} s later", "s")
+    reason = f"{appears}, the follow-up never {does} in {since_s[-1]:.2f} s"
+    return Judgement(Outcome.VIOLATED, unit="s", lost=1, reason=reason)

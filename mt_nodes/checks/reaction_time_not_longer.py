@@ -21,8 +21,9 @@ class ReactionTimeNotLonger(PartingCheck):
     """After the change appears it takes at most ``at_most_s`` until the follow-up's command leaves the source's.
 
     It has left it from the first instant on at which steering or speed deviate by more than their tolerance for
-    ``lasts_s`` on end. Who never does reacts too late. The clock runs by the stamps of the input, so that what passes
-    between an input and its answer is not in it: that is the latency's affair.
+    ``lasts_s`` on end. Who never does reacts too late, unless the sequence ends before that can be told. The clock runs
+    by the stamps of the input, so that what passes between an input and its answer is not in it: that is the latency's
+    affair.
 
     Of control and sham, which give no reason to react, it demands that the command stays the source's.
     """
@@ -47,6 +48,8 @@ class ReactionTimeNotLonger(PartingCheck):
         parted[:change] = False
         reacted = first_lasting(parted, stretch.time_s, self.lasts_s)
         appeared = f"the change appears at {stretch.time_s[change]:.2f} s"
+        if reacted is None and stretch.time_s[-1] - stretch.time_s[change] < self.at_most_s + self.lasts_s:
+            return nothing_to_judge(f"{appeared}, what is judged ends at {stretch.time_s[-1]:.2f} s", "s")
         if reacted is None:
             return Judgement(Outcome.VIOLATED, unit="s", lost=1, reason=f"{appeared}, the command stays the source's")
         reason = f"{appeared}, the command leaves the source's at {stretch.time_s[reacted]:.2f} s"

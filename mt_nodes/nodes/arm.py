@@ -20,6 +20,7 @@ from mt_nodes.nodes.isolation import OWN_NODES, Isolation
 from mt_nodes.nodes.listening import OutputListener, answer_of
 from mt_nodes.nodes.publishing import BundlePublisher, ClockPublisher, NoClock
 from mt_nodes.nodes.spinning import SpinningContext, plain_node
+from mt_nodes.outputs import Diagnostics
 from mt_nodes.own_time import own_time_s
 from mt_nodes.pairing import Inbox, Ticket
 from mt_nodes.plan import ArmPlan, Replayed
@@ -134,9 +135,14 @@ class RosArm:
         self._isolation.refuse_second_publishers(self._played, self._listener.heard_from())
 
     def begin_episode(self) -> None:
-        """Time starts anew."""
+        """Time starts anew, and what was told of errors before is another episode's."""
         self._source_ns = None
         self._clock.reset()
+        self._listener.diagnostics()
+
+    def last_words(self) -> Diagnostics | None:
+        """Return what was told of errors since the last answer, as far as it has come by now."""
+        return self._listener.diagnostics()
 
     def pass_time(self, stamp_ns: int) -> None:
         """Step /clock on."""

@@ -14,6 +14,7 @@ from mt_nodes.errors import InfrastructureError
 from mt_nodes.frames import Bundle
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.listening import OutputListener, answer_of
+from mt_nodes.outputs import Diagnostics
 from mt_nodes.own_time import own_time_s
 from mt_nodes.pairing import Ticket
 from mt_nodes.stacks import Stack
@@ -54,6 +55,10 @@ class ListeningArm:
 
     def begin_episode(self) -> None:
         """Nothing to do: its time is its own."""
+
+    def last_words(self) -> Diagnostics | None:
+        """Return what was told of errors since the last answer, as far as it has come by now."""
+        return self._listener.diagnostics()
 
     def pass_time(self, stamp_ns: int) -> None:
         """Nothing to do: its time is its own."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mt_nodes import params
-from mt_nodes.outputs import Control, Output, Path
+from mt_nodes.outputs import Control, Diagnostics, Output, Path
 from mt_nodes.params import param
 from mt_nodes.reference.faults.base import Points, named_faults
 from mt_nodes.reference.faults.driver_base import DriverFault, DriverSteps, Scene
@@ -85,6 +85,8 @@ class Driver:
     def __call__(self, points: Points, stamp_ns: int | None = None, now_ns: int | None = None) -> Output:
         """Return ``detections``, ``control`` (speed and yaw rate) and ``path``: the way to the middle of the free lane.
 
+        ``diagnostics`` tell of an error where a cloud has no point.
+
         Args:
             points: (N, 4) x, y, z, intensity in ``frame_id``. stamp_ns: of the cloud; without one it is taken to follow
                 0.1 s after the one before. now_ns: only some faults of the tracker look at it.
@@ -92,9 +94,18 @@ class Driver:
         Raises:
             ValueError: the points have another shape.
         """
-        elapsed_s, steps = self._elapsed_s(stamp_ns), self._steps
-        if elapsed_s == 0.0:  # the same instant again tells nothing new
-            return self._memory.said
+        elapsed_s = self._elapsed_s(stamp_ns)
+        if elapsed_s != 0.0:  # the same instant again tells nothing new
+            self._memory.said = self._decided(points, stamp_ns, now_ns, elapsed_s)
+        return self._steps.say(points, stamp_ns, self._memory.said)
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self._tracker.reset()
+        self.__dict__.pop("_memory", None)
+
+    def _decided(self, points: Points, stamp_ns: int | None, now_ns: int | None, elapsed_s: float) -> Output:
+        steps = self._steps
         obstacles = self._tracker(points, stamp_ns, now_ns)
         if obstacles is None:  # a fault of the tracker
             return Output()
@@ -103,13 +114,8 @@ class Driver:
         off_m = self._off_m(scene, elapsed_s)
         yaw_rate = speed * float(np.tan(self._steering_rad(off_m, elapsed_s))) / self.wheelbase_m
         control = Control(None, speed_mps=round(speed, _DECIMALS), yaw_rate_radps=round(yaw_rate, _DECIMALS))
-        self._memory.said = Output(detections=obstacles, control=control, path=self._path(off_m))
-        return self._memory.said
-
-    def reset(self) -> None:
-        """Forget everything."""
-        self._tracker.reset()
-        self.__dict__.pop("_memory", None)
+        health = Diagnostics({} if len(points) else {"lidar": "a cloud without a point"})
+        return Output(detections=obstacles, control=control, path=self._path(off_m), diagnostics=health)
 
     @cached_property
     def _tracker(self) -> Tracker:
@@ -151,6 +157,7 @@ class Driver:
             elapsed_s=lambda elapsed_s: elapsed_s,
             after_pause=lambda integral, off_m, pause_s: 0.0,
             eased=eased,
+            say=lambda cloud, stamp_ns, output: output,
         )
         planted: list[DriverFault] = [fault for fault in self.faults if fault.stack == "driver"]
         return reduce(lambda steps, fault: fault.plant(steps), planted, honest)

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.outputs import Detections
+from mt_nodes.outputs import Detections, Output
 from mt_nodes.reference.faults.base import Fault, Points
 from mt_nodes.reference.following import Lead
 from mt_nodes.reference.lane_room import Extents, Room
@@ -47,6 +47,7 @@ class DriverSteps:
         after_pause: takes the steering integral, the last error in metres and the seconds of a pause in which nothing
             was seen to the integral from which it goes on; the honest step begins anew.
         eased: takes the wanted acceleration, the one before and the most that it may change, m/s², to the new one.
+        say: takes a cloud, its stamp and what is to be said of it to what is said; the honest step says it.
     """
 
     look: Callable[[Scene], Scene]
@@ -56,6 +57,7 @@ class DriverSteps:
     elapsed_s: Callable[[float], float]
     after_pause: Callable[[float, float, float], float]
     eased: Callable[[float, float, float], float]
+    say: Callable[[Points, int | None, Output], Output]
 
 
 class DriverFault(Fault):
