@@ -20,7 +20,7 @@ from mt_nodes.effects import Effects
 from mt_nodes.engine import Answer, Engine, Heard, Offer
 from mt_nodes.errors import MtError
 from mt_nodes.frames import Bundle, CameraInfo, Cloud, Image
-from mt_nodes.outputs import Control, Detections, ImageBoxes, Output, Path
+from mt_nodes.outputs import Control, Detections, Diagnostics, ImageBoxes, Output, Path
 from mt_nodes.relations import load_relation
 from mt_nodes.transforms import TransformTree
 from mt_nodes.verdict import Outcome
@@ -111,6 +111,7 @@ def sound(kind: str) -> bytes:
             "control": Control(5, speed_mps=3.0, yaw_rate_radps=0.1),
             "boxes": ImageBoxes.make("camera", 5, [[10.0, 20.0, 40.0, 90.0]], ["pedestrian"], [0.9]),
             "path": Path.make("base_link", 5, [[0.0, 0.0, 0.0], [5.0, 0.1, 0.02]]),
+            "diagnostics": Diagnostics({"detector": "no road found"}),
         }
         return _serialized(adapter.encode(said[adapter.role]))
     return _SOUND[name]()
