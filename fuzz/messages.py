@@ -189,7 +189,7 @@ def _heard(adapter: Any, data: bytes) -> str:
     require(stamp is None or isinstance(stamp, int), f"stamp {stamp!r}")
     if isinstance(said, Detections):
         return _judged(said)
-    require(isinstance(said, (Control, ImageBoxes, Path)), f"an answer that is none: {said!r}")
+    require(isinstance(said, (Control, Diagnostics, ImageBoxes, Path)), f"an answer that is none: {said!r}")
     return "read"
 
 
