@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -36,7 +37,7 @@ class TidyLifecycleNode(LifecycleNode):
         super().destroy_node()
 
 
-class ManagedNode(TidyLifecycleNode):
+class ManagedNode(TidyLifecycleNode, ABC):
     """Configured, it has files and topics open; active, it works; inactive, it takes nothing; cleaned up, it lets go.
 
     Parameters are read, and checked, before: they hold for the life of the node. A subclass says in :meth:`open` what
@@ -73,13 +74,13 @@ class ManagedNode(TidyLifecycleNode):
                 raise self._refusal
             self.trigger_activate()
 
+    @abstractmethod
     def open(self) -> None:
         """Open files and topics.
 
         Raises:
             MtError: what parameters name is not as it must be.
         """
-        raise NotImplementedError
 
     def close(self) -> None:
         """Let go of what is not destroyed with publishers, subscriptions and timers."""
