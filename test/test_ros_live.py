@@ -49,7 +49,7 @@ def detect(points):
     return [[8.0, 1.0, 0.5, 4.0, 2.0, 1.5, 0.5]] if len(points) else []
 
 def steer(points):
-    return Control(None, steering_rad=0.25, speed_mps=5.0)
+    return Control(None, yaw_rate_radps=0.25, speed_mps=5.0)
 """
 STACK = {
     "callable": "tiny:detect",

@@ -127,6 +127,16 @@ def test_wrong_parameters_of_a_node_are_told(made: Make, parameters: dict[str, A
 # --- mutator
 
 
+def joined(publisher: Any, node: Mutator) -> bool:
+    """Whether both sides of a mutator's input, and whoever hears its follow-ups, know each other.
+
+    Its taps are best effort: what comes before they know the writer is lost to them, though the writer knows them.
+    """
+    taps = [each.tap for each in node._inputs.inputs]
+    known = all(tap is not None and tap.get_publisher_count() for tap in taps)
+    return bool(known and publisher.get_subscription_count() and node._publisher().get_subscription_count())
+
+
 def sensor(peer: Peer, profile: QoSProfile = qos.REPLAY) -> tuple[Any, Callable[[int], Cloud]]:
     """A live cloud topic, and the function that publishes its next cloud."""
     publisher = peer.publisher(cdr.POINT_CLOUD, "/sensing/lidar/points", profile)
@@ -188,7 +198,7 @@ def test_a_followup_whose_proof_fails_is_invalid(
     followups = peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY)
     node = made(Mutator, relation="noise_outside_roi_10", output_topic="/out", transforms=transforms, prove=prove)
     publisher, send = sensor(peer)
-    until(lambda: publisher.get_subscription_count() and node._publisher().get_subscription_count())
+    until(lambda: joined(publisher, node))
     send(0)
     [line] = ledger.wait(1) and lines(ledger)
     assert (line["outcome"], line["reason"]) == ("INVALID", "noise_outside_roi: a lie")
@@ -210,7 +220,7 @@ def test_followups_and_hashes_are_those_of_the_same_clouds_offline(
     followups = peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY, raw=True)
     node = made(Mutator, relation=relation.id, output_topic="/out", transforms=transforms, seed=5)
     publisher, send = sensor(peer)
-    until(lambda: publisher.get_subscription_count() and node._publisher().get_subscription_count())
+    until(lambda: joined(publisher, node))
     for index in range(4):
         cloud = replace(send(index), topic="/sensing/lidar/points")
         expected = offline.derive(Bundle(0, index, cloud.stamp_ns, (cloud,), transforms=TREE)).followup
@@ -237,7 +247,7 @@ def test_a_cloud_is_answered_while_the_last_is_still_proved_and_lines_keep_their
     followups = peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY)
     node = made(Mutator, relation="noise_outside_roi_10", output_topic="/out", transforms=transforms)
     publisher, send = sensor(peer)
-    until(lambda: publisher.get_subscription_count() and node._publisher().get_subscription_count())
+    until(lambda: joined(publisher, node))
     send(0)
     assert proving.wait(30)
     for index in range(1, 3):
@@ -340,7 +350,7 @@ def test_a_bundle_without_an_honest_followup_is_told(
     peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY)
     node = made(Mutator, relation="noise_outside_roi_10", output_topic="/out", transforms=transforms)
     publisher, _ = sensor(peer)
-    until(lambda: publisher.get_subscription_count() and node._publisher().get_subscription_count())
+    until(lambda: joined(publisher, node))
     cloud = made_cloud("velodyne")
     publisher.publish(cdr.encode_cloud(Cloud(cloud.topic, stamp(0), cloud.frame_id, cloud.points[:0])))
     ledger.wait(1)
@@ -364,7 +374,7 @@ def test_the_mutator_delays_frames_in_their_order_and_tells_when_to_expect_the_a
     relation = stream_relation(tmp_path, "frames_delayed", every=1, delay_s=0.3, stamps="new")
     node = made(Mutator, relation=relation, output_topic="/out")
     publisher, send = sensor(peer)
-    until(lambda: publisher.get_subscription_count() and node._publisher().get_subscription_count())
+    until(lambda: joined(publisher, node))
     began = time.monotonic()
     for index in range(3):
         send(index)
@@ -386,7 +396,7 @@ def test_the_mutator_sends_nothing_of_a_frame_that_is_left_out(
     followups = peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY)
     node = made(Mutator, relation=stream_relation(tmp_path, "rate_reduced", one_of=2.0), output_topic="/out")
     publisher, send = sensor(peer)
-    until(lambda: publisher.get_subscription_count() and node._publisher().get_subscription_count())
+    until(lambda: joined(publisher, node))
     for index in range(4):
         send(index)
         ledger.wait(index + 1)

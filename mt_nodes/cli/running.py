@@ -207,8 +207,10 @@ class _Suite:
     def look(self) -> None:
         """Say once that it stands still, if so; end it when it was asked to end long enough ago."""
         assert self._process is not None
-        if self.asked and self._until_s == math.inf:
-            self._until_s = own_time_s() + self._stop_s
+        if self.asked:
+            self._until_s = min(self._until_s, own_time_s() + self._stop_s)
+            # Again and again: the first may have come while it was importing, and been dropped by Python.
+            self._ask(self._process, self.asked[0])
         if own_time_s() > self._until_s:
             self.killed = True
             self._process.kill()

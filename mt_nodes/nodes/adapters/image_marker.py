@@ -15,9 +15,6 @@ from mt_nodes.nodes.adapters.base import Adapter, Said
 from mt_nodes.nodes.messages import set_header, stamp_of
 from mt_nodes.outputs import ImageBoxes
 
-#: Colours are of single precision: so many decimals are what was written.
-_DECIMALS = 6
-
 
 class ImageMarkerBoxes(Adapter):
     """One marker of type LINE_LIST an image: four lines, so eight points in pixels, a box.
@@ -45,7 +42,7 @@ class ImageMarkerBoxes(Adapter):
         points = np.array([(p.x, p.y) for p in message.points]).reshape(count, len(LINES), 2)
         edges = np.column_stack([points.min(axis=1), points.max(axis=1)]) if count else np.empty((0, 4))
         colours = message.outline_colors[:: len(LINES)]
-        scores = [round(float(c.a), _DECIMALS) for c in colours] if len(colours) == count else None
+        scores = [float(c.a) for c in colours] if len(colours) == count else None
         names = message.ns.split(",")
         return ImageBoxes.make(
             message.header.frame_id,
