@@ -32,7 +32,7 @@ _LEAST_WIDTH_PX = 0.3
 _NEAR_M, _FAR_M = 0.4, 12.0
 _CLASSES = 8
 #: So many are drawn at most: of more, only the widest.
-_MOST = 3000
+_MOST = 2000
 #: Steps of cover; most streaks stop one or two hundredths of the light.
 _ALPHAS = 200
 _SHIFT = 4
