@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from mt_nodes.engine import Answer, Engine, Heard
 from mt_nodes.frames import Bundle
-from mt_nodes.lockstep import Prepared
+from mt_nodes.preparing import Prepared
 from mt_nodes.results import Case
 from mt_nodes.verdict import Outcome, Verdict
 

@@ -65,6 +65,11 @@ class NotApplicable(Exception):
     """Raised by a mutation that has no honest follow-up for this bundle; the text is the reason."""
 
 
+def headline(error: InfrastructureError) -> str:
+    """What went wrong, without the tail of a log (which has wall times in it) and the advice."""
+    return str(error).partition("; ")[0]
+
+
 def suggest(got: str, known: Iterable[str], otherwise: str = "") -> str:
     """Return a hint such as ``; did you mean 'fog'?``, else ``otherwise`` or, without that, the list of what exists."""
     names = sorted(known)

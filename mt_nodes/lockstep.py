@@ -3,68 +3,25 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
-from mt_nodes.arms import Arm
+from mt_nodes.arms import Arm, restart
 from mt_nodes.effects import Effects
 from mt_nodes.engine import Answer, Engine, Heard, Offer, offers
-from mt_nodes.errors import InfrastructureError, NotApplicable
+from mt_nodes.errors import InfrastructureError, headline
 from mt_nodes.frames import Bundle, Episode
-from mt_nodes.open_loop import OpenLoop, settled, settling_reason
+from mt_nodes.open_loop import OpenLoop, settled
 from mt_nodes.outputs import Diagnostics
-from mt_nodes.pipeline import Derived, MutationPipeline
+from mt_nodes.preparing import Prepared, Preparer, Prepares, prepared_for
 from mt_nodes.relations import Suite
-from mt_nodes.results import Case, Recorder
-from mt_nodes.sending import Part, parted
+from mt_nodes.results import Case, Recorder, owed
+from mt_nodes.sending import NOT_SENT, Part, parted
 from mt_nodes.series import NOTHING_MORE, LastWords, Series
+from mt_nodes.silence import Silence
 from mt_nodes.verdict import Outcome, Pair, Verdict
-
-HANGS_AFTER = 3
-"""So many inputs in a row without an answer, and a stack that says so when it sees nothing counts as hung."""
-NOT_SENT = "not sent: an earlier input of this bundle was not answered and its answer may still come"
-
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """A follow-up ready to send, or why there is none (``derived`` is None).
-
-    Of one that sends nothing the outcome is known, too: its pair is SKIPPED.
-    """
-
-    offer: Offer
-    derived: Derived | None
-    outcome: Outcome | None = None
-    reason: str = ""
-    made_ms: float = 0.0
-    #: Ids of relations that do not judge what it is answered.
-    settling: frozenset[str] = frozenset()
-
-    @property
-    def baseline(self) -> Bundle | None:
-        """What the source arm is given in place of the source; None: the source itself."""
-        made = self.derived.baseline if self.derived else None
-        return None if made is None else made.followup.first
-
-    @classmethod
-    def settles(cls, offer: Offer, settling: frozenset[str]) -> Prepared:
-        """Return that the source goes out in place of the follow-up."""
-        return cls(offer, None, Outcome.SETTLING, settling_reason(offer.relation), settling=settling)
-
-    def for_source(self, source: Bundle) -> Part:
-        """Return what goes to the source arm."""
-        given = self.baseline or source
-        return Part(given, given.changed_topics(source), source.stamp_ns, 0)
-
-    @classmethod
-    def ready(cls, offer: Offer, derived: Derived, made_ms: float) -> Prepared:
-        """Return a follow-up that may go out."""
-        if derived.followup.bundles:
-            return cls(offer, derived, made_ms=made_ms)
-        return cls(offer, derived, Outcome.SKIPPED, "the follow-up sends nothing", made_ms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,100 +30,6 @@ class Sent:
 
     ticket: Any
     later: tuple[Part, ...] = ()
-
-
-class Prepares(Protocol):
-    """What makes follow-ups for a run."""
-
-    def __call__(self, offer: Offer, bundle: Bundle) -> Prepared:
-        """Make the follow-up of one offer, or say why there is none."""
-        ...
-
-    def begin(self, offer: Offer, bundle: Bundle) -> None:
-        """Look at a bundle whose pairs are done: what persists over an episode may begin with it."""
-        ...
-
-
-class Preparer:
-    """Makes the follow-ups of a run and proves them."""
-
-    def __init__(self, suite: Suite, seed: int) -> None:
-        self._pipelines = {r.id: MutationPipeline(r.mutate, seed, r.id, r.baseline) for r in suite.all}
-
-    def __call__(self, offer: Offer, bundle: Bundle) -> Prepared:
-        """Derive the follow-up of one offer."""
-        began = time.perf_counter()
-        try:
-            derived = self._pipelines[offer.relation.id].derive(bundle, offer.draw)
-        except NotApplicable as why:
-            return Prepared(offer, None, Outcome.NOT_APPLICABLE, str(why))
-        made_ms = 1e3 * (time.perf_counter() - began)
-        if derived.broken:
-            return Prepared(offer, None, Outcome.INVALID, derived.broken, made_ms)
-        return Prepared.ready(offer, derived, made_ms)
-
-    def begin(self, offer: Offer, bundle: Bundle) -> None:
-        """Begin what persists over an episode, and remember its bundles, as an undisturbed run does."""
-        pipeline = self._pipelines[offer.relation.id]
-        pipeline.meet(bundle)
-        if not pipeline.begun(bundle.episode):
-            self(offer, bundle)
-
-
-@dataclass
-class Silence:
-    """Counts inputs in a row that an arm did not answer."""
-
-    counts: dict[str, int] = field(default_factory=dict)
-
-    def note(self, arm: Arm, answer: Answer) -> None:
-        """Take an answer in.
-
-        Raises:
-            InfrastructureError: the arm has been silent for too long to be alive.
-        """
-        count = self.counts.get(arm.name, 0) + 1 if answer.heard is Heard.SILENT else 0
-        self.counts[arm.name] = count
-        if count >= HANGS_AFTER:
-            raise InfrastructureError(
-                f"the stack in the {arm.name} arm runs but has not answered {count} inputs in a row ({answer.reason}); "
-                "raise deadline_s, or say publishes_when_empty: false in the stack file"
-            )
-
-
-def prepared_for(prepare: Prepares, offer: Offer, bundle: Bundle, loop: OpenLoop) -> Prepared:
-    """Make the follow-up of a bundle, unless the arms are to settle first: then the source goes out."""
-    settling = loop.settling(bundle)
-    if settling and loop.substitutes:
-        prepare.begin(offer, bundle)
-        return Prepared.settles(offer, settling)
-    return replace(prepare(offer, bundle), settling=settling)
-
-
-def headline(error: InfrastructureError) -> str:
-    """What went wrong, without the tail of a log (which has wall times in it) and the advice."""
-    return str(error).partition("; ")[0]
-
-
-def owed(recorder: Recorder, offer: Offer, episode: Episode) -> bool:
-    """Tell whether a run owes anything for an offer over an episode; unless it is a resumed one it owes all."""
-    return recorder.fresh or any(not recorder.done(pair) for bundle in episode() for pair in offer.owed(bundle))
-
-
-def start(*arms: Arm) -> None:
-    """Start arms side by side (each once) and wait until all can answer."""
-    for arm in dict.fromkeys(arms):
-        arm.start()
-    for arm in dict.fromkeys(arms):
-        arm.ready()
-
-
-def restart(*arms: Arm) -> None:
-    """Start arms anew, side by side, and wait until all can answer."""
-    for arm in dict.fromkeys(arms):
-        arm.restart()
-    for arm in dict.fromkeys(arms):
-        arm.ready()
 
 
 class Lockstep:

@@ -11,16 +11,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from mt_nodes.arms import Arm
+from mt_nodes.arms import Arm, restart
 from mt_nodes.deciding import Decider
 from mt_nodes.engine import Answer, Engine, Heard, Offer, offers
-from mt_nodes.errors import InfrastructureError
+from mt_nodes.errors import InfrastructureError, headline
 from mt_nodes.frames import Bundle, Episode
-from mt_nodes.lockstep import Prepared, Preparer, headline, owed, prepared_for, restart
 from mt_nodes.open_loop import OpenLoop, settled
 from mt_nodes.own_time import own_time_s
+from mt_nodes.preparing import Prepared, Preparer, prepared_for
 from mt_nodes.relations import Suite
-from mt_nodes.results import Case, Recorder
+from mt_nodes.results import Case, Recorder, owed
 from mt_nodes.sending import Part, parted
 from mt_nodes.series import Series
 from mt_nodes.verdict import Verdict

@@ -12,8 +12,8 @@ from mt_nodes.engine import Offer
 from mt_nodes.errors import InfrastructureError
 from mt_nodes.frames import Bundle
 from mt_nodes.ledger import baseline_of, load_draws, read_ledger
-from mt_nodes.lockstep import Prepared
 from mt_nodes.pipeline import Derived, MutationPipeline
+from mt_nodes.preparing import Prepared
 from mt_nodes.relations import Relation
 from mt_nodes.verdict import Outcome, Pair
 

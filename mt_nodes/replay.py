@@ -8,11 +8,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.arms import Arm, CallableArm
+from mt_nodes.arms import Arm, start
+from mt_nodes.callable_arm import CallableArm
 from mt_nodes.directories import cannot_write, of_the_disk
 from mt_nodes.engine import Engine
 from mt_nodes.errors import InfrastructureError, IsolationError, UsageError
-from mt_nodes.lockstep import Lockstep, start
+from mt_nodes.lockstep import Lockstep
 from mt_nodes.realtime import Realtime
 from mt_nodes.recorded import PrepareAgain
 from mt_nodes.results import Case, Recorded, Recorder

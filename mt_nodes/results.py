@@ -15,10 +15,11 @@ from mt_nodes.background import Background
 from mt_nodes.effects import Effects
 from mt_nodes.engine import Answer, Offer
 from mt_nodes.evidence import evidence_name, write_evidence
-from mt_nodes.frames import Bundle
+from mt_nodes.frames import Bundle, Episode
 from mt_nodes.journal import Journal, read_journal
 from mt_nodes.ledger import Ledger
 from mt_nodes.markers import wires_of
+from mt_nodes.mutations.base import Draw
 from mt_nodes.pictures import write_view
 from mt_nodes.pipeline import Derived
 from mt_nodes.relations import Suite
@@ -147,6 +148,25 @@ class Recorder:
                 self._evidence.do(write_stretches, series_file(self._run.out, verdict.pair), stretches)
         return self.verdicts([verdict for verdict, _ in judged], None)
 
+    def episode(self, pair: Pair, draws: Sequence[Draw], sha256: str, about: Mapping[str, Any]) -> None:
+        """Record what a follow-up of the closed loop drove; see :meth:`mt_nodes.ledger.Ledger.episode`."""
+        if (line := self._ledger.episode(pair, draws, sha256, about)) is not None:
+            self._listen(line)
+
+    def later(self, job: Callable[..., None], *args: Any) -> None:
+        """Have something written that the run need not wait for."""
+        self._evidence.do(job, *args)
+
+    def drives(
+        self, verdicts: Sequence[Verdict], answer_ms: Sequence[float], write: Callable[[Path, Pair], None]
+    ) -> list[Verdict]:
+        """Journal verdicts over drives, and have the evidence of violated ones written. Returns those that are new."""
+        self._answered_ms.extend(answer_ms)
+        for verdict in verdicts:
+            if not self.done(verdict.pair) and self._wants_evidence(verdict):
+                self._evidence.do(write, self._evidence_path(verdict.pair), verdict.pair)
+        return self.verdicts(verdicts, None)
+
     def _wants_evidence(self, verdict: Verdict) -> bool:
         return verdict.pair == self._run.only or (verdict.outcome is Outcome.VIOLATED and self._run.only is None)
 
@@ -195,6 +215,11 @@ class Recorder:
             check=judge.check,
             detail=verdict.judgement.detail,
         )
+
+
+def owed(recorder: Recorder, offer: Offer, episode: Episode) -> bool:
+    """Tell whether a run owes anything for an offer over an episode; unless it is a resumed one it owes all."""
+    return recorder.fresh or any(not recorder.done(pair) for bundle in episode() for pair in offer.owed(bundle))
 
 
 def _quantiles(values: Sequence[float]) -> dict[str, float]:

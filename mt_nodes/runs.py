@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,12 @@ from mt_nodes.bags import BagSource, Unreadable
 from mt_nodes.directories import cannot_write, new_directory
 from mt_nodes.engine import Offer, offers
 from mt_nodes.errors import InfrastructureError, UsageError
+from mt_nodes.fitting import check_needs, check_requirements
 from mt_nodes.frames import Bundle, Episode
 from mt_nodes.message_packages import refuse_missing
 from mt_nodes.plan import Replayed, ReplayRequest, check_request
-from mt_nodes.relations import Relation, Suite, load_suite, sham_for
+from mt_nodes.relations import Suite, load_suite, sham_for
 from mt_nodes.run_record import note_resumed, read_record, write_record
-from mt_nodes.stack_topics import DIAGNOSTICS, INPUT_ROLES
 from mt_nodes.stacks import Stack, load_stack, with_faults
 from mt_nodes.transforms import TransformTree, UnknownTransform, dump_transforms, load_transforms
 from mt_nodes.verdict import Pair
@@ -66,7 +66,7 @@ class Run:
         stack = with_faults(load_stack(request.stack), request.faults)
         check_request(request, stack)
         suite = load_suite(request.relations, sham_for(stack.inputs))
-        _check_requirements(suite, stack)
+        check_requirements(suite, stack)
         if request.waivers:
             load_waivers(Path(request.waivers))
         extra = load_transforms(Path(request.transforms)) if request.transforms else None
@@ -78,7 +78,7 @@ class Run:
         )
         if not sources:
             raise UsageError("got no bag to replay; type `mt replay BAG`")
-        _check_needs(sources, stack)
+        check_needs(sources, stack)
         return cls(request, suite, stack, sources, out)
 
     @classmethod
@@ -228,7 +228,7 @@ class Run:
         mapped: dict[str, Replayed] = {}
         required = set()
         inputs = self.inputs
-        taken = {*inputs.values(), *(row.topic for row in self.stack.outputs.values()), *NEVER_REPLAYED}
+        taken = {*inputs.values(), *(row.topic for row in self.stack.said), *NEVER_REPLAYED}
         for source in self.sources:
             roles = {topic for role in self.stack.inputs for topic in source.roles[role]}
             for topic, info in source.info.items():
@@ -280,41 +280,3 @@ def _first_readable(source: BagSource) -> Bundle | None:
 def as_recorded(topic: str, info: Topic) -> Replayed:
     """Return how a topic is replayed under its own name; ``/tf_static`` is latched whatever the bag knows of QoS."""
     return Replayed(topic, info.type, info.latched or topic == "/tf_static")
-
-
-def _check_needs(sources: Sequence[BagSource], stack: Stack) -> None:
-    for source in sources:
-        for topic in stack.needs:
-            if topic not in source.info:
-                raise UsageError(
-                    f"{source.reader.path}: stack '{stack.name}' needs {topic}, which the bag lacks; "
-                    f"it has {', '.join(sorted(source.info))}"
-                )
-
-
-def unfit(relation: Relation, stack: Stack) -> str | None:
-    """Say why a stack cannot be judged by a relation, None if it can."""
-    facts = ("stateless", "map_free", "full_360", "tracks")
-    for need in relation.requires:
-        if need in INPUT_ROLES and need not in stack.inputs:
-            return f"relation '{relation.id}' requires a {need}; stack '{stack.name}' has no such input"
-        if need == "lidar_only" and set(stack.inputs) != {"lidar"}:
-            return f"relation '{relation.id}' requires lidar_only; stack '{stack.name}' takes {', '.join(stack.inputs)}"
-        if need in facts and not getattr(stack, need):
-            return (
-                f"relation '{relation.id}' requires a stack that is {need}; '{stack.name}' is not, "
-                f"or its file lacks {need}: true"
-            )
-    told = {*stack.answers, *({DIAGNOSTICS} & set(stack.outputs))}
-    lacking = [n for n in (relation.check.needs if relation.check else ()) if n not in told]
-    return (
-        f"relation '{relation.id}' judges {', '.join(lacking)}; stack '{stack.name}' says no such" if lacking else None
-    )
-
-
-def _check_requirements(suite: Suite, stack: Stack) -> None:
-    # Control and sham are always offered: where a stack has nothing for them to change, their pairs say so.
-    for relation in suite.relations:
-        reason = unfit(relation, stack)
-        if reason is not None:
-            raise UsageError(reason)

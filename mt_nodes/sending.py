@@ -11,6 +11,8 @@ from mt_nodes.arms import Arm, Unasked
 from mt_nodes.frames import Bundle
 from mt_nodes.mutations.base import Followup
 
+NOT_SENT = "not sent: an earlier input of this bundle was not answered and its answer may still come"
+
 
 @dataclass(frozen=True, eq=False)
 class Part:
@@ -55,7 +57,7 @@ def parted(followup: Followup, source: Bundle) -> tuple[Bundle | None, tuple[Par
         Part(made if plain else _sensors(made), made.changed_topics(source), source.stamp_ns, delay_ns)
         for delay_ns, made in followup.bundles
     )
-    return None if plain else _others(source), _whole(parts)
+    return None if plain else source.without_messages(), _whole(parts)
 
 
 def _whole(parts: Sequence[Part]) -> tuple[Part, ...]:
@@ -77,9 +79,3 @@ def _topics(part: Part) -> set[str]:
 def _sensors(bundle: Bundle) -> Bundle:
     topics = {message.topic for message in bundle.messages}
     return replace(bundle, wires=tuple(wire for wire in bundle.wires if wire.topic in topics))
-
-
-def _others(bundle: Bundle) -> Bundle:
-    topics = {message.topic for message in bundle.messages}
-    wires = tuple(wire for wire in bundle.wires if wire.topic not in topics)
-    return replace(bundle, clouds=(), images=(), camera_infos=(), wires=wires)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,11 +16,9 @@ from mt_nodes.effects import Effects
 from mt_nodes.engine import Answer, Heard, Offer, judge_for
 from mt_nodes.frames import Bundle
 from mt_nodes.outputs import Control, Diagnostics
+from mt_nodes.preparing import Prepared
 from mt_nodes.relations import Relation
 from mt_nodes.verdict import Judgement, Outcome, Verdict
-
-if TYPE_CHECKING:
-    from mt_nodes.lockstep import Prepared
 
 #: What has another sign in a mirror.
 _TURNING = ("steering_rad", "yaw_rate_radps")

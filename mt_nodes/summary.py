@@ -3,21 +3,18 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
-from mt_nodes.errors import ExitCode, InfrastructureError
-from mt_nodes.measured import Measured, measured_of, noise_floor
+from mt_nodes.errors import ExitCode
+from mt_nodes.measured import noise_floor
 from mt_nodes.outcomes import Evidence, Tally, exit_code, relation_outcome
-from mt_nodes.recall import about_objects, recall
-from mt_nodes.relations import CONTROL, SHAMS
+from mt_nodes.recall import recall
 from mt_nodes.statistics import Unit, cluster_sums, holm, proportion_interval, sign_flip_p
-from mt_nodes.verdict import SCHEMA, Outcome, Pair, RelationOutcome
-
-Line = Mapping[str, Any]
+from mt_nodes.verdict import SCHEMA, RelationOutcome
+from mt_nodes.verdict_rows import Line, RelationArms, Row, in_order, sorted_by_arm, tally
 
 
 @dataclass(frozen=True)
@@ -29,33 +26,6 @@ class RelationInfo:
     min_decided: int = 20
     because: str = ""
     requirement: tuple[str, ...] = ()
-
-
-class _Row(NamedTuple):
-    unit: Unit
-    outcome: Outcome
-    lost: int
-    gained: int
-    counts: Mapping[str, Sequence[int]]
-    objects: Line
-    measured: Measured | None
-    #: What is compared with control and sham: of live input a round, in which none shares a bundle with them.
-    case: Unit
-    by_arrival: bool = False
-
-
-@dataclass(frozen=True)
-class _Arms:
-    """The rows of one relation, and those of control and sham that its check judged."""
-
-    relation: list[_Row] = field(default_factory=list)
-    control: list[_Row] = field(default_factory=list)
-    sham: list[_Row] = field(default_factory=list)
-
-    @property
-    def all(self) -> list[_Row]:
-        """Every row."""
-        return [*self.relation, *self.control, *self.sham]
 
 
 def summarise(
@@ -77,7 +47,7 @@ def summarise(
     Raises:
         InfrastructureError: a pair belongs to none of the relations, so the totals would not reconcile.
     """
-    arms, outcomes = _sorted_by_arm(verdicts, relations)
+    arms, outcomes = sorted_by_arm(verdicts, (r.id for r in relations))
     by_arrival = sum(row.by_arrival for each in arms.values() for row in each.all)
     evidence = _evidence(arms, relations)
     ended = {r.id: relation_outcome(evidence[r.id]) for r in relations}
@@ -113,53 +83,7 @@ def run_exit(
     return ExitCode.USAGE, f"cannot go on: {usage}"
 
 
-def _sorted_by_arm(
-    verdicts: Iterable[Line], relations: Sequence[RelationInfo]
-) -> tuple[dict[str, _Arms], dict[str, int]]:
-    arms = {r.id: _Arms() for r in relations}
-    total: Counter[str] = Counter()
-    drives: dict[int, int] = {}
-    for line in verdicts:
-        if line.get("type") == "condition":
-            drives = _drives(line.get("bags", ()))
-        if line.get("type") != "verdict":
-            continue
-        pair = Pair.parse(line["pair"])
-        if pair.judged_for not in arms:
-            known = ", ".join(arms) or "(none)"
-            raise InfrastructureError(f"pair {pair}: '{pair.judged_for}' is none of the run's relations: {known}")
-        own = arms[pair.judged_for]
-        rows = (
-            own.relation
-            if "@" not in pair.draw
-            else {CONTROL: own.control, **dict.fromkeys(SHAMS, own.sham)}.get(pair.relation)
-        )
-        if rows is None:
-            raise InfrastructureError(
-                f"pair {pair}: got '{pair.relation}' with '@', expected {CONTROL} or {' or '.join(SHAMS)}"
-            )
-        rows.append(_row(pair, drives.get(pair.episode, pair.episode), line))
-        total[line["outcome"]] += 1
-    return arms, _in_order(total)
-
-
-def _drives(bags: Sequence[str]) -> dict[int, int]:
-    """Episode -> the first one of the same bag: a drive that is played again is no further drive."""
-    names = [posixpath.normpath(bag) for bag in bags]
-    return {episode: names.index(name) for episode, name in enumerate(names)}
-
-
-def _row(pair: Pair, drive: int, line: Line) -> _Row:
-    detail = line.get("detail", {})
-    counts, objects = detail.get("counts", {}), about_objects(detail)
-    outcome = Outcome(line["outcome"])
-    measured = measured_of(line) if outcome.decided else None
-    unit = (drive, pair.bundle)
-    case = (line["round"], None) if "round" in line else unit
-    return _Row(unit, outcome, line["lost"], line["gained"], counts, objects, measured, case, "paired_by" in line)
-
-
-def _evidence(arms: Mapping[str, _Arms], relations: Sequence[RelationInfo]) -> dict[str, Evidence]:
+def _evidence(arms: Mapping[str, RelationArms], relations: Sequence[RelationInfo]) -> dict[str, Evidence]:
     family = len(relations)
     violations = {r.id: _p_violations(arms[r.id], family) for r in relations}
     directions = {r.id: _p_directions(arms[r.id].relation, family) for r in relations}
@@ -169,9 +93,9 @@ def _evidence(arms: Mapping[str, _Arms], relations: Sequence[RelationInfo]) -> d
         r.id: Evidence(
             kind=r.kind,
             min_decided=r.min_decided,
-            pairs=_tally(arms[r.id].relation),
-            control=_tally(arms[r.id].control),
-            sham=_tally(arms[r.id].sham),
+            pairs=tally(arms[r.id].relation),
+            control=tally(arms[r.id].control),
+            sham=tally(arms[r.id].sham),
             p_violations=adjusted[r.id],
             p_directions=adjusted_directions[r.id],
             test=violations[r.id][1],
@@ -180,7 +104,7 @@ def _evidence(arms: Mapping[str, _Arms], relations: Sequence[RelationInfo]) -> d
     }
 
 
-def _p_violations(arms: _Arms, family: int) -> tuple[float | None, str]:
+def _p_violations(arms: RelationArms, family: int) -> tuple[float | None, str]:
     """To stand out is to exceed control and sham both: the larger p-value counts (an intersection-union test)."""
     tests = []
     for background in (arms.control, arms.sham):
@@ -193,7 +117,7 @@ def _p_violations(arms: _Arms, family: int) -> tuple[float | None, str]:
     return max(tests, key=lambda t: t[0]) if tests else (None, "no frame decided in both")
 
 
-def _violation_differences(relation: Sequence[_Row], background: Sequence[_Row]) -> dict[Unit, int]:
+def _violation_differences(relation: Sequence[Row], background: Sequence[Row]) -> dict[Unit, int]:
     """By bundle decided in both: violated here less violated there, weighed for unequal numbers of draws."""
     here, there = (_violated_by(rows, lambda row: row.case) for rows in (relation, background))
     return {
@@ -203,15 +127,15 @@ def _violation_differences(relation: Sequence[_Row], background: Sequence[_Row])
     }
 
 
-def _violated_by(rows: Sequence[_Row], key: Callable[[_Row], Unit]) -> dict[Unit, Tally]:
-    by_unit: dict[Unit, list[_Row]] = defaultdict(list)
+def _violated_by(rows: Sequence[Row], key: Callable[[Row], Unit]) -> dict[Unit, Tally]:
+    by_unit: dict[Unit, list[Row]] = defaultdict(list)
     for row in rows:
         if row.outcome.decided:
             by_unit[key(row)].append(row)
-    return {unit: _tally(group) for unit, group in by_unit.items()}
+    return {unit: tally(group) for unit, group in by_unit.items()}
 
 
-def _p_directions(rows: Sequence[_Row], family: int, direction: Callable[[_Row], int] | None = None) -> float | None:
+def _p_directions(rows: Sequence[Row], family: int, direction: Callable[[Row], int] | None = None) -> float | None:
     """That one direction prevails (the sign test, where no two pairs share a cluster)."""
     differences: Counter[Unit] = Counter()
     for row in rows:
@@ -220,12 +144,12 @@ def _p_directions(rows: Sequence[_Row], family: int, direction: Callable[[_Row],
     return sign_flip_p(cluster_sums(differences, family)[0], two_sided=True) if differences else None
 
 
-def _direction(row: _Row) -> int:
+def _direction(row: Row) -> int:
     """1 for a pair that lost more than it gained, -1 for the opposite, 0 for neither."""
     return (row.lost > row.gained) - (row.lost < row.gained)
 
 
-def _count_direction(row: _Row) -> int:
+def _count_direction(row: Row) -> int:
     """1 for a pair with |O| > |O'|, -1 for the opposite, 0 for neither or when nothing was counted."""
     source, followup = row.counts.get("all", (0, 0))
     return (source > followup) - (source < followup)
@@ -237,7 +161,7 @@ def _adjusted(p_values: Mapping[str, float | None]) -> dict[str, float | None]:
 
 
 def _relation_plain(
-    info: RelationInfo, arms: _Arms, evidence: Evidence, ended: tuple[RelationOutcome, str]
+    info: RelationInfo, arms: RelationArms, evidence: Evidence, ended: tuple[RelationOutcome, str]
 ) -> dict[str, Any]:
     outcome, why = ended
     floor = noise_floor(
@@ -262,15 +186,15 @@ def _relation_plain(
     }
 
 
-def _arm_plain(rows: Sequence[_Row]) -> dict[str, Any]:
+def _arm_plain(rows: Sequence[Row]) -> dict[str, Any]:
     decided = [row for row in rows if row.outcome.decided]
-    tally, directions = _tally(rows), Counter(_direction(row) for row in decided)
+    counted, directions = tally(rows), Counter(_direction(row) for row in decided)
     by_unit = _violated_by(rows, lambda row: row.unit)
     interval = proportion_interval({unit: (t.violated, t.decided) for unit, t in by_unit.items()})
     return {
-        "decided": tally.decided,
-        "violated": tally.violated,
-        "rate": _digits(tally.violated / tally.decided) if tally.decided else None,
+        "decided": counted.decided,
+        "violated": counted.violated,
+        "rate": _digits(counted.violated / counted.decided) if counted.decided else None,
         "ci95": [_digits(interval.low), _digits(interval.high)] if interval else None,
         "ci95_method": interval.method if interval else None,
         "lost": sum(row.lost for row in decided),
@@ -281,19 +205,19 @@ def _arm_plain(rows: Sequence[_Row]) -> dict[str, Any]:
         "p_counts": _digits(_p_directions(decided, 1, _count_direction)) if any(r.counts for r in decided) else None,
         "frames": len({row.unit for row in decided}),
         "drives": len({row.unit[0] for row in decided}),
-        "outcomes": _in_order(Counter(row.outcome.value for row in rows)),
+        "outcomes": in_order(Counter(row.outcome.value for row in rows)),
         "counts": _counts(decided),
         **({"by_arrival": by_arrival} if (by_arrival := _by_arrival(decided)) else {}),
     }
 
 
-def _by_arrival(decided: Sequence[_Row]) -> dict[str, int]:
+def _by_arrival(decided: Sequence[Row]) -> dict[str, int]:
     """Count apart what rests on answers found by their arrival; nothing where nothing does."""
-    tally = _tally([row for row in decided if row.by_arrival])
-    return {"decided": tally.decided, "violated": tally.violated} if tally.decided else {}
+    counted = tally([row for row in decided if row.by_arrival])
+    return {"decided": counted.decided, "violated": counted.violated} if counted.decided else {}
 
 
-def _counts(decided: Sequence[_Row]) -> dict[str, dict[str, int]]:
+def _counts(decided: Sequence[Row]) -> dict[str, dict[str, int]]:
     """The paper's table, overall and per category: pairs with |O| > |O'| (``>``), equal (``=``) and fewer (``<``)."""
     table: dict[str, dict[str, int]] = {}
     for row in decided:
@@ -301,15 +225,6 @@ def _counts(decided: Sequence[_Row]) -> dict[str, dict[str, int]]:
             cells = table.setdefault(category, {">": 0, "=": 0, "<": 0})
             cells["=" if source == followup else ">" if source > followup else "<"] += 1
     return dict(sorted(table.items()))
-
-
-def _tally(rows: Sequence[_Row]) -> Tally:
-    decided = [row.outcome for row in rows if row.outcome.decided]
-    return Tally(len(decided), decided.count(Outcome.VIOLATED))
-
-
-def _in_order(total: Mapping[str, int]) -> dict[str, int]:
-    return {outcome.value: total[outcome.value] for outcome in Outcome if outcome.value in total}
 
 
 def _digits(value: float | None) -> float | None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,16 +11,20 @@ from rclpy.duration import Duration
 from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.node import Node
 from rclpy.publisher import Publisher
-from rclpy.qos import QoSProfile
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rosgraph_msgs.msg import Clock
 
 from mt_nodes.cdr import wires_of
 from mt_nodes.frames import Bundle
 from mt_nodes.nodes import qos
+from mt_nodes.nodes.convert import told_to_message
 from mt_nodes.nodes.messages import message_class, set_stamp
 from mt_nodes.plan import Replayed
+from mt_nodes.stack_topics import TOLD_TYPES
 
 MOST_STEPS = 10_000
+#: Longest time that a node in our domain stayed unseen (measured: 1,055 ms).
+DISCOVERY_S = 1.2
 
 
 class BundlePublisher:
@@ -40,25 +45,40 @@ class BundlePublisher:
         profiles: Mapping[str, QoSProfile] | None = None,
     ) -> None:
         self.incompatible: list[str] = []
+        self._node = node
         self._profiles = profiles or {}
         self._always = required | {topic for topic, row in topics.items() if row.latched}
+        self._types = {topic: row.type for topic, row in topics.items()}
         self._publishers = {topic: self._create(node, row) for topic, row in topics.items()}
 
     def publish(self, bundle: Bundle, changed: frozenset[str]) -> None:
-        """Send every message of the bundle, in the order of the bag; topics in ``changed`` are encoded anew."""
+        """Send every message of the bundle, in the order of the bag; topics in ``changed`` are encoded anew.
+
+        What a world tells goes out as the type that the stack takes it in.
+        """
+        other = {m.topic: m for m in bundle.told if self._types.get(m.topic) not in (None, TOLD_TYPES[m.role])}
         for wire in wires_of(bundle, changed):
             publisher = self._publishers.get(wire.topic)
             if publisher is not None and (wire.topic in self._always or publisher.get_subscription_count()):
-                publisher.publish(wire.cdr)
+                told = other.get(wire.topic)
+                publisher.publish(told_to_message(told, self._types[wire.topic]) if told else wire.cdr)
 
     def heard(self, topic: str) -> int:
         """Say how many subscribe to what carries this topic of the bag."""
         return int(self._publishers[topic].get_subscription_count())
 
+    @property
+    def unconfirmed(self) -> bool:
+        """Whether somebody reads best effort: he never says what he has got, nor that he knows of us."""
+        topics = (publisher.topic_name for publisher in self._publishers.values())
+        found = (row.qos_profile for topic in topics for row in self._node.get_subscriptions_info_by_topic(topic))
+        return any(profile.reliability is ReliabilityPolicy.BEST_EFFORT for profile in found)
+
     def flush(self, timeout_s: float) -> None:
-        """Wait until everybody who listens has got what was sent."""
+        """Wait until everybody who confirms it has got what was sent."""
+        until_s = time.monotonic() + timeout_s
         for publisher in self._publishers.values():
-            publisher.wait_for_all_acked(Duration(seconds=timeout_s))
+            publisher.wait_for_all_acked(Duration(seconds=max(0.0, until_s - time.monotonic())))
 
     def _create(self, node: Node, row: Replayed) -> Publisher:
         profile = self._profiles.get(row.topic, qos.LATCHED if row.latched else qos.REPLAY)

@@ -16,12 +16,12 @@ from mt_nodes.errors import UsageError
 from mt_nodes.frames import Bundle
 from mt_nodes.nodes.managed import ManagedNode, ManagedParameters
 from mt_nodes.nodes.messages import available
-from mt_nodes.nodes.publishing import BundlePublisher, ClockPublisher
+from mt_nodes.nodes.publishing import DISCOVERY_S, BundlePublisher, ClockPublisher
 from mt_nodes.nodes.running import run_node
 from mt_nodes.params import param
 from mt_nodes.runs import NEVER_REPLAYED, as_recorded
 
-#: At the end of the bag, time for those who listen to get what was sent last.
+#: Time for those who listen to get what was sent first, and at the end of the bag what was sent last.
 FLUSH_S = 5.0
 #: How often a bag of a single bundle is played in a loop.
 ONE_BUNDLE_NS = 100_000_000
@@ -40,7 +40,10 @@ class ReplayerParameters(ManagedParameters):
     limit: int = param(0, low=0, high=1_000_000_000, help="bundles to play at most; 0: all")
     loop: bool = param(False, help="begin again at the end")
     await_subscribers: int = param(
-        1, low=0, high=1000, help="hold the first bundle until so many subscribe to the leading topic"
+        1,
+        low=0,
+        high=1000,
+        help="hold the first bundle until so many read the leading topic, and 1.2 s more where any reads best effort",
     )
     clock_step_s: float = param(0.01, low=0.0001, high=1.0, unit="s", help="largest step of /clock")
 
@@ -70,6 +73,7 @@ class Replayer(ManagedNode):
         self._next: Bundle | None = next(self._bundles, None)
         self._due_ns, self._gap_ns = 0, ONE_BUNDLE_NS
         self._stopped_ns: int | None = None
+        self._met_ns: int | None = None
         self.finished = self._next is None
         self.sent = 0
         self._timer = self.create_timer(0.001, self._tick)
@@ -89,11 +93,7 @@ class Replayer(ManagedNode):
         return itertools.chain.from_iterable(iter(self._source) for _ in itertools.count())
 
     def _tick(self) -> None:
-        if (
-            not self.active
-            or self._next is None
-            or (self.sent == 0 and self._publisher.heard(self._source.lead) < self._given.await_subscribers)
-        ):
+        if not self.active or self._next is None or not (self.sent or self._awaited()):
             return
         now_ns = time.monotonic_ns()
         if self.sent == 0:
@@ -103,8 +103,23 @@ class Replayer(ManagedNode):
             return
         self._sim_clock.advance(self._next.stamp_ns)
         self._publisher.publish(self._next, frozenset())
+        if self.sent == 0:
+            # Who has not found us yet could ask for it again only as long as nothing newer pushes it out of the queue.
+            self._publisher.flush(FLUSH_S)
+            self._due_ns = time.monotonic_ns()
         self.sent += 1
         self._go_on(self._next.stamp_ns)
+
+    def _awaited(self) -> bool:
+        """Tell whether those who are waited for are there; who cannot say that he knows of us gets time to find us."""
+        if not self._given.await_subscribers:
+            return True
+        if self._publisher.heard(self._source.lead) < self._given.await_subscribers:
+            self._met_ns = None
+            return False
+        now_ns = time.monotonic_ns()
+        self._met_ns = now_ns if self._met_ns is None else self._met_ns
+        return now_ns - self._met_ns >= DISCOVERY_S * 1e9 or not self._publisher.unconfirmed
 
     def _go_on(self, from_ns: int) -> None:
         """Say what comes next, and when: the first of a loop as long after the last as that after the one before."""
