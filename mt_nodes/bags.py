@@ -21,7 +21,8 @@ from mt_nodes.transform_buffer import TransformBuffer
 from mt_nodes.transforms import Transform, TransformTree
 
 _SENSORS = ("lidar", "camera", "camera_info")
-_DECODERS = {
+#: Message type -> part of a bundle that it belongs to, and what reads it.
+DECODERS = {
     cdr.POINT_CLOUD: ("clouds", cdr.cloud_from_msg),
     cdr.IMAGE: ("images", cdr.image_from_msg),
     cdr.COMPRESSED_IMAGE: ("images", cdr.image_from_msg),
@@ -178,7 +179,7 @@ class BagSource:
     def _bundle(self, index: int, moment: Moment, tree: TransformTree) -> Bundle:
         decoded: dict[str, list[Any]] = {"clouds": [], "images": [], "camera_infos": []}
         for wire in (wire for wire in moment.sensors if wire.topic in self._taken | self._beside):
-            kind, decode = _DECODERS[wire.type]
+            kind, decode = DECODERS[wire.type]
             try:
                 message: Any = decode(wire.topic, cdr.decode(wire.type, wire.cdr))
                 if self._pictures and isinstance(message, Image):

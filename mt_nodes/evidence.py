@@ -1,16 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A violated pair as an MCAP file: both inputs and both outputs, to look at in Foxglove or to play."""
+"""A violated pair as an MCAP file: both inputs and both outputs, to look at in Foxglove, to play, to make again."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from mt_nodes import cdr
+from mt_nodes.bag_reader import BagReader
 from mt_nodes.bag_writer import SENSOR_QOS, STATIC_QOS, BagWriter, open_writer
+from mt_nodes.bags import DECODERS
+from mt_nodes.errors import InfrastructureError, MtError
 from mt_nodes.frames import Bundle, Wire
+from mt_nodes.transforms import Transform, TransformTree
 from mt_nodes.verdict import Pair
+
+#: Topic of all that was known of frames, to the last digit.
+TRANSFORMS = "/mt/transforms"
 
 
 def evidence_name(pair: Pair) -> str:
@@ -29,8 +40,9 @@ def write_evidence(
 ) -> None:
     """Write one MCAP file (zstd) with topics ``/mt/source/<topic>`` and ``/mt/followup/<topic>``, and ``/tf_static``.
 
-    Every known transform goes into ``/tf_static`` as it is at that instant; ``/mt/pair`` (``std_msgs/String``) says
-    which pair it is. Messages are received at their stamps, those of ``sent`` when they went out.
+    Every known transform goes into ``/tf_static`` as it is at that instant, and to the last digit, which quaternions
+    lose, into ``/mt/transforms`` (``std_msgs/String``, JSON rows parent, child, matrix); ``/mt/pair`` says which pair
+    it is. Messages are received at their stamps, those of ``sent`` when they went out.
 
     Args:
         path: file to make; an existing one is replaced.
@@ -49,9 +61,55 @@ def write_evidence(
         frames = bag.add("/tf_static", cdr.TF, [STATIC_QOS])
         bag.write(frames, stamp_ns, cdr.encode_transforms(source.transforms, stamp_ns))
         bag.write(bag.add("/mt/pair", cdr.STRING, [STATIC_QOS]), stamp_ns, cdr.encode_text(str(pair)))
+        bag.write(bag.add(TRANSFORMS, cdr.STRING, [STATIC_QOS]), stamp_ns, cdr.encode_text(_rows(source.transforms)))
         given = baseline or source
         _write_arm(bag, "source", [*_sensors(given, given.changed_topics(source)), *outputs.get("source", ())])
         _write_arm(bag, "followup", [*_sent(source, sent or ((0, followup),)), *outputs.get("followup", ())])
+
+
+def read_source(path: Path, pair: Pair, topics: Sequence[str]) -> Bundle:
+    """Return the bundle that the source arm was given.
+
+    Args:
+        path: evidence of a pair. pair: which one.
+        topics: of the stack's sensors, the leading one first; what is not there is left out.
+
+    Raises:
+        UsageError: there is no such file.
+        InfrastructureError: it is damaged, or holds no message of the leading topic.
+    """
+    with BagReader(path) as bag:
+        found = {wire.topic: wire for wire in bag.wires()}
+    wires = [
+        Wire(topic, row.type, cdr.header_stamp_ns(row.cdr) or 0, row.cdr)
+        for topic in topics
+        if (row := found.get(_placed("source", topic))) is not None
+    ]
+    if not wires or wires[0].topic != topics[0]:
+        raise InfrastructureError(f"{path}: holds no {_placed('source', topics[0])}, which instants are told by")
+    parts: dict[str, list[Any]] = {part: [] for part, _ in DECODERS.values()}
+    try:
+        for wire in wires:
+            part, decode = DECODERS[wire.type]
+            parts[part].append(decode(wire.topic, cdr.decode(wire.type, wire.cdr)))
+        tree = _tree(cdr.decode(cdr.STRING, found[TRANSFORMS].cdr).data)
+    except (LookupError, TypeError, ValueError, MtError) as error:
+        raise InfrastructureError(f"{path}: cannot be read: {type(error).__name__}: {error}") from error
+    lists: dict[str, Any] = {part: tuple(messages) for part, messages in parts.items()}
+    return Bundle(pair.episode, pair.bundle or 0, wires[0].stamp_ns, transforms=tree, wires=tuple(wires), **lists)
+
+
+def _rows(tree: TransformTree) -> str:
+    return json.dumps([[row.parent, row.child, row.matrix.tolist()] for row in tree.transforms])
+
+
+def _tree(rows: str) -> TransformTree:
+    return TransformTree([Transform(parent, child, np.array(matrix)) for parent, child, matrix in json.loads(rows)])
+
+
+def _placed(arm: str, topic: str) -> str:
+    """Return under which topic evidence has what an arm was given or said."""
+    return f"/mt/{arm}/{topic.lstrip('/')}"
 
 
 def _sent(source: Bundle, sent: Sequence[tuple[int, Bundle]]) -> list[Wire]:
@@ -74,5 +132,5 @@ def _sensors(bundle: Bundle, changed: frozenset[str]) -> list[Wire]:
 
 def _write_arm(bag: BagWriter, arm: str, wires: Iterable[Wire]) -> None:
     for wire in wires:
-        connection = bag.add(f"/mt/{arm}/{wire.topic.lstrip('/')}", wire.type, [SENSOR_QOS])
+        connection = bag.add(_placed(arm, wire.topic), wire.type, [SENSOR_QOS])
         bag.write(connection, wire.stamp_ns, wire.cdr)

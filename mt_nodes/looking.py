@@ -136,7 +136,7 @@ def look_into(
         try:
             return look(source, mutations, **asked)
         except UsageError as error:
-            raise UsageError(f"{bag}: {error}") from error
+            raise UsageError(f"{bag}: {str(error).removeprefix(f'{bag}: ')}") from error
 
 
 def _until_damage(bundles: Iterable[Bundle], frame: int) -> Iterator[Bundle]:

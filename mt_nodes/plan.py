@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from mt_nodes import plugins
 from mt_nodes.environment import ros_environment, user_environment
@@ -16,8 +16,9 @@ from mt_nodes.errors import UsageError
 from mt_nodes.params import Param, param
 from mt_nodes.processes import Process, filled
 from mt_nodes.relations import DEFAULT
-from mt_nodes.stacks import Stack
+from mt_nodes.stacks import Stack, refuse_told
 
+R = TypeVar("R", bound="Request")
 MODES = ("twin", "alternate", "two_pass")
 PACES = ("lockstep", "realtime")
 TRANSPORTS = ("ros", "inprocess")
@@ -27,8 +28,23 @@ MOST_DRAWS = 100_000
 REPORT_S = 20.0
 
 
+class Request:
+    """What a dataclass that is kept in ``run.json`` shares."""
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+    @classmethod
+    def from_plain(cls: type[R], data: Mapping[str, Any]) -> R:
+        """Read what :meth:`as_plain` made."""
+        names = {f.name for f in fields(cls)}  # type: ignore[arg-type]
+        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k in names}
+        return cls(**values)
+
+
 @dataclass(frozen=True)
-class ReplayRequest:
+class ReplayRequest(Request):
     """What the user asked of ``mt replay``; everything a run depends on, kept in ``run.json``."""
 
     bags: tuple[str, ...] = field(metadata={"param": Param(help="bag directory, .mcap, .db3 or ROS 1 .bag")})
@@ -51,17 +67,6 @@ class ReplayRequest:
     waivers: str = param("", help="YAML file of violations that are known and accepted for now")
     only: str = param("", help="the one pair to judge again, of the run in recorded")
     recorded: str = param("", help="results directory whose draws are used again")
-
-    def as_plain(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
-        return asdict(self)
-
-    @classmethod
-    def from_plain(cls, data: Mapping[str, Any]) -> ReplayRequest:
-        """Read what :meth:`as_plain` made."""
-        names = {f.name for f in fields(cls)}
-        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k in names}
-        return cls(**values)
 
 
 @dataclass(frozen=True)
@@ -110,6 +115,7 @@ def check_request(request: ReplayRequest, stack: Stack) -> None:
         if value not in known:
             hint = "; shadow needs a live stack" if value == "shadow" else ""
             raise UsageError(f"{name}: got '{value}', expected {', '.join(known)}{hint}")
+    refuse_told(stack)
     if request.mode == "alternate" and not stack.stateless:
         raise UsageError(f"--mode alternate: stack '{stack.name}' remembers (stateless: false); use twin or two_pass")
     if request.transport == "inprocess" and not stack.callable:
@@ -136,7 +142,15 @@ def check_request(request: ReplayRequest, stack: Stack) -> None:
         raise UsageError(f"--limit: got {request.limit}, expected at least 1")
 
 
-def arm_plans(request: ReplayRequest, stack: Stack) -> tuple[ArmPlan, ...]:
+class WithMode(Protocol):
+    """What must be known of a request to tell its arms."""
+
+    @property
+    def mode(self) -> str:
+        """How arms are made of instances of the stack."""
+
+
+def arm_plans(request: WithMode, stack: Stack) -> tuple[ArmPlan, ...]:
     """Return the arms of a run: two in ``twin``, one (named source) otherwise."""
     names = ("source", "followup") if request.mode == "twin" else ("source",)
     if stack.isolation == "remap":
@@ -164,6 +178,12 @@ def suite_process(out: Path, base_env: Mapping[str, str]) -> Process:
     """Return the process that replays, mutates and judges; what it prints goes to the console log."""
     argv = (*_node("suite"), "--run", str(out))
     return Process("suite", argv, ros_environment(base_env, None), out / "console.log")
+
+
+def drive_process(out: Path, base_env: Mapping[str, str]) -> Process:
+    """Return the suite process of a run in the closed loop."""
+    argv = (*_node("drive_suite"), "--run", str(out))
+    return Process("drive suite", argv, ros_environment(base_env), out / "console.log")
 
 
 def live_process(out: Path, base_env: Mapping[str, str]) -> Process:
@@ -259,4 +279,4 @@ def _inputs(stack: Stack) -> list[str]:
 
 
 def _topics(stack: Stack) -> list[str]:
-    return [*_inputs(stack), *(row.topic for row in stack.outputs.values()), "/clock", "/tf", "/tf_static"]
+    return [*_inputs(stack), *(row.topic for row in stack.said), "/clock", "/tf", "/tf_static"]

@@ -19,10 +19,14 @@ from mt_nodes.stack_topics import (
     DEFAULT_INPUTS,
     DEFAULT_OUTPUTS,
     DIAGNOSTICS,
+    LEADING_ROLES,
+    Input,
     OutputTopic,
+    ToldTopic,
     read_inputs,
     read_outputs,
     read_topic,
+    topics_of,
 )
 from mt_nodes.yaml_files import read_mapping, refuse_unknown
 
@@ -48,6 +52,12 @@ def _environment(value: Any, where: str) -> dict[str, str]:
     return {name: str(text) for name, text in value.items()}
 
 
+def _reset(value: Any, where: str) -> str:
+    if value in ("restart", "none") or (isinstance(value, str) and value.startswith("/")):
+        return str(value)
+    raise UsageError(f"{where}: got {value!r}, expected restart, none, or the name of a service such as /tracker/reset")
+
+
 @dataclass(frozen=True)
 class Stack:
     """One stack file. Exactly one of ``callable``, ``command`` and ``start: external`` says how it starts."""
@@ -67,15 +77,17 @@ class Stack:
     isolation: str = param(
         "domain", choices=("domain", "remap"), help="remap: both arms in one domain, topics prefixed"
     )
-    inputs: dict[str, str | tuple[str, ...]] = param(
+    inputs: dict[str, Input] = param(
         {"lidar": DEFAULT_INPUTS["lidar"]},
         convert=read_inputs,
-        help="topic that the stack subscribes, by role; a list of several, the leading one first",
+        help="topic that the stack subscribes, by role; a list of several, the leading one first; topic and type of "
+        "what a world tells",
     )
     outputs: dict[str, OutputTopic] = param(
         {"detections": OutputTopic(**DEFAULT_OUTPUTS["detections"])},
         convert=read_outputs,
-        help="topic and type that the stack publishes, by role; params of its adapter, or fields: paths in any type",
+        help="topic and type that the stack publishes, by role; params of its adapter, or fields: paths in any type; "
+        "of control a list of several, which tell parts of it",
     )
     needs: tuple[str, ...] = param((), help="other topics of the bag that it must get, such as /tf")
     answer: tuple[str, ...] = param(
@@ -92,7 +104,9 @@ class Stack:
     tracks: bool = param(False, help="obstacles bear the id of their track")
     publishes_when_empty: bool = param(True, help="says so when it sees nothing; otherwise silence means nothing")
     reset: str = param(
-        "restart", choices=("restart", "none"), help="how it forgets: restart, or none for a stateless one"
+        "restart",
+        convert=_reset,
+        help="how it forgets: restart, none for a stateless one, or (external) its service, std_srvs Trigger or Empty",
     )
     deadline_s: float = param(10.0, low=0.01, high=600.0, unit="s", help="wall time within which an answer is expected")
     ready_timeout_s: float = param(60.0, low=0.1, high=3600.0, unit="s", help="time to subscribe and advertise")
@@ -102,7 +116,7 @@ class Stack:
         low=0.0,
         high=1.0,
         unit="s",
-        help="how far apart the inputs of one instant may be for a callable of several",
+        help="how far apart the inputs of one instant may be for a callable of several, and the topics of one command",
     )
     clock_step_s: float = param(0.01, low=0.0001, high=1.0, unit="s", help="largest step of /clock")
     nodes: tuple[str, ...] = param((), help="full names of the stack's nodes; needed when it is external")
@@ -114,20 +128,40 @@ class Stack:
         return self.answer or tuple(role for role in self.outputs if role != DIAGNOSTICS)
 
     @property
+    def sync_ns(self) -> int:
+        """``sync_s`` in whole nanoseconds."""
+        return round(self.sync_s * 1e9)
+
+    @property
     def external(self) -> bool:
         """Whether somebody else starts and stops it."""
         return self.start == "external"
 
     @property
+    def forgets(self) -> bool:
+        """Whether we can make it forget: by starting it anew, or by the service that its file names."""
+        return not self.external or self.reset.startswith("/")
+
+    @property
     def topics(self) -> dict[str, tuple[str, ...]]:
         """Topics that the stack subscribes, by role, in the order of its file."""
-        return {role: (given,) if isinstance(given, str) else tuple(given) for role, given in self.inputs.items()}
+        return {role: topics_of(given) for role, given in self.inputs.items()}
+
+    @property
+    def told(self) -> dict[str, ToldTopic]:
+        """What only a world tells it, by role."""
+        return {role: given for role, given in self.inputs.items() if isinstance(given, ToldTopic)}
+
+    @property
+    def said(self) -> tuple[OutputTopic, ...]:
+        """Every topic that it says something on."""
+        return tuple(row for leading in self.outputs.values() for row in leading.rows)
 
     @property
     def message_types(self) -> dict[str, str]:
         """Topic -> message type, of what it says, and of the transforms that it must get."""
         transforms = {topic: "tf2_msgs/msg/TFMessage" for topic in ("/tf", "/tf_static") if topic in self.needs}
-        return transforms | {row.topic: row.type for row in self.outputs.values()}
+        return transforms | {row.topic: row.type for row in self.said}
 
     @property
     def joins(self) -> bool:
@@ -136,14 +170,16 @@ class Stack:
 
     @property
     def leading_input(self) -> str:
-        """Role of the sensor that a bundle follows."""
-        return "lidar" if "lidar" in self.inputs else "camera"
+        """Role of what a bundle follows: a sensor, or the objects of a world."""
+        return next(role for role in LEADING_ROLES if role in self.inputs)
 
     @property
     def fault_kinds(self) -> tuple[str, ...]:
         """Kinds of faults that it takes when it is one of the package's own; see ``reference.faults.base.Fault``."""
         if {"lidar", "camera"} <= set(self.inputs):
             return ("lidar", "camera", "fusion")
+        if self.told:
+            return (self.leading_input, "planner")
         drives = self.leading_input == "lidar" and "control" in self.outputs
         return (self.leading_input, "driver") if drives else (self.leading_input,)
 
@@ -164,6 +200,19 @@ def load_stack(name: str) -> Stack:
     stack = build(Stack, {"name": path.stem, **users, **read_mapping(path)}, str(path))
     _consistent(stack, str(path))
     return stack
+
+
+def refuse_told(stack: Stack) -> None:
+    """Refuse a stack that takes what nothing but a world tells.
+
+    Raises:
+        UsageError: naming what that is.
+    """
+    if stack.told:
+        raise UsageError(
+            f"stack '{stack.name}' takes {', '.join(stack.told)}, which a world tells and neither a bag nor a live "
+            "system: drive it with `mt scenario`, or take out these inputs"
+        )
 
 
 def with_faults(stack: Stack, faults: tuple[str, ...]) -> Stack:
@@ -223,10 +272,14 @@ def _consistent(stack: Stack, where: str) -> None:
         raise UsageError(f"{where}: got {sum(ways)} ways to start, expected one of callable, command, start: external")
     if stack.callable and ":" not in stack.callable:
         raise UsageError(f"{where}: callable: got {stack.callable!r}, expected package.module:name")
+    if stack.callable and any(row.beside for row in stack.outputs.values()):
+        raise UsageError(f"{where}: outputs.control: got several topics; a callable says its command on one")
     if stack.callable and any(row.fields for row in stack.outputs.values()):
         raise UsageError(f"{where}: outputs: fields say how a message is read; a callable needs types that are written")
-    if not {"lidar", "camera"} & set(stack.inputs):
-        raise UsageError(f"{where}: inputs: got {', '.join(stack.inputs)}, expected lidar or camera among them")
+    if not set(LEADING_ROLES) & set(stack.inputs):
+        raise UsageError(
+            f"{where}: inputs: got {', '.join(stack.inputs)}, expected lidar or camera among them, or objects"
+        )
     if stack.external and not (stack.domain and stack.nodes):
         raise UsageError(
             f"{where}: an external stack needs domain: {{source: …, followup: …}} and nodes: [/its, /nodes]"
@@ -242,5 +295,9 @@ def _consistent(stack: Stack, where: str) -> None:
         raise UsageError(f"{where}: outputs.diagnostics: got fields; only diagnostic_msgs/msg/DiagnosticArray is read")
     if not stack.stateless and stack.reset == "none":
         raise UsageError(f"{where}: reset: none is only for a stateless stack; write reset: restart")
+    if stack.reset.startswith("/") and not stack.external:
+        raise UsageError(
+            f"{where}: reset: got service {stack.reset}, which is for start: external; write reset: restart"
+        )
     if stack.isolation == "remap" and stack.command and not any("{remap}" in part for part in stack.command):
         raise UsageError(f"{where}: isolation: remap needs {{remap}} in command, where the remap rules go")

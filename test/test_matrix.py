@@ -16,16 +16,17 @@ from typing import Any, ClassVar
 import pytest
 
 from mt_nodes import plugins, resources
-from mt_nodes.arms import CallableArm
+from mt_nodes.callable_arm import CallableArm
 from mt_nodes.checks.sequence import SequenceCheck
 from mt_nodes.engine import Offer
+from mt_nodes.fitting import unfit
 from mt_nodes.frames import Bundle
-from mt_nodes.lockstep import Lockstep, Prepared, Preparer
+from mt_nodes.lockstep import Lockstep
 from mt_nodes.mutations.stream.whole_stream import WholeStream
 from mt_nodes.open_loop import commands
+from mt_nodes.preparing import Prepared, Preparer
 from mt_nodes.relations import CONTROL, SHAM, Relation, Suite, load_relation, load_suite, shipped_relations
 from mt_nodes.results import Case
-from mt_nodes.runs import unfit
 from mt_nodes.scene.drive import CLOUD_TOPIC, generate_drive
 from mt_nodes.series import Judged
 from mt_nodes.stacks import Stack, load_stack

@@ -17,14 +17,15 @@ import pytest
 from test_matrix import HONEST, Kept, MadeOnce, Table, clean, forgotten, of_the_stream, violated
 
 from mt_nodes import plugins
-from mt_nodes.arms import CallableArm
+from mt_nodes.callable_arm import CallableArm
+from mt_nodes.checks.acceleration_within import AccelerationWithin
 from mt_nodes.checks.latency_not_worse import LatencyNotWorse
 from mt_nodes.checks.sequence import SequenceCheck
+from mt_nodes.fitting import unfit
 from mt_nodes.frames import Bundle
 from mt_nodes.lockstep import Lockstep
 from mt_nodes.open_loop import commands
 from mt_nodes.relations import load_suite, shipped_relations
-from mt_nodes.runs import unfit
 from mt_nodes.scene.drive import CLOUD_TOPIC, generate_drive
 from mt_nodes.scene.lidar import hdl_64e
 from mt_nodes.stacks import Stack, load_stack
@@ -32,19 +33,23 @@ from mt_nodes.stacks import Stack, load_stack
 __all__ = ["forgotten"]
 
 STACK = load_stack("reference_driver")
+#: The same driver, which tells its acceleration, too.
+TELLING = load_stack("reference_driver_ackermann")
 FITTING = tuple(r for r in shipped_relations() if r.role == "relation" and unfit(r, STACK) is None)
 #: Relations of how a stack runs, whatever it says, but for that of the time, which is the machine's, too.
 SYSTEM = tuple(r.id for r in FITTING if isinstance(r.check, SequenceCheck) and not commands(r))
 TIMED = tuple(r.id for r in FITTING if isinstance(r.check, LatencyNotWorse))
 RELATIONS = tuple(r.id for r in FITTING if (commands(r) or r.id in SYSTEM) and r.id not in TIMED)
 FAULTS = tuple(name for name, cls in plugins.catalogue("faults").items() if cls.stack == "driver")  # type: ignore[attr-defined]
+#: Relations of a number that only the second of them tells.
+ACCELERATION = tuple(r.id for r in FITTING if isinstance(r.check, AccelerationWithin))
 #: Bundles of each drive, by its seed: long enough for slow faults, shorter than what is judged after the arms agreed.
 DRIVES = {1: 12, 2: 8}
 #: What takes longer, and for how many bundles: it is played by itself.
 LONG = {"person_near_stops": 17}
 #: The relations that tell a fault.
 TELL = {
-    "brakes_for_constant_bearing": ("rider_beside_keeps_current",),
+    "brakes_for_constant_bearing": ("rider_beside_keeps_current", "rider_beside_acceleration"),
     "brakes_for_comfort_only": ("person_near_stops",),
     "brakes_on_or_off": ("person_ahead_jerk",),
     "closer_on_the_left": ("cloud_mirrored_steering", "cloud_mirrored_path"),
@@ -79,8 +84,8 @@ def drive(seed: int) -> tuple[Bundle, ...]:
     return tuple(generate_drive(max(DRIVES[seed], *LONG.values()), seed, replace(hdl_64e(), azimuths=900)))
 
 
-def planted(fault: str) -> Stack:
-    return replace(STACK, params={"faults": [{fault: PARAMS.get(fault, {})}]} if fault else {})
+def planted(fault: str, stack: Stack = STACK) -> Stack:
+    return replace(stack, params={**stack.params, "faults": [{fault: PARAMS.get(fault, {})}] if fault else []})
 
 
 def judged(names: Sequence[str], fault: str = "", seed: int = 1) -> Table:
@@ -88,7 +93,9 @@ def judged(names: Sequence[str], fault: str = "", seed: int = 1) -> Table:
     streams, table = [name for name in names if of_the_stream(name)], {}
     for name in (name for name in names if name in LONG):
         table |= _played(planted(fault), [name], drive(seed)[: LONG[name]], seed)
-    others = [name for name in names if name not in streams and name not in LONG]
+    accelerations = [name for name in names if name in ACCELERATION]
+    table |= _played(planted(fault, TELLING), accelerations, drive(seed)[: DRIVES[seed]], seed)
+    others = [name for name in names if name not in (*streams, *LONG, *accelerations)]
     table |= _played(planted(fault), others, drive(seed)[: DRIVES[seed]], seed)
     return table | _played(planted(fault), streams, drive(seed)[: DRIVES[seed]], seed, "two_pass")
 
@@ -153,4 +160,4 @@ def test_a_planted_fault_is_told(fault: str) -> None:
 def test_every_relation_tells_a_fault_and_every_fault_is_told() -> None:
     assert sorted(name for names in TELL.values() for name in names) == sorted((*RELATIONS, *TIMED))
     assert set(FAULTS) == set(TELL) - {"intensity_threshold"}
-    assert len(FAULTS) >= 19 and len(RELATIONS) >= 24 and len(SYSTEM) >= 5
+    assert len(FAULTS) >= 19 and len(RELATIONS) >= 25 and len(SYSTEM) >= 5 and ACCELERATION

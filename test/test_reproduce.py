@@ -16,6 +16,7 @@ from made_runs import about_the_stream, carry_out, in_process, short_drive
 from rosbags.highlevel import AnyReader
 
 from mt_nodes.cli.main import main
+from mt_nodes.finished import Finished
 from mt_nodes.frames import Bundle
 from mt_nodes.journal import read_journal
 from mt_nodes.ledger import find_followup
@@ -23,7 +24,7 @@ from mt_nodes.mutations.base import Draw, Followup, Mutation
 from mt_nodes.plan import ReplayRequest
 from mt_nodes.relations import Suite, load_suite
 from mt_nodes.replay import Run
-from mt_nodes.reproduce import Finished, prove
+from mt_nodes.reproduce import prove
 from mt_nodes.verdict import Pair
 
 NAME = "noise_outside_roi_1000"

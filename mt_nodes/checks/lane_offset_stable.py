@@ -17,6 +17,7 @@ from mt_nodes.outputs import Output
 from mt_nodes.params import param
 from mt_nodes.transforms import UnknownTransform
 from mt_nodes.verdict import Judgement, Outcome
+from mt_nodes.wording import aside
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class LaneOffsetStable(Check):
         if after is None:
             reason = f"the follow-up's path does not reach {self.look_ahead_m:g} m ahead any more"
             return Judgement(Outcome.VIOLATED, bound=self.tolerance_m, unit="m", reason=reason, lost=1)
-        reason = f"{self.look_ahead_m:g} m ahead the path is {after:+.3f} m to the left, expected {before:+.3f} m"
+        reason = f"{self.look_ahead_m:g} m ahead the path is {aside(after, 3)}, expected {aside(before, 3)}"
         return at_most(abs(after - before), self.tolerance_m, "m", reason)
 
     def _left_m(self, places: Places) -> float | None:

@@ -91,6 +91,12 @@ def _relation_row(name: str) -> Row:
     return {"name": relation.id, "summary": relation.because, "role": relation.role, **relation.as_plain()}
 
 
+def _relations() -> Iterable[str]:
+    from mt_nodes.relations import FOLDER, LOOP_FOLDER
+
+    return [*resources.shipped(FOLDER), *resources.shipped(LOOP_FOLDER)]
+
+
 def _stack_row(name: str) -> Row:
     from mt_nodes.stacks import load_stack
 
@@ -102,6 +108,11 @@ def _region_row(name: str) -> Row:
 
     path = resources.find("regions", name)
     return {"name": name, "summary": _comment(path), **read_mapping(path)}
+
+
+def _scenario_row(name: str) -> Row:
+    path = resources.shipped("scenarios", ".scenario")[name]
+    return {"name": name, "summary": _comment(path), "script": path.read_text(encoding="utf-8").splitlines()}
 
 
 def _manipulation_row(name: str) -> Row:
@@ -132,14 +143,16 @@ def _experiments() -> list[str]:
 
 def _comment(path: Any) -> str:
     first = path.read_text(encoding="utf-8").split("\n", 1)[0]
-    return first.lstrip("# ") if first.startswith("#") else ""
+    return first.lstrip("#/ ") if first.startswith(("#", "//")) else ""
 
 
 _KINDS: dict[str, _Kind] = {
     "mutations": _plugins("mutations"),
     "conditions": _plugins("conditions"),
     "checks": _plugins("checks"),
-    "relations": _shipped("relations", _relation_row),
+    "scenario_changes": _plugins("scenario_changes"),
+    "scenarios": _Kind(lambda: resources.shipped("scenarios", ".scenario"), _scenario_row),
+    "relations": _Kind(_relations, _relation_row),
     "adapters": _plugins("adapters"),
     "stacks": _shipped("stacks", _stack_row),
     "faults": _plugins("faults"),

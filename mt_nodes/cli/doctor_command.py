@@ -6,16 +6,22 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import os
+from pathlib import Path
 
-from mt_nodes.errors import ExitCode
+from mt_nodes.errors import ExitCode, UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
-    parser.epilog = "example: mt doctor"
+    parser.epilog = "example: mt doctor --live-config live.yaml"
     parser.add_argument("--json", action="store_true", help="print one array of findings")
     parser.add_argument("--clean", action="store_true", help="first remove shared memory that killed runs left")
     parser.add_argument("--stack", default="", help="also look for the message types of a stack: its name or file")
+    parser.add_argument(
+        "--live-config", type=Path, metavar="FILE", help="also hold what runs against that of `mt live`"
+    )
+    parser.add_argument("--set", action="append", default=[], metavar="K=V", help="in place of what that file says")
     parser.add_argument("--no-probe", action="store_true", help="start no ROS nodes")
 
 
@@ -28,6 +34,13 @@ def run(args: argparse.Namespace) -> int:
     if args.clean:
         text(f"removed {clean_shared_memory()} leftovers of killed runs")
     findings = diagnose(probe=not args.no_probe, stack=args.stack)
+    if args.live_config:
+        from mt_nodes.cli.mutate_command import settings
+        from mt_nodes.live.checkup import check_live_config
+
+        findings += check_live_config(args.live_config, settings(args.set), os.environ)
+    elif args.set:
+        raise UsageError("got --set without --live-config FILE, of which it takes a line's place")
     if args.json:
         print(json.dumps([dataclasses.asdict(f) for f in findings], indent=2))
     else:

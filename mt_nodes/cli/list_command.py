@@ -19,6 +19,7 @@ COLUMNS = {
     "experiments": ("configs",),
     "faults": ("stack",),
     "manipulations": ("sensors",),
+    "scenario_changes": ("role",),
 }
 
 

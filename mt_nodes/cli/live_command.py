@@ -71,7 +71,7 @@ def _begin(args: argparse.Namespace) -> int:
 
     plugins = {"plugins": [str(p.resolve()) for p in args.plugins]} if args.plugins else {}
     run = LiveRun.create(configured(args.config, {**plugins, **settings(args.set)}, args.seed), args.out)
-    with _Progress(run.out) as progress:
+    with _Progress(run.out, args.json) as progress:
         kept = f"`mt report {run.out}` makes its report"
         summary = in_suite(live_process(run.out, os.environ), suite_stop_s(run.stack), progress.show, kept)
     if args.json:
@@ -82,15 +82,21 @@ def _begin(args: argparse.Namespace) -> int:
 
 
 class _Progress:
-    """Says once where the run is to be found, and on a terminal what it does just now."""
+    """Says once where the run is to be found, and on a terminal what it does just now.
 
-    def __init__(self, out: Path) -> None:
+    Args:
+        out: results directory.
+        aside: on standard error, because something else goes to standard output.
+    """
+
+    def __init__(self, out: Path, aside: bool) -> None:
+        from rich.console import Console
         from rich.status import Status
 
         from mt_nodes.cli.printing import console
 
-        self._out, self._told = out, False
-        self._console = console()
+        self._out, self._told, self._waiting = out, False, False
+        self._console = Console(stderr=True, highlight=False, width=200) if aside else console()
         self._status = Status("waiting for the input", console=self._console)
 
     def __enter__(self) -> _Progress:
@@ -107,9 +113,17 @@ class _Progress:
 
         if "domains" not in event:
             self._status.update(Text(progress_line(event)))
+            self._tell_waiting(event)
         elif not self._told:
             self._told = True
             self._console.print(where(self._out, event["domains"]["control"]), markup=False, soft_wrap=True)
+
+    def _tell_waiting(self, event: Mapping[str, Any]) -> None:
+        """Where no status line can be seen, say once that something is waited for, and that it is there."""
+        before, waits = self._waiting, event.get("waiting_for", "")
+        self._waiting = bool(waits)
+        if self._waiting != before and not self._console.is_terminal:
+            self._console.print(f"waiting for {waits}" if waits else "it is there", markup=False, soft_wrap=True)
 
 
 def where(out: Path, domain: int) -> str:

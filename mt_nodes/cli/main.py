@@ -19,6 +19,7 @@ COMMANDS = {
     "demo": "run the main job on a generated drive: an honest stack passes, a planted fault is found",
     "replay": "replay bags through the mutators into a stack and judge",
     "live": "test beside a running stack; start, pause, stop or change such a run",
+    "scenario": "drive scenarios in a closed loop, through changed worlds, too, and judge",
     "experiment": "repeat a published experiment on your bags and stack",
     "watch": "look at a run in progress, or at its end",
     "mutate": "write a mutated bag",

@@ -36,6 +36,7 @@ def run(args: argparse.Namespace) -> int:
     from mt_nodes.cli.printing import text
     from mt_nodes.manipulations import mutations_named
     from mt_nodes.transforms import load_transforms
+    from mt_nodes.wording import counted
 
     mutations = mutations_named(args.mutation, settings(args.set), "--mutation")
     tree = load_transforms(args.transforms) if args.transforms else None
@@ -55,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         )
     text(f"{done.mutated} of {done.bundles} bundles mutated, {done.messages} messages written to {args.out}")
     for reason, count in done.not_applicable.items():
-        text(f"{count} bundles passed unchanged: {reason}")
+        text(f"{counted(count, 'bundle')} passed unchanged: {reason}")
     return 0
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 
 from mt_nodes.arguments import help_of, role_topics
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     from mt_nodes.cli.running import replay, resume
 
     if args.resume:
-        _refuse_more_than_resume(args)
+        refuse_more_than_resume(args, add_arguments, bags="BAG")
         return int(resume(args.resume, as_json=args.json)["exit_code"])
     if not args.bags:
         raise UsageError("got no bag; type `mt replay BAG`, or `mt replay --resume DIR`")
@@ -60,18 +61,32 @@ def run(args: argparse.Namespace) -> int:
     return int(summary["exit_code"])
 
 
-def _refuse_more_than_resume(args: argparse.Namespace) -> None:
-    """A resumed run is the run it was: what it is asked for stands in its directory."""
+def refuse_more_than_resume(
+    args: argparse.Namespace, declare: Callable[[argparse.ArgumentParser], None], **positional: str
+) -> None:
+    """A resumed run is the run it was: what it is asked for stands in its directory.
+
+    Args:
+        args: what was given. declare: declares the command line. positional: what has no dashes, and is called else.
+
+    Raises:
+        UsageError: more than ``--resume`` was given.
+    """
     parser = argparse.ArgumentParser()
-    add_arguments(parser)
+    declare(parser)
     usual = vars(parser.parse_args([]))
     more = [name for name, value in usual.items() if name not in ("resume", "json") and getattr(args, name) != value]
     if more:
-        given = ", ".join("BAG" if name == "bags" else f"--{name.replace('_', '-')}" for name in more)
+        given = ", ".join(positional.get(name, f"--{name.replace('_', '-')}") for name in more)
         raise UsageError(f"--resume {args.resume}: got {given}, too; the run goes on as {args.resume}/run.json says")
 
 
-def _request(args: argparse.Namespace) -> ReplayRequest:
+def relations_given(args: argparse.Namespace) -> tuple[str, ...]:
+    """Return what ``--relations`` or ``--suite`` name, nothing where neither is given.
+
+    Raises:
+        UsageError: both are, or there is none in them.
+    """
     from mt_nodes.relations import names_from_suite_file
 
     if args.relations and args.suite:
@@ -80,6 +95,11 @@ def _request(args: argparse.Namespace) -> ReplayRequest:
     given = tuple(name.strip() for name in names if name.strip())
     if (args.relations is not None or args.suite) and not given:
         raise UsageError("--relations: got no relation; see `mt list relations`")
+    return given
+
+
+def _request(args: argparse.Namespace) -> ReplayRequest:
+    given = relations_given(args)
     return ReplayRequest(
         bags=tuple(args.bags),
         relations=given or ReplayRequest(bags=()).relations,

@@ -13,7 +13,8 @@ from mt_nodes.errors import ExitCode
 from mt_nodes.plan import TRANSPORTS
 
 if TYPE_CHECKING:
-    from mt_nodes.reproduce import Finished, Proof
+    from mt_nodes.finished import Finished
+    from mt_nodes.reproduce import Proof
     from mt_nodes.verdict import Verdict
 
 ROWS = ("outcome", "measured", "bound", "margin", "lost", "gained", "reason")
@@ -35,25 +36,53 @@ def run(args: argparse.Namespace) -> int:
     """Make a follow-up again, prove it, have it judged.
 
     Returns 1 when it is not the same, 3 when it is and the stack's judgement differs, 4 or more when the stack failed.
+    Of a live run's pair only the follow-up is made again.
     """
-    from mt_nodes import reproduce
+    from mt_nodes.finished import Finished
+
+    finished = Finished.find(args.dir, args.pair)
+    return _of_live(finished, args) if finished.live else _of_replay(finished, args)
+
+
+def _of_live(finished: Finished, args: argparse.Namespace) -> int:
+    from mt_nodes.changed_since import other_machine
+    from mt_nodes.errors import UsageError
+    from mt_nodes.from_evidence import prove_from_evidence
+
+    if given := [f"--{name}" for name in ("transport", "bag", "out") if getattr(args, name)]:
+        raise UsageError(f"{given[0]}: of a run of `mt live` the follow-up is made of evidence; leave {given[0]} out")
+    proof, changed = prove_from_evidence(finished), other_machine(finished)
+    told = _all_told(finished, proof, changed)
+    code = int(ExitCode.PASS if proof.same else ExitCode.FAIL)
+    if args.json:
+        print(json.dumps({**told, "recorded": finished.verdict.as_plain(), "exit_code": code}, indent=2))
+        return code
+    from mt_nodes.cli.printing import text
+
+    _print_proof(finished, proof, f"evidence {finished.evidence}", changed)
+    text(f"it was {finished.verdict.outcome.value}: {finished.verdict.judgement.reason}")
+    text("the stack is not asked again: what it was given before is gone")
+    return code
+
+
+def _of_replay(finished: Finished, args: argparse.Namespace) -> int:
+    from mt_nodes.changed_since import changed_since, differences, judged_again
     from mt_nodes.cli.running import replay
+    from mt_nodes.reproduce import prove
     from mt_nodes.runs import Run
 
-    finished = reproduce.Finished.find(args.dir, args.pair)
     request = finished.request(args.transport, args.bag)
     checked = Run.make(request, args.dir)
-    proof, changed = reproduce.prove(checked, finished), reproduce.changed_since(checked, finished)
-    told: dict[str, Any] = {"pair": str(finished.pair), "changed": changed, "same_followup": proof.same}
-    told |= _told(proof) | ({"baseline": _told(proof.baseline)} if proof.baseline else {})
+    proof, changed = prove(checked, finished), changed_since(checked, finished)
+    told = _all_told(finished, proof, changed)
     now, summary, out = None, None, args.out or finished.new_directory()
     if not args.json:
-        _print_proof(finished, proof, request.bags[finished.pair.episode], changed)
+        _print_proof(finished, proof, f"bag {request.bags[finished.pair.episode]}", changed)
     if proof.same:
         summary = replay(request, str(out), quiet=True)
-        now = reproduce.judged_again(out, finished.pair)
+        now = judged_again(out, finished.pair)
         told |= {"recorded": finished.verdict.as_plain(), "now": now and now.as_plain(), "results": str(out)}
-        told["differs"] = None if now is None else reproduce.differences(finished.verdict, now)
+        told["differs"] = None if now is None else differences(finished.verdict, now)
         if not args.json:
             _print_judgement(finished.verdict, now, told["differs"], summary, out)
     code = _exit_code(proof, summary, told.get("differs"))
@@ -70,12 +99,12 @@ def _exit_code(proof: Proof, summary: dict[str, Any] | None, differs: list[str] 
     return int(ExitCode.UNDECIDED if differs else ExitCode.PASS)
 
 
-def _print_proof(finished: Finished, proof: Proof, bag: str, changed: list[str]) -> None:
+def _print_proof(finished: Finished, proof: Proof, given: str, changed: list[str]) -> None:
     from mt_nodes.cli.printing import heading, table, text
 
     heading(f"pair {finished.pair}")
     where = "the whole episode from" if finished.pair.bundle is None else f"bundle {finished.pair.bundle},"
-    text(f"bag {bag}, {where} stamp {finished.verdict.stamp_ns}")
+    text(f"{given}, {where} stamp {finished.verdict.stamp_ns}")
     for note in changed:
         print(f"mt: warning: not as in the run: {note}", file=sys.stderr)
     for what, part in (("follow-up", proof), ("baseline", proof.baseline)):
@@ -86,15 +115,21 @@ def _print_proof(finished: Finished, proof: Proof, bag: str, changed: list[str])
     for why in proof.why:
         text(why)
     if not proof.same:
-        text("the follow-up could not be made again bit for bit: it needs the same bag, versions and CPU type")
+        text("the follow-up could not be made again bit for bit: it needs the same input, versions and CPU type")
+
+
+def _all_told(finished: Finished, proof: Proof, changed: list[str]) -> dict[str, Any]:
+    told = {"pair": str(finished.pair), "changed": changed, "same_followup": proof.same, "why": list(proof.why)}
+    return told | _told(proof) | ({"baseline": _told(proof.baseline)} if proof.baseline else {})
 
 
 def _told(proof: Proof) -> dict[str, Any]:
-    return {"expected": proof.expected, "from_draws": proof.from_draws, "from_seed": proof.from_seed}
+    told = {"expected": proof.expected, "from_draws": proof.from_draws}
+    return {**told, "from_seed": proof.from_seed} if proof.drawn_anew else told
 
 
 def _hash_rows(proof: Proof) -> list[tuple[str, str, str]]:
-    made = (("from the recorded draws", proof.from_draws), ("from the seed", proof.from_seed))
+    made = [("from the recorded draws", proof.from_draws), ("from the seed", proof.from_seed)][: 1 + proof.drawn_anew]
     rows = [(name, got or "(none)", "same" if got == proof.expected else "DIFFERS") for name, got in made]
     return [("in the ledger", proof.expected, "expected"), *rows]
 

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -26,6 +26,7 @@ from mt_nodes.plan import ReplayRequest, suite_process, suite_stop_s
 from mt_nodes.processes import Process, how_it_ended, is_stopped, nobody_left_behind
 from mt_nodes.replay import execute, in_process_arms
 from mt_nodes.runs import Run
+from mt_nodes.stacks import Stack
 
 TAIL_LINES = 15
 LOOK_EVERY_S = 0.5
@@ -49,20 +50,69 @@ def resume(out: Path, *, as_json: bool = False) -> Summary:
         MtError: it cannot be gone on with.
     """
     out = out.resolve()
-    _go_where_it_started(out)
+    go_where_it_started(out)
     return _carry_out(Run.resume(out), as_json=as_json)
 
 
-def _go_where_it_started(out: Path) -> None:
+def go_where_it_started(out: Path) -> None:
     """What a run was asked for names files from where it was started."""
     with contextlib.suppress(OSError, ValueError, KeyError):  # what is wrong with run.json is told when it is read
         os.chdir(json.loads((out / "run.json").read_text(encoding="utf-8"))["directory"])
 
 
 def _carry_out(run: Run, *, as_json: bool = False, quiet: bool = False) -> Summary:
+    def here(progress: Callable[[Any], None]) -> Summary:
+        return execute(run, lambda ending: in_process_arms(run), lambda line: None, progress)
+
+    inprocess = run.request.transport == "inprocess"
+    suite = None if inprocess else suite_process(run.out, os.environ)
+    return carry_out(run, here, suite, f"`mt replay --resume {run.out}` goes on", as_json=as_json, quiet=quiet)
+
+
+class Shown(Protocol):
+    """What must be known of a run to show how it goes."""
+
+    @property
+    def out(self) -> Path:
+        """Results directory."""
+
+    @property
+    def stack(self) -> Stack:
+        """What is under test."""
+
+    @property
+    def pairs_to_come(self) -> int:
+        """How many verdicts a whole run owes."""
+
+
+def carry_out(
+    run: Shown,
+    here: Callable[[Callable[[Any], None]], Summary],
+    suite: Process | None,
+    afterwards: str,
+    *,
+    as_json: bool = False,
+    quiet: bool = False,
+) -> Summary:
+    """Carry out a run in this process, or in that of a suite; print its outcome and return the summary.
+
+    Args:
+        run: which one.
+        here: carries it out in this process; called with what takes each group of verdicts.
+        suite: process that carries it out, None: this one.
+        afterwards: what to do with what was judged, should the suite end early.
+
+    Raises:
+        MtError: what it ended with, or that the suite process ended without a summary.
+    """
     with _bar(run) as bar:
-        inprocess = run.request.transport == "inprocess"
-        summary = _in_process(run, bar) if inprocess else _in_suite(run, bar)
+        if suite is None:
+            (run.out / "console.log").touch()
+            keep_freed_memory()
+            summary = here(bar.verdicts)
+        else:
+            stop_s = suite_stop_s(run.stack)
+            summary = in_suite(suite, stop_s, lambda event: bar.update(event["done"], event["violated"]), afterwards)
     if as_json:
         print(json.dumps(summary, indent=2))
     elif not quiet:
@@ -86,7 +136,7 @@ class _Bar:
 
 
 @contextlib.contextmanager
-def _bar(run: Run) -> Iterator[_Bar]:
+def _bar(run: Shown) -> Iterator[_Bar]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -95,21 +145,6 @@ def _bar(run: Run) -> Iterator[_Bar]:
     )
     with Progress(*columns, transient=True, disable=not sys.stdout.isatty()) as progress:
         yield _Bar(progress, progress.add_task(f"{run.stack.name}", total=run.pairs_to_come, violated=0))
-
-
-def _in_process(run: Run, bar: _Bar) -> Summary:
-    (run.out / "console.log").touch()
-    keep_freed_memory()
-    return execute(run, lambda ending: in_process_arms(run), lambda line: None, bar.verdicts)
-
-
-def _in_suite(run: Run, bar: _Bar) -> Summary:
-    return in_suite(
-        suite_process(run.out, os.environ),
-        suite_stop_s(run.stack),
-        lambda event: bar.update(event["done"], event["violated"]),
-        f"`mt replay --resume {run.out}` goes on",
-    )
 
 
 def in_suite(process: Process, stop_s: float, show: Callable[[Summary], None], afterwards: str) -> Summary:

@@ -73,6 +73,11 @@ class Driver:
     forgets_s: float = param(2.0, low=0.1, high=60.0, unit="s", help="time in which the integral fades to a third")
     most_integral: float = param(2.0, low=0.0, high=100.0, help="largest integral, in metres times seconds")
     most_steering_rad: float = param(0.5, low=0.05, high=1.0, unit="rad", help="lock of the wheels")
+    tells: str = param(
+        "twist",
+        choices=("twist", "ackermann"),
+        help="speed and yaw rate; or speed, acceleration and the angle of the wheels, for messages that carry them",
+    )
     faults: tuple[Any, ...] = param(
         (),
         convert=lambda value, where: named_faults(value, where, *_KINDS),
@@ -83,7 +88,7 @@ class Driver:
         object.__setattr__(self, "faults", named_faults(self.faults, "faults", *_KINDS))
 
     def __call__(self, points: Points, stamp_ns: int | None = None, now_ns: int | None = None) -> Output:
-        """Return ``detections``, ``control`` (speed and yaw rate) and ``path``: the way to the middle of the free lane.
+        """Return ``detections``, ``control`` (as ``tells`` says) and ``path``: the way to the middle of the free lane.
 
         ``diagnostics`` tell of an error where a cloud has no point.
 
@@ -112,8 +117,7 @@ class Driver:
         scene = steps.look(Scene(points, obstacles, self._corridor.extents(obstacles)))
         speed = self._speed_mps(scene, steps.lead(scene), elapsed_s)
         off_m = self._off_m(scene, elapsed_s)
-        yaw_rate = speed * float(np.tan(self._steering_rad(off_m, elapsed_s))) / self.wheelbase_m
-        control = Control(None, speed_mps=round(speed, _DECIMALS), yaw_rate_radps=round(yaw_rate, _DECIMALS))
+        control = self._command(speed, self._steering_rad(off_m, elapsed_s))
         health = Diagnostics({} if len(points) else {"lidar": "a cloud without a point"})
         return Output(detections=obstacles, control=control, path=self._path(off_m), diagnostics=health)
 
@@ -207,6 +211,15 @@ class Driver:
         curvature = self.curvature_1pm + 2.0 * off_m / self.look_ahead_m**2
         steering = float(np.arctan(self.wheelbase_m * curvature)) + self.integral_gain * memory.integral
         return float(np.clip(steering, -self.most_steering_rad, self.most_steering_rad))
+
+    def _command(self, speed_mps: float, steering_rad: float) -> Control:
+        """Return what is told of speed and steering; the acceleration is that by which the speed got there."""
+        speed = round(speed_mps, _DECIMALS)
+        if self.tells == "twist":
+            yaw_rate = speed_mps * float(np.tan(steering_rad)) / self.wheelbase_m
+            return Control(None, speed_mps=speed, yaw_rate_radps=round(yaw_rate, _DECIMALS))
+        acceleration = round(self._memory.acceleration_mps2 or 0.0, _DECIMALS)
+        return Control(None, round(steering_rad, _DECIMALS), speed, acceleration)
 
     def _path(self, off_m: float) -> Path:
         """Return the way along the lane that swings to ``off_m`` to the left up to where steering aims."""

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ego drives no faster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mt_nodes.checks.controls import at_most, nothing_to_judge
+from mt_nodes.checks.trace_check import TraceCheck
+from mt_nodes.drive.driven import Driven
+from mt_nodes.params import param
+from mt_nodes.scenarios.changes.base import WorldEffects
+from mt_nodes.verdict import Judgement
+
+#: Places along the way are so far apart.
+_STEP_M = 1.0
+
+
+@dataclass(frozen=True)
+class DrivesNoFaster(TraceCheck):
+    """The follow-up's ego is no faster, but for an allowance: at its fastest, on average, or at every place.
+
+    At every place is the strictest; it suits a free road only, for who comes later to a light may find it green.
+    """
+
+    by: str = param("top", choices=("top", "mean", "place"), help="speeds that are compared")
+    by_at_most_mps: float = param(0.5, low=0.0, high=50.0, unit="m/s", help="rise of the speed that is still none")
+
+    def judge_drives(self, source: Driven, followup: Driven, effects: WorldEffects) -> Judgement:
+        """Compare the speeds."""
+        if source.way_m[-1] < _STEP_M:
+            return nothing_to_judge("the source stands still", "m/s")
+        if self.by == "place":
+            return self._by_place(source, followup)
+        before, after = (self._speed_mps(driven) for driven in (source, followup))
+        reason = f"{self.by} speed was {before:.2f}, is {after:.2f} m/s"
+        return at_most(after - before, self.by_at_most_mps, "m/s", reason)
+
+    def _speed_mps(self, driven: Driven) -> float:
+        speed = driven.trace.column("speed_mps")
+        return float(speed.max() if self.by == "top" else speed.mean())
+
+    def _by_place(self, source: Driven, followup: Driven) -> Judgement:
+        at_m = np.arange(0.0, min(source.way_m[-1], followup.way_m[-1]) + 1e-9, _STEP_M)
+        before, after = (np.interp(at_m, d.way_m, d.trace.column("speed_mps")) for d in (source, followup))
+        worst = int(np.argmax(after - before))
+        reason = f"after {at_m[worst]:.0f} m the speed was {before[worst]:.2f}, is {after[worst]:.2f} m/s"
+        return at_most(float((after - before)[worst]), self.by_at_most_mps, "m/s", reason)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``mt scenario FILE…``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mt_nodes.arguments import help_of
+from mt_nodes.cli.replay_command import at_least_one, refuse_more_than_resume, relations_given, whole_number
+from mt_nodes.drive.request import ScenarioRequest
+from mt_nodes.errors import UsageError
+
+if TYPE_CHECKING:
+    from mt_nodes.drive.run import ScenarioRun
+
+Summary = dict[str, Any]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command line."""
+    default = ScenarioRequest(scenarios=())
+    parser.epilog = "example: mt scenario pedestrian_crosses --relations pedestrian_nearer_brakes --repeat 20"
+    add = parser.add_argument
+    about = help_of(ScenarioRequest)
+    with_default = {name: f"{text} (default %(default)s)" for name, text in about.items()}
+    add("scenarios", metavar="FILE", nargs="*", help=about["scenarios"])
+    add("--relations", metavar="ID,…", help=about["relations"])
+    add("--suite", type=Path, metavar="FILE", help="YAML file with a list of relations")
+    add("--stack", default=default.stack, help=with_default["stack"])
+    add("--fault", action="append", default=[], metavar="NAME", help=about["faults"])
+    add("--repeat", type=at_least_one, metavar="N", help=about["repeat"])
+    add("--seed", type=whole_number, default=default.seed, help=with_default["seed"])
+    add("--mode", default=default.mode, help=with_default["mode"])
+    add("--transport", default=default.transport, help=about["transport"])
+    add("--set", action="append", default=[], metavar="NAME=VALUE", help=about["parameters"])
+    add("--strict", action="store_true", help=about["strict"])
+    add("--waivers", default="", metavar="FILE", help=about["waivers"])
+    add("--out", metavar="DIR", help="results directory (default mt_results/<time>)")
+    add("--resume", type=Path, metavar="DIR", help="go on with the run in DIR; nothing else is given")
+    add("--json", action="store_true", help="print summary.json instead of a table")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Drive, print what came out, return the run's exit code."""
+    from mt_nodes.cli.running import go_where_it_started
+    from mt_nodes.drive.run import ScenarioRun
+
+    if args.resume:
+        refuse_more_than_resume(args, add_arguments, scenarios="FILE")
+        out = args.resume.resolve()
+        go_where_it_started(out)
+        return int(_carry_out(ScenarioRun.resume(out), args.json)["exit_code"])
+    if not args.scenarios:
+        raise UsageError("got no scenario; type `mt scenario FILE`, or `mt scenario --resume DIR`")
+    return int(_carry_out(ScenarioRun.create(_request(args), args.out), args.json)["exit_code"])
+
+
+def _carry_out(run: ScenarioRun, as_json: bool) -> Summary:
+    from mt_nodes.cli.running import carry_out
+    from mt_nodes.drive.conducting import execute, in_process_arms
+    from mt_nodes.plan import drive_process
+
+    def here(progress: Callable[[Sequence[Any]], None]) -> Summary:
+        return execute(run, lambda ending: in_process_arms(run), lambda line: None, progress)
+
+    suite = None if run.request.transport == "inprocess" else drive_process(run.out, os.environ)
+    return carry_out(run, here, suite, f"`mt scenario --resume {run.out}` goes on", as_json=as_json)
+
+
+def _request(args: argparse.Namespace) -> ScenarioRequest:
+    return ScenarioRequest(
+        scenarios=tuple(args.scenarios),
+        relations=relations_given(args),
+        stack=args.stack,
+        mode=args.mode,
+        transport=args.transport,
+        seed=args.seed,
+        repeat=args.repeat or 0,
+        faults=tuple(args.fault),
+        parameters=dict(_parameter(text) for text in args.set),
+        strict=args.strict,
+        plugins=tuple(str(p.resolve()) for p in args.plugins),
+        waivers=args.waivers,
+    )
+
+
+def _parameter(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise UsageError(f"--set: got '{text}', expected NAME=VALUE")
+    return name, value

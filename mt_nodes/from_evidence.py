@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One pair of a live run once more: the input is gone, but the evidence of a violated pair holds its own instant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mt_nodes import plugins
+from mt_nodes.errors import MtError, UsageError
+from mt_nodes.evidence import read_source
+from mt_nodes.finished import Finished
+from mt_nodes.frames import Bundle
+from mt_nodes.ledger import baseline_of, find_followup, load_draws, sha256_of_followup
+from mt_nodes.mutations.base import Mutation
+from mt_nodes.params import build
+from mt_nodes.pipeline import MutationPipeline
+from mt_nodes.reproduce import Proof
+from mt_nodes.verdict import Outcome
+
+
+def prove_from_evidence(finished: Finished) -> Proof:
+    """Make the follow-up of a violated pair again: the ledger's mutations and draws, on the evidence's source.
+
+    Raises:
+        UsageError: nothing was kept that it could be made of; says why.
+        InfrastructureError: evidence or ledger is damaged.
+    """
+    path = _evidence(finished)
+    line = find_followup(finished.directory, finished.pair)
+    mutations = _mutations(finished, line)
+    source = read_source(path, finished.pair, _topics(finished))
+    made, why = _made(finished, line, mutations, source)
+    was = finished.verdict.stamp_ns
+    other = f"{path}: the source has the stamp {source.stamp_ns}, had {was} in the run: it was changed"
+    notes = [other] if source.stamp_ns != was else []
+    return Proof(finished.sha256, made, None, (*notes, *([why] if why else [])), drawn_anew=False)
+
+
+def _evidence(finished: Finished) -> Path:
+    """Return where the source of a pair is kept."""
+    pair, outcome = finished.pair, finished.verdict.outcome
+    gone = f"{finished.directory}: pair '{pair}' is of a run of `mt live`, whose input is gone"
+    if pair.bundle is None:
+        raise UsageError(f"{gone}; it stands for a whole sequence, of which only what both arms said is kept")
+    if outcome is not Outcome.VIOLATED:
+        raise UsageError(
+            f"{gone}; it ended as {outcome.value}, and evidence is kept of violated pairs alone: pairs.csv lists them"
+        )
+    if not finished.evidence.is_file():
+        raise UsageError(f"{gone}, and so is its evidence: expected {finished.evidence}")
+    return finished.evidence
+
+
+def _mutations(finished: Finished, line: dict[str, Any]) -> list[Mutation]:
+    """Return what the follow-up was made by, with the parameters of then."""
+    for directory in map(finished.located, finished.about["request"].get("plugins", ())):
+        if Path(directory).resolve() not in plugins.directories():
+            plugins.add_directory(Path(directory))
+    where = f"{finished.directory}: pair '{finished.pair}'"
+    if baseline_of(line) is not None:
+        raise UsageError(f"{where}: the source arm was given a baseline, and evidence holds that in the source's place")
+    mutations: list[Mutation] = []
+    for row in line["mutations"]:
+        cls = plugins.find("mutations", row["name"], where)
+        mutations.append(build(cls, row["params"], f"{where}: {row['name']}"))
+    if back := [row["name"] for row, made in zip(line["mutations"], mutations, strict=True) if made.looks_back]:
+        raise UsageError(f"{where}: {back[0]} looks back at earlier instants, too, which evidence does not hold")
+    return mutations
+
+
+def _topics(finished: Finished) -> list[str]:
+    """Return the topics of the stack's sensors, the leading one first."""
+    (roles,) = finished.about["topics"].values()
+    lead = "lidar" if "lidar" in roles else "camera"
+    return list(dict.fromkeys([*roles[lead], *(topic for topics in roles.values() for topic in topics)]))
+
+
+def _made(
+    finished: Finished, line: dict[str, Any], mutations: list[Mutation], source: Bundle
+) -> tuple[str | None, str]:
+    """Return the SHA-256 of the follow-up, None where none could be made, and why."""
+    try:
+        draws = load_draws(finished.directory, line)
+        followup = MutationPipeline(mutations, 0, finished.pair.relation).again(source, draws)
+    except (LookupError, TypeError, ValueError, MtError) as error:
+        return None, f"no follow-up from the recorded draws: {error}"
+    return sha256_of_followup(followup), ""

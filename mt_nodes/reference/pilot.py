@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The driver of the closed loop that sees for itself: a LiDAR tracker in place of told objects, then the planner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes import params
+from mt_nodes.frames import Odometry, SignalStates
+from mt_nodes.outputs import Detections, Output
+from mt_nodes.params import param
+from mt_nodes.reference.faults.base import Points, named_faults
+from mt_nodes.reference.faults.planner_base import Situation
+from mt_nodes.reference.planner import Planner
+from mt_nodes.reference.tracker import Tracker
+from mt_nodes.reference.traffic import Pose
+
+_KINDS = ("lidar", "planner")
+#: Of a box only two sides are seen, and which ones changes: what is long seems to move by so much while it stands.
+_LONG_M, _LONG_STANDS_MPS, _SHORT_STANDS_MPS = 1.2, 1.5, 0.5
+#: Updates from which a track's velocity is believed.
+_KNOWN_HITS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class GroundTracker(Tracker):
+    """The reference tracker on ground that does not move: tracks in the frame of odometry, not in the vehicle's."""
+
+    def follow(self, points: Points, stamp_ns: int | None, odometry: Odometry) -> Detections:
+        """Update the tracks with one cloud; return the confirmed ones in the vehicle's frame.
+
+        Velocities are over the ground, along the axes of the vehicle; whoever is not sure to move, stands.
+        """
+        here = Pose(odometry.x_m, odometry.y_m, odometry.yaw_rad, odometry.speed_mps, odometry.yaw_rate_radps)
+        elapsed_s = self._elapsed_s(stamp_ns)
+        self._update(_on_ground(self.detect(points, stamp_ns), here), elapsed_s)
+        confirmed = [track for track in self._memory.tracks if self._confirmed(track)]
+        found = self._published(confirmed, stamp_ns)
+        known = np.array([track.hits >= _KNOWN_HITS for track in confirmed], dtype=bool)
+        found.velocity_mps[~known | (np.hypot(*found.velocity_mps[:, :2].T) < _stands_mps(found))] = 0.0
+        return _seen(found, here)
+
+
+@dataclass(frozen=True, eq=False)
+class Pilot(Planner):
+    """Drives by its own eyes: what the tracker finds in clouds is where a world would tell objects.
+
+    Route, odometry and lights are told; the rest is the planner's.
+    """
+
+    frame_id: str = param("base_link", help="frame of the points given: on the road, x forward, y left, z up")
+    sees: dict[str, Any] = param({}, help="parameters of the reference tracker by which it sees")
+    faults: tuple[Any, ...] = param(
+        (),
+        convert=lambda value, where: named_faults(value, where, *_KINDS),
+        help="names of faults to plant, or {name: {parameter: value}}; those of LiDAR stacks go to the tracker",
+    )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "faults", named_faults(self.faults, "faults", *_KINDS))
+
+    def __call__(self, told: Mapping[str, Any], stamp_ns: int | None = None) -> Output:
+        """Return ``detections``, ``control`` and ``path``.
+
+        Args:
+            told: ``points`` (N, 4) x, y, z, intensity in ``frame_id``, ``odometry``, ``route`` and, where there are
+                lights, ``signals``. stamp_ns: of the cloud.
+        """
+        odometry: Odometry = told["odometry"]
+        objects = self._tracker.follow(told["points"], stamp_ns, odometry)
+        dark = SignalStates.make(odometry.frame_id, stamp_ns, (), (), ())
+        situation = Situation(objects, odometry, told["route"], told.get("signals", dark))
+        return replace(self.drive(situation, stamp_ns), detections=objects)
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self._tracker.reset()
+        super().reset()
+
+    @cached_property
+    def _tracker(self) -> GroundTracker:
+        planted = [fault for fault in self.faults if fault.stack == "lidar"]
+        return params.build(GroundTracker, {**self.sees, "frame_id": self.frame_id, "faults": planted}, "sees")
+
+
+def _on_ground(seen: Detections, here: Pose) -> Detections:
+    """Return what the vehicle sees where it is on the ground."""
+    xy = here.turned(seen.center_m[:, :2]) + np.array([here.x_m, here.y_m])
+    center = np.column_stack([xy, seen.center_m[:, 2]])
+    return replace(seen, center_m=center, yaw_rad=seen.yaw_rad + here.yaw_rad)
+
+
+def _seen(tracks: Detections, here: Pose) -> Detections:
+    """Return the reverse: tracks on the ground as the vehicle sees them."""
+    turned_back = Pose(0.0, 0.0, here.yaw_rad, 0.0, 0.0)
+    center = np.column_stack([here.seen_from(tracks.center_m[:, :2]), tracks.center_m[:, 2]])
+    velocity = np.column_stack([turned_back.seen_from(tracks.velocity_mps[:, :2]), np.zeros(len(tracks))])
+    return replace(tracks, center_m=center, yaw_rad=tracks.yaw_rad - here.yaw_rad, velocity_mps=velocity)
+
+
+def _stands_mps(tracks: Detections) -> npt.NDArray[np.float64]:
+    """Return the speed (M,) below which each is taken to stand."""
+    return np.where(tracks.size_m[:, 0] > _LONG_M, _LONG_STANDS_MPS, _SHORT_STANDS_MPS)

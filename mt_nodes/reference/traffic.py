@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who will be where along the way, and with whom one would collide: prediction by constant velocity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.outputs import Detections
+from mt_nodes.reference.following import Lead
+from mt_nodes.reference.way import Way
+
+Floats = npt.NDArray[np.float64]
+
+STEP_S = 0.2
+#: Harder braking than this is for emergencies.
+HARD_MPS2 = 4.0
+#: Who moves slower than this stands.
+STANDS_MPS = 0.2
+#: Who is at most so far beside the way, and moves across it by at most this share of along it, follows its bends.
+BESIDE_M, ALONG_SHARE = 8.0, 0.4
+
+
+@dataclass(frozen=True)
+class Pose:
+    """Where the vehicle is in the frame of the route, and how it moves."""
+
+    x_m: float
+    y_m: float
+    yaw_rad: float
+    speed_mps: float
+    yaw_rate_radps: float
+
+    def later(self, seconds: float) -> Pose:
+        """Return the pose after a time at constant speed and yaw rate."""
+        turn, way = self.yaw_rate_radps * seconds, self.speed_mps * seconds
+        chord, heading = way * float(np.sinc(turn / 2.0 / np.pi)), self.yaw_rad + turn / 2.0
+        x, y = self.x_m + chord * float(np.cos(heading)), self.y_m + chord * float(np.sin(heading))
+        return Pose(x, y, self.yaw_rad + turn, self.speed_mps, self.yaw_rate_radps)
+
+    def seen_from(self, xy_m: Floats) -> Floats:
+        """Return places (N, 2) of the route's frame in the vehicle's."""
+        c, s = np.cos(self.yaw_rad), np.sin(self.yaw_rad)
+        x, y = xy_m[:, 0] - self.x_m, xy_m[:, 1] - self.y_m
+        return np.column_stack([c * x + s * y, c * y - s * x])
+
+    def turned(self, xy: Floats) -> Floats:
+        """Return vectors (N, 2) of the vehicle's frame along the axes of the route's."""
+        c, s = np.cos(self.yaw_rad), np.sin(self.yaw_rad)
+        return np.column_stack([c * xy[:, 0] - s * xy[:, 1], s * xy[:, 0] + c * xy[:, 1]])
+
+
+@dataclass(frozen=True, eq=False)
+class Traffic:
+    """Everybody on the way, now (column 0) and later, a column every :data:`STEP_S`.
+
+    Attributes:
+        near_m, far_m, right_m, left_m: (N, T) extents along the way and to its left. along_mps: (N,) speed along it.
+    """
+
+    near_m: Floats
+    far_m: Floats
+    right_m: Floats
+    left_m: Floats
+    along_mps: Floats
+
+    @classmethod
+    def predicted(cls, objects: Detections, here: Pose, way: Way, horizon_s: float, drifts_mps: float) -> Traffic:
+        """Predict objects of the vehicle's frame, with velocities over the ground: each keeps its own.
+
+        Who moves along the way keeps to its bends, and beside it where he drifts aside by less than ``drifts_mps``; who
+        moves across it, or stands, goes straight on. Boxes keep their size; a velocity that is not known is none.
+        """
+        times = np.arange(0.0, horizon_s + STEP_S / 2.0, STEP_S)
+        xy = here.turned(objects.center_m[:, :2]) + np.array([here.x_m, here.y_m])
+        velocity = np.nan_to_num(here.turned(objects.velocity_mps[:, :2]))
+        velocity[np.hypot(*velocity.T) < STANDS_MPS] = 0.0
+        station, left = way.place(xy)
+        heading = way.heading_at(station)
+        c, s = np.cos(heading), np.sin(heading)
+        along, across = c * velocity[:, 0] + s * velocity[:, 1], c * velocity[:, 1] - s * velocity[:, 0]
+        follows = (np.abs(across) < ALONG_SHARE * np.abs(along)) & (np.abs(left) < BESIDE_M)
+        drift = np.where(follows & (np.abs(across) < drifts_mps), 0.0, across)
+        stations, lefts = station[:, None] + along[:, None] * times, left[:, None] + drift[:, None] * times
+        crosses = np.flatnonzero(~follows & velocity.any(axis=1))
+        if len(crosses):
+            places = xy[crosses, None] + velocity[crosses, None] * times[:, None]
+            moved = way.place(places.reshape(-1, 2))
+            stations[crosses], lefts[crosses] = (column.reshape(len(crosses), -1) for column in moved)
+        turn = here.yaw_rad + objects.yaw_rad - heading
+        half = np.abs(objects.size_m[:, :2]) / 2.0
+        ahead = np.abs(np.cos(turn)) * half[:, 0] + np.abs(np.sin(turn)) * half[:, 1]
+        aside = np.abs(np.sin(turn)) * half[:, 0] + np.abs(np.cos(turn)) * half[:, 1]
+        ahead, aside = ahead[:, None], aside[:, None]
+        return cls(stations - ahead, stations + ahead, lefts - aside, lefts + aside, along)
+
+    def __len__(self) -> int:
+        return len(self.along_mps)
+
+    @property
+    def times_s(self) -> Floats:
+        """(T,) of the columns."""
+        return np.arange(self.near_m.shape[1], dtype=np.float64) * STEP_S
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Somebody who is or will be in the way: whom to follow or to stop for, and when he is there."""
+
+    lead: Lead
+    after_s: float
+
+
+@dataclass(frozen=True)
+class Body:
+    """The vehicle: where its bumpers are along the way, where its middle is beside it, how it moves, its width."""
+
+    front_m: float
+    rear_m: float
+    left_m: float
+    speed_mps: float
+    acceleration_mps2: float
+    width_m: float
+
+    def conflicts(
+        self, traffic: Traffic, aim_m: float, settles_m: float, spare_m: float, yields_s: float
+    ) -> list[Conflict]:
+        """Return with whom one would collide, without braking, on the way ``aim_m`` to the left of the middle.
+
+        Args:
+            traffic: the others.
+            settles_m: distance over which the vehicle comes from where it is to there.
+            spare_m: kept free to either side. yields_s: who comes so much later than the vehicle has left lets it go
+                first; for everybody else it waits. Before whom it could only stop hard, it goes on for a quarter of
+                that: to brake then would be to stop in his way.
+        """
+        middle = (traffic.near_m + traffic.far_m) / 2.0
+        share = np.clip(1.0 - (middle - self.front_m) / settles_m, 0.0, 1.0)
+        planned = aim_m + (self.left_m - aim_m) * share
+        half = self.width_m / 2.0 + spare_m
+        inside = (traffic.right_m < planned + half) & (traffic.left_m > planned - half)
+        stops_m = self.speed_mps * STEP_S + self.speed_mps**2 / (2.0 * HARD_MPS2)
+        spared_s = np.where(traffic.near_m - self.front_m > stops_m, yields_s, yields_s / 4.0)
+        left_by = self.rear_m + self._driven_m(traffic.times_s - spared_s)
+        inside &= (traffic.far_m >= left_by) & (traffic.far_m[:, :1] > self.front_m)
+        found = []
+        for row in np.flatnonzero(inside.any(axis=1)).tolist():
+            column = int(np.argmax(inside[row]))
+            after, along = column * STEP_S, float(traffic.along_mps[row])
+            gap = float(traffic.near_m[row, column]) - max(along, 0.0) * after - self.front_m
+            found.append(Conflict(Lead(max(gap, 0.0), self.speed_mps - along, row), after))
+        return found
+
+    def _driven_m(self, seconds: Floats) -> Floats:
+        """Return the way driven in times, at constant speed, or slowing down as now until it stands."""
+        slows = max(-self.acceleration_mps2, 1e-6)
+        driving = np.minimum(seconds, self.speed_mps / slows)
+        return np.asarray(driving * (self.speed_mps - slows * np.maximum(driving, 0.0) / 2.0))
+
+    def free(self, traffic: Traffic, aim_m: float, spare_m: float, until_s: float) -> bool:
+        """Tell whether nobody is met ``aim_m`` to the left of the middle, at constant speed until a time."""
+        half = self.width_m / 2.0 + spare_m
+        beside = (traffic.right_m < aim_m + half) & (traffic.left_m > aim_m - half)
+        driven = self.speed_mps * traffic.times_s
+        met = beside & (traffic.near_m < self.front_m + driven) & (traffic.far_m > self.rear_m + driven)
+        return not bool(met[:, traffic.times_s <= until_s + STEP_S].any())
