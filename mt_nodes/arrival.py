@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import defaultdict, deque
 from collections.abc import Sequence
@@ -44,6 +45,8 @@ class Arrivals:
         self._order: dict[str, deque[_Output]] = defaultdict(deque)
         self._unstamped: dict[str, deque[_Output]] = defaultdict(lambda: deque(maxlen=KEPT))
         self._changed = threading.Condition()
+        #: Own time at which anything was heard last.
+        self.heard_s = -math.inf
         self.strays = Strays()
         self.unknown_stamp_ns: int | None = None
 
@@ -53,7 +56,8 @@ class Arrivals:
 
     def put(self, role: str, stamp_ns: int | None, payload: Any) -> None:
         """Take an output in."""
-        output = _Output(own_time_s(), stamp_ns, payload)
+        self.heard_s = own_time_s()
+        output = _Output(self.heard_s, stamp_ns, payload)
         with self._changed:
             if stamp_ns is None or self._match == "arrival":
                 self._unstamped[role].append(output)

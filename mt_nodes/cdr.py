@@ -18,8 +18,9 @@ from rosbags.typesys.store import Typestore
 from scipy.spatial.transform import Rotation
 
 from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.frames import Bundle, CameraInfo, Cloud, Image, Wire
+from mt_nodes.frames import Bundle, CameraInfo, Cloud, Image, Message, Told, Wire
 from mt_nodes.point_fields import Field, fields_of, pixel_layout, point_dtype, rows_of
+from mt_nodes.stack_topics import TOLD_TYPES
 from mt_nodes.transforms import Transform, TransformTree, pose_matrix
 
 POINT_CLOUD = "sensor_msgs/msg/PointCloud2"
@@ -36,8 +37,6 @@ _STAMP_END = 12
 SENSOR_OF = {POINT_CLOUD: "lidar", IMAGE: "camera", COMPRESSED_IMAGE: "camera"}
 
 SENSOR_TYPES = (*SENSOR_OF, CAMERA_INFO)
-
-Message = Cloud | Image | CameraInfo
 
 
 @lru_cache
@@ -151,6 +150,8 @@ def type_of(message: Message) -> str:
         return POINT_CLOUD
     if isinstance(message, CameraInfo):
         return CAMERA_INFO
+    if isinstance(message, Told):
+        return TOLD_TYPES[message.role]
     return IMAGE if message.compressed is None else COMPRESSED_IMAGE
 
 
@@ -166,6 +167,10 @@ def encode_message(message: Message, like: Wire | None = None) -> bytes:
         return encode_cloud(message)
     if isinstance(message, Image):
         return encode_image(message)
+    if isinstance(message, Told):
+        from mt_nodes.told_messages import encode_told  # which builds on this module
+
+        return encode_told(message)
     return encode_camera_info(message, like)
 
 
@@ -305,5 +310,5 @@ def header_of(frame_id: str, stamp_ns: int) -> Any:
     return types["std_msgs/msg/Header"](stamp=stamp, frame_id=frame_id)
 
 
-def _header(message: Message) -> Any:
+def _header(message: Cloud | Image | CameraInfo) -> Any:
     return header_of(message.frame_id, message.stamp_ns)

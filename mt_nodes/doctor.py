@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import shutil
 import subprocess
@@ -19,6 +18,7 @@ from typing import Any, Literal
 from mt_nodes import environment
 from mt_nodes.errors import MtError, UsageError
 from mt_nodes.message_packages import is_missing, remedy
+from mt_nodes.probing import ask_child, last_line
 from mt_nodes.stacks import load_stack
 
 Level = Literal["ok", "info", "warn", "error"]
@@ -39,7 +39,6 @@ OPTIONAL = {
     "launch_ros": ("no ros2 launch; mt starts the same processes", "ros-jazzy-launch-ros"),
 }
 _LEVELS: tuple[Level, ...] = ("ok", "info", "warn", "error")
-_PROBE_TIMEOUT_S = 60.0
 _SLOW_MS = 100.0
 
 
@@ -225,7 +224,7 @@ def check_open3d() -> Iterator[Finding]:
     if done.returncode == 0:
         yield Finding("ok", "Open3D", done.stdout.strip())
     else:
-        yield Finding("error", "Open3D", f"does not import: {_last_line(done.stderr)}", "scripts/system_packages.sh")
+        yield Finding("error", "Open3D", f"does not import: {last_line(done.stderr)}", "scripts/system_packages.sh")
 
 
 def check_transport(env: Mapping[str, str]) -> Iterator[Finding]:
@@ -234,7 +233,7 @@ def check_transport(env: Mapping[str, str]) -> Iterator[Finding]:
         return
     try:
         yield from judge_transport(_probe(env))
-    except (MtError, subprocess.TimeoutExpired, OSError) as error:
+    except (MtError, OSError) as error:
         yield Finding("error", "transport", f"the probe failed: {error}", "python -m mt_nodes.nodes.doctor_probe")
 
 
@@ -266,17 +265,7 @@ def _judge_segment(size: int) -> Finding:
 
 def _probe(env: Mapping[str, str]) -> dict[str, Any]:
     with environment.free_domains(1) as lease:
-        done = subprocess.run(
-            [sys.executable, "-m", "mt_nodes.nodes.doctor_probe"],
-            env=environment.ros_environment(env, lease.domains[0]),
-            capture_output=True,
-            text=True,
-            timeout=_PROBE_TIMEOUT_S,
-            check=False,
-        )
-    if done.returncode != 0:
-        raise MtError(_last_line(done.stderr) or f"exit code {done.returncode}")
-    return dict(json.loads(_last_line(done.stdout)))
+        return ask_child("mt_nodes.nodes.doctor_probe", environment.ros_environment(env, lease.domains[0]))
 
 
 def _present(module: str) -> bool:
@@ -285,10 +274,6 @@ def _present(module: str) -> bool:
     except ModuleNotFoundError:  # of the package around it
         return False
     return spec is not None and spec.origin is not None  # a mere directory of that name has no origin
-
-
-def _last_line(text: str) -> str:
-    return text.strip().rpartition("\n")[2]
 
 
 def _segment_bytes(profile: Path) -> int:

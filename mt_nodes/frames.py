@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sensor data without ROS: clouds, images, camera models, and the bundle of one instant."""
+"""Sensor data without ROS: clouds, images, camera models, what a world tells, and the bundle of one instant."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.outputs import Detections, Path
 from mt_nodes.transforms import TransformTree
 
 Points = npt.NDArray[Any]
@@ -121,6 +122,84 @@ class CameraInfo:
     p: npt.NDArray[np.float64]
 
 
+@dataclass(frozen=True)
+class Odometry:
+    """Where a vehicle is and how it moves.
+
+    Attributes:
+        frame_id: of the pose. stamp_ns: of the message.
+        x_m, y_m, yaw_rad: of ``child_frame_id``, the vehicle's own, in ``frame_id``.
+        speed_mps, yaw_rate_radps: forward, negative in reverse, and about z.
+    """
+
+    frame_id: str
+    stamp_ns: int | None
+    x_m: float
+    y_m: float
+    yaw_rad: float
+    speed_mps: float = 0.0
+    yaw_rate_radps: float = 0.0
+    child_frame_id: str = "base_link"
+
+
+@dataclass(frozen=True, eq=False)
+class SignalStates:
+    """What the traffic lights show, and where one stops for them, as a map and a camera would tell together.
+
+    Attributes:
+        name: (K,) texts. colour: (K,) ``red``, ``yellow``, ``green``, or ``off``.
+        stop: (K, 3) x, y in metres and yaw in radians, in ``frame_id``: middle of the lane at the stop line, and the
+            direction in which it is crossed.
+    """
+
+    frame_id: str
+    stamp_ns: int | None
+    name: npt.NDArray[np.str_]
+    colour: npt.NDArray[np.str_]
+    stop: npt.NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    @classmethod
+    def make(
+        cls, frame_id: str, stamp_ns: int | None, name: Iterable[str], colour: Iterable[str], stop: npt.ArrayLike
+    ) -> SignalStates:
+        """Build from columns.
+
+        Raises:
+            ValueError: they differ in length.
+        """
+        names, colours = np.array([*name], dtype=np.str_), np.array([*colour], dtype=np.str_)
+        places = np.asarray(stop, dtype=np.float64).reshape(-1, 3)
+        if not len(names) == len(colours) == len(places):
+            raise ValueError(f"got {len(names)} names, {len(colours)} colours and {len(places)} stop lines")
+        return cls(frame_id, stamp_ns, names, colours, places)
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """One message of a world that says what no sensor measures.
+
+    Attributes:
+        role: ``objects`` (:class:`~mt_nodes.outputs.Detections`: velocities over the ground, along the axes of
+            ``frame_id``), ``odometry`` (:class:`Odometry`), ``route`` (:class:`~mt_nodes.outputs.Path`: the middle of
+            the lane ahead) or ``signals`` (:class:`SignalStates`).
+        stamp_ns, frame_id: of the message; they count, not those in ``data``.
+    """
+
+    topic: str
+    role: str
+    stamp_ns: int
+    frame_id: str
+    data: Detections | Odometry | Path | SignalStates
+
+    @property
+    def stamped(self) -> Any:
+        """The data with stamp and frame of the message."""
+        return replace(self.data, stamp_ns=self.stamp_ns, frame_id=self.frame_id)
+
+
 @dataclass(frozen=True, eq=False)
 class Wire:
     """One message as it goes over the wire: CDR bytes (with the 4-byte encapsulation header) and their type."""
@@ -129,6 +208,10 @@ class Wire:
     type: str
     stamp_ns: int
     cdr: bytes
+
+
+Message = Cloud | Image | CameraInfo | Told
+"""Any decoded message."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +231,7 @@ class Bundle:
         loose: those of ``wires`` that are of sensors the stack takes, but of no instant of the leading one: they
             pass as they are.
         earlier: former bundles of the episode, the newest last, for a mutation that looks back; they have none.
+        told: what a world says beside sensors, at most one message a topic.
     """
 
     episode: int
@@ -162,6 +246,7 @@ class Bundle:
     beside: tuple[Cloud, ...] = ()
     loose: tuple[Wire, ...] = ()
     earlier: tuple[Bundle, ...] = ()
+    told: tuple[Told, ...] = ()
 
     def cloud(self, topic: str | None = None) -> Cloud:
         """Return the cloud of a topic, or the first one.
@@ -188,6 +273,7 @@ class Bundle:
                 clouds=(*made.clouds, *piece.clouds),
                 images=(*made.images, *piece.images),
                 camera_infos=(*made.camera_infos, *piece.camera_infos),
+                told=(*made.told, *piece.told),
             )
         return made
 
@@ -197,9 +283,15 @@ class Bundle:
         return frozenset(m.topic for m in self.messages if id(m) not in before)
 
     @property
-    def messages(self) -> tuple[Cloud | Image | CameraInfo, ...]:
+    def messages(self) -> tuple[Message, ...]:
         """Every decoded message that the stack takes."""
-        return (*self.clouds, *self.images, *self.camera_infos)
+        return (*self.clouds, *self.images, *self.camera_infos, *self.told)
+
+    def without_messages(self) -> Bundle:
+        """Return the bundle without any decoded message, and without the wires of their topics."""
+        topics = {message.topic for message in self.messages}
+        wires = tuple(wire for wire in self.wires if wire.topic not in topics)
+        return replace(self, clouds=(), images=(), camera_infos=(), told=(), wires=wires)
 
     @property
     def known_clouds(self) -> tuple[Cloud, ...]:

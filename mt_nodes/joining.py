@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from mt_nodes.frames import CameraInfo, Cloud, Image
+from mt_nodes.frames import Message
 from mt_nodes.stacks import Stack
 
 #: Stamps a topic that are kept while the others of their instant may still come.
@@ -67,7 +67,7 @@ class Joiner(Generic[M]):
         return instant
 
 
-def lacking(stack: Stack, inputs: Mapping[str, str], messages: Iterable[Cloud | Image | CameraInfo]) -> str | None:
+def lacking(stack: Stack, inputs: Mapping[str, str], messages: Iterable[Message]) -> str | None:
     """Say why no answer to an input can be expected, None when one can.
 
     Every stack needs its leading input, for that is what a bundle follows; a callable of several needs all of them,
@@ -76,7 +76,7 @@ def lacking(stack: Stack, inputs: Mapping[str, str], messages: Iterable[Cloud | 
     Args:
         stack: what is under test.
         inputs: topic of a bag -> topic of the stack.
-        messages: every sensor message of the input.
+        messages: every decoded message of the input.
     """
     there = {inputs[message.topic]: message for message in messages if message.topic in inputs}
     lead = stack.leading_topic

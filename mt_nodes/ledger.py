@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -14,7 +14,7 @@ from urllib.parse import quote
 import numpy as np
 
 from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.frames import Bundle, CameraInfo, Cloud, Image
+from mt_nodes.frames import Bundle, Cloud, Image, Message, Told
 from mt_nodes.jsonl import LineFile, read_lines
 from mt_nodes.mutations.base import Draw, Followup, Mutation
 from mt_nodes.pair_table import PairTable
@@ -64,12 +64,7 @@ class Ledger:
         name, hashes = str(pair.followup), {"sha256": sha256_of_followup(followup)}
         milder = {} if baseline is None else {"baseline": {"sha256": sha256_of_followup(baseline[-1])}}
         both = _both({**hashes, **milder})
-        if (known := self._known.get(pair.followup)) is not None:
-            if known.hex() != both:
-                raise InfrastructureError(
-                    f"{self._file.path}: follow-up {name} has SHA-256 {both}, was {known.hex()} before; "
-                    "resume with the same bag, versions and CPU type"
-                )
+        if self._again(pair, both):
             return None
         head = {"schema": SCHEMA, "type": "followup", "pair": name, "relation": pair.relation}
         line = {**head, **self._made(draws_name(pair.followup), mutations, draws, followup), **hashes}
@@ -80,9 +75,43 @@ class Ledger:
         self._known.put(pair.followup, bytes.fromhex(both))
         return text
 
+    def episode(self, pair: Pair, draws: Sequence[Draw], sha256: str, about: Mapping[str, Any]) -> str | None:
+        """Record one episode of the closed loop and return the line; None when a resumed run drove the same again.
+
+        Args:
+            pair: of the follow-up.
+            draws: of the changes of its scenario.
+            sha256: of its trace. about: what else is to be known of it.
+
+        Raises:
+            InfrastructureError: the pair was recorded with another trace: it was not driven again bit for bit.
+        """
+        if self._again(pair, sha256):
+            return None
+        packed, arrays = _pack(draws)
+        head = {"schema": SCHEMA, "type": "episode", "pair": str(pair.followup), "relation": pair.relation}
+        made = {"draw": packed, "arrays": self._save(draws_name(pair.followup), arrays) if arrays else None}
+        text = self._file.append({**head, **about, **made, "sha256": sha256})
+        self._known.put(pair.followup, bytes.fromhex(sha256))
+        return text
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+    def _again(self, pair: Pair, both: str) -> bool:
+        """Tell whether this very follow-up is recorded already.
+
+        Raises:
+            InfrastructureError: another one is.
+        """
+        known = self._known.get(pair.followup)
+        if known is not None and known.hex() != both:
+            raise InfrastructureError(
+                f"{self._file.path}: follow-up {pair.followup} has SHA-256 {both}, was {known.hex()} before; "
+                "resume with the same bag, versions and CPU type"
+            )
+        return known is not None
 
     def _made(
         self, file: str, mutations: Sequence[Mutation], draws: Sequence[Draw], followup: Followup
@@ -200,7 +229,7 @@ def _both(line: dict[str, Any]) -> str:
     return hashlib.sha256((follow + line["baseline"]["sha256"]).encode()).hexdigest() if "baseline" in line else follow
 
 
-def _content(message: Cloud | Image | CameraInfo) -> tuple[list[Any], bytes | memoryview]:
+def _content(message: Message) -> tuple[list[Any], bytes | memoryview]:
     """Return what a hash covers beside topic, stamp and frame: the layout as JSON, the data as bytes."""
     if isinstance(message, Cloud):
         dtype = message.points.dtype
@@ -212,8 +241,18 @@ def _content(message: Cloud | Image | CameraInfo) -> tuple[list[Any], bytes | me
             return [message.encoding], message.compressed
         pixels = np.ascontiguousarray(message.pixels)
         return [message.encoding, pixels.dtype.str, pixels.shape], pixels.reshape(-1).view(np.uint8).data
+    if isinstance(message, Told):
+        return _told(message)
     data = b"".join(np.ascontiguousarray(getattr(message, n), dtype="<f8").tobytes() for n in "dkrp")
     return [message.width, message.height, message.distortion_model, message.d.size], data
+
+
+def _told(message: Told) -> tuple[list[Any], bytes]:
+    values = [(name, value) for name, value in vars(message.data).items() if name not in ("stamp_ns", "frame_id")]
+    arrays = [(name, value) for name, value in values if isinstance(value, np.ndarray)]
+    others = [[name, value] for name, value in values if not isinstance(value, np.ndarray)]
+    layout = [[name, value.dtype.str, value.shape] for name, value in arrays]
+    return [message.role, others, layout], b"".join(np.ascontiguousarray(value).tobytes() for _, value in arrays)
 
 
 def _field(dtype: np.dtype[np.void], name: str) -> list[Any]:

@@ -8,7 +8,7 @@ looks alike whichever way the messages went.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +35,10 @@ COLOURS = {
 
 
 class Cube(NamedTuple):
-    """One obstacle as a marker shows it; ``size_m`` is length, width, height, ``text`` as ``score=0.9 track=7``."""
+    """One obstacle as a marker shows it; ``size_m`` is length, width, height.
+
+    ``text`` is as ``score=0.9 track=7 velocity=1.5,0.0,0.0``; without ``track`` and ``velocity`` where nobody knows.
+    """
 
     label: str
     center_m: tuple[float, float, float]
@@ -48,23 +51,36 @@ class Cube(NamedTuple):
 def cubes(said: Detections) -> Iterator[Cube]:
     """Yield one cube an obstacle."""
     for i in range(len(said)):
-        label, track = str(said.label[i]), str(said.track_id[i])
+        label = str(said.label[i])
         yield Cube(
             label,
             tuple(said.center_m[i].tolist()),
             quaternion_of_yaw(float(said.yaw_rad[i])),
             tuple(said.size_m[i].tolist()),
             COLOURS.get(label, COLOURS["unknown"]),
-            f"score={float(said.score[i])!r}" + (f" track={track}" if track else ""),
+            " ".join(_notes(said, i)),
         )
+
+
+def _notes(said: Detections, i: int) -> Iterator[str]:
+    yield f"score={float(said.score[i])!r}"
+    if said.track_id[i]:
+        yield f"track={said.track_id[i]}"
+    if np.isfinite(said.velocity_mps[i]).all():
+        yield f"velocity={','.join(map(repr, said.velocity_mps[i].tolist()))}"
 
 
 def encode_detections(said: Detections) -> bytes:
     """Return the CDR bytes of a ``MarkerArray``: a DELETEALL marker with the stamp, then one CUBE an obstacle."""
-    header = cdr.header_of(said.frame_id, said.stamp_ns or 0)
+    return encode_cubes(said.frame_id, said.stamp_ns, cubes(said))
+
+
+def encode_cubes(frame_id: str, stamp_ns: int | None, shown: Iterable[Cube]) -> bytes:
+    """Return the CDR bytes of a ``MarkerArray``: a DELETEALL marker with the stamp, then the cubes."""
+    header = cdr.header_of(frame_id, stamp_ns or 0)
     nothing = Cube("", (0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), "")
     clear = _marker(nothing, header, 0, (ARROW, DELETE_ALL), 0.0)
-    boxes = [_marker(cube, header, i, (CUBE, ADD), OPACITY) for i, cube in enumerate(cubes(said))]
+    boxes = [_marker(cube, header, i, (CUBE, ADD), OPACITY) for i, cube in enumerate(shown)]
     return cdr.encode(MARKERS, cdr.typestore().types[MARKERS](markers=[clear, *boxes]))
 
 

@@ -26,6 +26,7 @@ KINDS = {
     "checks": ("mt_nodes.checks.base:Check", "mt_nodes.checks"),
     "adapters": ("mt_nodes.nodes.adapters.base:Adapter", "mt_nodes.nodes.adapters"),
     "faults": ("mt_nodes.reference.faults.base:Fault", "mt_nodes.reference.faults"),
+    "scenario_changes": ("mt_nodes.scenarios.changes.base:ScenarioChange", "mt_nodes.scenarios.changes"),
 }
 
 _directories: list[Path] = []

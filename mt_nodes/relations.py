@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metamorphic relations, read from YAML: given, mutate, check, because."""
+"""Metamorphic relations, read from YAML: given, scenario, mutate, check, because."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from typing import Any, cast
 
 from mt_nodes import plugins, resources
 from mt_nodes.checks.base import Check
+from mt_nodes.checks.trace_check import TraceCheck
 from mt_nodes.conditions.base import Condition
 from mt_nodes.errors import UsageError
 from mt_nodes.manipulations import mutations_named
 from mt_nodes.mutations.base import Mutation
 from mt_nodes.params import build, plain
+from mt_nodes.scenarios.changes.base import ScenarioChange
 from mt_nodes.yaml_files import named_items, read_mapping, refuse_unknown
 
 KINDS = ("necessary", "expected")
-REQUIRABLE = ("lidar", "lidar_only", "camera", "full_360", "map_free", "stateless", "tracks")
+REQUIRABLE = ("lidar", "lidar_only", "camera", "objects", "full_360", "map_free", "stateless", "tracks")
 CONTROL = "identity"
 SHAM = "points_permuted"
 #: The sham of stacks that look through a camera and not through a LiDAR.
@@ -26,6 +28,10 @@ CAMERA_SHAM = "pixels_dithered"
 #: The sham of stacks that look through both.
 JOINT_SHAM = "points_permuted_pixels_dithered"
 SHAMS = (SHAM, CAMERA_SHAM, JOINT_SHAM)
+#: The sham of the closed loop.
+LOOP_SHAM = "sensors_resampled"
+#: Where relations lie: those of what comes from a bag or live, and those of the closed loop.
+FOLDER, LOOP_FOLDER = "relations", "loop_relations"
 DEFAULT = ("noise_outside_roi_10", "noise_outside_roi_100", "noise_outside_roi_1000")
 
 
@@ -49,11 +55,17 @@ class Relation:
     min_decided: int = 20
     path: Path | None = None
     baseline: tuple[Mutation, ...] = ()
+    scenario: tuple[ScenarioChange, ...] = ()
+
+    @property
+    def loop(self) -> bool:
+        """Whether it is of the closed loop: of the way that is driven, not of single answers."""
+        return bool(self.scenario) or isinstance(self.check, TraceCheck)
 
     @property
     def role(self) -> str:
         """``relation``, ``control`` or ``sham``."""
-        roles = {m.role for m in self.mutate}
+        roles = {change.role for change in self.scenario} | {m.role for m in self.mutate}
         return roles.pop() if len(roles) == 1 else "relation"
 
     def as_plain(self) -> dict[str, Any]:
@@ -66,6 +78,7 @@ class Relation:
             "requires": list(self.requires),
             "given": [_named(c) for c in self.given],
             **({"baseline": [_named(m) for m in self.baseline]} if self.baseline else {}),
+            **({"scenario": [_named(c) for c in self.scenario]} if self.scenario else {}),
             "mutate": [_named(m) for m in self.mutate],
             "check": None if self.check is None else _named(self.check),
             "min_decided": self.min_decided,
@@ -92,11 +105,11 @@ def load_relation(name: str) -> Relation:
     Raises:
         UsageError: naming the file, the key, what was got and what was expected.
     """
-    path = resources.find("relations", name)
+    path = resources.find(FOLDER, name, also=LOOP_FOLDER)
     data = read_mapping(path)
-    known = ("id", "kind", "because", "requirement", "requires", "given", "baseline", "mutate", "check", "min_decided")
-    refuse_unknown(data, known, str(path))
-    _need(data, ("id", "kind", "because", "mutate"), path)
+    known = ("id", "kind", "because", "requirement", "requires", "given", "baseline", "scenario", "mutate", "check")
+    refuse_unknown(data, (*known, "min_decided"), str(path))
+    _need(data, ("id", "kind", "because", *(() if "scenario" in data else ("mutate",))), path)
     if data["kind"] not in KINDS:
         raise UsageError(f"{path}: kind: got {data['kind']!r}, expected {' or '.join(KINDS)}")
     refuse_unknown(dict.fromkeys(_texts(data, "requires", path)), REQUIRABLE, f"{path}: requires")
@@ -104,7 +117,7 @@ def load_relation(name: str) -> Relation:
         id=_identifier(data["id"], path),
         kind=data["kind"],
         because=str(data["because"]).strip(),
-        mutate=_mutations(data["mutate"], f"{path}: mutate"),
+        mutate=_mutations(data.get("mutate") or [], f"{path}: mutate"),
         check=_check(data.get("check"), path),
         given=cast("tuple[Condition, ...]", _plugins("conditions", data.get("given") or [], f"{path}: given")),
         requirement=_texts(data, "requirement", path),
@@ -112,8 +125,22 @@ def load_relation(name: str) -> Relation:
         min_decided=_minimum(data.get("min_decided", 20), path),
         path=path,
         baseline=_mutations(data.get("baseline") or [], f"{path}: baseline"),
+        scenario=cast(
+            "tuple[ScenarioChange, ...]",
+            _plugins("scenario_changes", data.get("scenario") or [], f"{path}: scenario"),
+        ),
     )
-    if not relation.mutate:
+    _refuse_discord(relation, path)
+    return relation
+
+
+def _refuse_discord(relation: Relation, path: Path) -> None:
+    """Refuse parts of a relation that do not go together.
+
+    Raises:
+        UsageError: naming the file, the key and what was expected.
+    """
+    if not relation.mutate and not relation.scenario:
         raise UsageError(f"{path}: mutate: got an empty list, expected at least one mutation")
     if relation.role == "relation" and relation.check is None:
         raise UsageError(f"{path}: missing check (only control and sham go without)")
@@ -121,7 +148,14 @@ def load_relation(name: str) -> Relation:
         raise UsageError(f"{path}: mutate: {late[0]} looks back at former bundles of the source; make it the first")
     if relation.baseline and relation.role != "relation":
         raise UsageError(f"{path}: baseline: a {relation.role} has none, it is compared with the source itself")
-    return relation
+    if relation.loop and relation.check is not None and not isinstance(relation.check, TraceCheck):
+        raise UsageError(
+            f"{path}: check: {plugins.name_of(type(relation.check))} judges answers to one input, which two worlds do "
+            "not give; a change of the scenario needs a check of drives, such as same_trace"
+        )
+    for key in ("given", "baseline"):
+        if relation.loop and getattr(relation, key):
+            raise UsageError(f"{path}: {key}: is for single inputs; of a drive the change itself says where it applies")
 
 
 def sham_for(sensors: Collection[str]) -> str:
@@ -177,9 +211,9 @@ def refuse_baseline(relation: Relation, who: str) -> None:
         )
 
 
-def shipped_relations() -> list[Relation]:
-    """Every relation of the package."""
-    return [load_relation(name) for name in resources.shipped("relations")]
+def shipped_relations(folder: str = FOLDER) -> list[Relation]:
+    """Every relation of the package: those of bags and live input, or of :data:`LOOP_FOLDER`."""
+    return [load_relation(name) for name in resources.shipped(folder)]
 
 
 def _check(value: Any, path: Path) -> Check | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -28,23 +29,28 @@ def config_dir() -> Path:
     )
 
 
-def shipped(folder: str) -> dict[str, Path]:
-    """Return the YAML files of ``config/<folder>`` by stem."""
-    return {p.stem: p for p in sorted((config_dir() / folder).glob("*.yaml"))}
+def shipped(folder: str, suffix: str = ".yaml") -> dict[str, Path]:
+    """Return the files of ``config/<folder>`` that end so, by stem."""
+    return {p.stem: p for p in sorted((config_dir() / folder).glob(f"*{suffix}"))}
 
 
-def find(folder: str, name: str) -> Path:
+def find(folder: str, name: str, suffixes: Sequence[str] = (".yaml", ".yml"), also: str = "") -> Path:
     """Return a shipped file by name, or the user's own when ``name`` is a path to one.
+
+    Args:
+        folder: of ``config``. name: of a file there, or a path. suffixes: of paths; shipped files have the first.
+        also: another folder of ``config`` with files of the kind, if there is one.
 
     Raises:
         UsageError: neither exists.
     """
     path = Path(name)
-    if path.suffix in (".yaml", ".yml"):
+    if path.suffix in suffixes:
         if path.is_file():
             return path
         raise UsageError(f"no file {path}")
-    known = shipped(folder)
+    known = shipped(folder, suffixes[0]) | (shipped(also, suffixes[0]) if also else {})
     if name not in known:
-        raise UsageError(f"no {folder.rstrip('s')} '{name}'{suggest(name, known)} (or give the path of a .yaml file)")
+        what = folder.rstrip("s")
+        raise UsageError(f"no {what} '{name}'{suggest(name, known)} (or give the path of a {suffixes[0]} file)")
     return known[name]

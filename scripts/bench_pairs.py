@@ -143,7 +143,7 @@ def _in_process(out: Path) -> None:
 
 
 def _watch_core(watch: Stopwatch) -> None:
-    from mt_nodes.arms import CallableArm
+    from mt_nodes.callable_arm import CallableArm
 
     watch.watch_iterator(bags.BagSource, "readings", "read")
     for owner, function, name in (
@@ -176,7 +176,7 @@ def _watch_topics(watch: Stopwatch) -> None:
     from mt_nodes.nodes.spinning import SpinningContext
 
     for owner, function, name in (
-        (suite, "_open_arms", "join domains"),
+        (suite, "open_arms", "join domains"),
         (SpinningContext, "__init__", "join domains"),
         (RosArm, "stop", "stop stacks"),
         (RosArm, "wait", "stack"),

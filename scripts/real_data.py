@@ -16,11 +16,12 @@ from typing import Any
 
 from mt_nodes.bags import write_bundles
 from mt_nodes.checks.sequence import SequenceCheck
+from mt_nodes.fitting import unfit
 from mt_nodes.journal import read_journal
 from mt_nodes.plan import ReplayRequest
 from mt_nodes.relations import Relation, shipped_relations
 from mt_nodes.replay import execute, in_process_arms
-from mt_nodes.runs import Run, unfit
+from mt_nodes.runs import Run
 from mt_nodes.scene.camera_rendering import CameraSensor
 from mt_nodes.scene.drive import generate_drive
 from mt_nodes.stacks import Stack, load_stack

@@ -15,6 +15,7 @@ from fake_arms import FakeArm, FakeRecorder, answered, relation, seen, suite
 from recordings import PERIOD_NS, bundles
 
 from mt_nodes.frames import Bundle
+from mt_nodes.live.attendance import Presence, always_there
 from mt_nodes.live.commands import Commands
 from mt_nodes.live.config import LiveConfig
 from mt_nodes.live.driver import LiveDriver
@@ -83,12 +84,14 @@ class Simulation:
     publishes_when_empty: bool = False
     config: dict[str, Any] = field(default_factory=dict)
     missed: Callable[[int, int], int] = nothing_missed
+    presence: Callable[[], Presence] = always_there
+    stack: dict[str, Any] = field(default_factory=lambda: {"callable": "no:thing"})
 
     def __post_init__(self) -> None:
         self.time.now_s = BEGAN_S
         stack = Stack(
             name="test",
-            callable="no:thing",
+            **self.stack,
             stateless=self.stateless,
             publishes_when_empty=self.publishes_when_empty,
         )
@@ -99,6 +102,7 @@ class Simulation:
         self.driver = LiveDriver(
             *(self.run, self.arms, self.recorder, self.commands),  # type: ignore[arg-type]
             missed=self.missed,
+            presence=self.presence,
         )
 
     def play(self, came: Iterable[tuple[float, Bundle]], lasting_s: float | None = None) -> FakeRecorder:

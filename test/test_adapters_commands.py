@@ -18,6 +18,7 @@ from ros_types import installed, make, wired
 
 from mt_nodes import plugins
 from mt_nodes.errors import UsageError
+from mt_nodes.hosting import CallableHost
 from mt_nodes.message_packages import remedy
 from mt_nodes.nodes.adapters.base import Adapter, adapter_for, adapter_of
 from mt_nodes.nodes.adapters.carla_control import CarlaControl
@@ -25,6 +26,7 @@ from mt_nodes.nodes.adapters.commands import refuse_lost
 from mt_nodes.nodes.messages import available, decode, message_class, set_stamp
 from mt_nodes.outputs import Control, Path
 from mt_nodes.stack_topics import OutputTopic
+from mt_nodes.stacks import load_stack
 
 STAMP = 1_700_000_000_123_456_789
 LOCK = math.radians(70)
@@ -155,6 +157,15 @@ def test_a_command_that_its_type_cannot_hold_is_refused_rather_than_lost(
     told = rf"{adapter.type} carries .*; the callable says {lost}, which would be lost"
     with installed(), pytest.raises(UsageError, match=told) if lost else contextlib.nullcontext():
         refuse_lost(adapter, command, adapter.encode(command))
+
+
+def test_all_that_the_driver_tells_of_its_acceleration_is_published() -> None:
+    stack = load_stack("reference_driver_ackermann")
+    command = CallableHost.make(stack).function(np.zeros((1, 4), dtype=np.float32), stamp_ns=STAMP).control
+    with installed():
+        adapter = adapter_of("control", stack.outputs["control"])
+        refuse_lost(adapter, command, adapter.encode(command))
+    assert set(known(command)[1]) == {"steering_rad", "speed_mps", "acceleration_mps2"}
 
 
 @pytest.mark.parametrize("name", ["velocity_report_control", "steering_report_control", "odometry_control"])

@@ -17,6 +17,7 @@ from rosbags.interfaces import Nodetype
 from mt_nodes import plugins
 from mt_nodes.cli import catalogue
 from mt_nodes.errors import UsageError
+from mt_nodes.frames import Odometry, SignalStates
 from mt_nodes.nodes.adapters.base import Adapter
 from mt_nodes.nodes.messages import set_stamp
 from mt_nodes.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
@@ -34,6 +35,8 @@ PARTS = {
     Path: ("pose", "speed_mps", "time_s"),
     Control: (),
     Diagnostics: (),
+    Odometry: (),
+    SignalStates: ("name", "colour", "stop"),
 }
 
 NONE = Detections.none("base_link", STAMP)
@@ -84,7 +87,7 @@ def primitive(name: str, chance: random.Random) -> Any:
 
 def same(a: Any, b: Any) -> bool:
     """Whether two outputs say the same, NaN in the same places."""
-    if isinstance(a, (Control, Diagnostics)):
+    if isinstance(a, (Control, Diagnostics, Odometry)):
         return repr(a) == repr(b)
     columns = [(getattr(a, name), getattr(b, name)) for name in PARTS[type(a)]]
     return (a.frame_id, a.stamp_ns) == (b.frame_id, b.stamp_ns) and all(
@@ -118,7 +121,7 @@ def test_a_stamp_is_found_exactly_where_the_type_has_one(name: str) -> None:
     cls = ADAPTERS[name]
     message = make(cls.type)
     holder = getattr(message, "header", message)
-    if cls.role == "detections" and name == "marker_array_obstacles":
+    if cls.type == "visualization_msgs/msg/MarkerArray":
         message.markers = [make("visualization_msgs/msg/Marker")]
         holder = message.markers[0].header
     if cls.stamped:

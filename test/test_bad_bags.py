@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import snapshots
-from bad_bags import bag, message, replay, scan, scans, static
+from bad_bags import bag, message, replay, scan, scans, static, typed
 from recordings import image, recorded, stamp, text, torn_copy, write_bag
 from rosbags.rosbag1 import Writer as Writer1
 from rosbags.rosbag2 import StoragePlugin
@@ -198,6 +198,12 @@ def test_what_is_of_no_use_is_refused_in_one_line(tmp_path: Path, name: str) -> 
     assert ended.code == code and ended.summary is None and not ended.lines
     assert ended.error.startswith("mt: ") and ended.error.count("\n") == 1
     assert snapshots.matches(f"bag: {name}", ended.told, tmp_path)
+
+
+def test_a_frame_that_cannot_be_read_is_not_shown_and_the_bag_is_named_once(tmp_path: Path) -> None:
+    path = bag(tmp_path / "bag", [message(0), message(1, point_step=3)])
+    code, _, error = typed("show", "points_permuted", "--bag", path, "--frame", 1, "--out", tmp_path / "picture.png")
+    assert code == 2 and error.startswith(f"mt: {path}: bundle 1 at ") and error.count(str(path)) == 1, error
 
 
 def test_one_of_several_candidates_can_be_chosen(tmp_path: Path) -> None:

@@ -16,10 +16,11 @@ from mt_nodes.checks.monotone import Monotone
 from mt_nodes.checks.obstacle_count_not_less import ObstacleCountNotLess
 from mt_nodes.checks.obstacles_kept import ObstaclesKept
 from mt_nodes.conditions.obstacles_within import ObstaclesWithin
+from mt_nodes.conditions.path_reaches import PathReaches
 from mt_nodes.conditions.points_at_least import PointsAtLeast
 from mt_nodes.effects import Effects, Volume
 from mt_nodes.errors import UsageError
-from mt_nodes.outputs import Detections, Output
+from mt_nodes.outputs import Detections, Output, Path
 from mt_nodes.params import build, describe, plain
 from mt_nodes.relations import DEFAULT, load_relation, load_suite, shipped_relations
 from mt_nodes.transforms import TransformTree, pose_matrix
@@ -290,6 +291,17 @@ def test_obstacles_within() -> None:
     assert inside.unmet(BUNDLE, seen([("car", 45, 0)])) == "0 obstacles seen in region 'front_40m', expected at least 1"
     assert inside.unmet(BUNDLE, seen([("car", 35, 0, 0.4)])) is not None
     assert inside.unmet(BUNDLE, seen([("car", 35, 0)])) is None
+
+
+def test_path_reaches() -> None:
+    def ahead(*x_m: float) -> Output:
+        return Output(path=Path.make("base_link", 0, [(x, 0.0, 0.0) for x in x_m]))
+
+    reaches = PathReaches(ahead_m=8.0)
+    assert reaches.unmet(BUNDLE, ahead(0.0, 8.0)) is None and reaches.unmet(BUNDLE, ahead(9.0, 2.0)) is None
+    short = "the source's path reaches 7.5 m ahead, expected at least 8 m"
+    assert reaches.unmet(BUNDLE, ahead(0.0, 7.5)) == short
+    assert reaches.unmet(BUNDLE, ahead()) == reaches.unmet(BUNDLE, Output()) == "the source output tells no path"
 
 
 def test_what_cannot_be_evaluated_is_unmet() -> None:

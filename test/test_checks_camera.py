@@ -32,6 +32,7 @@ from mt_nodes.relations import Relation
 from mt_nodes.scene.camera_rendering import CameraSensor
 from mt_nodes.transforms import Transform, TransformTree
 from mt_nodes.verdict import Outcome
+from mt_nodes.wording import aside
 
 HOLDS, VIOLATED, NOTHING = Outcome.HOLDS, Outcome.VIOLATED, Outcome.NOT_APPLICABLE
 TOPIC, WIDE, HIGH = "/camera/image", 640, 480
@@ -247,6 +248,12 @@ NO_LANE = Output(path=Path.make("base_link", 0, []))
 def test_lane_offset_stable(source: Output, followup: Output, mirrored: bool, outcome: Outcome) -> None:
     check = LaneOffsetStable(look_ahead_m=9.0, tolerance_m=0.2)
     assert judged(check, source, followup, Effects(image_mirrored=mirrored)).outcome is outcome
+
+
+def test_where_a_lane_lies_is_said_by_its_side() -> None:
+    judgement = judged(LaneOffsetStable(look_ahead_m=9.0), lane(0.1), lane(-0.256))
+    assert judgement.reason == "9 m ahead the path is 0.256 m to the right, expected 0.100 m to the left"
+    assert aside(-0.0001, 3) == "0.000 m to the left" and aside(-0.06, 1) == "0.1 m to the right"
 
 
 WALKER = Volume("base_link", (10.0, 1.0, 0.9), (0.5, 0.5, 1.8), 0.0, "pedestrian")

@@ -29,11 +29,11 @@ from mt_nodes.conditions.obstacles_within import ObstaclesWithin
 from mt_nodes.effects import Effects, Volume
 from mt_nodes.engine import Answer, Engine, Heard, Offer
 from mt_nodes.errors import UsageError
+from mt_nodes.fitting import unfit
 from mt_nodes.outputs import Detections, Output
 from mt_nodes.params import build
 from mt_nodes.regions import load_region
 from mt_nodes.relations import REQUIRABLE, load_relation, shipped_relations
-from mt_nodes.runs import unfit
 from mt_nodes.stacks import Stack, load_stack
 from mt_nodes.transforms import pose_matrix, quaternion_of_yaw
 from mt_nodes.verdict import Judgement, Outcome

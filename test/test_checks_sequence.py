@@ -33,9 +33,9 @@ from mt_nodes.effects import Effects
 from mt_nodes.engine import Answer, Heard, Offer
 from mt_nodes.errors import InfrastructureError, NotApplicable, UsageError
 from mt_nodes.frames import Bundle
-from mt_nodes.lockstep import Prepared
 from mt_nodes.outputs import Control, Diagnostics, Output
 from mt_nodes.pipeline import Derived
+from mt_nodes.preparing import Prepared
 from mt_nodes.series import Series, worst
 from mt_nodes.verdict import Judgement, Outcome
 

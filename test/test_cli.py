@@ -16,6 +16,7 @@ from mt_nodes.bags import BagSource, write_bundles
 from mt_nodes.cli import catalogue, demo_command
 from mt_nodes.cli.main import COMMANDS, main
 from mt_nodes.scene.drive import generate_drive
+from mt_nodes.wording import counted
 
 
 def listed(kind: str, capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
@@ -94,6 +95,9 @@ def test_a_bag_is_mutated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "2 of 2 bundles mutated" in capsys.readouterr().out
     before, after = BagSource(tmp_path / "drive"), BagSource(tmp_path / "noisy")
     assert [len(b.cloud()) for b in after] == [len(b.cloud()) + 10 for b in before]
+    words = ["mutate", str(tmp_path / "drive"), "--mutation", "object_removed", "--set", "least_points=100000"]
+    assert main([*words, "--limit", "1", "--out", str(tmp_path / "same")]) == 0
+    assert "1 bundle passed unchanged: " in capsys.readouterr().out and counted(2, "bundle") == "2 bundles"
 
 
 def test_a_bag_is_mutated_by_a_manipulation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

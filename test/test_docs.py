@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import io
 import re
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,14 +17,15 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def run_python(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=False)
-
-
 @cache
 def options_of(command: str) -> set[str]:
     """What a command takes, as its help says."""
-    return set(re.findall(r"--[a-z]+", run_python("-m", "mt_nodes.cli.main", command, "--help").stdout))
+    from mt_nodes.cli.main import main
+
+    said = io.StringIO()
+    with redirect_stdout(said), pytest.raises(SystemExit):
+        main([command, "--help"])
+    return set(re.findall(r"--[a-z]+", said.getvalue()))
 
 
 def test_tables_are_those_of_the_code() -> None:

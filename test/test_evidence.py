@@ -17,8 +17,10 @@ from mt_nodes import cdr
 from mt_nodes.bag_reader import BagReader
 from mt_nodes.bag_writer import SENSOR_QOS, STATIC_QOS, open_writer
 from mt_nodes.bags import BagSource, write_bundles
-from mt_nodes.evidence import evidence_name, write_evidence
+from mt_nodes.errors import InfrastructureError
+from mt_nodes.evidence import evidence_name, read_source, write_evidence
 from mt_nodes.frames import Bundle, Wire
+from mt_nodes.ledger import sha256_of
 from mt_nodes.lockstep import Lockstep
 from mt_nodes.mutations.base import Mutation
 from mt_nodes.mutations.stream.frames_delayed import FramesDelayed
@@ -53,7 +55,7 @@ def test_both_inputs_and_both_outputs_are_there(tmp_path: Path) -> None:
     path = tmp_path / "evidence" / evidence_name(PAIR)
     found, followup = evidence(path, source)
     sensors = ("points", "camera/image", "camera/camera_info", "obstacles")
-    assert set(found) == {"/tf_static", "/mt/pair"} | {
+    assert set(found) == {"/tf_static", "/mt/pair", "/mt/transforms"} | {
         f"/mt/{arm}/{t}" for arm in ("source", "followup") for t in sensors
     }
     recorded = {w.topic: w.cdr for w in source.wires}
@@ -70,6 +72,21 @@ def test_both_inputs_and_both_outputs_are_there(tmp_path: Path) -> None:
     assert np.allclose(frames.matrix, source.transforms.lookup("base_link", "lidar"))
     assert {w.received_ns for w in found.values()} == {stamp(0)}  # type: ignore[attr-defined]
     assert [p.name for p in path.parent.iterdir()] == ["0_0_shuffle_0@keeps.mcap"]
+
+
+def test_the_source_is_read_back_as_it_was(tmp_path: Path) -> None:
+    with BagSource(write_bag(tmp_path / "bag", drive(1)), require=("lidar", "camera", "camera_info")) as bag:
+        (source,) = bag
+    evidence(tmp_path / "e.mcap", source)
+    topics = [message.topic for message in source.messages]
+    again = read_source(tmp_path / "e.mcap", replace(PAIR, episode=2, bundle=5), topics)
+    assert sha256_of(again) == sha256_of(source) and len(again.messages) == 3
+    assert (again.episode, again.index, again.stamp_ns) == (2, 5, source.stamp_ns)
+    assert {w.topic: w.cdr for w in again.wires} == {w.topic: w.cdr for w in source.wires if w.topic in topics}
+    places = [tree.lookup("base_link", "lidar") for tree in (source.transforms, again.transforms)]
+    assert np.array_equal(*places)
+    with pytest.raises(InfrastructureError, match=r"e\.mcap: holds no /mt/source/other"):
+        read_source(tmp_path / "e.mcap", PAIR, ["/other", *topics])
 
 
 def test_made_bundles_and_a_second_writing(tmp_path: Path) -> None:

@@ -19,10 +19,10 @@ from made_bundles import LAYOUTS, made_bundle, made_cloud
 from shapely import box
 
 from mt_nodes import cdr
-from mt_nodes.arms import as_points
 from mt_nodes.association import covered
 from mt_nodes.environment import MALLOC_SETTINGS
 from mt_nodes.frames import Bundle, Cloud
+from mt_nodes.hosting import as_points
 from mt_nodes.mutations.lidar.added_points import with_added
 from mt_nodes.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
 from mt_nodes.mutations.lidar.placement import write_points
@@ -141,8 +141,9 @@ before = faults(); keep_freed_memory(); faults(); print(before, faults())
 def test_a_followup_is_recorded_after_it_was_sent() -> None:
     """So that hash and ledger cost no latency, in lockstep and in real time alike."""
     from mt_nodes.engine import Offer
-    from mt_nodes.lockstep import Lockstep, Prepared
+    from mt_nodes.lockstep import Lockstep
     from mt_nodes.pipeline import MutationPipeline
+    from mt_nodes.preparing import Prepared
     from mt_nodes.realtime import Outstanding, Pace, Realtime
     from mt_nodes.relations import load_suite
 

@@ -235,3 +235,18 @@ def test_an_interrupted_run_is_summed_up(begun: Begun) -> None:
     begun.process.send_signal(signal.SIGINT)
     assert begun.ended() == 130, begun.said
     assert json.loads((begun.out / "summary.json").read_text())["exit_code"] == 130
+
+
+@pytest.mark.parametrize("aside", [False, True])
+def test_without_a_terminal_it_is_said_once_that_something_is_waited_for(
+    aside: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = {"state": "running", "relation": "", "phase": ""}
+    with live_command._Progress(Path("out"), aside) as progress:
+        progress.show({"domains": {"control": 42}})
+        for waiting_for in ("", "input, for 3 s", "input, for 4 s", ""):
+            progress.show({**status, "waiting_for": waiting_for})
+    told = capsys.readouterr()
+    said, silent = (told.err, told.out) if aside else (told.out, told.err)
+    assert "results go to out" in said and not silent, "of --json the summary alone goes to standard output"
+    assert said.splitlines()[-2:] == ["waiting for input, for 3 s", "it is there"]

@@ -20,6 +20,7 @@ from mt_nodes.arrival import KEPT, Arrivals
 from mt_nodes.checks.steering_within import SteeringWithin
 from mt_nodes.engine import offers
 from mt_nodes.errors import UsageError
+from mt_nodes.finished import Finished
 from mt_nodes.live.config import Limits, LiveConfig, Segments
 from mt_nodes.live.delay import DelayLine, Slot
 from mt_nodes.live.episodes import Episodes, Start
@@ -28,7 +29,6 @@ from mt_nodes.live.run import LiveRun, told_domains
 from mt_nodes.live.segments import Next, Phase, Rotation
 from mt_nodes.plan import ReplayRequest, check_request
 from mt_nodes.realtime import Sending
-from mt_nodes.reproduce import Finished
 from mt_nodes.sending import Part
 from mt_nodes.stacks import load_stack
 from mt_nodes.verdict import Judgement, Outcome, Pair, Verdict

@@ -14,10 +14,11 @@ from mutations_for_tests import Nothing, Shuffle
 from recordings import drive, write_bag
 
 from mt_nodes import cdr, replay
+from mt_nodes.arms import start
 from mt_nodes.engine import Answer
 from mt_nodes.errors import InfrastructureError, IsolationError
-from mt_nodes.lockstep import HANGS_AFTER, start
 from mt_nodes.plan import ReplayRequest
+from mt_nodes.silence import HANGS_AFTER
 from mt_nodes.verdict import Verdict
 
 A, B = relation("a"), relation("b", Shuffle(drop=1, every_third=False))

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from mt_nodes import params, plugins
-from mt_nodes.arms import CallableHost
 from mt_nodes.bags import BagSource
 from mt_nodes.camera.codecs import decode
 from mt_nodes.camera.model import CameraModel
 from mt_nodes.errors import UsageError
 from mt_nodes.frames import Bundle, CameraInfo, Image
+from mt_nodes.hosting import CallableHost
 from mt_nodes.image_boxes import iou
 from mt_nodes.outputs import ImageBoxes, Output
 from mt_nodes.reference.camera import CameraStack

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from test_reference import block, road
 
 from mt_nodes import params, plugins
-from mt_nodes.arms import CallableHost
 from mt_nodes.errors import UsageError
+from mt_nodes.hosting import CallableHost
 from mt_nodes.outputs import Control, Detections, Diagnostics, Output
 from mt_nodes.reference.detector import Detector
 from mt_nodes.reference.driver import Driver
@@ -201,6 +201,17 @@ def test_a_stack_of_it_says_what_its_file_promises() -> None:
     assert isinstance(output.control, Control) and all(getattr(output, role) is not None for role in stack.answers)
     with pytest.raises(ValueError, match=r"\(5, 3\), expected \(N, 4\)"):
         Driver()(np.zeros((5, 3), dtype=np.float32))
+
+
+def test_it_tells_the_same_motion_in_other_numbers() -> None:
+    other = [output.control for output in driven(Driver(tells="ackermann"))]
+    speed = 8.0
+    for (twist_mps, yaw_rate), told in zip(said(driven(Driver())), other, strict=True):
+        assert told is not None and told.speed_mps == twist_mps and np.isnan(told.yaw_rate_radps)
+        assert twist_mps * np.tan(told.steering_rad) / 2.7 == pytest.approx(yaw_rate, abs=1e-5)
+        assert speed + 0.1 * told.acceleration_mps2 == pytest.approx(twist_mps, abs=1e-5)
+        speed = twist_mps
+    assert load_stack("reference_driver_ackermann").params == {"tells": "ackermann"}
 
 
 def test_faults_of_the_driver_and_of_its_eyes_can_be_planted_in_it_and_no_others() -> None:

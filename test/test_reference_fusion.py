@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from mt_nodes import params
-from mt_nodes.arms import CallableHost
 from mt_nodes.bags import BagSource
 from mt_nodes.camera.codecs import decode
 from mt_nodes.camera.model import CameraModel
 from mt_nodes.errors import UsageError
 from mt_nodes.frames import Bundle
+from mt_nodes.hosting import CallableHost
 from mt_nodes.image_boxes import iou
 from mt_nodes.outputs import Control, Detections, Output
 from mt_nodes.outputs import Path as Lane

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,14 @@ from visualization_msgs.msg import ImageMarker, Marker, MarkerArray
 
 from mt_nodes import plugins
 from mt_nodes.errors import UsageError
+from mt_nodes.frames import Odometry, SignalStates
 from mt_nodes.message_packages import remedy
 from mt_nodes.nodes.adapters.base import Adapter, adapter_for
 from mt_nodes.nodes.adapters.image_marker import ImageMarkerBoxes
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.adapters.pose_array import PoseArrayObstacles
 from mt_nodes.nodes.adapters.twist import TwistControl
+from mt_nodes.nodes.convert import TOLD_AS
 from mt_nodes.nodes.messages import available, decode, message_class, set_stamp
 from mt_nodes.nodes.orientation import yaws
 from mt_nodes.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
@@ -65,11 +68,16 @@ def image_boxes(rows: list[Any]) -> ImageBoxes:
     return ImageBoxes.make("camera", STAMP, list(where), label, list(score))
 
 
+DARK = SignalStates.make("map", STAMP, (), (), ())
 outputs = {
     "detections": st.lists(obstacle, max_size=6).map(detections),
     "boxes": st.lists(box, max_size=5).map(image_boxes),
     "path": st.lists(pose, max_size=5).map(lambda rows: Path.make("base_link", STAMP, rows)),
     "diagnostics": st.dictionaries(st.text("abc: /", min_size=1), st.text("xyz ")).map(Diagnostics),
+    "odometry": st.builds(Odometry, st.just("map"), st.just(STAMP), metres, metres, st.floats(-3, 3), metres, metres),
+    "signals": st.lists(st.tuples(st.text("abc "), st.sampled_from(("red", "green")), pose), max_size=4).map(
+        lambda rows: SignalStates.make("map", STAMP, *zip(*rows, strict=True)) if rows else DARK
+    ),
     "control": st.builds(Control, st.just(STAMP), speed_mps=st.floats(-5, 40), yaw_rate_radps=st.floats(-2, 2)),
 }
 
@@ -92,7 +100,7 @@ def test_there_are_adapters_and_the_usual_outputs_have_one() -> None:
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_an_adapter_says_what_it_reads_and_fills(name: str) -> None:
     cls = ADAPTERS[name]
-    assert cls.role in OUTPUT_ROLES and cls.type.count("/") == 2
+    assert cls.role in {*OUTPUT_ROLES, *TOLD_AS.values()} and cls.type.count("/") == 2
     assert plugins.summary_of(cls)
     assert type(adapter_for(cls.role, cls.type, name)) is cls
     if name not in HERE:
@@ -122,6 +130,17 @@ def test_what_goes_there_comes_back(name: str, data: st.DataObject) -> None:
         np.testing.assert_allclose(np.cos(again.pose[:, 2] - said.pose[:, 2]), 1.0, atol=1e-12)
     elif isinstance(said, Diagnostics):
         assert again == said
+    elif isinstance(said, Odometry):
+        assert replace(again, yaw_rad=0.0) == replace(said, yaw_rad=0.0)
+        assert math.isclose(again.yaw_rad, said.yaw_rad, abs_tol=1e-12)
+    elif isinstance(said, SignalStates):
+        assert (again.frame_id, again.name.tolist(), again.colour.tolist()) == (
+            "map",
+            said.name.tolist(),
+            said.colour.tolist(),
+        )
+        np.testing.assert_allclose(again.stop[:, :2], said.stop[:, :2], atol=1e-12)
+        np.testing.assert_allclose(np.cos(again.stop[:, 2] - said.stop[:, 2]), 1.0, atol=1e-12)
     else:
         assert (again.speed_mps, again.yaw_rate_radps) == (said.speed_mps, said.yaw_rate_radps)
 

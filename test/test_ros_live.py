@@ -7,154 +7,37 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from geometry_msgs.msg import Twist
-from recordings import bundles
+from live_beside import BOXES, MARKERS, STACK, Live, carrying
 from ros_support import Peer, until
-from rosgraph_msgs.msg import Clock
 from std_msgs.msg import String
 
 from mt_nodes import cdr
 from mt_nodes.bags import write_bundles
 from mt_nodes.environment import ros_environment
 from mt_nodes.frames import Bundle, Wire
-from mt_nodes.live.commands import Commands
 from mt_nodes.live.config import live_config
 from mt_nodes.live.run import LiveRun, told_domains
 from mt_nodes.nodes import live_suite, qos
-from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.live_taps import HeardTransforms, LiveTaps, LiveTopics
-from mt_nodes.nodes.messages import message_class, set_stamp
-from mt_nodes.nodes.suite_process import Events
-from mt_nodes.outputs import Detections
+from mt_nodes.nodes.messages import available, message_class
 from mt_nodes.params import build
 from mt_nodes.processes import Child, Process
 from mt_nodes.scene.drive import generate_drive
 from mt_nodes.stacks import Stack
 from mt_nodes.transforms import Transform, TransformTree, UnknownTransform, dump_transforms, pose_matrix
 
-MARKERS, BOXES = "visualization_msgs/msg/MarkerArray", "/perception/obstacles"
-HZ = 8.0
-
-TINY = """
-from mt_nodes.outputs import Control
-
-def detect(points):
-    return [[8.0, 1.0, 0.5, 4.0, 2.0, 1.5, 0.5]] if len(points) else []
-
-def steer(points):
-    return Control(None, yaw_rate_radps=0.25, speed_mps=5.0)
-"""
-STACK = {
-    "callable": "tiny:detect",
-    "inputs": {"lidar": "/points"},
-    "stateless": True,
-    # A machine that is too busy loses messages: that is no violation here.
-    "publishes_when_empty": False,
-    "deadline_s": 5.0,
-    "ready_timeout_s": 60.0,
-}
-CHECKED = """
-id: still_there
-kind: necessary
-because: for tests
-mutate: [{noise_outside_roi: {points: 5}}]
-check: {obstacles_kept: {}}
-min_decided: 1
-"""
-STEERS = CHECKED.replace("still_there", "still_steers").replace("{obstacles_kept: {}}", "{steering_within: {}}")
-
-
-class Live:
-    """A live system in one domain: a sensor at its own pace, and a stack of the test's that answers each cloud."""
-
-    def __init__(self, ending: ExitStack, domain: int, *, answers: bool = True, clock: bool = False) -> None:
-        self.peer = Peer(ending, domain, "live_stack")
-        self.answered = self.sent = 0
-        self.torn = False
-        self._cloud = replace(bundles(1, 20)[0].clouds[0], frame_id="base_link")
-        self._adapter = MarkerArrayObstacles()
-        self._boxes = self.peer.publisher(MARKERS, BOXES)
-        self._points = self.peer.publisher(cdr.POINT_CLOUD, "/points", qos.REPLAY)
-        self._note = self.peer.publisher(cdr.STRING, "/note", qos.REPLAY)
-        self._clock = self.peer.publisher("rosgraph_msgs/msg/Clock", "/clock", qos.CLOCK) if clock else None
-        if answers:
-            self.peer.node.create_subscription(message_class(cdr.POINT_CLOUD), "/points", self._answer, qos.REPLAY)
-        self.peer.node.create_timer(1.0 / HZ, self._tick)
-
-    def _tick(self) -> None:
-        stamp_ns = 10**18 + self.sent * round(1e9 / HZ)
-        self.sent += 1
-        if self._clock is not None:
-            now = Clock()
-            set_stamp(now.clock, stamp_ns)
-            self._clock.publish(now)
-        self._note.publish(String(data=f"before {stamp_ns}"))
-        message = cdr.encode_message(replace(self._cloud, stamp_ns=stamp_ns))
-        self._points.publish(message[: len(message) // 2] if self.torn else message)
-
-    def _answer(self, message: Any) -> None:
-        self.answered += 1
-        said = Detections.make(
-            "base_link", cdr.stamp_ns_of(message.header), [(8.0, 1.0, 0.5)], [(4.0, 2.0, 1.5)], [0.5]
-        )
-        self._boxes.publish(self._adapter.encode(said))
-
-
-class KeptCommands(Commands):
-    """Commands that the test can give, too."""
-
-    last: KeptCommands
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        KeptCommands.last = self
-
-
-class UntilTurn(Events):
-    """Stops the run when so many turns are over: control and relation then were tested, however slow the machine."""
-
-    def __init__(self, turns: int) -> None:
-        super().__init__(None)
-        self._turns = turns
-
-    def send(self, event: Mapping[str, Any]) -> None:
-        if event.get("segment", 0) >= self._turns:
-            KeptCommands.last.stop()
-
 
 @pytest.fixture
 def carry_out(tmp_path: Path, domains: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Carries a live run out in this process; returns its lines, its summary and its directory."""
-    (tmp_path / "tiny.py").write_text(TINY)
-    (tmp_path / "still_there.yaml").write_text(CHECKED)
-    (tmp_path / "still_steers.yaml").write_text(STEERS)
-
-    monkeypatch.setattr(live_suite, "Commands", KeptCommands)
-
-    def carried(mode: str, stack: dict[str, Any] | None = None, **config: Any) -> Any:
-        (tmp_path / "stack.yaml").write_text(json.dumps({**STACK, **(stack or {})}))
-        given = {
-            "mode": mode,
-            "stack": str(tmp_path / "stack.yaml"),
-            "relations": [str(tmp_path / "still_there.yaml")],
-            "live_domain": domains[1],
-            "segments": {"test_bundles": 4, "restart_after_bundles": 10_000},
-            "use_sim_time": "false",
-            **config,
-        }
-        run = LiveRun.create(live_config(given, "test"), str(tmp_path / f"out_{mode}"))
-        summary = live_suite._carry_out(LiveRun.load(run.out), UntilTurn(2))
-        lines = [json.loads(line) for line in (run.out / "result.jsonl").read_text().splitlines()[1:]]
-        return lines, summary, run.out
-
-    return carried
+    return carrying(tmp_path, domains[1], monkeypatch)
 
 
 def outcomes(lines: list[dict[str, Any]]) -> Counter[str]:
@@ -186,22 +69,30 @@ def test_every_mode_tests_beside_a_live_system(
 def test_a_shadow_only_listens_to_the_live_domain(
     carry_out: Callable[..., Any], ending: ExitStack, domains: Any
 ) -> None:
+    """Every endpoint of ours in the live domain, services and what ROS adds to a node included, is a tap."""
     live = Live(ending, domains[1])
     other, said = Peer(ending, domains[1], "watcher"), dict[str, Any]()
+    topics = ("rt/points", f"rt{BOXES}")
 
     def look() -> None:
         names = dict(other.node.get_node_names_and_namespaces())
         if live_suite.TAP_NODE in names and not said:
-            published = other.node.get_publisher_names_and_types_by_node(live_suite.TAP_NODE, "/")
-            rows = [r for t in ("/points", BOXES) for r in other.node.get_subscriptions_info_by_topic(t)]
-            taps = [r.qos_profile.reliability.name for r in rows if r.node_name == live_suite.TAP_NODE]
-            if len(taps) == 2:
-                said.update(published=published, taps=taps, nodes=set(names))
+            of = (live_suite.TAP_NODE, "/")
+            subscribed = dict(other.node.get_subscriber_names_and_types_by_node(*of, no_demangle=True))
+            if set(topics) <= set(subscribed):
+                rows = [r for t in ("/points", BOXES) for r in other.node.get_subscriptions_info_by_topic(t)]
+                said.update(
+                    taps=[r.qos_profile.reliability.name for r in rows if r.node_name == live_suite.TAP_NODE],
+                    subscribed=subscribed,
+                    published=other.node.get_publisher_names_and_types_by_node(*of, no_demangle=True),
+                    nodes=set(names),
+                )
 
     other.node.create_timer(0.05, look)
     lines, _, _ = carry_out("shadow")
-    # Which rclpy advertises for every node.
-    assert said["published"] == [("/parameter_events", ["rcl_interfaces/msg/ParameterEvent"])]
+    assert said["published"] == []
+    frames = {"rt/tf", "rt/tf_static"} if available(cdr.TF) else set()
+    assert set(said["subscribed"]) == {*topics, *frames}
     assert said["taps"] == ["BEST_EFFORT"] * 2
     assert {name for name in said["nodes"] if name.startswith("mt_")} == {live_suite.TAP_NODE}
     assert live.answered >= len(lines)

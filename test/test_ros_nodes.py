@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,12 +31,13 @@ from mt_nodes.errors import UsageError
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.ledger import sha256_of_followup
 from mt_nodes.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
-from mt_nodes.nodes import qos
+from mt_nodes.nodes import qos, replayer
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.control import ControlNode
 from mt_nodes.nodes.ledger_topic import LedgerTopic
 from mt_nodes.nodes.monitor import Monitor
 from mt_nodes.nodes.mutator import Mutator
+from mt_nodes.nodes.publishing import DISCOVERY_S, BundlePublisher
 from mt_nodes.nodes.replayer import Replayer
 from mt_nodes.nodes.spinning import SpinningContext
 from mt_nodes.outputs import Detections
@@ -94,6 +96,57 @@ def test_the_replayer_begins_again_and_so_does_time(
     made(Replayer, bag=bag, rate=50.0, loop=True, limit=2)
     stamps = [cdr.stamp_ns_of(m.header) for m in clouds.wait(5)[:5]]
     assert stamps == [stamp(0), stamp(1), stamp(0), stamp(1), stamp(0)]
+
+
+def test_the_replayer_gives_who_reads_best_effort_time_to_find_it(
+    made: Make, ending: ExitStack, domains: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_ns = time.monotonic_ns()
+    monkeypatch.setattr(replayer, "time", SimpleNamespace(monotonic_ns=lambda: now_ns))
+    node = made(Replayer, bag=write_bag(tmp_path / "bag", drive(1)))
+    peer = Peer(ending, domains[1])
+    note = peer.listen(cdr.STRING, "/note", qos.ANSWERS_BEST_EFFORT)
+    until(lambda: node._publisher.unconfirmed)
+    clouds = peer.listen(cdr.POINT_CLOUD, "/points", qos.REPLAY)
+    until(lambda: node._met_ns is not None and clouds.matched() and note.matched())
+    now_ns += round(1e9 * DISCOVERY_S) - 1
+    rounds: list[int] = []
+    node.create_timer(0.001, lambda: rounds.append(node.sent))
+    until(lambda: len(rounds) > 20, "for the replayer's own timer to come round, too")
+    assert node.sent == 0
+    now_ns += 1
+    assert clouds.wait(1) and note.wait(1)
+
+
+def test_the_replayer_goes_on_when_the_first_bundle_is_confirmed_and_does_not_hurry_then(
+    made: Make, ending: ExitStack, domains: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahead_ns = 0
+    order: list[Any] = []
+    sent_s: list[float] = []
+    publish, flush = BundlePublisher.publish, BundlePublisher.flush
+
+    def published(self: BundlePublisher, bundle: Bundle, changed: frozenset[str]) -> None:
+        order.append(bundle.index)
+        sent_s.append(time.monotonic())
+        publish(self, bundle, changed)
+
+    def flushed(self: BundlePublisher, timeout_s: float) -> None:
+        nonlocal ahead_ns
+        flush(self, timeout_s)
+        order.append("confirmed")
+        ahead_ns += 60 * 10**9
+
+    monkeypatch.setattr(replayer, "time", SimpleNamespace(monotonic_ns=lambda: time.monotonic_ns() + ahead_ns))
+    monkeypatch.setattr(BundlePublisher, "publish", published)
+    monkeypatch.setattr(BundlePublisher, "flush", flushed)
+    clouds = Peer(ending, domains[1]).listen(cdr.POINT_CLOUD, "/points", qos.REPLAY)
+    node = made(Replayer, bag=write_bag(tmp_path / "bag", drive(3)), rate=2)
+    clouds.wait(3)
+    until(lambda: node.finished)
+    assert order == [0, "confirmed", 1, 2, "confirmed"]
+    assert not node._publisher.unconfirmed, "who confirms is given no further time"
+    assert sent_s[2] - sent_s[1] >= 0.9 * PERIOD_NS / 1e9 / 2
 
 
 @pytest.mark.parametrize("limit", [1, 2])

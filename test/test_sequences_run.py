@@ -18,6 +18,7 @@ from recordings import bundles
 from mt_nodes.bags import write_bundles
 from mt_nodes.cli.main import main
 from mt_nodes.errors import InfrastructureError, UsageError
+from mt_nodes.fitting import unfit
 from mt_nodes.journal import read_journal
 from mt_nodes.ledger import find_followups
 from mt_nodes.measured import Measured, noise_floor
@@ -25,7 +26,7 @@ from mt_nodes.relations import load_relation
 from mt_nodes.report.files import remake
 from mt_nodes.report.series_view import draw_stretches
 from mt_nodes.results import Recorder
-from mt_nodes.runs import Run, unfit
+from mt_nodes.runs import Run
 from mt_nodes.stacks import load_stack
 from mt_nodes.verdict import Pair
 

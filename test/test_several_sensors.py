@@ -20,10 +20,11 @@ from several_sensors import CAMERAS, INFOS, INPUTS, LIDARS, bag, drive, fusion
 
 from mt_nodes import cdr, plugins
 from mt_nodes.arguments import role_topics
-from mt_nodes.arms import CallableArm, Unasked
+from mt_nodes.arms import Unasked
 from mt_nodes.bag_mutation import mutate_bag
 from mt_nodes.bag_reader import BagReader, Topic
 from mt_nodes.bags import BagSource
+from mt_nodes.callable_arm import CallableArm
 from mt_nodes.errors import NotApplicable, UsageError
 from mt_nodes.evidence import write_evidence
 from mt_nodes.frames import Bundle, Cloud
@@ -408,7 +409,7 @@ def test_mutate_changes_every_lidar_of_a_bag_and_copies_the_rest(tmp_path: Path,
 
 
 def test_a_lidar_stack_does_not_pay_for_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mt_nodes.bags._DECODERS", {cdr.POINT_CLOUD: ("clouds", cdr.cloud_from_msg)})
+    monkeypatch.setattr("mt_nodes.bags.DECODERS", {cdr.POINT_CLOUD: ("clouds", cdr.cloud_from_msg)})
     path = write_bag(tmp_path / "bag", [recorded(cloud(0)), recorded(image(0)), recorded(camera_info(0))])
     [found] = bundles(path, {"lidar": ("/points",)})
     assert [m.topic for m in found.messages] == ["/points"] and len(found.wires) == 3
@@ -420,7 +421,7 @@ def test_evidence_shows_what_the_stack_did_not_take_as_well(tmp_path: Path) -> N
     write_evidence(tmp_path / "pair.mcap", Pair(0, 0, "r"), found, found, {})
     with BagReader(tmp_path / "pair.mcap") as reader:
         shown = {f"/mt/{arm}{topic}" for arm in ("source", "followup") for topic in ("/points", "/camera/image")}
-        assert set(reader.topics) == {*shown, "/mt/pair", "/tf_static"}
+        assert set(reader.topics) == {*shown, "/mt/pair", "/mt/transforms", "/tf_static"}
 
 
 def test_a_bundle_that_is_joined_keeps_all(several: Path) -> None:

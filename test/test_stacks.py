@@ -11,10 +11,11 @@ import yaml
 from recordings import cloud, image, tree
 
 from mt_nodes import resources
-from mt_nodes.arms import CallableArm, CallableHost, as_output
+from mt_nodes.callable_arm import CallableArm
 from mt_nodes.engine import Heard
 from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.frames import Bundle
+from mt_nodes.hosting import CallableHost, as_output
 from mt_nodes.outputs import Control, Detections, Output
 from mt_nodes.params import plain
 from mt_nodes.stacks import Stack, load_callable, load_stack, with_faults
@@ -94,6 +95,20 @@ def test_what_is_saved_is_read_back(name: str, write: Any) -> None:
 ENV = {"A": 1, "B": 0.5, "C": "text"}
 
 
+def test_a_command_may_be_told_on_several_topics(write: Any) -> None:
+    speed, angle = (
+        {"topic": "/v", "type": "a/msg/B"},
+        {"topic": "/s", "type": "a/msg/C", "fields": {"steering_rad": "x"}},
+    )
+    stack = load_stack(write({"command": ["x"], "inputs": "lidar", "outputs": {"control": [speed, angle]}}))
+    assert [row.topic for row in stack.outputs["control"].rows] == [row.topic for row in stack.said] == ["/v", "/s"]
+    assert stack.message_types == {"/v": "a/msg/B", "/s": "a/msg/C"} and stack.answers == ("control",)
+    assert stack.said[1].fields == {"steering_rad": "x"}
+    assert load_stack(write(plain(stack), "saved.yaml")) == stack
+    alone = load_stack(write({**MINE, "outputs": {"control": [speed]}}))
+    assert alone.outputs["control"].rows == (alone.outputs["control"],)
+
+
 def test_numbers_of_the_environment_become_texts(write: Any) -> None:
     assert load_stack(write({**MINE, "env": ENV})).env == {"A": "1", "B": "0.5", "C": "text"}
 
@@ -114,6 +129,14 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no output": ({**MINE, "outputs": {}}, "outputs: got .*expected a mapping such as"),
     "output key": ({**MINE, "outputs": {"control": {"tpic": "/c"}}}, "unknown parameter 'tpic'; did you mean 'topic'"),
     "output as list": ({**MINE, "outputs": {"detections": ["/a"]}}, "detections: got .*expected a topic or"),
+    "several that are merged by nobody": (
+        {**MINE, "outputs": {"boxes": ["/a", "/b"]}},
+        r"boxes: got \['/a', '/b'\], expected a topic .* as only control may, a list of several",
+    ),
+    "no command": ({**MINE, "outputs": {"control": []}}, "control: got .*expected a topic"),
+    "one output twice": ({"command": ["x"], "outputs": {"control": ["/a", "/a"]}}, "control: got /a more than once"),
+    "command of a callable": ({**MINE, "outputs": {"control": ["/a", "/b"]}}, "a callable says its command on one"),
+    "mistake in a list": ({"command": ["x"], "outputs": {"control": ["/a", {"tpic": "/b"}]}}, r"control\[1\]: unknown"),
     "answer": ({**MINE, "answer": ["control"]}, "answer: unknown .*'control'"),
     "reset": ({**MINE, "stateless": False, "reset": "none"}, "reset: none is only for a stateless stack"),
     "domain range": ({**MINE, "domain": {"source": 102, "followup": 1}}, "source: got 102, expected a ROS domain"),

@@ -62,6 +62,11 @@ class DepthMap:
         return np.asarray(cv2.resize(cells, (columns, rows), interpolation=how))[: size[0], : size[1]]
 
 
+def cell_px(width_px: int) -> int:
+    """Return the width of a cell of a picture of some width."""
+    return max(1, round(width_px / _CELLS_ACROSS))
+
+
 _known: WeakKeyDictionary[Image, DepthMap] = WeakKeyDictionary()
 
 
@@ -82,7 +87,7 @@ def depth_of(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
 
 
 def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
-    step = max(1, round(camera.width / _CELLS_ACROSS))
+    step = cell_px(camera.width)
     shape = -(-camera.height // step), -(-camera.width // step)
     range_m = np.full(shape, np.inf, np.float32)
     on_top = np.zeros(shape, bool)

@@ -81,3 +81,8 @@ def surroundings_of(bundle: Bundle, image: Image, camera: CameraModel) -> Surrou
         rays = camera.grid(depth.step_px) @ pose[:3, :3].T
         known = _known[image] = Surroundings(depth, rays, pose[:3, 3])
     return known
+
+
+def told_of(image: Image, known: Surroundings) -> None:
+    """Remember what the cells of an image show where that is known without clouds: of a picture that was rendered."""
+    _known[image] = known

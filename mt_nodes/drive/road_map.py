@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+import shapely
 
 from mt_nodes.drive.scenario import Pose
 
@@ -122,6 +123,7 @@ class RoadMap:
     Attributes:
         kerbs_m: lines along which the pavement begins, it lying to their right.
         ground_m: outline of all there is.
+        surface_m: the carriageway, what of the ground is no pavement: polygons, each its outline and then its holes.
     """
 
     name: str
@@ -132,6 +134,12 @@ class RoadMap:
     signs: tuple[Sign, ...] = ()
     buildings: tuple[Building, ...] = ()
     kerbs_m: tuple[Outline, ...] = ()
+    surface_m: tuple[tuple[Outline, ...], ...] = ()
+
+    @cached_property
+    def carriageway(self) -> shapely.MultiPolygon:
+        """:attr:`surface_m` as shapely's polygons."""
+        return shapely.MultiPolygon([(rings[0], list(rings[1:])) for rings in self.surface_m])
 
     def nearest_lane(self, x_m: float, y_m: float, *, on_road: bool = True) -> Lane:
         """Return the lane whose middle line is nearest to a place.

@@ -59,7 +59,7 @@ class Collision:
 
     Attributes:
         name, kind: of whom it hit. x_m, y_m: middle of the contact. side: of the ego: front, left, right, rear.
-        ego_mps: speed of the ego. closing_mps: by which both came together, along the line between them.
+        ego_mps: speed of the ego. closing_mps: by which both came together, along that side's normal.
         fatal, injured: probabilities by the published curves of :mod:`mt_nodes.drive.risk`; None where none applies.
     """
 

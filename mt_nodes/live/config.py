@@ -11,10 +11,12 @@ from typing import Any
 from mt_nodes.errors import UsageError
 from mt_nodes.params import build, param
 from mt_nodes.relations import DEFAULT
-from mt_nodes.stacks import Stack
+from mt_nodes.stacks import Stack, refuse_told
 from mt_nodes.yaml_files import read_mapping
 
-MODES = ("shadow", "twin", "alternate")
+#: mode -> the arms in which it has instances of ours; the other arm of ``shadow`` is the live stack.
+OWN_ARMS = {"shadow": ("followup",), "twin": ("source", "followup"), "alternate": ("source",)}
+MODES = tuple(OWN_ARMS)
 #: A ROS domain that is not given: the one that this process is in, or a free one.
 NOT_GIVEN = -1
 
@@ -124,6 +126,7 @@ def check_live(config: LiveConfig, stack: Stack) -> None:
     Raises:
         UsageError: saying what to write instead.
     """
+    refuse_told(stack)
     if config.mode == "alternate" and not stack.stateless:
         raise UsageError(f"mode: alternate: stack '{stack.name}' remembers (stateless: false); use twin or shadow")
     if config.segments.swap_arms and config.mode != "twin":
@@ -135,8 +138,18 @@ def check_live(config: LiveConfig, stack: Stack) -> None:
         )
     if config.control_domain != NOT_GIVEN and config.control_domain == config.live_domain:
         raise UsageError(f"control_domain: got {config.control_domain}, the live domain; expected another")
-    if fixed := set(stack.domain.values()) & ({config.live_domain, config.control_domain} - {NOT_GIVEN}):
+    own = {arm: stack.domain[arm] for arm in OWN_ARMS[config.mode] if arm in stack.domain}
+    if stack.external and (lacking := [arm for arm in OWN_ARMS[config.mode] if arm not in own]):
+        raise UsageError(
+            f"stack '{stack.name}' is external: got domain: {stack.domain}, expected one for {' and '.join(lacking)}, "
+            f"where the instance runs that mode: {config.mode} tests"
+        )
+    # That the source arm of a shadow is where the live stack is, is as it should be.
+    ours, all_fixed = set(own.values()), set(stack.domain.values())
+    if fixed := (ours & {config.live_domain} | all_fixed & {config.control_domain}) - {NOT_GIVEN}:
         raise UsageError(
             f"stack '{stack.name}' fixes domain {min(fixed)} for an arm, which is the live or control domain; "
             "expected another, so that no follow-up command reaches an actuator"
         )
+    if len(ours) < len(own):
+        raise UsageError(f"stack '{stack.name}' has domain: {stack.domain}, expected a different one for each instance")

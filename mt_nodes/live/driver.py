@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mt_nodes.arms import Arm
-from mt_nodes.errors import InfrastructureError
+from mt_nodes.arms import Arm, restart
+from mt_nodes.errors import InfrastructureError, headline
 from mt_nodes.frames import Bundle, Wire
+from mt_nodes.live.attendance import LOST, Presence, always_there
 from mt_nodes.live.commands import Commands, State, Wishes
 from mt_nodes.live.delay import DelayLine
 from mt_nodes.live.episodes import Episodes, Start
@@ -21,7 +21,6 @@ from mt_nodes.live.judging import LiveJudge, nothing_missed
 from mt_nodes.live.making import Maker
 from mt_nodes.live.run import LiveRun
 from mt_nodes.live.segments import Next, Phase, Rotation, Turn
-from mt_nodes.lockstep import headline, restart
 from mt_nodes.own_time import own_time_s
 from mt_nodes.results import Recorder
 from mt_nodes.verdict import Outcome, Verdict
@@ -30,10 +29,9 @@ from mt_nodes.verdict import Outcome, Verdict
 STEP_S, IDLE_S = 0.005, 0.1
 #: With so many instants unanswered nothing more is tested: each keeps its clouds and images until it is judged.
 MOST_OPEN = 64
-#: When so many later inputs were answered by both arms, an earlier one will not be.
-OVERTAKEN = 5
+NOT_OURS = "the stack is external, so we do not restart it; name a service that makes it forget (reset: in its file)"
 #: What is counted of instants and instances.
-COUNTED = ("instants", "tested", "settling", "skipped", "restarts", "gave_up")
+COUNTED = ("instants", "tested", "settling", "skipped", "restarts", "gave_up", "lost_instances")
 RESTARTED = "our instances were being restarted"
 
 
@@ -48,6 +46,7 @@ class LiveDriver:
         progress: called with each group of verdicts.
         tell: called often with the status; what it raises ends the run.
         missed: counts the inputs between two stamps that the live stack had, and we had not.
+        presence: tells whether instances are there that somebody else starts and ends.
     """
 
     def __init__(
@@ -59,14 +58,15 @@ class LiveDriver:
         progress: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
         tell: Callable[[dict[str, Any]], None] = lambda status: None,
         missed: Callable[[int, int], int] = nothing_missed,
+        presence: Callable[[], Presence] = always_there,
     ) -> None:
         config, stack = run.config, run.stack
         self._config, self._commands = config, commands
-        self._tell = tell
+        self._tell, self._look, self._presence = tell, presence, Presence()
         self._wishes = commands.wishes
         self.line = DelayLine()
         self._feeding = Feeding(config.mode, arms, self.line, config.delay_s)
-        self._remembers, self._restarts_itself = not stack.stateless, not stack.external
+        self._remembers, self._can_restart = not stack.stateless, stack.forgets
         self._rotation = Rotation(run.offers, self._wishes.segments, remembers=self._remembers)
         self._maker = Maker(run, self._feeding, recorder, self._wishes.limits)
         self._judge = LiveJudge(run, recorder, progress, missed)
@@ -120,6 +120,7 @@ class LiveDriver:
         if self.line.failure is not None:
             raise self.line.failure
         self._heed(self._commands.wishes)
+        self._look_for_instance()
         while self._came:
             self._take(self._came.popleft())
             self._collect()
@@ -127,7 +128,7 @@ class LiveDriver:
         self._tell(self.status)
         if not self._ending or self.busy:
             return True
-        self._judge.end_series()
+        self._judge.end_series(self._feeding.last_words())
         return False
 
     @property
@@ -142,7 +143,8 @@ class LiveDriver:
         silent_s = own_time_s() - self._heard_s
         return {
             "state": self._wishes.state.value,
-            "waiting_for": "" if silent_s < self._config.gap_s else f"input, for {silent_s:.0f} s",
+            "waiting_for": self._presence.away
+            or (f"input, for {silent_s:.0f} s" if silent_s >= self._config.gap_s else ""),
             "relation": turn.offer.relation.id if turn else "",
             "phase": turn.phase.value if turn else "",
             "segment": turn.segment if turn else 0,
@@ -171,6 +173,22 @@ class LiveDriver:
     @property
     def _full(self) -> bool:
         return 0 < self._config.bundles <= self._counts["instants"]
+
+    def _look_for_instance(self) -> None:
+        """See whether the instance is there that somebody else runs; what it was given when it went is given up."""
+        before, self._presence = self._presence, self._look()
+        if self._presence.times_lost == before.times_lost:
+            return
+        self._collect()
+        self._counts["lost_instances"] += self._presence.times_lost - before.times_lost
+        for instant in self._open:
+            given = instant.prepared is not None and any(sending.sent for sending in instant.roles[1].sendings)
+            self._end(instant, Outcome.ERROR if given else Outcome.SKIPPED, LOST)
+            self._feeding.give_up(instant)
+        self._open.clear()
+        self._judge.forget()
+        # Even one without memory: that it hears us, and we hear it, is known when it has answered.
+        self._rotation.settle_anew()
 
     def _take(self, instant: Instant) -> None:
         """Decide what an instant is used for; its pairs are owed from now on."""
@@ -205,6 +223,8 @@ class LiveDriver:
             return RESTARTED
         if self._wishes.state is State.PAUSED:
             return "paused"
+        if self._presence.away:
+            return f"not there: {self._presence.away}"
         if instant.behind and busy:
             return "the instance was still at work on the instant before"
         if len(self._open) > MOST_OPEN:
@@ -225,18 +245,10 @@ class LiveDriver:
 
     def _collect(self) -> None:
         """Take answers in, in the order of the inputs."""
-        while self._open and (self._feeding.through(self._open[0]) or self._overtaken()):
+        while self._open and (self._feeding.through(self._open[0]) or self._feeding.overtaken(self._open)):
             self._close(self._open[0])
             if self._open:  # a restart gives up whatever is on its way
                 self._open.popleft()
-
-    def _overtaken(self) -> bool:
-        """Tell whether so many later inputs were answered that the first will not be: it is not waited for longer."""
-        later = list(itertools.islice(self._open, 1, OVERTAKEN + 1))
-        if len(later) < OVERTAKEN or not all(self._feeding.through(instant) for instant in later):
-            return False
-        self._feeding.give_up_answers(self._open[0], f"no answer, but {OVERTAKEN} later inputs were answered")
-        return True
 
     def _close(self, instant: Instant) -> None:
         if instant.dropped:
@@ -252,9 +264,12 @@ class LiveDriver:
         then = self._rotation.settled(turn, agrees, own_time_s())
         if then is Next.GAVE_UP:
             self._counts["gave_up"] += 1
-            why += f"; {self._wishes.segments.give_up_after_restarts} restarts were of no use, and the next turn comes"
+            tried = f"{self._wishes.segments.give_up_after_restarts} restarts were of no use, and "
+            why += f"; {tried if self._can_restart else ''}the next turn comes"
+        elif then is Next.RESTART and not self._can_restart:
+            why += f"; {NOT_OURS}"
         self._end(instant, Outcome.SETTLING, f"the arms settle; {why}")
-        if then is Next.RESTART and self._restarts_itself:
+        if then is Next.RESTART and self._can_restart:
             self._restart()
 
     def _begin_episode(self, instant: Instant) -> None:
@@ -263,8 +278,8 @@ class LiveDriver:
         for arm in self._feeding.own:
             arm.begin_episode()
         # What came while our instances were restarted was given to none: they know of no time before it.
-        known = instant.place.start is Start.BACK and not instant.dropped
-        if known and self._remembers and self._restarts_itself:
+        known = instant.place.start is Start.BACK and not instant.dropped and not self._presence.away
+        if known and self._remembers and self._can_restart:
             self._feeding.give_up(instant)
             self._restart()
 
@@ -295,4 +310,4 @@ class LiveDriver:
         known = headline(error) if isinstance(error, InfrastructureError) else str(error) or type(error).__name__
         for instant in self._open:
             self._end(instant, outcome, "interrupted" if isinstance(error, KeyboardInterrupt) else known)
-        self._judge.end_series()
+        self._judge.end_series(self._feeding.last_words())

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,10 +14,14 @@ from mt_nodes.frames import Bundle, Wire
 from mt_nodes.live.delay import DelayLine, Slot
 from mt_nodes.live.episodes import Place
 from mt_nodes.live.segments import Turn
-from mt_nodes.lockstep import NOT_SENT, Prepared
 from mt_nodes.own_time import own_time_s
+from mt_nodes.preparing import Prepared
 from mt_nodes.realtime import Sending, sendings
-from mt_nodes.sending import Part, parted
+from mt_nodes.sending import NOT_SENT, Part, parted
+from mt_nodes.series import LastWords
+
+#: When so many later inputs were answered by both arms, an earlier one will not be.
+OVERTAKEN = 5
 
 
 @dataclass(eq=False)
@@ -142,6 +147,20 @@ class Feeding:
             if not sending.answered(now_s):
                 sending.answer = Answer.nothing(Heard.SILENT, reason)
         instant.behind = False
+
+    def overtaken(self, waiting: Sequence[Instant]) -> bool:
+        """Tell whether so many later ones were answered that the first will not be, and wait for it no longer."""
+        later = list(itertools.islice(waiting, 1, OVERTAKEN + 1))
+        if len(later) < OVERTAKEN or not all(self.through(instant) for instant in later):
+            return False
+        self.give_up_answers(waiting[0], f"no answer, but {OVERTAKEN} later inputs were answered")
+        return True
+
+    def last_words(self) -> LastWords:
+        """Return what the first and the second arm have told of errors since their last answers."""
+        # Of one instance the follow-up was the last that it was given.
+        second = self._arms[1].last_words()
+        return self._arms[0].last_words(), second
 
     def through(self, instant: Instant) -> bool:
         """Tell whether every arm has answered an instant, or will not; send what waited for the first answer."""

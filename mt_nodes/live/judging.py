@@ -16,10 +16,11 @@ from mt_nodes.errors import UsageError
 from mt_nodes.frames import Bundle
 from mt_nodes.live.feeding import Instant
 from mt_nodes.live.run import LiveRun
-from mt_nodes.live.segments import Phase, Turn
-from mt_nodes.lockstep import Prepared
+from mt_nodes.live.segment_series import Ended, SegmentSeries
+from mt_nodes.live.segments import Turn
+from mt_nodes.preparing import Prepared
 from mt_nodes.results import Case, Recorder
-from mt_nodes.series import Series
+from mt_nodes.series import LastWords
 from mt_nodes.verdict import Outcome, Verdict
 
 Answers = tuple[Answer, Answer]
@@ -62,9 +63,7 @@ class LiveJudge:
         self._control = offers(run.suite)[0]
         checks = [relation.check for relation in run.suite.relations if relation.check is not None]
         self._drives = any("control" in check.needs for check in checks)
-        self._series = Series(whole=False)
-        #: Whose series is collected: the turn, and its number with that of the episode.
-        self._collecting: tuple[Turn, tuple[int, int]] | None = None
+        self._series = SegmentSeries()
         #: Pairs that ended, by outcome.
         self.outcomes: Counter[str] = Counter()
         #: Pairs that rest on an answer found by its arrival.
@@ -82,7 +81,7 @@ class LiveJudge:
         source, followups = instant.answers()
         turn, prepared = instant.turn, instant.prepared
         if turn is not None:
-            self._collect(instant, turn, (source, followups[0]))
+            self._judge_series(self._series.add(instant, turn, (source, followups[0])))
             if prepared is not None and not instant.ended:
                 self._judge(instant, turn, prepared)
         self._decider.heard(source, followups)
@@ -131,23 +130,19 @@ class LiveJudge:
             return False, "they differ by their commands"
         return True, "they agree"
 
-    def end_series(self) -> None:
-        """Have the checks over a sequence judge the segment that has ended."""
-        if self._collecting is None:
-            return
-        turn, self._collecting = self._collecting[0], None
-        judged = [each._replace(verdict=_marked(each.verdict, turn, ())) for each in self._series.end()]
-        self._told(self._recorder.series(judged))
+    def end_series(self, last_words: LastWords) -> None:
+        """Have the checks over a sequence judge what is not judged yet.
 
-    def _collect(self, instant: Instant, turn: Turn, answers: Answers) -> None:
-        """Add an instant to the series of its segment; a segment ends with its episode."""
-        key = (turn.segment, instant.place.episode)
-        if self._collecting is not None and self._collecting[1] != key:
-            self.end_series()
-        self._collecting = (turn, key)
-        settles = Prepared.settles(turn.offer, frozenset(judge.id for judge in turn.offer.sequences))
-        tested = instant.prepared if turn.phase is Phase.TESTING else None
-        self._series.add(tested or settles, instant.bundle, answers)
+        Args:
+            last_words: what the first and the second arm have told of errors after their last answers.
+        """
+        self._judge_series(self._series.end(last_words))
+
+    def _judge_series(self, ended: Iterable[Ended]) -> None:
+        for turn, judged in ended:
+            self._told(
+                self._recorder.series([each._replace(verdict=_marked(each.verdict, turn, ())) for each in judged])
+            )
 
     def _record(
         self,

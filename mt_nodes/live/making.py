@@ -11,7 +11,7 @@ from mt_nodes.live.feeding import Feeding, Instant
 from mt_nodes.live.limits import Limiter
 from mt_nodes.live.run import LiveRun
 from mt_nodes.live.segments import Turn
-from mt_nodes.lockstep import Preparer
+from mt_nodes.preparing import Preparer
 from mt_nodes.results import Recorder
 from mt_nodes.verdict import Outcome
 

@@ -15,11 +15,11 @@ from mt_nodes.directories import cannot_write, new_directory, write_whole
 from mt_nodes.engine import Offer, offers
 from mt_nodes.environment import user_domain
 from mt_nodes.errors import UsageError
+from mt_nodes.fitting import unfit
 from mt_nodes.live.config import NOT_GIVEN, LiveConfig, check_live, live_config
 from mt_nodes.message_packages import refuse_missing
 from mt_nodes.relations import Suite, load_suite, refuse_baseline, sham_for
 from mt_nodes.run_record import read_record, write_record
-from mt_nodes.runs import unfit
 from mt_nodes.stacks import Stack, load_stack, with_faults
 from mt_nodes.transforms import TransformTree, dump_transforms, load_transforms
 from mt_nodes.verdict import Pair

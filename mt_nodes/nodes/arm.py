@@ -18,7 +18,7 @@ from mt_nodes.frames import Bundle
 from mt_nodes.joining import lacking
 from mt_nodes.nodes.isolation import OWN_NODES, Isolation
 from mt_nodes.nodes.listening import OutputListener, answer_of
-from mt_nodes.nodes.publishing import BundlePublisher, ClockPublisher, NoClock
+from mt_nodes.nodes.publishing import DISCOVERY_S, BundlePublisher, ClockPublisher, NoClock
 from mt_nodes.nodes.spinning import SpinningContext, plain_node
 from mt_nodes.outputs import Diagnostics
 from mt_nodes.own_time import own_time_s
@@ -27,8 +27,6 @@ from mt_nodes.plan import ArmPlan, Replayed
 from mt_nodes.processes import Child, Process, uninterrupted, wait_until
 from mt_nodes.stacks import Stack
 
-#: Longest time that a node in our domain stayed unseen (measured: 1,055 ms).
-DISCOVERY_S = 1.2
 CLOCK_EVERY_S = 0.005
 #: /clock runs on by up to one period while an answer is awaited; this is taken for it before it is known.
 FIRST_PERIOD_NS = 100_000_000
@@ -105,6 +103,7 @@ class RosArm:
         if not wait_until(lambda: self._gone(before), self._stack.ready_timeout_s):
             raise InfrastructureError(f"stack '{self._stack.name}' ended but its endpoints stay in the {self.name} arm")
         self._inbox.clear()
+        self._listener.forget()
         self._clock.reset()
         self._launch()
 
@@ -212,7 +211,7 @@ class RosArm:
 
     def _without_inputs(self, bundle: Bundle) -> Bundle:
         wires = tuple(wire for wire in bundle.wires if wire.topic not in self._inputs)
-        return replace(bundle, clouds=(), images=(), camera_infos=(), wires=wires)
+        return replace(bundle, clouds=(), images=(), camera_infos=(), told=(), wires=wires)
 
     def _go_on(self, source_ns: int, delay_ns: int) -> None:
         """Step /clock on to an instant of the recording and a delay; what was delayed for longer has been there."""
@@ -223,7 +222,7 @@ class RosArm:
 
     def _join(self, topics: Mapping[str, Replayed], profiles: Mapping[str, QoSProfile]) -> None:
         node = self._ros.add(plain_node, OWN_NODES[self.name])
-        monitor = self._ros.add(plain_node, f"mt_monitor_{self.name}")
+        monitor = self._monitor = self._ros.add(plain_node, f"mt_monitor_{self.name}")
         named = {topic: row._replace(topic=self._plan.topic(row.topic)) for topic, row in topics.items()}
         wanted = {self._plan.topic(topic): profile for topic, profile in profiles.items()}
         self._isolation = Isolation(monitor, self._ros.domain, self._plan, self._stack)
@@ -235,7 +234,9 @@ class RosArm:
         inputs = {self._plan.topic(topic) for topic in stacks}
         played = inputs & {named[t].topic for t in self._required}
         self._played = sorted(played | (set() if self._live else {clock}))
-        self._listener = OutputListener(monitor, self._stack.outputs, self._plan.topic, self._inbox)
+        self._listener = OutputListener(
+            monitor, self._stack.outputs, self._plan.topic, self._inbox, within_ns=self._stack.sync_ns
+        )
 
     def _answer(self, ticket: Ticket, last_s: float) -> Answer:
         self._inbox.close(ticket)
@@ -253,7 +254,8 @@ class RosArm:
         if own_time_s.disturbed != ticket.disturbed:
             why = "this process stood still, or the wall clock was set, and the answer got lost"
             return Answer.nothing(Heard.SKIPPED, f"{self.name} arm: {why}")
-        missing = [self._stack.outputs[r].topic for r in self._stack.answers if r not in ticket.parts]
+        silent = [role for role in self._stack.answers if role not in ticket.parts]
+        missing = [row.topic for role in silent for row in self._stack.outputs[role].rows]
         late = "no answer" if not missing else f"no {', '.join(missing)}"
         return Answer.nothing(Heard.SILENT, f"{late} within {self._stack.deadline_s:g} s{self._unknown_stamp()}")
 

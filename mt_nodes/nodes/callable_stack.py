@@ -11,12 +11,13 @@ from rclpy.node import Node
 from rclpy.timer import Timer
 
 from mt_nodes import plugins
-from mt_nodes.arms import CallableHost, Sensor
+from mt_nodes.frames import Message
+from mt_nodes.hosting import CallableHost
 from mt_nodes.joining import Joiner
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.adapters.base import adapter_of
 from mt_nodes.nodes.adapters.commands import refuse_lost
-from mt_nodes.nodes.convert import SENSOR_TYPES, sensor_from_message
+from mt_nodes.nodes.convert import message_type, reader_of
 from mt_nodes.nodes.messages import message_class
 from mt_nodes.nodes.running import run_node
 from mt_nodes.outputs import Control
@@ -44,7 +45,7 @@ class CallableStack(Node):
         self._host = CallableHost.make(stack)
         self._transforms = transforms
         topics = [stack.leading_topic, *(t for names in stack.topics.values() for t in names)]
-        self._joiner = Joiner[Sensor](list(dict.fromkeys(topics)), round(stack.sync_s * 1e9)) if stack.joins else None
+        self._joiner = Joiner[Message](list(dict.fromkeys(topics)), round(stack.sync_s * 1e9)) if stack.joins else None
         self._prefix = prefix
         self._outputs = {
             role: (adapter_of(role, row), self._advertise(prefix + row.topic, row.type))
@@ -55,7 +56,7 @@ class CallableStack(Node):
         self._cameras = list(stack.topics.get("camera", ()))
         for role in (r for r in stack.topics if r != "camera"):
             for topic in stack.topics[role]:
-                self._subscribe(role, topic, SENSOR_TYPES[role])
+                self._subscribe(role, topic, message_type(stack, role))
         self._look()
         self._looking = self.create_timer(LOOK_EVERY_S, self._look) if self._cameras else None
 
@@ -70,15 +71,17 @@ class CallableStack(Node):
             self._looking.cancel()
 
     def _subscribe(self, role: str, topic: str, type_name: str) -> None:
+        read = reader_of(role, topic, type_name)
+
         def received(message: Any) -> None:
-            self._received(topic, sensor_from_message(role, topic, message))
+            self._received(topic, read(message))
 
         self.create_subscription(message_class(type_name), self._prefix + topic, received, qos.REPLAY)
 
     def _advertise(self, topic: str, type_name: str) -> Any:
         return self.create_publisher(message_class(type_name), topic, qos.ANSWERS)
 
-    def _received(self, topic: str, sensor: Sensor) -> None:
+    def _received(self, topic: str, sensor: Message) -> None:
         given = sensor if self._joiner is None else self._joiner.take(topic, sensor)
         if given is None:
             return

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Between ROS messages and the core's sensor types."""
+"""Between ROS messages and the core's types of what a stack takes."""
 
 from __future__ import annotations
 
 import array
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,16 +13,21 @@ from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import Header
 
 from mt_nodes.cdr import camera_info_from_msg, image_from_msg
-from mt_nodes.frames import CameraInfo, Cloud, Image
+from mt_nodes.frames import CameraInfo, Cloud, Image, Message, Told
+from mt_nodes.nodes.adapters.base import Adapter, adapter_for
 from mt_nodes.nodes.messages import set_stamp, stamp_of
 from mt_nodes.nodes.point_cloud2 import create_cloud, read_points
+from mt_nodes.plan import Replayed
 from mt_nodes.point_fields import Field, point_dtype, rows_of
+from mt_nodes.stacks import Stack
 
 SENSOR_TYPES = {
     "lidar": "sensor_msgs/msg/PointCloud2",
     "camera": "sensor_msgs/msg/Image",
     "camera_info": "sensor_msgs/msg/CameraInfo",
 }
+#: Role of an input -> role of the adapters that read and write what a world tells so.
+TOLD_AS = {"objects": "detections", "odometry": "odometry", "route": "path", "signals": "signals"}
 
 
 def cloud_from_message(topic: str, message: PointCloud2) -> Cloud:
@@ -58,3 +65,46 @@ def sensor_from_message(role: str, topic: str, message: Any) -> Cloud | Image | 
     if role == "lidar":
         return cloud_from_message(topic, message)
     return image_from_msg(topic, message) if role == "camera" else camera_info_from_msg(topic, message)
+
+
+def message_type(stack: Stack, role: str) -> str:
+    """Return the message type in which a stack takes an input; of a camera that of raw images."""
+    return stack.told[role].type if role in stack.told else SENSOR_TYPES[role]
+
+
+def reader_of(role: str, topic: str, type_name: str) -> Callable[[Any], Message]:
+    """Return what reads the messages of an input.
+
+    Raises:
+        UsageError: no adapter reads that role from messages of that type.
+    """
+    if role not in TOLD_AS:
+        return lambda message: sensor_from_message(role, topic, message)
+    adapter = _adapter(role, type_name)
+
+    def read(message: Any) -> Told:
+        said: Any = adapter.decode(message)
+        return Told(topic, role, adapter.stamp_ns(message) or 0, said.frame_id, said)
+
+    return read
+
+
+def told_to_message(told: Told, type_name: str) -> Any:
+    """Return the message of what a world tells.
+
+    Raises:
+        UsageError: no adapter writes that role as messages of that type.
+    """
+    return _adapter(told.role, type_name).encode(told.stamped)
+
+
+@lru_cache
+def _adapter(role: str, type_name: str) -> Adapter:
+    return adapter_for(TOLD_AS[role], type_name)
+
+
+def topics_of_world(stack: Stack) -> dict[str, Replayed]:
+    """Return every topic that a stack takes, by the same name in a world, for arms whose bundles come from there."""
+    return {
+        topic: Replayed(topic, message_type(stack, role)) for role, topics in stack.topics.items() for topic in topics
+    }

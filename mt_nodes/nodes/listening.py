@@ -16,9 +16,11 @@ from rclpy.subscription import Subscription
 from mt_nodes import engine
 from mt_nodes.engine import Answer
 from mt_nodes.frames import Wire
+from mt_nodes.merging import CommandMerger
 from mt_nodes.nodes import messages, qos
 from mt_nodes.nodes.adapters.base import Adapter, Said, adapter_of
-from mt_nodes.outputs import Diagnostics, Output
+from mt_nodes.outputs import Control, Diagnostics, Output
+from mt_nodes.own_time import own_time_s
 from mt_nodes.pairing import Ticket
 from mt_nodes.stack_topics import OutputTopic
 
@@ -32,10 +34,22 @@ class Takes(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Heard:
-    """One output: what was read, and the message as it came."""
+    """One output: what was read, the message as it came, and those beside it that tell parts of the same command."""
 
     said: Said
     wire: Wire
+    beside: tuple[Wire, ...] = ()
+
+
+@dataclass(eq=False)
+class _Tap:
+    """One topic that a stack says something on."""
+
+    role: str
+    row: OutputTopic
+    topic: str
+    adapter: Adapter
+    subscription: Subscription | None = None
 
 
 class OutputListener:
@@ -43,6 +57,11 @@ class OutputListener:
 
     Starts out reliable, unless told otherwise; where the stack turns out to offer best effort only, the subscription
     is made anew.
+
+    Args:
+        node: whose subscriptions they are. outputs: what is said, by role. rename: takes a topic to that of the arm.
+        inbox: who wants it. profile: QoS to begin with.
+        within_ns: how far apart the messages of one command may be that is told on several topics.
     """
 
     def __init__(
@@ -52,26 +71,32 @@ class OutputListener:
         rename: Callable[[str], str],
         inbox: Takes,
         profile: QoSProfile = qos.ANSWERS,
+        within_ns: int = 0,
     ) -> None:
         self._node = node
         self._inbox = inbox
-        self._outputs = {role: (row, rename(row.topic)) for role, row in outputs.items()}
-        self._adapters = {role: adapter_of(role, row) for role, row in outputs.items()}
-        self._subscriptions: dict[str, Subscription] = {}
-        self._downgrade: set[str] = set()
+        rows = [(role, row) for role, leading in outputs.items() for row in leading.rows]
+        self._taps = [_Tap(role, row, rename(row.topic), adapter_of(role, row)) for role, row in rows]
+        self._mergers = {role: self._merger(role, within_ns) for role, row in outputs.items() if row.beside}
+        self._downgrade: set[_Tap] = set()
         self.failure: str | None = None
         self._told = threading.Lock()
         self._errors: dict[str, str] | None = None
-        for role in outputs:
-            self._subscribe(role, profile)
+        for tap in self._taps:
+            self._subscribe(tap, profile)
 
     def heard_from(self) -> dict[str, int]:
         """Say for each output topic how many publish it (and repair a refused QoS on the way)."""
         while self._downgrade:  # which the spinning thread fills meanwhile
-            role = self._downgrade.pop()
-            self._node.destroy_subscription(self._subscriptions[role])
-            self._subscribe(role, qos.ANSWERS_BEST_EFFORT)
-        return {self._outputs[role][1]: s.get_publisher_count() for role, s in self._subscriptions.items()}
+            tap = self._downgrade.pop()
+            self._node.destroy_subscription(tap.subscription)
+            self._subscribe(tap, qos.ANSWERS_BEST_EFFORT)
+        return {tap.topic: tap.subscription.get_publisher_count() for tap in self._taps if tap.subscription is not None}
+
+    def forget(self) -> None:
+        """Forget parts of commands that wait for the others: the stack was restarted."""
+        for merger in self._mergers.values():
+            merger.forget()
 
     def diagnostics(self) -> Diagnostics | None:
         """Return what was told of errors since this was asked last; None as long as nobody has told anything."""
@@ -80,22 +105,25 @@ class OutputListener:
             self._errors = None if errors is None else {}
         return None if errors is None else Diagnostics(errors)
 
-    def _subscribe(self, role: str, profile: Any) -> None:
-        row, topic = self._outputs[role]
-        adapter = self._adapters[role]
+    def _merger(self, role: str, within_ns: int) -> CommandMerger:
+        taps = [tap for tap in self._taps if tap.role == role]
+        by_arrival = not all(tap.adapter.stamped for tap in taps)
+        return CommandMerger([tap.row.topic for tap in taps], within_ns, by_arrival)
 
+    def _subscribe(self, tap: _Tap, profile: Any) -> None:
         def refused(event: Any) -> None:
-            self._downgrade.add(role)
+            self._downgrade.add(tap)
 
         def received(data: bytes) -> None:
-            self._take(role, row, adapter, data)
+            self._take(tap, data)
 
         events = SubscriptionEventCallbacks(incompatible_qos=refused, use_default_callbacks=False)
-        self._subscriptions[role] = self._node.create_subscription(
-            messages.message_class(row.type), topic, received, profile, raw=True, event_callbacks=events
+        tap.subscription = self._node.create_subscription(
+            messages.message_class(tap.row.type), tap.topic, received, profile, raw=True, event_callbacks=events
         )
 
-    def _take(self, role: str, row: OutputTopic, adapter: Adapter, data: bytes) -> None:
+    def _take(self, tap: _Tap, data: bytes) -> None:
+        adapter, row = tap.adapter, tap.row
         try:
             message = messages.decode(adapter.type, data)
             stamp = adapter.stamp_ns(message)
@@ -107,7 +135,14 @@ class OutputListener:
             with self._told:
                 self._errors = {**(self._errors or {}), **said.errors}
             return
-        self._inbox.put(role, stamp, Heard(said, Wire(row.topic, row.type, stamp or 0, data)))
+        wire, merger = Wire(row.topic, row.type, stamp or 0, data), self._mergers.get(tap.role)
+        if merger is None:
+            self._inbox.put(tap.role, stamp, Heard(said, wire))
+            return
+        assert isinstance(said, Control), "only commands are told on several topics"
+        command = merger.take(row.topic, said, wire, round(own_time_s() * 1e9))
+        if command is not None:
+            self._inbox.put(tap.role, command.said.stamp_ns, Heard(command.said, command.wires[0], command.wires[1:]))
 
 
 def answer_of(ticket: Ticket, last_s: float, diagnostics: Diagnostics | None = None) -> Answer:
@@ -117,5 +152,6 @@ def answer_of(ticket: Ticket, last_s: float, diagnostics: Diagnostics | None = N
     # Beside a live stack its answer may be heard before the input is.
     output = Output(**said, diagnostics=diagnostics, answer_ms=round(1e3 * max(0.0, last_s - ticket.sent_s), 3))
     # What carries no stamp of its own is of the instant that it answers.
-    wires = (h.wire if h.wire.stamp_ns else replace(h.wire, stamp_ns=ticket.stamp_ns) for h in parts.values())
+    came = (wire for h in parts.values() for wire in (h.wire, *h.beside))
+    wires = (wire if wire.stamp_ns else replace(wire, stamp_ns=ticket.stamp_ns) for wire in came)
     return Answer(engine.Heard.ANSWERED, output, wires=tuple(wires), by_arrival=frozenset(ticket.by_arrival))

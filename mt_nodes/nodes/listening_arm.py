@@ -36,7 +36,9 @@ class ListeningArm:
         self.name = "source"
         self._stack = stack
         self._inbox = Arrivals(stack.answers, stack.match, window_s, before_s=AHEAD_S)
-        self._listener = OutputListener(node, stack.outputs, lambda topic: topic, self._inbox, qos.LIVE_BURSTS)
+        self._listener = OutputListener(
+            node, stack.outputs, lambda topic: topic, self._inbox, qos.LIVE_BURSTS, within_ns=stack.sync_ns
+        )
         self._answer_ms: float | None = None
 
     def start(self) -> None:
@@ -98,7 +100,8 @@ class ListeningArm:
             return answer
         if own_time_s() < deadline_s:
             return None
-        missing = [self._stack.outputs[role].topic for role in self._stack.answers if role not in ticket.parts]
+        silent = [role for role in self._stack.answers if role not in ticket.parts]
+        missing = [row.topic for role in silent for row in self._stack.outputs[role].rows]
         away = [topic for topic, count in self._listener.heard_from().items() if topic in missing and not count]
         why = f"; nobody publishes {', '.join(away)}" if away else ""
         return Answer.nothing(Heard.SILENT, f"no {', '.join(missing)} within {self._stack.deadline_s:g} s{why}")

@@ -13,7 +13,7 @@ from rclpy.subscription import Subscription
 from mt_nodes import cdr
 from mt_nodes.cloud_reader import CloudReader
 from mt_nodes.errors import UsageError
-from mt_nodes.frames import Bundle, CameraInfo, Cloud, Image, Wire
+from mt_nodes.frames import Bundle, CameraInfo, Cloud, Image, Message, Wire
 from mt_nodes.joining import Joiner
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.messages import message_class
@@ -112,7 +112,7 @@ class InstantReader:
             wires=tuple(wires),
         )
 
-    def _message(self, wire: Wire) -> cdr.Message:
+    def _message(self, wire: Wire) -> Message:
         if wire.type == cdr.POINT_CLOUD:
             if wire.topic not in self._clouds:
                 self._clouds[wire.topic] = CloudReader(wire.topic)

@@ -18,24 +18,26 @@ from typing import Any
 
 from rclpy.node import Node
 
+from mt_nodes.arms import start
 from mt_nodes.arrival import Arrivals
 from mt_nodes.environment import clean_shared_memory, free_domains
 from mt_nodes.errors import InfrastructureError, UsageError
+from mt_nodes.live.attendance import Presence
 from mt_nodes.live.commands import Commands, State
-from mt_nodes.live.config import NOT_GIVEN
+from mt_nodes.live.config import NOT_GIVEN, OWN_ARMS
 from mt_nodes.live.driver import LiveDriver
 from mt_nodes.live.judging import nothing_missed
 from mt_nodes.live.run import LiveRun
-from mt_nodes.lockstep import start
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.control import ControlNode
+from mt_nodes.nodes.external_arm import ExternalArm
 from mt_nodes.nodes.listening_arm import ListeningArm
 from mt_nodes.nodes.live_control import LiveControl
 from mt_nodes.nodes.live_taps import CLOCK, LOOK_EVERY_S, LiveTaps, LiveTopics, sensor_topics
 from mt_nodes.nodes.live_view import LiveView
 from mt_nodes.nodes.qos import load_overrides
-from mt_nodes.nodes.spinning import SpinningContext, plain_node
+from mt_nodes.nodes.spinning import SpinningContext, quiet_node
 from mt_nodes.nodes.suite_process import STATUS_EVERY_S, Events, check_interrupted, run_suite
 from mt_nodes.own_time import own_time_s
 from mt_nodes.plan import ArmPlan, Replayed, stack_process
@@ -99,7 +101,7 @@ class _LiveSuite:
         self._tell_domains()
         live = self._live = SpinningContext(self._run.config.live_domain)
         ending.callback(live.close)
-        node: Node = live.add(plain_node, TAP_NODE)
+        node: Node = live.add(quiet_node, TAP_NODE)
         topics = self._topics(node)
         if self._over() or topics.missing():
             return lambda: None
@@ -107,9 +109,13 @@ class _LiveSuite:
         arms = self._open_arms(ending, node, {**topics.sensors(), **beside})
         self._arms = list(dict.fromkeys(arms))
         self._tell_domains()
+        if not self._wait_for_external():
+            return lambda: None
         start(*arms)
         missed = arms[0].missed if isinstance(arms[0], ListeningArm) else nothing_missed
-        driver = LiveDriver(self._run, arms, recorder, self._commands, tell=self._tell, missed=missed)
+        driver = LiveDriver(
+            self._run, arms, recorder, self._commands, tell=self._tell, missed=missed, presence=self._presence
+        )
         self._taps = LiveTaps(node, self._run.stack, beside, self._run.transforms, driver)
         return driver.run
 
@@ -130,6 +136,31 @@ class _LiveSuite:
         wait_until(known, math.inf, LOOK_EVERY_S)
         return topics
 
+    def _wait_for_external(self) -> bool:
+        """Wait for instances that somebody else starts, and tell so; return whether to go on.
+
+        Raises:
+            InfrastructureError: one has not come in time.
+        """
+        stack, state, began_s = self._run.stack, self._commands.wishes.state.value, own_time_s()
+
+        def come() -> bool:
+            away = self._presence().away
+            self._tell({"state": state, "waiting_for": away})
+            return not away or self._over(began_s)
+
+        if not wait_until(come, stack.ready_timeout_s, LOOK_EVERY_S):
+            raise InfrastructureError(
+                f"not there after {stack.ready_timeout_s:g} s: {self._presence().away}; start it, or mend its "
+                "topics and domain in the stack file (`mt doctor --live-config FILE` looks at them)"
+            )
+        return not self._over(began_s)
+
+    def _presence(self) -> Presence:
+        """Return whether all instances are there that somebody else starts."""
+        found = [arm.presence() for arm in self._arms if isinstance(arm, ExternalArm)]
+        return Presence(next((p.away for p in found if p.away), ""), sum(p.times_lost for p in found))
+
     def _over(self, began_s: float | None = None) -> bool:
         lasted_s = own_time_s() - began_s if began_s is not None else 0.0
         return self._commands.wishes.state is State.STOPPING or 0.0 < self._run.config.duration_s < lasted_s
@@ -138,8 +169,7 @@ class _LiveSuite:
         self, ending: ExitStack, node: Node, topics: dict[str, Replayed]
     ) -> tuple[RosArm | ListeningArm, RosArm | ListeningArm]:
         mode, stack = self._run.config.mode, self._run.stack
-        names = {"shadow": ("followup",), "twin": ("source", "followup"), "alternate": ("source",)}[mode]
-        plans = [ArmPlan(name, stack.domain.get(name)) for name in names]
+        plans = [ArmPlan(name, stack.domain.get(name)) for name in OWN_ARMS[mode]]
         leased = [plan for plan in plans if plan.domain is None]
         free = ending.enter_context(free_domains(len(leased), self._domains.values()))
         self._domains |= {plan.name: plan.domain for plan in plans if plan.domain is not None}
@@ -158,7 +188,8 @@ class _LiveSuite:
         profiles = {CLOCK: qos.CLOCK, **(load_overrides(Path(run.config.qos)) if run.config.qos else {})}
         required = frozenset((*sensor_topics(run.stack), *run.stack.needs))
         arrivals = Arrivals(run.stack.answers, run.stack.match, run.config.window_s)
-        return RosArm(
+        make = ExternalArm if run.stack.external else RosArm
+        return make(
             *(plan, domain, plan.domain is None, run.stack, process, topics, required, profiles), arrivals=arrivals
         )
 

@@ -19,11 +19,11 @@ from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
 
-from mt_nodes.arms import as_points
 from mt_nodes.association import moved
 from mt_nodes.cdr import encode_cloud
 from mt_nodes.checks.obstacles import ObstacleCheck
 from mt_nodes.frames import Bundle, Cloud
+from mt_nodes.hosting import as_points
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.messages import set_stamp

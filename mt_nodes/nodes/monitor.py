@@ -118,7 +118,9 @@ class Monitor(ManagedNode):
             self._contexts.append(SpinningContext(domain))
             node = self._contexts[-1].add(plain_node, f"mt_monitor_{arm}")
         outputs = Outputs()
-        listener = OutputListener(node, self._stack.outputs, lambda topic: prefix + topic, outputs)
+        listener = OutputListener(
+            node, self._stack.outputs, lambda topic: prefix + topic, outputs, within_ns=self._stack.sync_ns
+        )
         self.create_timer(1.0, listener.heard_from)
         return outputs
 

@@ -25,7 +25,7 @@ def yaws(quaternion_xyzw: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 def planar(poses: Sequence[Any]) -> npt.NDArray[np.float64]:
     """Return x, y and yaw (K, 3) of ``geometry_msgs/Pose`` messages."""
-    turns = np.array([[q.x, q.y, q.z, q.w] for q in (pose.orientation for pose in poses)])
+    turns = quaternions(pose.orientation for pose in poses)
     places = np.array([[place.x, place.y] for place in (pose.position for pose in poses)]).reshape(-1, 2)
     return np.column_stack([places, yaws(turns)])
 

@@ -12,6 +12,7 @@ import rclpy
 from rclpy.context import Context
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
 
 
@@ -58,6 +59,20 @@ class SpinningContext:
         except Exception as error:  # noqa: BLE001 - a thread has nobody to raise to
             traceback.print_exc()
             self.failure = f"the ROS thread of domain {self.domain} ended: {type(error).__name__}: {error}"
+
+
+def quiet_node(name: str, *, context: Context) -> Node:
+    """Return a node that has nothing in the graph but its name: only what is opened on it will be there.
+
+    rclpy gives every node a publisher of ``/parameter_events``, which no option leaves out, and a service that tells
+    of types. Without the publisher parameters of the node cannot be changed any more.
+    """
+    described = Parameter("start_type_description_service", value=False)
+    options = {"enable_rosout": False, "start_parameter_services": False, "parameter_overrides": [described]}
+    node = Node(name, context=context, use_global_arguments=False, **options)
+    for publisher in list(node.publishers):
+        node.destroy_publisher(publisher)
+    return node
 
 
 def plain_node(name: str, *, context: Context) -> Node:

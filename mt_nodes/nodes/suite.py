@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from rclpy.exceptions import InvalidTopicNameException
 from rclpy.validate_topic_name import validate_topic_name
@@ -25,10 +25,26 @@ from mt_nodes.nodes.messages import available
 from mt_nodes.nodes.qos import load_overrides
 from mt_nodes.nodes.spinning import SpinningContext
 from mt_nodes.nodes.suite_process import STATUS_EVERY_S, Events, check_interrupted, run_suite
-from mt_nodes.plan import ArmPlan, Replayed, arm_plans, stack_process
+from mt_nodes.plan import ArmPlan, Replayed, WithMode, arm_plans, stack_process
 from mt_nodes.replay import Arms, execute
 from mt_nodes.runs import Run
+from mt_nodes.stacks import Stack
 from mt_nodes.verdict import Verdict
+
+
+class WithArms(Protocol):
+    """What must be known of a run to open its arms."""
+
+    @property
+    def request(self) -> WithMode:
+        """What was asked."""
+
+    @property
+    def stack(self) -> Stack:
+        """What is under test."""
+
+
+R = TypeVar("R", bound=WithArms)
 
 
 def main(args: list[str] | None = None) -> None:
@@ -43,12 +59,22 @@ def _carry_out(run: Run, events: Events) -> dict[str, Any]:
         ending.callback(control_ros.close)
         control: ControlNode = control_ros.add(ControlNode)
         ending.callback(control.flush, 2.0)
-        status = _Status(run, control, events)
+        status = Status(run.pairs_to_come, control, events)
         view = LiveView(control)
-        return execute(run, lambda stack: _open_arms(run, stack, status), control.line, status.progress, view.show)
+        return execute(
+            run, lambda stack: open_arms(run, stack, status, _open_arm), control.line, status.progress, view.show
+        )
 
 
-def _open_arms(run: Run, ending: ExitStack, status: _Status) -> Arms:
+def open_arms(run: R, ending: ExitStack, status: Status, open_arm: Callable[[R, ArmPlan, int, bool], RosArm]) -> Arms:
+    """Join a ROS domain for each arm of a run, and put the end of all on the stack.
+
+    Args:
+        run: whose arms they are.
+        ending: takes what ends them.
+        status: tells of them from then on.
+        open_arm: makes one, of its plan, its domain, and whether nobody else can be there.
+    """
     plans = arm_plans(run.request, run.stack)
     shared = run.stack.isolation == "remap"
     free = ending.enter_context(free_domains(0 if plans[0].domain is not None else 1 if shared else len(plans)))
@@ -59,7 +85,7 @@ def _open_arms(run: Run, ending: ExitStack, status: _Status) -> Arms:
         assert domain is not None, "a stack file fixes the domains of all arms or of none"
         # In a shared domain the first arm looks for strangers: to the second one the first one's stack would be some.
         leased = plan.domain is None or (shared and bool(arms))
-        arms.append(_open_arm(run, plan, domain, leased))
+        arms.append(open_arm(run, plan, domain, leased))
     status.arms = arms
     return arms[0], arms[-1]
 
@@ -95,16 +121,17 @@ def _unusable(row: Replayed) -> str | None:
     return None
 
 
-class _Status:
-    """Tells the user's domain and whoever started us how the run goes."""
+class Status:
+    """Tells the user's domain and whoever started us how a run goes that owes so many verdicts."""
 
-    def __init__(self, run: Run, control: ControlNode, events: Events) -> None:
+    def __init__(self, total: int, control: ControlNode, events: Events) -> None:
         self._control, self._events = control, events
-        self._total, self._done, self._violated = run.pairs_to_come, 0, 0
+        self._total, self._done, self._violated = total, 0, 0
         self._began = self._told = time.monotonic()
         self.arms: Sequence[RosArm] = ()
 
     def progress(self, verdicts: Sequence[Verdict]) -> None:
+        """Take in what was judged."""
         check_interrupted()
         self._done += len(verdicts)
         self._violated += sum(v.outcome.value == "VIOLATED" for v in verdicts)

@@ -15,7 +15,7 @@ import jinja2
 from mt_nodes.errors import InfrastructureError
 from mt_nodes.experiment import read_experiment, tabulate
 from mt_nodes.journal import read_journal
-from mt_nodes.relations import CONTROL, SHAMS
+from mt_nodes.relations import CONTROL, LOOP_SHAM, SHAMS
 from mt_nodes.report import birdseye, camera_view
 from mt_nodes.report.categories import figure_uri
 from mt_nodes.report.series_view import draw_stretches
@@ -114,7 +114,9 @@ def _violation(line: Mapping[str, Any], results_dir: Path) -> dict[str, Any]:
     pair = Pair.parse(line["pair"])
     return {
         **line,
-        "arm": {CONTROL: "control", **dict.fromkeys(SHAMS, "sham")}[pair.relation] if "@" in pair.draw else "relation",
+        "arm": {CONTROL: "control", **dict.fromkeys((*SHAMS, LOOP_SHAM), "sham")}[pair.relation]
+        if "@" in pair.draw
+        else "relation",
         "where": f"episode {pair.episode}" + ("" if pair.bundle is None else f", frame {pair.bundle}"),
         "command": f"mt reproduce {shlex.quote(str(results_dir.resolve()))} {shlex.quote(str(pair))}",
         "evidence": evidence_file(results_dir, pair),

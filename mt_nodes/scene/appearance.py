@@ -22,6 +22,7 @@ Rgb = tuple[float, float, float]
 
 _RUBBER, _PANE, _FACE, _METAL = (0.02, 0.02, 0.02), (0.06, 0.07, 0.08), (0.5, 0.3, 0.21), (0.32, 0.33, 0.34)
 _MATERIALS = {TYRE: _RUBBER, GLASS: _PANE, SKIN: _FACE}
+FACE = _FACE
 _HAIR, _SHOES, _BLACK, _WHITE = (0.035, 0.022, 0.015), (0.03, 0.025, 0.02), (0.012, 0.012, 0.014), (0.75, 0.75, 0.73)
 _RED, _YELLOW, _ORANGE, _BLUE = (0.5, 0.03, 0.025), (0.72, 0.45, 0.02), (0.75, 0.2, 0.02), (0.03, 0.09, 0.4)
 
@@ -67,6 +68,11 @@ def paint_of(kind: str, lamps: str = OFF) -> Paint:
         return Colours(albedo, glow)
 
     return paint
+
+
+def main_colour(kind: str) -> Rgb:
+    """Return the colour of most of a kind: its paint, its clothes, its fur."""
+    return _MAIN[kind]
 
 
 def _painted(kind: str, surface: Surface) -> Singles:

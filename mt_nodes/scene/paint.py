@@ -27,7 +27,8 @@ _JACKETS = ((0.75, 0.73, 0.7), (0.7, 0.55, 0.05), (0.6, 0.08, 0.05), (0.05, 0.05
 _TROUSERS = ((0.03, 0.035, 0.07), (0.02, 0.02, 0.02), (0.06, 0.08, 0.14))
 _BY_REFLECTIVITY = {TYRE: (0.02, 0.02, 0.02), GLASS: (0.04, 0.05, 0.06), SKIN: (0.5, 0.3, 0.21)}
 _HAIR, _STEEL, _PANE = (0.045, 0.03, 0.02), (0.2, 0.2, 0.2), 0.05
-_STOREY_M, _BAY_M = 3.2, 2.5
+#: Height of a storey, and how far windows are apart.
+STOREY_M, BAY_M = 3.2, 2.5
 _TILE = 256
 
 
@@ -72,8 +73,8 @@ def painted_ground(colours: Singles, s: Singles, d: Singles, range_m: Singles, p
 
 def panes(colours: Singles, s: Singles, d: Singles, z: Singles) -> None:
     """Put windows into facades (N, 3), in place; ``s``, ``d``, ``z`` (N,) as for the ground, z up."""
-    along = np.abs(np.mod(s + 0.37 * np.floor(z / 40.0), _BAY_M) - _BAY_M / 2.0) < 0.55
-    up = np.mod(z, _STOREY_M)
+    along = np.abs(np.mod(s + 0.37 * np.floor(z / 40.0), BAY_M) - BAY_M / 2.0) < 0.55
+    up = np.mod(z, STOREY_M)
     window = along & (up > 0.95) & (up < 2.45) & (np.abs(d) < 20.0)
     colours[window] = _PANE
     colours[(z < 0.5)] *= 0.6

@@ -30,9 +30,22 @@ def scan(mesh: Mesh, origin_m: tuple[float, float, float], lidar: LidarModel, rn
     255 × reflectivity × cosine of incidence, range-compensated as in Velodyne's calibrated intensity.
     """
     range_m, triangle, cosine = cast(mesh, origin_m, lidar.directions)
-    hit = np.isfinite(range_m)
     brightness = np.zeros(len(range_m))
+    hit = np.isfinite(range_m)
     brightness[hit] = mesh.reflectivity[triangle[hit]] * cosine[hit]
+    return returns_of(range_m, brightness, lidar, rng)
+
+
+def returns_of(
+    range_m: npt.NDArray[np.float64], brightness: npt.NDArray[np.float64], lidar: LidarModel, rng: np.random.Generator
+) -> Points:
+    """Return what a LiDAR reports of what its rays meet, as points of :data:`VELODYNE_LAYOUT` in the sensor frame.
+
+    Args:
+        range_m: (N,) along each of the LiDAR's directions, infinite where nothing is met.
+        brightness: (N,) reflectivity times cosine of incidence there.
+    """
+    hit = np.isfinite(range_m)
     noisy = range_m + rng.normal(0.0, lidar.range_sigma_m, len(range_m))
     seen = (
         hit & (noisy >= lidar.range_min_m) & (noisy <= lidar.range_max_m) & (rng.random(len(range_m)) >= lidar.dropout)

@@ -45,7 +45,7 @@ class Figure:
         self.paint = paint
         self._mesh = mesh
         self._reflectivity = mesh.reflectivity.astype(np.float32)
-        self._normals = _smooth_normals(mesh)
+        self._normals = smooth_normals(mesh)
         self._scene = o3d.t.geometry.RaycastingScene(nthreads=1)
         self._scene.add_triangles(_tensor(mesh.vertices_m.astype(np.float32)), _tensor(mesh.triangles))
         low, high = mesh.vertices_m.min(axis=0), mesh.vertices_m.max(axis=0)
@@ -267,7 +267,7 @@ def _split(corners: Floats) -> Floats:
         corners = np.concatenate([corners[~long], np.stack([a, middle, c], 1), np.stack([middle, b, c], 1)])
 
 
-def _smooth_normals(mesh: Mesh) -> Singles:
+def smooth_normals(mesh: Mesh) -> Singles:
     """Return a normal for each corner of each triangle (T, 3, 3), the mean of those that meet there nearly evenly."""
     a, b, c = np.moveaxis(mesh.vertices_m[mesh.triangles], 1, 0)
     facing = np.cross(b - a, c - a)

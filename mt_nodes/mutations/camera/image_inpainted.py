@@ -18,6 +18,7 @@ from mt_nodes.mutations.camera.each_image import View
 from mt_nodes.mutations.camera.edited import Edited
 from mt_nodes.params import param
 from mt_nodes.transforms import UnknownTransform
+from mt_nodes.wording import aside
 
 #: Least width and height of what is painted, in pixels; less would show nothing.
 _LEAST_PX = 16
@@ -76,7 +77,7 @@ class ImageInpainted(Edited):
             x1, y1 = np.clip(high, -1, (width - 1, height - 1)).astype(int).tolist()
             if min(x1 - x0, y1 - y0) >= _LEAST_PX:
                 return x0, y0, x1, y1
-        where = f"{self.range_m:g} m ahead and {self.left_m:g} m to the left"
+        where = f"{self.range_m:g} m ahead and {aside(self.left_m, 1)}"
         raise NotApplicable(f"{view.image.topic}: a place {where} is not seen at {_LEAST_PX} pixels or more each way")
 
     def _corners(self) -> npt.NDArray[np.float64]:

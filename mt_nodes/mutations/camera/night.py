@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
+from mt_nodes.camera.headlamps import WARM, headlamps
 from mt_nodes.camera.relight import coarse_light, grey
 from mt_nodes.camera.surroundings import Surroundings, surroundings_of
 from mt_nodes.mutations.camera.each_image import View
@@ -17,11 +18,6 @@ from mt_nodes.params import param
 
 #: Red, green and blue of what a clear night leaves of day: it is seen blue.
 _BLUE = np.array([0.55, 0.75, 1.25], np.float32)
-#: Headlights: warm white, brightest straight ahead on the road, so many radians wide (one standard deviation).
-_WARM = np.array([1.0, 0.93, 0.8], np.float32)
-_WIDE_RAD, _HIGH_RAD, _AIM_RAD = 0.3, 0.06, -0.02
-#: Range at which headlights give as much light as day had.
-_AS_DAY_M = 9.0
 #: What is this bright, and no sky, is taken for a lamp; it keeps its light, and blooms.
 _LAMP, _BLOOM = 0.85, 0.35
 
@@ -53,7 +49,7 @@ class Night(LowLight):
         day = coarse_light(view.picture, around.shape, around.depth.step_px)
         moon = np.where(around.sky, 1.0 / 6.0, 1.0).astype(np.float32) * np.float32(2.0**-self.stops)
         lamps = ((grey(day) > _LAMP) & ~around.sky & ~around.ground).astype(np.float32)
-        gain = moon[..., None] * _BLUE + self._headlights(around)[..., None] * _WARM
+        gain = moon[..., None] * _BLUE + self._headlights(around)[..., None] * WARM
         gain = np.maximum(gain, lamps[..., None] * np.float32(0.8))
         bloom = cv2.GaussianBlur(lamps[..., None] * day, (0, 0), 2.5)
         return gain, np.float32(_BLOOM) * np.asarray(bloom), around.depth.step_px
@@ -61,7 +57,4 @@ class Night(LowLight):
     def _headlights(self, around: Surroundings) -> Singles:
         """Return the light (h, w) of the headlights on each cell, relative to day's."""
         forward, left, upward = (np.ascontiguousarray(around.rays[..., axis], np.float32) for axis in range(3))
-        above = np.maximum(np.arcsin(np.clip(upward, -1.0, 1.0)) - np.float32(_AIM_RAD), 0.0) / np.float32(_HIGH_RAD)
-        beam = np.exp(-0.5 * (np.square(np.arctan2(left, forward) / np.float32(_WIDE_RAD)) + np.square(above)))
-        near = np.square(_AS_DAY_M / np.maximum(around.depth.range_m, np.float32(3.0)))
-        return np.asarray(self.headlights * np.minimum(beam * near, 1.5), np.float32)
+        return headlamps(forward, left, upward, around.depth.range_m, self.headlights)

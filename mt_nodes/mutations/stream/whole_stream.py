@@ -10,11 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mt_nodes.errors import NotApplicable, UsageError
-from mt_nodes.frames import Bundle, CameraInfo, Cloud, Image
+from mt_nodes.frames import Bundle, CameraInfo, Cloud, Image, Message, Told
 from mt_nodes.mutations.base import Draw, Followup, Mutation
 from mt_nodes.params import param
-
-Message = Cloud | Image | CameraInfo
 
 #: Stamps are whole seconds in 32 bits, and nanoseconds.
 LATEST_NS = 2**31 * 1_000_000_000 - 1
@@ -118,7 +116,8 @@ class OneKind(NowAndThen):
         """Return the topics that are struck."""
         clouds = frozenset(cloud.topic for cloud in bundle.clouds)
         every = frozenset(message.topic for message in bundle.messages)
-        return {"all": every, "lidar": clouds, "camera": every - clouds}[self.of]
+        told = frozenset(message.topic for message in bundle.told)
+        return {"all": every, "lidar": clouds, "camera": every - clouds - told}[self.of]
 
     def leads(self, bundle: Bundle) -> bool:
         """Tell whether what is struck holds the sensor that the bundle follows, whose stamp is the bundle's."""
@@ -127,7 +126,7 @@ class OneKind(NowAndThen):
 
 def topics_of(bundle: Bundle, kind: str) -> set[str]:
     """Return the topics of all sensor messages, or of one kind of sensor, by what the messages are: for proofs."""
-    wanted = {"all": (Cloud, Image, CameraInfo), "lidar": (Cloud,), "camera": (Image, CameraInfo)}[kind]
+    wanted = {"all": (Cloud, Image, CameraInfo, Told), "lidar": (Cloud,), "camera": (Image, CameraInfo)}[kind]
     return {message.topic for message in bundle.messages if isinstance(message, wanted)}
 
 
@@ -139,6 +138,7 @@ def part_of(bundle: Bundle, topics: frozenset[str]) -> Bundle:
         clouds=tuple(m for m in bundle.clouds if m.topic in topics),
         images=tuple(m for m in bundle.images if m.topic in topics),
         camera_infos=tuple(m for m in bundle.camera_infos if m.topic in topics),
+        told=tuple(m for m in bundle.told if m.topic in topics),
         wires=tuple(wire for wire in bundle.wires if wire.topic not in left_out),
     )
 
@@ -182,6 +182,7 @@ def with_messages(bundle: Bundle, stamp_ns: int, messages: dict[str, Any]) -> Bu
         clouds=tuple(messages.get(m.topic, m) for m in bundle.clouds),
         images=tuple(messages.get(m.topic, m) for m in bundle.images),
         camera_infos=tuple(messages.get(m.topic, m) for m in bundle.camera_infos),
+        told=tuple(messages.get(m.topic, m) for m in bundle.told),
     )
 
 

@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 
 from mt_nodes import plugins
 from mt_nodes.errors import UsageError
+from mt_nodes.frames import Odometry, SignalStates
 from mt_nodes.message_packages import origin
 from mt_nodes.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
 from mt_nodes.params import build
 from mt_nodes.stack_topics import OutputTopic
 
-Said = Detections | Control | ImageBoxes | Path | Diagnostics
+Said = Detections | Control | ImageBoxes | Path | Diagnostics | Odometry | SignalStates
 
 
 class Adapter(ABC):
@@ -23,7 +24,7 @@ class Adapter(ABC):
 
     type: ClassVar[str]
     #: Part of :class:`~mt_nodes.outputs.Output` that it fills: ``detections``, ``control``, ``boxes``, ``path`` or
-    #: ``diagnostics``.
+    #: ``diagnostics``; or what a world tells and no stack says: ``odometry``, ``signals``.
     role: ClassVar[str]
     #: Whether its messages can say which input they answer; those of a headerless type are paired by their arrival.
     stamped: ClassVar[bool] = True

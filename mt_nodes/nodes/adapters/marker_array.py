@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,12 +23,14 @@ SOLID = (Marker.CUBE, Marker.CYLINDER, Marker.SPHERE)
 LISTS = (Marker.CUBE_LIST, Marker.SPHERE_LIST)
 #: Ends of the edges of one box that is drawn as lines.
 ENDS = 24
+UNKNOWN = (float("nan"),) * 3
 
 Boxes = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]
 
 
 class MarkerArrayObstacles(Adapter):
-    """One CUBE marker an obstacle, in metres; ``ns`` is its class, ``text`` may hold ``score=0.9 track=7``.
+    """One CUBE marker an obstacle, in metres; ``ns`` is its class, ``text`` may hold ``score=0.9 track=7
+    velocity=1.5,0.0,0.0``.
 
     Every array, empty or not, begins with a DELETEALL marker that carries the stamp of the cloud: so "nothing seen"
     is said, and is said of a certain instant. An array without any marker has no stamp and answers by order.
@@ -50,7 +52,7 @@ class MarkerArrayObstacles(Adapter):
         """Read every added marker that is an obstacle.
 
         Raises:
-            ValueError: they are in several frames, or a score is no number.
+            ValueError: they are in several frames, or a score or velocity is no number.
         """
         added = [m for m in message.markers if m.action == Marker.ADD]
         drawn = [m for m in added if m.type == Marker.LINE_LIST and m.points and len(m.points) % ENDS == 0]
@@ -73,15 +75,20 @@ class MarkerArrayObstacles(Adapter):
             [m.ns or "unknown" for m in rows],
             [float(n.get("score", 1.0)) for n in notes],
             [n.get("track", "") for n in notes],
+            [_velocity(n["velocity"]) if "velocity" in n else UNKNOWN for n in notes],
         )
 
     def encode(self, said: Said) -> MarkerArray:
         """Write DELETEALL and one CUBE an obstacle."""
         assert isinstance(said, Detections)
-        clear = Marker(action=Marker.DELETEALL)
-        set_header(clear.header, said.frame_id, said.stamp_ns)
-        boxes = [_marker(cube, clear.header, i) for i, cube in enumerate(cubes(said))]
-        return MarkerArray(markers=[clear, *boxes])
+        return message_of(said.frame_id, said.stamp_ns, cubes(said))
+
+
+def message_of(frame_id: str, stamp_ns: int | None, shown: Iterable[Cube]) -> MarkerArray:
+    """Return a DELETEALL marker with the stamp, and the cubes."""
+    clear = Marker(action=Marker.DELETEALL)
+    set_header(clear.header, frame_id, stamp_ns)
+    return MarkerArray(markers=[clear, *(_marker(cube, clear.header, i) for i, cube in enumerate(shown))])
 
 
 def _marker(cube: Cube, header: Any, number: int) -> Marker:
@@ -121,3 +128,10 @@ def _boxes(marker: Any) -> Boxes:
 
 def _notes(text: str) -> dict[str, str]:
     return dict(part.split("=", 1) for part in text.split() if "=" in part)
+
+
+def _velocity(text: str) -> list[float]:
+    numbers = [float(part) for part in text.split(",")]
+    if len(numbers) != 3:
+        raise ValueError(f"velocity={text} has {len(numbers)} numbers, expected x,y,z")
+    return numbers

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drives all episodes of a run: each source, and each follow-up of it, through worlds of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from mt_nodes.arms import Arm, restart, start
+from mt_nodes.callable_arm import CallableArm
+from mt_nodes.drive.changing import Changed, changed
+from mt_nodes.drive.episode import Eyes, Played, Player, play
+from mt_nodes.drive.judging import EpisodeJudge, without_followup
+from mt_nodes.drive.keeping import Keeper, Side
+from mt_nodes.drive.run import Planned, ScenarioRun
+from mt_nodes.drive.sensing import Sensors
+from mt_nodes.drive.world import World
+from mt_nodes.engine import Offer
+from mt_nodes.errors import InfrastructureError, NotApplicable, UsageError, headline
+from mt_nodes.pipeline import MutationPipeline
+from mt_nodes.relations import Relation
+from mt_nodes.replay import Arms, Progress, recorded, troubles
+from mt_nodes.results import Recorder
+from mt_nodes.scenarios.changes.base import Setting
+from mt_nodes.scene.drive import PERIOD_NS, START_NS
+from mt_nodes.seeds import generator
+from mt_nodes.verdict import Judgement, Outcome, Verdict
+
+PERIOD_S = PERIOD_NS * 1e-9
+
+
+def execute(
+    run: ScenarioRun,
+    open_arms: Callable[[ExitStack], Arms],
+    listen: Callable[[str], None],
+    progress: Progress,
+) -> dict[str, Any]:
+    """Drive every episode, and return the summary; whatever ends it early is in the summary and in its exit code.
+
+    Args:
+        run: what to do.
+        open_arms: makes the arms (the same one twice unless the mode is ``twin``) and puts their end on the stack.
+        listen: called with each journal and ledger line, as it was written.
+        progress: called with each group of verdicts.
+
+    Raises:
+        UsageError: the stack cannot be started as its file says; nothing was offered.
+        InfrastructureError: the results cannot be written.
+    """
+
+    def conduct(recorder: Recorder) -> dict[str, Any]:
+        def begin(ending: ExitStack) -> Callable[[], None]:
+            source, followup = open_arms(ending)
+            start(source, followup)
+            return Conductor(run, recorder, progress, source, followup).run
+
+        return troubles(run.out, begin)
+
+    return recorded(run, conduct, listen, lambda verdicts, case: None)
+
+
+def in_process_arms(run: ScenarioRun) -> Arms:
+    """Return arms that call the stack's callable here; a stateless one serves both."""
+    topics = {topic: topic for topic in run.rig.topics.values()}
+    source = CallableArm("source", run.stack, topics)
+    apart = run.request.mode == "twin" and not run.stack.stateless
+    return source, CallableArm("followup", run.stack, topics) if apart else source
+
+
+class Conductor:
+    """Plays what a run owes, and has it judged and kept.
+
+    In ``two_pass`` one instance of the stack drives the source episode, then each follow-up, started anew in between;
+    in ``twin`` two instances drive side by side, and the source episode is driven again with each follow-up.
+    """
+
+    def __init__(self, run: ScenarioRun, recorder: Recorder, progress: Progress, source: Arm, followup: Arm) -> None:
+        self._run, self._progress, self._recorder = run, progress, recorder
+        self._source, self._followup = source, followup
+        self._judge = EpisodeJudge(run.stack.publishes_when_empty)
+        self._keeper = Keeper(run, recorder, self._player)
+        self._fresh = True
+
+    def run(self) -> None:
+        """Play every episode."""
+        for planned in self._run.episodes:
+            owed = [offer for offer in self._run.offers if not self._done(planned, offer)]
+            if self._run.request.mode == "twin":
+                for offer in owed:
+                    self._twin(planned, offer)
+            elif owed:
+                self._two_pass(planned, owed)
+
+    def _done(self, planned: Planned, offer: Offer) -> bool:
+        return all(self._recorder.done(offer.series_pair(planned.number, judge)) for judge in offer.judges)
+
+    def _two_pass(self, planned: Planned, owed: Sequence[Offer]) -> None:
+        (source,) = self._play(planned, owed, [self._player(planned, planned.setting, self._source)])
+        before = Side(planned.setting, source, f"{planned.number}.source")
+        for offer in owed:
+            if (made := self._changed(planned, offer, source)) is not None:
+                (followup,) = self._play(planned, [offer], [self._player(planned, made.setting, self._followup, offer)])
+                self._conclude(planned, offer, made, before, followup)
+
+    def _twin(self, planned: Planned, offer: Offer) -> None:
+        if (made := self._changed(planned, offer)) is None:
+            return
+        players = [
+            self._player(planned, planned.setting, self._source),
+            self._player(planned, made.setting, self._followup, offer),
+        ]
+        source, followup = self._play(planned, [offer], players)
+        name = f"{planned.number}.{offer.relation.id}.{offer.draw}.source"
+        self._conclude(planned, offer, made, Side(planned.setting, source, name), followup)
+
+    def _changed(self, planned: Planned, offer: Offer, source: Played | None = None) -> Changed | None:
+        """Return what the follow-up drives through; None where that is settled without a drive."""
+        settled = self._judge.unpaired(source) if source is not None else None
+        made = None
+        try:
+            made = changed(planned, offer.relation, self._run.request.seed, offer.draw) if settled is None else None
+        except NotApplicable as error:
+            settled = Judgement(Outcome.NOT_APPLICABLE, reason=str(error))
+        except UsageError as error:
+            settled = Judgement(Outcome.INVALID, reason=str(error))
+        if settled is not None:
+            self._record(without_followup(offer, planned.number, START_NS, settled))
+        return made
+
+    def _player(self, planned: Planned, setting: Setting, arm: Arm | None, offer: Offer | None = None) -> Player:
+        """Return what plays an episode in a setting, the source's where there is no offer."""
+        eyes: Eyes = Sensors(
+            setting.scenario, setting.road, self._run.rig, self._seed("sensors", planned, setting.noise)
+        )
+        world = World(setting.scenario, self._seed("world", planned), setting.road)
+        tap, draw = (_tap(offer.relation, self._run.request.seed), offer.draw) if offer else (None, 0)
+        return Player(setting, world, eyes, arm, planned.number, PERIOD_S, tap, draw)
+
+    def _seed(self, what: str, planned: Planned, number: int = 0) -> int:
+        return int(generator(self._run.request.seed, what, planned.number, None, number).integers(2**31))
+
+    def _play(self, planned: Planned, offers: Sequence[Offer], players: Sequence[Player]) -> list[Played]:
+        """Play episodes with fresh arms; a stack that dies or hangs ends the run, and the pairs say so."""
+        arms = [player.arm for player in players if player.arm is not None]
+        try:
+            if not (self._fresh or self._run.stack.stateless):
+                restart(*arms)
+            self._fresh = False
+            return play(players)
+        except InfrastructureError as error:
+            ended = Judgement(Outcome.ERROR, reason=headline(error))
+            self._record([v for o in offers for v in without_followup(o, planned.number, START_NS, ended)])
+            raise
+
+    def _conclude(self, planned: Planned, offer: Offer, made: Changed, source: Side, followup: Played) -> None:
+        verdicts = self._judge.judge(offer, planned.number, source.played, followup, made.effects)
+        after = Side(made.setting, followup, f"{planned.number}.{offer.relation.id}.{offer.draw}")
+        self._progress(self._keeper.keep(planned, offer, made, source, after, verdicts))
+
+    def _record(self, verdicts: Sequence[Verdict]) -> None:
+        self._progress(self._recorder.verdicts(verdicts, None))
+
+
+def _tap(relation: Relation, seed: int) -> MutationPipeline | None:
+    return MutationPipeline(relation.mutate, seed, relation.id) if relation.mutate else None

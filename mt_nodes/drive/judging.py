@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Judges two episodes: what a stack did to them that is no drive, then what the check says of both drives."""
+
+from __future__ import annotations
+
+from mt_nodes.checks.trace_check import TraceCheck
+from mt_nodes.drive.episode import BAD_COMMAND, SILENT, Played
+from mt_nodes.engine import Offer, judge_for
+from mt_nodes.relations import Relation
+from mt_nodes.scenarios.changes.base import WorldEffects
+from mt_nodes.verdict import Judgement, Outcome, Verdict
+
+
+class EpisodeJudge:
+    """Turns two episodes into verdicts, one for each pair of an offer.
+
+    Args:
+        publishes_when_empty: whether silence of the follow-up arm alone is a violation.
+    """
+
+    def __init__(self, publishes_when_empty: bool) -> None:
+        self._publishes_when_empty = publishes_when_empty
+
+    def judge(
+        self, offer: Offer, episode: int, source: Played, followup: Played, effects: WorldEffects
+    ) -> list[Verdict]:
+        """Return the verdicts on two episodes."""
+        return [
+            Verdict(
+                offer.series_pair(episode, judge), source.stamp_ns, self._judge(offer, judge, source, followup, effects)
+            )
+            for judge in offer.judges
+        ]
+
+    def unpaired(self, source: Played) -> Judgement | None:
+        """Say what becomes of every pair of a source episode that no follow-up can be compared with, None otherwise."""
+        if source.ended == BAD_COMMAND:
+            return Judgement(Outcome.ERROR, reason=f"source arm: {source.reason}")
+        return Judgement(Outcome.UNPAIRED_SOURCE, reason=_silence("source", source)) if source.ended == SILENT else None
+
+    def _judge(
+        self, offer: Offer, judge: Relation, source: Played, followup: Played, effects: WorldEffects
+    ) -> Judgement:
+        if followup.unfit is not None:
+            return Judgement(followup.unfit, reason=followup.reason)
+        if source.ended == followup.ended == SILENT:
+            return Judgement(Outcome.UNPAIRED_BOTH, reason=_silence("source", source))
+        if (alone := self.unpaired(source)) is not None:
+            return alone
+        if followup.ended == BAD_COMMAND:
+            return Judgement(Outcome.ERROR, reason=f"follow-up arm: {followup.reason}")
+        if followup.ended == SILENT:
+            outcome = Outcome.VIOLATED if self._publishes_when_empty else Outcome.UNPAIRED_FOLLOWUP
+            return Judgement(outcome, reason=_silence("follow-up", followup))
+        return _checked(judge_for(offer, judge), source, followup, effects)
+
+
+def without_followup(offer: Offer, episode: int, stamp_ns: int, judgement: Judgement) -> list[Verdict]:
+    """Return the verdicts of an offer that is not played."""
+    return [Verdict(offer.series_pair(episode, judge), stamp_ns, judgement) for judge in offer.judges]
+
+
+def _checked(judge: Relation, source: Played, followup: Played, effects: WorldEffects) -> Judgement:
+    assert isinstance(judge.check, TraceCheck), "relations of the loop have no other check"
+    try:
+        judged = judge.check.judge_drives(source.driven, followup.driven, effects)
+    except Exception as error:  # noqa: BLE001 - a user's check must not end the run: the pair says what happened
+        return Judgement(Outcome.ERROR, reason=f"check failed: {type(error).__name__}: {error}")
+    return judged
+
+
+def _silence(arm: str, played: Played) -> str:
+    at_s = played.driven.trace.time_s[-1]
+    return f"{arm} arm: no command any more at {at_s:.1f} s ({played.silence})"

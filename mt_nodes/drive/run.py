@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run in the closed loop, checked: who drives through what, judged by what; kept in ``run.json``."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mt_nodes import plugins, resources
+from mt_nodes.directories import cannot_write, new_directory
+from mt_nodes.drive.checking import checked
+from mt_nodes.drive.maps import load_map
+from mt_nodes.drive.request import USUAL_EPISODES, ScenarioRequest, checked_request
+from mt_nodes.drive.rig import CAMERA_FRAME, EGO_FRAME, LIDAR_FRAME, Rig
+from mt_nodes.engine import Offer, offers
+from mt_nodes.errors import UsageError
+from mt_nodes.fitting import check_requirements, unfit
+from mt_nodes.message_packages import refuse_missing
+from mt_nodes.relations import LOOP_FOLDER, LOOP_SHAM, Suite, load_suite, shipped_relations
+from mt_nodes.run_record import note_resumed, read_record, write_record
+from mt_nodes.scenarios.changes.base import Setting
+from mt_nodes.stacks import Stack, load_stack, with_faults
+from mt_nodes.transforms import Transform, TransformTree, dump_transforms
+from mt_nodes.verdict import Pair
+from mt_nodes.waivers import load_waivers
+
+#: Of scenario files: those of our own language, and OpenSCENARIO.
+SUFFIXES = (".scenario", ".xosc")
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """One episode that is to be driven: its number, what its world is made of, and of which file that is."""
+
+    number: int
+    setting: Setting
+    file: str
+
+    @property
+    def name(self) -> str:
+        """The scenario as journals name it: episodes of one name are one drive, repeated."""
+        return f"{self.file}#{self.setting.scenario.name}"
+
+
+@dataclass(frozen=True, eq=False)
+class ScenarioRun:
+    """Everything a run in the closed loop needs, checked: what cannot run was refused while making it."""
+
+    request: ScenarioRequest
+    suite: Suite
+    stack: Stack
+    rig: Rig
+    episodes: tuple[Planned, ...]
+    out: Path
+
+    @classmethod
+    def make(cls, request: ScenarioRequest, out: Path) -> ScenarioRun:
+        """Load and check what the request names.
+
+        Raises:
+            UsageError: saying what to type instead.
+        """
+        for directory in request.plugins:
+            if Path(directory).resolve() not in plugins.directories():
+                plugins.add_directory(Path(directory))
+        stack = with_faults(load_stack(request.stack), request.faults)
+        request = checked_request(request, stack)
+        suite = load_suite(request.relations or _fitting(stack), LOOP_SHAM)
+        check_requirements(suite, stack, loop=True)
+        if request.waivers:
+            load_waivers(Path(request.waivers))
+        return cls(request, suite, stack, Rig.for_stack(stack), _planned(request), out)
+
+    @classmethod
+    def create(cls, request: ScenarioRequest, out: str | None) -> ScenarioRun:
+        """Make a run, its directory (a new one below ``mt_results`` when ``out`` is empty) and what it holds at first.
+
+        Raises:
+            UsageError: it cannot run, and nothing was written; or the directory holds another run.
+            InfrastructureError: the directory cannot be written.
+        """
+        checked = cls.make(request, Path(out or "."))
+        if checked.request.transport == "ros":
+            refuse_missing(checked.stack.message_types, f"stack '{checked.stack.name}'")
+        run = dataclasses.replace(checked, out=new_directory(out))
+        try:
+            dump_transforms(run.transforms, run.out / "transforms.yaml")
+            worlds = {planned.name: dict(run.rig.topics) for planned in run.episodes}
+            write_record(run.out, run.request, run.suite.all, run.stack, worlds)
+        except OSError as error:
+            raise cannot_write(run.out, error) from error
+        return run
+
+    @classmethod
+    def load(cls, out: Path) -> ScenarioRun:
+        """Make the run that :meth:`create` described.
+
+        Raises:
+            UsageError: the directory holds none.
+        """
+        request = read_record(out)["request"]
+        if "scenarios" not in request:
+            raise UsageError(f"{out}: holds another kind of run, expected one of `mt scenario`")
+        return cls.make(ScenarioRequest.from_plain(request), out)
+
+    @classmethod
+    def resume(cls, out: Path) -> ScenarioRun:
+        """Make the run of a results directory, to go on with it, and note in ``run.json`` that it was resumed.
+
+        Raises:
+            UsageError: there is none, or it would not be the same run any more: a relation or the stack has changed.
+        """
+        run = cls.load(out)
+        note_resumed(out, run.suite.all, run.stack)
+        # What was summed up before the run goes on is none of it any more.
+        (out / "summary.json").unlink(missing_ok=True)
+        return run
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """What is offered of every episode."""
+        return offers(self.suite)
+
+    @property
+    def pairs_to_come(self) -> int:
+        """How many verdicts a whole run owes."""
+        return len(self.episodes) * sum(len(offer.judges) for offer in self.offers)
+
+    @property
+    def transforms(self) -> TransformTree:
+        """Where the ego's sensors are on it: what does not move."""
+        rig = self.rig
+        lidar = [Transform(EGO_FRAME, LIDAR_FRAME, rig.lidar_mount)] if rig.lidar else []
+        camera = [Transform(EGO_FRAME, CAMERA_FRAME, rig.camera.mount)] if rig.camera else []
+        return TransformTree([*lidar, *camera])
+
+    @property
+    def only(self) -> Pair | None:
+        """The one pair that is judged: here always all are."""
+        return None
+
+    @property
+    def waivers(self) -> str:
+        """File of violations that are accepted, empty when there is none."""
+        return self.request.waivers
+
+    @property
+    def condition(self) -> dict[str, Any]:
+        """What the journal begins with; the scenario of each episode stands where a replay has its bags."""
+        request = self.request
+        return {
+            "seed": request.seed,
+            "mode": request.mode,
+            "pace": "lockstep",
+            "transport": request.transport,
+            "bags": [planned.name for planned in self.episodes],
+            "limit": None,
+            "stack": self.stack.name,
+            "faults": list(request.faults),
+            "relations": [r.id for r in self.suite.relations],
+            "control": self.suite.control.id,
+            "sham": self.suite.sham.id,
+        }
+
+
+def _fitting(stack: Stack) -> Sequence[str]:
+    shipped = shipped_relations(LOOP_FOLDER)
+    return [r.id for r in shipped if r.role == "relation" and unfit(r, stack, loop=True) is None]
+
+
+def _planned(request: ScenarioRequest) -> tuple[Planned, ...]:
+    """Return every episode: all scenarios of all files, then all again, their ranges drawn anew.
+
+    Raises:
+        UsageError: a file cannot be read, or a scenario cannot be driven through.
+    """
+    first = _scenarios(request, 0)
+    repeat = request.repeat or -(-USUAL_EPISODES // len(first))
+    settings = [*first, *(made for again in range(1, repeat) for made in _scenarios(request, again))]
+    return tuple(Planned(number, setting, file) for number, (file, setting) in enumerate(settings))
+
+
+def _scenarios(request: ScenarioRequest, again: int) -> list[tuple[str, Setting]]:
+    from mt_nodes.scenarios.language import load_scenarios  # a parser is heavy
+
+    made = []
+    for file in request.scenarios:
+        path = resources.find("scenarios", file, SUFFIXES)
+        for scenario in load_scenarios(path, request.parameters, request.seed + again, request.strict):
+            road = load_map(scenario.road)
+            try:
+                checked(scenario, road)
+            except UsageError as error:
+                raise UsageError(f"{path}: {error}") from error
+            made.append((file, Setting(scenario, road)))
+    if not made:
+        raise UsageError(f"{', '.join(request.scenarios)}: no scenario is created; expected CreateScenario")
+    return made

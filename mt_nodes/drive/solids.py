@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Triangles of many things made ready for rays, and what rays find of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import open3d as o3d
+
+from mt_nodes.drive.looks import Body
+from mt_nodes.scene.meshes import Mesh, merged
+
+Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """Where rays (N,) end.
+
+    Attributes:
+        range_m: (N,), infinite where nothing is met. triangle: (N,) of :class:`Solids`, 0 there.
+        normal: (N, 3) of the triangle, to either side. weights: (N, 2) of its second and third corner.
+    """
+
+    range_m: Singles
+    triangle: Rows
+    normal: Singles
+    weights: Singles
+
+    def take(self, rows: Rows) -> Hits:
+        """Return those of some rays (n,)."""
+        range_m, triangle = self.range_m.take(rows), self.triangle.take(rows)
+        return Hits(range_m, triangle, self.normal.take(rows, axis=0), self.weights.take(rows, axis=0))
+
+
+class Solids:
+    """Things that stand where they are.
+
+    Attributes:
+        bodies: what they are; ``poses`` (B, 3): where, x, y and yaw in ``map``.
+        of: (T,) number of the body that each triangle belongs to. reflectivity: (T,) of each triangle.
+    """
+
+    def __init__(self, bodies: Sequence[Body], poses: Floats, shift_m: Floats) -> None:
+        """Take bodies; ``shift_m`` (2,) of ``map`` is where rays have their origin, near by: they are single precision.
+
+        One thread sorts the triangles, so that rays that meet two at once always find the same.
+        """
+        self.bodies, self.poses, self._shift_m = tuple(bodies), poses, shift_m
+        placed = [body.mesh.placed(*pose) for body, pose in zip(bodies, poses.tolist(), strict=True)]
+        self.of = np.repeat(np.arange(len(placed), dtype=np.int32), [len(mesh.triangles) for mesh in placed])
+        self._mesh = merged(placed) if placed else Mesh(np.empty((0, 3)), np.empty((0, 3), np.uint32), np.empty(0))
+        self.reflectivity = self._mesh.reflectivity
+        self._scene = o3d.t.geometry.RaycastingScene(nthreads=1)
+        if placed:
+            vertices = self._mesh.vertices_m - (*shift_m, 0.0)
+            self._scene.add_triangles(_tensor(vertices.astype(np.float32)), _tensor(self._mesh.triangles))
+
+    def __len__(self) -> int:
+        return len(self.bodies)
+
+    @cached_property
+    def flat(self) -> Singles:
+        """(T, 3) unit normals of the triangles, on the side from which their corners turn left."""
+        a, b, c = np.moveaxis(self._mesh.vertices_m[self._mesh.triangles], 1, 0)
+        normal = np.cross(b - a, c - a)
+        return np.asarray(normal / np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-12), np.float32)
+
+    @cached_property
+    def smooth(self) -> Singles:
+        """(T, 3, 3) unit normals of the corners of the triangles, in the frames of their bodies."""
+        return np.concatenate([np.empty((0, 3, 3), np.float32), *(body.normals for body in self.bodies)])
+
+    def cast(self, rays: Singles) -> Hits:
+        """Follow rays (N, 6), origin and direction, to the first triangle."""
+        found = self._scene.cast_rays(_tensor(rays))
+        range_m, normal, weights = (found[key].numpy() for key in ("t_hit", "primitive_normals", "primitive_uvs"))
+        triangle = np.where(np.isfinite(range_m), found["primitive_ids"].numpy(), 0).astype(np.int64)
+        return Hits(range_m, triangle, normal, weights)
+
+    def own_places(self, body: int, places: Singles) -> Singles:
+        """Return places (n, 3) where rays have their origin in the frame of a body."""
+        x, y, yaw = self.poses[body].tolist()
+        there = places - np.array([x - self._shift_m[0], y - self._shift_m[1], 0.0], np.float32)
+        return turned(there, -yaw)
+
+    def hides(self, rays: Singles) -> npt.NDArray[np.bool_]:
+        """Return whether rays (N, 6) meet anything."""
+        return np.asarray(self._scene.test_occlusions(_tensor(rays)).numpy())
+
+    @cached_property
+    def corners_m(self) -> Floats:
+        """(B, 8, 3) corners of the boxes around the bodies, where rays have their origin."""
+        corners = np.array([body.corners_m for body in self.bodies]).reshape(-1, 8, 3)
+        c, s = np.cos(self.poses[:, 2])[:, None], np.sin(self.poses[:, 2])[:, None]
+        x, y, z = np.moveaxis(corners, 2, 0)
+        east, north = self.poses[:, :2, None].transpose(1, 0, 2) - self._shift_m[:, None, None]
+        return np.stack([c * x - s * y + east, s * x + c * y + north, z], axis=2)
+
+
+def turned(vectors: Singles, yaw_rad: npt.ArrayLike) -> Singles:
+    """Return vectors (n, 3) turned about z, by one angle or one each (n,)."""
+    c, s = np.cos(yaw_rad).astype(np.float32), np.sin(yaw_rad).astype(np.float32)
+    x, y, z = vectors.T
+    return np.stack([c * x - s * y, s * x + c * y, z], axis=1)
+
+
+def _tensor(array: npt.NDArray[Any]) -> Any:
+    return o3d.core.Tensor.from_numpy(np.ascontiguousarray(array))

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The suite process of the closed loop: worlds that the stack drives through over topics, as one run directory says.
+
+Started by ``mt scenario``; its events are those of the suite process of a replay.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from typing import Any
+
+from mt_nodes.cdr import CAMERA_INFO, IMAGE, POINT_CLOUD
+from mt_nodes.drive.conducting import execute
+from mt_nodes.drive.run import ScenarioRun
+from mt_nodes.environment import clean_shared_memory, user_domain
+from mt_nodes.nodes.arm import RosArm
+from mt_nodes.nodes.control import ControlNode
+from mt_nodes.nodes.spinning import SpinningContext
+from mt_nodes.nodes.suite import Status, open_arms
+from mt_nodes.nodes.suite_process import Events, run_suite
+from mt_nodes.plan import ArmPlan, Replayed, stack_process
+
+SENSOR_TYPES = {"lidar": POINT_CLOUD, "camera": IMAGE, "camera_info": CAMERA_INFO}
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run to the end and exit with the run's exit code."""
+    run_suite("drive_suite", lambda out, events: _carry_out(ScenarioRun.load(out), events), args)
+
+
+def _carry_out(run: ScenarioRun, events: Events) -> dict[str, Any]:
+    clean_shared_memory()
+    with ExitStack() as ending:
+        control_ros = SpinningContext(user_domain(os.environ))
+        ending.callback(control_ros.close)
+        control: ControlNode = control_ros.add(ControlNode)
+        ending.callback(control.flush, 2.0)
+        status = Status(run.pairs_to_come, control, events)
+        return execute(run, lambda stack: open_arms(run, stack, status, _open_arm), control.line, status.progress)
+
+
+def _open_arm(run: ScenarioRun, plan: ArmPlan, domain: int, leased: bool) -> RosArm:
+    """Return an arm that is given everything that a world says, on the stack's own topics."""
+    types = {**SENSOR_TYPES, **{role: told.type for role, told in run.stack.told.items()}}
+    topics = {topic: Replayed(topic, types[role]) for role, topic in run.rig.topics.items()}
+    process = stack_process(run.stack, plan, domain, run.out, os.environ)
+    return RosArm(plan, domain, leased, run.stack, process, topics, frozenset(topics))
+
+
+if __name__ == "__main__":
+    main()

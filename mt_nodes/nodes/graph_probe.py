@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looks for a while at the graph of one ROS domain and prints what it saw as one JSON line; publishes nothing there.
+
+Started by ``mt doctor --live-config`` with what to look for as JSON: ``topics``; those of them that are to be heard
+(``hear``); what one of our instances would be given (``given``) with a file of profiles for it (``qos``); whether to
+ask for the clocks of other computers (``clocks``), which is for our own control domain only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSCompatibility, QoSProfile, qos_check_compatible
+
+from mt_nodes.environment import user_domain
+from mt_nodes.nodes import qos
+from mt_nodes.nodes.clock_echo import ClockPings
+from mt_nodes.nodes.messages import available, message_class
+from mt_nodes.nodes.spinning import SpinningContext, quiet_node
+
+EVERY_S = 0.1
+NAME = "mt_doctor"
+
+
+def main() -> None:
+    """Look, and print."""
+    # Fast DDS prints its errors to descriptor 1; only our line may go to the real one.
+    out = os.dup(1)
+    os.dup2(2, 1)
+    ros = SpinningContext(user_domain(os.environ))
+    try:
+        os.write(out, (json.dumps(look(ros.add(quiet_node, NAME), json.loads(sys.argv[1]))) + "\n").encode())
+    finally:
+        ros.close()
+
+
+def look(node: Node, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return who is there: ``nodes``, ``publishers`` and ``subscribers`` by topic, ``heard`` messages, ``clocks``."""
+    heard: Counter[str] = Counter()
+    pings = ClockPings(node) if asked.get("clocks") else None
+    waiting = list(asked.get("hear", ()))
+    until_s = time.monotonic() + asked["lasting_s"]
+    while time.monotonic() < until_s:
+        waiting = [topic for topic in waiting if not _tap(node, topic, heard)]
+        time.sleep(EVERY_S)
+    names = [f"{space.rstrip('/')}/{name}" for name, space in node.get_node_names_and_namespaces()]
+    publishers = {topic: node.get_publishers_info_by_topic(topic) for topic in asked["topics"]}
+    given = _given(asked, publishers)
+    subscribers = {topic: node.get_subscriptions_info_by_topic(topic) for topic in asked["topics"]}
+    return {
+        "nodes": sorted(name for name in names if name != f"/{NAME}"),
+        "publishers": {topic: [_endpoint(info) for info in rows] for topic, rows in publishers.items()},
+        "subscribers": {
+            topic: [_subscriber(info, given.get(topic)) for info in rows if info.node_name != NAME]
+            for topic, rows in subscribers.items()
+        },
+        "heard": dict(heard),
+        "clocks": pings.offsets() if pings else {},
+    }
+
+
+def _given(asked: Mapping[str, Any], publishers: Mapping[str, Sequence[Any]]) -> dict[str, QoSProfile]:
+    """Return with what QoS an instance of ours would be given each topic."""
+    profiles = qos.load_overrides(Path(asked["qos"])) if asked.get("qos") else {}
+    first = {topic: publishers[topic][0].qos_profile for topic in asked.get("given", ()) if publishers[topic]}
+    latched = {topic for topic, profile in first.items() if profile.durability is DurabilityPolicy.TRANSIENT_LOCAL}
+    return {
+        topic: profiles.get(topic, qos.LATCHED if topic in latched else qos.REPLAY) for topic in asked.get("given", ())
+    }
+
+
+def _tap(node: Node, topic: str, heard: Counter[str]) -> bool:
+    """Count what comes on a topic, as soon as its type is known; say whether it is by now."""
+    rows = node.get_publishers_info_by_topic(topic)
+    if not rows or not available(rows[0].topic_type):
+        return False
+
+    def received(data: bytes) -> None:
+        heard[topic] += 1
+
+    heard[topic] = 0
+    node.create_subscription(message_class(rows[0].topic_type), topic, received, qos.LIVE_TAP, raw=True)
+    return True
+
+
+def _subscriber(info: Any, given: QoSProfile | None) -> dict[str, str]:
+    """Tell of a subscriber, and why one of ours like it would not get what it is given."""
+    row = {**_endpoint(info), "refused": "", "offered": ""}
+    if given is not None:
+        asks = info.qos_profile
+        # Of what the graph tells the rest is not in the form in which it was asked for.
+        wanted = QoSProfile(depth=1, reliability=asks.reliability, durability=asks.durability)
+        compatible, why = qos_check_compatible(given, wanted)
+        refused = why.strip(" ;") if compatible == QoSCompatibility.ERROR else ""
+        row |= {"refused": refused, "offered": qos.describe(given)}
+    return row
+
+
+def _endpoint(info: Any) -> dict[str, str]:
+    profile = info.qos_profile
+    return {
+        "node": f"{info.node_namespace.rstrip('/')}/{info.node_name}",
+        "type": info.topic_type,
+        "reliability": profile.reliability.name.lower(),
+        "durability": profile.durability.name.lower(),
+    }
+
+
+if __name__ == "__main__":
+    main()

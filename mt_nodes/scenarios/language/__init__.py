@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scenario language: after SCENEST/AVUnit and the paper on moral testing, with attributes of people added.
+
+``splitting`` and ``parsing`` read a script by its grammar (``scenario.lark``) into a ``tree``; ``resolving`` and
+``evaluating`` find out what names and values mean; ``building`` makes concrete scenarios on a map; ``formatting``
+prints strict form; ``reference`` writes the language reference.
+"""
+
+from mt_nodes.scenarios.language.formatting import format_script
+from mt_nodes.scenarios.language.loading import Reading, load_scenarios, problems_of, read, warnings_of
+from mt_nodes.scenarios.language.parsing import parse
+from mt_nodes.scenarios.language.problems import Problem, ScenarioError
+from mt_nodes.scenarios.language.tree import Script
+
+__all__ = [
+    "Problem",
+    "Reading",
+    "ScenarioError",
+    "Script",
+    "format_script",
+    "load_scenarios",
+    "parse",
+    "problems_of",
+    "read",
+    "warnings_of",
+]

@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of the reference planner: the way ahead, who will be on it, lights, ways past somebody, commands."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from told_worlds import PERIOD_NS, START_NS, lights, people, street
+
+from mt_nodes.errors import UsageError
+from mt_nodes.frames import Odometry, SignalStates
+from mt_nodes.outputs import Control, Detections, Path
+from mt_nodes.params import build
+from mt_nodes.reference.evasion import Escape, Evasion, shorter
+from mt_nodes.reference.following import Lead
+from mt_nodes.reference.lights import stop_ahead
+from mt_nodes.reference.planner import Planner
+from mt_nodes.reference.traffic import Body, Conflict, Pose, Traffic
+from mt_nodes.reference.way import Way
+
+RADIUS_M = 40.0
+
+
+def arc(turn: int = 1, radius_m: float = RADIUS_M) -> Path:
+    """20 m straight on, then a quarter of a circle to one side, then on, a place each metre."""
+    bend = np.arange(1.0, radius_m * math.pi / 2.0) / radius_m
+    after = np.arange(1.0, 40.0)
+    x = np.concatenate([np.arange(0.0, 21.0), 20.0 + radius_m * np.sin(bend), np.full(39, 20.0 + radius_m)])
+    y = np.concatenate([np.zeros(21), radius_m * (1.0 - np.cos(bend)), radius_m + after])
+    return Path.make("map", None, np.column_stack([x, turn * y, 0.0 * x]))
+
+
+def way(route: Path | None = None) -> Way:
+    found = Way.of(street() if route is None else route)
+    assert found is not None
+    return found
+
+
+def body(front_m: float = 0.0, speed_mps: float = 10.0, left_m: float = 0.0, acceleration_mps2: float = 0.0) -> Body:
+    return Body(front_m, front_m - 5.0, left_m, speed_mps, acceleration_mps2, 2.0)
+
+
+def traffic(
+    objects: Detections, here: Pose | None = None, route: Path | None = None, drifts_mps: float = 0.3
+) -> Traffic:
+    return Traffic.predicted(objects, here or Pose(5.0, 0.0, 0.0, 10.0, 0.0), way(route), 4.0, drifts_mps)
+
+
+# --- the way
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+@settings(max_examples=30)
+@given(station=st.floats(-10.0, 130.0), left=st.floats(-8.0, 8.0))
+def test_places_beside_the_way_are_found_again(turn: int, station: float, left: float) -> None:
+    here = way(arc(turn))
+    along, aside = here.place(here.at(station, left))
+    assert along[0] == pytest.approx(station, abs=0.15) and aside[0] == pytest.approx(left, abs=0.1)
+
+
+def test_bends_are_as_sharp_as_they_are() -> None:
+    for turn in (1, -1):
+        bend = way(arc(turn)).curvature_1pm
+        assert np.abs(bend[:15]).max() == pytest.approx(0.0, abs=1e-9)
+        np.testing.assert_allclose(bend[30:70], turn / RADIUS_M, rtol=0.02)
+
+
+def test_speed_falls_by_the_square_root_before_bends_limits_and_the_end() -> None:
+    bend = way(arc())
+    slowest = math.sqrt(2.0 * RADIUS_M)
+    assert bend.allowed_mps(40.0, 2.0, 1.5) == pytest.approx(slowest, rel=0.02)
+    begin = float(bend.stations_m[np.argmax(np.abs(bend.curvature_1pm) > 0.9 / RADIUS_M)])
+    at = math.sqrt(slowest**2 + 2.0 * 1.5 * begin)
+    assert bend.allowed_mps(0.0, 2.0, 1.5) == pytest.approx(at, rel=0.02)
+    end = way()
+    assert end.allowed_mps(end.stations_m[-1] - 12.0, 2.0, 1.5) == pytest.approx(6.0)
+    assert end.allowed_mps(end.stations_m[-1] + 2.0, 2.0, 1.5) == 0.0
+    limited = way(replace(street(), speed_mps=np.where(np.arange(120) > 60, 5.0, np.nan)))
+    assert limited.allowed_mps(50.0, 2.0, 1.5) == pytest.approx(math.sqrt(25.0 + 2.0 * 1.5 * 11.0))
+
+
+@pytest.mark.parametrize(
+    "rows", [[], [(0.0, 0.0, 0.0)], [(1.0, 1.0, 0.0)] * 3, [(math.nan, 0.0, 0.0), (1.0, 0.0, 0.0)]]
+)
+def test_a_route_that_leads_nowhere_is_no_way(rows: list[Any]) -> None:
+    assert Way.of(Path.make("map", None, np.array(rows).reshape(-1, 3))) is None
+
+
+# --- others
+
+
+def test_each_keeps_its_velocity() -> None:
+    found = traffic(people((30.0, 4.0, 0.0, -1.0), (20.0, -6.0, 1.0, 0.0), (9.0, 0.0, 0.0, 0.0)))
+    assert found.times_s.tolist() == pytest.approx(np.arange(21) * 0.2)
+    middle = (found.right_m + found.left_m) / 2.0
+    np.testing.assert_allclose(middle[0], 4.0 - found.times_s, atol=1e-9)
+    np.testing.assert_allclose(found.near_m[1], 29.75 + found.times_s, atol=1e-9)
+    assert np.ptp(found.near_m[2]) == np.ptp(found.left_m[2]) == 0.0
+    np.testing.assert_allclose(found.far_m - found.near_m, 0.5)
+    np.testing.assert_allclose(found.left_m - found.right_m, 0.6)
+
+
+def test_who_drives_along_keeps_to_the_bend_and_who_crosses_does_not() -> None:
+    objects = people((15.0, 3.5, -9.0, 0.1), (25.0, -6.0, 0.0, 3.0), size_m=(4.5, 1.8, 1.5))
+    found = traffic(objects, Pose(0.0, 0.0, 0.0, 8.0, 0.0), arc())
+    middle = (found.right_m + found.left_m) / 2.0
+    np.testing.assert_allclose(middle[0], 3.5, atol=1e-9)
+    assert middle[1, 0] < -5.0 and middle[1, -1] > 4.0
+    drifting = traffic(objects, Pose(0.0, 0.0, 0.0, 8.0, 0.0), arc(), drifts_mps=0.0)
+    assert (drifting.left_m + drifting.right_m)[0, -1] / 2.0 == pytest.approx(3.9, abs=0.1)
+
+
+def test_an_unknown_velocity_is_none() -> None:
+    objects = replace(people((30.0, 1.0, 3.0, 0.0)), velocity_mps=np.full((1, 3), np.nan))
+    assert np.ptp(traffic(objects).near_m) == 0.0
+
+
+def conflicts(objects: Detections, **more: Any) -> list[Conflict]:
+    return body(**more).conflicts(traffic(objects, Pose(-5.0, 0.0, 0.0, 10.0, 0.0)), 0.0, 8.0, 0.3, 0.8)
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ((30.0, 0.0, 0.0, 0.0), (29.75, 10.0, 0.0)),  # stands in the lane, 30 m before our own place
+        ((30.0, 1.8, 0.0, 0.0), None),  # and beside it
+        ((30.0, 0.0, 6.0, 0.0), (29.75, 4.0, 0.0)),  # drives ahead
+        ((-1.0, 0.0, 14.0, 0.0), None),  # comes from behind
+        ((30.0, 3.6, 0.0, -1.0), (29.75, 10.0, 2.2)),  # steps in when we would be about there
+        ((10.0, 3.6, 0.0, -1.0), None),  # when we have long passed
+        ((40.0, -7.0, 0.0, -1.0), None),  # walks away
+        ((38.0, 0.0, -10.0, 0.0), (37.75, 20.0, 0.0)),  # comes towards us
+    ],
+)
+def test_in_the_way_is_who_is_there_when_we_are(row: Any, expected: Any) -> None:
+    """The front is at the origin of the way, at 10 m/s; half of the way's width is 1.3 m, a person's 0.3 m."""
+    found = conflicts(people((row[0], *row[1:])))
+    if expected is None:
+        assert found == []
+    else:
+        [conflict] = found
+        got = (conflict.lead.gap_m, conflict.lead.closing_mps, conflict.after_s)
+        assert got == pytest.approx(expected)
+
+
+def test_who_slows_down_passes_nobody_first() -> None:
+    crossing = people((17.0, 5.6, 0.0, -1.2))
+    assert conflicts(crossing) == []
+    assert len(conflicts(crossing, acceleration_mps2=-3.0)) == 1
+
+
+def test_who_could_only_stop_hard_goes_on_before_somebody() -> None:
+    """At 10 m/s one stops within 14.5 m at 4 m/s²: 12 m before somebody who steps in 2.4 s from now it is too late."""
+    near, far = people((12.0, 4.0, 0.0, -1.0)), people((16.0, 4.0, 0.0, -1.0))
+    assert conflicts(near) == [] and len(conflicts(far)) == 1
+
+
+# --- lights
+
+RED = ("red", 40.0)
+
+
+@pytest.mark.parametrize(
+    ("colour", "stop_m", "speed", "stops"),
+    [
+        ("red", 40.0, 10.0, True),
+        ("green", 40.0, 10.0, False),
+        ("off", 40.0, 10.0, False),
+        ("yellow", 40.0, 10.0, True),
+        ("yellow", 22.0, 10.0, False),  # 5 m/s² would be needed
+        ("red", 22.0, 10.0, True),
+        ("red", 14.0, 10.0, False),  # not to be had
+        ("red", 9.5, 0.0, True),  # who stands half a metre past the line
+        ("red", 8.5, 0.0, False),
+    ],
+)
+def test_one_stops_for_red_and_for_yellow_where_it_takes_no_hard_braking(
+    colour: str, stop_m: float, speed: float, stops: bool
+) -> None:
+    lead = stop_ahead(lights((colour, stop_m - 5.0)), way(), 10.0, speed, 2.0)
+    assert (lead is not None) is stops
+    if lead is not None:
+        assert lead.gap_m == pytest.approx(stop_m - 10.0 - 0.7 + 2.0) and lead.closing_mps == speed
+
+
+def test_only_lights_of_the_own_way_count_and_the_nearest_of_them() -> None:
+    rows = [(40.0, 3.5, 0.0), (30.0, 0.0, math.pi), (35.0, 0.2, 0.1), (50.0, 0.0, 0.0)]
+    signals = SignalStates.make("map", None, "abcd", ["red"] * 4, rows)
+    lead = stop_ahead(signals, way(), 10.0, 5.0, 2.0)
+    assert lead is not None and lead.gap_m == pytest.approx(40.0 - 10.0 - 0.7 + 2.0)
+
+
+# --- ways past somebody
+
+EVASION = Evasion(0.8, 0.15, 5.0, 7.2, 0.3)
+
+
+def test_brakes_help_as_far_as_they_reach() -> None:
+    needed = 12.0 * 0.3 + 12.0**2 / (2.0 * 7.2)
+    assert not EVASION.too_late(Lead(needed + 0.1, 12.0, 0), 12.0)
+    assert EVASION.too_late(Lead(needed - 0.1, 12.0, 0), 12.0)
+    assert EVASION.too_late(Lead(49.0, 20.0, 0), 10.0), "who comes towards us is met in 2.5 s, whatever brakes do"
+    assert not EVASION.too_late(Lead(51.0, 20.0, 0), 10.0)
+
+
+def ways_past(*rows: tuple[float, float, float, float], speed_mps: float = 14.0) -> list[Escape]:
+    car = body(speed_mps=speed_mps)
+    found = traffic(people(*rows), Pose(-5.0, 0.0, 0.0, speed_mps, 0.0))
+    first = car.conflicts(found, 0.0, 8.0, 0.3, 0.8)[0]
+    return EVASION.ways(car, found, first)
+
+
+def test_one_evades_to_where_there_is_room_and_nobody() -> None:
+    """Past a person 1 m to the left of the middle: 0.45 m to the right; past one to the right likewise."""
+    for side in (1, -1):
+        [escape] = ways_past((14.0, side * 1.0, 0.0, 0.0))
+        assert escape.aim_m == pytest.approx(-side * 0.45) and not escape.towards
+        assert ways_past((14.0, side * 1.0, 0.0, 0.0), (15.0, side * -1.5, 0.0, 0.0)) == []
+        assert ways_past((14.0, side * 0.4, 0.0, 0.0)) == [], "no room"
+        assert ways_past((4.0, side * 1.0, 0.0, 0.0)) == [], "no time"
+        [escape] = ways_past((28.0, side * 1.0, -10.0, 0.0))
+        assert escape.towards
+
+
+def test_the_shorter_way_is_taken_and_neither_of_two_alike() -> None:
+    right, left = Escape(-0.5, 9.0), Escape(0.6, 9.0)
+    assert shorter([right, left], 0.0) == right and shorter([right, left], 0.2) == left
+    assert shorter([], 0.0) is None and shorter([right, replace(left, aim_m=0.5)], 0.0) is None
+
+
+def test_a_way_is_followed_until_one_is_past() -> None:
+    first = Escape(-0.5, 2.5)
+    assert first.went_on([Escape(-0.6, 2.0), Escape(0.5, 2.0)], 1.0) == Escape(-0.6, 2.0)
+    assert first.went_on([Escape(0.5, 2.0)], 1.0) == Escape(-0.5, 1.5)
+    assert first.went_on([], 2.5) is None and first.went_on([], 0.0) is None
+
+
+# --- commands
+
+
+def said(planner: Planner, index: int = 0, **given: Any) -> Control:
+    told = {
+        "objects": people(),
+        "odometry": Odometry("map", None, 5.0, 0.0, 0.0, 8.0),
+        "route": street(),
+        "signals": lights(),
+        **given,
+    }
+    control = planner(told, START_NS + index * PERIOD_NS).control
+    assert control is not None
+    return control
+
+
+def test_a_free_road_is_driven_at_cruising_speed() -> None:
+    assert said(Planner(cruise_mps=12.0)).speed_mps > 8.0
+    assert said(Planner(cruise_mps=8.0)).speed_mps == pytest.approx(8.0)
+    assert said(Planner(cruise_mps=6.0)).speed_mps < 8.0
+
+
+def test_it_steers_back_to_the_middle_and_into_bends() -> None:
+    off = said(Planner(), odometry=Odometry("map", None, 5.0, 0.5, 0.0, 8.0))
+    assert off.yaw_rate_radps < -0.01
+    before = Odometry("map", None, 19.0, 0.0, 0.0, 8.0)
+    left, right = (said(Planner(), odometry=before, route=arc(turn)).yaw_rate_radps for turn in (1, -1))
+    assert left == pytest.approx(-right) and left > 0.05
+
+
+def test_what_it_says_is_mirrored_with_what_it_is_told() -> None:
+    rows = [(20.0, 1.4, 0.0, -1.0), (33.0, -5.0, 0.5, 0.7)]
+    for side in (1, -1):
+        planner = Planner()
+        objects = people(*[(x, side * y, vx, side * vy) for x, y, vx, vy in rows])
+        here = Odometry("map", None, 5.0, side * 0.3, side * 0.02, 8.0)
+        control = said(planner, objects=objects, odometry=here, route=arc(side))
+        if side == 1:
+            first = control
+    assert control == replace(first, yaw_rate_radps=-first.yaw_rate_radps)
+
+
+def test_the_order_of_objects_is_nothing_to_it() -> None:
+    rows = [(20.0, 0.4, 0.0, 0.0), (20.0, -0.4, 0.0, 0.0), (30.0, 3.0, 0.0, -1.0)]
+    assert said(Planner(), objects=people(*rows)) == said(Planner(), objects=people(*rows[::-1]))
+
+
+def test_without_a_route_it_stops_with_straight_wheels() -> None:
+    nowhere = Path.make("map", None, [])
+    control = said(Planner(), route=nowhere)
+    assert control.speed_mps < 7.5 and control.yaw_rate_radps == 0.0
+    assert said(Planner(), route=nowhere, odometry=Odometry("map", None, 5.0, 0.0, 0.0, 0.0)).speed_mps == 0.0
+
+
+def test_lights_need_not_be_told() -> None:
+    told = {"objects": people(), "odometry": Odometry("map", None, 5.0, 0.0, 0.0, 8.0), "route": street()}
+    assert Planner()(told, START_NS).control == said(Planner())
+
+
+def test_of_the_same_instant_it_says_the_same_and_after_a_jump_it_starts_anew() -> None:
+    planner, person = Planner(), people((18.0, 0.0, 0.0, 0.0))
+    first = said(planner, 0)
+    assert said(planner, 0, objects=person) == first, "the same instant again"
+    eased = said(planner, 1, objects=person)
+    assert eased.speed_mps > said(Planner(), objects=person).speed_mps, "the jerk is limited"
+    assert said(planner, 100, objects=person) == said(Planner(), objects=person)
+    planner.reset()
+    assert said(planner, 101, objects=person) == said(Planner(), objects=person)
+
+
+def test_messages_for_steering_angles_tell_the_same_course() -> None:
+    off = Odometry("map", None, 5.0, 0.5, 0.0, 8.0)
+    twist, ackermann = said(Planner(), odometry=off), said(Planner(tells="ackermann"), odometry=off)
+    assert math.tan(ackermann.steering_rad) * 8.0 / 2.8 == pytest.approx(twist.yaw_rate_radps, abs=1e-5)
+    assert 2.0 * (twist.speed_mps - 8.0) == pytest.approx(1.1 * ackermann.acceleration_mps2, abs=1e-5)
+    assert ackermann.speed_mps == pytest.approx(8.0 + 0.1 * ackermann.acceleration_mps2, abs=1e-5)
+
+
+def test_faults_of_other_stacks_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"faults\[0\]: 'brakes_on_or_off' is a fault of driver stacks"):
+        build(Planner, {"faults": ["brakes_on_or_off"]}, "params")
