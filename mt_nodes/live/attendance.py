@@ -12,7 +12,8 @@ from mt_nodes.own_time import own_time_s
 #: So long after it was killed an instance may still be seen: Fast DDS waits for 20 s unless a profile says otherwise.
 LEASE_S = 22.0
 LOST = (
-    "the external stack ended, or was started anew, before it had answered; pause the run (`mt live pause`) while it is"
+    "the external stack went (it ended, was started anew, or was cut off) before it had answered; "
+    "pause the run (`mt live pause`) before somebody restarts it"
 )
 
 
