@@ -8,7 +8,7 @@ from setuptools import find_packages, setup
 NAME = "mt_nodes"
 HERE = Path(__file__).parent
 SHARE = Path("share") / NAME
-NODES = ("replayer", "mutator", "monitor", "suite", "live_suite", "callable_stack", "clock_echo")
+NODES = ("replayer", "mutator", "monitor", "suite", "live_suite", "callable_stack", "clock_echo", "simulator")
 
 
 def version() -> str:
@@ -36,7 +36,7 @@ setup(
     maintainer_email="maintainers@example.org",
     python_requires=">=3.10,<3.13",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
-    package_data={NAME: ["**/templates/*", "py.typed"]},
+    package_data={NAME: ["**/templates/*", "**/*.lark", "py.typed"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (str(SHARE), ["package.xml"]),
@@ -56,10 +56,13 @@ setup(
         "jinja2>=3.1",
         "rich>=13",
         "matplotlib>=3.6",
+        # Not `lark`: both install the same package, and ROS 2's rosidl_parser brings this one.
+        "lark-parser>=0.12",
         # 4.13 is the first with tables of 16 bits (LUT); 5 has no people detector (HOGDescriptor) any more.
         "opencv-python-headless>=4.13,<5",
     ],
     extras_require={
+        "openscenario": ["scenariogeneration>=0.16"],
         "parquet": ["pyarrow>=14"],
         "diffusion": ["diffusers>=0.31", "torch>=2.4", "transformers>=4.45", "accelerate>=1.0", "pillow>=10"],
         "test": [

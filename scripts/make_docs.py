@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes README.md's tables, docs/catalogue.md, docs/gallery.md from the code; ``--check`` says if they are so."""
+"""Makes README.md's tables and pages of docs/ from the code; ``--check`` says if they are so."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from mt_nodes.nodes.interfaces import NODES
 from mt_nodes.nodes.live_control import SERVICES
 from mt_nodes.nodes.qos import describe as describe_qos
 from mt_nodes.params import describe
+from mt_nodes.scenarios.language.reference import reference
 from mt_nodes.stacks import Stack
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -157,6 +158,8 @@ def main() -> int:
     docs = ROOT / "docs"
     wanted = {ROOT / page: filled((ROOT / page).read_text(encoding="utf-8"), page) for page in FILLED}
     wanted |= {docs / "catalogue.md": everything(), docs / "gallery.md": gallery()}
+    scenarios = ROOT / "config" / "scenarios"
+    wanted[docs / "scenario_language.md"] = reference(table, scenarios, "child_between_parked_cars")
     stale = [p for p, text in wanted.items() if not p.exists() or p.read_text(encoding="utf-8") != text]
     if "--check" not in sys.argv:
         for path in stale:

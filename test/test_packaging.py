@@ -31,6 +31,7 @@ DEPENDENCIES: dict[str, tuple[str, str | None]] = {
     "diagnostic_msgs": ("diagnostic_msgs", INTERFACES),
     "geometry_msgs": ("geometry_msgs", INTERFACES),
     "jinja2": ("python3-jinja2", "jinja2"),
+    "lark": ("python3-lark-parser", "lark-parser"),
     "launch": ("launch", None),
     "launch_ros": ("launch_ros", None),
     "matplotlib": ("python3-matplotlib", "matplotlib"),
@@ -58,6 +59,7 @@ OPTIONAL = {
     "PIL": ("diffusion", "pillow"),
     "diffusers": ("diffusion", "diffusers"),
     "pyarrow": ("parquet", "pyarrow"),
+    "scenariogeneration": ("openscenario", "scenariogeneration"),
     "torch": ("diffusion", "torch"),
 }
 

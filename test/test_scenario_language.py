@@ -15,6 +15,7 @@ from scenario_texts import EGO, FOLDER, SHIPPED, first, only, scene
 
 from mt_nodes.errors import UsageError
 from mt_nodes.scenarios.language import (
+    Problem,
     ScenarioError,
     format_script,
     load_scenarios,
@@ -267,6 +268,25 @@ def test_damaged_scripts_are_refused_or_read_but_nothing_else(data: st.DataObjec
         assert problem.at.column >= 1
 
 
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("a=-1+ - 2*( 3 );", "a = -1 + -2 * (3);\n"),
+        ("a=( 1,,3 ) ;b={ };", "a = (1, , 3);\nb = {};\n"),
+        ("a=Foo ( x,{ k :1 } );", "a = Foo(x, {k: 1});\n"),
+        ("a=(1,2)range(0,1)&(2,3);", "a = (1, 2) range (0, 1) & (2, 3);\n"),
+        ('a="l"->range (0 , 1);', 'a = "l" -> range(0, 1);\n'),
+        ("t|=G[0,3](a[x]->~b);", "t |= G[0, 3] (a[x] -> ~ b);\n"),
+        ("a=1; // one\n\n\n\n// two\nb=2;", "a = 1;  // one\n\n// two\nb = 2;\n"),
+        ("a=1;/* x */b=2;", "a = 1;  /* x */\nb = 2;\n"),
+        ("a=Foo(// one\n1,\n// two\n2);", "a = Foo(  // one\n    1,\n    // two\n    2\n);\n"),
+        ("s=CreateScenario{m;{a,b}};", "s = CreateScenario {\n    m;\n    {a, b}\n};\n"),
+    ],
+)
+def test_what_printed_scripts_look_like(text: str, printed: str) -> None:
+    assert format_script(text) == printed
+
+
 def test_long_statements_are_opened_and_short_ones_are_not() -> None:
     short = "a = Foo(" + "1, " * 20 + "1);"
     assert format_script(short) == short + "\n"
@@ -295,6 +315,22 @@ def test_a_problem_is_told_once_and_not_again_where_its_name_is_used() -> None:
     assert [p.at.line for p in read(text).problems] == [1]
     text = "a = 1 / 0;\nb = Vehicle((a, 2));\n" + scene(vehicles="b")
     assert [p.at.line for p in read(text).problems] == [1]
+
+
+def test_warnings_are_told_to_whoever_wants_them() -> None:
+    told: list[Problem] = []
+    load_scenarios(FOLDER / "printed_example.scenario", tell=told.append)
+    assert told == warnings_of(PRINTED, "printed_example.scenario")
+
+
+def test_of_very_many_problems_the_text_tells_the_first_and_the_number(tmp_path: Path) -> None:
+    path = tmp_path / "many.scenario"
+    path.write_text("".join(f"a{k} = ;\n" for k in range(80)), encoding="utf-8")
+    with pytest.raises(ScenarioError, match="80 problems") as caught:
+        load_scenarios(path)
+    assert len(caught.value.problems) == 80
+    assert str(caught.value).splitlines()[-1].endswith("and 30 more")
+    assert len(str(caught.value).splitlines()) == 52
 
 
 def test_a_file_without_a_scenario_is_refused() -> None:
@@ -380,6 +416,23 @@ def test_imports_bring_names_parameters_and_problems_but_no_scenarios(tmp_path: 
     inner.write_text(inner.read_text(encoding="utf-8").replace("50", "5o"), encoding="utf-8")
     with pytest.raises(ScenarioError, match=r"inner\.scenario:1:18"):
         load_scenarios(outer)
+
+
+def test_a_script_may_be_imported_by_two_ways(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "d.scenario").write_text("far = 50;\n", encoding="utf-8")
+    (tmp_path / "b.scenario").write_text('import "d.scenario";\n', encoding="utf-8")
+    (tmp_path / "deep" / "c.scenario").write_text('import "../d.scenario";\n', encoding="utf-8")
+    path = tmp_path / "a.scenario"
+    path.write_text('import "b.scenario";\nimport "deep/c.scenario";\n' + scene(), encoding="utf-8")
+    assert len(load_scenarios(path)) == 1
+
+
+def test_chains_are_not_endless() -> None:
+    lines = ["w0 = Person(((30, -5)));"]
+    lines += [f"w{k} = Person((({30 + k}, -5), 1 deg related to w{k - 1}));" for k in range(1, 300)]
+    (problem,) = read("\n".join(lines) + scene("w299")).problems
+    assert "more than 50 headings" in problem.got
 
 
 def test_scripts_that_import_each_other_are_refused(tmp_path: Path) -> None:

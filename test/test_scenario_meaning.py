@@ -69,9 +69,7 @@ def test_headings_count_from_the_lane_unless_from_something_else(heading: str, d
     ("x", "y", "degrees"),
     [(150.0, -4.5, 90.0), (150.0, 0.0, 90.0), (150.0, 3.0, 90.0), (150.0, 6.0, -90.0), (100.0, -5.0, 0.0)],
 )
-def test_people_without_a_heading_look_across_a_crossing_else_along_a_lane(
-    x: float, y: float, degrees: float
-) -> None:
+def test_people_without_a_heading_look_across_a_crossing_else_along_a_lane(x: float, y: float, degrees: float) -> None:
     start = actor(f"Person((({x}, {y}), , 1))").start
     assert math.degrees(start.yaw_rad) == pytest.approx(degrees)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Somebody stands where nobody drives."""
+"""Somebody stands where nobody drives, or many do."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
+from mt_nodes.drive.bodies import facts_of
 from mt_nodes.drive.scenario import Actor, Pose, Scenario
 from mt_nodes.errors import NotApplicable
 from mt_nodes.params import param
@@ -17,43 +18,47 @@ from mt_nodes.scene.objects import KINDS
 
 #: Places that are tried.
 _TRIED = 2000
-_NAME = "added_far"
+#: Between two of them.
+_GAP_M = 0.5
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class ObjectAddedFar(ScenarioChange):
-    """One more actor stands still beside the road: far from every lane, every house and everybody's way.
+    """More actors stand still beside the road: far from every lane, every house and everybody's way.
 
-    It is within sight of where the ego begins, so that who reacts to what is none of his business does.
+    They are within sight of where the ego begins, so that who reacts to what is none of his business does.
     """
 
     kind: str = param("adult", choices=tuple(KINDS), help="what is added")
+    count: int = param(1, low=1, high=200, help="how many, 0.5 m apart at least")
     beside_m: float = param(8.0, low=1.0, high=200.0, unit="m", help="least distance from the edge of any lane")
     clear_m: float = param(3.0, low=0.5, high=50.0, unit="m", help="least distance from houses and everybody's way")
     within_m: float = param(60.0, low=2.0, high=500.0, unit="m", help="largest distance from the ego at first")
 
     def draw(self, rng: np.random.Generator, setting: Setting) -> Draw:
         """Choose where, among the places that are free."""
-        start = setting.scenario.ego.start
+        start, size = setting.scenario.ego.start, facts_of(self.kind).size_m
         places = rng.uniform(-self.within_m, self.within_m, (_TRIED, 2))
         places = places[np.linalg.norm(places, axis=1) <= self.within_m] + (start.x_m, start.y_m)
-        free = places[self._free(setting, places)]
-        if not len(free):
+        free = _apart(places[self._free(setting, places)], max(size[:2]) + _GAP_M, self.count)
+        if len(free) < self.count:
             raise NotApplicable(
-                f"nowhere within {self.within_m:g} m of the ego is {self.beside_m:g} m beside every lane and "
-                f"{self.clear_m:g} m clear of all else"
+                f"{len(free)} places within {self.within_m:g} m of the ego are {self.beside_m:g} m beside every lane "
+                f"and {self.clear_m:g} m clear of all else, expected {self.count}"
             )
-        return {"x_m": float(free[0, 0]), "y_m": float(free[0, 1]), "yaw_rad": float(rng.uniform(-np.pi, np.pi))}
+        return {"places": np.column_stack([free, rng.uniform(-np.pi, np.pi, self.count)])}
 
     def apply(self, setting: Setting, draw: Draw) -> tuple[Setting, WorldEffects]:
-        """Put it there."""
-        scenario, place = setting.scenario, Pose(draw["x_m"], draw["y_m"], draw["yaw_rad"])
-        name = _unused(_NAME, scenario)
-        actors = (*scenario.actors, Actor(name, self.kind, place))
-        effects = WorldEffects(added=(name,), numbers={"beside_m": _beside_m(setting, place)})
-        return replace(setting, scenario=replace(scenario, actors=actors)), effects
+        """Put them there."""
+        scenario, places = setting.scenario, [Pose(*row) for row in np.asarray(draw["places"]).tolist()]
+        names = _unused(scenario, len(places))
+        added = tuple(Actor(name, self.kind, place) for name, place in zip(names, places, strict=True))
+        beside_m = min(_beside_m(setting, place) for place in places)
+        effects = WorldEffects(added=names, numbers={"beside_m": beside_m})
+        return replace(setting, scenario=replace(scenario, actors=(*scenario.actors, *added))), effects
 
-    def _free(self, setting: Setting, places: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    def _free(self, setting: Setting, places: Floats) -> npt.NDArray[np.bool_]:
         points, road = shapely.points(places), setting.road
         ground = shapely.Polygon(road.ground_m).buffer(-self.clear_m)
         free = shapely.covers(ground, points) & (shapely.distance(_lanes(setting), points) >= self.beside_m)
@@ -77,6 +82,16 @@ def _beside_m(setting: Setting, place: Pose) -> float:
     return float(shapely.distance(_lanes(setting), shapely.Point(place.x_m, place.y_m)))
 
 
-def _unused(name: str, scenario: Scenario) -> str:
+def _unused(scenario: Scenario, count: int) -> tuple[str, ...]:
     taken = {actor.name for actor in scenario.actors} | {one.name for one in scenario.obstacles}
-    return next(n for n in (name, *(f"{name}_{i}" for i in range(2, len(taken) + 3))) if n not in taken)
+    free = [name for i in range(1, count + len(taken) + 1) if (name := f"added_far_{i}") not in taken]
+    return tuple(free[:count])
+
+
+def _apart(places: Floats, least_m: float, count: int) -> Floats:
+    """Return the first so many places (N, 2) of which each is far enough from all before it."""
+    kept: list[Floats] = []
+    for place in places:
+        if len(kept) < count and (not kept or np.linalg.norm(np.array(kept) - place, axis=1).min() >= least_m):
+            kept.append(place)
+    return np.array(kept).reshape(-1, 2)

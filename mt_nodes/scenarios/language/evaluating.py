@@ -15,6 +15,7 @@ from mt_nodes.scenarios.language import slots, tree
 from mt_nodes.scenarios.language.binding import Elided, Model, bind
 from mt_nodes.scenarios.language.drawing import DRAWN, Draws
 from mt_nodes.scenarios.language.functions import FUNCTIONS
+from mt_nodes.scenarios.language.parsing import DEEPEST
 from mt_nodes.scenarios.language.plotting import plot
 from mt_nodes.scenarios.language.problems import Findings, Problem, Refused
 from mt_nodes.scenarios.language.splitting import SCENARIO
@@ -168,7 +169,11 @@ class Evaluator:
 
     def _reference(self, node: tree.Node) -> Any:
         item = self.item(node)
-        if isinstance(item.data, LanePlace | Ego | Participant):
+        if isinstance(item.data, LanePlace):
+            return item.data
+        if isinstance(item.data, Ego | Participant):
+            if _chain(item.data) > DEEPEST:
+                raise Refused(Problem(node.at, f"more than {DEEPEST} headings related to each other", "fewer"))
             return item.data
         return slots.word(item, ("EGO", "EAST"), "EGO, EAST, a place on a lane, or the name of somebody")
 
@@ -187,6 +192,15 @@ class Evaluator:
         if len(items) < len(nodes):
             raise Refused
         return items
+
+
+def _chain(whose: Ego | Participant) -> int:
+    """Return how many headings one must know to know that of somebody."""
+    length = 1
+    link: Any = whose
+    while isinstance(link, Ego | Participant) and link.start.heading is not None:
+        length, link = length + 1, link.start.heading.reference
+    return length
 
 
 def _joined(node: tree.Binary, left: Item, right: Item) -> Any:

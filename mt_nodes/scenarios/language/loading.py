@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -53,11 +53,12 @@ def read(
             reading repairs is an error. path: from which imports are found. road: in place of the maps they load.
 
     Raises:
-        UsageError: a parameter is given that the script does not declare, or the ego's speed is none.
+        UsageError: a parameter is given that the script does not declare, or the ego's speed is no speed.
     """
     findings = Findings(strict)
     resolver = Resolver(name, path, findings, parameters, seed)
     resolver.run(statements_of(text, name, findings))
+    resolver.warn_of_unused()
     _known(parameters, resolver, name)
     built = [build(_sped(plot, parameters), findings.refused, road) for plot in resolver.plots]
     scenarios = tuple(scenario for scenario in built if scenario is not None)
@@ -65,11 +66,16 @@ def read(
 
 
 def load_scenarios(
-    path: str | Path, parameters: Mapping[str, str] = NO_PARAMETERS, seed: int = 0, strict: bool = False
+    path: str | Path,
+    parameters: Mapping[str, str] = NO_PARAMETERS,
+    seed: int = 0,
+    strict: bool = False,
+    tell: Callable[[Problem], None] | None = None,
 ) -> tuple[Scenario, ...]:
     """Return the scenarios of a file, one for each ``CreateScenario`` in it; ``.xosc`` is read as OpenSCENARIO.
 
-    Args: see :func:`read`.
+    Args:
+        parameters, seed, strict: see :func:`read`. tell: takes each warning.
 
     Raises:
         ScenarioError: with everything that is wrong.
@@ -81,6 +87,9 @@ def load_scenarios(
 
         return (load_open_scenario(path, parameters),)
     reading = read(read_text(path), path.name, parameters, seed, strict, path)
+    if tell is not None:
+        for warning in reading.warnings:
+            tell(warning)
     if reading.problems:
         raise ScenarioError(reading.problems)
     if not reading.scenarios:

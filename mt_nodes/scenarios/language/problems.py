@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 
 from mt_nodes.errors import UsageError
 
+#: Of more problems an error's text tells only the number.
+_MOST_TOLD = 50
+
 
 @dataclass(frozen=True)
 class Span:
@@ -77,7 +80,8 @@ class ScenarioError(UsageError):
         self.problems = tuple(problems)
         lines = [str(problem) for problem in self.problems]
         head = f"{lines[0].partition(':')[0]}: {len(lines)} problems"
-        super().__init__(lines[0] if len(lines) == 1 else "\n    | ".join([head, *lines]))
+        more = [f"and {len(lines) - _MOST_TOLD} more"] if len(lines) > _MOST_TOLD else []
+        super().__init__(lines[0] if len(lines) == 1 else "\n    | ".join([head, *lines[:_MOST_TOLD], *more]))
 
 
 @dataclass

@@ -23,9 +23,9 @@ _RULE = re.compile(r"(?P<docs>(?:^//[^\n]*\n)*)(?P<rule>^\??_?[a-z]\w*:.*(?:\n +
 _BEGINNING = """# The scenario language
 
 Made by `scripts/make_docs.py` from the grammar. A script says where, who and when; `mt scenario FILE` plays it. The
-language is that of SCENEST and AVUnit with what the paper on moral testing shows of it; what is marked *ours* was added:
-attributes of people and animals, groups, parameters, distributions, imports, signals. This is a whole script, one of
-those that are shipped in `config/scenarios`:"""
+language is that of SCENEST and AVUnit with what the paper on moral testing shows of it; what is marked *ours* was
+added: attributes of people and animals, groups, parameters, distributions, imports, signals. This is a whole script,
+one of those that are shipped in `config/scenarios`:"""
 
 _MEANING = """## What is meant by what is not said
 
@@ -38,14 +38,14 @@ _MEANING = """## What is meant by what is not said
 - Vehicles follow the lanes from one place on a lane to another, and their own lane when no motion is given. A change of
   lanes is a straight line between two states, one on each. Everybody else goes straight, and stops at their last place.
 - Without a target the ego is to keep to its lanes. A scenario lasts 20 s unless `Duration` says otherwise.
-- A name is defined once, before it is used. Every `CreateScenario` of a file is played, those of imported files are not.
+- A name is defined once, before it is used. Every `CreateScenario` of a file is played, but none of imported files.
 - Whoever is younger than 13 has the mesh of a child, from 65 on of an elderly person; `kind: adult` keeps the mesh that
   everybody else has, for comparisons of an attribute alone."""
 
 _MODES = """## Strict and lenient
 
-Strict reading takes what is described here. Lenient reading, the default, also takes what scripts in papers look like; it
-warns of each repair, and `format_script` carries them out:
+Strict reading takes what is described here. Lenient reading, the default, also takes what scripts in papers look like;
+it warns of each repair, and `format_script` carries them out:
 
 - a `;` that is missing before a line that begins with `name =`, or at the end;
 - round brackets, or one of each sort, around the parts of `CreateScenario`;
@@ -59,14 +59,12 @@ def reference(table: Table, scenarios: Path, example: str) -> str:
     """Return the language reference as Markdown.
 
     Args:
-        table: makes a table of column names and rows. scenarios: folder of those that are shipped. example: one of them.
+        table: makes a table of column names and rows. scenarios: folder of those that are shipped. example: one of
+            them.
     """
     parts = [_BEGINNING, _code((scenarios / f"{example}.scenario").read_text(encoding="utf-8"))]
     parts += ["## Grammar", *_rules()]
-    parts += [
-        "`//` and `/* … */` are comments. `NAME` is a letter or `_`, then letters, digits and `_`: the words of the"
-    ]
-    parts[-1] += " grammar are names, too, wherever they do not make sense as words."
+    parts.append(_NAMES)
     parts += ["## Kinds of values", "A kind may stand before a name, as in `State start = …;`, to demand it."]
     parts.append(table(("kind", "what"), [(f"`{name}`", kind.about) for name, kind in KINDS.items()]))
     parts += ["## Words that make things", table(("word", "slots", "what"), _functions())]
@@ -82,7 +80,9 @@ def reference(table: Table, scenarios: Path, example: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-_CHANCE = """`parameter name = value;` may be given from outside, as a value of the language or as a text without quotes;
+_NAMES = """`//` and `/* … */` are comments. `NAME` is a letter or `_`, then letters, digits and `_`: the words of the
+grammar are names, too, wherever they do not make sense as words."""
+_CHANCE = """`parameter name = value;` may be given from outside, as a value of the language or a text without quotes;
 `ego.speed` is a parameter of every script. What is drawn depends on the run's seed, the script's name, the name that is
 being defined and the place in its statement; nothing else that is added to a script changes it."""
 

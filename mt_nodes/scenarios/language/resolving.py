@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
@@ -15,9 +16,9 @@ from mt_nodes.scenarios.language import kinds, slots, tree
 from mt_nodes.scenarios.language.binding import Model
 from mt_nodes.scenarios.language.drawing import Draws
 from mt_nodes.scenarios.language.evaluating import Evaluator
-from mt_nodes.scenarios.language.parsing import statements_of
+from mt_nodes.scenarios.language.parsing import DEEPEST, statements_of
 from mt_nodes.scenarios.language.problems import Findings, Problem, Refused, Span
-from mt_nodes.scenarios.language.values import Item, Plot, Word, named
+from mt_nodes.scenarios.language.values import Item, Plot, Word, named, shown
 from mt_nodes.scenarios.language.words import WORDS
 from mt_nodes.yaml_files import read_text
 
@@ -41,7 +42,8 @@ class Resolver:
 
     Attributes:
         path: of the script, from which imports are found; None: of a text, which has none. given: parameters from
-            outside, as text. importing: scripts that are being read, to find circles.
+            outside, as text. importing: scripts that are being read, outermost first, to find circles. imported: those
+            that have been read. plots: the scenarios. parameters: where each is declared.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Resolver:
     given: Mapping[str, str]
     seed: int
     importing: tuple[Path, ...] = ()
+    imported: dict[Path, Resolver] = field(default_factory=dict)
     plots: list[Plot] = field(default_factory=list)
     parameters: dict[str, Span] = field(default_factory=dict)
 
@@ -66,6 +69,9 @@ class Resolver:
                 self._do(statement)
             except Refused as refusal:
                 self.findings.refused(refusal)
+
+    def warn_of_unused(self) -> None:
+        """Warn of each name of the script itself that nothing uses."""
         for name, known in self._names.items():
             if not known.used and known.at.file == self.name and not isinstance(known.value, Plot | None):
                 self.findings.warnings.append(Problem(known.at, f"'{name}', which nothing uses", hint="is it a slip?"))
@@ -78,10 +84,15 @@ class Resolver:
     def _(self, statement: tree.Import) -> None:
         if self.path is None:
             raise Refused(Problem(statement.at, "an import in a text", "it in a file", "imports are found beside it"))
+        if not statement.path.isprintable():
+            raise Refused(Problem(statement.at, f"an import of {statement.path!r}", "the name of a file"))
         path = (self.path.parent / statement.path).resolve()
-        if path in (*self.importing, self.path.resolve()):
+        circle = (*self.importing, self.path.resolve())
+        if path in circle or len(circle) > DEEPEST:
             raise Refused(Problem(statement.at, f"an import of '{statement.path}' in a circle", "another script"))
-        inner = self._imported(statement, path)
+        if path not in self.imported:
+            self.imported[path] = self._imported(statement, path, circle)
+        inner = self.imported[path]
         for name, known in inner._names.items():
             self._define(name, known.value, known.at, used=True)
         self.parameters |= inner.parameters
@@ -89,8 +100,7 @@ class Resolver:
             self.findings.refused(Refused(problem))
         self.findings.warnings.extend(inner.findings.warnings)
 
-    def _imported(self, statement: tree.Import, path: Path) -> Resolver:
-        assert self.path is not None
+    def _imported(self, statement: tree.Import, path: Path, circle: tuple[Path, ...]) -> Resolver:
         try:
             text = read_text(path)
         except UsageError as error:
@@ -100,11 +110,9 @@ class Resolver:
             raise Refused(
                 Problem(statement.at, got, hint=suggest(path.name, near, "is it beside this script?"))
             ) from error
-        findings = Findings(self.findings.strict)
-        circle = (*self.importing, self.path.resolve())
-        inner = Resolver(statement.path, path, findings, self.given, self.seed, circle)
-        inner.run(statements_of(text, inner.name, findings))
-        findings.warnings = [w for w in findings.warnings if "which nothing uses" not in w.got]
+        findings, name = Findings(self.findings.strict), os.path.relpath(path, circle[0].parent)
+        inner = Resolver(name, path, findings, self.given, self.seed, circle, self.imported)
+        inner.run(statements_of(text, name, findings))
         return inner
 
     @_do.register
@@ -180,7 +188,7 @@ class Resolver:
             return kinds.KINDS[demanded].make(item)
         except Refused as refusal:
             about = kinds.KINDS[demanded].about.replace("`", "'")
-            raise Refused(Problem(item.at, slots.shown(item.data), f"{demanded}: {about}")) from refusal
+            raise Refused(Problem(item.at, shown(item.data), f"{demanded}: {about}")) from refusal
 
     def _define(self, name: str, value: Any, at: Span, used: bool = False) -> None:
         earlier = self._names.get(name)

@@ -10,28 +10,22 @@ from mt_nodes.errors import suggest
 from mt_nodes.scenarios.language.problems import Problem, Refused
 from mt_nodes.scenarios.language.values import (
     Coordinate,
-    Ego,
-    Group,
     Heading,
     Hours,
     Item,
     LanePlace,
-    Lasting,
     Looks,
     Marked,
     Members,
     Motion,
     Participant,
     Place,
-    Plot,
-    Programme,
     Road,
     Solid,
-    Standing,
     State,
-    Surroundings,
     Values,
     Word,
+    shown,
 )
 from mt_nodes.scenarios.language.words import COLOURS, EGOS, LEVELS, LIGHTS, PEOPLE, SHAPES, VEHICLES, WEATHER
 
@@ -44,40 +38,6 @@ def refused(item: Item, expected: str, hint: str = "") -> Refused:
     """Return the error that says what stands there and what should."""
     unknown = item.data.unknown if isinstance(item.data, Word) else ""
     return Refused(Problem(item.at, shown(item.data), expected, hint or unknown))
-
-
-def shown(data: Any) -> str:
-    """Return how a value is called in messages."""
-    for types, call in _SHOWN:
-        if isinstance(data, types):
-            return call(data)
-    return "nothing"
-
-
-_SHOWN: tuple[tuple[Any, Callable[[Any], str]], ...] = (
-    (float, lambda d: f"the number {d:g}"),
-    (str, lambda d: f'the text "{d}"'),
-    (Word, lambda d: f"the unknown name '{d.name}'" if d.unknown else f"'{d.name}'"),
-    (Values, lambda d: f"{len(d.items)} value{'s' * (len(d.items) != 1)} in brackets"),
-    (Members, lambda _: "a set"),
-    (Marked, lambda _: "attributes"),
-    (Hours, lambda _: "a time of day"),
-    ((Coordinate, LanePlace), lambda _: "a position"),
-    (Heading, lambda _: "a heading"),
-    (State, lambda _: "a state"),
-    (Motion, lambda _: "a motion"),
-    (Looks, lambda _: "a type"),
-    (Solid, lambda _: "a shape"),
-    (Road, lambda d: f"the map '{d.name}'"),
-    (Ego, lambda _: "the ego"),
-    (Participant, lambda d: f"a{'n' * (d.maker[0] in 'AEIOU')} {d.maker}"),
-    (Group, lambda _: "a group"),
-    (Standing, lambda _: "an obstacle"),
-    (Surroundings, lambda _: "an environment"),
-    (Programme, lambda _: "a signal"),
-    (Lasting, lambda _: "a duration"),
-    (Plot, lambda _: "a scenario"),
-)
 
 
 def number(item: Item) -> float:

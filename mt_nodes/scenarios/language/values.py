@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -223,3 +223,37 @@ Named = Ego | Participant | Group | Standing | Plot
 def named(data: Any, name: str) -> Any:
     """Return a value that has been given a name; what has one keeps it."""
     return replace(data, name=name) if isinstance(data, Named) and not data.name else data
+
+
+def shown(data: Any) -> str:
+    """Return how a value is called in messages."""
+    for types, call in _SHOWN:
+        if isinstance(data, types):
+            return call(data)
+    return "nothing"
+
+
+_SHOWN: tuple[tuple[Any, Callable[[Any], str]], ...] = (
+    (float, lambda d: f"the number {d:g}"),
+    (str, lambda d: f'the text "{d}"'),
+    (Word, lambda d: f"the unknown name '{d.name}'" if d.unknown else f"'{d.name}'"),
+    (Values, lambda d: f"{len(d.items)} value{'s' * (len(d.items) != 1)} in brackets"),
+    (Members, lambda _: "a set"),
+    (Marked, lambda _: "attributes"),
+    (Hours, lambda _: "a time of day"),
+    ((Coordinate, LanePlace), lambda _: "a position"),
+    (Heading, lambda _: "a heading"),
+    (State, lambda _: "a state"),
+    (Motion, lambda _: "a motion"),
+    (Looks, lambda _: "a type"),
+    (Solid, lambda _: "a shape"),
+    (Road, lambda d: f"the map '{d.name}'"),
+    (Ego, lambda _: "the ego"),
+    (Participant, lambda d: f"a{'n' * (d.maker[0] in 'AEIOU')} {d.maker}"),
+    (Group, lambda _: "a group"),
+    (Standing, lambda _: "an obstacle"),
+    (Surroundings, lambda _: "an environment"),
+    (Programme, lambda _: "a signal"),
+    (Lasting, lambda _: "a duration"),
+    (Plot, lambda _: "a scenario"),
+)

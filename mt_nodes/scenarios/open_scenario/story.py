@@ -91,9 +91,8 @@ class Story:
             return
         for action in private.findall("PrivateAction/*"):
             if action.tag == "TeleportAction":
-                entity.pose = self._positions.pose(action.find("Position"))
-                if entity.pose is not None:
-                    self._placed[entity.name] = entity.pose
+                entity.pose = self._positions.pose(action.find("Position")) or Pose(0.0, 0.0)
+                self._placed[entity.name] = entity.pose
             elif action.tag == "LongitudinalAction":
                 entity.speed_mps = self._speed(action)
             elif action.tag == "RoutingAction":
