@@ -51,7 +51,7 @@ setup(
         'open3d>=0.19; platform_machine != "x86_64"',
         "numpy>=1.26",
         "scipy>=1.11",
-        "shapely>=2.0",
+        "shapely>=2.1",
         "pyyaml>=6.0",
         "jinja2>=3.1",
         "rich>=13",
@@ -62,12 +62,14 @@ setup(
         "opencv-python-headless>=4.13,<5",
     ],
     extras_require={
+        "awsim": ["pyzmq>=25", "protobuf>=4.25"],
         "openscenario": ["scenariogeneration>=0.16"],
         "parquet": ["pyarrow>=14"],
         "diffusion": ["diffusers>=0.31", "torch>=2.4", "transformers>=4.45", "accelerate>=1.0", "pillow>=10"],
         "test": [
             *("pytest>=7.4", "pytest-timeout", "pytest-xdist>=3.6", "hypothesis>=6.98"),
             *("ruff", "mypy", "types-PyYAML"),
+            *("pyzmq>=25", "protobuf>=4.25"),
         ],
     },
     entry_points={

@@ -179,7 +179,7 @@ class Stack:
         if {"lidar", "camera"} <= set(self.inputs):
             return ("lidar", "camera", "fusion")
         if self.told:
-            return (self.leading_input, "planner")
+            return ("planner",) if self.leading_input in self.told else (self.leading_input, "planner")
         drives = self.leading_input == "lidar" and "control" in self.outputs
         return (self.leading_input, "driver") if drives else (self.leading_input,)
 
@@ -230,8 +230,8 @@ def with_faults(stack: Stack, faults: tuple[str, ...]) -> Stack:
         if fits not in stack.fault_kinds:
             known = ", ".join(n for n, c in plugins.catalogue("faults").items() if c.stack in stack.fault_kinds)  # type: ignore[attr-defined]
             raise UsageError(
-                f"--fault: '{name}' is a fault of {fits} stacks; stack '{stack.name}' looks through a "
-                f"{stack.leading_input}, its faults are {known}"
+                f"--fault: '{name}' is a fault of {fits} stacks; stack '{stack.name}' takes those of "
+                f"{' and '.join(stack.fault_kinds)} stacks, which are {known}"
             )
     planted = [*stack.params.get("faults", ()), *faults]
     return dataclasses.replace(stack, params={**stack.params, "faults": planted})

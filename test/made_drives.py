@@ -15,6 +15,7 @@ from mt_nodes.drive.run import Planned, ScenarioRun
 from mt_nodes.drive.scenario import Actor, Ego, Obstacle, Pose, Scenario, Trigger, Waypoint
 from mt_nodes.relations import LOOP_SHAM, load_suite
 from mt_nodes.scenarios.changes.base import Setting
+from mt_nodes.scene.lidar import LidarModel
 from mt_nodes.stacks import Stack, load_stack
 
 #: Where the ego begins on the map ``straight``, and how fast.
@@ -54,6 +55,7 @@ def made_run(
     relations: Sequence[str],
     stack: Stack | None = None,
     repeat: int = 1,
+    lidar: LidarModel | None = None,
     **asked: Any,
 ) -> ScenarioRun:
     """Return a run over settings, in process, as :meth:`ScenarioRun.create` makes it from files."""
@@ -65,7 +67,7 @@ def made_run(
         ScenarioRequest(**wanted),
         load_suite(relations, LOOP_SHAM),
         under_test,
-        Rig.for_stack(under_test),
+        Rig.for_stack(under_test, lidar),
         episodes,
         out,
     )

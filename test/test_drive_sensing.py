@@ -79,6 +79,25 @@ def test_objects_are_told_as_the_ego_sees_them() -> None:
     assert objects.frame_id == "base_link"
 
 
+def test_who_is_on_the_pavement_stands_there_and_who_is_on_the_road_there() -> None:
+    road, who = load_map("straight"), (0.0, -6.0)
+    drive = Scenario(
+        "s",
+        "straight",
+        Ego(road.lanes["lane_1"].pose_at(40.0)),
+        tuple(Actor(f"at {y}", "adult", Pose(48.0, y)) for y in who),
+    )
+    fine = replace(LIDAR, elevations_rad=tuple(np.radians(np.linspace(2.0, -4.0, 40)).tolist()))
+    bundle = observed(drive, Rig(fine), EgoState(40.0, 0.0, 0.0, 0.0))
+    objects, points = told(bundle, "objects"), in_map(bundle)
+    for y, height_m in zip(who, (0.0, 0.12), strict=True):
+        row = list(objects.track_id).index(f"at {y}")
+        assert objects.center_m[row, 2] == pytest.approx(height_m + objects.size_m[row, 2] / 2.0)
+        own = points[np.hypot(points[:, 0] - 48.0, points[:, 1] - y) < 0.3]
+        assert len(own) > 15
+        assert own[:, 2].max() == pytest.approx(height_m + 1.75, abs=0.05)
+
+
 def test_the_order_of_objects_comes_from_the_seed_and_nothing_else() -> None:
     drive = scenario(*(Actor(f"a{i}", "adult", Pose(-20.0 + 2 * i, 4.0)) for i in range(12)))
     orders = [tuple(told(observed(drive, Rig(), seed=seed), "objects").track_id) for seed in (1, 1, 2)]
@@ -200,6 +219,8 @@ def test_who_stands_there_is_seen_there_and_hides_what_is_behind() -> None:
     inside = (np.abs(x + 25.0) < 2.4) & (np.abs(y + 1.75) < 1.0) & (z > 0.2)
     assert inside.sum() > 50
     assert z[inside].max() == pytest.approx(1.5, abs=0.15)
+    assert x[inside].min() == pytest.approx(-27.2, abs=0.1)  # its rear, half of 4.4 m behind its middle
+    assert y[inside].min() == pytest.approx(-1.75 - 0.9, abs=0.1)
     lost = (before[:, 0] > -22.0) & (before[:, 0] < -16.0) & (np.abs(before[:, 1] + 1.75) < 0.5)
     kept = (x > -22.0) & (x < -16.0) & (np.abs(y + 1.75) < 0.5)
     assert lost.sum() >= 5
@@ -225,6 +246,8 @@ def test_the_same_arguments_give_the_same_bytes_and_another_seed_other_noise() -
     sensors = Sensors(drive, load_map("junction"), Rig(LIDAR), 1)
     later = [sensors.observe(state_of(drive), 0, index).cloud().points for index in (1, 0)]
     assert later[1].tobytes() == one.tobytes() != later[0].tobytes()
+    clear = [observed(scenario(), Rig(LIDAR), index=index).cloud().points for index in (0, 1)]
+    assert clear[0].tobytes() != clear[1].tobytes()
 
 
 poses = st.tuples(st.floats(-60.0, -20.0), st.floats(-12.0, 8.0), st.floats(-3.0, 3.0))

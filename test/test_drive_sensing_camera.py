@@ -19,12 +19,15 @@ from mt_nodes.drive.maps import load_map
 from mt_nodes.drive.rig import Rig, windscreen_camera
 from mt_nodes.drive.road_map import Building, Lane, RoadMap, Signal
 from mt_nodes.drive.scenario import Actor, Ego, Environment, Obstacle, Person, Pose, Scenario
+from mt_nodes.drive.scenery import HOUSES, scenery_of
 from mt_nodes.drive.sensing import Sensors
+from mt_nodes.drive.solids import Solids, rays_of
+from mt_nodes.drive.sparing import asked_sparingly
 from mt_nodes.drive.trace import EgoState, WorldState
 from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Bundle
 from mt_nodes.scene.camera_rendering import CameraSensor
-from mt_nodes.transforms import move
+from mt_nodes.transforms import move, pose_matrix, quaternion_of_yaw
 
 CAMERA = CameraSensor(320, 180, 70.0, forward_m=1.7, height_m=1.4, noise=0.0)
 SQUARE = ((-100.0, -100.0), (100.0, -100.0), (100.0, 100.0), (-100.0, 100.0))
@@ -241,8 +244,12 @@ def test_looking_for_who_moves_in_some_pixels_misses_nothing(
     actors = tuple(Actor(f"a{i}", kind, Pose(*pose)) for i, (kind, pose) in enumerate(crowd))
     how = {"actors": actors, "camera": small, "environment": Environment(hour=hour)}
     quick = pixels(**how)
+
+    def everywhere(hulls: np.ndarray, pose: object, sensor: CameraSensor) -> np.ndarray:
+        return np.full((sensor.height, sensor.width), len(hulls) > 0)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(looking, "windows", lambda hulls, pose, sensor: np.ones((sensor.height, sensor.width), bool))
+        patch.setattr(looking, "windows", everywhere)
         whole = pixels(**how)
     assert (quick == whole).all()
 
@@ -253,7 +260,59 @@ def test_bands_of_a_picture_fit_together() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(picture, "_BANDS", 1)
         whole = pixels(**how)
-    assert (banded == whole).all()
+    assert (banded != whole).any(axis=2).mean() < 1e-3  # at the seams, neighbours differ
+
+
+@pytest.mark.parametrize("name", ["junction", "bend"])
+def test_rays_that_are_spared_would_have_found_the_same(name: str) -> None:
+    road = load_map(name)
+    scenery = scenery_of(road)
+    lane = next(lane for lane in road.lanes.values() if lane.on_road)
+    pose = lane.pose_at(40.0)
+    here = pose.x_m - scenery.shift_m[0], pose.y_m - scenery.shift_m[1], 0.0
+    ego = pose_matrix(here, quaternion_of_yaw(pose.yaw_rad))
+    nobody = Solids([], np.empty((0, 4)), scenery.shift_m)
+    shot = looking.Shot.of(scenery, nobody, CAMERA, ego, light_of(CLEAR_NOON).to_sun)
+    sparing = looking.Look.of(shot, slice(0, 180))
+    whole = looking.Look.of(replace(shot, narrow=np.ones_like(shot.narrow)), slice(0, 180))
+    direct = scenery.solids.cast(rays_of(shot.eye_m, whole.directions))
+    assert (whole.triangle == direct.triangle).all()
+    assert (whole.range_m == direct.range_m).all()
+    same = sparing.triangle == whole.triangle
+    assert same.mean() > 0.999
+    near = same & (whole.range_m < 300.0)
+    assert sparing.range_m[near] == pytest.approx(whole.range_m[near], rel=1e-4)
+    assert (np.isinf(sparing.range_m) == np.isinf(whole.range_m))[same].all()
+    posts = scenery.solids.of[whole.triangle] > HOUSES
+    assert posts.sum() > 3 if name == "junction" else True
+    assert same[posts].all()
+    rows = whole.standing_rows
+    dark = [look.shaded(rows, look.places(rows)) for look in (sparing, whole)]
+    assert (dark[0] != dark[1]).mean() < 0.003
+    assert 0.05 < dark[0].mean() < 0.95
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(2, 9), st.integers(2, 9), st.randoms(use_true_random=False))
+def test_answers_are_believed_only_between_four_that_agree(height: int, width: int, random: object) -> None:
+    truth = np.array([random.random() < 0.7 for _ in range(height * width)])  # type: ignore[attr-defined]
+    rows = np.flatnonzero(np.array([random.random() < 0.5 for _ in truth]))  # type: ignore[attr-defined]
+    asked: list[int] = []
+
+    def ask(some: np.ndarray) -> np.ndarray:
+        asked.extend(rows[some].tolist())
+        return truth[rows[some]]
+
+    answers = asked_sparingly(rows, (height, width), ask)
+    assert len(set(asked)) == len(asked)
+    for row, answer in zip(rows.tolist(), answers.tolist(), strict=True):
+        if row in asked:
+            assert answer == truth[row]
+            continue
+        r, c = row // width // 2 * 2, row % width // 2 * 2
+        corners = {(a, b) for a in (r, r + 2) for b in (c, c + 2) if a < height and b < width}
+        assert {bool(truth[a * width + b]) for a, b in corners} == {answer}
+        assert all(a * width + b in asked for a, b in corners)
 
 
 def test_lines_of_the_lane_are_white_where_the_map_has_them() -> None:

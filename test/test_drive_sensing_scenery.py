@@ -111,7 +111,7 @@ def test_lights_and_signs_look_at_those_who_drive_by_them() -> None:
         pose = signal.pose
         c, s = np.cos(pose.yaw_rad), np.sin(pose.yaw_rad)
         before = np.array([(pose.x_m - 3.0 * c, pose.y_m - 3.0 * s)])
-        hits = cast(scenery, before, (float(c), float(s), 0.0), 2.55)
+        hits = cast(scenery, before, (float(c), float(s), 0.0), 0.12 + 2.55)
         assert scenery.solids.of[hits.triangle[0]] == scenery.lights[signal.name]
         assert hits.range_m[0] == pytest.approx(3.0 - 0.26, abs=0.02)  # the front of the housing
 

@@ -58,9 +58,11 @@ DEPENDENCIES: dict[str, tuple[str, str | None]] = {
 OPTIONAL = {
     "PIL": ("diffusion", "pillow"),
     "diffusers": ("diffusion", "diffusers"),
+    "google": ("awsim", "protobuf"),
     "pyarrow": ("parquet", "pyarrow"),
     "scenariogeneration": ("openscenario", "scenariogeneration"),
     "torch": ("diffusion", "torch"),
+    "zmq": ("awsim", "pyzmq"),
 }
 
 
@@ -119,7 +121,7 @@ def test_the_version_is_the_same_everywhere(distribution: Any, manifest: ET.Elem
 
 def test_every_command_exists(distribution: Any) -> None:
     commands = dict(re.split(r"\s*=\s*", line) for line in distribution.entry_points["console_scripts"])
-    nodes = {"replayer", "mutator", "monitor", "suite", "live_suite", "callable_stack", "clock_echo"}
+    nodes = {"replayer", "mutator", "monitor", "suite", "live_suite", "callable_stack", "clock_echo", "simulator"}
     assert set(commands) == {"mt", *nodes}
     for target in commands.values():
         module, _, function = target.partition(":")

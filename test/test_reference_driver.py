@@ -222,7 +222,7 @@ def test_faults_of_the_driver_and_of_its_eyes_can_be_planted_in_it_and_no_others
         with_faults(load_stack("reference_driver"), ("colours_swapped",))
     with pytest.raises(UsageError, match=r"'clouds_counted' is a fault of driver stacks; stack 'reference_tracker'"):
         with_faults(load_stack("reference_tracker"), ("clouds_counted",))
-    with pytest.raises(UsageError, match=r"'clouds_counted' is a fault of driver stacks; this one looks"):
+    with pytest.raises(UsageError, match=r"'clouds_counted' is a fault of driver stacks; this one takes"):
         params.build(Detector, {"faults": ["clouds_counted"]}, "params")
     with pytest.raises(UsageError, match="sees: unknown parameter 'min_point'"):
         Driver(sees={"min_point": 3})(road())

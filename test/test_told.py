@@ -20,6 +20,7 @@ from mt_nodes.engine import Heard
 from mt_nodes.errors import UsageError
 from mt_nodes.frames import Cloud, Odometry, SignalStates, Told
 from mt_nodes.live.config import LiveConfig, check_live
+from mt_nodes.mutations.stream.frames_dropped import FramesDropped
 from mt_nodes.mutations.stream.whole_stream import part_of, restamped, same, topics_of
 from mt_nodes.outputs import Control, Detections, Output
 from mt_nodes.params import plain
@@ -138,6 +139,8 @@ def test_stamps_of_the_stream_move_those_of_what_is_told() -> None:
     assert same(bundle, later, 5) is None
     assert topics_of(bundle, "all") == {m.topic for m in bundle.told}
     assert topics_of(bundle, "camera") == topics_of(bundle, "lidar") == set()
+    assert FramesDropped(of="camera").struck(bundle) == frozenset()
+    assert FramesDropped(of="all").struck(bundle) == topics_of(bundle, "all")
     assert [m.role for m in part_of(bundle, frozenset({bundle.told[2].topic})).told] == ["route"]
 
 

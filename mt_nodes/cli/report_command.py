@@ -12,6 +12,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "example: mt report mt_results/latest --waivers waivers.yaml"
     parser.add_argument("dir", type=Path, metavar="DIR", help="results directory of a finished run")
     parser.add_argument("--waivers", type=Path, metavar="FILE", help="mark these in place of the waivers of the run")
+    about = "show this pair of drives, too, violated or not; 'all': every one that was kept"
+    parser.add_argument("--drive", action="append", default=[], metavar="PAIR", help=about)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -21,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
     from mt_nodes.report.files import remake
     from mt_nodes.waivers import load_waivers
 
-    summary = remake(args.dir, load_waivers(args.waivers) if args.waivers else None)
+    summary = remake(args.dir, load_waivers(args.waivers) if args.waivers else None, args.drive)
     if args.waivers:
         print_waivers(summary)
         text(f"exit code of the run: {summary['exit_code']}: {summary['exit_why']}")

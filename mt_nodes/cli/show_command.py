@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``mt show NAME``, and with a bag: what a mutation does to one of its frames."""
+"""``mt show NAME``, with a bag: what a mutation does to one of its frames; ``mt show DIR PAIR``: how a pair drove."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ _WITH_BAG |= {"range_m": None}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     parser.epilog = "example: mt show noise_outside_roi --bag my_bag --frame 10 --set points=100 --out noise.png"
-    parser.add_argument("name", metavar="NAME", help="a name that `mt list` shows")
+    parser.add_argument("name", metavar="NAME", help="a name that `mt list` shows; with PAIR a results directory")
+    parser.add_argument(
+        "pair", metavar="PAIR", nargs="?", help="pair of drives of a run of `mt scenario`: what became of it"
+    )
     parser.add_argument("--json", action="store_true", help="print one object")
     add = parser.add_argument_group("with a bag: a picture of a frame before and after a mutation").add_argument
     add("--bag", type=Path, metavar="BAG", help="draw what the mutation (or a relation's mutations) does to a frame")
@@ -39,12 +42,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what is known of one thing, or draw what it does."""
+    """Print what is known of one thing or of a pair of drives, or draw what a mutation does."""
+    given = [name for name, default in _WITH_BAG.items() if getattr(args, name) != default]
+    if given and args.bag is None:
+        raise UsageError(f"mt show: --{given[0].replace('_', '-')} is for a frame of a bag; give --bag, too")
+    if args.pair:
+        return _tell(args)
     kind, row = catalogue.find(args.name)
     if args.bag is not None:
         return _draw(args, kind)
-    if given := [name for name, default in _WITH_BAG.items() if getattr(args, name) != default]:
-        raise UsageError(f"mt show: --{given[0].replace('_', '-')} is for a frame of a bag; give --bag, too")
     if args.json:
         print(json.dumps({"kind_of_thing": kind, **row}, indent=2))
         return 0
@@ -55,6 +61,34 @@ def run(args: argparse.Namespace) -> int:
     text(row["doc"])
     if row["parameters"]:
         table(("parameter", "default", "range", "what it is"), [_parameter(p) for p in row["parameters"]])
+    return 0
+
+
+def _tell(args: argparse.Namespace) -> int:
+    """Print what became of a pair of drives: the verdict, and both drives in words."""
+    from mt_nodes.drive.kept import episode_lines, load_kept
+    from mt_nodes.finished import Finished
+    from mt_nodes.report.episode_words import in_words
+
+    if args.bag is not None:
+        raise UsageError("mt show: --bag is for what changes a frame of a bag; leave it or PAIR out")
+    directory = Path(args.name)
+    finished = Finished.find(directory, args.pair)
+    line = episode_lines(directory, [finished.pair]).get(finished.pair.followup)
+    if line is None:
+        raise UsageError(
+            f"{directory}: pair '{finished.pair}' is no pair of drives; expected one of a run of `mt scenario`"
+        )
+    words = in_words(load_kept(directory, line))
+    if args.json:
+        print(json.dumps({"verdict": finished.verdict.as_plain(), "drives": words}, indent=2))
+        return 0
+    judged = finished.verdict.judgement
+    heading(f"pair {finished.pair}: {judged.outcome.value}")
+    if judged.measured is not None:
+        bound = "none" if judged.bound is None else f"{judged.bound:g}"
+        text(f"measured {judged.measured:g} {judged.unit}, bound {bound}")
+    text("\n".join(filter(None, (judged.reason, *words))))
     return 0
 
 

@@ -43,7 +43,7 @@ class Ground:
     def __init__(self, road: RoadMap) -> None:
         self._road = road
         lanes = [lane for lane in road.lanes.values() if lane.on_road]
-        surface = road.carriageway if road.surface_m else shapely.union_all([strip(o, o.width_m / 2) for o in lanes])
+        surface = surface_of(road)
         whole = shapely.Polygon(road.ground_m)
         raised = whole.difference(surface)
         paved = raised.intersection(surface.buffer(_PAVED_M))
@@ -99,6 +99,19 @@ class Ground:
             even = pictures[-1][: 2 * rows, : 2 * columns]
             pictures.append(np.asarray(cv2.resize(even, (columns, rows), interpolation=cv2.INTER_AREA)))
         return pictures
+
+
+def surface_of(road: RoadMap) -> Any:
+    """Return the carriageway, a prepared shapely geometry: what the map says, or else what its lanes cover."""
+    lanes = [lane for lane in road.lanes.values() if lane.on_road]
+    surface = road.carriageway if road.surface_m else shapely.union_all([strip(o, o.width_m / 2) for o in lanes])
+    shapely.prepare(surface)
+    return surface
+
+
+def heights_m(surface: Any, places_m: Floats) -> Floats:
+    """Return the height (n,) of the ground at places (n, 2): that of the road, or of the pavement beside it."""
+    return np.where(shapely.contains_xy(surface, places_m[:, 0], places_m[:, 1]), 0.0, KERB_M)
 
 
 def looked_up(picture: npt.NDArray[Any], column: Singles, row: Singles, border: int) -> Singles:

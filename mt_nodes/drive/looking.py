@@ -9,8 +9,9 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.drive.scenery import Scenery
-from mt_nodes.drive.solids import Hits, Rows, Singles, Solids
+from mt_nodes.drive.scenery import HOUSES, Scenery
+from mt_nodes.drive.solids import Hits, Rows, Singles, Solids, rays_of
+from mt_nodes.drive.sparing import asked_sparingly, cast_sparingly
 from mt_nodes.drive.windows import windows
 from mt_nodes.scene.camera_rendering import CameraSensor
 from mt_nodes.transforms import Matrix
@@ -25,26 +26,33 @@ class Shot:
     """One picture of a world, in the scenery's own frame.
 
     Attributes:
-        ego: (4, 4) takes points of ``base_link`` there. to_sun: (3,) unit vector.
-        moving_near, shadows_near: (H, W) pixels that may show something that moves, or its shadow.
+        eye_m: (3,) where the camera is. turn: cosine and sine of the ego's yaw. to_sun: (3,) unit vector.
+        narrow, moving_near, shadows_near: (H, W) pixels that may show posts, something that moves, or its shadow.
     """
 
     scenery: Scenery
     moving: Solids
     sensor: CameraSensor
-    ego: Matrix
+    eye_m: Singles
+    turn: tuple[float, float]
     to_sun: Singles
+    narrow: Mask
     moving_near: Mask
     shadows_near: Mask
 
     @classmethod
     def of(cls, scenery: Scenery, moving: Solids, sensor: CameraSensor, ego: Matrix, to_sun: Singles) -> Shot:
-        """Find where what moves may be seen, and where its shadow, which lies between it and the ground."""
-        corners, to_camera = moving.corners_m, np.asarray(np.linalg.inv(ego @ sensor.mount))
+        """Find where what moves may be seen, and where its shadow, which lies between it and the ground.
+
+        ``ego`` (4, 4) takes points of ``base_link`` to the scenery's frame.
+        """
+        mount = ego @ sensor.mount
+        corners, to_camera = moving.corners_m, np.asarray(np.linalg.inv(mount))
         fall = (corners[..., 2:] - _BELOW_M) / max(float(to_sun[2]), _LEAST_SINE) * to_sun
         shadows = np.concatenate([corners, corners - fall], axis=1)
-        near, shaded = (windows(hulls, to_camera, sensor) for hulls in (corners, shadows))
-        return cls(scenery, moving, sensor, ego, to_sun, near, shaded)
+        hulls = scenery.solids.corners_m[HOUSES + 1 :], corners, shadows
+        near = [windows(corners, to_camera, sensor) for corners in hulls]
+        return cls(scenery, moving, sensor, mount[:3, 3].astype(np.float32), (ego[0, 0], ego[1, 0]), to_sun, *near)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,16 +60,16 @@ class Look:
     """What the rays (N,) of a band of rows of a picture meet.
 
     Attributes:
-        band: which rows. rays: (N, 6). range_m: (N,), infinite for the sky.
-        standing: what they meet of the scenery. standing_rows: (n,) which rays meet that first.
+        band: which rows. directions: (N, 3). range_m: (N,), infinite for the sky.
+        triangle: (N,) of the scenery. standing_rows: (n,) which rays meet that first.
         moving: what some meet of what moves. moving_rows: (k,) which rays these are.
     """
 
     shot: Shot
     band: slice
-    rays: Singles
+    directions: Singles
     range_m: Singles
-    standing: Hits
+    triangle: Rows
     standing_rows: Rows
     moving: Hits
     moving_rows: Rows
@@ -69,39 +77,37 @@ class Look:
     @classmethod
     def of(cls, shot: Shot, band: slice) -> Look:
         """Cast the rays."""
-        ego = shot.ego
-        x, y, z = _directions(shot.sensor)[:, band].reshape(3, -1)
-        rays = np.empty((len(x), 6), np.float32)
-        rays[:, :3], rays[:, 5] = (ego @ shot.sensor.mount)[:3, 3], z
-        c, s = np.float32(ego[0, 0]), np.float32(ego[1, 0])
-        rays[:, 3], rays[:, 4] = c * x - s * y, s * x + c * y
-        standing = shot.scenery.solids.cast(rays)
-        range_m = standing.range_m.copy()
+        x, y, z = _directions(shot.sensor)[:, band]
+        c, s = np.float32(shot.turn[0]), np.float32(shot.turn[1])
+        directions = np.stack([c * x - s * y, s * x + c * y, z], axis=-1).reshape(-1, 3)
+        fine = shot.narrow[band].reshape(-1)
+        range_m, triangle = cast_sparingly(shot.scenery.solids, shot.eye_m, directions, x.shape, fine)
         rows = np.flatnonzero(shot.moving_near[band])
-        hits = shot.moving.cast(rays.take(rows, axis=0))
+        hits = shot.moving.cast(rays_of(shot.eye_m, directions.take(rows, axis=0)))
         before = np.flatnonzero(hits.range_m < range_m.take(rows))
         rows, hits = rows.take(before), hits.take(before)
         range_m[rows] = hits.range_m
         first = np.isfinite(range_m)
         first[rows] = False
-        return cls(shot, band, rays, range_m, standing, np.flatnonzero(first), hits, rows)
+        return cls(shot, band, directions, range_m, triangle, np.flatnonzero(first), hits, rows)
 
-    def directions(self, rows: Rows) -> Singles:
+    def own_directions(self, rows: Rows) -> Singles:
         """Return the directions (3, n) of rays in ``base_link``."""
         return _directions(self.shot.sensor)[:, self.band].reshape(3, -1).take(rows, axis=1)
 
     def places(self, rows: Rows) -> Singles:
         """Return where rays (n,) end (n, 3)."""
-        rays = self.rays.take(rows, axis=0)
-        return np.asarray(rays[:, :3] + rays[:, 3:] * self.range_m.take(rows)[:, None])
+        places = self.directions.take(rows, axis=0)
+        places *= self.range_m.take(rows)[:, None]
+        places += self.shot.eye_m
+        return places
 
     def shaded(self, rows: Rows, places: Singles) -> Mask:
-        """Return which (n,) of the places (n, 3) that rays (n,) end at lie in a shadow."""
+        """Return which (n,) of the places (n, 3) that rays (n,), rising, end at lie in a shadow."""
         shot = self.shot
-        rays = np.empty((len(rows), 6), np.float32)
-        rays[:, :3] = places + np.float32(_OFF_M) * shot.to_sun
-        rays[:, 3:] = shot.to_sun
-        hidden = shot.scenery.solids.hides(rays)
+        rays = rays_of(places + np.float32(_OFF_M) * shot.to_sun, shot.to_sun)
+        shape = shot.narrow[self.band].shape
+        hidden = asked_sparingly(rows, shape, lambda some: shot.scenery.solids.hides(rays.take(some, axis=0)))
         unsure = np.flatnonzero(shot.shadows_near[self.band].reshape(-1).take(rows) & ~hidden)
         hidden[unsure] = shot.moving.hides(rays.take(unsure, axis=0))
         return hidden

@@ -66,8 +66,9 @@ class Body:
 
     @cached_property
     def corners_m(self) -> Floats:
-        """(8, 3) corners of the box around it."""
-        low, high = self.mesh.vertices_m.min(axis=0), self.mesh.vertices_m.max(axis=0)
+        """(8, 3) corners of the box around it; all at its origin where there is nothing."""
+        vertices = self.mesh.vertices_m if len(self.mesh.vertices_m) else np.zeros((1, 3))
+        low, high = vertices.min(axis=0), vertices.max(axis=0)
         return np.stack(np.meshgrid(*zip(low, high, strict=True), indexing="ij"), axis=-1).reshape(-1, 3)
 
 

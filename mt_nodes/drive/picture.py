@@ -22,7 +22,7 @@ from mt_nodes.camera.surroundings import Surroundings
 from mt_nodes.drive.ground_colours import ground_colours
 from mt_nodes.drive.lighting import Light
 from mt_nodes.drive.looking import Look, Shot
-from mt_nodes.drive.painting import flat_normals, painted, smooth_normals
+from mt_nodes.drive.painting import facing, painted, smooth_normals
 from mt_nodes.drive.scenery import GROUND, HOUSES, Scenery
 from mt_nodes.drive.solids import Rows, Singles, Solids
 from mt_nodes.scene.appearance import Paint
@@ -60,7 +60,7 @@ class Camera:
             lights: paints of traffic lights as they are now, by number of the body in the scenery.
         """
         shot = Shot.of(self.scenery, moving, self.sensor, ego, self.light.to_sun)
-        size = -(-self.sensor.height // _BANDS)
+        size = 2 * -(-self.sensor.height // (2 * _BANDS))
         bands = [slice(i * size, (i + 1) * size) for i in range(_BANDS)]
         with ThreadPoolExecutor(_BANDS) as pool:
             parts = [*pool.map(lambda band: self._seen(shot, lights, band), bands)]
@@ -78,10 +78,10 @@ class Camera:
     def _seen(self, shot: Shot, lights: Mapping[int, Paint], band: slice) -> tuple[Singles, Singles]:
         """Return light (n, 3) and range (n,) of the pixels of a band of rows."""
         look = Look.of(shot, band)
-        seen = np.empty((len(look.rays), 3), np.float32)
+        seen = np.empty((len(look.range_m), 3), np.float32)
         sky = np.flatnonzero(np.isinf(look.range_m))
-        seen[sky] = self.light.sky(look.rays[:, 5].take(sky))
-        of = self.scenery.solids.of.take(look.standing.triangle.take(look.standing_rows))
+        seen[sky] = self.light.sky(look.directions[:, 2].take(sky))
+        of = self.scenery.solids.of.take(look.triangle.take(look.standing_rows))
         ground, houses, things = (look.standing_rows[w] for w in (of == GROUND, of == HOUSES, of > HOUSES))
         seen[ground] = self._ground(look, ground)
         seen[houses] = self._houses(look, houses)
@@ -94,7 +94,7 @@ class Camera:
 
     def _ground(self, look: Look, rows: Rows) -> Singles:
         """Return what is seen (n, 3) of the ground."""
-        triangle, places = look.standing.triangle.take(rows), look.places(rows)
+        triangle, places = look.triangle.take(rows), look.places(rows)
         x, y = (places[:, i] + np.float32(self.scenery.shift_m[i]) for i in range(2))
         range_m = look.range_m.take(rows)
         albedo = ground_colours(self.scenery.ground, triangle, x, y, range_m, self._pixel_rad, self.white, self.wet)
@@ -102,7 +102,7 @@ class Camera:
 
     def _houses(self, look: Look, rows: Rows) -> Singles:
         """Return what is seen (n, 3) of houses."""
-        triangle, places = look.standing.triangle.take(rows), look.places(rows)
+        triangle, places = look.triangle.take(rows), look.places(rows)
         first = len(self.scenery.ground.mesh.triangles)
         shift = np.append(self.scenery.shift_m, 0.0).astype(np.float32)
         albedo, glow = self.scenery.houses.colours(triangle - first, places + shift)
@@ -116,29 +116,30 @@ class Camera:
 
     def _things(self, look: Look, rows: Rows, lights: Mapping[int, Paint]) -> Singles:
         """Return what is seen (n, 3) of what stands on the ground."""
-        hits, places = look.standing.take(rows), look.places(rows)
-        normal = flat_normals(hits, look.rays[:, 3:].take(rows, axis=0))
-        albedo, glow = painted(self.scenery.solids, hits, places, self._pixel_rad, lights)
+        triangle, places = look.triangle.take(rows), look.places(rows)
+        normal = facing(self.scenery.solids.flat.take(triangle, axis=0), look.directions.take(rows, axis=0))
+        met = triangle, places, look.range_m.take(rows)
+        albedo, glow = painted(self.scenery.solids, *met, self._pixel_rad, lights)
         light = self._lit(look, rows, places, self._ambient(normal), self._sunny(normal))
         return albedo * light + glow / np.float32(_EXPOSURE)
 
     def _moving(self, look: Look, rows: Rows) -> Singles:
         """Return what is seen (n, 3) of what moves."""
         hits, places = look.moving, look.places(rows)
-        normal = smooth_normals(look.shot.moving, hits, look.rays[:, 3:].take(rows, axis=0))
-        albedo, glow = painted(look.shot.moving, hits, places, self._pixel_rad, {})
+        normal = smooth_normals(look.shot.moving, hits, look.directions.take(rows, axis=0))
+        albedo, glow = painted(look.shot.moving, hits.triangle, places, hits.range_m, self._pixel_rad, {})
         light = self._lit(look, rows, places, self._ambient(normal), self._sunny(normal))
         return albedo * light + glow / np.float32(_EXPOSURE)
 
     def _lit(self, look: Look, rows: Rows, places: Singles, light: Singles, sunny: Singles) -> Singles:
         """Add to the light (n, 3) on places that of the sun, where it reaches them, and of headlamps."""
         if self.light.shines:
-            facing = np.flatnonzero(sunny[:, 0] > 0.0)
-            dark = look.shaded(rows.take(facing), places.take(facing, axis=0))
-            sunny[facing[dark]] = 0.0
+            turned = np.flatnonzero(sunny[:, 0] > 0.0)
+            dark = look.shaded(rows.take(turned), places.take(turned, axis=0))
+            sunny[turned[dark]] = 0.0
             light += sunny
         if self.light.headlamps:
-            forward, left, upward = look.directions(rows)
+            forward, left, upward = look.own_directions(rows)
             light += self.light.from_headlamps(headlamps(forward, left, upward, look.range_m.take(rows)))
         return light
 

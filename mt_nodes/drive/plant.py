@@ -17,9 +17,21 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from math import cos, exp, hypot, sin, tan
+from typing import Protocol
 
 from mt_nodes.drive.scenario import Vehicle
 from mt_nodes.drive.trace import EgoState
+
+
+class Car(Protocol):
+    """What a world drives: a :class:`Plant`, or another simulator's car."""
+
+    @property
+    def state(self) -> EgoState:
+        """Where it is and how it moves."""
+
+    def advance(self, acceleration_mps2: float, steering_rad: float) -> None:
+        """Go on by one step with what is asked of the actuators."""
 
 
 class Actuator:

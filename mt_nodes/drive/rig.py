@@ -11,7 +11,7 @@ from mt_nodes.errors import UsageError
 from mt_nodes.scene.drive import LIDAR_HEIGHT_M
 from mt_nodes.scene.lidar import LidarModel, hdl_64e
 from mt_nodes.stack_topics import DEFAULT_INPUTS
-from mt_nodes.transforms import Matrix, pose_matrix
+from mt_nodes.transforms import Matrix, Transform, TransformTree, pose_matrix
 
 if TYPE_CHECKING:
     from mt_nodes.scene.camera_rendering import CameraSensor
@@ -63,6 +63,13 @@ class Rig:
     def lidar_mount(self) -> Matrix:
         """4×4 that takes points of the LiDAR's frame to ``base_link``."""
         return pose_matrix((LIDAR_FORWARD_M, 0.0, LIDAR_HEIGHT_M), (0.0, 0.0, 0.0, 1.0))
+
+    @property
+    def mounts(self) -> TransformTree:
+        """Where the sensors are on the ego: what of the frames does not move."""
+        lidar = [Transform(EGO_FRAME, LIDAR_FRAME, self.lidar_mount)] if self.lidar else []
+        camera = [Transform(EGO_FRAME, CAMERA_FRAME, self.camera.mount)] if self.camera else []
+        return TransformTree([*lidar, *camera])
 
 
 def windscreen_camera() -> CameraSensor:

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.drive.ground import Ground
+from mt_nodes.drive.ground import Ground, heights_m, surface_of
 from mt_nodes.drive.houses import Houses
 from mt_nodes.drive.looks import Body
 from mt_nodes.drive.road_map import RoadMap
@@ -68,9 +69,15 @@ def _built(key: _Same) -> Scenery:
     things += [(Body(sign_mesh(sign.face), sign_figure(sign.face, 0).paint), sign.pose) for sign in road.signs]
     lights = {signal.name: len(things) + i for i, signal in enumerate(road.signals)}
     things += [(Body(light_mesh("red"), light_figure("red").paint), signal.pose) for signal in road.signals]
-    poses = np.array([(pose.x_m, pose.y_m, pose.yaw_rad) for _, pose in things])
+    poses = standing(surface_of(road), np.array([(pose.x_m, pose.y_m, pose.yaw_rad) for _, pose in things]))
+    poses[[GROUND, HOUSES], 2] = 0.0
     shift_m = np.rint(np.asarray(road.ground_m).mean(axis=0))
     return Scenery(ground, houses, Solids([body for body, _ in things], poses, shift_m), lights, shift_m)
+
+
+def standing(surface: Any, poses: Floats) -> Floats:
+    """Return where (n, 4) x, y, z and yaw are of what stands on the ground, from x, y and yaw (n, 3)."""
+    return np.insert(poses, 2, heights_m(surface, poses[:, :2]), axis=1)
 
 
 def light_paint(colour: str) -> Paint:

@@ -10,15 +10,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.drive.ground import surface_of
 from mt_nodes.drive.lighting import light_of
 from mt_nodes.drive.looks import body_of, obstacle_body
 from mt_nodes.drive.picture import Camera, developed
 from mt_nodes.drive.rig import CAMERA_FRAME, EGO_FRAME, LIDAR_FRAME, MAP_FRAME, Rig
 from mt_nodes.drive.road_map import RoadMap
 from mt_nodes.drive.scenario import Scenario
-from mt_nodes.drive.scenery import light_paint, scenery_of
+from mt_nodes.drive.scenery import light_paint, scenery_of, standing
 from mt_nodes.drive.solids import Solids
 from mt_nodes.drive.sweeping import Sweep
 from mt_nodes.drive.telling import Teller
@@ -42,6 +42,7 @@ class Sensors:
     def __init__(self, scenario: Scenario, road: RoadMap, rig: Rig, seed: int) -> None:
         self._scenario, self._rig, self._seed = scenario, rig, seed
         self._teller = Teller(scenario, road)
+        self._surface = surface_of(road)
         self._weather = Weather(scenario.environment, rig.lidar.range_max_m if rig.lidar else 120.0)
         self._begun: tuple[int, tuple[Any, ...]] = (-1, ())
         self._fixed = [Transform(EGO_FRAME, LIDAR_FRAME, rig.lidar_mount)] if rig.lidar else []
@@ -70,13 +71,14 @@ class Sensors:
         )
         if not (self._rig.lidar or self._rig.camera):
             return bundle
-        ego = ego - _shift(self._scenery.shift_m)
+        here = ego.copy()
+        here[:2, 3] -= self._scenery.shift_m
         moving = self._moving(state)
         if self._begun[0] != episode:
             self._begun = episode, self._weather.begin(self._rng("weather", episode, None))
         if self._rig.lidar:
-            bundle = self._swept(bundle, state, self._rig.lidar, moving, ego)
-        return self._photographed(bundle, state, self._camera, moving, ego) if self._camera else bundle
+            bundle = self._swept(bundle, state, self._rig.lidar, moving, here)
+        return self._photographed(bundle, state, self._camera, moving, here) if self._camera else bundle
 
     def _swept(self, bundle: Bundle, state: WorldState, lidar: LidarModel, moving: Solids, ego: Matrix) -> Bundle:
         """Return a bundle with the cloud of its instant; ``ego`` leads to the scenery's frame."""
@@ -115,10 +117,11 @@ class Sensors:
         near = np.flatnonzero(away < _SIGHT_M)
         actors = self._scenario.actors
         bodies = [body_of(actors[i], float(state.travelled_m[i]), lit=self._dark) for i in near]
-        standing = self._scenario.obstacles
-        places = [(thing.pose.x_m, thing.pose.y_m, thing.pose.yaw_rad) for thing in standing]
+        obstacles = self._scenario.obstacles
+        places = [(thing.pose.x_m, thing.pose.y_m, thing.pose.yaw_rad) for thing in obstacles]
         poses = np.concatenate([state.actors[near, :3], np.array(places).reshape(-1, 3)])
-        return Solids([*bodies, *map(obstacle_body, standing)], poses, self._scenery.shift_m)
+        there = standing(self._surface, poses)
+        return Solids([*bodies, *map(obstacle_body, obstacles)], there, self._scenery.shift_m)
 
     def _told(self, state: WorldState, stamp_ns: int, episode: int, index: int) -> tuple[Told, ...]:
         """Return one message for each role that is told and has a topic."""
@@ -142,10 +145,3 @@ class Sensors:
 def _speed_mps(state: WorldState) -> float:
     """Return the ego's speed as far as weather knows it."""
     return min(state.ego.speed_mps, _FASTEST_MPS)
-
-
-def _shift(by_m: npt.NDArray[np.float64]) -> Matrix:
-    """Return (4, 4) what a pose loses where the origin is elsewhere."""
-    made = np.zeros((4, 4))
-    made[:2, 3] = by_m
-    return made

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -44,7 +44,7 @@ class Solids:
     """Things that stand where they are.
 
     Attributes:
-        bodies: what they are; ``poses`` (B, 3): where, x, y and yaw in ``map``.
+        bodies: what they are; ``poses`` (B, 4): where, x, y, z and yaw in ``map``.
         of: (T,) number of the body that each triangle belongs to. reflectivity: (T,) of each triangle.
     """
 
@@ -54,7 +54,7 @@ class Solids:
         One thread sorts the triangles, so that rays that meet two at once always find the same.
         """
         self.bodies, self.poses, self._shift_m = tuple(bodies), poses, shift_m
-        placed = [body.mesh.placed(*pose) for body, pose in zip(bodies, poses.tolist(), strict=True)]
+        placed = [_placed(body.mesh, *pose) for body, pose in zip(bodies, poses.tolist(), strict=True)]
         self.of = np.repeat(np.arange(len(placed), dtype=np.int32), [len(mesh.triangles) for mesh in placed])
         self._mesh = merged(placed) if placed else Mesh(np.empty((0, 3)), np.empty((0, 3), np.uint32), np.empty(0))
         self.reflectivity = self._mesh.reflectivity
@@ -73,6 +73,18 @@ class Solids:
         normal = np.cross(b - a, c - a)
         return np.asarray(normal / np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-12), np.float32)
 
+    def planes_m(self, origin_m: Singles, directions: Singles, triangle: Rows) -> Singles:
+        """Return how far (n,) along rays from one origin (3,) the planes of triangles (n,) are."""
+        ahead = self._offsets_m - self.flat @ np.asarray(origin_m, np.float64)
+        flat = self.flat.take(triangle, axis=0)
+        return np.asarray(ahead.astype(np.float32).take(triangle) / np.einsum("ij,ij->i", flat, directions))
+
+    @cached_property
+    def _offsets_m(self) -> Floats:
+        """(T,) how far along their normals the planes of the triangles are from where rays have their origin."""
+        corner = self._mesh.vertices_m[self._mesh.triangles[:, 0]] - (*self._shift_m, 0.0)
+        return np.asarray(np.einsum("ij,ij->i", corner, self.flat), np.float64)
+
     @cached_property
     def smooth(self) -> Singles:
         """(T, 3, 3) unit normals of the corners of the triangles, in the frames of their bodies."""
@@ -87,8 +99,8 @@ class Solids:
 
     def own_places(self, body: int, places: Singles) -> Singles:
         """Return places (n, 3) where rays have their origin in the frame of a body."""
-        x, y, yaw = self.poses[body].tolist()
-        there = places - np.array([x - self._shift_m[0], y - self._shift_m[1], 0.0], np.float32)
+        x, y, z, yaw = self.poses[body].tolist()
+        there = places - np.array([x - self._shift_m[0], y - self._shift_m[1], z], np.float32)
         return turned(there, -yaw)
 
     def hides(self, rays: Singles) -> npt.NDArray[np.bool_]:
@@ -99,10 +111,22 @@ class Solids:
     def corners_m(self) -> Floats:
         """(B, 8, 3) corners of the boxes around the bodies, where rays have their origin."""
         corners = np.array([body.corners_m for body in self.bodies]).reshape(-1, 8, 3)
-        c, s = np.cos(self.poses[:, 2])[:, None], np.sin(self.poses[:, 2])[:, None]
+        places, yaw = self.poses[:, None, :3] - (*self._shift_m, 0.0), self.poses[:, 3, None]
+        c, s = np.cos(yaw), np.sin(yaw)
         x, y, z = np.moveaxis(corners, 2, 0)
-        east, north = self.poses[:, :2, None].transpose(1, 0, 2) - self._shift_m[:, None, None]
-        return np.stack([c * x - s * y + east, s * x + c * y + north, z], axis=2)
+        return np.stack([c * x - s * y, s * x + c * y, z], axis=2) + places
+
+
+def _placed(mesh: Mesh, x_m: float, y_m: float, z_m: float, yaw_rad: float) -> Mesh:
+    there = mesh.placed(x_m, y_m, yaw_rad)
+    return replace(there, vertices_m=there.vertices_m + np.array((0.0, 0.0, z_m))) if z_m else there
+
+
+def rays_of(origins_m: npt.NDArray[Any], directions: npt.NDArray[Any]) -> Singles:
+    """Return rays (n, 6) of origins and directions (n, 3); one of both may be (3,), the same for all."""
+    rays = np.empty((*np.broadcast_shapes(origins_m.shape, directions.shape)[:-1], 6), np.float32)
+    rays[..., :3], rays[..., 3:] = origins_m, directions
+    return rays
 
 
 def turned(vectors: Singles, yaw_rad: npt.ArrayLike) -> Singles:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from mt_nodes.drive.ground import PAINT
 from mt_nodes.drive.scenery import Scenery
-from mt_nodes.drive.solids import Singles, Solids
+from mt_nodes.drive.solids import Singles, Solids, rays_of
 from mt_nodes.drive.weather import Weather
 from mt_nodes.frames import Points
 from mt_nodes.scene.lidar import LidarModel
@@ -55,12 +55,9 @@ class Sweep:
         return returns_of(range_m, reflectivity * cosine, self.lidar, rng)
 
     def _rays(self) -> Singles:
-        rays = np.empty((len(self.lidar.directions), 6), np.float32)
-        rays[:, :3] = self.mount[:3, 3]
         turn = np.eye(4)
         turn[:3, :3] = self.mount[:3, :3]
-        rays[:, 3:] = move(turn, self.lidar.directions)
-        return rays
+        return rays_of(self.mount[:3, 3], move(turn, self.lidar.directions))
 
     def _towards_moving(self) -> npt.NDArray[np.int64]:
         """Return rays (n,) of all columns in which a box around something that moves may be."""

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.drive.bodies import size_of
+from mt_nodes.drive.ground import heights_m, surface_of
 from mt_nodes.drive.rig import EGO_FRAME, MAP_FRAME
 from mt_nodes.drive.road_map import RoadMap
 from mt_nodes.drive.route import Route
@@ -31,6 +32,7 @@ class Teller:
         self._sizes = np.array(sizes, dtype=np.float64).reshape(-1, 3)
         poses = [(thing.pose.x_m, thing.pose.y_m, thing.pose.yaw_rad, 0.0) for thing in scenario.obstacles]
         self._standing = np.array(poses, dtype=np.float64).reshape(-1, 4)
+        self._surface = surface_of(road)
         self._route = Route(road, scenario.ego.start, scenario.ego.target)
         self._wheelbase_m = scenario.ego.vehicle.wheelbase_m
         self._stops = {
@@ -45,7 +47,8 @@ class Teller:
         rows = np.concatenate([state.actors, self._standing])
         yaw = rows[:, 2] - state.ego.yaw_rad
         ways = rows[:, 3, None] * np.column_stack([np.cos(yaw), np.sin(yaw), np.zeros(len(yaw))])
-        middles = np.column_stack([_seen_from(state.ego, rows[:, :2]), self._sizes[:, 2] / 2.0])
+        places, heights = _seen_from(state.ego, rows[:, :2]), heights_m(self._surface, rows[:, :2])
+        middles = np.column_stack([places, heights + self._sizes[:, 2] / 2.0])
         facing = np.angle(np.exp(1j * yaw))
         found = Detections.make(
             EGO_FRAME,

@@ -31,7 +31,7 @@ from mt_nodes.drive.commands import acceleration_asked_mps2, refusal, steering_a
 from mt_nodes.drive.friction import GRAVITY_MPS2, friction
 from mt_nodes.drive.maps import load_map
 from mt_nodes.drive.motion import LOOK_S, Motion
-from mt_nodes.drive.plant import Plant
+from mt_nodes.drive.plant import Car, Plant
 from mt_nodes.drive.road_map import RoadMap
 from mt_nodes.drive.scenario import Scenario
 from mt_nodes.drive.signals import colour_at, programmes
@@ -79,7 +79,7 @@ class World:
         self._step_s, self._steps, self._stop_at_collision = physics_s, 0, stop_at_collision
         self._looks = max(1, round(LOOK_S / physics_s))
         self._programmes = programmes(self.road, scenario.signals)
-        self._plant = Plant(vehicle, ego, friction(scenario.environment) * GRAVITY_MPS2, physics_s)
+        self._plant: Car = Plant(vehicle, ego, friction(scenario.environment) * GRAVITY_MPS2, physics_s)
         self._motion = Motion(scenario, self.road, ego, physics_s)
         self._contacts = Contacts(scenario, self.road)
         self._front_m, self._stood = vehicle.front_m, 0

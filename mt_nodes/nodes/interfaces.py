@@ -15,7 +15,8 @@ from mt_nodes.nodes.convert import SENSOR_TYPES
 from mt_nodes.nodes.monitor import MonitorParameters
 from mt_nodes.nodes.mutator import MutatorParameters
 from mt_nodes.nodes.replayer import ReplayerParameters
-from mt_nodes.stack_topics import DEFAULT_INPUTS, DEFAULT_OUTPUTS
+from mt_nodes.nodes.simulator import SimulatorParameters
+from mt_nodes.stack_topics import DEFAULT_INPUTS, DEFAULT_OUTPUTS, TOLD_TYPES
 
 CLOUD = SENSOR_TYPES["lidar"]
 TEXT = "std_msgs/msg/String"
@@ -60,6 +61,25 @@ NODES = {
         (
             Endpoint("publishes", "every topic of the bag", "as recorded", qos.REPLAY, "byte for byte"),
             Endpoint("publishes", "/clock", "rosgraph_msgs/msg/Clock", qos.CLOCK, "never further than one step on"),
+        ),
+    ),
+    "simulator": Interface(
+        "a world that a stack drives through (docs/simulators.md); says /tf and /tf_static where tf2_msgs is installed",
+        SimulatorParameters,
+        (
+            *(
+                Endpoint("publishes", DEFAULT_INPUTS[role], kind, qos.REPLAY, f"{role}; topics as the stack file says")
+                for role, kind in TOLD_TYPES.items()
+            ),
+            Endpoint("publishes", "/clock", "rosgraph_msgs/msg/Clock", qos.CLOCK, "the world's time"),
+            Endpoint(
+                *("publishes", "/mt/diagnostics", "diagnostic_msgs/msg/DiagnosticArray", qos.STATUS),
+                "how far it is; late and unanswered instants, collisions, how it ended",
+            ),
+            Endpoint(
+                *("subscribes", DEFAULT_OUTPUTS["control"]["topic"], DEFAULT_OUTPUTS["control"]["type"], qos.ANSWERS),
+                "commands; everything else that the stack says is heard and not used",
+            ),
         ),
     ),
     "mutator": Interface(

@@ -168,7 +168,7 @@ class Realtime:
         """The episode's time 0 is now."""
         self._began_s = self._now_s()
         self.inbox.take()
-        self._owed = False
+        self._owed, self._lost_s = False, 0.0
 
     def hold(self) -> None:
         """Time stands still from now on."""
@@ -186,17 +186,17 @@ class Realtime:
             said = self.inbox.take()
             self._owed = self._owed and said is None
             self._go(said, until_s)
-        if world_s < due_s:
+        if world_s < due_s - 1e-6:
             self._clock.follow(START_NS + self._simulation.instant * PERIOD_NS - round((due_s - world_s) * 1e9))
         elif not self._simulation.over:
             self._due((world_s - due_s) / self._rate)
 
     def _due(self, behind_s: float) -> None:
-        self.late += behind_s > self._late_s
+        self.late += behind_s + self._lost_s > self._late_s
         self._simulation.unanswered += self._owed
         self._look()
         self._owed = True
         next_s = self._began_s + self._simulation.due_s / self._rate
-        if (slipped_s := self._now_s() - next_s) > 0.0:
-            self._began_s += slipped_s
-            self.slipped_s += slipped_s
+        self._lost_s = max(0.0, self._now_s() - next_s)
+        self._began_s += self._lost_s
+        self.slipped_s += self._lost_s

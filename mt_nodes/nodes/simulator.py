@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isnan, nan
+from pathlib import Path
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
@@ -31,6 +32,7 @@ from mt_nodes.outputs import Control
 from mt_nodes.own_time import own_time_s
 from mt_nodes.params import param
 from mt_nodes.stacks import load_stack
+from mt_nodes.transforms import dump_transforms
 
 PACES = ("lockstep", "realtime")
 #: Time for those who listen to get what was said last.
@@ -56,6 +58,7 @@ class SimulatorParameters(ManagedParameters):
         1.0, low=0.1, high=3600.0, unit="s", help="a stack without a command for so long ends the episode (world time)"
     )
     await_stack: bool = param(True, help="begin when the stack has subscribed to all that it takes and advertised")
+    transforms: str = param("", help="YAML file to write: where the ego's sensors are, for stacks that need it")
     clock_step_s: float = param(0.01, low=0.0001, high=1.0, unit="s", help="largest step of /clock")
 
 
@@ -84,7 +87,10 @@ class Simulator(ManagedNode):
                 f"simulator: stack '{stack.name}' says {', '.join(stack.outputs)}, no control: nobody drives"
             )
         scenarios = scenarios_of(given.scenario, given.seed)
-        self._simulation = Simulation(scenarios, Rig.for_stack(stack), given.seed, given.episodes, given.silent_s)
+        rig = Rig.for_stack(stack)
+        if given.transforms:
+            dump_transforms(rig.mounts, Path(given.transforms))
+        self._simulation = Simulation(scenarios, rig, given.seed, given.episodes, given.silent_s)
         self._topics = frozenset(topics_of_world(stack))
         self._publisher = BundlePublisher(self, topics_of_world(stack), self._topics)
         self._sim_clock = ClockPublisher(self, "/clock", given.clock_step_s)

@@ -13,34 +13,45 @@ import numpy.typing as npt
 
 from mt_nodes import params
 from mt_nodes.frames import Odometry, SignalStates
-from mt_nodes.outputs import Detections, Output
+from mt_nodes.outputs import Detections, Output, Path
 from mt_nodes.params import param
 from mt_nodes.reference.faults.base import Points, named_faults
 from mt_nodes.reference.faults.planner_base import Situation
 from mt_nodes.reference.planner import Planner
-from mt_nodes.reference.tracker import Tracker
-from mt_nodes.reference.traffic import Pose
+from mt_nodes.reference.tracker import Track, Tracker
+from mt_nodes.reference.traffic import Pose, pose_of
+from mt_nodes.reference.way import Way
 
 _KINDS = ("lidar", "planner")
 #: Of a box only two sides are seen, and which ones changes: what is long seems to move by so much while it stands.
 _LONG_M, _LONG_STANDS_MPS, _SHORT_STANDS_MPS = 1.2, 1.5, 0.5
 #: Updates from which a track's velocity is believed.
-_KNOWN_HITS = 6
+_KNOWN_HITS = 4
+#: Of what is long and farther beside the way than this most are houses, of which now more is seen and now less.
+_ROADSIDE_M = 4.5
 
 
 @dataclass(frozen=True, eq=False)
 class GroundTracker(Tracker):
     """The reference tracker on ground that does not move: tracks in the frame of odometry, not in the vehicle's."""
 
-    def follow(self, points: Points, stamp_ns: int | None, odometry: Odometry) -> Detections:
+    def follow(
+        self, points: Points, odometry: Odometry, stamp_ns: int | None = None, now_ns: int | None = None
+    ) -> Detections | None:
         """Update the tracks with one cloud; return the confirmed ones in the vehicle's frame.
 
-        Velocities are over the ground, along the axes of the vehicle; whoever is not sure to move, stands.
+        Velocities are over the ground, along the axes of the vehicle; whoever is not sure to move, stands. None, and
+        ``now_ns``, are for faults; see :meth:`~mt_nodes.reference.detector.Detector.__call__`.
         """
-        here = Pose(odometry.x_m, odometry.y_m, odometry.yaw_rad, odometry.speed_mps, odometry.yaw_rate_radps)
+        wanted = self._steps.in_time(stamp_ns, now_ns)
+        seen = self._followed(points, odometry, stamp_ns) if wanted else Detections.none(self.frame_id, stamp_ns)
+        return self._steps.report(seen)
+
+    def _followed(self, points: Points, odometry: Odometry, stamp_ns: int | None) -> Detections:
+        here = pose_of(odometry)
         elapsed_s = self._elapsed_s(stamp_ns)
         self._update(_on_ground(self.detect(points, stamp_ns), here), elapsed_s)
-        confirmed = [track for track in self._memory.tracks if self._confirmed(track)]
+        confirmed = [track for track in self._memory.tracks if self._confirmed(track) and _lasts(track)]
         found = self._published(confirmed, stamp_ns)
         known = np.array([track.hits >= _KNOWN_HITS for track in confirmed], dtype=bool)
         found.velocity_mps[~known | (np.hypot(*found.velocity_mps[:, :2].T) < _stands_mps(found))] = 0.0
@@ -65,16 +76,19 @@ class Pilot(Planner):
     def __post_init__(self) -> None:
         object.__setattr__(self, "faults", named_faults(self.faults, "faults", *_KINDS))
 
-    def __call__(self, told: Mapping[str, Any], stamp_ns: int | None = None) -> Output:
-        """Return ``detections``, ``control`` and ``path``.
+    def __call__(self, told: Mapping[str, Any], stamp_ns: int | None = None, now_ns: int | None = None) -> Output:
+        """Return ``detections``, ``control`` and ``path``; nothing where a fault makes its eyes silent.
 
         Args:
             told: ``points`` (N, 4) x, y, z, intensity in ``frame_id``, ``odometry``, ``route`` and, where there are
-                lights, ``signals``. stamp_ns: of the cloud.
+                lights, ``signals``. stamp_ns: of the cloud. now_ns: only some faults of the tracker look at it.
         """
         odometry: Odometry = told["odometry"]
-        objects = self._tracker.follow(told["points"], stamp_ns, odometry)
+        objects = self._tracker.follow(told["points"], odometry, stamp_ns, now_ns)
+        if objects is None:
+            return Output()
         dark = SignalStates.make(odometry.frame_id, stamp_ns, (), (), ())
+        objects = _roadside(objects, odometry, told["route"])
         situation = Situation(objects, odometry, told["route"], told.get("signals", dark))
         return replace(self.drive(situation, stamp_ns), detections=objects)
 
@@ -102,6 +116,21 @@ def _seen(tracks: Detections, here: Pose) -> Detections:
     center = np.column_stack([here.seen_from(tracks.center_m[:, :2]), tracks.center_m[:, 2]])
     velocity = np.column_stack([turned_back.seen_from(tracks.velocity_mps[:, :2]), np.zeros(len(tracks))])
     return replace(tracks, center_m=center, yaw_rad=tracks.yaw_rad - here.yaw_rad, velocity_mps=velocity)
+
+
+def _lasts(track: Track) -> bool:
+    """Tell whether a track is good for something now: of what is long a part that is not seen any more is not."""
+    return track.misses == 0 or bool(track.box.size_m[0, 0] <= _LONG_M)
+
+
+def _roadside(objects: Detections, odometry: Odometry, route: Path) -> Detections:
+    """Return objects of which those stand that are long and far beside the way."""
+    way, here = Way.of(route), pose_of(odometry)
+    if way is None or not len(objects):
+        return objects
+    _, left = way.place(here.turned(objects.center_m[:, :2]) + np.array([here.x_m, here.y_m]))
+    moves = (objects.size_m[:, 0] <= _LONG_M) | (np.abs(left) < _ROADSIDE_M)
+    return replace(objects, velocity_mps=objects.velocity_mps * moves[:, None])
 
 
 def _stands_mps(tracks: Detections) -> npt.NDArray[np.float64]:

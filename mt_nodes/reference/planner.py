@@ -21,7 +21,7 @@ from mt_nodes.reference.following import Following, eased
 from mt_nodes.reference.lights import stop_ahead
 from mt_nodes.reference.pursuit import Pursuit
 from mt_nodes.reference.tracker import NOMINAL_PERIOD_S
-from mt_nodes.reference.traffic import Body, Conflict, Pose, Traffic
+from mt_nodes.reference.traffic import Body, Conflict, Pose, Traffic, pose_of
 from mt_nodes.reference.way import Way
 
 _DECIMALS = 6
@@ -86,6 +86,7 @@ class Planner:
     emergency_jerk_mps3: float = param(100.0, low=0.5, high=500.0, unit="m/s³", help="of all brakes")
     horizon_s: float = param(4.0, low=0.5, high=10.0, unit="s", help="how far ahead others are predicted")
     drifts_mps: float = param(0.3, low=0.0, high=5.0, unit="m/s", help="who moves along the way drifts aside no slower")
+    full: bool = param(True, help="objects fill their boxes to the corners; otherwise they count as ellipses")
     spare_m: float = param(0.3, low=0.0, high=2.0, unit="m", help="who is nearer to its sides is in the way")
     yields_s: float = param(0.8, low=0.0, high=5.0, unit="s", help="who comes so long after it has passed is let wait")
     late_s: float = param(0.2, low=0.0, high=1.0, unit="s", help="until steering and brakes act")
@@ -166,7 +167,7 @@ class Planner:
             memory=lambda memory: memory,
             say=lambda situation, control: control,
         )
-        planted: list[PlannerFault] = list(self.faults)
+        planted: list[PlannerFault] = [fault for fault in self.faults if isinstance(fault, PlannerFault)]
         return reduce(lambda steps, fault: fault.plant(steps), planted, honest)
 
     def _elapsed_s(self, stamp_ns: int | None) -> float:
@@ -180,8 +181,7 @@ class Planner:
         return elapsed
 
     def _decided(self, situation: Situation, elapsed_s: float) -> Output:
-        way, odometry = Way.of(situation.route), situation.odometry
-        here = Pose(odometry.x_m, odometry.y_m, odometry.yaw_rad, odometry.speed_mps, odometry.yaw_rate_radps)
+        way, here = Way.of(situation.route), pose_of(situation.odometry)
         if way is None:  # nowhere to go: stand, wheels straight
             stand = _Decision(-self.braking_mps2)
             return Output(
@@ -194,7 +194,7 @@ class Planner:
 
     def _decision(self, situation: Situation, here: Pose, way: Way, elapsed_s: float) -> _Decision:
         """Return what to do: drive on, follow, stop, evade."""
-        traffic = Traffic.predicted(situation.objects, here, way, self.horizon_s, self.drifts_mps)
+        traffic = Traffic.predicted(situation.objects, here, way, self.horizon_s, self.drifts_mps, self.full)
         (station,), (left,) = (column.tolist() for column in way.place(np.array([[here.x_m, here.y_m]])))
         slowing = self._memory.acceleration_mps2 or 0.0
         body = Body(station + self.front_m, station - self.rear_m, left, here.speed_mps, slowing, self.width_m)

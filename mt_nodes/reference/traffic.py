@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.frames import Odometry
 from mt_nodes.outputs import Detections
 from mt_nodes.reference.following import Lead
 from mt_nodes.reference.way import Way
@@ -52,6 +53,11 @@ class Pose:
         return np.column_stack([c * xy[:, 0] - s * xy[:, 1], s * xy[:, 0] + c * xy[:, 1]])
 
 
+def pose_of(odometry: Odometry) -> Pose:
+    """Return the pose that odometry tells."""
+    return Pose(odometry.x_m, odometry.y_m, odometry.yaw_rad, odometry.speed_mps, odometry.yaw_rate_radps)
+
+
 @dataclass(frozen=True, eq=False)
 class Traffic:
     """Everybody on the way, now (column 0) and later, a column every :data:`STEP_S`.
@@ -67,11 +73,15 @@ class Traffic:
     along_mps: Floats
 
     @classmethod
-    def predicted(cls, objects: Detections, here: Pose, way: Way, horizon_s: float, drifts_mps: float) -> Traffic:
+    def predicted(
+        cls, objects: Detections, here: Pose, way: Way, horizon_s: float, drifts_mps: float, full: bool = True
+    ) -> Traffic:
         """Predict objects of the vehicle's frame, with velocities over the ground: each keeps its own.
 
         Who moves along the way keeps to its bends, and beside it where he drifts aside by less than ``drifts_mps``; who
-        moves across it, or stands, goes straight on. Boxes keep their size; a velocity that is not known is none.
+        moves across it, or stands, goes straight on. Boxes keep their size; a velocity that is not known is none. Boxes
+        that are not ``full`` count as the ellipses in them: around what is seen of two sides of a vehicle at an angle
+        they have an empty corner.
         """
         times = np.arange(0.0, horizon_s + STEP_S / 2.0, STEP_S)
         xy = here.turned(objects.center_m[:, :2]) + np.array([here.x_m, here.y_m])
@@ -91,9 +101,9 @@ class Traffic:
             stations[crosses], lefts[crosses] = (column.reshape(len(crosses), -1) for column in moved)
         turn = here.yaw_rad + objects.yaw_rad - heading
         half = np.abs(objects.size_m[:, :2]) / 2.0
-        ahead = np.abs(np.cos(turn)) * half[:, 0] + np.abs(np.sin(turn)) * half[:, 1]
-        aside = np.abs(np.sin(turn)) * half[:, 0] + np.abs(np.cos(turn)) * half[:, 1]
-        ahead, aside = ahead[:, None], aside[:, None]
+        c, s = np.abs(np.cos(turn)), np.abs(np.sin(turn))
+        reach = np.add if full else np.hypot
+        ahead, aside = (reach(a * half[:, 0], b * half[:, 1])[:, None] for a, b in ((c, s), (s, c)))
         return cls(stations - ahead, stations + ahead, lefts - aside, lefts + aside, along)
 
     def __len__(self) -> int:

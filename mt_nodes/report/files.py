@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +21,29 @@ from mt_nodes.waivers import Waiver, load_waivers, marked
 Summary = dict[str, Any]
 
 
-def write_files(out: Path, summary: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> Path:
+def write_files(
+    out: Path, summary: Mapping[str, Any], lines: Sequence[Mapping[str, Any]], drives: Collection[str] = ()
+) -> Path:
     """Write ``summary.json``, ``pairs.csv`` (and ``.parquet``), ``junit.xml`` and ``report.html``; return the last.
 
     Args:
         out: results directory with ``result.jsonl``.
         summary: as :func:`mt_nodes.summary.summarise` makes it.
         lines: of the journal.
+        drives: pairs of drives that the report shows beside violated ones, or ``all``.
     """
     write_whole(out / "summary.json", json.dumps(summary, indent=2) + "\n")
     rows = pair_rows(lines, {name: r["requirement"] for name, r in summary["relations"].items()})
     write_pairs_csv(out / "pairs.csv", rows)
     write_pairs_parquet(out / "pairs.parquet", rows)
     write_junit(out / "junit.xml", summary)
-    return write_report(out)
+    return write_report(out, drives)
 
 
-def remake(out: Path, waivers: Sequence[Waiver] | None = None) -> Summary:
+def remake(out: Path, waivers: Sequence[Waiver] | None = None, drives: Collection[str] = ()) -> Summary:
     """Make the files of a run anew and return its summary; ``waivers`` replace those of the run.
+
+    ``drives`` are pairs of drives that the report shows beside violated ones, or ``all``.
 
     A run that was killed has no summary: one is made of what had been judged by then.
 
@@ -49,7 +54,7 @@ def remake(out: Path, waivers: Sequence[Waiver] | None = None) -> Summary:
     summary = read_summary(out) if (out / "summary.json").exists() else summary_of_a_killed_run(out, lines)
     if waivers is not None:
         summary = marked(summary, lines, waivers)
-    write_files(out, summary, lines)
+    write_files(out, summary, lines, drives)
     return summary
 
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
-from mt_nodes.errors import InfrastructureError
+from mt_nodes.drive.trace_file import FOLDER
+from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.experiment import read_experiment, tabulate
 from mt_nodes.journal import read_journal
 from mt_nodes.relations import CONTROL, LOOP_SHAM, SHAMS
-from mt_nodes.report import birdseye, camera_view
+from mt_nodes.report import birdseye, camera_view, episodes
 from mt_nodes.report.categories import figure_uri
 from mt_nodes.report.series_view import draw_stretches
 from mt_nodes.report.undecided import Undecided
@@ -26,22 +27,31 @@ from mt_nodes.verdict import Outcome, Pair
 
 #: Violated pairs in the list; the rest is in ``pairs.csv``.
 LISTED = 200
+#: In place of a pair: all drives that were kept.
+ALL = "all"
 SYMBOLS = {"PASS": "✓", "FAIL": "✗", "INCONCLUSIVE": "?", "UNSTABLE": "≈"}
 
 
-def write_report(results_dir: Path) -> Path:
+def write_report(results_dir: Path, drives: Collection[str] = ()) -> Path:
     """Make ``report.html`` of a results directory anew and return its path.
 
     Reads ``result.jsonl``, ``summary.json``, and where they are there ``run.json``, ``experiment.json`` (what was
-    asked; its table is made anew from the summary) and ``evidence/*.npz``.
+    asked; its table is made anew from the summary), ``evidence/*.npz``, and of drives ``ledger.jsonl`` and
+    ``episodes/*.npz``.
+
+    Args:
+        drives: pairs of drives that are shown beside the worst violated ones, or ``all``.
 
     Raises:
-        MtError: the journal or the summary is missing or damaged.
+        MtError: the journal or the summary is missing or damaged, or there is no such pair.
     """
     summary = _json(results_dir / "summary.json")
     run_file = results_dir / "run.json"
-    condition, violated, undecided = _from_journal(results_dir)
-    own = [v for v in violated if v["arm"] == "relation"]
+    looped = (results_dir / FOLDER).is_dir()
+    condition, violated, asked_for, undecided = _from_journal(results_dir, frozenset(drives))
+    own = [v for v in violated if v["arm"] == "relation" and not looped]
+    driven = _driven(violated if looped else (), asked_for)
+    script, script_source = episodes.script()
     asked = read_experiment(results_dir)
     experiment = None if asked is None else tabulate(asked, summary)
     path = results_dir / "report.html"
@@ -62,6 +72,10 @@ def write_report(results_dir: Path) -> Path:
             violated=violated[:LISTED],
             violated_count=len(violated),
             undecided=undecided,
+            drives=episodes.viewers(results_dir, driven),
+            script=script,
+            script_source=script_source,
+            drives_left=len({v["pair"] for v in violated} - {v["pair"] for v in driven}) if looped else 0,
         )
     )
     path.write_text(page, encoding="utf-8")
@@ -92,13 +106,16 @@ def _json(path: Path) -> dict[str, Any]:
     return data
 
 
-def _from_journal(results_dir: Path) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, list[dict[str, Any]]]]:
-    """Return what the journal says of the run, the violated pairs, worst first, and why others were not decided.
+def _from_journal(
+    results_dir: Path, drives: frozenset[str]
+) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]], dict[str, list[dict[str, Any]]]]:
+    """Return what the journal says of the run, the violated pairs, worst first, the drives that are asked for, and why
+    pairs were not decided.
 
     One pass, little is kept.
     """
     condition: dict[str, Any] = {}
-    violated = []
+    violated, asked_for = [], []
     undecided = Undecided()
     for line in read_journal(results_dir / "result.jsonl"):
         if line.get("type") == "condition":
@@ -107,7 +124,17 @@ def _from_journal(results_dir: Path) -> tuple[dict[str, Any], list[dict[str, Any
             violated.append(_violation(line, results_dir))
         elif "outcome" in line:
             undecided.count(line)
-    return condition, sorted(violated, key=worst_first), undecided.most_common()
+        if "outcome" in line and drives & {line["pair"], ALL}:
+            asked_for.append(_violation(line, results_dir))
+    if unknown := drives - {ALL} - {line["pair"] for line in asked_for}:
+        raise UsageError(f"{results_dir}: no verdict of pair '{min(unknown)}'; pairs.csv lists them")
+    return condition, sorted(violated, key=worst_first), asked_for, undecided.most_common()
+
+
+def _driven(violated: Sequence[dict[str, Any]], asked_for: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the drives that are shown: the worst, then those that are asked for."""
+    worst = in_turn(violated)[: episodes.SHOWN]
+    return list({line["pair"]: line for line in (*worst, *asked_for)}.values())
 
 
 def _violation(line: Mapping[str, Any], results_dir: Path) -> dict[str, Any]:

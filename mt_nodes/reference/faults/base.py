@@ -46,7 +46,8 @@ class Fault(ABC):
     """A defect. Subclasses are frozen dataclasses whose fields are its parameters; found by name in snake case."""
 
     #: Which reference stacks it can be planted in: those that look through a ``lidar`` or a ``camera``, those that look
-    #: through a LiDAR and drive by it, ``driver``, or those that bring both sensors together, ``fusion``.
+    #: through a LiDAR and drive by it, ``driver``, those that bring both sensors together, ``fusion``, or those that
+    #: drive in a world, ``planner``.
     stack: ClassVar[str] = "lidar"
 
     @abstractmethod
@@ -71,8 +72,8 @@ def named_faults(value: Any, where: str, *stacks: str) -> tuple[Fault, ...]:
         if fault.stack not in stacks:
             fit = ", ".join(name for name, cls in plugins.catalogue("faults").items() if cls.stack in stacks)  # type: ignore[attr-defined]
             raise UsageError(
-                f"{where}[{i}]: '{plugins.name_of(type(fault))}' is a fault of {fault.stack} stacks; this one looks "
-                f"through a {stacks[0]}, and its faults are {fit}"
+                f"{where}[{i}]: '{plugins.name_of(type(fault))}' is a fault of {fault.stack} stacks; this one takes "
+                f"those of {' and '.join(stacks)} stacks, which are {fit}"
             )
     return faults
 

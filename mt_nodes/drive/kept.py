@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A pair of drives as a finished run left it: both worlds and both traces, made of ledger and ``episodes/``."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mt_nodes import plugins
+from mt_nodes.drive.driven import Driven
+from mt_nodes.drive.maps import load_map
+from mt_nodes.drive.scenario import Scenario
+from mt_nodes.drive.trace_file import load_trace
+from mt_nodes.errors import InfrastructureError, MtError
+from mt_nodes.ledger import load_draws, read_ledger
+from mt_nodes.params import build
+from mt_nodes.scenarios.changes.base import Setting, WorldEffects
+from mt_nodes.verdict import Pair
+
+Line = Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """Both arms of a pair.
+
+    Attributes:
+        settings, drives: of the source and of the follow-up. effects: how the follow-up's world differs.
+        changes: what was done to the source's world, by name, and what was drawn for it.
+    """
+
+    settings: tuple[Setting, Setting]
+    drives: tuple[Driven, Driven]
+    effects: WorldEffects
+    changes: tuple[tuple[str, Mapping[str, Any]], ...]
+
+
+def episode_lines(results_dir: Path, pairs: Collection[Pair] | None = None) -> dict[Pair, dict[str, Any]]:
+    """Return the ledger lines of episodes by the follow-up's pair.
+
+    Args:
+        pairs: those that are wanted; None: all.
+
+    Raises:
+        MtError: there is no ledger, or it is damaged.
+    """
+    wanted = None if pairs is None else {pair.followup for pair in pairs}
+    named = ((Pair.parse(line["pair"]), line) for line in read_ledger(results_dir) if line["type"] == "episode")
+    return {pair: line for pair, line in named if wanted is None or pair in wanted}
+
+
+def load_kept(results_dir: Path, line: Line) -> Kept:
+    """Return what a ledger line tells of: the changes are applied once more, with the draws of then.
+
+    Raises:
+        InfrastructureError: a trace is missing, damaged or of another world, or the world cannot be made again.
+    """
+    try:
+        setting = _setting(line["scenario"])
+        changed, effects, changes = setting, WorldEffects(), []
+        for row, draw in zip(line["changes"], load_draws(results_dir, dict(line)), strict=True):
+            change: Any = build(plugins.find("scenario_changes", row["name"], "change"), row["params"], row["name"])
+            changed, more = change.apply(changed, draw)
+            effects = effects.merged(more)
+            changes.append((row["name"], draw))
+        source = _driven(results_dir / line["source"]["trace"], setting)
+        followup = _driven(results_dir / line["trace"], changed)
+    except (MtError, LookupError, TypeError, ValueError) as error:
+        raise InfrastructureError(
+            f"{results_dir}: drives of pair {line['pair']} cannot be told: {type(error).__name__}: {error}"
+        ) from error
+    return Kept((setting, changed), (source, followup), effects, tuple(changes))
+
+
+def _setting(scenario: Mapping[str, Any]) -> Setting:
+    made: Scenario = _revived(Scenario, scenario)
+    return Setting(made, load_map(made.road))
+
+
+def _driven(path: Path, setting: Setting) -> Driven:
+    trace, names = load_trace(path), tuple(actor.name for actor in setting.scenario.actors)
+    if trace.names != names:
+        raise InfrastructureError(f"{path}: got actors {trace.names}, expected {names}")
+    if not len(trace):
+        raise InfrastructureError(f"{path}: the drive ended before its first instant")
+    return Driven(trace, setting.scenario)
+
+
+def _revived(hint: Any, value: Any) -> Any:
+    """Undo :func:`mt_nodes.params.plain`."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return None if value is None else _revived(next(one for one in args if one is not types.NoneType), value)
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        hints = typing.get_type_hints(hint)
+        return hint(**{name: _revived(hints[name], inner) for name, inner in value.items()})
+    if origin is tuple:
+        items = (args[0],) * len(value) if args[1:] == (Ellipsis,) else args
+        return tuple(_revived(item, inner) for item, inner in zip(items, value, strict=True))
+    if origin is dict:
+        return {name: _revived(args[1], inner) for name, inner in value.items()}
+    return float(value) if hint is float else value

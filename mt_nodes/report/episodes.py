@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The drives of a report: a viewer of each, and the one script that plays them all."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from mt_nodes.drive.kept import episode_lines, load_kept
+from mt_nodes.errors import InfrastructureError
+from mt_nodes.report.episode_svg import from_above, plots, seconds
+from mt_nodes.report.episode_view import EpisodeView
+from mt_nodes.report.episode_words import in_words
+from mt_nodes.verdict import Pair
+
+#: Violated drives that a report shows without being asked.
+SHOWN = 20
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+def viewers(results_dir: Path, verdicts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return what the template shows of verdict lines over drives: the lines, and what belongs to each viewer.
+
+    Whatever keeps a drive from being shown is a ``note`` in its place: it must not cost the whole report.
+    """
+    pairs = {Pair.parse(line["pair"]): line for line in verdicts}
+    lines = episode_lines(results_dir, pairs) if pairs else {}
+    return [{**line, **_viewer(results_dir, lines.get(pair.followup))} for pair, line in pairs.items()]
+
+
+@lru_cache
+def script() -> tuple[str, str]:
+    """Return the script, and the source by which a content security policy lets it and no other run."""
+    text = (_TEMPLATES / "episode.js").read_text(encoding="utf-8")
+    return text, f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _viewer(results_dir: Path, line: Mapping[str, Any] | None) -> dict[str, Any]:
+    if line is None:
+        return {"note": "No drive to show: nothing was driven, or the ledger was not kept."}
+    try:
+        kept = load_kept(results_dir, line)
+    except InfrastructureError as error:
+        return {"note": f"No drive to show: {error}"}
+    view = EpisodeView.of(kept)
+    data = view.script_data()
+    return {
+        "note": "",
+        "words": in_words(kept),
+        "top": from_above(view),
+        "plots": plots(view),
+        "seconds": seconds(view),
+        "end_ms": data["end"],
+        # Within a script element only "<" could end it.
+        "script": json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"),
+    }

@@ -1,0 +1,573 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Other simulators in place of our world: the world that is made of one, and both adapters before faked ones."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_drives import SPEED_MPS, box, crossing, pedestrian, setting
+from ros_support import Peer, until
+from ros_types import make
+from std_srvs.srv import Trigger
+
+from mt_nodes.drive import traffic_messages as api
+from mt_nodes.drive.episode import Player, play
+from mt_nodes.drive.external import ExternalWorld, Origin, Simulator, Thing, ego_of
+from mt_nodes.drive.friction import GRAVITY_MPS2, friction
+from mt_nodes.drive.plant import Plant
+from mt_nodes.drive.rig import Rig
+from mt_nodes.drive.scenario import Actor, Ego, Environment, Pose
+from mt_nodes.drive.sensing import Sensors
+from mt_nodes.drive.trace import EgoState
+from mt_nodes.drive.trace_file import sha256_of_trace
+from mt_nodes.drive.traffic_simulator import TrafficSettings, TrafficSimulator
+from mt_nodes.drive.world import World
+from mt_nodes.engine import Answer, Heard
+from mt_nodes.errors import InfrastructureError, UsageError
+from mt_nodes.frames import Bundle
+from mt_nodes.nodes.carla_bridge import PAUSE, PLAY, STEP_ONCE, CarlaBridge, CarlaSettings
+from mt_nodes.nodes.channel import RosChannel
+from mt_nodes.outputs import Control, Output
+from mt_nodes.scenarios.changes.base import Setting
+
+SCENE = setting(crossing(), duration_s=2.0)
+ORIGIN = Origin(100.0, -50.0, 3.0, 0.5)
+DARK = CarlaSettings(own_lights=True)
+
+
+class Local:
+    """A simulator whose ego is our own plant: whoever drives it drives as in our own world."""
+
+    def __init__(self, step_s: float = 0.01, hits: Mapping[int, str] | None = None) -> None:
+        self.step_s, self._hits = step_s, hits or {}
+        self.log: list[Any] = []
+        self.things: dict[str, Thing] = {}
+        self.places: dict[str, tuple[Pose, float]] = {}
+        self.ticks = 0
+
+    def begin(self, ego: Ego) -> None:
+        start = EgoState(ego.start.x_m, ego.start.y_m, ego.start.yaw_rad, ego.speed_mps)
+        self._plant = Plant(ego.vehicle, start, friction(Environment()) * GRAVITY_MPS2, self.step_s)
+
+    def spawn(self, thing: Thing) -> None:
+        self.things[thing.name] = thing
+
+    def move(self, name: str, pose: Pose, speed_mps: float) -> None:
+        self.places[name] = (pose, speed_mps)
+
+    def weather(self, environment: Environment) -> None:
+        self.log.append(environment)
+
+    def lights(self, colours: Mapping[str, str]) -> None:
+        self.log.append(dict(colours))
+
+    def drive(self, acceleration_mps2: float, steering_rad: float) -> None:
+        self._asked = acceleration_mps2, steering_rad
+
+    def tick(self) -> None:
+        self._plant.advance(*self._asked)
+        self.ticks += 1
+
+    def ego(self) -> EgoState:
+        return self._plant.state
+
+    def collisions(self) -> tuple[str, ...]:
+        return (self._hits[self.ticks],) if self.ticks in self._hits else ()
+
+    def end(self) -> None:
+        self.log.append("end")
+
+
+# --- the world
+
+
+def played(world: World, scene: Setting) -> Any:
+    """Drive through a scene, now this way, now that."""
+
+    class Arm:
+        name = "source"
+
+        def begin_episode(self) -> None:
+            pass
+
+        def send(self, bundle: Bundle, changed: frozenset[str]) -> int:
+            return bundle.index
+
+        def wait(self, ticket: int) -> Answer:
+            said = Control(None, steering_rad=0.02 * math.sin(ticket), speed_mps=SPEED_MPS + math.cos(ticket))
+            return Answer(Heard.ANSWERED, Output(control=said))
+
+    arm: Any = Arm()
+    eyes = Sensors(scene.scenario, scene.road, Rig(), 0)
+    return play([Player(scene, world, eyes, arm, 0)])[0]
+
+
+def test_an_episode_in_another_simulator_is_as_one_in_our_world() -> None:
+    simulator: Simulator = Local()
+    ours = played(World(SCENE.scenario, 0, SCENE.road), SCENE).driven.trace
+    theirs = played(ExternalWorld(SCENE.scenario, simulator, 0, SCENE.road), SCENE).driven.trace
+    assert sha256_of_trace(ours) == sha256_of_trace(theirs) and len(ours) == 20
+    other = played(ExternalWorld(SCENE.scenario, Local(0.05), 0, SCENE.road), SCENE).driven.trace
+    assert sha256_of_trace(other) != sha256_of_trace(ours)
+    np.testing.assert_allclose(other.ego[:, :4], ours.ego[:, :4], atol=0.2)
+
+
+def test_the_simulator_is_led_where_the_scenario_goes_and_left_as_it_was() -> None:
+    scene = setting(
+        crossing(),
+        duration_s=4.0,
+        signals={"light_1": (("red", 1.25), ("green", 1.0))},
+        obstacles=(box(80.0),),
+        environment=Environment(fog=0.3),
+    )
+    simulator = Local()
+    world = ExternalWorld(scene.scenario, simulator, 0, scene.road)
+    assert simulator.log == [scene.scenario.environment, world.state.signals] and world.state.signals
+    assert [(t.name, t.kind, t.label, t.moves) for t in simulator.things.values()] == [
+        ("crosser", "adult", "pedestrian", True),
+        ("carton", "box", "unknown", False),
+    ]
+    seen = [world.state.signals]
+    while not world.ended:
+        world.step(Control(None, steering_rad=0.0, acceleration_mps2=0.0), world.state.time_s + 0.1)
+        seen += [world.state.signals] if world.state.signals != seen[-1] else []
+        (pose, speed), row = simulator.places["crosser"], world.state.actors[0]
+        assert (pose.x_m, pose.y_m, pose.yaw_rad, speed) == pytest.approx(tuple(row), abs=1e-9)
+    assert simulator.log[1:] == seen, "lights are told when they change"
+    world.close()
+    assert simulator.log[-1] == "end"
+
+
+@pytest.mark.parametrize(("stops", "ended"), [(True, "collision"), (False, "")])
+def test_a_collision_that_only_the_simulator_saw_counts_once(stops: bool, ended: str) -> None:
+    scene = setting(pedestrian(200.0), duration_s=5.0)
+    simulator = Local(hits={7: "walker", 8: "walker", 9: ""})
+    world = ExternalWorld(scene.scenario, simulator, 0, scene.road, stop_at_collision=stops)
+    world.step(Control(None, steering_rad=0.0, speed_mps=SPEED_MPS), 0.1)
+    hits = [(hit.name, hit.kind, round(hit.time_s, 6)) for hit in world.collisions]
+    assert hits == [("walker", "adult", 0.07), ("", "unknown", 0.09)][: 1 if stops else 2]
+    assert world.ended == ended and world.collisions[0].ego_mps == pytest.approx(SPEED_MPS, abs=0.1)
+
+
+ANGLE, PLACE = st.floats(-3.1, 3.1), st.floats(-1e4, 1e4)
+
+
+@given(PLACE, PLACE, ANGLE, PLACE, PLACE, ANGLE, st.floats(-3.0, 3.0))
+def test_a_pose_comes_back_from_the_simulators_frame(
+    x: float, y: float, yaw: float, x0: float, y0: float, turn: float, forward: float
+) -> None:
+    origin, pose = Origin(x0, y0, 0.0, turn), Pose(x, y, yaw)
+    there = origin.theirs(pose, forward)
+    back = origin.ours(there, forward)
+    assert (back.x_m, back.y_m, back.yaw_rad) == pytest.approx((x, y, yaw), abs=1e-6)
+    assert there.yaw_rad == pytest.approx(yaw + turn)
+
+
+def test_poses_are_turned_then_shifted() -> None:
+    there = Origin(10.0, 20.0, 0.0, math.pi / 2).theirs(Pose(1.0, 2.0, 0.0), 3.0)
+    assert (there.x_m, there.y_m, there.yaw_rad) == pytest.approx((8.0, 24.0, math.pi / 2))
+
+
+def test_steering_is_reckoned_from_the_yaw_rate() -> None:
+    turning = ego_of(Pose(0.0, 0.0), 10.0, 10.0 * math.tan(0.1) / 2.8, 2.8)
+    assert turning.steering_rad == pytest.approx(0.1)
+    assert ego_of(Pose(0.0, 0.0), -1.0, 0.3, 2.8) == EgoState(0.0, 0.0, 0.0, 0.0)
+
+
+# --- scenario_simulator_v2, AWSIM
+
+
+class Server:
+    """A simulator behind ZeroMQ that moves its ego straight on, and keeps what it was asked."""
+
+    def __init__(self, speed_mps: float = 5.0) -> None:
+        zmq = pytest.importorskip("zmq", reason="pyzmq is of the extra `awsim`")
+        pytest.importorskip("google.protobuf", reason="protobuf is of the extra `awsim`")
+        self._socket = zmq.Context.instance().socket(zmq.REP)
+        self._socket.linger = 0
+        self.endpoint = f"tcp://127.0.0.1:{self._socket.bind_to_random_port('tcp://127.0.0.1')}"
+        self.asked: list[Any] = []
+        self.refuse, self.answer_as, self.garbled = "", "", b""
+        self._speed_mps, self._frames = speed_mps, 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._over.set()
+        self._thread.join()
+        self._socket.close()
+
+    def names(self) -> list[str]:
+        return [request.WhichOneof("what") for request in self.asked]
+
+    def _serve(self) -> None:
+        while not self._over.is_set():
+            if self._socket.poll(50):
+                request = api.message("SimulationRequest").FromString(self._socket.recv())
+                self.asked.append(request)
+                self._socket.send(self.garbled or self._answer(request).SerializeToString())
+
+    def _answer(self, request: Any) -> Any:
+        what = request.WhichOneof("what")
+        result = {"success": what != self.refuse, "description": "out of models" if what == self.refuse else ""}
+        fields: dict[str, Any] = {"result": result}
+        if (self.answer_as or what) == "update_entity_status":
+            fields["status"] = [self._status(row) for row in request.update_entity_status.status]
+        return api.message("SimulationResponse")(**{self.answer_as or what: fields})
+
+    def _status(self, row: Any) -> dict[str, Any]:
+        if row.type.type == api.EGO:
+            self._frames += 1
+            row.action_status.twist.linear.x = self._speed_mps
+            row.action_status.twist.angular.z = 0.25
+            row.pose.position.x += self._speed_mps * 0.1
+        return {"name": row.name, "action_status": row.action_status, "pose": row.pose}
+
+
+@pytest.fixture
+def server(ending: ExitStack) -> Server:
+    made = Server()
+    ending.callback(made.close)
+    return made
+
+
+def traffic(server: Server, ending: ExitStack, **given: Any) -> TrafficSimulator:
+    settings = TrafficSettings(server.endpoint, **{"step_s": 0.1, "timeout_s": 20.0, "origin": ORIGIN, **given})
+    made = TrafficSimulator(settings)
+    ending.callback(made.close)
+    return made
+
+
+def test_what_is_sent_has_the_published_field_numbers() -> None:
+    pytest.importorskip("google.protobuf", reason="protobuf is of the extra `awsim`")
+    request = api.message("SimulationRequest")(
+        update_entity_status={"status": [{"name": "ego", "type": {"type": 2}, "pose": {"position": {"y": 1.0}}}]}
+    )
+    # By the encoding of protocol buffers: (7, status 1: (type 1: (1: 2)), (name 4: "ego"), (pose 6: (1: (2: 1.0)))).
+    position = b"\x0a\x09\x11" + b"\x00\x00\x00\x00\x00\x00\xf0\x3f"
+    status = b"\x0a\x02\x08\x02" + b"\x22\x03ego" + b"\x32" + bytes([len(position)]) + position
+    assert request.SerializeToString() == b"\x3a" + bytes([len(status) + 2]) + b"\x0a" + bytes([len(status)]) + status
+    lights = api.message("SimulationRequest")(update_traffic_lights={"states": [{"id": 300}]})
+    assert lights.SerializeToString() == b"\x5a\x05\x0a\x03\x08\xac\x02"
+
+
+def test_a_drive_in_a_traffic_simulator(server: Server, ending: ExitStack) -> None:
+    scene = setting(
+        crossing(within_m=80.0), Actor("ahead", "car", Pose(90.0, 0.0)), duration_s=0.5, obstacles=(box(80.0),)
+    )
+    simulator = traffic(server, ending, assets={"ego": "lexus", "car": "taxi"}, map_path="/maps/somewhere.osm")
+    world = ExternalWorld(scene.scenario, simulator, 0, scene.road)
+    assert server.names() == [
+        "initialize",
+        *("spawn_vehicle_entity", "spawn_pedestrian_entity", "spawn_vehicle_entity", "spawn_misc_object_entity"),
+    ]
+    begun, ego, crosser, ahead, carton = (getattr(r, r.WhichOneof("what")) for r in server.asked)
+    assert (begun.step_time, begun.lanelet2_map_path, begun.realtime_factor) == (0.1, "/maps/somewhere.osm", 1.0)
+    assert (ego.is_ego, ego.asset_key, ego.initial_speed, ahead.is_ego, ahead.asset_key) == (
+        *(True, "lexus", SPEED_MPS),
+        *(False, "taxi"),
+    )
+    start = ORIGIN.theirs(scene.scenario.ego.start)
+    assert (ego.pose.position.x, ego.pose.position.y, ego.pose.position.z) == pytest.approx((start.x_m, start.y_m, 3.0))
+    assert 2.0 * math.atan2(ego.pose.orientation.z, ego.pose.orientation.w) == pytest.approx(start.yaw_rad)
+    assert ego.parameters.bounding_box.center.x == pytest.approx((3.8 - 1.1) / 2.0)
+    assert crosser.parameters.name == "crosser" and carton.parameters.bounding_box.dimensions.x == pytest.approx(0.8)
+    while not world.ended:
+        world.step(Control(None, steering_rad=0.0, speed_mps=SPEED_MPS), world.state.time_s + 0.1)
+    steps = server.names()[5:]
+    assert steps == ["update_entity_status", "update_frame"] * 5 and world.ended == "time"
+    statuses = server.asked[5].update_entity_status
+    rows = {row.name: row for row in statuses.status}
+    assert [(n, rows[n].type.type, rows[n].subtype.value) for n in ("ego", "crosser", "ahead", "carton")] == [
+        ("ego", api.EGO, api.CAR),
+        ("crosser", api.PEDESTRIAN, api.ON_FOOT),
+        ("ahead", api.VEHICLE, api.CAR),
+        ("carton", api.MISC_OBJECT, api.UNKNOWN),
+    ]
+    assert statuses.npc_logic_started and not statuses.overwrite_ego_status, "the ego is theirs to move"
+    assert rows["crosser"].action_status.twist.linear.x == pytest.approx(1.4, abs=0.2)
+    frames = [r.update_frame for r in server.asked if r.WhichOneof("what") == "update_frame"]
+    assert [f.current_simulation_time for f in frames] == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5])
+    assert (frames[2].current_ros_time.sec, frames[2].current_ros_time.nanosec) == (0, 300_000_000)
+    moved = ORIGIN.ours(replace(start, x_m=start.x_m + 5 * 0.5))
+    end = world.state.ego
+    assert (end.x_m, end.y_m, end.speed_mps) == pytest.approx((moved.x_m, moved.y_m, 5.0))
+    assert end.steering_rad == pytest.approx(math.atan(2.8 * 0.25 / 5.0))
+    world.close()
+    assert [r.despawn_entity.name for r in server.asked[-4:]] == ["ego", "crosser", "ahead", "carton"]
+
+
+def test_lights_are_told_by_their_ids_when_they_change(server: Server, ending: ExitStack) -> None:
+    simulator = traffic(server, ending, lights={"north": 34802})
+    simulator.begin(Ego(Pose(0.0, 0.0)))
+    for colours in ({"north": "red", "elsewhere": "green"}, None, {"north": "yellow"}):
+        if colours:
+            simulator.lights(colours)
+        simulator.tick()
+    told = [r.update_traffic_lights for r in server.asked if r.WhichOneof("what") == "update_traffic_lights"]
+    assert [
+        [(s.id, light.color, light.status) for s in t.states for light in s.traffic_light_status] for t in told
+    ] == [
+        [(34802, 0, 1)],
+        [(34802, 1, 1)],
+    ]
+
+
+def test_animals_and_refusals_are_told(server: Server, ending: ExitStack) -> None:
+    simulator = traffic(server, ending)
+    simulator.begin(Ego(Pose(0.0, 0.0)))
+    with pytest.raises(UsageError, match="boar_1 is a boar: this simulator has no animals"):
+        simulator.spawn(Thing("boar_1", "boar", "animal", Pose(1.0, 1.0), (1.0, 1.0, 1.0)))
+    server.refuse = "spawn_vehicle_entity"
+    with pytest.raises(InfrastructureError, match="refuses spawn_vehicle_entity: out of models"):
+        simulator.spawn(Thing("a", "car", "car", Pose(1.0, 1.0), (4.0, 1.8, 1.5)))
+    server.answer_as, server.refuse = "initialize", ""
+    with pytest.raises(InfrastructureError, match="got an answer to initialize, expected one to update_entity_status"):
+        simulator.tick()
+    server.garbled = b"\xff\xff\xff"
+    with pytest.raises(InfrastructureError, match="the answer to update_entity_status cannot be read"):
+        simulator.tick()
+
+
+def test_nobody_there_is_told(ending: ExitStack) -> None:
+    pytest.importorskip("zmq", reason="pyzmq is of the extra `awsim`")
+    simulator = TrafficSimulator(TrafficSettings("tcp://127.0.0.1:1", timeout_s=0.05))
+    ending.callback(simulator.close)
+    with pytest.raises(InfrastructureError, match="no answer to initialize within 0.05 s; is it running"):
+        simulator.begin(Ego(Pose(0.0, 0.0)))
+    with pytest.raises(UsageError, match="endpoint: got 'nowhere', expected one such as tcp://host:5555"):
+        TrafficSimulator(TrafficSettings("nowhere"))
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "google.protobuf", None)
+    api._classes.cache_clear()
+    try:
+        with pytest.raises(UsageError, match=r"needs protobuf: pip install 'mt_nodes\[awsim\]'"):
+            TrafficSimulator(TrafficSettings())
+    finally:
+        api._classes.cache_clear()
+
+
+# --- CARLA
+
+
+@dataclass
+class FakeBridge:
+    """CARLA's ROS bridge as far as it is spoken to: what it does with messages, without topics in between.
+
+    The ego goes straight on by throttle; who is put onto it collides.
+    """
+
+    late_steps: int = 0
+    refuse: str = ""
+    silent: bool = False
+    sent: list[tuple[str, Any]] = field(default_factory=list)
+    asked: list[Any] = field(default_factory=list)
+    heard: dict[str, Callable[[Any], None]] = field(default_factory=dict)
+    poses: dict[str, Any] = field(default_factory=dict)
+    objects: dict[int, Any] = field(default_factory=dict)
+    speed_mps: float = 0.0
+    steps: int = 0
+
+    def make(self, type_name: str) -> Any:
+        if "/srv/" in type_name:
+            return make(f"{type_name.replace('/srv/', '/msg/')}Request")
+        return make(type_name)
+
+    def send(self, topic: str, message: Any) -> None:
+        self.sent.append((topic, message))
+        if topic.endswith("/set_transform"):
+            self.poses[topic.split("/")[2]] = message
+        elif topic.endswith("/set_target_velocity"):
+            self.speed_mps = message.linear.x
+        elif topic == "/carla/control" and message.command == STEP_ONCE:
+            self._step()
+
+    def hear(self, topic: str, type_name: str, take: Callable[[Any], None]) -> None:
+        self.heard[topic] = take
+
+    def call(self, service: str, request: Any) -> Any:
+        self.asked.append(request)
+        if service == "/carla/destroy_object":
+            return SimpleNamespace(success=self.objects.pop(request.id, None) is not None)
+        if request.type == self.refuse:
+            return SimpleNamespace(id=-1, error_string="no such blueprint")
+        id_ = 20 + len(self.asked)
+        self.objects[id_] = request
+        if not request.attach_to:
+            self.poses[request.id] = request.transform
+        return SimpleNamespace(id=id_, error_string="")
+
+    def wait(self, happened: Callable[[], bool], limit_s: float) -> bool:
+        return happened()
+
+    def forget(self, topics: Callable[[str], bool]) -> None:
+        self.heard = {topic: take for topic, take in self.heard.items() if not topics(topic)}
+
+    def close(self) -> None:
+        pass
+
+    def _step(self) -> None:
+        self.steps += 1
+        if self.silent or self.steps <= self.late_steps:
+            return
+        ego = self.poses["ego_vehicle"]
+        yaw = 2.0 * math.atan2(ego.orientation.z, ego.orientation.w)
+        ego.position.x += self.speed_mps * 0.05 * math.cos(yaw)
+        ego.position.y += self.speed_mps * 0.05 * math.sin(yaw)
+        for id_, request in self.objects.items():
+            pose = self.poses.get(request.id)
+            if request.id != "ego_vehicle" and pose is not None and not request.attach_to:
+                away = math.hypot(pose.position.x - ego.position.x, pose.position.y - ego.position.y)
+                if away < 3.0:
+                    event = make("carla_msgs/msg/CarlaCollisionEvent", other_actor_id=id_)
+                    self.heard["/carla/ego_vehicle/collision"](event)
+        odometry = make("nav_msgs/msg/Odometry")
+        odometry.pose.pose = ego
+        odometry.twist.twist.linear.x = self.speed_mps
+        odometry.twist.twist.angular.z = 0.1
+        self.heard["/carla/ego_vehicle/odometry"](odometry)
+
+    def last(self, topic: str) -> Any:
+        return [message for name, message in self.sent if name == topic][-1]
+
+
+def test_a_drive_in_carla() -> None:
+    scene = setting(
+        crossing(within_m=80.0),
+        duration_s=0.5,
+        obstacles=(box(80.0),),
+        environment=Environment(16.0, rain=0.4, fog=0.25),
+    )
+    bridge = FakeBridge(late_steps=2)
+    simulator = CarlaBridge(bridge, CarlaSettings(origin=ORIGIN, own_lights=True))
+    world = ExternalWorld(scene.scenario, simulator, 0, scene.road)
+    spawned = [(request.type, request.id) for request in bridge.asked]
+    assert spawned == [
+        ("vehicle.tesla.model3", "ego_vehicle"),
+        ("sensor.pseudo.odom", "odometry"),
+        ("sensor.other.collision", "collision"),
+        ("actor.pseudo.control", "control"),
+        ("walker.pedestrian.0001", "crosser"),
+        ("actor.pseudo.control", "control"),
+        ("static.prop.box01", "carton"),
+    ]
+    ego_id, walker_id = 21, 25
+    assert [request.attach_to for request in bridge.asked] == [0, ego_id, ego_id, ego_id, 0, walker_id, 0]
+    start, place = scene.scenario.ego.start, bridge.asked[0].transform.position
+    middle = ORIGIN.theirs(start, (3.8 - 1.1) / 2.0)
+    assert (place.x, place.y, place.z) == pytest.approx((middle.x_m, middle.y_m, 3.0))
+    weather = bridge.last("/carla/weather_control")
+    assert (weather.precipitation, weather.wetness, weather.fog_density) == pytest.approx((40.0, 40.0, 25.0))
+    assert weather.sun_altitude_angle == pytest.approx(20.7, abs=0.1) and 180.0 < weather.sun_azimuth_angle < 270.0
+    world.step(Control(None, steering_rad=0.1, acceleration_mps2=1.5), 0.1)
+    assert bridge.steps == 3 + 2, "until it is there, and one for each step of the world"
+    command = bridge.last("/carla/ego_vehicle/vehicle_control_cmd")
+    assert (command.throttle, command.brake) == pytest.approx((0.5, 0.0))
+    assert command.steer == pytest.approx(-0.1 / math.radians(70)), "to the right is positive"
+    assert (world.state.ego.x_m, world.state.ego.y_m) == pytest.approx((start.x_m + SPEED_MPS * 0.1, start.y_m))
+    assert world.state.ego.yaw_rad == pytest.approx(start.yaw_rad) and world.state.ego.speed_mps == SPEED_MPS
+    put, row = bridge.poses["crosser"], world.state.actors[0]
+    there = ORIGIN.theirs(Pose(*row[:3]))
+    assert (put.position.x, put.position.y) == pytest.approx((there.x_m, there.y_m), abs=1e-9)
+    world.step(Control(None, steering_rad=0.0, acceleration_mps2=-4.5), 0.2)
+    assert bridge.last("/carla/ego_vehicle/vehicle_control_cmd").brake == pytest.approx(0.5)
+    world.close()
+    assert bridge.objects.keys() == {22, 23, 24, 26}, "what is attached goes with whom it is attached to"
+    commands = [m.command for topic, m in bridge.sent if topic == "/carla/control"]
+    assert (commands[0], commands[-1]) == (PAUSE, PLAY) and bridge.heard == {}
+
+
+def test_carla_tells_whom_the_ego_hits() -> None:
+    scene = setting(pedestrian(7.6), duration_s=2.0)
+    world = ExternalWorld(scene.scenario, CarlaBridge(FakeBridge(), DARK), 0, scene.road)
+    while not world.ended:
+        world.step(Control(None, steering_rad=0.0, speed_mps=SPEED_MPS), world.state.time_s + 0.05)
+    assert world.ended == "collision" and [hit.name for hit in world.collisions] == ["walker"]
+
+
+def test_what_carla_cannot_show_or_do_is_told() -> None:
+    lit = setting()
+    with pytest.raises(UsageError, match="CARLA's cannot be set over its ROS bridge; choose a map without lights, or"):
+        ExternalWorld(lit.scenario, CarlaBridge(FakeBridge(), CarlaSettings()), 0, lit.road)
+    deer = setting(Actor("bambi", "deer", Pose(80.0, 0.0)))
+    with pytest.raises(UsageError, match="bambi: no blueprint of CARLA for a deer; name one: "):
+        ExternalWorld(deer.scenario, CarlaBridge(FakeBridge(), DARK), 0, deer.road)
+    named = replace(DARK, blueprints={"deer": "static.prop.deer"})
+    ExternalWorld(deer.scenario, CarlaBridge(FakeBridge(), named), 0, deer.road)
+    with pytest.raises(InfrastructureError, match="cannot be spawned as bambi: no such blueprint"):
+        ExternalWorld(deer.scenario, CarlaBridge(FakeBridge(refuse="static.prop.deer"), named), 0, deer.road)
+    mute = ExternalWorld(
+        SCENE.scenario, CarlaBridge(FakeBridge(silent=True), replace(DARK, timeout_s=3.0)), 0, SCENE.road
+    )
+    with pytest.raises(InfrastructureError, match="no odometry of the ego within 3 s"):
+        mute.step(None, 0.1)
+    bridge = FakeBridge()
+    late = ExternalWorld(SCENE.scenario, CarlaBridge(bridge, DARK), 0, SCENE.road)
+    late.step(None, 0.1)
+    bridge.silent = True
+    with pytest.raises(InfrastructureError, match="no odometry of a step within 30 s"):
+        late.step(None, 0.2)
+
+
+# --- topics and services by name
+
+
+@pytest.fixture
+def channel(domains: tuple[int, ...]) -> Iterator[RosChannel]:
+    made = RosChannel(domains[1], timeout_s=0.3)
+    yield made
+    made.close()
+
+
+def test_a_channel_carries_messages_and_requests(channel: RosChannel, domains: Any, ending: ExitStack) -> None:
+    channel._timeout_s = 60.0
+    peer, heard = Peer(ending, domains[1]), []
+    came = peer.listen("std_msgs/msg/String", "/there")
+
+    def serve(request: Any, response: Any) -> Any:
+        response.success, response.message = True, "done"
+        return response
+
+    peer.node.create_service(Trigger, "/serve", serve)
+    message = channel.make("std_msgs/msg/String")
+    message.data = "hello"
+    channel.send("/there", message)
+    assert came.wait(1)[0].data == "hello"
+    response = channel.call("/serve", channel.make("std_srvs/srv/Trigger"))
+    assert (response.success, response.message) == (True, "done")
+    channel.hear("/here", "std_msgs/msg/String", heard.append)
+    publisher = peer.publisher("std_msgs/msg/String", "/here")
+
+    def said() -> bool:
+        publisher.publish(message)
+        return channel.wait(lambda: bool(heard), 0.2)
+
+    until(said)
+    channel.forget(lambda topic: topic in ("/here", "/there"))
+    assert not channel._publishers and not channel._subscriptions
+
+
+def test_nobody_at_the_other_end_is_told(channel: RosChannel, domains: Any) -> None:
+    where = f"simulator in ROS domain {domains[1]}: "
+    with pytest.raises(InfrastructureError, match=f"{where}nobody subscribes to /nowhere within 0.3 s"):
+        channel.send("/nowhere", channel.make("std_msgs/msg/String"))
+    with pytest.raises(InfrastructureError, match=f"{where}nobody offers /nowhere within 0.3 s"):
+        channel.call("/nowhere", channel.make("std_srvs/srv/Trigger"))
+    with pytest.raises(UsageError, match="package carla_msgs is missing; build https"):
+        channel.make("carla_msgs/srv/SpawnObject")
+    assert not channel.wait(lambda: False, 0.0)

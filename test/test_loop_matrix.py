@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Relation x fault in the closed loop: the honest drivers hold every relation, and each tells a fault."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from math import pi
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_drives import START_M, crossing, made_run, pedestrian, setting, with_faults
+
+from mt_nodes import plugins
+from mt_nodes.drive.conducting import execute, in_process_arms
+from mt_nodes.drive.scenario import Actor, Pose, Trigger, Waypoint
+from mt_nodes.fitting import unfit
+from mt_nodes.jsonl import read_lines
+from mt_nodes.reference.faults import passed_are_remembered
+from mt_nodes.relations import LOOP_FOLDER, shipped_relations
+from mt_nodes.run_record import write_record
+from mt_nodes.scenarios.changes.base import Setting
+from mt_nodes.scene.lidar import hdl_64e
+from mt_nodes.stacks import load_stack
+from mt_nodes.verdict import Pair
+
+RELATIONS = {r.id: r for r in shipped_relations(LOOP_FOLDER) if r.role == "relation"}
+FAULTS = {name for name, cls in plugins.catalogue("faults").items() if cls.stack == "planner"}  # type: ignore[attr-defined]
+#: Faults by which the planner drives as badly in both worlds: a relation compares two drives, and finds no difference.
+ALIKE_IN_BOTH = {"all_taken_to_stand", "lights_blurred_at_speed"}
+#: Half as many columns as usual: twice as quick.
+LIDAR = replace(hdl_64e(), azimuths=900)
+
+
+def lead(ahead_m: float, speed_mps: float) -> Actor:
+    """A car in the ego's lane."""
+    return Actor("lead", "car", Pose(START_M + ahead_m, 0.0), speed_mps)
+
+
+def beyond_a_van() -> tuple[Actor, Actor]:
+    """Somebody who crosses, seen over a parked van, and hidden by it when he is nearer."""
+    ways = (Waypoint(88.0, 8.0, 1.6),)
+    person = Actor("a", "adult", Pose(88.0, -4.6, pi / 2.0), waypoints=ways, trigger=Trigger(ego_within_s=3.3))
+    return Actor("van", "van", Pose(78.0, -2.9)), person
+
+
+def over_the_line() -> Actor:
+    """A car that comes towards the ego and drives partly in its lane."""
+    ways = (Waypoint(120.0, 1.4, 10.0), Waypoint(2.0, 1.4, 10.0))
+    return Actor("comer", "car", Pose(180.0, 3.5, pi), 10.0, waypoints=ways)
+
+
+def slowly(scene: Setting, speed_mps: float) -> Setting:
+    """The same, the ego being slower at first."""
+    ego = replace(scene.scenario.ego, speed_mps=speed_mps)
+    return replace(scene, scenario=replace(scene.scenario, ego=ego))
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A relation, what tells a fault by it, and the parameters of that."""
+
+    relation: str
+    fault: str
+    scene: Setting
+    params: dict[str, Any]
+    seed: int = 0
+    stack: str = "reference_planner"
+
+
+def case(relation: str, fault: str, scene: Setting, seed: int = 0, stack: str = "planner", **params: Any) -> Case:
+    return Case(relation, fault, scene, params, seed, f"reference_{stack}")
+
+
+WALKER, CROSSER = setting(pedestrian(60.0), duration_s=6.0), setting(crossing(50.0), duration_s=6.0)
+CASES = [
+    case("far_object_same_trace", "cruise_by_count", setting(duration_s=4.0)),
+    case("far_object_comfort", "bystanders_feared", setting(duration_s=5.0)),
+    case("far_cow_clearance", "told_list_full", setting(lead(25.0, 6.0), duration_s=6.0), places=1),
+    case("far_crowd_brakes", "looks_ahead_by_count", CROSSER),
+    case("far_crowd_collisions", "told_list_full", setting(pedestrian(40.0), duration_s=6.0), places=2),
+    case("adult_named_deer_collisions", "strangers_ignored", CROSSER),
+    case("adult_becomes_child_collisions", "low_is_litter", CROSSER),
+    case("pedestrian_nearer_brakes", "hidden_forgotten", setting(*beyond_a_van(), duration_s=7.0), seed=1),
+    case("pedestrian_nearer_collisions", "nearest_are_bonnet", setting(crossing(47.0, 22.0), duration_s=7.0)),
+    case("scene_shifted_same_trace", "other_tile_unseen", WALKER),
+    case("world_moved_same_trace", "other_tile_unseen", WALKER),
+    case("world_mirrored_same_trace", "evades_to_the_left", setting(over_the_line(), road="two_way", duration_s=8.0)),
+    case("world_mirrored_same_trace", "shies_from_the_right", setting(pedestrian(60.0, -4.0), duration_s=6.0)),
+    case(
+        "fog_drives_no_faster",
+        "intensity_threshold",
+        slowly(setting(lead(18.0, 5.0), duration_s=4.0), 5.0),
+        stack="pilot",
+        weakest=40.0,
+    ),
+    case(
+        "noise_outside_roi_same_trace",
+        "order_dependence_over_budget",
+        setting(pedestrian(32.0), duration_s=3.5),
+        stack="pilot",
+        budget=53_300,
+        keep_every=1000,
+    ),
+]
+
+
+def outcomes(out: Path, one: Case, fault: str = "") -> dict[str, list[str]]:
+    """Return how the pairs of control, sham and relation ended."""
+    stack = load_stack(one.stack)
+    stack = with_faults(stack, {fault: one.params}) if fault else stack
+    run = made_run(out, [one.scene], [one.relation], stack, lidar=LIDAR, seed=one.seed)
+    write_record(out, run.request, run.suite.all, run.stack, {})
+    execute(run, lambda ending: in_process_arms(run), lambda line: None, lambda verdicts: None)
+    found = defaultdict(list)
+    for line in read_lines(out / "result.jsonl"):
+        if line["type"] == "verdict":
+            found[Pair.parse(line["pair"]).relation].append(line["outcome"])
+    return dict(found)
+
+
+@pytest.mark.parametrize("one", CASES, ids=lambda one: f"{one.relation}-{one.fault}")
+def test_the_honest_driver_holds_and_the_faulty_one_is_found(one: Case, tmp_path: Path) -> None:
+    clean = {"identity": ["HOLDS"], "sensors_resampled": ["HOLDS"]}
+    assert outcomes(tmp_path / "honest", one) == {**clean, one.relation: ["HOLDS"]}
+    assert outcomes(tmp_path / "faulty", one, one.fault) == {**clean, one.relation: ["VIOLATED"]}
+
+
+def test_a_memory_that_outlives_a_restart_is_told_by_the_control(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passed_are_remembered, "_PASSED", set())
+    scene = setting(crossing(40.0), duration_s=14.0)
+    one = case("far_object_same_trace", "passed_are_remembered", scene)
+    found = outcomes(tmp_path, one, one.fault)
+    assert found == dict.fromkeys(("identity", "sensors_resampled", one.relation), ["VIOLATED"])
+    relation = json.loads((tmp_path / "summary.json").read_text())["relations"][one.relation]
+    assert relation["outcome"] == "UNSTABLE"
+
+
+def test_every_relation_tells_a_fault_and_every_fault_is_told() -> None:
+    assert {one.relation for one in CASES} == set(RELATIONS)
+    assert {one.fault for one in CASES} | ALIKE_IN_BOTH | {"passed_are_remembered"} >= FAULTS
+    assert not {one.fault for one in CASES} & ALIKE_IN_BOTH
+    for one in CASES:
+        assert unfit(RELATIONS[one.relation], load_stack(one.stack), loop=True) is None
