@@ -48,6 +48,12 @@ class Finished:
             InfrastructureError: what there is is damaged.
         """
         pair, about = Pair.parse(text), read_record(directory)
+        if "scenarios" in about["request"]:
+            raise UsageError(
+                f"{directory}: got a run of `mt scenario`, expected one of `mt replay` or `mt live`. The same "
+                "scenarios, relations and seed are driven the same way again; what is kept of a violated pair is in "
+                "evidence/"
+            )
         verdict = _verdict(directory, pair)
         lines = [find_followup(directory, pair)] if pair.bundle is not None else find_followups(directory, pair)
         sha256, milder = joined([str(line["sha256"]) for line in lines]), [baseline_of(line) for line in lines]

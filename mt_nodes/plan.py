@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from mt_nodes import plugins
-from mt_nodes.environment import ros_environment, user_environment
+from mt_nodes.environment import ros_environment, user_domain, user_environment
 from mt_nodes.errors import UsageError
 from mt_nodes.params import Param, param
 from mt_nodes.processes import Process, filled
@@ -190,6 +190,21 @@ def live_process(out: Path, base_env: Mapping[str, str]) -> Process:
     """Return the suite process of a run beside a live stack."""
     argv = (*_node("live_suite"), "--run", str(out))
     return Process("live suite", argv, ros_environment(base_env), out / "console.log")
+
+
+def simulator_processes(
+    parameters: Mapping[str, str], stack: Stack, out: Path, base_env: Mapping[str, str]
+) -> tuple[Process, Process | None]:
+    """Return the process of the simulator node, and that of the stack in its domain (None for an external one).
+
+    Args:
+        parameters: of the node, as text; empty ones are left out. out: where stack and transforms were saved.
+    """
+    domain = user_domain(base_env)
+    words = [word for name, text in parameters.items() if text for word in ("-p", f"{name}:={text}")]
+    argv = (*_node("simulator"), "--ros-args", *words)
+    simulator = Process("simulator", argv, ros_environment(base_env, domain), out / "console.log")
+    return simulator, stack_process(stack, ArmPlan("source", domain), domain, out, base_env)
 
 
 def live_client(

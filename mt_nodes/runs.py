@@ -101,8 +101,15 @@ class Run:
 
     @classmethod
     def load(cls, out: Path) -> Run:
-        """Make the run that :meth:`save` described."""
-        return cls.make(ReplayRequest.from_plain(read_record(out)["request"]), out)
+        """Make the run that :meth:`save` described.
+
+        Raises:
+            UsageError: the directory holds none.
+        """
+        request = read_record(out)["request"]
+        if "bags" not in request:
+            raise UsageError(f"{out}: holds another kind of run, expected one of `mt replay`")
+        return cls.make(ReplayRequest.from_plain(request), out)
 
     @classmethod
     def resume(cls, out: Path) -> Run:

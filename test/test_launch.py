@@ -22,13 +22,13 @@ from mt_nodes.bags import write_bundles
 from mt_nodes.cli import demo_command, replay_command
 from mt_nodes.environment import free_domains, ros_environment
 from mt_nodes.errors import UsageError
-from mt_nodes.plan import ReplayRequest, demo_process, realtime_nodes, suite_stop_s
+from mt_nodes.plan import ReplayRequest, demo_process, realtime_nodes, simulator_processes, suite_stop_s
 from mt_nodes.processes import wait_until
 from mt_nodes.scene.drive import generate_drive
 from mt_nodes.stacks import Stack
 
 ROOT = Path(__file__).resolve().parents[1]
-FILES = {name: ROOT / "launch" / f"{name}.launch.py" for name in ("replay", "demo", "nodes", "live")}
+FILES = {name: ROOT / "launch" / f"{name}.launch.py" for name in ("replay", "demo", "nodes", "live", "simulator")}
 STACK = Stack(name="mine", callable="my_model:detect", inputs={"lidar": "/points"})
 EXAMPLE = ROOT / "examples" / "live"
 #: Waits for so many messages on a topic.
@@ -250,6 +250,7 @@ def test_a_launch_file_declares_its_arguments(name: str) -> None:
         "demo": launching.DEMO_ARGUMENTS,
         "nodes": launching.NODE_ARGUMENTS,
         "live": launching.LIVE_ARGUMENTS,
+        "simulator": launching.SIMULATOR_ARGUMENTS,
     }[name]
     declared = description.get_launch_arguments()
     assert [(d.name, d.description) for d in declared] == [(a.name, a.help) for a in arguments]
@@ -317,6 +318,28 @@ def test_the_nodes_judge(started: Any, bag: Path, tmp_path: Path) -> None:
     assert "HOLDS" in heard.stdout.split(), heard.stdout + said
     assert "Traceback" not in said
     assert launch.returncode == 0, said
+
+
+def test_the_simulator_and_its_stack_are_two_processes_in_the_domain_of_the_shell(tmp_path: Path) -> None:
+    texts = {"scenario": "red_light", "stack": "mine", "rate": "2.0", "transforms": ""}
+    world, driver = simulator_processes(texts, STACK, tmp_path, {"ROS_DOMAIN_ID": "7"})
+    assert world.argv[1:] == (
+        *("-m", "mt_nodes.nodes.simulator", "--ros-args"),
+        *("-p", "scenario:=red_light", "-p", "stack:=mine", "-p", "rate:=2.0"),
+    )
+    assert driver is not None and str(tmp_path / "stack.yaml") in driver.argv
+    assert world.env["ROS_DOMAIN_ID"] == driver.env["ROS_DOMAIN_ID"] == "7"
+    assert (
+        simulator_processes(texts, dataclasses.replace(STACK, callable="", start="external"), tmp_path, {})[1] is None
+    )
+
+
+@needs_launch
+def test_a_drive(started: Any, tmp_path: Path) -> None:
+    launch = started("simulator", "scenario:=red_light", "silent_s:=20.0")
+    said, _ = launch.communicate(timeout=120)
+    assert launch.returncode == 0, said
+    assert "episode 0, red_light:" in said and "exit code 0" in said and nothing_left_of(launch, tmp_path)
 
 
 @needs_launch

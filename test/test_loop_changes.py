@@ -148,7 +148,7 @@ def test_a_shifted_scene_stays_on_its_map_and_before_the_lights() -> None:
 @pytest.mark.parametrize(
     ("source", "why"),
     [
-        (setting(duration_s=60.0), "light"),
+        (setting(duration_s=22.0), "next light"),
         (setting(crossing(), road="bend", duration_s=2.0), "bends"),
         (setting(replace(crossing(), obeys_signals=True)), "obeys lights"),
     ],
@@ -192,11 +192,11 @@ def test_a_name_that_is_taken_is_not_given_again_and_a_full_world_has_no_room() 
 
 
 def test_a_crowd_stands_apart() -> None:
-    made, effects = apply(ObjectAddedFar(count=30))
+    made, effects = apply(ObjectAddedFar(count=80, within_m=30.0))
     crowd = [a.start for a in made.scenario.actors if a.name in effects.added]
-    assert len(crowd) == 30 and problems(made.scenario, made.road) == []
+    assert len(crowd) == 80 and problems(made.scenario, made.road) == []
     off = np.array([(p.x_m, p.y_m) for p in crowd])
-    apart = np.linalg.norm(off[:, None] - off[None], axis=-1) + 99.0 * np.eye(30)
+    apart = np.linalg.norm(off[:, None] - off[None], axis=-1) + 99.0 * np.eye(80)
     assert apart.min() >= 0.5
 
 

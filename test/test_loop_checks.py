@@ -112,6 +112,8 @@ TABLE: list[tuple[TraceCheck, Driven, Driven, WorldEffects | None, Outcome, floa
     (DrivesNoFaster(), drive(10.0), drive(10.4), None, HOLDS, 0.4),
     (DrivesNoFaster(), drive(10.0), drive(10.6), None, VIOLATED, 0.6),
     (DrivesNoFaster(), drive(10.0), drive(8.0), None, HOLDS, -2.0),
+    (DrivesNoFaster(), drive(10.0), drive(10.0 + SWERVE), None, VIOLATED, 2.0),
+    (DrivesNoFaster(by="mean"), drive(10.0), drive(10.0 + 0.2 * SWERVE), None, HOLDS, None),
     (DrivesNoFaster(by="mean"), braking(10), braking(20), None, VIOLATED, None),
     (DrivesNoFaster(by="place"), braking(10), braking(20), None, VIOLATED, None),
     (DrivesNoFaster(by="place"), braking(20), braking(10), None, HOLDS, None),

@@ -132,6 +132,11 @@ def test_a_late_answer_is_none_and_the_command_before_is_held() -> None:
     assert late.driven.trace.answered.sum() == 26 and np.isnan(late.driven.trace.commands[5:9]).all()
 
 
+def test_who_answers_every_other_time_is_not_silent() -> None:
+    played = drive(lambda index: None if index % 2 else cruise(index))
+    assert played.ended == "time" and played.unanswered == 15
+
+
 @pytest.mark.parametrize(
     ("command", "why"),
     [

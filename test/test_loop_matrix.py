@@ -135,7 +135,7 @@ def test_a_memory_that_outlives_a_restart_is_told_by_the_control(
     scene = setting(crossing(40.0), duration_s=14.0)
     one = case("far_object_same_trace", "passed_are_remembered", scene)
     found = outcomes(tmp_path, one, one.fault)
-    assert found == dict.fromkeys(("identity", "sensors_resampled", one.relation), ["VIOLATED"])
+    assert found == {name: ["VIOLATED"] for name in ("identity", "sensors_resampled", one.relation)}
     relation = json.loads((tmp_path / "summary.json").read_text())["relations"][one.relation]
     assert relation["outcome"] == "UNSTABLE"
 

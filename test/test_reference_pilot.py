@@ -18,7 +18,8 @@ from mt_nodes.errors import UsageError
 from mt_nodes.frames import Odometry
 from mt_nodes.outputs import Detections
 from mt_nodes.reference.faults.base import Points
-from mt_nodes.reference.pilot import GroundTracker, Pilot
+from mt_nodes.reference.pilot import GroundTracker, Pilot, _lasts, _moves, _roadside
+from mt_nodes.reference.tracker import Track
 from mt_nodes.scene.lidar import hdl_64e
 from mt_nodes.stacks import load_stack, with_faults
 
@@ -26,13 +27,16 @@ from mt_nodes.stacks import load_stack, with_faults
 LIDAR = replace(hdl_64e(), azimuths=900)
 
 
-def cloud_of(x_m: float, y_m: float) -> Points:
-    """A person's returns in ``base_link``, and some of the road."""
-    person = [
-        (x_m + dx, y_m + dy, z, 0.5) for z in np.linspace(0.1, 1.7, 17) for dx in (0.0, 0.2) for dy in (-0.2, 0.0, 0.2)
+def cloud_of(x_m: float, y_m: float, length_m: float = 0.2) -> Points:
+    """Somebody's returns in ``base_link``, a person's unless he is longer, and some of the road."""
+    shape = [
+        (x_m + dx, y_m + dy, z, 0.5)
+        for z in np.linspace(0.1, 1.7, 17)
+        for dx in np.arange(0.0, length_m + 0.1, 0.2)
+        for dy in (-0.2, 0.0, 0.2)
     ]
     ground = [(x, y, 0.0, 0.2) for x in np.arange(3.0, 40.0, 0.5) for y in np.arange(-6.0, 6.0, 0.5)]
-    return np.array(person + ground, dtype=np.float32)
+    return np.array(shape + ground, dtype=np.float32)
 
 
 def seen_while_turning(walks_mps: float, count: int = 25) -> tuple[Detections, Odometry, tuple[float, float]]:
@@ -61,6 +65,55 @@ def test_velocities_are_over_the_ground_however_the_vehicle_moves(walks_mps: flo
 def test_a_track_is_not_believed_to_move_before_it_is_known() -> None:
     found, _, _ = seen_while_turning(1.5, 3)
     assert len(found) == 1 and not found.velocity_mps.any()
+
+
+def objects_of(*rows: tuple[float, float, float, float]) -> Detections:
+    """Objects at x, y with length and speed ahead."""
+    table = np.array(rows)
+    center, velocity = (np.pad(table[:, part], ((0, 0), (0, fill))) for part, fill in (((0, 1), 1), ((3,), 2)))
+    size = np.column_stack([table[:, 2], np.full((len(table), 2), 0.6)])
+    return Detections.make("base_link", None, center, size, velocity_mps=velocity)
+
+
+def test_what_is_long_and_far_beside_the_way_stands() -> None:
+    seen = objects_of((20.0, 6.0, 9.0, 3.0), (20.0, 0.0, 9.0, 3.0), (20.0, -6.0, 0.5, 3.0))
+    told = _roadside(seen, Odometry("map", None, 5.0, 0.0, 0.0, 8.0), route())
+    assert told.velocity_mps[:, 0].tolist() == [0.0, 3.0, 3.0]
+    turned = _roadside(seen, Odometry("map", None, 5.0, 6.0, 0.0, 8.0), route())
+    assert turned.velocity_mps[:, 0].tolist() == [0.0, 0.0, 3.0], "beside the way, not beside the vehicle"
+
+
+def test_who_moves_is_neither_too_slow_nor_too_fast_for_what_he_is() -> None:
+    cases = [(0.5, 0.4), (0.5, 1.4), (0.5, 9.0), (4.0, 1.4), (4.0, 9.0)]
+    moves = _moves(objects_of(*[(20.0, 0.0, length, speed) for length, speed in cases]))
+    assert moves.tolist() == [False, True, False, False, True]
+
+
+def test_of_those_that_are_not_seen_any_more_people_are_kept() -> None:
+    box = objects_of((20.0, 0.0, 0.5, 1.0))
+    for label, misses, lasts in (("car", 0, True), ("car", 1, False), ("unknown", 1, False), ("pedestrian", 1, True)):
+        track = Track(1, replace(box, label=np.array([label])), np.zeros(3), misses=misses)
+        assert _lasts(track) is lasts
+
+
+@pytest.mark.parametrize(("length_m", "kept"), [(0.2, 1), (4.0, 0)])
+def test_a_tracker_on_the_ground_keeps_people_who_are_not_seen_any_more(length_m: float, kept: int) -> None:
+    tracker, here = GroundTracker(), Odometry("map", None, 0.0, 0.0, 0.0, 0.0)
+    for i in range(5):
+        found = tracker.follow(cloud_of(15.0, 1.0, length_m), here, START_NS + i * PERIOD_NS)
+    assert found is not None and len(found) == 1
+    gone = tracker.follow(cloud_of(15.0, 1.0, length_m)[:0], here, START_NS + 5 * PERIOD_NS)
+    assert gone is not None and len(gone) == kept
+
+
+@pytest.mark.parametrize(("y_m", "moves"), [(6.0, False), (1.0, True)])
+def test_a_pilot_takes_no_house_for_somebody_who_moves(y_m: float, moves: bool) -> None:
+    pilot, here = Pilot(), Odometry("map", None, 0.0, 0.0, 0.0, 0.0)
+    for i in range(10):
+        told = {"points": cloud_of(12.0 + 0.4 * i, y_m, 4.0), "odometry": here, "route": route()}
+        output = pilot(told, START_NS + i * PERIOD_NS)
+    assert output.detections is not None and len(output.detections) == 1
+    assert bool(output.detections.velocity_mps[0, 0] > 2.0) is moves
 
 
 def test_it_says_what_it_sees_and_forgets_when_told() -> None:

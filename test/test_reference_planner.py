@@ -116,6 +116,16 @@ def test_who_drives_along_keeps_to_the_bend_and_who_crosses_does_not() -> None:
     assert (drifting.left_m + drifting.right_m)[0, -1] / 2.0 == pytest.approx(3.9, abs=0.1)
 
 
+def test_a_box_at_an_angle_is_as_wide_as_its_corners_or_as_the_ellipse_in_it() -> None:
+    objects = replace(people((30.0, 0.0, 0.0, 0.0), size_m=(4.0, 2.0, 1.5)), yaw_rad=np.array([math.pi / 4.0]))
+    wide = {
+        full: Traffic.predicted(objects, Pose(5.0, 0.0, 0.0, 10.0, 0.0), way(), 4.0, 0.3, full)
+        for full in (True, False)
+    }
+    assert wide[True].left_m[0, 0] == pytest.approx(3.0 / math.sqrt(2.0))
+    assert wide[False].left_m[0, 0] == pytest.approx(math.sqrt(2.5))
+
+
 def test_an_unknown_velocity_is_none() -> None:
     objects = replace(people((30.0, 1.0, 3.0, 0.0)), velocity_mps=np.full((1, 3), np.nan))
     assert np.ptp(traffic(objects).near_m) == 0.0
@@ -293,6 +303,22 @@ def test_without_a_route_it_stops_with_straight_wheels() -> None:
     control = said(Planner(), route=nowhere)
     assert control.speed_mps < 7.5 and control.yaw_rate_radps == 0.0
     assert said(Planner(), route=nowhere, odometry=Odometry("map", None, 5.0, 0.0, 0.0, 0.0)).speed_mps == 0.0
+
+
+def test_what_is_no_number_is_nobody_and_who_is_lost_stops() -> None:
+    person = people((18.0, 0.0, 0.0, 0.0))
+    nowhere = replace(person, center_m=np.full((1, 3), math.nan))
+    assert said(Planner(), objects=nowhere) == said(Planner())
+    with np.errstate(all="raise"):
+        endless = replace(person, center_m=np.full((1, 3), math.inf))
+        assert said(Planner(), objects=endless) == said(Planner())
+    vast = replace(person, velocity_mps=np.full((1, 3), math.inf))
+    assert math.isfinite(said(Planner(), objects=vast).speed_mps)
+    for odometry in (Odometry("map", None, math.nan, 0.0, 0.0, 8.0), Odometry("map", None, 5.0, 0.0, math.inf, 8.0)):
+        control = said(Planner(), odometry=odometry)
+        assert control.speed_mps < 8.0 and control.yaw_rate_radps == 0.0
+    lost = said(Planner(), odometry=Odometry("map", None, 5.0, 0.0, 0.0, math.nan))
+    assert (lost.speed_mps, lost.yaw_rate_radps) == (0.0, 0.0)
 
 
 def test_lights_need_not_be_told() -> None:

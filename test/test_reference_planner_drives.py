@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 from looped import Drive, crossing, driven, lane, over_the_line, standing, street
 
-from mt_nodes import plugins
+from mt_nodes import plugins, resources
 from mt_nodes.drive.maps import MAPS
 from mt_nodes.drive.scenario import Actor, Ego, Pose, Scenario, Trigger, Waypoint
 from mt_nodes.reference.faults import passed_are_remembered
+from mt_nodes.scenarios.language.loading import load_scenarios
 
 FRONT_M = 3.8
+SHIPPED = resources.shipped("scenarios", ".scenario")
 
 
 def first_lane(road: str) -> str:
@@ -151,6 +153,19 @@ def test_it_does_not_evade_into_others() -> None:
     people = [standing(f"p{i}", 60.0 + 2.0 * i, -1.75) for i in range(25)]
     drive = driven(street(over_the_line(1.4), *people, road="two_way"))
     assert drive.left_m.min() > -0.1 and not {f"p{i}" for i in range(25)} & set(drive.hit)
+
+
+# --- all that is shipped
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_it_drives_every_shipped_scenario_without_harm(name: str) -> None:
+    """It keeps to its lane and touches nobody; all brakes are for those who come out of hiding or wildly."""
+    for scenario in load_scenarios(SHIPPED[name]):
+        drive = driven(scenario)
+        assert drive.hit == () and drive.trace.ended in ("time", "target", "standstill", "end_of_road")
+        assert np.abs(drive.left_m).max() < 0.6 and drive.across_mps2 < 2.3
+        assert drive.braking_mps2 < (9.0 if name in ("child_between_parked_cars", "deer_from_the_right") else 5.5)
 
 
 # --- faults

@@ -34,7 +34,7 @@ from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.report.episode_svg import from_above, path, plots, seconds
 from mt_nodes.report.episode_view import PLOTTED, Body, EpisodeView, packed
 from mt_nodes.report.episode_words import in_words
-from mt_nodes.report.episodes import script
+from mt_nodes.report.episodes import command, script
 from mt_nodes.report.html import ALL, write_report
 from mt_nodes.run_record import write_record
 from mt_nodes.scenarios.changes.base import Setting, WorldEffects
@@ -146,10 +146,12 @@ def test_a_change_that_is_gone_is_named(whole: Path) -> None:
         load_kept(whole, {**line, "changes": [{"name": "world_turned", "params": {}}]})
 
 
-def test_a_violated_pair_that_nobody_drove_has_a_note(own: Path) -> None:
+def test_a_violated_pair_that_nobody_drove_has_a_note(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = (own / "ledger.jsonl").read_text().splitlines(keepends=True)
     (own / "ledger.jsonl").write_text("".join(line for line in lines if CHILD not in line))
     assert "No drive to show: nothing was driven" in write_report(own).read_text("utf-8")
+    assert main(["show", str(own), str(VIOLATED)]) == 2
+    assert f"pair '{VIOLATED}' drove nothing" in capsys.readouterr().err
 
 
 # --- where everybody is
@@ -187,9 +189,9 @@ def test_who_is_alike_goes_on_as_in_the_longer_drive() -> None:
         view = EpisodeView.of(pair_of(scene, *(driven(scene, straight(n)) for n in rows)))
         (body,) = view.bodies
         assert len(body.rows) == 9 and body.arms[-1] == rows.index(9) and not body.moves
-    nearer = setting(pedestrian(59.9))
-    view = EpisodeView.of(pair_of(scene, driven(scene, straight(5)), driven(nearer, straight(5))))
-    assert sorted(body.arms for body in view.bodies) == [(0,), (1,)]
+    for other in (setting(pedestrian(59.9)), setting(pedestrian(size_m=(0.9, 0.9, 1.8)))):
+        view = EpisodeView.of(pair_of(scene, driven(scene, straight(5)), driven(other, straight(5))))
+        assert sorted(body.arms for body in view.bodies) == [(0,), (1,)]
 
 
 def test_the_window_holds_the_ways_and_who_is_near() -> None:
@@ -198,6 +200,8 @@ def test_the_window_holds_the_ways_and_who_is_near() -> None:
     assert (x0, y0) == pytest.approx((-10.0, -10.0)) and 60.0 < x1 < 70.0 and 30.0 < y1 < 35.0
     still = EpisodeView.of(pair_of(setting(), *[driven(setting(), straight(3, 0.0))] * 2)).window
     assert still == pytest.approx((-20.0, -10.0, 20.0, 10.0))
+    far = EpisodeView.of(pair_of(setting(), *[driven(setting(), straight(101))] * 2)).window
+    assert far == pytest.approx((-10.0, -24.0, 110.0, 24.0))
 
 
 @given(st.lists(st.floats(-1e4, 1e4), max_size=40))
@@ -362,6 +366,20 @@ def test_violated_drives_are_shown_without_being_asked(whole: Path) -> None:
     assert "No picture" not in text
 
 
+def test_what_to_type_drives_the_same_again(whole: Path, tmp_path: Path) -> None:
+    request = {**json.loads((whole / "run.json").read_text())["request"], "repeat": 3, "seed": 7}
+    request |= {"faults": ["a", "b c"], "parameters": {"ahead": "60.0"}, "strict": True, "plugins": ["/p"]}
+    assert command(request, Pair(0, None, "identity", f"0@{CHILD}")) == (
+        f"mt scenario made --relations {CHILD} --repeat 3 --seed 7 --transport inprocess --fault a --fault 'b c' "
+        "--plugins /p --set ahead=60.0 --strict"
+    )
+    assert f"--relations {MOVED} " in command({**request, "relations": []}, Pair(0, None, MOVED))
+    assert "--relations my.yaml,x " in command({**request, "relations": ["my.yaml", "x"]}, VIOLATED)
+    text = write_report(whole).read_text("utf-8")
+    assert text.count(f"mt scenario made --relations {CHILD} --transport inprocess<") == 2
+    assert "mt reproduce" not in text
+
+
 def test_others_are_shown_when_asked_for(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wanted = f"0/-/{MOVED}/0"
     assert main(["report", str(whole), "--drive", wanted, "--drive", str(VIOLATED)]) == 0
@@ -418,12 +436,20 @@ def test_the_slider_takes_everybody_to_where_they_were(page: Browser, whole: Pat
     assert page.value("document.querySelector('.clock').textContent") == "2.1 s"
     speed = page.value("document.querySelector('[data-now=\"1 0\"]').textContent")
     assert float(speed) == pytest.approx(view.plotted[0][1][20:22] @ (0.4, 0.6), abs=0.06)
-    walk = page.value("[...document.querySelectorAll('.light')].map(l => l.getAttribute('class').split(' ')[1])")
-    assert walk == [colour_at(view.programmes[light.name], 2.06) for light in view.road.signals]
     shown = "getComputedStyle(document.querySelector('.hit')).display"
     assert page.value(shown) == "none"
     moved_to(page, view.hits[0].told.time_s + 0.02)
     assert page.value(shown) != "none" and page.troubles == []
+
+
+def test_lights_shine_as_they_did(page: Browser, whole: Path) -> None:
+    view = EpisodeView.of(kept_of(whole, CHILD))
+    shining = "[...document.querySelectorAll('.light')].map(light => light.getAttribute('class'))"
+    for time_s in (1.0, 5.5, 4.99):
+        moved_to(page, time_s)
+        colours = [colour_at(view.programmes[light.name], time_s) for light in view.road.signals]
+        assert page.value(shining) == [f"light {colour}" for colour in colours]
+    assert LIGHTS["walk"][0][1] < 5.5 < view.end_s
 
 
 def test_it_plays_and_is_led_by_keys(page: Browser) -> None:
@@ -441,8 +467,10 @@ def test_it_plays_and_is_led_by_keys(page: Browser) -> None:
     later = "new Promise(done => { const look = () => %s > 600 ? done(true) : requestAnimationFrame(look); look(); })"
     assert page.value(later % clock)
     assert page.value("document.querySelector('.play').getAttribute('aria-label')") == "Pause"
-    page.press(" ")
-    assert page.value("document.querySelector('.play').getAttribute('aria-label')") == "Play"
+    for pausing in (" ", "ArrowLeft"):
+        page.press(pausing)
+        assert page.value("document.querySelector('.play').getAttribute('aria-label')") == "Play"
+        page.press(" ")
     page.press("End")
     end = page.value("Number(document.querySelector('.when').max)")
     assert end - 10 <= page.value(clock) <= end
@@ -451,6 +479,14 @@ def test_it_plays_and_is_led_by_keys(page: Browser) -> None:
     assert page.value("document.querySelector('.top').getAttribute('viewBox')") != near
     page.press("Home")
     assert page.value(clock) == 0 and page.troubles == []
+
+
+def test_a_drive_that_cannot_be_shown_keeps_no_other_from_playing(browser: Browser, own: Path) -> None:
+    (own / "episodes" / f"0.{CHILD}.0.npz").unlink()
+    browser.open(write_report(own, [ALL]).as_uri())
+    moved_to(browser, 1.0)
+    assert browser.value("document.querySelectorAll('.controls:not([hidden])').length") == 8
+    assert transform(browser, 0)[0] > 500.0 and browser.troubles == []
 
 
 def test_it_is_legible_on_a_phone_and_without_a_script(browser: Browser, whole: Path) -> None:

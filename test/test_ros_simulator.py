@@ -30,8 +30,10 @@ from mt_nodes.drive.world import World
 from mt_nodes.environment import ros_environment
 from mt_nodes.errors import ExitCode, UsageError
 from mt_nodes.frames import Bundle
+from mt_nodes.live.settings import configured
 from mt_nodes.nodes import frames_topic, qos, simulator
 from mt_nodes.nodes.frames_topic import FramesTopic
+from mt_nodes.nodes.interfaces import NODES
 from mt_nodes.nodes.pacing import Lockstep, Realtime
 from mt_nodes.nodes.simulator import Simulator
 from mt_nodes.outputs import Control
@@ -254,6 +256,7 @@ def driver(ending: ExitStack, domain: int, says: Callable[[int], float | None]) 
         speed = says(len(heard.messages))
         heard.take(message)
         if speed is not None:
+            until(publisher.get_subscription_count)  # else the first one is lost
             command = TwistStamped(header=message.header)
             command.twist.linear.x = speed
             publisher.publish(command)
@@ -281,6 +284,16 @@ def started(made: Make, files: dict[str, Any], **given: Any) -> Any:
     return made(Simulator, **{name: value for name, value in wanted.items() if value is not None})
 
 
+def begun(node: Any, *heard: Heard) -> Any:
+    """Have a node that was not started begin, once who only looks on is there, too."""
+    node.trigger_configure()
+    until(lambda: all(each.matched() for each in heard), "the listeners know the node")
+    until(node._diagnostics.get_subscription_count)
+    until(node._sim_clock._publisher.get_subscription_count)
+    node.trigger_activate()
+    return node
+
+
 def wavering(index: int) -> float:
     return SPEED_MPS + math.sin(index)
 
@@ -291,7 +304,7 @@ def test_a_stack_drives_over_topics_as_in_our_own_process(
     stack = driver(ending, domains[1], wavering)
     clock = stack.peer.listen("rosgraph_msgs/msg/Clock", "/clock", qos.CLOCK)
     told = stack.peer.listen("diagnostic_msgs/msg/DiagnosticArray", "/mt/diagnostics", qos.STATUS)
-    node = started(made, files)
+    node = begun(started(made, files, autostart=False), clock, told)
     until(lambda: node.finished)
     assert node.failure is None
     world = World(EMPTY)
@@ -303,7 +316,7 @@ def test_a_stack_drives_over_topics_as_in_our_own_process(
     heard = [(m.pose.pose.position.x, m.twist.twist.linear.x) for m in stack.heard.messages]
     np.testing.assert_allclose(heard, rows, rtol=0.0, atol=1e-9)
     assert len(stack.objects.wait(10)) == 10
-    times = [m.clock.sec * 10**9 + m.clock.nanosec for m in clock.wait(90)]
+    times = [m.clock.sec * 10**9 + m.clock.nanosec for m in clock.wait(91)]
     assert all(0 < b - a <= 10_000_000 for a, b in itertools.pairwise(times))
     [last] = told.wait(11)[-1].status
     values = {row.key: row.value for row in last.values}
@@ -314,8 +327,9 @@ def test_a_collision_is_told_and_is_the_stacks_failure(
     made: Make, files: dict[str, Any], ending: ExitStack, domains: Any
 ) -> None:
     stack = driver(ending, domains[1], lambda index: SPEED_MPS)
+    clock = stack.peer.listen("rosgraph_msgs/msg/Clock", "/clock", qos.CLOCK)
     told = stack.peer.listen("diagnostic_msgs/msg/DiagnosticArray", "/mt/diagnostics", qos.STATUS)
-    node = started(made, files, scenario="blocked", episodes=2)
+    node = begun(started(made, files, scenario="blocked", episodes=2, autostart=False), clock, told)
     until(lambda: node.finished)
     assert node.failure.exit_code == ExitCode.FAIL
     assert "2 of 2 episodes failed, the first: episode 0, made: collision" in str(node.failure)
@@ -345,13 +359,14 @@ def test_a_stack_that_never_comes_is_named(made: Make, files: dict[str, Any]) ->
     assert "nobody subscribes to /objects" in str(node.failure) and "nobody publishes /command" in str(node.failure)
 
 
+@pytest.mark.parametrize("waits", [True, False])
 def test_beside_real_sensors_nothing_is_published(
-    made: Make, files: dict[str, Any], ending: ExitStack, domains: Any
+    made: Make, files: dict[str, Any], ending: ExitStack, domains: Any, waits: bool
 ) -> None:
     stack = driver(ending, domains[1], lambda index: SPEED_MPS)
     sensor = stack.peer.publisher("nav_msgs/msg/Odometry", "/odometry", qos.REPLAY)
     until(sensor.get_subscription_count)
-    node = started(made, files, autostart=False)
+    node = started(made, files, autostart=False, await_stack=waits)
     until(lambda: node.count_publishers("/odometry"))
     node.trigger_configure()
     node.trigger_activate()
@@ -370,6 +385,13 @@ def test_in_real_time_the_node_does_not_wait(
     assert len(stack.heard.wait(10)) == 10
 
 
+def test_a_stack_that_is_not_awaited_may_come_too_late(made: Make, files: dict[str, Any]) -> None:
+    files["stack"].write_text(json.dumps({**files["file"], "deadline_s": 0.02}))
+    node = started(made, files, await_stack=False, silent_s=0.3)
+    until(lambda: node.finished)
+    assert "silent after 0.3 s, 3 of 3 instants without a command" in str(node.failure)
+
+
 def test_while_it_is_not_active_time_stands_still(
     made: Make, files: dict[str, Any], ending: ExitStack, domains: Any
 ) -> None:
@@ -385,10 +407,24 @@ def test_while_it_is_not_active_time_stands_still(
     node.trigger_configure()
     node.trigger_activate()
     until(lambda: held)
+    until(lambda: node._pace.inbox.complete(node._pace._ticket), "the command is there")
+    rounds: list[int] = []
+    node.create_timer(0.001, lambda: rounds.append(node._simulation.instant))
+    until(lambda: len(rounds) > 20, "for the node's own timer to come round, too")
     assert len(stack.heard.wait(4)) == 4 and node._simulation.instant == 4 and not node.finished
     node.trigger_activate()
     until(lambda: node.finished)
     assert node.failure is None and len(stack.heard.wait(10)) == 10
+
+
+def test_what_is_documented_of_the_node_is_what_it_has(made: Make, files: dict[str, Any], domains: Any) -> None:
+    node = started(made, files, stack="reference_planner")
+    for row in NODES["simulator"].endpoints:
+        found = node.get_publishers_info_by_topic if row.does == "publishes" else node.get_subscriptions_info_by_topic
+        [endpoint] = [each for each in found(row.topic) if each.node_name == "simulator"]
+        profile = endpoint.qos_profile
+        assert (endpoint.topic_type, profile.reliability) == (row.type, row.profile.reliability), row.topic
+        assert profile.durability == row.profile.durability, row.topic
 
 
 @pytest.mark.parametrize(
@@ -404,20 +440,60 @@ def test_wrong_parameters_are_told(made: Make, files: dict[str, Any], given: dic
         started(made, files, **given)
 
 
+#: A drive of some 15 m.
+SHORT = """
+ego = AV(("lane_1" -> 60.0, , 10.0), ("lane_1" -> 75.0));
+short = CreateScenario { load("two_way"); ego; {}; {}; {}; {}; };
+"""
+
+
+@pytest.mark.parametrize(
+    ("finished", "endless", "code"), [(False, False, 130), (False, True, None), (True, False, None)]
+)
+def test_who_is_interrupted_before_the_end_says_so(
+    finished: bool, endless: bool, code: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulator, "Simulator", lambda: SimpleNamespace(finished=finished, endless=endless))
+    monkeypatch.setattr(simulator, "run_node", lambda make, args: make())
+    if code is None:
+        simulator.main([])
+        return
+    with pytest.raises(SystemExit) as ended:
+        simulator.main([])
+    assert ended.value.code == code
+
+
 def test_its_process_ends_with_the_code_of_the_drive(ending: ExitStack, domains: Any, tmp_path: Path) -> None:
+    file = tmp_path / "short.scenario"
+    file.write_text(SHORT)
     env = ros_environment(os.environ, domains[2])
     stack = replace(load_stack("reference_planner"), ready_timeout_s=LIMIT_S)
     for name, argv in {
         "callable_stack": ("--stack", stack.name),
-        "simulator": ("--ros-args", "-p", "scenario:=box_on_the_road", "-p", f"transforms:={tmp_path / 'mounts.yaml'}"),
+        "simulator": ("--ros-args", "-p", f"scenario:={file}", "-p", f"transforms:={tmp_path / 'mounts.yaml'}"),
     }.items():
         process = Process(name, (sys.executable, "-m", f"mt_nodes.nodes.{name}", *argv), env, tmp_path / name)
         child = Child(process)
         ending.callback(child.stop, 5.0)
     until(lambda: child.code is not None)
     log = (tmp_path / "simulator").read_text()
-    assert child.code == 0 and "episode 0, box_on_the_road: " in log, log
+    assert child.code == 0 and "episode 0, short: target after" in log, log
     assert load_transforms(tmp_path / "mounts.yaml").transforms == (), "this stack has no sensors"
+
+
+def test_the_example_of_a_simulated_car_beside_mt_live_fits_together() -> None:
+    example = Path(__file__).parents[1] / "examples" / "drive"
+    [written], [kept] = (
+        tree.transforms
+        for tree in (
+            Rig.for_stack(load_stack(str(example / "car.yaml"))).mounts,
+            load_transforms(example / "mounts.yaml"),
+        )
+    )
+    assert (kept.parent, kept.child) == (written.parent, written.child)
+    np.testing.assert_allclose(kept.matrix, written.matrix, atol=1e-12)
+    config = configured(example / "live.yaml", {})
+    assert (example.parents[1] / config.stack).is_file() and config.transforms == "examples/drive/mounts.yaml"
 
 
 # --- frames

@@ -51,7 +51,7 @@ def find(name: str) -> tuple[str, Row]:
         if name in known:
             return kind, _KINDS[kind].row(name)
     everything = [one for known in names.values() for one in known]
-    hint = suggest(name, everything, f"`mt list` shows what there is of each kind: {', '.join(_KINDS)}")
+    hint = suggest(name, everything, f"`mt list` shows {', '.join(_KINDS)}")
     raise UsageError(f"mt show: nothing is called '{name}'{hint}")
 
 
@@ -151,7 +151,6 @@ _KINDS: dict[str, _Kind] = {
     "conditions": _plugins("conditions"),
     "checks": _plugins("checks"),
     "scenario_changes": _plugins("scenario_changes"),
-    "scenarios": _Kind(lambda: resources.shipped("scenarios", ".scenario"), _scenario_row),
     "relations": _Kind(_relations, _relation_row),
     "adapters": _plugins("adapters"),
     "stacks": _shipped("stacks", _stack_row),
@@ -159,4 +158,5 @@ _KINDS: dict[str, _Kind] = {
     "regions": _shipped("regions", _region_row),
     "experiments": _Kind(_experiments, _experiment_row),
     "manipulations": _Kind(_manipulations, _manipulation_row),
+    "scenarios": _Kind(lambda: resources.shipped("scenarios", ".scenario"), _scenario_row),
 }

@@ -12,7 +12,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "example: mt report mt_results/latest --waivers waivers.yaml"
     parser.add_argument("dir", type=Path, metavar="DIR", help="results directory of a finished run")
     parser.add_argument("--waivers", type=Path, metavar="FILE", help="mark these in place of the waivers of the run")
-    about = "show this pair of drives, too, violated or not; 'all': every one that was kept"
+    about = "show this pair of drives, too, violated or not; 'all': every one that was judged"
     parser.add_argument("--drive", action="append", default=[], metavar="PAIR", help=about)
 
 

@@ -66,25 +66,28 @@ def run(args: argparse.Namespace) -> int:
 
 def _tell(args: argparse.Namespace) -> int:
     """Print what became of a pair of drives: the verdict, and both drives in words."""
+    from mt_nodes.changed_since import judged_again
     from mt_nodes.drive.kept import episode_lines, load_kept
-    from mt_nodes.finished import Finished
     from mt_nodes.report.episode_words import in_words
+    from mt_nodes.verdict import Pair
 
     if args.bag is not None:
         raise UsageError("mt show: --bag is for what changes a frame of a bag; leave it or PAIR out")
-    directory = Path(args.name)
-    finished = Finished.find(directory, args.pair)
-    line = episode_lines(directory, [finished.pair]).get(finished.pair.followup)
+    directory, pair = Path(args.name), Pair.parse(args.pair)
+    verdict = judged_again(directory, pair)
+    if verdict is None:
+        raise UsageError(f"{directory}: no verdict of pair '{pair}'; pairs.csv lists them")
+    line = episode_lines(directory, [pair]).get(pair.followup)
     if line is None:
         raise UsageError(
-            f"{directory}: pair '{finished.pair}' is no pair of drives; expected one of a run of `mt scenario`"
+            f"{directory}: pair '{pair}' drove nothing; expected a pair of a run of `mt scenario` that did"
         )
     words = in_words(load_kept(directory, line))
     if args.json:
-        print(json.dumps({"verdict": finished.verdict.as_plain(), "drives": words}, indent=2))
+        print(json.dumps({"verdict": verdict.as_plain(), "drives": words}, indent=2))
         return 0
-    judged = finished.verdict.judgement
-    heading(f"pair {finished.pair}: {judged.outcome.value}")
+    judged = verdict.judgement
+    heading(f"pair {pair}: {judged.outcome.value}")
     if judged.measured is not None:
         bound = "none" if judged.bound is None else f"{judged.bound:g}"
         text(f"measured {judged.measured:g} {judged.unit}, bound {bound}")

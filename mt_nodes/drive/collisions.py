@@ -47,13 +47,13 @@ class Contacts:
     """Finds first contacts of the ego with the actors, obstacles and posts of a scenario.
 
     Attributes:
-        bodies: actors first, in their order, then what stands.
+        bodies: actors first, in their order, then what stands. standing: (S, 4) where that is, columns as of actors.
     """
 
     def __init__(self, scenario: Scenario, road: RoadMap) -> None:
         standing = [*_obstacles(scenario.obstacles), *_posts(road)]
         self.bodies = [*_actors(scenario), *(body for body, _ in standing)]
-        self._stand = np.array([(p.x_m, p.y_m, p.yaw_rad, 0.0) for _, p in standing]).reshape(-1, 4)
+        self.standing = np.array([(p.x_m, p.y_m, p.yaw_rad, 0.0) for _, p in standing]).reshape(-1, 4)
         self._vehicle, self._outline = scenario.ego.vehicle, shapes.of_vehicle(scenario.ego.vehicle)
         self._middle_m = float(self._outline[:, 0].mean())
         radius = float(np.hypot(*(self._outline[0] - (self._middle_m, 0.0))))
@@ -69,7 +69,7 @@ class Contacts:
         """
         x = ego.x_m + self._middle_m * cos(ego.yaw_rad)
         y = ego.y_m + self._middle_m * sin(ego.yaw_rad)
-        rows = np.concatenate([actors, self._stand]) if len(self._stand) else actors
+        rows = np.concatenate([actors, self.standing]) if len(self.standing) else actors
         near = np.flatnonzero((rows[:, 0] - x) ** 2 + (rows[:, 1] - y) ** 2 < self._reach2)
         new = [i for i in near.tolist() if i not in self._touched]
         if not new:

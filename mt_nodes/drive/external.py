@@ -8,6 +8,7 @@ lead them, a pose an instant. So an episode is driven and judged as one of our o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import atan, cos, sin
 from typing import Protocol
@@ -18,6 +19,7 @@ from mt_nodes.drive.road_map import RoadMap
 from mt_nodes.drive.scenario import Ego, Environment, Pose, Scenario
 from mt_nodes.drive.trace import Collision, EgoState
 from mt_nodes.drive.world import World
+from mt_nodes.errors import MtError
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Simulator(Protocol):
     Every method raises ``InfrastructureError`` where the simulator does not answer or refuses.
 
     Attributes:
-        step_s: of one :meth:`tick`.
+        step_s: of one :meth:`tick`; no more than there is between two instants, 0.1 s.
     """
 
     @property
@@ -135,14 +137,22 @@ class ExternalWorld(World):
         super().__init__(scenario, seed, road, simulator.step_s, stop_at_collision=stop_at_collision)
         self._simulator = simulator
         self._kinds = {thing.name: thing.kind for thing in things_of(scenario)}
-        simulator.begin(scenario.ego)
-        for thing in things_of(scenario):
-            simulator.spawn(thing)
-        simulator.weather(scenario.environment)
-        simulator.lights(self._colours())
+        try:
+            self._set_up()
+        except BaseException:
+            with suppress(MtError):
+                simulator.end()
+            raise
         names = [actor.name for actor in scenario.actors]
         self._plant = _Led(simulator, self._motion, names, self._colours)
         self.state = self._now()
+
+    def _set_up(self) -> None:
+        self._simulator.begin(self.scenario.ego)
+        for thing in things_of(self.scenario):
+            self._simulator.spawn(thing)
+        self._simulator.weather(self.scenario.environment)
+        self._simulator.lights(self._colours())
 
     def close(self) -> None:
         """Leave the simulator as it was before."""

@@ -104,4 +104,4 @@ def _revived(hint: Any, value: Any) -> Any:
         return tuple(_revived(item, inner) for item, inner in zip(items, value, strict=True))
     if origin is dict:
         return {name: _revived(args[1], inner) for name, inner in value.items()}
-    return float(value) if hint is float else value
+    return value

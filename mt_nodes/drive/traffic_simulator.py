@@ -190,16 +190,17 @@ class TrafficSimulator:
             InfrastructureError: there is none in time, it is one to something else, or a refusal.
         """
         import zmq
+        from google.protobuf.message import DecodeError
 
         request = api.message("SimulationRequest")(**{what: fields})
         where = f"simulator at {self.settings.endpoint}"
         try:
             self._socket.send(request.SerializeToString())
             answer = api.message("SimulationResponse").FromString(self._socket.recv())
-        except zmq.Again as error:
+        except zmq.ZMQError as error:  # of one that is still owed an answer, too
             limit = f"{self.settings.timeout_s:g} s"
-            raise InfrastructureError(f"{where}: no answer to {what} within {limit}; is it running?") from error
-        except ValueError as error:  # protobuf's DecodeError is one
+            raise InfrastructureError(f"{where}: no answer to {what} within {limit}; is it running? {error}") from error
+        except DecodeError as error:
             raise InfrastructureError(f"{where}: the answer to {what} cannot be read: {error}") from error
         if (got := answer.WhichOneof("what")) != what:
             raise InfrastructureError(f"{where}: got an answer to {got}, expected one to {what}")

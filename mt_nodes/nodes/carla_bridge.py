@@ -8,8 +8,8 @@ The bridge turns y and yaw between ROS and CARLA itself; only steering, which it
 
 Objects are spawned by service; each gets a control (``actor.pseudo.control``), by which it is put where it has to be
 before each step. The ego gets odometry and a collision sensor. Lights cannot be set over the bridge: a map with lights
-is refused unless they do not matter. CARLA has no animals and no wheelchairs: such kinds need a blueprint of the
-user's. Topics keep no order among each other: a pose may count a step later.
+is refused unless they do not matter. Kinds that no blueprint is named for (animals, wheelchairs …) are refused unless
+the user names one. Topics keep no order among each other: a pose or a command may count a step later.
 
 Never tried with CARLA: only with a fake that speaks the same messages.
 """
@@ -36,7 +36,8 @@ PLAY, PAUSE, STEP_ONCE = range(3)
 """``carla_msgs/msg/CarlaControl``."""
 #: How long the odometry of a step is waited for before the step after is made, as long as it has never come.
 _MEET_S = 1.0
-#: CARLA's blueprints by kind, else by label. Names are of its blueprint library (0.9.13) and not checked here.
+#: CARLA's blueprints by kind, else by label. The car is that of the bridge's own configuration; adult and box are in
+#: CARLA's catalogues of pedestrians (0.9.15) and props (0.9.16); the other names are from memory and not checked.
 BLUEPRINTS = {
     "ego": "vehicle.tesla.model3",
     "car": "vehicle.tesla.model3",

@@ -36,15 +36,29 @@ from launch_ros.actions import Node
 from mt_nodes.arguments import Argument, replay_arguments, request_from_texts
 from mt_nodes.cli.demo_command import SEED
 from mt_nodes.cli.mutate_command import settings
+from mt_nodes.drive.rig import Rig
 from mt_nodes.environment import free_domains, ros_environment, user_domain
 from mt_nodes.errors import MtError, UsageError, suggest
 from mt_nodes.live.run import LiveRun
 from mt_nodes.live.settings import configured
 from mt_nodes.nodes.mutator import MutatorParameters
 from mt_nodes.nodes.running import READY
-from mt_nodes.plan import NodePlan, demo_process, live_process, realtime_nodes, suite_process, suite_stop_s
+from mt_nodes.nodes.simulator import SimulatorParameters
+from mt_nodes.params import plain, spec_of
+from mt_nodes.plan import (
+    NodePlan,
+    demo_process,
+    live_process,
+    realtime_nodes,
+    simulator_processes,
+    suite_process,
+    suite_stop_s,
+)
 from mt_nodes.processes import Process
+from mt_nodes.run_record import STACK_FILE
 from mt_nodes.runs import NEVER_REPLAYED, Run
+from mt_nodes.stacks import load_stack
+from mt_nodes.transforms import dump_transforms
 
 OUT = Argument("out", "", "results directory (empty: mt_results/<time>)")
 #: What `mt reproduce` fills in.
@@ -70,6 +84,15 @@ def _node_arguments() -> tuple[Argument, ...]:
 
 
 NODE_ARGUMENTS = _node_arguments()
+
+
+def _simulator_arguments() -> tuple[Argument, ...]:
+    fields = (f for f in dataclasses.fields(SimulatorParameters) if f.name not in ("autostart", "transforms"))
+    return tuple(Argument(f.name, str(f.default) if f.default != "" else None, spec_of(f).help) for f in fields)
+
+
+SIMULATOR_ARGUMENTS = _simulator_arguments()
+SIMULATOR_STOP_S = 10.0
 
 
 def declared(arguments: Iterable[Argument]) -> list[Any]:
@@ -149,6 +172,24 @@ def nodes(context: Any) -> list[Any]:
     ]
 
 
+def simulator(context: Any) -> list[Any]:
+    """Start a world, and the stack that drives through it, in the domain of the shell; its end ends the launch.
+
+    Raises:
+        MtError: there is no such stack.
+    """
+    texts = _texts(context, SIMULATOR_ARGUMENTS)
+    stack = load_stack(texts["stack"])
+    scratch = tempfile.TemporaryDirectory(prefix="mt_nodes_")
+    out = Path(scratch.name)
+    (out / STACK_FILE).write_text(json.dumps(plain(stack)), encoding="utf-8")
+    dump_transforms(Rig.for_stack(stack).mounts, out / "transforms.yaml")
+    world, driver = simulator_processes(texts, stack, out, context.environment)
+    keep = RegisterEventHandler(OnShutdown(on_shutdown=lambda event, context: scratch.cleanup()))
+    drives = [] if driver is None else [_process(driver, stack.stop_timeout_s)]
+    return [keep, *drives, *_supervised(world, SIMULATOR_STOP_S, lambda code: f"the drive ended with exit code {code}")]
+
+
 def described(arguments: Iterable[Argument], start: Callable[[Any], list[Any]]) -> list[Any]:
     """Return what a launch description consists of: the arguments, and what starts when they are known."""
     return [*declared(arguments), OpaqueFunction(function=start)]
@@ -173,16 +214,19 @@ def _supervised(process: Process, stop_s: float, tell: Callable[[int], str]) -> 
             raise MtError(words)
         return EmitEvent(event=Shutdown(reason=words))
 
-    action = ExecuteProcess(
+    return [_process(process, stop_s, on_exit=ended)]
+
+
+def _process(process: Process, stop_s: float, **more: Any) -> Any:
+    return ExecuteProcess(
         cmd=list(process.argv),
         env=dict(process.env),
         name=process.name,
         output="both",
         output_format="{line}",
         sigterm_timeout=str(stop_s),
-        on_exit=ended,
+        **more,
     )
-    return [action]
 
 
 def _kept_in(log: Path) -> Any:

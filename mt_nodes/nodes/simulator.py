@@ -2,12 +2,13 @@
 """``ros2 run mt_nodes simulator``: a world that a stack drives through, over the topics that the stack's file names.
 
 Ends with 0 when every episode ended well, 1 when the stack has to answer for one (collision, off the road, a command
-that cannot be carried out, silence), 4 when the stack never came, 5 when somebody else publishes the same topics; see
-docs/simulators.md.
+that cannot be carried out, silence), 4 when the stack never came, 5 when somebody else publishes the same topics, 130
+when interrupted before the last episode was over; see docs/simulators.md.
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from math import isnan, nan
 from pathlib import Path
@@ -74,6 +75,7 @@ class Simulator(ManagedNode):
     def __init__(self) -> None:
         super().__init__("simulator")
         self._given = self.parameters(SimulatorParameters)
+        self.endless = not self._given.episodes
         self.begin()
 
     def open(self) -> None:
@@ -100,7 +102,7 @@ class Simulator(ManagedNode):
         # All that it says is heard, though only commands count: stacks wait for listeners before they say something.
         inbox, within_ns = self._pace.inbox, stack.sync_ns
         self._listener = OutputListener(self, stack.outputs, lambda topic: topic, inbox, within_ns=within_ns)
-        self._met = not given.await_stack
+        self._met = False
         self._opened_s = self._seen_s = nan
         self.create_timer(0.001, self._tick)
 
@@ -142,7 +144,7 @@ class Simulator(ManagedNode):
             IsolationError: somebody else publishes what we do: real sensors, or another simulator.
         """
         now_s = own_time_s()
-        if lacking := self._lacking():
+        if self._given.await_stack and (lacking := self._lacking()):
             self._seen_s = nan
             if now_s - self._opened_s > self._stack.ready_timeout_s:
                 raise InfrastructureError(
@@ -185,7 +187,10 @@ class Simulator(ManagedNode):
             return
         ended = self._simulation.end()
         self._tell()
-        (self.get_logger().error if ended.failed else self.get_logger().info)(str(ended))
+        late = (
+            f"; {self._pace.late} late instants so far, {self._pace.slipped_s:.2f} s behind" if self._pace.late else ""
+        )
+        (self.get_logger().error if ended.failed else self.get_logger().info)(f"{ended}{late}")
         if self._simulation.next_episode():
             self._pace.begin()
         else:
@@ -230,8 +235,16 @@ class Simulator(ManagedNode):
 
 
 def main(args: list[str] | None = None) -> None:
-    """Play all episodes."""
-    run_node(Simulator, args)
+    """Play all episodes; who is interrupted before they are over says so."""
+    made: list[Simulator] = []
+
+    def make() -> Simulator:
+        made.append(Simulator())
+        return made[0]
+
+    run_node(make, args)
+    if not (made[0].finished or made[0].endless):
+        sys.exit(ExitCode.INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ from mt_nodes.reference.way import Way
 _KINDS = ("lidar", "planner")
 #: Of a box only two sides are seen, and which ones changes: what is long seems to move by so much while it stands.
 _LONG_M, _LONG_STANDS_MPS, _SHORT_STANDS_MPS = 1.2, 1.5, 0.5
+#: What is short and seems faster is no person, but now one part of something and now another.
+_SHORT_MOST_MPS = 5.0
 #: Updates from which a track's velocity is believed.
 _KNOWN_HITS = 4
 #: Of what is long and farther beside the way than this most are houses, of which now more is seen and now less.
@@ -54,7 +56,7 @@ class GroundTracker(Tracker):
         confirmed = [track for track in self._memory.tracks if self._confirmed(track) and _lasts(track)]
         found = self._published(confirmed, stamp_ns)
         known = np.array([track.hits >= _KNOWN_HITS for track in confirmed], dtype=bool)
-        found.velocity_mps[~known | (np.hypot(*found.velocity_mps[:, :2].T) < _stands_mps(found))] = 0.0
+        found.velocity_mps[~known | ~_moves(found)] = 0.0
         return _seen(found, here)
 
 
@@ -119,8 +121,8 @@ def _seen(tracks: Detections, here: Pose) -> Detections:
 
 
 def _lasts(track: Track) -> bool:
-    """Tell whether a track is good for something now: of what is long a part that is not seen any more is not."""
-    return track.misses == 0 or bool(track.box.size_m[0, 0] <= _LONG_M)
+    """Tell whether a track is good for something now: of those that are not seen any more only people's are."""
+    return track.misses == 0 or str(track.box.label[0]) == "pedestrian"
 
 
 def _roadside(objects: Detections, odometry: Odometry, route: Path) -> Detections:
@@ -133,6 +135,7 @@ def _roadside(objects: Detections, odometry: Odometry, route: Path) -> Detection
     return replace(objects, velocity_mps=objects.velocity_mps * moves[:, None])
 
 
-def _stands_mps(tracks: Detections) -> npt.NDArray[np.float64]:
-    """Return the speed (M,) below which each is taken to stand."""
-    return np.where(tracks.size_m[:, 0] > _LONG_M, _LONG_STANDS_MPS, _SHORT_STANDS_MPS)
+def _moves(tracks: Detections) -> npt.NDArray[np.bool_]:
+    """Tell which of them (M,) are fast enough to be taken to move, and slow enough."""
+    speed, long = np.hypot(*tracks.velocity_mps[:, :2].T), tracks.size_m[:, 0] > _LONG_M
+    return np.asarray(np.where(long, speed > _LONG_STANDS_MPS, (speed > _SHORT_STANDS_MPS) & (speed < _SHORT_MOST_MPS)))

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
-from math import atan
+from math import atan, isfinite
 from typing import Any
 
 import numpy as np
@@ -127,7 +127,8 @@ class Planner:
         """Return what is said of a situation."""
         elapsed_s = self._elapsed_s(stamp_ns)
         if elapsed_s != 0.0:  # the same instant again tells nothing new
-            self._memory.said = self._decided(self._steps.look(situation), elapsed_s)
+            known = replace(situation, objects=situation.objects.take(situation.objects.finite))
+            self._memory.said = self._decided(self._steps.look(known), elapsed_s)
         return self._memory.said
 
     def reset(self) -> None:
@@ -182,7 +183,7 @@ class Planner:
 
     def _decided(self, situation: Situation, elapsed_s: float) -> Output:
         way, here = Way.of(situation.route), pose_of(situation.odometry)
-        if way is None:  # nowhere to go: stand, wheels straight
+        if way is None or not here.known:  # nowhere to go, or lost: stand, wheels straight
             stand = _Decision(-self.braking_mps2)
             return Output(
                 control=self._command(situation, stand, 0.0, elapsed_s), path=Path.make("base_link", None, [])
@@ -252,7 +253,7 @@ class Planner:
         before = memory.acceleration_mps2
         jerk = self.emergency_jerk_mps3 if decision.emergency or memory.escape else self.jerk_mps3
         acceleration = wanted if before is None else eased(wanted, before, jerk * elapsed_s)
-        present = situation.odometry.speed_mps
+        present = situation.odometry.speed_mps if isfinite(situation.odometry.speed_mps) else 0.0
         # Who stands brakes no longer.
         memory.acceleration_mps2 = acceleration if present > 0.0 else max(0.0, acceleration)
         if self.tells == "ackermann":

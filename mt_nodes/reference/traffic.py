@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,11 @@ class Pose:
     yaw_rad: float
     speed_mps: float
     yaw_rate_radps: float
+
+    @property
+    def known(self) -> bool:
+        """Whether all of it is finite."""
+        return all(map(isfinite, (self.x_m, self.y_m, self.yaw_rad, self.speed_mps, self.yaw_rate_radps)))
 
     def later(self, seconds: float) -> Pose:
         """Return the pose after a time at constant speed and yaw rate."""
@@ -85,7 +91,8 @@ class Traffic:
         """
         times = np.arange(0.0, horizon_s + STEP_S / 2.0, STEP_S)
         xy = here.turned(objects.center_m[:, :2]) + np.array([here.x_m, here.y_m])
-        velocity = np.nan_to_num(here.turned(objects.velocity_mps[:, :2]))
+        known = np.asarray(np.isfinite(objects.velocity_mps[:, :2]).all(axis=1))
+        velocity = here.turned(np.where(known[:, None], objects.velocity_mps[:, :2], 0.0))
         velocity[np.hypot(*velocity.T) < STANDS_MPS] = 0.0
         station, left = way.place(xy)
         heading = way.heading_at(station)

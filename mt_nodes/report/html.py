@@ -27,7 +27,7 @@ from mt_nodes.verdict import Outcome, Pair
 
 #: Violated pairs in the list; the rest is in ``pairs.csv``.
 LISTED = 200
-#: In place of a pair: all drives that were kept.
+#: In place of a pair: all drives that were judged.
 ALL = "all"
 SYMBOLS = {"PASS": "✓", "FAIL": "✗", "INCONCLUSIVE": "?", "UNSTABLE": "≈"}
 
@@ -47,9 +47,13 @@ def write_report(results_dir: Path, drives: Collection[str] = ()) -> Path:
     """
     summary = _json(results_dir / "summary.json")
     run_file = results_dir / "run.json"
+    run = _json(run_file) if run_file.exists() else {}
     looped = (results_dir / FOLDER).is_dir()
     condition, violated, asked_for, undecided = _from_journal(results_dir, frozenset(drives))
     own = [v for v in violated if v["arm"] == "relation" and not looped]
+    if looped and run:
+        for line in (*violated, *asked_for):
+            line["command"] = episodes.command(run["request"], Pair.parse(line["pair"]))
     driven = _driven(violated if looped else (), asked_for)
     script, script_source = episodes.script()
     asked = read_experiment(results_dir)
@@ -63,7 +67,7 @@ def write_report(results_dir: Path, drives: Collection[str] = ()) -> Path:
             summary=summary,
             relations=summary["relations"],
             condition=dict(_flat(condition)),
-            run=dict(_flat(_json(run_file))) if run_file.exists() else {},
+            run=dict(_flat(run)),
             scale=_scale(summary["relations"]),
             symbols=SYMBOLS,
             experiment=experiment,
@@ -124,7 +128,7 @@ def _from_journal(
             violated.append(_violation(line, results_dir))
         elif "outcome" in line:
             undecided.count(line)
-        if "outcome" in line and drives & {line["pair"], ALL}:
+        if "outcome" in line and (line["pair"] in drives or (ALL in drives and Outcome(line["outcome"]).decided)):
             asked_for.append(_violation(line, results_dir))
     if unknown := drives - {ALL} - {line["pair"] for line in asked_for}:
         raise UsageError(f"{results_dir}: no verdict of pair '{min(unknown)}'; pairs.csv lists them")

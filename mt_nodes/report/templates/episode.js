@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 "use strict";
 (() => {
   /* In centimetres: how wide a near view is, and how far before the egos its middle lies. */
@@ -27,11 +28,7 @@
 
   function colour(turns, t) {
     let left = t % turns.reduce((sum, turn) => sum + turn[1], 0);
-    for (const [name, lasts] of turns) {
-      if (left < lasts) return name;
-      left -= lasts;
-    }
-    return turns[turns.length - 1][0];
+    return turns.find((turn) => (left -= turn[1]) < 0)[0];
   }
 
   function viewer(box) {
@@ -152,5 +149,5 @@
     one(".controls").hidden = false;
   }
 
-  document.querySelectorAll(".episode").forEach(viewer);
+  document.querySelectorAll(".episode:has(.controls)").forEach(viewer);
 })();

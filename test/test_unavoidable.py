@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a collision can be avoided: against closed forms, against the world, and bound against manoeuvre."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from math import cos, pi, sin
+
+import numpy as np
+import pytest
+import shapely
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mt_nodes.drive import shapes
+from mt_nodes.drive.bodies import size_of
+from mt_nodes.drive.fleet import Fleet
+from mt_nodes.drive.friction import GRAVITY_MPS2, friction
+from mt_nodes.drive.manoeuvres import extremes
+from mt_nodes.drive.maps import load_map
+from mt_nodes.drive.plant import Plant
+from mt_nodes.drive.reachable import Moving, Reach, covered_always, nowhere_left_s
+from mt_nodes.drive.rollout import STEP_S, driven, others
+from mt_nodes.drive.scenario import (
+    Actor,
+    Ego,
+    Environment,
+    Obstacle,
+    Pose,
+    Scenario,
+    Trigger,
+    Vehicle,
+    Waypoint,
+)
+from mt_nodes.drive.trace import EgoState
+from mt_nodes.drive.unavoidable import Answer, Avoidance, avoidance
+from mt_nodes.drive.world import World
+from mt_nodes.errors import UsageError
+from mt_nodes.outputs import Control
+
+BEGIN_M = 20.0
+PROMPT = Vehicle(
+    steering_dead_s=0.0,
+    steering_lag_s=0.0,
+    steering_rate_radps=100.0,
+    drive_dead_s=0.0,
+    drive_lag_s=0.0,
+    brake_jerk_mps3=1e6,
+)
+"""A car whose actuators do at once what they are told."""
+TESTED = replace(PROMPT, steering_dead_s=0.24, steering_lag_s=0.27, drive_dead_s=0.2)
+"""Actuators as of the table of figures: those of Autoware's simulator, and brakes that answer after 0.2 s."""
+MU_08 = Environment(wetness=1.0 / 6.0)
+
+
+def scene(*actors: Actor, kmh: float = 100.0, obstacles: tuple[Obstacle, ...] = (), **other: object) -> Scenario:
+    """The ego in the right lane of the straight street of two lanes."""
+    vehicle = other.pop("vehicle", Vehicle())
+    ego = Ego(Pose(BEGIN_M, 0.0), kmh / 3.6, vehicle=vehicle)  # type: ignore[arg-type]
+    return Scenario("made", "straight", ego, actors, obstacles, **({"duration_s": 12.0} | other))  # type: ignore[arg-type]
+
+
+def person(gap_m: float, left_m: float, name: str, **other: object) -> Actor:
+    """Somebody who stands with the near side so far before the ego's bumper."""
+    standing = Actor(name, "adult", Pose(0.0, left_m), **other)  # type: ignore[arg-type]
+    return replace(standing, start=Pose(BEGIN_M + 3.8 + gap_m + size_of(standing)[0] / 2.0, left_m))
+
+
+def block(gap_m: float, width_m: float = 40.0) -> Obstacle:
+    """Something across the way, its near side so far before the ego's bumper."""
+    return Obstacle("block", "box", Pose(BEGIN_M + 3.8 + gap_m + 0.25, 0.0), (0.5, width_m, 1.0))
+
+
+def row_of_people(gap_m: float, apart_m: float = 2.0) -> list[Actor]:
+    """People beside each other from kerb to kerb and beyond."""
+    return [person(gap_m, left, f"p{i}") for i, left in enumerate(np.arange(-8.0, 9.0, apart_m).tolist())]
+
+
+CARS = {
+    "usual": Vehicle(),
+    "prompt": PROMPT,
+    "late": TESTED,
+    "long and slow": Vehicle(wheelbase_m=4.0, steering_rate_radps=0.2, brake_jerk_mps3=10.0),
+}
+
+
+@pytest.mark.parametrize("car", CARS)
+@pytest.mark.parametrize("speed_mps", [0.0, 3.0, 30.0])
+def test_a_fleet_is_so_many_plants(car: str, speed_mps: float) -> None:
+    rng, count = np.random.default_rng(5), 6
+    start = EgoState(3.0, -4.0, 0.5, speed_mps, 0.0, 0.02)
+    fleet = Fleet(count, CARS[car], start, 6.0, STEP_S)
+    plants = [Plant(CARS[car], start, 6.0, STEP_S) for _ in range(count)]
+    for k in range(200):
+        if k % 15 == 0:
+            pulled, wheel = rng.uniform(-9.0, 3.0, count), rng.uniform(-0.6, 0.6, count) * rng.choice([0.05, 1.0])
+        fleet.advance(pulled, wheel)
+        for plant, a, steering in zip(plants, pulled.tolist(), wheel.tolist(), strict=True):
+            plant.advance(a, steering)
+        assert fleet.states == pytest.approx(np.array([plant.state.row for plant in plants]), rel=1e-9, abs=1e-9)
+    assert np.ptp(fleet.states[:, 0]) > 0.01
+
+
+def test_manoeuvres_ask_for_what_the_car_can() -> None:
+    car = Vehicle()
+    moves = extremes(car, 8.0)
+    assert len(set(moves.names)) == len(moves) >= 100
+    rng = np.random.default_rng(0)
+    for time_s in np.arange(0.0, 9.0, 0.05).tolist():
+        pull, wheel = moves.asked(time_s, rng.uniform(0.0, 40.0, len(moves)), rng.normal(size=len(moves)))
+        assert (pull >= -car.brake_mps2).all() and (pull <= car.acceleration_mps2).all()
+        assert (np.abs(wheel) <= car.steering_rad).all()
+    at_last, _ = moves.asked(20.0, np.full(len(moves), 10.0), np.zeros(len(moves)))
+    assert (at_last < 0.0).all(), "each comes to rest at last"
+
+
+def can(scenario: Scenario) -> bool:
+    return avoidance(scenario, off_road=True).answer is Answer.AVOIDABLE
+
+
+@pytest.mark.parametrize(
+    ("kmh", "weather", "stop_m"),
+    [(50, MU_08, 15.1), (80, MU_08, 35.9), (100, MU_08, 54.7), (50, Environment(wetness=5 / 6), 19.2)],
+)
+def test_braking_avoids_from_the_stopping_distance_on_and_before_it_that_nothing_does_is_proved(
+    kmh: float, weather: Environment, stop_m: float
+) -> None:
+    """v T + v^2 / (2 mu g): the figures are those of the table, with 0.2 s of dead time."""
+    speed, grip = kmh / 3.6, friction(weather) * GRAVITY_MPS2
+    exact = 0.2 * speed + speed**2 / (2.0 * grip)
+    assert exact == pytest.approx(stop_m, abs=0.06)
+    # In the proof both answer with the first, and a car may stand across the road: it has no bonnet.
+    car = replace(TESTED, steering_dead_s=0.2)
+    short = 0.985 * exact - (car.front_m - car.width_m / 2.0) - 0.2
+    late = scene(kmh=kmh, environment=weather, vehicle=car, obstacles=(block(short),), duration_s=20.0)
+    found = avoidance(late, off_road=True)
+    assert found.answer is Answer.UNAVOIDABLE and found.by == "" and found.choices == (frozenset({"block"}),)
+    between = avoidance(replace(late, obstacles=(block(0.98 * exact),)), off_road=True)
+    assert between.answer is not Answer.AVOIDABLE
+    early = avoidance(replace(late, obstacles=(block(1.01 * exact),)), off_road=True)
+    assert (early.answer, early.by) == (Answer.AVOIDABLE, "brake")
+    assert early.choices == (frozenset(),)
+
+
+@pytest.mark.parametrize(("kmh", "ideal_m", "late_m"), [(50, 9.7, 16.0), (80, 15.5, 25.7), (100, 19.3, 32.1)])
+def test_steering_avoids_by_1_9_metres_between_the_tables_distances(kmh: float, ideal_m: float, late_m: float) -> None:
+    """The table's are of a point; the front corner gets there somewhat later than the middle of the rear axle."""
+
+    def scenario(axle_m: float, car: Vehicle) -> Scenario:
+        across = block(axle_m - 3.8, 2.0 * (1.9 - car.width_m / 2.0))
+        return scene(kmh=kmh, environment=MU_08, vehicle=car, obstacles=(across,))
+
+    assert not can(scenario(0.98 * ideal_m, PROMPT)) and can(scenario(1.15 * ideal_m, PROMPT))
+    assert not can(scenario(ideal_m + 0.2 * kmh / 3.6, TESTED)) and can(scenario(1.08 * late_m, TESTED))
+
+
+def test_lateral_way_with_dead_time_and_lag_is_the_closed_form() -> None:
+    """y = a ((t - T)^2 / 2 - tau (t - T) + tau^2 (1 - exp(-(t - T) / tau))), while the heading is nearly straight."""
+    scenario = scene(environment=MU_08, vehicle=TESTED)
+    moves = extremes(TESTED, 0.8 * GRAVITY_MPS2)
+    m = moves.names.index("left gently 0.8 s and back, brake")
+    y = driven(scenario, moves, 0.0)[80, m, 1]
+    since, lag, a = 0.8 - 0.24, 0.27, 0.4 * GRAVITY_MPS2
+    assert y == pytest.approx(a * (since**2 / 2 - lag * since + lag**2 * (1 - np.exp(-since / lag))), rel=0.06)
+
+
+def waiting_child(within_m: float) -> Actor:
+    ways = (Waypoint(BEGIN_M + 48.0, 10.0, 2.5),)
+    return Actor("child", "child", Pose(BEGIN_M + 48.0, -1.5, pi / 2.0), 0.0, ways, Trigger(ego_within_m=within_m))
+
+
+PLAYED = {
+    "people": scene(person(25.0, 0.0, "a"), person(25.0, 1.2, "b"), person(27.0, 3.5, "c")),
+    "a child that waits": scene(waiting_child(33.0), person(40.0, 3.5, "b"), kmh=70),
+    "a child that waits for the time": scene(
+        replace(waiting_child(0.0), trigger=Trigger(after_s=0.4, ego_within_s=1.6)), kmh=80
+    ),
+    "a driver who keeps away": scene(
+        Actor("car", "car", Pose(BEGIN_M - 12.0, 3.5), 24.0, obeys_signals=True), person(20.0, 0.0, "a"), duration_s=2.0
+    ),
+}
+
+
+@lru_cache
+def judged(name: str) -> Avoidance:
+    return avoidance(PLAYED[name])
+
+
+@pytest.mark.parametrize("name", PLAYED)
+def test_each_manoeuvre_is_what_the_world_makes_of_it(name: str) -> None:
+    scenario = PLAYED[name]
+    moves = extremes(scenario.ego.vehicle, friction(scenario.environment) * GRAVITY_MPS2)
+    tried = judged(name).tried
+    some = range(1, len(moves), 19)
+    for m in some:
+        world = World(scenario, stop_at_collision=False)
+        for k in range(round(scenario.duration_s / STEP_S)):
+            ego = world.state.ego
+            pull, wheel = moves.asked(k * STEP_S, np.full(len(moves), ego.speed_mps), np.full(len(moves), ego.yaw_rad))
+            world.step(Control(None, steering_rad=wheel[m], acceleration_mps2=pull[m]), (k + 1) * STEP_S)
+            if world.ended or world.state.ego.speed_mps == 0.0:
+                break
+        assert (tried[m].hits, tried[m].leaves_road) == (
+            tuple(hit.name for hit in world.collisions),
+            world.ended == "off_road",
+        ), moves.names[m]
+    hits = {tried[m].hits for m in some if not tried[m].leaves_road}
+    assert len(hits) > 1, "an example in which it matters what one does"
+
+
+def test_actors_that_wait_are_moved_by_each_manoeuvre() -> None:
+    scenario = PLAYED["a child that waits"]
+    road, moves = load_map("straight"), extremes(Vehicle(), 8.0)
+    egos = driven(scenario, moves, 0.0)
+    moved = others(scenario, road, egos, np.full(len(moves), len(egos) - 1))
+    assert moved.sure == (False, True)
+    assert moved.rows[0].shape == (*egos.shape[:2], 4) and moved.rows[1].shape[1] == 1
+    began = (moved.rows[0][..., 3] > 0.0).argmax(axis=0)
+    assert len(set(began.tolist())) > 5
+    nearer = replace(scenario, actors=(waiting_child(60.0), scenario.actors[1]))
+    assert others(nearer, road, egos, np.full(len(moves), 5)).sure == (True, True), "begun at once, whatever follows"
+
+
+def test_people_from_kerb_to_kerb_cannot_be_avoided_but_each_of_them_can() -> None:
+    found = avoidance(scene(*row_of_people(22.0)))
+    assert found.answer is Answer.UNAVOIDABLE and "nowhere" in found.reason and found.by == ""
+    assert len(found.choices) >= 2
+    for names in found.choices:
+        ways = found.sparing(*names)
+        hit = {one.name: one.hits for one in found.tried}
+        assert ways and all(hit[way] and not names & set(hit[way]) for way in ways)
+    assert not found.sparing(*(f"p{i}" for i in range(9)))
+    assert not any(one < other for one in found.choices for other in found.choices)
+
+
+def test_between_two_people_a_lane_apart_a_car_fits() -> None:
+    found = avoidance(scene(person(25.0, 0.0, "right"), person(25.0, 3.5, "left")))
+    assert found.answer is Answer.AVOIDABLE and found.by in found.sparing("left", "right")
+
+
+def test_the_switch_for_the_road_and_the_time_to_see() -> None:
+    """Nobody on the road is missed, but beside it there is room; later there is no more of that either."""
+    scenario = scene(*(person(40.0, left, f"p{i}") for i, left in enumerate(np.arange(-3.6, 7.0, 1.8).tolist())))
+    assert avoidance(scenario).answer is Answer.UNAVOIDABLE
+    free = avoidance(scenario, off_road=True)
+    assert free.answer is Answer.AVOIDABLE and not any(one.leaves_road for one in free.tried)
+    late = avoidance(scenario, off_road=True, begins_s=0.5)
+    assert late.answer is not Answer.AVOIDABLE
+
+
+def test_what_is_neither_avoided_nor_proved_is_presumed() -> None:
+    """Just short of the stopping distance: brakes build up, which the bound leaves out."""
+    found = avoidance(scene(obstacles=(block(49.0),)), off_road=True)
+    assert found.answer is Answer.PRESUMED and "not proved" in found.reason
+    waiting = replace(waiting_child(33.0), start=Pose(BEGIN_M + 30.0, 0.0), size_m=(0.5, 14.0, 1.0))
+    alone = avoidance(scene(replace(waiting, trigger=Trigger(ego_within_m=20.0))))
+    assert alone.answer is Answer.PRESUMED, "who may not be there proves nothing"
+
+
+def test_who_walks_into_a_standing_car_is_not_hit() -> None:
+    ways = (Waypoint(BEGIN_M + 2.0, 10.0, 1.0),)
+    walker = Actor("walker", "adult", Pose(BEGIN_M + 2.0, -4.0, pi / 2.0), 0.0, ways)
+    found = avoidance(scene(walker, kmh=5))
+    assert found.answer is Answer.AVOIDABLE and "brake" in found.sparing("walker")
+
+
+def test_a_scenario_with_problems_is_refused() -> None:
+    with pytest.raises(UsageError):
+        avoidance(scene(person(10.0, 0.0, "twice"), person(20.0, 0.0, "twice")))
+
+
+@given(st.floats(0.0, 1.7))
+@settings(max_examples=30, deadline=None)
+def test_what_is_covered_always_is_covered_at_each_heading(psi: float) -> None:
+    car = Vehicle()
+    corners = covered_always(car, psi)
+    for turned in np.linspace(-psi, psi, 9).tolist():
+        outline = shapes.placed(shapes.of_vehicle(car), 0.0, 0.0, turned).buffer(1e-9)
+        assert shapely.contains_xy(outline, *corners.T).all()
+    area = shapely.MultiPoint(corners).convex_hull.area
+    assert area > 0.9 * (car.front_m + 0.5) * car.width_m or psi > 0.01
+
+
+@pytest.mark.parametrize("speed_mps", [4.0, 13.9, 30.0])
+@pytest.mark.parametrize("car", ["usual", "prompt"])
+def test_whatever_is_driven_is_within_reach(speed_mps: float, car: str) -> None:
+    vehicle, grip, rng = CARS[car], 8.0, np.random.default_rng(2)
+    start = EgoState(5.0, 6.0, 0.7, speed_mps)
+    count, dead_s = 60, min(vehicle.drive_dead_s, vehicle.steering_dead_s)
+    fleet, reach = Fleet(count, vehicle, start, grip, STEP_S), Reach(vehicle, start, grip, dead_s)
+    sign = rng.choice([-1.0, 0.0, 1.0], count)
+    for k in range(round(0.9 * speed_mps / grip / STEP_S)):
+        if k % 30 == 0:
+            pull, wheel = rng.choice([-9.0, -4.0, 0.0, 3.0], count), 0.6 * rng.choice([0.05, 0.2, 1.0], count) * sign
+        fleet.advance(pull, wheel)
+        reach.spread(STEP_S)
+        if k % 5:
+            continue
+        x, y, yaw = fleet.states[:, :3].T
+        assert shapely.contains_xy(reach.places.buffer(1e-6), x, y).all()
+        assert (np.abs(yaw - start.yaw_rad) <= reach.psi_rad + 1e-9).all()
+
+
+def test_reach_is_a_disc_of_half_a_t_squared() -> None:
+    reach = Reach(Vehicle(), EgoState(0.0, 0.0, pi / 3.0, 20.0), 8.0, 0.2)
+    for _ in range(60):
+        reach.spread(0.02)
+    radius = 8.08 * 1.0**2 / 2.0
+    assert reach.time_s == pytest.approx(1.2)
+    assert reach.places.area == pytest.approx(pi * radius**2, rel=0.02) and reach.places.area > pi * radius**2
+    assert shapely.get_coordinates(reach.places.centroid)[0] == pytest.approx((24 * cos(pi / 3), 24 * sin(pi / 3)))
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=5, deadline=None)
+def test_where_avoidance_is_disproved_no_manoeuvre_avoids(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    gap, kmh = rng.uniform(4.0, 30.0), rng.uniform(30.0, 110.0)
+    lefts = np.arange(-6.0, 8.0, rng.uniform(1.8, 3.2)) + rng.uniform(-0.5, 0.5)
+    people = [person(gap + rng.uniform(0.0, 3.0), left, f"p{i}") for i, left in enumerate(lefts.tolist())]
+    scenario = scene(*people, kmh=kmh)
+    bodies = [
+        Moving(shapes.box(*size_of(p)[:2]), np.tile((p.start.x_m, p.start.y_m, p.start.yaw_rad), (500, 1)))
+        for p in people
+    ]
+    start = EgoState(BEGIN_M, 0.0, 0.0, kmh / 3.6)
+    left_s = nowhere_left_s(Vehicle(), start, friction(Environment()) * GRAVITY_MPS2, 0.1, bodies, 0.02)
+    found = avoidance(scenario, off_road=True)
+    assert left_s is None or found.answer is Answer.UNAVOIDABLE
