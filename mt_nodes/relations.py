@@ -199,11 +199,13 @@ def names_from_suite_file(path: Path) -> list[str]:
 
 
 def refuse_baseline(relation: Relation, who: str) -> None:
-    """Refuse a relation with a baseline where the source arm's input is not ours to change.
+    """Refuse a relation with a baseline where the source arm's input is not ours to change, and one of the closed loop.
 
     Raises:
-        UsageError: it has one.
+        UsageError: it has one, or is one.
     """
+    if relation.loop:
+        raise UsageError(f"{who}: relation '{relation.id}' is of the closed loop; use `mt scenario`")
     if relation.baseline:
         raise UsageError(
             f"{who}: relation '{relation.id}' has a baseline, so both arms are given a changed input, and the source "

@@ -49,6 +49,8 @@ def test_who_ends_early_stays_there() -> None:
     far = [trace_distance(whole, drive(rows)) for rows in (60, 50, 40, 20)]
     assert far[0] == 0.0 and far[1] < far[2] < far[3] and far[3] > 5.0
     assert trace_distance(drive(20), whole) == pytest.approx(far[3])
+    standing = [drive(rows, left_m=2.0, speed_mps=0.0) for rows in (40, 60)]
+    assert trace_distance(*standing) == 0.0
 
 
 def test_all_distances_are_symmetric() -> None:
@@ -167,6 +169,6 @@ def test_wrong_verdicts_are_as_rare_as_the_level_says() -> None:
 def test_shares_are_the_same_only_where_that_is_shown() -> None:
     assert same_share(0, 0, 60, 0.1) == "equal"
     assert same_share(0, 0, 5, 0.1) == "undecided"
-    assert same_share(12, 0, 4, 0.1) == same_share(0, 12, 4, 0.1) == "unequal"
+    assert same_share(12, 0, 4, 0.1) == same_share(0, 12, 4, 0.1) == same_share(12, 0, 60, 0.1) == "unequal"
     assert same_share(3, 2, 20, 0.1) == "undecided"
     assert same_share(12, 0, 4000, 0.1) == "equal"

@@ -7,6 +7,7 @@ import dataclasses
 import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -339,7 +340,8 @@ def test_a_drive(started: Any, tmp_path: Path) -> None:
     launch = started("simulator", "scenario:=red_light", "silent_s:=20.0")
     said, _ = launch.communicate(timeout=120)
     assert launch.returncode == 0, said
-    assert "episode 0, red_light:" in said and "exit code 0" in said and nothing_left_of(launch, tmp_path)
+    assert "episode 0, red_light: target" in said and nothing_left_of(launch, tmp_path)
+    assert re.search(r"\[simulator-\d+\]: process has finished cleanly", said), said
 
 
 @needs_launch

@@ -26,7 +26,7 @@ from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.fitting import unfit
 from mt_nodes.jsonl import read_lines
 from mt_nodes.outputs import Control, Output
-from mt_nodes.relations import LOOP_FOLDER, load_relation, shipped_relations
+from mt_nodes.relations import LOOP_FOLDER, load_relation, refuse_baseline, shipped_relations
 from mt_nodes.run_record import write_record
 from mt_nodes.scenarios.changes.base import Setting, WorldEffects
 from mt_nodes.scenarios.changes.world_moved import WorldMoved
@@ -34,10 +34,11 @@ from mt_nodes.stacks import load_stack
 from mt_nodes.verdict import Verdict
 
 RELATIONS = ("far_object_same_trace", "pedestrian_nearer_brakes", "world_mirrored_same_trace")
-SCENES = (setting(crossing(50.0), duration_s=4.0), setting(pedestrian(60.0, 4.0), duration_s=2.0))
+BYSTANDERS = (pedestrian(60.0, 4.0), pedestrian(70.0, -4.5, "second"), pedestrian(75.0, 5.0, "third"))
+SCENES = (setting(crossing(50.0), duration_s=4.0), setting(*BYSTANDERS, duration_s=2.0))
 
 FILE = """\
-parameter ahead = 60.0;
+parameter ahead = uniform(60.0, 80.0);
 walker = Person((("lane_1" -> ahead), , 0.0));
 short_drive = CreateScenario {
     load("straight");
@@ -217,6 +218,15 @@ def test_a_run_that_was_interrupted_goes_on_and_journals_no_pair_twice(whole: Pa
     assert lines(out) == lines(whole) and ledger(out) == ledger(whole)
 
 
+def test_a_finished_run_is_not_driven_again(whole: Path) -> None:
+    def never(asked: int) -> Answer:
+        raise AssertionError("nothing is owed")
+
+    before = (whole / "result.jsonl").read_bytes()
+    assert driven(made_run(whole, SCENES, RELATIONS, seed=7), stack_that(never))["exit_code"] == 3
+    assert (whole / "result.jsonl").read_bytes() == before
+
+
 def stack_that(says: Any) -> Any:
     class Fake(CallableArm):
         asked = 0
@@ -236,6 +246,26 @@ def dying(asked: int) -> Answer:
     if asked > 25:
         raise InfrastructureError("stack 'x' died; | its log")
     return cruising(asked)
+
+
+@pytest.mark.parametrize(
+    ("stateless", "mode", "restarts"), [(False, "two_pass", 3), (False, "twin", 2), (True, "twin", 0)]
+)
+def test_a_stack_that_remembers_is_started_anew_for_each_drive(
+    stateless: bool, mode: str, restarts: int, place: Path
+) -> None:
+    count = Counter[str]()
+
+    class Fake(CallableArm):
+        def restart(self) -> None:
+            count["restart"] += 1
+            super().restart()
+
+    stack = replace(load_stack("reference_planner"), stateless=stateless)
+    run = made_run(place / f"{stateless}_{mode}", SCENES[1:], RELATIONS[:1], stack, mode=mode)
+    arm = Fake("source", run.stack, {t: t for t in run.rig.topics.values()})
+    driven(run, lambda run: (arm, arm))
+    assert count["restart"] == restarts
 
 
 MISBEHAVIOUR = {
@@ -274,6 +304,8 @@ def test_what_is_left_to_us_is_decided_once(file: str) -> None:
     assert run.request.transport == "inprocess" and run.pairs_to_come == 20 * 3 * len(fitting)
     assert len(set(run.condition["bags"])) == 1 and run.condition["bags"][0].endswith("short.scenario#short_drive")
     assert [len(made(scenarios=(file, file), repeat=n).episodes) for n in (1, 3)] == [2, 6]
+    starts = {planned.setting.scenario.actors[0].start.x_m for planned in run.episodes}
+    assert len(starts) == 20 and 60.0 <= min(starts) <= max(starts) <= 80.0
     assert made(scenarios=(file,), parameters={"ahead": "80"}).episodes[0].setting.scenario.actors[0].start.x_m == 80.0
 
 
@@ -304,6 +336,8 @@ def test_what_cannot_run_is_refused_before_anything_is_written(case: str, file: 
 def test_a_replay_refuses_relations_of_the_loop() -> None:
     relation, stack = load_relation("far_object_same_trace"), load_stack("reference_driver")
     assert "is of the closed loop, where `mt scenario` judges it" in str(unfit(relation, stack))
+    with pytest.raises(UsageError, match="mutator: relation 'far_object_same_trace' is of the closed loop"):
+        refuse_baseline(relation, "mutator")
     assert unfit(relation, load_stack("reference_planner"), loop=True) is None
 
 

@@ -217,6 +217,7 @@ def test_the_sequence_for_a_difference_turns_with_its_arguments_and_narrows() ->
     assert low < 9 / 40 < high
     wide, narrow = difference_sequence(6, 6, 8), difference_sequence(60, 60, 80)
     assert wide[0] < narrow[0] < 0.0 < narrow[1] < wide[1]
+    assert difference_sequence(3, 0, 200)[1] < 0.12, "that nothing happened counts, too"
     assert difference_sequence(0, 0, 0) == (-1.0, 1.0)
     assert difference_sequence(0, 5, 0)[0] == -1.0 and difference_sequence(5, 0, 0)[1] == 1.0
     with pytest.raises(ValueError, match="-2"):

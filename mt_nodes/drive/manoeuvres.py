@@ -24,7 +24,7 @@ Phase = tuple[float, float, float]
 """How long in seconds, and what is asked along and across, in m/s²; across NaN: straighten."""
 
 _PHASES = 4
-_ROLL_S = 5.0
+_ROLL_S = 4.0
 """Who rolls on brakes after that: it has passed whoever was there, or never will."""
 _STRAIGHTEN_S, _LEAST_MPS = 0.3, 1.0
 _SIDES = (("left", 1.0), ("right", -1.0))
