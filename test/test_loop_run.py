@@ -304,9 +304,21 @@ def test_what_is_left_to_us_is_decided_once(file: str) -> None:
     assert run.request.transport == "inprocess" and run.pairs_to_come == 20 * 3 * len(fitting)
     assert len(set(run.condition["bags"])) == 1 and run.condition["bags"][0].endswith("short.scenario#short_drive")
     assert [len(made(scenarios=(file, file), repeat=n).episodes) for n in (1, 3)] == [2, 6]
-    starts = {planned.setting.scenario.actors[0].start.x_m for planned in run.episodes}
+    exactly = made(scenarios=(file,), jitter=0.0).episodes
+    starts = {planned.setting.scenario.actors[0].start.x_m for planned in exactly}
     assert len(starts) == 20 and 60.0 <= min(starts) <= max(starts) <= 80.0
     assert made(scenarios=(file,), parameters={"ahead": "80"}).episodes[0].setting.scenario.actors[0].start.x_m == 80.0
+
+
+def test_repetitions_differ_a_little_and_the_first_is_what_the_file_says(file: str) -> None:
+    exactly, usual, other = (
+        [planned.setting.scenario for planned in made(scenarios=(file,), repeat=3, **more).episodes]
+        for more in ({"jitter": 0.0}, {}, {"seed": 1})
+    )
+    assert usual[0] == exactly[0]
+    assert [scenario.ego for scenario in exactly] == [exactly[0].ego] * 3
+    places = [scenario.ego.start.x_m for scenario in (*usual[:1], *usual[1:], *other[1:])]
+    assert len(set(places)) == 5 and all(abs(x - places[0]) <= 1.0 for x in places)
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
@@ -318,6 +330,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "mode": ({"mode": "shadow"}, "--mode: got 'shadow', expected two_pass, twin"),
     "transport": ({"transport": "udp"}, "--transport: got 'udp', expected ros, inprocess"),
     "repeat": ({"repeat": -1}, "--repeat: got -1"),
+    "jitter": ({"jitter": -0.5}, "--jitter: got -0.5, expected 0 to 10"),
     "no control": ({"stack": "reference_detector"}, "no control: nothing moves in a closed loop"),
     "a relation of inputs": ({"relations": ("noise_outside_roi_10",)}, "the closed loop needs one of drives"),
     "a relation of another sensor": ({"relations": ("noise_outside_roi_same_trace",)}, "requires a lidar"),

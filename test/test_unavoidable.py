@@ -165,6 +165,37 @@ def test_lateral_way_with_dead_time_and_lag_is_the_closed_form() -> None:
     assert y == pytest.approx(a * (since**2 / 2 - lag * since + lag**2 * (1 - np.exp(-since / lag))), rel=0.06)
 
 
+def test_the_car_is_straightened_before_it_stands() -> None:
+    scenario, moves = scene(), extremes(Vehicle(), 8.0)
+    last = driven(scenario, moves, 0.0)[-1]
+    swerved = moves.names.index("left 0.5 s, brake")
+    assert last[swerved, 1] > 1.0 and abs(last[swerved, 2]) < 0.02 and last[swerved, 3] == 0.0
+
+
+def test_who_is_sure_is_known_to_the_end_also_beside_drivers_who_watch() -> None:
+    walker = Actor("walker", "adult", Pose(200.0, -3.0, pi / 2.0), 1.0)
+    scenario = scene(Actor("car", "car", Pose(BEGIN_M - 12.0, 3.5), 24.0, obeys_signals=True), walker, duration_s=1.0)
+    moves = extremes(Vehicle(), 8.0)
+    egos = driven(scenario, moves, 0.0)
+    moved = others(scenario, load_map("straight"), egos, np.full(len(moves), 20))
+    assert moved.sure == (False, True)
+    assert moved.rows[1][-1, 0, 1] == pytest.approx(-2.0, abs=0.05) and moved.rows[1][-1, 1, 1] < -2.7
+
+
+def test_drivers_who_watch_the_ego_do_so_in_each_manoeuvre() -> None:
+    behind = Actor("car", "car", Pose(BEGIN_M - 18.0, 0.0), 26.0, obeys_signals=True)
+    scenario = scene(behind, duration_s=2.0)
+    moves = extremes(Vehicle(), friction(scenario.environment) * GRAVITY_MPS2)
+    egos = driven(scenario, moves, 0.0)[:, :2]
+    rows = others(scenario, load_map("straight"), egos, np.full(2, len(egos) - 1)).rows[0][-1]
+    worlds = [World(scenario, stop_at_collision=False) for _ in moves.names[:2]]
+    for world, pull in zip(worlds, (0.0, -9.0), strict=True):
+        world.step(Control(None, steering_rad=0.0, acceleration_mps2=pull), 2.0)
+    assert moves.names[:2] == ("roll on", "brake")
+    assert rows == pytest.approx(np.array([world.state.actors[0] for world in worlds]), abs=1e-9)
+    assert rows[0, 3] > rows[1, 3] + 2.0
+
+
 def waiting_child(within_m: float) -> Actor:
     ways = (Waypoint(BEGIN_M + 48.0, 10.0, 2.5),)
     return Actor("child", "child", Pose(BEGIN_M + 48.0, -1.5, pi / 2.0), 0.0, ways, Trigger(ego_within_m=within_m))
@@ -174,7 +205,7 @@ PLAYED = {
     "people": scene(person(25.0, 0.0, "a"), person(25.0, 1.2, "b"), person(27.0, 3.5, "c")),
     "a child that waits": scene(waiting_child(33.0), person(40.0, 3.5, "b"), kmh=70),
     "a child that waits for the time": scene(
-        replace(waiting_child(0.0), trigger=Trigger(after_s=0.4, ego_within_s=1.6)), kmh=80
+        replace(waiting_child(0.0), trigger=Trigger(after_s=0.4, ego_within_s=1.2)), kmh=80
     ),
     "a driver who keeps away": scene(
         Actor("car", "car", Pose(BEGIN_M - 12.0, 3.5), 24.0, obeys_signals=True), person(20.0, 0.0, "a"), duration_s=2.0

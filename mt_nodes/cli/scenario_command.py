@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--stack", default=default.stack, help=with_default["stack"])
     add("--fault", action="append", default=[], metavar="NAME", help=about["faults"])
     add("--repeat", type=at_least_one, metavar="N", help=about["repeat"])
+    add("--jitter", type=float, default=default.jitter, help=with_default["jitter"])
     add("--seed", type=whole_number, default=default.seed, help=with_default["seed"])
     add("--mode", default=default.mode, help=with_default["mode"])
     add("--transport", default=default.transport, help=about["transport"])
@@ -80,6 +81,7 @@ def _request(args: argparse.Namespace) -> ScenarioRequest:
         transport=args.transport,
         seed=args.seed,
         repeat=args.repeat or 0,
+        jitter=args.jitter,
         faults=tuple(args.fault),
         parameters=dict(_parameter(text) for text in args.set),
         strict=args.strict,

@@ -28,6 +28,9 @@ class ScenarioRequest(Request):
     transport: str = param("", help=f"{', '.join(TRANSPORTS)} (default inprocess for a Python callable, else ros)")
     seed: int = param(0, help="what every draw depends on")
     repeat: int = param(0, low=0, high=MOST_EPISODES, help=f"times each is driven; 0: up to {USUAL_EPISODES} episodes")
+    jitter: float = param(
+        1.0, low=0.0, high=10.0, help="by how much repetitions differ in places, speeds and times; 0: not at all"
+    )
     faults: tuple[str, ...] = param((), help="plant a fault in a reference stack")
     parameters: Mapping[str, str] = param({}, help="parameters of the scenario files")
     strict: bool = param(False, help="refuse what is not written as the language says, in place of mending it")
@@ -51,6 +54,8 @@ def checked_request(request: ScenarioRequest, stack: Stack) -> ScenarioRequest:
             raise UsageError(f"{name}: got '{value}', expected {', '.join(known)}")
     if not 0 <= request.repeat <= MOST_EPISODES:
         raise UsageError(f"--repeat: got {request.repeat}, expected 0 to {MOST_EPISODES:,}")
+    if not 0.0 <= request.jitter <= 10.0:
+        raise UsageError(f"--jitter: got {request.jitter:g}, expected 0 to 10")
     if request.transport == "inprocess" and not stack.callable:
         raise UsageError(f"--transport inprocess: stack '{stack.name}' is not a Python callable; use --transport ros")
     if "control" not in stack.answers:

@@ -71,14 +71,15 @@ def others(scenario: Scenario, road: RoadMap, egos: Floats, until: npt.NDArray[n
     """Return the actors of a scenario.
 
     Args:
-        egos: (T + 1, M, 4) of :func:`driven`. until: (M,) the last step of each manoeuvre that is of interest; later
-            ones may have the rows of that.
+        egos: (T + 1, M, 4) of :func:`driven`. until: (M,) the last step of each manoeuvre that is of interest: later
+            ones may have the rows of that, but for the first manoeuvre, which shows all of whoever is sure.
     """
     waits = _waiting(scenario, road)
     watches = [actor.obeys_signals and facts_of(actor.kind).on_wheels for actor in scenario.actors]
     sure = tuple(not (wait or watch) for wait, watch in zip(waits, watches, strict=True))
     if any(watches) or any(wait and actor.obeys_signals for wait, actor in zip(waits, scenario.actors, strict=True)):
-        apart = [_played(scenario, road, end + 1, _driver(egos[:, m])) for m, end in enumerate(until.tolist())]
+        ends = [len(egos) - 1, *until[1:].tolist()]
+        apart = [_played(scenario, road, end + 1, _driver(egos[:, m])) for m, end in enumerate(ends)]
         whole = [np.pad(rows, ((0, len(egos) - len(rows)), (0, 0), (0, 0)), mode="edge") for rows in apart]
         return Others(tuple(np.stack([rows[:, i] for rows in whole], axis=1) for i in range(len(sure))), sure)
     # Who waits for the ego and nothing else moves as if triggered at once, only later.

@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mt_nodes import plugins, resources
 from mt_nodes.directories import cannot_write, new_directory
 from mt_nodes.drive.checking import checked
+from mt_nodes.drive.jitter import jittered
 from mt_nodes.drive.maps import load_map
 from mt_nodes.drive.request import USUAL_EPISODES, ScenarioRequest, checked_request
 from mt_nodes.drive.rig import CAMERA_FRAME, EGO_FRAME, LIDAR_FRAME, Rig
+from mt_nodes.drive.scenario import Scenario
 from mt_nodes.engine import Offer, offers
 from mt_nodes.errors import UsageError
 from mt_nodes.fitting import check_requirements, unfit
@@ -22,6 +26,7 @@ from mt_nodes.message_packages import refuse_missing
 from mt_nodes.relations import LOOP_FOLDER, LOOP_SHAM, Suite, load_suite, shipped_relations
 from mt_nodes.run_record import note_resumed, read_record, write_record
 from mt_nodes.scenarios.changes.base import Setting
+from mt_nodes.seeds import generator
 from mt_nodes.stacks import Stack, load_stack, with_faults
 from mt_nodes.transforms import Transform, TransformTree, dump_transforms
 from mt_nodes.verdict import Pair
@@ -172,7 +177,7 @@ def _fitting(stack: Stack) -> Sequence[str]:
 
 
 def _planned(request: ScenarioRequest) -> tuple[Planned, ...]:
-    """Return every episode: all scenarios of all files, then all again, their ranges drawn anew.
+    """Return every episode: all scenarios of all files, then all again: their ranges drawn anew, a little elsewhere.
 
     Raises:
         UsageError: a file cannot be read, or a scenario cannot be driven through.
@@ -190,12 +195,18 @@ def _scenarios(request: ScenarioRequest, again: int) -> list[tuple[str, Setting]
     for file in request.scenarios:
         path = resources.find("scenarios", file, SUFFIXES)
         for scenario in load_scenarios(path, request.parameters, request.seed + again, request.strict):
-            road = load_map(scenario.road)
+            rng = generator(request.seed, f"jitter of {file}#{scenario.name}", 0, None, again)
             try:
-                checked(scenario, road)
+                made.append((file, _setting(scenario, rng, request.jitter if again else 0.0)))
             except UsageError as error:
                 raise UsageError(f"{path}: {error}") from error
-            made.append((file, Setting(scenario, road)))
     if not made:
         raise UsageError(f"{', '.join(request.scenarios)}: no scenario is created; expected CreateScenario")
     return made
+
+
+def _setting(scenario: Scenario, rng: np.random.Generator, jitter: float) -> Setting:
+    """Return what the world of an episode is made of; without ``jitter`` it is the scenario to the last bit."""
+    road = load_map(scenario.road)
+    checked(scenario, road)
+    return Setting(jittered(scenario, road, rng, jitter) if jitter else scenario, road)
