@@ -196,6 +196,17 @@ def test_drivers_who_watch_the_ego_do_so_in_each_manoeuvre() -> None:
     assert rows[0, 3] > rows[1, 3] + 2.0
 
 
+@pytest.mark.parametrize(("beyond_m", "leaves"), [(0.6, True), (-0.6, False)])
+def test_it_is_the_middle_of_the_car_that_leaves_the_road(beyond_m: float, leaves: bool) -> None:
+    """The street is 600 m long; the middle is 1.35 m before the axle."""
+    scenario = scene(kmh=36)
+    moves = extremes(Vehicle(), friction(scenario.environment) * GRAVITY_MPS2)
+    brake = moves.names.index("brake")
+    way = driven(scenario, moves, 0.0)[-1, brake, 0] - BEGIN_M
+    ego = replace(scenario.ego, start=Pose(600.0 - 1.35 - way + beyond_m, 0.0))
+    assert avoidance(replace(scenario, ego=ego)).tried[brake].leaves_road is leaves
+
+
 def waiting_child(within_m: float) -> Actor:
     ways = (Waypoint(BEGIN_M + 48.0, 10.0, 2.5),)
     return Actor("child", "child", Pose(BEGIN_M + 48.0, -1.5, pi / 2.0), 0.0, ways, Trigger(ego_within_m=within_m))
