@@ -19,7 +19,8 @@ from mt_nodes import cdr, plugins
 from mt_nodes.effects import Effects
 from mt_nodes.engine import Answer, Engine, Heard, Offer
 from mt_nodes.errors import MtError
-from mt_nodes.frames import Bundle, CameraInfo, Cloud, Image
+from mt_nodes.frames import Bundle, CameraInfo, Cloud, Image, Odometry, SignalStates
+from mt_nodes.lanes import OWN, Lanes, Strip
 from mt_nodes.outputs import Control, Detections, Diagnostics, ImageBoxes, Output, Path
 from mt_nodes.relations import load_relation
 from mt_nodes.transforms import TransformTree
@@ -84,7 +85,7 @@ READERS: dict[str, Callable[[Any], None]] = {
 
 
 @lru_cache
-def _adapters() -> dict[str, Any]:
+def _adapters() -> dict[str, list[Any]]:
     """Adapters by message type, of which a sound message can be made here; none without ROS."""
     try:
         from mt_nodes.nodes.adapters.base import Adapter
@@ -92,7 +93,11 @@ def _adapters() -> dict[str, Any]:
     except ImportError:
         return {}
     known: Any = plugins.catalogue("adapters").values()
-    return {cls.type: cls() for cls in known if available(cls.type) and cls.encode is not Adapter.encode}
+    by_type: dict[str, list[Any]] = {}
+    for cls in known:
+        if available(cls.type) and cls.encode is not Adapter.encode:
+            by_type.setdefault(cls.type, []).append(cls())
+    return by_type
 
 
 @lru_cache
@@ -105,16 +110,24 @@ def sound(kind: str) -> bytes:
     """Return a message with nothing wrong."""
     name = _type(kind)
     if name in _adapters():
-        adapter = _adapters()[name]
-        said: dict[str, Any] = {
-            "detections": Detections.make("base_link", 5, [[12.0, 3.0, 0.5], [20.0, -4.0, 0.5]], [[4.0, 2.0, 1.5]] * 2),
-            "control": Control(5, speed_mps=3.0, yaw_rate_radps=0.1),
-            "boxes": ImageBoxes.make("camera", 5, [[10.0, 20.0, 40.0, 90.0]], ["pedestrian"], [0.9]),
-            "path": Path.make("base_link", 5, [[0.0, 0.0, 0.0], [5.0, 0.1, 0.02]]),
-            "diagnostics": Diagnostics({"detector": "no road found"}),
-        }
-        return _serialized(adapter.encode(said[adapter.role]))
+        adapter = _adapters()[name][-1]
+        return _serialized(adapter.encode(_said()[adapter.role]))
     return _SOUND[name]()
+
+
+def _said() -> dict[str, Any]:
+    """Return something that can be said in each role."""
+    strip = Strip("lane_1", OWN, 3.5, np.array([[0.0, 0.0], [30.0, 0.5]]))
+    return {
+        "detections": Detections.make("base_link", 5, [[12.0, 3.0, 0.5], [20.0, -4.0, 0.5]], [[4.0, 2.0, 1.5]] * 2),
+        "control": Control(5, speed_mps=3.0, yaw_rate_radps=0.1),
+        "boxes": ImageBoxes.make("camera", 5, [[10.0, 20.0, 40.0, 90.0]], ["pedestrian"], [0.9]),
+        "path": Path.make("base_link", 5, [[0.0, 0.0, 0.0], [5.0, 0.1, 0.02]]),
+        "diagnostics": Diagnostics({"detector": "no road found"}),
+        "odometry": Odometry("map", 5, 3.0, 1.0, 0.2, 8.0, 0.05),
+        "signals": SignalStates.make("map", 5, ["south"], ["red"], [[30.0, 0.0, 0.0]]),
+        "lanes": Lanes.make("map", 5, [strip]),
+    }
 
 
 def _serialized(message: Any) -> bytes:
@@ -166,7 +179,7 @@ def check(case: Case, place: Directory) -> str:
     """Read a message as a bag's, or as a stack's output."""
     name = _type(case.kind)
     if name in _adapters():
-        return _heard(_adapters()[name], case.data)
+        return "; ".join(_heard(adapter, case.data) for adapter in _adapters()[name])
     READERS[name](cdr.decode(name, case.data))
     return "read"
 
@@ -189,7 +202,10 @@ def _heard(adapter: Any, data: bytes) -> str:
     require(stamp is None or isinstance(stamp, int), f"stamp {stamp!r}")
     if isinstance(said, Detections):
         return _judged(said)
-    require(isinstance(said, (Control, Diagnostics, ImageBoxes, Path)), f"an answer that is none: {said!r}")
+    require(
+        isinstance(said, (Control, Diagnostics, ImageBoxes, Path, Odometry, SignalStates, Lanes)),
+        f"an answer that is none: {said!r}",
+    )
     return "read"
 
 

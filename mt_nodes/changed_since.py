@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import platform
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -18,15 +18,18 @@ from mt_nodes.run_record import versions
 from mt_nodes.runs import Run
 from mt_nodes.verdict import Pair, Verdict
 
+if TYPE_CHECKING:
+    from mt_nodes.drive.run import ScenarioRun
+
 #: What must be alike for two judgements to be the same.
 JUDGED = ("outcome", "measured", "bound", "margin", "unit", "lost", "gained", "reason", "detail")
 
 
-def changed_since(run: Run, finished: Finished) -> list[str]:
-    """Say what is not as it was when a replay was made: versions, machine, relation, stack."""
-    notes = other_machine(finished)
-    if finished.about["request"]["pace"] != run.request.pace:
-        notes.append(f"pace: {finished.about['request']['pace']} in the run, {run.request.pace} now")
+def changed_since(run: Run | ScenarioRun, finished: Finished) -> list[str]:
+    """Say what is not as it was when a run was made: versions, machine, pace of a replay, relation, stack."""
+    notes, now = other_machine(finished), run.condition["pace"]
+    if (was := finished.about["request"].get("pace", now)) != now:
+        notes.append(f"pace: {was} in the run, {now} now")
     recorded = {r["id"]: r for r in finished.about["relations"]}
     for relation in _relations(run):
         if edited := _edited(recorded.get(relation.id, {}), relation.as_plain()):
@@ -62,7 +65,7 @@ def differences(recorded: Verdict, now: Verdict) -> list[str]:
     return [name for name in JUDGED if was.get(name) != is_now.get(name)]
 
 
-def _relations(run: Run) -> list[Relation]:
+def _relations(run: Run | ScenarioRun) -> list[Relation]:
     return list({r.id: r for r in (run.offers[0].relation, *run.suite.relations)}.values())
 
 

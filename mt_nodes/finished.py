@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mt_nodes import plugins
 from mt_nodes.directories import unused
 from mt_nodes.errors import UsageError
 from mt_nodes.evidence import evidence_name
@@ -28,7 +30,7 @@ class Finished:
     Attributes:
         directory: results of the run. about: its ``run.json``.
         pair: which one. verdict: how it ended. sha256: of its follow-up, by the ledger; of a pair that stands for an
-            episode, of all its follow-ups' in a row.
+            episode, of all its follow-ups' in a row; of a pair of drives, of the trace that the follow-up left.
         baseline_sha256: of what the source arm was given in place of the source; empty where that was the source.
     """
 
@@ -41,28 +43,32 @@ class Finished:
 
     @classmethod
     def find(cls, directory: Path, text: str) -> Finished:
-        """Look a pair up.
+        """Look a pair up, and the plugins that the run was given.
 
         Raises:
             UsageError: there is no such run, pair or follow-up.
             InfrastructureError: what there is is damaged.
         """
         pair, about = Pair.parse(text), read_record(directory)
-        if "scenarios" in about["request"]:
-            raise UsageError(
-                f"{directory}: got a run of `mt scenario`, expected one of `mt replay` or `mt live`. The same "
-                "scenarios, relations and seed are driven the same way again; what is kept of a violated pair is in "
-                "evidence/"
-            )
-        verdict = _verdict(directory, pair)
+        finished = cls(directory, about, pair, _verdict(directory, pair), "")
+        for name in map(finished.located, about["request"].get("plugins", ())):
+            if Path(name).resolve() not in plugins.directories():
+                plugins.add_directory(Path(name))
         lines = [find_followup(directory, pair)] if pair.bundle is not None else find_followups(directory, pair)
         sha256, milder = joined([str(line["sha256"]) for line in lines]), [baseline_of(line) for line in lines]
-        return cls(directory, about, pair, verdict, sha256, joined([str(m["sha256"]) for m in milder if m]))
+        return dataclasses.replace(
+            finished, sha256=sha256, baseline_sha256=joined([str(m["sha256"]) for m in milder if m])
+        )
 
     @property
     def live(self) -> bool:
         """Whether it was a run of `mt live`, whose input is gone but for what evidence holds."""
-        return "bags" not in self.about["request"]
+        return not self.driven and "bags" not in self.about["request"]
+
+    @property
+    def driven(self) -> bool:
+        """Whether it was a run of `mt scenario`, whose pairs are drives."""
+        return "scenarios" in self.about["request"]
 
     @property
     def evidence(self) -> Path:
@@ -95,7 +101,7 @@ class Finished:
         return dataclasses.replace(
             asked,
             bags=tuple(bags),
-            relations=(self._relation(asked),),
+            relations=(self.relation(asked.relations),),
             stack=self.located(asked.stack),
             transforms=self.located(asked.transforms),
             transport=transport or asked.transport,
@@ -115,15 +121,24 @@ class Finished:
         moved = started_in / name
         return str(moved) if name and not Path(name).exists() and moved.exists() else name
 
-    def _relation(self, asked: ReplayRequest) -> str:
-        """Return the name, or file, of the relation whose check judged the pair."""
-        names = [self.located(name) for name in asked.relations]
+    def relation(self, asked: Sequence[str]) -> str:
+        """Return the name, or file, of the relation whose check judged the pair, of those that the run was asked for.
+
+        Raises:
+            UsageError: none of them has its id any more.
+        """
+        names = [self.located(name) for name in asked]
         for name in names:
             if load_relation(name).id == self.pair.judged_for:
                 return name
         raise UsageError(
             f"none of the run's relations ({', '.join(names)}) has the id '{self.pair.judged_for}' any more"
         )
+
+
+def command(directory: Path, pair: Pair) -> str:
+    """Return what to type to have a pair of a finished run made again."""
+    return shlex.join(["mt", "reproduce", str(directory.resolve()), str(pair)])
 
 
 def joined(hashes: Sequence[str]) -> str:

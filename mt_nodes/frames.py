@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.lanes import Lanes
 from mt_nodes.outputs import Detections, Path
 from mt_nodes.transforms import TransformTree
 
@@ -184,7 +185,7 @@ class Told:
     Attributes:
         role: ``objects`` (:class:`~mt_nodes.outputs.Detections`: velocities over the ground, along the axes of
             ``frame_id``), ``odometry`` (:class:`Odometry`), ``route`` (:class:`~mt_nodes.outputs.Path`: the middle of
-            the lane ahead) or ``signals`` (:class:`SignalStates`).
+            the lane ahead), ``signals`` (:class:`SignalStates`) or ``lanes`` (:class:`~mt_nodes.lanes.Lanes`).
         stamp_ns, frame_id: of the message; they count, not those in ``data``.
     """
 
@@ -192,7 +193,7 @@ class Told:
     role: str
     stamp_ns: int
     frame_id: str
-    data: Detections | Odometry | Path | SignalStates
+    data: Detections | Odometry | Path | SignalStates | Lanes
 
     @property
     def stamped(self) -> Any:

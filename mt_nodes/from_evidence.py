@@ -54,9 +54,6 @@ def _evidence(finished: Finished) -> Path:
 
 def _mutations(finished: Finished, line: dict[str, Any]) -> list[Mutation]:
     """Return what the follow-up was made by, with the parameters of then."""
-    for directory in map(finished.located, finished.about["request"].get("plugins", ())):
-        if Path(directory).resolve() not in plugins.directories():
-            plugins.add_directory(Path(directory))
     where = f"{finished.directory}: pair '{finished.pair}'"
     if baseline_of(line) is not None:
         raise UsageError(f"{where}: the source arm was given a baseline, and evidence holds that in the source's place")

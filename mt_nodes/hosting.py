@@ -35,8 +35,8 @@ class CallableHost:
     A callable whose stack file has several inputs takes a mapping of one instant instead: ``points``, ``image`` and
     ``camera_info`` (:class:`CameraInfo`), as far as the file has them, each a tuple where it has several topics of one
     role, in its order. What a world tells comes under its role: ``objects`` (:class:`Detections`), ``odometry``
-    (:class:`~mt_nodes.frames.Odometry`), ``route`` (:class:`~mt_nodes.outputs.Path`) and ``signals``
-    (:class:`~mt_nodes.frames.SignalStates`).
+    (:class:`~mt_nodes.frames.Odometry`), ``route`` (:class:`~mt_nodes.outputs.Path`), ``signals``
+    (:class:`~mt_nodes.frames.SignalStates`) and ``lanes`` (:class:`~mt_nodes.lanes.Lanes`).
     """
 
     function: Callable[..., Any]

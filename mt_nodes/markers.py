@@ -23,7 +23,7 @@ from mt_nodes.transforms import quaternion_of_yaw
 MARKERS = "visualization_msgs/msg/MarkerArray"
 TWIST = "geometry_msgs/msg/TwistStamped"
 #: Constants of ``visualization_msgs/Marker``.
-ARROW, CUBE, ADD, DELETE_ALL = 0, 1, 0, 3
+ARROW, CUBE, LINE_STRIP, ADD, DELETE_ALL = 0, 1, 4, 0, 3
 OPACITY = 0.6
 #: Colour-blind safe (Okabe-Ito) colours by class.
 COLOURS = {
@@ -38,6 +38,7 @@ class Cube(NamedTuple):
     """One obstacle as a marker shows it; ``size_m`` is length, width, height.
 
     ``text`` is as ``score=0.9 track=7 velocity=1.5,0.0,0.0``; without ``track`` and ``velocity`` where nobody knows.
+    With ``line_m``, places x, y on the ground, it is a band through these that is ``size_m[0]`` wide.
     """
 
     label: str
@@ -46,6 +47,7 @@ class Cube(NamedTuple):
     size_m: tuple[float, float, float]
     colour: tuple[float, float, float]
     text: str
+    line_m: tuple[tuple[float, float], ...] = ()
 
 
 def cubes(said: Detections) -> Iterator[Cube]:
@@ -80,7 +82,8 @@ def encode_cubes(frame_id: str, stamp_ns: int | None, shown: Iterable[Cube]) -> 
     header = cdr.header_of(frame_id, stamp_ns or 0)
     nothing = Cube("", (0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), "")
     clear = _marker(nothing, header, 0, (ARROW, DELETE_ALL), 0.0)
-    boxes = [_marker(cube, header, i, (CUBE, ADD), OPACITY) for i, cube in enumerate(shown)]
+    kinds = {False: CUBE, True: LINE_STRIP}
+    boxes = [_marker(cube, header, i, (kinds[bool(cube.line_m)], ADD), OPACITY) for i, cube in enumerate(shown)]
     return cdr.encode(MARKERS, cdr.typestore().types[MARKERS](markers=[clear, *boxes]))
 
 
@@ -134,7 +137,7 @@ def _marker(cube: Cube, header: Any, number: int, kind: tuple[int, int], opacity
         color=types["std_msgs/msg/ColorRGBA"](**dict(zip("rgb", cube.colour, strict=True)), a=opacity),
         lifetime=no_time,
         frame_locked=False,
-        points=[],
+        points=[types["geometry_msgs/msg/Point"](x=x, y=y, z=0.0) for x, y in cube.line_m],
         colors=[],
         texture_resource="",
         texture=no_image,

@@ -19,6 +19,7 @@ TOLD_TYPES = {
     "odometry": "nav_msgs/msg/Odometry",
     "route": "nav_msgs/msg/Path",
     "signals": "visualization_msgs/msg/MarkerArray",
+    "lanes": "visualization_msgs/msg/MarkerArray",
 }
 INPUT_ROLES = (*SENSOR_ROLES, *TOLD_TYPES)
 #: The first of these that a stack takes is what its bundles follow.
@@ -34,6 +35,7 @@ DEFAULT_INPUTS = {
     "odometry": "/localization/odometry",
     "route": "/planning/route",
     "signals": "/perception/traffic_lights",
+    "lanes": "/map/lanes",
 }
 DEFAULT_OUTPUTS: dict[str, dict[str, Any]] = {
     "detections": {"topic": "/perception/obstacles", "type": "visualization_msgs/msg/MarkerArray"},

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.wording import counted
+
 ALPHA = 0.05
 #: Consecutive bundles that count as one observation (one second at 10 Hz): neighbours see the same scene.
 BLOCK_BUNDLES = 10
@@ -55,15 +57,15 @@ def proportion_interval(pairs: Mapping[Unit, tuple[int, int]]) -> Interval | Non
     if trials == 0:
         return None
     key, name = clusters_of(pairs, MIN_CLUSTERS)
-    if name == "frames" and trials == len(pairs):
+    if key is _itself and trials == len(pairs):
         low, high = wilson_interval(hits, trials) or (0.0, 1.0)
-        return Interval(low, high, f"Wilson, {trials} frames taken as independent")
+        return Interval(low, high, f"Wilson, {_counted(trials, name)} taken as independent")
     sums: dict[Hashable, tuple[int, int]] = {}
     for unit, (x, n) in pairs.items():
         before = sums.get(key(unit), (0, 0))
         sums[key(unit)] = (before[0] + x, before[1] + n)
     low, high = _clustered_interval(np.array(list(sums.values()), dtype=np.float64))
-    return Interval(low, high, f"Wilson, cluster-robust over {len(sums)} {name}")
+    return Interval(low, high, f"Wilson, cluster-robust over {_counted(len(sums), name)}")
 
 
 def _clustered_interval(clusters: npt.NDArray[np.float64]) -> tuple[float, float]:
@@ -155,14 +157,14 @@ def cluster_sums(differences: Mapping[Unit, int], family: int) -> tuple[list[int
     for unit, difference in differences.items():
         sums[key(unit)] += difference
     found = list(sums.values())
-    exact = name == "frames" and len({abs(d) for d in found if d}) <= 1
-    return found, f"{'exact McNemar' if exact else 'sign-flip'} test over {len(found)} {name}"
+    exact = key is _itself and len({abs(d) for d in found if d}) <= 1
+    return found, f"{'exact McNemar' if exact else 'sign-flip'} test over {_counted(len(found), name)}"
 
 
 def clusters_of(units: Collection[Unit], needed: int) -> tuple[Cluster, str]:
-    """Return the coarsest clusters of which there are ``needed``, and their name; single frames if there are none.
+    """Return the coarsest clusters of which there are ``needed``, and their name; single units if there are none.
 
-    Tried in turn: drives, blocks of consecutive bundles.
+    Tried in turn: drives, blocks of consecutive bundles. Where whole episodes are judged a unit is a drive.
     """
     levels: tuple[tuple[str, Cluster], ...] = (
         ("drives", lambda unit: unit[0]),
@@ -171,7 +173,16 @@ def clusters_of(units: Collection[Unit], needed: int) -> tuple[Cluster, str]:
     for name, key in levels:
         if len({key(unit) for unit in units}) >= needed:
             return key, name
-    return lambda unit: unit, "frames"
+    whole = bool(units) and all(bundle is None for _, bundle in units)
+    return _itself, "drives" if whole else "frames"
+
+
+def _counted(count: int, clusters: str) -> str:
+    return counted(count, clusters.removesuffix("s"))
+
+
+def _itself(unit: Unit) -> Hashable:
+    return unit
 
 
 def _block(unit: Unit) -> Hashable:

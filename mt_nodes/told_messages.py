@@ -3,7 +3,7 @@
 
 Objects and routes are written by the conventions of the adapters of ``MarkerArray`` and ``Path``. Traffic lights are a
 ``MarkerArray`` as well, since no standard package has a message for them and any viewer shows markers: see
-:class:`LightMarker`.
+:class:`LightMarker`. So are lanes: see :func:`lane_markers`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from mt_nodes import cdr
 from mt_nodes.frames import Odometry, SignalStates, Told
 from mt_nodes.image_markers import encode_path
+from mt_nodes.lanes import ALONG, ONCOMING, OWN, Lanes
 from mt_nodes.markers import Cube, encode_cubes, encode_detections
 from mt_nodes.outputs import Detections, Path
 from mt_nodes.stack_topics import TOLD_TYPES
@@ -25,6 +26,7 @@ from mt_nodes.transforms import quaternion_of_yaw
 BAR_M = (0.3, 3.0, 0.05)
 LIGHT_COLOURS = {"red": (0.84, 0.1, 0.1), "yellow": (0.95, 0.9, 0.25), "green": (0.0, 0.62, 0.45)}
 DARK = (0.3, 0.3, 0.3)
+LANE_COLOURS = {OWN: (0.0, 0.62, 0.45), ALONG: (0.0, 0.45, 0.7), ONCOMING: (0.84, 0.37, 0.0)}
 
 
 class LightMarker(NamedTuple):
@@ -48,6 +50,14 @@ def light_markers(signals: SignalStates) -> Iterator[LightMarker]:
         yield LightMarker(str(name), str(colour), (x, y, yaw))
 
 
+def lane_markers(lanes: Lanes) -> Iterator[Cube]:
+    """Yield one band a piece of a lane: ``ns`` is its name, ``text`` its direction, x of the scale its width."""
+    for strip in lanes.strips:
+        size, rgb = (strip.width_m, 0.0, 0.0), LANE_COLOURS.get(strip.direction, DARK)
+        line = tuple((x, y) for x, y in strip.middle_m.tolist())
+        yield Cube(strip.name, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0), size, rgb, strip.direction, line)
+
+
 def encode_told(told: Told) -> bytes:
     """Return the CDR bytes of the message of :data:`~mt_nodes.stack_topics.TOLD_TYPES`."""
     said = told.stamped
@@ -57,6 +67,8 @@ def encode_told(told: Told) -> bytes:
         return encode_path(said)
     if isinstance(said, SignalStates):
         return encode_cubes(said.frame_id, said.stamp_ns, (light.cube for light in light_markers(said)))
+    if isinstance(said, Lanes):
+        return encode_cubes(said.frame_id, said.stamp_ns, lane_markers(said))
     return encode_odometry(said)
 
 

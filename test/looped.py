@@ -117,6 +117,17 @@ def crossing(
     return Actor(name, kind, start, waypoints=ways, trigger=Trigger(ego_within_m=within_m))
 
 
+def darting(x_m: float, within_m: float, speed_mps: float = 12.0) -> Actor:
+    """Somebody who darts from the right into the lane, once the ego's front is so near, and stays there."""
+    ways, trigger = (Waypoint(x_m, 0.1, speed_mps),), Trigger(ego_within_m=within_m)
+    return Actor("darting", "adult", Pose(x_m, -4.0, np.pi / 2.0), waypoints=ways, trigger=trigger)
+
+
+def wrong_way(x_m: float = 170.0) -> Actor:
+    """A car that comes towards the ego on the ego's lane."""
+    return Actor("comer", "car", Pose(x_m, 0.0, np.pi), 8.0, waypoints=(Waypoint(2.0, 0.0, 8.0),))
+
+
 def over_the_line(y_m: float = 1.4, side: int = 1, x_m: float = 180.0) -> Actor:
     """A car on ``two_way`` that comes towards the ego and drives partly in its lane."""
     ways = (Waypoint(120.0, side * y_m, 10.0), Waypoint(2.0, side * y_m, 10.0))

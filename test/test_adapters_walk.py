@@ -18,6 +18,7 @@ from mt_nodes import plugins
 from mt_nodes.cli import catalogue
 from mt_nodes.errors import UsageError
 from mt_nodes.frames import Odometry, SignalStates
+from mt_nodes.lanes import Lanes
 from mt_nodes.nodes.adapters.base import Adapter
 from mt_nodes.nodes.messages import set_stamp
 from mt_nodes.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
@@ -37,6 +38,7 @@ PARTS = {
     Diagnostics: (),
     Odometry: (),
     SignalStates: ("name", "colour", "stop"),
+    Lanes: ("name", "direction", "width_m", "point_m"),
 }
 
 NONE = Detections.none("base_link", STAMP)

@@ -123,6 +123,42 @@ def test_signals_are_told_with_their_stop_lines() -> None:
         assert stop == pytest.approx((pose.x_m, pose.y_m, pose.yaw_rad))
 
 
+@pytest.mark.parametrize("name", [*MAPS, "bend_mirrored"])
+def test_lanes_along_the_way_are_told_with_their_directions(name: str) -> None:
+    """Each lies where the map has it, as far beside the way as it is wide, and is driven in the order of its points."""
+    road = load_map(name)
+    begin = next(lane for lane in road.lanes.values() if lane.on_road)
+    here = begin.pose_at(30.0)
+    drive = Scenario("s", name, Ego(begin.pose_at(20.0)))
+    seen = observed(drive, Rig(), EgoState(here.x_m, here.y_m, here.yaw_rad, 5.0))
+    lanes, route = told(seen, "lanes"), told(seen, "route").pose
+    strips = list(lanes.strips)
+    first = {strip.direction: strip for strip in reversed(strips)}
+    assert first["own"].name == begin.name and lanes.frame_id == "map"
+    assert set(first) == {"own", "along" if name in ("straight", "san_francisco") else "oncoming"}
+    for strip in strips:
+        lane = road.lanes[strip.name]
+        assert lane.on_road and strip.width_m == lane.width_m
+        places = np.array([lane.station_of(x, y) for x, y in strip.middle_m])
+        assert np.abs(places[:, 1]).max() < 0.05 and np.diff(places[:, 0]).min() > 0.5
+        nearest = np.argmin(np.linalg.norm(strip.middle_m[:, None] - route[:, :2], axis=2), axis=1)
+        steps = np.diff(nearest)
+        assert (steps <= 0).all() if strip.direction == "oncoming" else (steps >= 0).all()
+    ahead = np.linalg.norm(lanes.point_m - (here.x_m, here.y_m), axis=1)
+    assert ahead.max() > 60.0
+
+
+def test_lanes_of_a_mirrored_map_are_the_mirrored_lanes() -> None:
+    found = {}
+    for name in ("bend", "bend_mirrored"):
+        lane = load_map(name).lanes["lane_1"]
+        here = lane.pose_at(100.0)
+        drive = Scenario("s", name, Ego(lane.pose_at(20.0)))
+        found[name] = told(observed(drive, Rig(), EgoState(here.x_m, here.y_m, here.yaw_rad, 5.0)), "lanes")
+    np.testing.assert_array_equal(found["bend"].point_m * [1.0, -1.0], found["bend_mirrored"].point_m)
+    assert found["bend"].direction.tolist() == found["bend_mirrored"].direction.tolist()
+
+
 def test_messages_stand_on_the_rigs_topics_and_roles_without_topic_are_not_told() -> None:
     bundle = observed(scenario(), Rig(topics={"odometry": "/odom", "route": "/way"}), index=3)
     assert [(message.role, message.topic) for message in bundle.told] == [("odometry", "/odom"), ("route", "/way")]

@@ -49,8 +49,8 @@ def test_who_ends_early_stays_there() -> None:
     far = [trace_distance(whole, drive(rows)) for rows in (60, 50, 40, 20)]
     assert far[0] == 0.0 and far[1] < far[2] < far[3] and far[3] > 5.0
     assert trace_distance(drive(20), whole) == pytest.approx(far[3])
-    standing = [drive(rows, left_m=2.0, speed_mps=0.0) for rows in (40, 60)]
-    assert trace_distance(*standing) == 0.0
+    early, late = (drive(rows, left_m=2.0, speed_mps=0.0) for rows in (40, 60))
+    assert trace_distance(early, late) == 0.0
 
 
 def test_all_distances_are_symmetric() -> None:

@@ -16,10 +16,10 @@ from made_drives import box, crossing, pedestrian, setting
 
 from mt_nodes import plugins
 from mt_nodes.drive.changing import changed
-from mt_nodes.drive.checking import problems
+from mt_nodes.drive.checking import checked, problems
 from mt_nodes.drive.maps import MAPS, load_map
 from mt_nodes.drive.run import Planned
-from mt_nodes.drive.scenario import Environment, Pose, Scenario, Trigger, Waypoint
+from mt_nodes.drive.scenario import Environment, Person, Pose, Scenario, Trigger, Waypoint
 from mt_nodes.errors import NotApplicable
 from mt_nodes.params import build, describe
 from mt_nodes.relations import LOOP_FOLDER, Relation, shipped_relations
@@ -237,6 +237,14 @@ def test_another_kind_keeps_size_and_mass_unless_it_is_to_be_natural() -> None:
     assert other.size_m is None and other.mass_kg is None
     with pytest.raises(NotApplicable, match="no actor is of kind 'dog'"):
         apply(ActorKindChanged(whose="dog", to="child"))
+
+
+def test_who_becomes_an_animal_is_nobody_of_an_age() -> None:
+    walker = replace(pedestrian(60.0), person=Person(age_years=34.0), obeys_signals=True)
+    deer, child = (apply(ActorKindChanged(whose="adult", to=kind), setting(walker))[0] for kind in ("deer", "child"))
+    checked(deer.scenario, deer.road)
+    (one,), (other,) = deer.scenario.actors, child.scenario.actors
+    assert one.person is None and one.obeys_signals and other.person == walker.person
 
 
 def test_fog_rises_where_there_is_less() -> None:

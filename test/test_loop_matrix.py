@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from looped import darting
 from made_drives import START_M, crossing, made_run, pedestrian, setting, with_faults
 
 from mt_nodes import plugins
@@ -52,6 +53,11 @@ def over_the_line() -> Actor:
     return Actor("comer", "car", Pose(180.0, 3.5, pi), 10.0, waypoints=ways)
 
 
+def passing() -> Actor:
+    """A car that comes the other way on its own lane: it is past when somebody darts onto the ego's, or is not."""
+    return Actor("comer", "car", Pose(122.0, 3.5, pi), 11.0)
+
+
 def slowly(scene: Setting, speed_mps: float) -> Setting:
     """The same, the ego being slower at first."""
     ego = replace(scene.scenario.ego, speed_mps=speed_mps)
@@ -85,6 +91,12 @@ CASES = [
     case("adult_becomes_child_collisions", "low_is_litter", CROSSER),
     case("pedestrian_nearer_brakes", "hidden_forgotten", setting(*beyond_a_van(), duration_s=7.0), seed=1),
     case("pedestrian_nearer_collisions", "nearest_are_bonnet", setting(crossing(47.0, 22.0), duration_s=7.0)),
+    case(
+        "pedestrian_nearer_collisions",
+        "evades_into_oncoming",
+        slowly(setting(darting(START_M + 60.0, 14.0), passing(), road="two_way", duration_s=8.0), 12.0),
+        seed=1,
+    ),
     case("scene_shifted_same_trace", "other_tile_unseen", WALKER),
     case("world_moved_same_trace", "other_tile_unseen", WALKER),
     case("world_mirrored_same_trace", "evades_to_the_left", setting(over_the_line(), road="two_way", duration_s=8.0)),

@@ -11,17 +11,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from told_worlds import PERIOD_NS, START_NS, lights, people, street
+from told_worlds import PERIOD_NS, START_NS, lanes_of, lights, people, street
 
 from mt_nodes.errors import UsageError
 from mt_nodes.frames import Odometry, SignalStates
+from mt_nodes.lanes import Lanes, Strip
 from mt_nodes.outputs import Control, Detections, Path
 from mt_nodes.params import build
-from mt_nodes.reference.evasion import Escape, Evasion, shorter
+from mt_nodes.reference.beside import Beside, lanes_beside
+from mt_nodes.reference.evasion import Escape, Evasion, nearest_free
 from mt_nodes.reference.following import Lead
 from mt_nodes.reference.lights import stop_ahead
 from mt_nodes.reference.planner import Planner
-from mt_nodes.reference.traffic import Body, Conflict, Pose, Traffic
+from mt_nodes.reference.traffic import Body, Conflict, Pose, Swing, Traffic
 from mt_nodes.reference.way import Way
 
 RADIUS_M = 40.0
@@ -223,7 +225,7 @@ def ways_past(*rows: tuple[float, float, float, float], speed_mps: float = 14.0)
     car = body(speed_mps=speed_mps)
     found = traffic(people(*rows), Pose(-5.0, 0.0, 0.0, speed_mps, 0.0))
     first = car.conflicts(found, 0.0, 8.0, 0.3, 0.8)[0]
-    return EVASION.ways(car, found, first)
+    return [way for way in EVASION.ways(car, found, first) if not way.hits]
 
 
 def test_one_evades_to_where_there_is_room_and_nobody() -> None:
@@ -240,8 +242,101 @@ def test_one_evades_to_where_there_is_room_and_nobody() -> None:
 
 def test_the_shorter_way_is_taken_and_neither_of_two_alike() -> None:
     right, left = Escape(-0.5, 9.0), Escape(0.6, 9.0)
-    assert shorter([right, left], 0.0) == right and shorter([right, left], 0.2) == left
-    assert shorter([], 0.0) is None and shorter([right, replace(left, aim_m=0.5)], 0.0) is None
+    assert nearest_free([right, left], 0.0) == right and nearest_free([right, left], 0.2) == left
+    assert nearest_free([], 0.0) is None and nearest_free([right, replace(left, aim_m=0.5)], 0.0) is None
+
+
+def test_of_lanes_ones_own_is_first_and_that_of_others_last_and_none_on_which_somebody_is_hit() -> None:
+    own, along, back = Escape(0.7, 9.0), Escape(3.5, 9.0, lane="along"), Escape(-3.5, 9.0, lane="oncoming")
+    assert nearest_free([back, along, own], 0.0) == own and nearest_free([back, along], -1.0) == along
+    assert nearest_free([back, replace(along, hits=(3,)), replace(own, hits=(2,))], 0.0) == back
+    assert nearest_free([replace(way, hits=(0,)) for way in (own, along, back)], 0.0) is None
+    assert nearest_free([along, replace(along, aim_m=-3.5)], 0.0) is None, "no reason for either side"
+    assert nearest_free([along, replace(along, aim_m=-3.5)], 0.1) == along
+    assert nearest_free([replace(back, waits_s=0.5)], 0.0) is None, "there is time yet"
+
+
+@pytest.mark.parametrize("side", [1, -1])
+def test_the_lane_beside_is_a_way_and_who_is_met_on_it_is_known(side: int) -> None:
+    car, here = body(speed_mps=14.0), Pose(-5.0, 0.0, 0.0, 14.0, 0.0)
+    beside = [Beside(side * 3.5, "along")]
+
+    def hits(*rows: tuple[float, float, float, float]) -> tuple[int, ...]:
+        found = traffic(people((19.0, 0.0, 0.0, 0.0), *rows), here)
+        conflict = next(c for c in car.conflicts(found, 0.0, 8.0, 0.3, 0.8) if c.lead.row == 0)
+        [way] = [way for way in EVASION.ways(car, found, conflict, beside) if way.lane == "along"]
+        assert way.aim_m == side * 3.5 and way.waits_s < 0.3
+        return way.hits
+
+    assert hits() == ()
+    assert hits((30.0, side * 3.5, 0.0, 0.0)) == (1,), "who stands there"
+    assert hits((-3.0, side * 3.5, 14.0, 0.0)) == (1,), "who drives beside"
+    assert hits((60.0, side * 3.5, -12.0, 0.0)) == (1,), "who comes"
+    assert hits((-15.0, side * 3.5, 26.0, 0.0)) == (1,), "who is faster from behind"
+    assert hits((-15.0, side * 3.5, 8.0, 0.0)) == hits((30.0, side * 6.5, 0.0, 0.0)) == ()
+    assert hits((24.0, side * 7.0, 0.0, -side * 2.5)) == (1,), "who will be there"
+
+
+@pytest.mark.parametrize("side", [1, -1])
+def test_who_leans_to_the_other_side_leaves_more_time_for_the_lane_beside(side: int) -> None:
+    car, here = body(speed_mps=14.0), Pose(-5.0, 0.0, 0.0, 14.0, 0.0)
+
+    def waits_s(left_m: float) -> float:
+        found = traffic(people((19.0, left_m, 0.0, 0.0)), here)
+        [conflict] = car.conflicts(found, 0.0, 8.0, 0.3, 0.8)
+        return EVASION.ways(car, found, conflict, [Beside(side * 3.5, "along")])[-1].waits_s
+
+    assert waits_s(-side * 0.6) > waits_s(0.0) + 0.1 > waits_s(side * 0.6) + 0.2
+
+
+@pytest.mark.parametrize("side", [1, -1])
+def test_one_returns_from_the_lane_beside_when_ones_own_is_free(side: int) -> None:
+    car, here = body(left_m=side * 3.5), Pose(-5.0, side * 3.5, 0.0, 10.0, 0.0)
+    over = Escape(side * 3.5, 0.5, lane="oncoming")
+
+    def stays(*rows: tuple[float, float, float, float], former: Escape = over, car: Body = car) -> Escape | None:
+        return EVASION.stays(former, car, traffic(people(*rows), here), 1.0)
+
+    assert stays() is None and stays((60.0, -side * 3.5, 0.0, 0.0)) is None
+    going_on = stays((30.0, -side * 3.5, 0.0, 0.0))
+    assert going_on is not None and going_on.past and going_on.aim_m == side * 3.5 and not going_on.slows
+    stand = (30.0, -side * 3.5, 0.0, 0.0)
+    assert stays(stand, former=replace(over, lane="own")) is stays(stand, car=body(left_m=side * 0.5)) is None
+    assert stays(stand, car=body(left_m=side * 3.5, speed_mps=0.0)) is None, "who stands is to go on"
+
+
+@pytest.mark.parametrize("side", [1.0, -1.0])
+@settings(max_examples=30)
+@given(far_m=st.floats(0.01, 5.0), back_mps=st.floats(0.0, 3.0), late_s=st.sampled_from([0.0, 0.3]))
+def test_a_swing_ends_where_it_leads_and_keeps_to_its_acceleration(
+    side: float, far_m: float, back_mps: float, late_s: float
+) -> None:
+    """Also of who goes to the other side at first."""
+    end_m = 1.0 + side * far_m
+    swing = Swing(1.0, end_m, 5.0, -side * back_mps, late_s)
+    times = late_s + np.linspace(0.0, swing.lasts_s - late_s, 400)
+    at, across = swing.at(times)
+    assert at[0] == pytest.approx(1.0) and at[-1] == pytest.approx(end_m, abs=1e-6)
+    assert across[0] == pytest.approx(swing.across_mps) and across[-1] == pytest.approx(0.0, abs=1e-6)
+    step_s = float(times[1] - times[0])
+    assert np.abs(np.diff(across)).max() <= 5.0 * step_s + 1e-9
+    np.testing.assert_allclose(np.diff(at), (across[1:] + across[:-1]) / 2.0 * step_s, atol=5.0 * step_s**2 + 1e-9)
+
+
+def test_lanes_beside_are_those_that_go_on_beside() -> None:
+    lanes, here = lanes_of(own=0.0, left=3.5, right=-3.5, back=7.0), way()
+    found = lanes_beside(lanes, here, 10.0, 60.0)
+    assert [(b.left_m, b.direction) for b in found] == [(-3.5, "along"), (3.5, "along"), (7.0, "oncoming")]
+    short = Lanes.make("map", None, [replace_middle(strip, 30.0) for strip in lanes.strips])
+    assert lanes_beside(short, here, 10.0, 60.0) == []
+    unknown = replace(lanes, point_m=np.where(lanes.point_m == 3.5, np.nan, lanes.point_m))
+    assert [b.left_m for b in lanes_beside(unknown, here, 10.0, 60.0)] == [-3.5, 7.0]
+    assert lanes_beside(Lanes.make("map", None), here, 10.0, 60.0) == []
+
+
+def replace_middle(strip: Strip, until_m: float) -> Strip:
+    """The piece of a lane that ends sooner."""
+    return strip._replace(middle_m=strip.middle_m[strip.middle_m[:, 0] < until_m])
 
 
 def test_a_way_is_followed_until_one_is_past() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import json
 import re
 import shutil
@@ -35,7 +36,7 @@ from mt_nodes.journal import Journal
 from mt_nodes.report.episode_svg import from_above, path, plots, seconds
 from mt_nodes.report.episode_view import PLOTTED, Body, EpisodeView, packed
 from mt_nodes.report.episode_words import in_words
-from mt_nodes.report.episodes import command, script
+from mt_nodes.report.episodes import script
 from mt_nodes.report.html import ALL, write_report
 from mt_nodes.run_record import write_record
 from mt_nodes.scenarios.changes.base import Setting, WorldEffects
@@ -367,19 +368,11 @@ def test_violated_drives_are_shown_without_being_asked(whole: Path) -> None:
     assert "No picture" not in text
 
 
-def test_what_to_type_drives_the_same_again(whole: Path, tmp_path: Path) -> None:
-    request = {**json.loads((whole / "run.json").read_text())["request"], "repeat": 3, "seed": 7}
-    request |= {"faults": ["a", "b c"], "parameters": {"ahead": "60.0"}, "strict": True, "plugins": ["/p"]}
-    assert command(request, Pair(0, None, "identity", f"0@{CHILD}")) == (
-        f"mt scenario made --relations {CHILD} --repeat 3 --seed 7 --transport inprocess --fault a --fault 'b c' "
-        "--plugins /p --set ahead=60.0 --strict"
-    )
-    control = Pair(0, None, "identity", f"0@{MOVED}")
-    assert f"--relations {MOVED} " in command({**request, "relations": []}, control)
-    assert "--relations my.yaml,x " in command({**request, "relations": ["my.yaml", "x"]}, VIOLATED)
-    text = write_report(whole).read_text("utf-8")
-    assert text.count(f"mt scenario made --relations {CHILD} --transport inprocess<") == 2
-    assert "mt reproduce" not in text
+def test_what_to_type_drives_the_same_again(whole: Path, own: Path) -> None:
+    text = html.unescape(write_report(whole).read_text("utf-8"))
+    assert text.count(f"mt reproduce {whole} {VIOLATED}<") == 2 and "mt scenario made" not in text
+    moved = own.rename(own.with_name("my run"))
+    assert f"mt reproduce '{moved}' {VIOLATED}<" in html.unescape(write_report(moved).read_text("utf-8"))
 
 
 def test_others_are_shown_when_asked_for(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -395,7 +388,8 @@ def test_all_are_those_that_were_judged(own: Path) -> None:
     with Journal(own / "result.jsonl") as journal:
         journal.verdict(Verdict(Pair(1, None, CHILD), 0, nothing))
     text = write_report(own, [ALL]).read_text("utf-8")
-    assert len(Page(text).data) == 9 and "No drive to show" not in text and "mt reproduce" not in text
+    assert len(Page(text).data) == 9 and "No drive to show" not in text and "mt scenario made" not in text
+    assert text.count("mt reproduce") == 10
 
 
 def test_of_many_the_worst_are_shown_and_the_rest_is_counted(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -528,8 +522,11 @@ def test_words_tell_both_drives(whole: Path, capsys: pytest.CaptureFixture[str])
     assert f"pair {VIOLATED}: VIOLATED measured 1 collisions, bound 0 the source hits nobody" in told
     assert "done to the world: actor_kind_changed (changed crosser)" in told
     assert f"hit crosser (child) with its front at {hit.time_s:.2f} s, {hit.closing_mps:.1f} m/s, fatal" in told
+    again = f"mt reproduce {whole} {VIOLATED}"
+    assert told.endswith(again)
     assert main(["show", str(whole), str(VIOLATED), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["drives"] == in_words(kept)
+    said = json.loads(capsys.readouterr().out)
+    assert (said["drives"], said["command"]) == (in_words(kept), again)
 
 
 def test_words_measure_what_they_say() -> None:

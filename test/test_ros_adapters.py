@@ -20,6 +20,7 @@ from visualization_msgs.msg import ImageMarker, Marker, MarkerArray
 from mt_nodes import plugins
 from mt_nodes.errors import UsageError
 from mt_nodes.frames import Odometry, SignalStates
+from mt_nodes.lanes import ALONG, ONCOMING, OWN, Lanes, Strip
 from mt_nodes.message_packages import remedy
 from mt_nodes.nodes.adapters.base import Adapter, adapter_for
 from mt_nodes.nodes.adapters.image_marker import ImageMarkerBoxes
@@ -78,6 +79,16 @@ outputs = {
     "signals": st.lists(st.tuples(st.text("abc "), st.sampled_from(("red", "green")), pose), max_size=4).map(
         lambda rows: SignalStates.make("map", STAMP, *zip(*rows, strict=True)) if rows else DARK
     ),
+    "lanes": st.lists(
+        st.builds(
+            Strip,
+            st.text("abc "),
+            st.sampled_from((OWN, ALONG, ONCOMING)),
+            st.floats(2.0, 5.0),
+            st.lists(st.tuples(metres, metres), min_size=1, max_size=4).map(np.array),
+        ),
+        max_size=4,
+    ).map(lambda rows: Lanes.make("map", STAMP, rows)),
     "control": st.builds(Control, st.just(STAMP), speed_mps=st.floats(-5, 40), yaw_rate_radps=st.floats(-2, 2)),
 }
 
@@ -141,6 +152,14 @@ def test_what_goes_there_comes_back(name: str, data: st.DataObject) -> None:
         )
         np.testing.assert_allclose(again.stop[:, :2], said.stop[:, :2], atol=1e-12)
         np.testing.assert_allclose(np.cos(again.stop[:, 2] - said.stop[:, 2]), 1.0, atol=1e-12)
+    elif isinstance(said, Lanes):
+        assert (again.frame_id, again.name.tolist(), again.direction.tolist()) == (
+            "map",
+            said.name.tolist(),
+            said.direction.tolist(),
+        )
+        np.testing.assert_array_equal(again.width_m, said.width_m)
+        np.testing.assert_array_equal(again.point_m, said.point_m)
     else:
         assert (again.speed_mps, again.yaw_rate_radps) == (said.speed_mps, said.yaw_rate_radps)
 

@@ -77,3 +77,13 @@ def test_a_command_over_topics_is_the_one_that_was_given(runs: dict[str, Path]) 
         name: {line["pair"]: line["sha256"] for line in read_lines(out / "ledger.jsonl")} for name, out in runs.items()
     }
     assert hashes["two_pass"] == hashes["twin"] == hashes["inprocess"]
+
+
+def test_a_pair_is_driven_again_over_topics(runs: dict[str, Path]) -> None:
+    argv = (sys.executable, "-m", "mt_nodes.cli.main", "reproduce", "inprocess", "0/-/pedestrian_nearer_brakes/0")
+    place, env = runs["inprocess"].parent, {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([*argv, "--transport", "ros", "--json"], cwd=place, env=env, capture_output=True, check=False)
+    told = json.loads(done.stdout)
+    assert done.returncode == 0 and told["same_drives"] and told["differs"] == [], done.stderr
+    record = json.loads((place / told["results"] / "run.json").read_text())
+    assert record["request"]["transport"] == "ros"

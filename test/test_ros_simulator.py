@@ -25,7 +25,8 @@ from ros_support import LIMIT_S, Heard, Peer, until
 from mt_nodes import cdr
 from mt_nodes.drive.rig import Rig
 from mt_nodes.drive.scenario import Scenario
-from mt_nodes.drive.simulation import PERIOD_S, Simulation, scenarios_of
+from mt_nodes.drive.scenario_files import scenarios_of
+from mt_nodes.drive.simulation import PERIOD_S, Simulation
 from mt_nodes.drive.world import World
 from mt_nodes.environment import ros_environment
 from mt_nodes.errors import ExitCode, UsageError

@@ -224,6 +224,7 @@ HITS: dict[str, str | None] = {
     "car_brakes": "lead",
     "car_following": "lead",
     "child_between_parked_cars": "child",
+    "evasion": "comer",
     "cyclist_ahead": "cyclist",
     "deer_from_the_right": "deer",
     "fog": "lorry",

@@ -15,6 +15,7 @@ from mt_nodes.statistics import (
     cluster_sums,
     holm,
     mcnemar_p,
+    proportion_interval,
     sign_flip_p,
     sign_test_p,
     wilson_interval,
@@ -114,3 +115,19 @@ def test_violations_in_one_stretch_are_one_event() -> None:
 def test_whole_episodes_are_units_too() -> None:
     assert cluster_sums({(e, None): 1 for e in range(7)}, 1)[0] == [1] * 7
     assert cluster_sums({}, 1) == ([], "exact McNemar test over 0 frames")
+
+
+def test_whole_episodes_are_called_drives_not_frames() -> None:
+    def method(drives: int, trials: int, bundle: int | None = None) -> str:
+        interval = proportion_interval({(drive, bundle): (0, trials) for drive in range(drives)})
+        assert interval is not None
+        return interval.method
+
+    assert method(1, 20) == "Wilson, cluster-robust over 1 drive"
+    assert method(3, 7) == "Wilson, cluster-robust over 3 drives"
+    assert method(3, 1) == "Wilson, 3 drives taken as independent"
+    assert method(6, 1) == "Wilson, cluster-robust over 6 drives"
+    assert method(3, 7, 0) == "Wilson, cluster-robust over 3 frames"
+    assert cluster_sums({(drive, None): 1 for drive in range(3)}, 1) == ([1] * 3, "exact McNemar test over 3 drives")
+    both = {(0, None): 1, (0, 4): 1}
+    assert cluster_sums(both, 1)[1] == "exact McNemar test over 2 frames"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from told_worlds import START_NS, lights, people, told_bundle, without
+from told_worlds import START_NS, lanes_of, lights, people, told_bundle, without
 
 from mt_nodes import cdr, ledger
 from mt_nodes.arms import Unasked
@@ -98,9 +98,9 @@ def test_what_a_stack_cannot_take_is_refused(stack: Callable[..., Stack], inputs
         stack(inputs)
 
 
-@pytest.mark.parametrize("name", ["reference_planner", "reference_pilot"])
-def test_neither_a_bag_nor_a_live_system_tells_such_things(name: str) -> None:
-    told = f"'{name}' takes .*odometry, route, signals, which a world tells"
+@pytest.mark.parametrize(("name", "more"), [("reference_planner", ", lanes"), ("reference_pilot", "")])
+def test_neither_a_bag_nor_a_live_system_tells_such_things(name: str, more: str) -> None:
+    told = f"'{name}' takes .*odometry, route, signals{more}, which a world tells"
     with pytest.raises(UsageError, match=told):
         check_request(ReplayRequest(("bag",), stack=name), load_stack(name))
     with pytest.raises(UsageError, match=told):
@@ -120,8 +120,9 @@ def test_what_is_told_is_part_of_the_bundle_and_of_its_hash() -> None:
         told_bundle(signals=lights(("red", 60.0), ("red", 90.0))),
         restamped(bundle, 1),
         without(bundle, "route"),
+        told_bundle(lanes=lanes_of(here=0.0, back=3.5)),
     ]
-    assert len({ledger.sha256_of(b) for b in (bundle, *others)}) == 6
+    assert len({ledger.sha256_of(b) for b in (bundle, *others)}) == 7
 
 
 def test_only_what_changed_is_said_to_have_changed() -> None:
@@ -147,7 +148,7 @@ def test_stamps_of_the_stream_move_those_of_what_is_told() -> None:
 def test_pieces_of_an_instant_come_together_and_are_taken_out_again() -> None:
     bundle = told_bundle()
     rest, late = without(bundle, "route"), part_of(bundle, frozenset({bundle.told[2].topic}))
-    assert [m.role for m in rest.joined_with([late]).told] == ["objects", "odometry", "signals", "route"]
+    assert [m.role for m in rest.joined_with([late]).told] == ["objects", "odometry", "signals", "lanes", "route"]
     assert rest.without_messages().messages == ()
 
 
@@ -178,6 +179,17 @@ def test_markers_hold_who_it_is_and_how_he_moves() -> None:
     unknown = replace(people((30.0, 4.0, 0.0, 0.0)), velocity_mps=np.full((1, 3), np.nan))
     wire = cdr.wires_of(told_bundle(objects=unknown))[0]
     assert "velocity" not in cdr.decode(wire.type, wire.cdr).markers[1].text
+
+
+def test_lanes_are_bands_along_their_middles_in_the_order_of_driving() -> None:
+    wire = next(w for w in cdr.wires_of(told_bundle(lanes=lanes_of(here=0.0, back=3.5))) if w.topic == "/map/lanes")
+    here, back = cdr.decode(wire.type, wire.cdr).markers[1:]
+    assert [(m.ns, m.text, m.scale.x, m.type) for m in (here, back)] == [
+        ("here", "own", 3.5, 4),
+        ("back", "oncoming", 3.5, 4),
+    ]
+    assert (here.points[0].x, here.points[-1].x) == (-5.0, 115.0) == (back.points[-1].x, back.points[0].x)
+    assert {point.y for point in back.points} == {3.5}
 
 
 # --- callables

@@ -182,20 +182,6 @@ def test_who_is_sure_is_known_to_the_end_also_beside_drivers_who_watch() -> None
     assert moved.rows[1][-1, 0, 1] == pytest.approx(-2.0, abs=0.05) and moved.rows[1][-1, 1, 1] < -2.7
 
 
-def test_drivers_who_watch_the_ego_do_so_in_each_manoeuvre() -> None:
-    behind = Actor("car", "car", Pose(BEGIN_M - 18.0, 0.0), 26.0, obeys_signals=True)
-    scenario = scene(behind, duration_s=2.0)
-    moves = extremes(Vehicle(), friction(scenario.environment) * GRAVITY_MPS2)
-    egos = driven(scenario, moves, 0.0)[:, :2]
-    rows = others(scenario, load_map("straight"), egos, np.full(2, len(egos) - 1)).rows[0][-1]
-    worlds = [World(scenario, stop_at_collision=False) for _ in moves.names[:2]]
-    for world, pull in zip(worlds, (0.0, -9.0), strict=True):
-        world.step(Control(None, steering_rad=0.0, acceleration_mps2=pull), 2.0)
-    assert moves.names[:2] == ("roll on", "brake")
-    assert rows == pytest.approx(np.array([world.state.actors[0] for world in worlds]), abs=1e-9)
-    assert rows[0, 3] > rows[1, 3] + 2.0
-
-
 @pytest.mark.parametrize(("beyond_m", "leaves"), [(0.6, True), (-0.6, False)])
 def test_it_is_the_middle_of_the_car_that_leaves_the_road(beyond_m: float, leaves: bool) -> None:
     """The street is 600 m long; the middle is 1.35 m before the axle."""
@@ -249,6 +235,24 @@ def test_each_manoeuvre_is_what_the_world_makes_of_it(name: str) -> None:
         ), moves.names[m]
     hits = {tried[m].hits for m in some if not tried[m].leaves_road}
     assert len(hits) > 1, "an example in which it matters what one does"
+
+
+BEHIND = scene(Actor("car", "car", Pose(BEGIN_M - 18.0, 0.0), 26.0, obeys_signals=True), kmh=100)
+
+
+@pytest.mark.parametrize("scenario", [*PLAYED.values(), BEHIND], ids=[*PLAYED, "a driver behind"])
+def test_the_others_move_as_in_the_world(scenario: Scenario) -> None:
+    moves = extremes(Vehicle(), friction(scenario.environment) * GRAVITY_MPS2)
+    assert moves.names[:2] == ("roll on", "brake")
+    egos = driven(scenario, moves, 0.0)[:, :2]
+    moved = others(scenario, load_map("straight"), egos, np.full(2, len(egos) - 1)).rows
+    for m, pull in enumerate((0.0, -9.0)):
+        world = World(scenario, stop_at_collision=False)
+        for tenth in range(1, 20):
+            world.step(Control(None, steering_rad=0.0, acceleration_mps2=pull), tenth / 10.0)
+            rows = np.array([rows[10 * tenth, m % rows.shape[1]] for rows in moved])
+            assert rows == pytest.approx(world.state.actors, abs=1e-9)
+    assert scenario is not BEHIND or np.ptp(moved[0][190, :, 3]) > 2.0
 
 
 def test_actors_that_wait_are_moved_by_each_manoeuvre() -> None:
@@ -352,6 +356,21 @@ def test_reach_is_a_disc_of_half_a_t_squared() -> None:
     assert reach.time_s == pytest.approx(1.2)
     assert reach.places.area == pytest.approx(pi * radius**2, rel=0.02) and reach.places.area > pi * radius**2
     assert shapely.get_coordinates(reach.places.centroid)[0] == pytest.approx((24 * cos(pi / 3), 24 * sin(pi / 3)))
+
+
+@pytest.mark.parametrize("yaw_rad", [0.0, 2.0])
+def test_taken_away_is_where_the_car_touches_and_nothing_more(yaw_rad: float) -> None:
+    """As long as nothing has turned, that is at all places whose rectangle meets the body, but for the rear corners."""
+    car, start = Vehicle(), EgoState(0.0, 0.0, yaw_rad, 20.0)
+    reach = Reach(car, start, 8.0, 0.0)
+    reach.places = shapely.Point(0.0, 0.0).buffer(15.0)
+    body = shapes.placed(shapes.box(1.0, 0.6), 5.0, 1.0, 0.4)
+    reach.keep_off(shapely.get_coordinates(body))
+    places = np.random.default_rng(0).uniform(-8.0, 8.0, (3000, 2))
+    free = shapely.contains_xy(reach.places, *places.T)
+    touches = np.array([shapes.placed(shapes.of_vehicle(car), x, y, yaw_rad).intersects(body) for x, y in places])
+    assert (touches | free).all(), "what is taken away touches"
+    assert (touches & ~free).sum() > 0.9 * touches.sum() > 100
 
 
 @given(st.integers(0, 10_000))

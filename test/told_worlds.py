@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from mt_nodes.frames import Bundle, Odometry, SignalStates, Told
+from mt_nodes.lanes import ALONG, ONCOMING, OWN, Lanes, Strip
 from mt_nodes.outputs import Detections, Path
 from mt_nodes.stack_topics import DEFAULT_INPUTS
 
@@ -40,11 +41,24 @@ def lights(*rows: tuple[str, float]) -> SignalStates:
     return SignalStates.make("map", None, names, [c for c, _ in rows], [(x, 0.0, 0.0) for _, x in rows])
 
 
+def lanes_of(**left_m: float) -> Lanes:
+    """Lanes along the street: so far to the left of its middle; those that begin with ``back`` come towards one."""
+    x = np.arange(-5.0, 116.0, 2.0)
+    strips = []
+    for name, left in left_m.items():
+        back = name.startswith("back")
+        middle = np.column_stack([x, np.full(len(x), left)])
+        direction = ONCOMING if back else OWN if left == 0.0 else ALONG
+        strips.append(Strip(name, direction, 3.5, middle[::-1] if back else middle))
+    return Lanes.make("map", None, strips)
+
+
 def told_bundle(
     index: int = 0,
     objects: Detections | None = None,
     odometry: Odometry | None = None,
     signals: SignalStates | None = None,
+    lanes: Lanes | None = None,
 ) -> Bundle:
     """Everything a world tells of one instant, on the usual topics."""
     stamp_ns = START_NS + index * PERIOD_NS
@@ -53,6 +67,7 @@ def told_bundle(
         "odometry": odometry or Odometry("map", None, 1.0, 0.25, 0.125, 8.0, 0.0625),
         "route": street(),
         "signals": lights(("red", 60.0), ("green", 90.0)) if signals is None else signals,
+        "lanes": lanes_of(here=0.0, beside=3.5) if lanes is None else lanes,
     }
     told = tuple(Told(DEFAULT_INPUTS[role], role, stamp_ns, said.frame_id, said) for role, said in data.items())
     return Bundle(0, index, stamp_ns, told=told)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from mt_nodes.errors import ExitCode
 from mt_nodes.plan import TRANSPORTS
 
 if TYPE_CHECKING:
+    from mt_nodes.drive.reproducing import Redriven
     from mt_nodes.finished import Finished
     from mt_nodes.reproduce import Proof
     from mt_nodes.verdict import Verdict
@@ -36,11 +38,13 @@ def run(args: argparse.Namespace) -> int:
     """Make a follow-up again, prove it, have it judged.
 
     Returns 1 when it is not the same, 3 when it is and the stack's judgement differs, 4 or more when the stack failed.
-    Of a live run's pair only the follow-up is made again.
+    Of a live run's pair only the follow-up is made again; of a pair of drives both are driven again.
     """
     from mt_nodes.finished import Finished
 
     finished = Finished.find(args.dir, args.pair)
+    if finished.driven:
+        return _of_drives(finished, args)
     return _of_live(finished, args) if finished.live else _of_replay(finished, args)
 
 
@@ -65,6 +69,30 @@ def _of_live(finished: Finished, args: argparse.Namespace) -> int:
     return code
 
 
+def _of_drives(finished: Finished, args: argparse.Namespace) -> int:
+    from mt_nodes.changed_since import changed_since, differences, judged_again
+    from mt_nodes.cli.scenario_command import drive
+    from mt_nodes.drive.reproducing import redriven, request_again
+    from mt_nodes.drive.run import ScenarioRun
+    from mt_nodes.errors import UsageError
+
+    if args.bag:
+        raise UsageError("--bag: worlds of a run of `mt scenario` are made of its ledger; leave --bag out")
+    run = ScenarioRun.create(request_again(finished, args.transport), str(args.out or finished.new_directory()))
+    changed, summary = changed_since(run, finished), drive(run, quiet=True)
+    drives, now = redriven(finished, run.out), judged_again(run.out, finished.pair)
+    same, differs = all(one.same for one in drives), None if now is None else differences(finished.verdict, now)
+    code = _exit_code(same, summary, differs)
+    if not args.json:
+        _print_drives(finished, drives, changed)
+        _print_judgement(finished.verdict, now, differs, summary, run.out)
+        return code
+    told = {"pair": str(finished.pair), "changed": changed, "same_drives": same, "differs": differs}
+    told |= {"drives": [dataclasses.asdict(one) for one in drives], "results": str(run.out), "exit_code": code}
+    print(json.dumps({**told, "recorded": finished.verdict.as_plain(), "now": now and now.as_plain()}, indent=2))
+    return code
+
+
 def _of_replay(finished: Finished, args: argparse.Namespace) -> int:
     from mt_nodes.changed_since import changed_since, differences, judged_again
     from mt_nodes.cli.running import replay
@@ -85,17 +113,19 @@ def _of_replay(finished: Finished, args: argparse.Namespace) -> int:
         told["differs"] = None if now is None else differences(finished.verdict, now)
         if not args.json:
             _print_judgement(finished.verdict, now, told["differs"], summary, out)
-    code = _exit_code(proof, summary, told.get("differs"))
+    code = _exit_code(proof.same, summary, told.get("differs"))
     if args.json:
         print(json.dumps({**told, "exit_code": code}, indent=2))
     return code
 
 
-def _exit_code(proof: Proof, summary: dict[str, Any] | None, differs: list[str] | None) -> int:
-    if not proof.same or summary is None:
+def _exit_code(same: bool, summary: dict[str, Any] | None, differs: list[str] | None) -> int:
+    if summary is None:
         return int(ExitCode.FAIL)
     if summary["exit_code"] >= ExitCode.INFRASTRUCTURE or differs is None:
         return max(int(summary["exit_code"]), int(ExitCode.INFRASTRUCTURE))
+    if not same:
+        return int(ExitCode.FAIL)
     return int(ExitCode.UNDECIDED if differs else ExitCode.PASS)
 
 
@@ -105,8 +135,7 @@ def _print_proof(finished: Finished, proof: Proof, given: str, changed: list[str
     heading(f"pair {finished.pair}")
     where = "the whole episode from" if finished.pair.bundle is None else f"bundle {finished.pair.bundle},"
     text(f"{given}, {where} stamp {finished.verdict.stamp_ns}")
-    for note in changed:
-        print(f"mt: warning: not as in the run: {note}", file=sys.stderr)
+    _warn(changed)
     for what, part in (("follow-up", proof), ("baseline", proof.baseline)):
         if part is not None:
             table((what, "SHA-256", ""), _hash_rows(part))
@@ -116,6 +145,26 @@ def _print_proof(finished: Finished, proof: Proof, given: str, changed: list[str
         text(why)
     if not proof.same:
         text("the follow-up could not be made again bit for bit: it needs the same input, versions and CPU type")
+
+
+def _print_drives(finished: Finished, drives: list[Redriven], changed: list[str]) -> None:
+    from mt_nodes.cli.printing import heading, table, text
+
+    heading(f"pair {finished.pair}")
+    _warn(changed)
+    for one in drives:
+        verdict = "same" if one.same else "DIFFERS"
+        rows = [("in the ledger", one.expected, "expected"), ("driven again", one.now or "(nobody drove)", verdict)]
+        table((one.what, "SHA-256", ""), rows)
+        if one.why:
+            text(one.why)
+    if any(not one.same for one in drives):
+        text("the pair could not be driven again bit for bit")
+
+
+def _warn(changed: list[str]) -> None:
+    for note in changed:
+        print(f"mt: warning: not as in the run: {note}", file=sys.stderr)
 
 
 def _all_told(finished: Finished, proof: Proof, changed: list[str]) -> dict[str, Any]:

@@ -54,13 +54,18 @@ def run(args: argparse.Namespace) -> int:
         refuse_more_than_resume(args, add_arguments, scenarios="FILE")
         out = args.resume.resolve()
         go_where_it_started(out)
-        return int(_carry_out(ScenarioRun.resume(out), args.json)["exit_code"])
+        return int(drive(ScenarioRun.resume(out), as_json=args.json)["exit_code"])
     if not args.scenarios:
         raise UsageError("got no scenario; type `mt scenario FILE`, or `mt scenario --resume DIR`")
-    return int(_carry_out(ScenarioRun.create(_request(args), args.out), args.json)["exit_code"])
+    return int(drive(ScenarioRun.create(_request(args), args.out), as_json=args.json)["exit_code"])
 
 
-def _carry_out(run: ScenarioRun, as_json: bool) -> Summary:
+def drive(run: ScenarioRun, *, as_json: bool = False, quiet: bool = False) -> Summary:
+    """Drive all that a run owes and print its outcome; return the summary.
+
+    Raises:
+        MtError: nothing was driven, or the suite process ended without a summary.
+    """
     from mt_nodes.cli.running import carry_out
     from mt_nodes.drive.conducting import execute, in_process_arms
     from mt_nodes.plan import drive_process
@@ -69,7 +74,7 @@ def _carry_out(run: ScenarioRun, as_json: bool) -> Summary:
         return execute(run, lambda ending: in_process_arms(run), lambda line: None, progress)
 
     suite = None if run.request.transport == "inprocess" else drive_process(run.out, os.environ)
-    return carry_out(run, here, suite, f"`mt scenario --resume {run.out}` goes on", as_json=as_json)
+    return carry_out(run, here, suite, f"`mt scenario --resume {run.out}` goes on", as_json=as_json, quiet=quiet)
 
 
 def _request(args: argparse.Namespace) -> ScenarioRequest:

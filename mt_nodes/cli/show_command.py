@@ -67,7 +67,8 @@ def run(args: argparse.Namespace) -> int:
 def _tell(args: argparse.Namespace) -> int:
     """Print what became of a pair of drives: the verdict, and both drives in words."""
     from mt_nodes.changed_since import judged_again
-    from mt_nodes.drive.kept import episode_lines, load_kept
+    from mt_nodes.drive.kept import episode_line, load_kept
+    from mt_nodes.finished import command
     from mt_nodes.report.episode_words import in_words
     from mt_nodes.verdict import Pair
 
@@ -77,21 +78,17 @@ def _tell(args: argparse.Namespace) -> int:
     verdict = judged_again(directory, pair)
     if verdict is None:
         raise UsageError(f"{directory}: no verdict of pair '{pair}'; pairs.csv lists them")
-    line = episode_lines(directory, [pair]).get(pair.followup)
-    if line is None:
-        raise UsageError(
-            f"{directory}: pair '{pair}' drove nothing; expected a pair of a run of `mt scenario` that did"
-        )
-    words = in_words(load_kept(directory, line))
+    words = in_words(load_kept(directory, episode_line(directory, pair)))
+    again = command(directory, pair)
     if args.json:
-        print(json.dumps({"verdict": verdict.as_plain(), "drives": words}, indent=2))
+        print(json.dumps({"verdict": verdict.as_plain(), "drives": words, "command": again}, indent=2))
         return 0
     judged = verdict.judgement
     heading(f"pair {pair}: {judged.outcome.value}")
     if judged.measured is not None:
         bound = "none" if judged.bound is None else f"{judged.bound:g}"
         text(f"measured {judged.measured:g} {judged.unit}, bound {bound}")
-    text("\n".join(filter(None, (judged.reason, *words))))
+    text("\n".join(filter(None, (judged.reason, *words, again))))
     return 0
 
 

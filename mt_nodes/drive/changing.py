@@ -28,10 +28,14 @@ class Changed:
 def changed(planned: Planned, relation: Relation, seed: int, draw: int = 0) -> Changed:
     """Apply a relation's changes one after the other; each draws by seed, relation, episode and draw number only.
 
+    Where a finished run is driven again, it is what was made then.
+
     Raises:
         NotApplicable: a change has no honest follow-up of this scenario.
         UsageError: what was made cannot be driven through; the text names all that is wrong.
     """
+    if planned.again is not None:
+        return planned.again
     setting, effects, draws = planned.setting, WorldEffects(), []
     for step, change in enumerate(relation.scenario):
         drawn = change.draw(generator(seed, relation.id, planned.number, None, f"{draw}.{step}"), setting)

@@ -20,6 +20,8 @@ from mt_nodes.scene.objects import KINDS
 
 OBSTACLES = ("box", "cone", "cylinder", "sphere")
 FITZPATRICK = range(1, 7)
+#: Labels of those who have an age, a gender and so on.
+OF_PEOPLE = ("pedestrian", "cyclist", "motorcycle")
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,7 @@ def _body(where: str, actor: Actor, facts: Facts) -> Iterator[Problem]:
         yield Problem(f"{where}.mass_kg", f"got {actor.mass_kg:g} kg, expected more than 0")
     if not 0.0 <= actor.tone <= 1.0:
         yield Problem(f"{where}.tone", f"got {actor.tone:g}, expected 0 to 1")
-    if actor.person is not None and facts.label not in ("pedestrian", "cyclist", "motorcycle"):
+    if actor.person is not None and facts.label not in OF_PEOPLE:
         yield Problem(f"{where}.person", f"got one for a kind '{actor.kind}', expected it for people only")
 
 

@@ -10,9 +10,9 @@ from typing import Any
 from mt_nodes.arms import Arm, restart, start
 from mt_nodes.callable_arm import CallableArm
 from mt_nodes.drive.changing import Changed, changed
-from mt_nodes.drive.episode import Eyes, Played, Player, play
+from mt_nodes.drive.episode import Eyes, Played, Player, Side, play
 from mt_nodes.drive.judging import EpisodeJudge, without_followup
-from mt_nodes.drive.keeping import Keeper, Side
+from mt_nodes.drive.keeping import Keeper
 from mt_nodes.drive.run import Planned, ScenarioRun
 from mt_nodes.drive.sensing import Sensors
 from mt_nodes.drive.world import World

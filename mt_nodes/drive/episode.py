@@ -65,6 +65,15 @@ class Played:
         return self.driven.trace.ended
 
 
+@dataclass(frozen=True, eq=False)
+class Side:
+    """An episode of one arm: what its world was made of, how it went, and the name of its files."""
+
+    setting: Setting
+    played: Played
+    name: str
+
+
 @dataclass(eq=False)
 class Player:
     """One episode in the making; :func:`play` it.

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from math import isfinite, tan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from mt_nodes import cdr
 from mt_nodes.bag_writer import SENSOR_QOS, STATIC_QOS, open_writer
 from mt_nodes.drive.bodies import size_of
 from mt_nodes.drive.driven import Driven
+from mt_nodes.drive.episode import Side
 from mt_nodes.drive.rig import EGO_FRAME, MAP_FRAME
 from mt_nodes.frames import Bundle, Odometry, Wire
 from mt_nodes.markers import MARKERS, TWIST, encode_control, encode_detections
@@ -30,9 +31,6 @@ from mt_nodes.scene.objects import KINDS
 from mt_nodes.stack_topics import TOLD_TYPES
 from mt_nodes.told_messages import encode_odometry
 from mt_nodes.transforms import Transform, TransformTree, pose_matrix, quaternion_of_yaw
-
-if TYPE_CHECKING:
-    from mt_nodes.drive.keeping import Side
 
 ACCELERATION = "geometry_msgs/msg/AccelStamped"
 

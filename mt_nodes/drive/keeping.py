@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mt_nodes.drive.changing import Changed
-from mt_nodes.drive.episode import Played, Player, seen_again
+from mt_nodes.drive.episode import Player, Side, seen_again
 from mt_nodes.drive.episode_bag import write_drives
 from mt_nodes.drive.trace_file import FOLDER, save_trace, sha256_of_trace, trace_file
 from mt_nodes.engine import Offer
@@ -17,7 +16,6 @@ from mt_nodes.frames import Bundle
 from mt_nodes.params import plain
 from mt_nodes.plugins import name_of
 from mt_nodes.results import Recorder
-from mt_nodes.scenarios.changes.base import Setting
 from mt_nodes.verdict import Pair, Verdict
 
 if TYPE_CHECKING:
@@ -26,15 +24,6 @@ if TYPE_CHECKING:
 #: Instants of a violated drive of which evidence holds what sensors saw, evenly over it: all of it would be gigabytes.
 LOOKS = 12
 MakePlayer = Callable[..., Player]
-
-
-@dataclass(frozen=True, eq=False)
-class Side:
-    """An episode of one arm: what its world was made of, how it went, and the name of its files."""
-
-    setting: Setting
-    played: Played
-    name: str
 
 
 class Keeper:

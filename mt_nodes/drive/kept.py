@@ -16,7 +16,7 @@ from mt_nodes.drive.driven import Driven
 from mt_nodes.drive.maps import load_map
 from mt_nodes.drive.scenario import Scenario
 from mt_nodes.drive.trace_file import load_trace
-from mt_nodes.errors import InfrastructureError, MtError
+from mt_nodes.errors import InfrastructureError, MtError, UsageError
 from mt_nodes.ledger import load_draws, read_ledger
 from mt_nodes.params import build
 from mt_nodes.scenarios.changes.base import Setting, WorldEffects
@@ -52,6 +52,17 @@ def episode_lines(results_dir: Path, pairs: Collection[Pair] | None = None) -> d
     wanted = None if pairs is None else {pair.followup for pair in pairs}
     named = ((Pair.parse(line["pair"]), line) for line in read_ledger(results_dir) if line["type"] == "episode")
     return {pair: line for pair, line in named if wanted is None or pair in wanted}
+
+
+def episode_line(results_dir: Path, pair: Pair) -> dict[str, Any]:
+    """Return the ledger line of a pair of drives.
+
+    Raises:
+        MtError: there is no ledger, or it is damaged; or nobody drove.
+    """
+    for line in episode_lines(results_dir, [pair]).values():
+        return line
+    raise UsageError(f"{results_dir}: pair '{pair}' drove nothing; expected a pair of a run of `mt scenario` that did")
 
 
 def load_kept(results_dir: Path, line: Line) -> Kept:

@@ -36,6 +36,8 @@ class ScenarioRequest(Request):
     strict: bool = param(False, help="refuse what is not written as the language says, in place of mending it")
     plugins: tuple[str, ...] = param((), help="directory with your own plugins")
     waivers: str = param("", help="YAML file of violations that are known and accepted for now")
+    only: str = param("", help="the one pair to drive and judge again, of the run in recorded")
+    recorded: str = param("", help="results directory whose worlds are driven through again")
 
 
 def checked_request(request: ScenarioRequest, stack: Stack) -> ScenarioRequest:

@@ -11,14 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from mt_nodes import plugins, resources
+from mt_nodes import plugins
 from mt_nodes.directories import cannot_write, new_directory
-from mt_nodes.drive.checking import checked
+from mt_nodes.drive.changing import Changed
 from mt_nodes.drive.jitter import jittered
+from mt_nodes.drive.kept import episode_line, load_kept
 from mt_nodes.drive.maps import load_map
 from mt_nodes.drive.request import USUAL_EPISODES, ScenarioRequest, checked_request
-from mt_nodes.drive.rig import CAMERA_FRAME, EGO_FRAME, LIDAR_FRAME, Rig
+from mt_nodes.drive.rig import Rig
 from mt_nodes.drive.scenario import Scenario
+from mt_nodes.drive.scenario_files import scenarios_of
 from mt_nodes.engine import Offer, offers
 from mt_nodes.errors import UsageError
 from mt_nodes.fitting import check_requirements, unfit
@@ -28,21 +30,25 @@ from mt_nodes.run_record import note_resumed, read_record, write_record
 from mt_nodes.scenarios.changes.base import Setting
 from mt_nodes.seeds import generator
 from mt_nodes.stacks import Stack, load_stack, with_faults
-from mt_nodes.transforms import Transform, TransformTree, dump_transforms
+from mt_nodes.transforms import dump_transforms
 from mt_nodes.verdict import Pair
 from mt_nodes.waivers import load_waivers
-
-#: Of scenario files: those of our own language, and OpenSCENARIO.
-SUFFIXES = (".scenario", ".xosc")
 
 
 @dataclass(frozen=True, eq=False)
 class Planned:
-    """One episode that is to be driven: its number, what its world is made of, and of which file that is."""
+    """One episode that is to be driven.
+
+    Attributes:
+        number: of it. setting: what its world is made of. file: of which that is.
+        again: what the follow-up of a finished run drove through, where that is driven again; None: it is yet to be
+            drawn.
+    """
 
     number: int
     setting: Setting
     file: str
+    again: Changed | None = None
 
     @property
     def name(self) -> str:
@@ -77,7 +83,8 @@ class ScenarioRun:
         check_requirements(suite, stack, loop=True)
         if request.waivers:
             load_waivers(Path(request.waivers))
-        return cls(request, suite, stack, Rig.for_stack(stack), _planned(request), out)
+        episodes = _recorded(request) if request.only else _planned(request)
+        return cls(request, suite, stack, Rig.for_stack(stack), episodes, out)
 
     @classmethod
     def create(cls, request: ScenarioRequest, out: str | None) -> ScenarioRun:
@@ -92,7 +99,7 @@ class ScenarioRun:
             refuse_missing(checked.stack.message_types, f"stack '{checked.stack.name}'")
         run = dataclasses.replace(checked, out=new_directory(out))
         try:
-            dump_transforms(run.transforms, run.out / "transforms.yaml")
+            dump_transforms(run.rig.mounts, run.out / "transforms.yaml")
             worlds = {planned.name: dict(run.rig.topics) for planned in run.episodes}
             write_record(run.out, run.request, run.suite.all, run.stack, worlds)
         except OSError as error:
@@ -127,7 +134,7 @@ class ScenarioRun:
     @property
     def offers(self) -> tuple[Offer, ...]:
         """What is offered of every episode."""
-        return offers(self.suite)
+        return offers(self.suite, only=self.only)
 
     @property
     def pairs_to_come(self) -> int:
@@ -135,17 +142,9 @@ class ScenarioRun:
         return len(self.episodes) * sum(len(offer.judges) for offer in self.offers)
 
     @property
-    def transforms(self) -> TransformTree:
-        """Where the ego's sensors are on it: what does not move."""
-        rig = self.rig
-        lidar = [Transform(EGO_FRAME, LIDAR_FRAME, rig.lidar_mount)] if rig.lidar else []
-        camera = [Transform(EGO_FRAME, CAMERA_FRAME, rig.camera.mount)] if rig.camera else []
-        return TransformTree([*lidar, *camera])
-
-    @property
     def only(self) -> Pair | None:
-        """The one pair that is judged: here always all are."""
-        return None
+        """The one pair that is driven and judged again, None in an ordinary run."""
+        return Pair.parse(self.request.only) if self.request.only else None
 
     @property
     def waivers(self) -> str:
@@ -176,6 +175,19 @@ def _fitting(stack: Stack) -> Sequence[str]:
     return [r.id for r in shipped if r.role == "relation" and unfit(r, stack, loop=True) is None]
 
 
+def _recorded(request: ScenarioRequest) -> tuple[Planned]:
+    """Return the episode of the one pair of a finished run, both worlds made of its ledger.
+
+    Raises:
+        MtError: the run did not drive that pair, or the worlds cannot be made again.
+    """
+    directory, pair = Path(request.recorded), Pair.parse(request.only)
+    kept = load_kept(directory, episode_line(directory, pair))
+    setting, made = kept.settings
+    again = Changed(made, kept.effects, tuple(dict(draw) for _, draw in kept.changes))
+    return (Planned(pair.episode, setting, ", ".join(request.scenarios), again),)
+
+
 def _planned(request: ScenarioRequest) -> tuple[Planned, ...]:
     """Return every episode: all scenarios of all files, then all again: their ranges drawn anew, a little elsewhere.
 
@@ -189,17 +201,14 @@ def _planned(request: ScenarioRequest) -> tuple[Planned, ...]:
 
 
 def _scenarios(request: ScenarioRequest, again: int) -> list[tuple[str, Setting]]:
-    from mt_nodes.scenarios.language import load_scenarios  # a parser is heavy
-
     made = []
     for file in request.scenarios:
-        path = resources.find("scenarios", file, SUFFIXES)
-        for scenario in load_scenarios(path, request.parameters, request.seed + again, request.strict):
+        for scenario in scenarios_of(file, request.seed + again, request.parameters, request.strict):
             rng = generator(request.seed, f"jitter of {file}#{scenario.name}", 0, None, again)
             try:
                 made.append((file, _setting(scenario, rng, request.jitter if again else 0.0)))
             except UsageError as error:
-                raise UsageError(f"{path}: {error}") from error
+                raise UsageError(f"{file}: {error}") from error
     if not made:
         raise UsageError(f"{', '.join(request.scenarios)}: no scenario is created; expected CreateScenario")
     return made
@@ -208,5 +217,4 @@ def _scenarios(request: ScenarioRequest, again: int) -> list[tuple[str, Setting]
 def _setting(scenario: Scenario, rng: np.random.Generator, jitter: float) -> Setting:
     """Return what the world of an episode is made of; without ``jitter`` it is the scenario to the last bit."""
     road = load_map(scenario.road)
-    checked(scenario, road)
     return Setting(jittered(scenario, road, rng, jitter) if jitter else scenario, road)

@@ -42,16 +42,14 @@ class Sensors:
     def __init__(self, scenario: Scenario, road: RoadMap, rig: Rig, seed: int) -> None:
         self._scenario, self._rig, self._seed = scenario, rig, seed
         self._teller = Teller(scenario, road)
+        self._mounts = rig.mounts.transforms
         self._surface = surface_of(road)
         self._weather = Weather(scenario.environment, rig.lidar.range_max_m if rig.lidar else 120.0)
         self._begun: tuple[int, tuple[Any, ...]] = (-1, ())
-        self._fixed = [Transform(EGO_FRAME, LIDAR_FRAME, rig.lidar_mount)] if rig.lidar else []
         if rig.lidar or rig.camera:
             self._scenery = scenery_of(road)
         self._dark = bool(light_of(scenario.environment).headlamps)
         self._camera = self._camera_of(rig, scenario)
-        if rig.camera:
-            self._fixed.append(Transform(EGO_FRAME, CAMERA_FRAME, rig.camera.mount))
 
     def observe(self, state: WorldState, episode: int, index: int) -> Bundle:
         """Return all that the stack is given of an instant; the same arguments give the same bytes.
@@ -66,7 +64,7 @@ class Sensors:
             episode,
             index,
             stamp_ns,
-            transforms=TransformTree([moved, *self._fixed]),
+            transforms=TransformTree([moved, *self._mounts]),
             told=self._told(state, stamp_ns, episode, index),
         )
         if not (self._rig.lidar or self._rig.camera):
@@ -130,6 +128,7 @@ class Sensors:
             "odometry": lambda: self._teller.odometry(state, stamp_ns),
             "route": lambda: self._teller.route(state, stamp_ns),
             "signals": lambda: self._teller.signals(state, stamp_ns),
+            "lanes": lambda: self._teller.lanes(state, stamp_ns),
         }
         return tuple(
             Told(topic, role, stamp_ns, data.frame_id, data)

@@ -7,17 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 
-from mt_nodes import resources
-from mt_nodes.drive.checking import checked
 from mt_nodes.drive.episode import BAD_COMMAND, SILENT
 from mt_nodes.drive.maps import load_map
 from mt_nodes.drive.rig import Rig
-from mt_nodes.drive.run import SUFFIXES
 from mt_nodes.drive.scenario import Scenario
 from mt_nodes.drive.sensing import Sensors
 from mt_nodes.drive.trace import Collision
 from mt_nodes.drive.world import World
-from mt_nodes.errors import UsageError
 from mt_nodes.frames import Bundle
 from mt_nodes.outputs import Control
 from mt_nodes.scene.drive import PERIOD_NS
@@ -26,24 +22,6 @@ from mt_nodes.seeds import generator
 PERIOD_S = PERIOD_NS * 1e-9
 #: Ends of an episode that a stack has to answer for.
 FAILED = frozenset({"collision", "off_road", BAD_COMMAND, SILENT})
-
-
-def scenarios_of(name: str, seed: int) -> tuple[Scenario, ...]:
-    """Return the scenarios of a file or of one that ships, ranges drawn by the seed.
-
-    Raises:
-        UsageError: there is no such file, or something is wrong with it.
-    """
-    from mt_nodes.scenarios.language import load_scenarios  # a parser is heavy
-
-    path = resources.find("scenarios", name, SUFFIXES)
-    made = load_scenarios(path, seed=seed)
-    for scenario in made:
-        try:
-            checked(scenario, load_map(scenario.road))
-        except UsageError as error:
-            raise UsageError(f"{path}: {error}") from error
-    return made
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the world tells without a sensor: who is where, how the ego moves, its lane ahead, the traffic lights."""
+"""What the world tells without a sensor: who is where, how the ego moves, its lane and those beside it, the lights."""
 
 from __future__ import annotations
 
@@ -10,16 +10,21 @@ import numpy.typing as npt
 
 from mt_nodes.drive.bodies import size_of
 from mt_nodes.drive.ground import heights_m, surface_of
+from mt_nodes.drive.lanes_around import LanesAround
 from mt_nodes.drive.rig import EGO_FRAME, MAP_FRAME
 from mt_nodes.drive.road_map import RoadMap
 from mt_nodes.drive.route import Route
 from mt_nodes.drive.scenario import Pose, Scenario
 from mt_nodes.drive.trace import EgoState, WorldState
 from mt_nodes.frames import Odometry, SignalStates
+from mt_nodes.lanes import Lanes
 from mt_nodes.outputs import Detections, Path
 from mt_nodes.scene.objects import KINDS
 
 Floats = npt.NDArray[np.float64]
+
+#: So many places of the route ahead, one a metre, have the lanes beside them told.
+_LANES_M = 90
 
 
 class Teller:
@@ -34,6 +39,7 @@ class Teller:
         self._standing = np.array(poses, dtype=np.float64).reshape(-1, 4)
         self._surface = surface_of(road)
         self._route = Route(road, scenario.ego.start, scenario.ego.target)
+        self._lanes = LanesAround(road)
         self._wheelbase_m = scenario.ego.vehicle.wheelbase_m
         self._stops = {
             signal.name: road.lanes[signal.lane].pose_at(signal.stop_m) for signal in road.signals if signal.lane
@@ -73,6 +79,12 @@ class Teller:
         ego = state.ego
         poses, limits = self._route.ahead(Pose(ego.x_m, ego.y_m, ego.yaw_rad))
         return replace(Path.make(MAP_FRAME, stamp_ns, poses), speed_mps=limits)
+
+    def lanes(self, state: WorldState, stamp_ns: int) -> Lanes:
+        """Return the lanes along the route ahead: its own, those beside it, those that come towards it."""
+        ego = state.ego
+        poses, _ = self._route.ahead(Pose(ego.x_m, ego.y_m, ego.yaw_rad))
+        return Lanes.make(MAP_FRAME, stamp_ns, self._lanes.along(poses[:_LANES_M]))
 
     def signals(self, state: WorldState, stamp_ns: int) -> SignalStates:
         """Return the lights for vehicles and their stop lines."""

@@ -27,7 +27,7 @@ SENSOR_TYPES = {
     "camera_info": "sensor_msgs/msg/CameraInfo",
 }
 #: Role of an input -> role of the adapters that read and write what a world tells so.
-TOLD_AS = {"objects": "detections", "odometry": "odometry", "route": "path", "signals": "signals"}
+TOLD_AS = {"objects": "detections", "odometry": "odometry", "route": "path", "signals": "signals", "lanes": "lanes"}
 
 
 def cloud_from_message(topic: str, message: PointCloud2) -> Cloud:

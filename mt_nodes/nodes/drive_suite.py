@@ -10,18 +10,16 @@ import os
 from contextlib import ExitStack
 from typing import Any
 
-from mt_nodes.cdr import CAMERA_INFO, IMAGE, POINT_CLOUD
 from mt_nodes.drive.conducting import execute
 from mt_nodes.drive.run import ScenarioRun
 from mt_nodes.environment import clean_shared_memory, user_domain
 from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.control import ControlNode
+from mt_nodes.nodes.convert import topics_of_world
 from mt_nodes.nodes.spinning import SpinningContext
 from mt_nodes.nodes.suite import Status, open_arms
 from mt_nodes.nodes.suite_process import Events, run_suite
-from mt_nodes.plan import ArmPlan, Replayed, stack_process
-
-SENSOR_TYPES = {"lidar": POINT_CLOUD, "camera": IMAGE, "camera_info": CAMERA_INFO}
+from mt_nodes.plan import ArmPlan, stack_process
 
 
 def main(args: list[str] | None = None) -> None:
@@ -42,8 +40,7 @@ def _carry_out(run: ScenarioRun, events: Events) -> dict[str, Any]:
 
 def _open_arm(run: ScenarioRun, plan: ArmPlan, domain: int, leased: bool) -> RosArm:
     """Return an arm that is given everything that a world says, on the stack's own topics."""
-    types = {**SENSOR_TYPES, **{role: told.type for role, told in run.stack.told.items()}}
-    topics = {topic: Replayed(topic, types[role]) for role, topic in run.rig.topics.items()}
+    topics = topics_of_world(run.stack)
     process = stack_process(run.stack, plan, domain, run.out, os.environ)
     return RosArm(plan, domain, leased, run.stack, process, topics, frozenset(topics))
 

@@ -19,7 +19,8 @@ from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 
 from mt_nodes.drive.rig import Rig
-from mt_nodes.drive.simulation import Simulation, scenarios_of
+from mt_nodes.drive.scenario_files import scenarios_of
+from mt_nodes.drive.simulation import Simulation
 from mt_nodes.errors import ExitCode, InfrastructureError, IsolationError, MtError, UsageError
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.convert import topics_of_world

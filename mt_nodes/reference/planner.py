@@ -6,15 +6,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
-from math import atan, isfinite
+from math import atan, isfinite, sin
 from typing import Any
 
 import numpy as np
 
 from mt_nodes.frames import Odometry, SignalStates
+from mt_nodes.lanes import OWN, Lanes
 from mt_nodes.outputs import Control, Output, Path
 from mt_nodes.params import param
-from mt_nodes.reference.evasion import Escape, Evasion, shorter
+from mt_nodes.reference.beside import lanes_beside
+from mt_nodes.reference.evasion import Escape, Evasion, nearest_free
 from mt_nodes.reference.faults.base import named_faults
 from mt_nodes.reference.faults.planner_base import PlannerFault, PlannerSteps, Situation
 from mt_nodes.reference.following import Following, eased
@@ -30,8 +32,10 @@ _KINDS = ("planner",)
 _SWAYS_MPS = 1.0
 #: How hard it slows down for bends, and in which time.
 _BENDS_MPS2, _BENDS_S = 3.0, 0.5
-#: While it evades it aims nearer; in bends it leaves this much of a margin to what is comfortable.
-_EVADES_S, _EVADES_M, _MARGIN = 0.45, (3.5, 8.0), 2.0
+#: While it evades it aims nearer, but not over lanes, where it would go too far: seconds, least and most metres.
+_EVADES, _CHANGES = (0.45, 3.5, 8.0), (0.9, 6.0, 16.0)
+#: In bends it leaves this much of a margin to what is comfortable.
+_MARGIN = 2.0
 #: Conflicts on a way past somebody are looked for as if it were there already.
 _AT_ONCE_M = 0.1
 #: After a pause that is longer, or a step back in time, it takes over anew.
@@ -63,8 +67,9 @@ class Planner:
     """Drives by what a world tells: objects, odometry, a route, traffic lights; see :class:`~mt_nodes.frames.Told`.
 
     Everybody is predicted at constant velocity. Whoever is in its way, or will be before it has passed, is followed or
-    waited for by the Intelligent Driver Model; when brakes alone do not help any more it evades within its lane, if
-    that way is free. What lies left and what lies right is treated alike.
+    waited for by the Intelligent Driver Model; when brakes alone do not help any more it evades within its lane, else
+    over a lane beside it that is told, if that way is free, and returns as soon as its own is. Where it would hit
+    somebody on every way it brakes as hard as it can in its lane. What lies left and what lies right is treated alike.
 
     The same instants in the same order give the same commands; after a jump of time it starts anew, and of an instant
     that comes again it says what it said.
@@ -92,7 +97,8 @@ class Planner:
     late_s: float = param(0.2, low=0.0, high=1.0, unit="s", help="until steering and brakes act")
     look_ahead_s: float = param(0.7, low=0.2, high=3.0, unit="s", help="where steering aims, as driving time")
     look_ahead_m: tuple[float, float] = param((4.0, 14.0), low=1.0, high=40.0, unit="m", help="at least and at most")
-    room_m: float = param(0.8, low=0.0, high=4.0, unit="m", help="how far off its lane's middle it may evade")
+    room_m: float = param(0.8, low=0.0, high=4.0, unit="m", help="how far off its lane's middle it may evade in it")
+    takes_lanes: bool = param(True, help="evades over lanes beside its own, too, where they are told")
     evades_mps2: float = param(5.0, low=0.5, high=10.0, unit="m/s²", help="across the road while it evades")
     evades_braking_mps2: float = param(6.0, low=0.0, high=10.0, unit="m/s²", help="along the road while it evades")
     speed_gain_1ps: float = param(
@@ -116,12 +122,13 @@ class Planner:
         """Return ``control`` and ``path``, where it is about to drive, in ``base_link``.
 
         Args:
-            told: ``objects``, ``odometry``, ``route`` and, where there are lights, ``signals``. stamp_ns: of the
-                instant; without one it is taken to follow 0.1 s after the one before.
+            told: ``objects``, ``odometry``, ``route`` and, where there are lights and lanes to evade over, ``signals``
+                and ``lanes``. stamp_ns: of the instant; without one it is taken to follow 0.1 s after the one before.
         """
         odometry: Odometry = told["odometry"]
         dark = SignalStates.make(odometry.frame_id, stamp_ns, (), (), ())
-        return self.drive(Situation(told["objects"], odometry, told["route"], told.get("signals", dark)), stamp_ns)
+        more = (told.get("signals", dark), told.get("lanes", Lanes.make(odometry.frame_id, stamp_ns)))
+        return self.drive(Situation(told["objects"], odometry, told["route"], *more), stamp_ns)
 
     def drive(self, situation: Situation, stamp_ns: int | None) -> Output:
         """Return what is said of a situation."""
@@ -155,7 +162,11 @@ class Planner:
 
     @cached_property
     def _evasion(self) -> Evasion:
-        return Evasion(self.room_m, self.spare_m / 2.0, self.evades_mps2, self.emergency_mps2 * 0.8, 1.5 * self.late_s)
+        brakes_mps2, late_s = self.emergency_mps2 * 0.8, 1.5 * self.late_s
+        return Evasion(
+            *(self.room_m, self.spare_m / 2.0, self.evades_mps2, brakes_mps2, late_s),
+            *(self.evades_braking_mps2, self.emergency_mps2),
+        )
 
     @cached_property
     def _steps(self) -> PlannerSteps:
@@ -164,7 +175,7 @@ class Planner:
             cruise_mps=lambda situation, cruise_mps: cruise_mps,
             aside_m=lambda situation: 0.0,
             reckon=lambda situation, conflicts: conflicts,
-            escape=shorter,
+            escape=nearest_free,
             memory=lambda memory: memory,
             say=lambda situation, control: control,
         )
@@ -198,11 +209,18 @@ class Planner:
         traffic = Traffic.predicted(situation.objects, here, way, self.horizon_s, self.drifts_mps, self.full)
         (station,), (left,) = (column.tolist() for column in way.place(np.array([[here.x_m, here.y_m]])))
         slowing = self._memory.acceleration_mps2 or 0.0
-        body = Body(station + self.front_m, station - self.rear_m, left, here.speed_mps, slowing, self.width_m)
+        across = here.speed_mps * sin(here.yaw_rad - float(way.heading_at(np.array([station]))[0]))
+        ends = (station + self.front_m, station - self.rear_m)
+        body = Body(*ends, left, here.speed_mps, slowing, self.width_m, across)
         aside = self._aside_m(situation, elapsed_s)
         settles_m = self._pursuit.ahead_m(here.speed_mps)
         conflicts = body.conflicts(traffic, aside, settles_m, self.spare_m, self.yields_s)
-        escape, passed = self._escape(self._steps.reckon(situation, conflicts), traffic, body, elapsed_s)
+        late = self._late(self._steps.reckon(situation, conflicts), body)
+        escape, passed = self._escape(late, self._ways(situation, way, traffic, body, late), body, elapsed_s)
+        if escape is None and (former := self._memory.escape) is not None:
+            escape = self._evasion.stays(former, body, traffic, _SWAYS_MPS)
+            if escape is None and former.lane != OWN:
+                self._memory.aside_m = left
         if escape is not None:
             aside = escape.aim_m
             conflicts = body.conflicts(traffic, aside, _AT_ONCE_M, 0.0, self.yields_s)
@@ -214,26 +232,40 @@ class Planner:
         allowed = way.allowed_mps(station + here.speed_mps * self.late_s, self.across_mps2, self.braking_mps2)
         wanted = [law.wanted_mps2(here.speed_mps, cruise, lead) for lead in (None, *leads)]
         wanted.append(max((allowed - here.speed_mps) / _BENDS_S, -_BENDS_MPS2))
-        if escape is not None:
+        if escape is not None and escape.slows:
             wanted.append(-self.braking_mps2 if escape.towards else -self.evades_braking_mps2)
         return _Decision(min(wanted), aside, any(map(law.emergency, leads)))
 
+    def _late(self, conflicts: Sequence[Conflict], body: Body) -> Conflict | None:
+        """Return the first of those for whom brakes alone do not help any more."""
+        late = [conflict for conflict in conflicts if self._evasion.too_late(conflict.lead, body.speed_mps)]
+        return min(late, key=lambda conflict: conflict.lead.gap_m) if late else None
+
+    def _ways(
+        self, situation: Situation, way: Way, traffic: Traffic, body: Body, late: Conflict | None
+    ) -> Sequence[Escape]:
+        """Return the ways past somebody, over the lane of the vehicle and those beside it."""
+        if late is None:
+            return ()
+        if not (self.takes_lanes and self._evasion.hopeless(late.lead, body.speed_mps)):
+            return self._evasion.ways(body, traffic, late)
+        to_m = body.front_m + late.lead.gap_m + body.front_m - body.rear_m
+        return self._evasion.ways(body, traffic, late, lanes_beside(situation.lanes, way, body.rear_m, to_m))
+
     def _escape(
-        self, conflicts: Sequence[Conflict], traffic: Traffic, body: Body, elapsed_s: float
+        self, late: Conflict | None, ways: Sequence[Escape], body: Body, elapsed_s: float
     ) -> tuple[Escape | None, int | None]:
         """Return the way past somebody that is taken until he is behind, and the row of whom it passes for certain.
 
         None while brakes do, and None where nobody is passed so.
         """
-        former, evasion = self._memory.escape, self._evasion
-        late = [conflict for conflict in conflicts if evasion.too_late(conflict.lead, body.speed_mps)]
-        first = min(late, key=lambda conflict: conflict.lead.gap_m) if late else None
-        ways = [] if first is None else evasion.ways(body, traffic, first)
-        if former is not None:
+        former = self._memory.escape
+        if former is not None and not former.past:
             escape = former.went_on(ways, body.speed_mps * elapsed_s)
         else:
-            escape = None if first is None else self._steps.escape(ways, body.left_m)
-        return escape, first.lead.row if first is not None and escape in ways else None
+            escape = None if late is None else self._steps.escape(ways, body.left_m)
+        certain = late is not None and escape in ways and not (escape and escape.hits)
+        return escape, late.lead.row if late is not None and certain else None
 
     def _aside_m(self, situation: Situation, elapsed_s: float) -> float:
         """Return how far left of the lane's middle to drive, without haste."""
@@ -243,8 +275,8 @@ class Planner:
 
     @property
     def _pursuit(self) -> Pursuit:
-        if self._memory.escape is not None:
-            return Pursuit(_EVADES_S, *_EVADES_M, self.evades_mps2)
+        if (escape := self._memory.escape) is not None:
+            return Pursuit(*(_EVADES if escape.lane == OWN else _CHANGES), self.evades_mps2)
         return Pursuit(self.look_ahead_s, *self.look_ahead_m, _MARGIN * self.across_mps2)
 
     def _command(self, situation: Situation, decision: _Decision, curvature_1pm: float, elapsed_s: float) -> Control:

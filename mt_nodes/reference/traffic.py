@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, sqrt
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -131,8 +132,55 @@ class Conflict:
 
 
 @dataclass(frozen=True)
+class Swing:
+    """A way from one place beside the middle to another: as hard as one can to the one side, then to the other.
+
+    From a speed u to one of w and on to none, by a, is a way of (w² - u²) / (2 a) + w² / (2 a).
+
+    Attributes:
+        from_m, to_m: left of the middle. across_mps2: acceleration. across_mps: speed to the left when it begins.
+        late_s: until it begins.
+    """
+
+    from_m: float
+    to_m: float
+    across_mps2: float
+    across_mps: float = 0.0
+    late_s: float = 0.0
+
+    @property
+    def _begins(self) -> tuple[float, float, float]:
+        """Side, speed to that side at first, and the highest."""
+        side = 1.0 if self.to_m >= self.from_m else -1.0
+        first = side * self.across_mps
+        highest = sqrt(self.across_mps2 * abs(self.to_m - self.from_m) + first**2 / 2.0)
+        return side, first, max(highest, first)
+
+    @property
+    def lasts_s(self) -> float:
+        """Until one is there."""
+        _, first, highest = self._begins
+        return self.late_s + (2.0 * highest - first) / self.across_mps2
+
+    def at(self, times_s: Floats) -> tuple[Floats, Floats]:
+        """Return how far left of the middle one is at times, and how fast one goes to the left."""
+        side, first, highest = self._begins
+        rises_s = (highest - first) / self.across_mps2
+        since = np.clip(times_s - self.late_s, 0.0, None)
+        rising, falling = np.minimum(since, rises_s), np.clip(since - rises_s, 0.0, highest / self.across_mps2)
+        speed = first + self.across_mps2 * (rising - falling)
+        way = rising * (first + self.across_mps2 * rising / 2.0) + falling * (
+            highest - self.across_mps2 * falling / 2.0
+        )
+        return self.from_m + side * way, side * speed
+
+
+@dataclass(frozen=True)
 class Body:
-    """The vehicle: where its bumpers are along the way, where its middle is beside it, how it moves, its width."""
+    """The vehicle: where its bumpers are along the way, where its middle is beside it, how it moves, its width.
+
+    ``across_mps`` is how fast it goes to the left of the way.
+    """
 
     front_m: float
     rear_m: float
@@ -140,6 +188,7 @@ class Body:
     speed_mps: float
     acceleration_mps2: float
     width_m: float
+    across_mps: float = 0.0
 
     def conflicts(
         self, traffic: Traffic, aim_m: float, settles_m: float, spare_m: float, yields_s: float
@@ -176,10 +225,30 @@ class Body:
         driving = np.minimum(seconds, self.speed_mps / slows)
         return np.asarray(driving * (self.speed_mps - slows * np.maximum(driving, 0.0) / 2.0))
 
-    def free(self, traffic: Traffic, aim_m: float, spare_m: float, until_s: float) -> bool:
-        """Tell whether nobody is met ``aim_m`` to the left of the middle, at constant speed until a time."""
-        half = self.width_m / 2.0 + spare_m
-        beside = (traffic.right_m < aim_m + half) & (traffic.left_m > aim_m - half)
+    def met(self, traffic: Traffic, aim_m: float, spare_m: float, until_s: float) -> tuple[int, ...]:
+        """Return the rows of whom one meets ``aim_m`` to the left of the middle, at constant speed until a time."""
         driven = self.speed_mps * traffic.times_s
-        met = beside & (traffic.near_m < self.front_m + driven) & (traffic.far_m > self.rear_m + driven)
-        return not bool(met[:, traffic.times_s <= until_s + STEP_S].any())
+        return self._touched(traffic, aim_m, aim_m, driven, spare_m, until_s)
+
+    def met_across(
+        self, traffic: Traffic, swing: Swing, slowing_mps2: float, spare_m: float, until_s: float
+    ) -> tuple[int, ...]:
+        """Return the rows of whom one meets while one swings aside, slowing down, until a time.
+
+        The front bumper goes ahead of the rear axle by the angle at which one drives then.
+        """
+        times = traffic.times_s
+        driving = np.minimum(times, self.speed_mps / max(slowing_mps2, 1e-6))
+        driven = driving * (self.speed_mps - slowing_mps2 * driving / 2.0)
+        aside, across_mps = swing.at(times)
+        slope = np.clip(across_mps / max(self.speed_mps, 1.0), -1.0, 1.0)
+        bow = aside + (self.front_m - self.rear_m) * slope
+        return self._touched(traffic, np.minimum(aside, bow), np.maximum(aside, bow), driven, spare_m, until_s)
+
+    def _touched(
+        self, traffic: Traffic, right: Any, left: Any, driven_m: Floats, spare_m: float, until_s: float
+    ) -> tuple[int, ...]:
+        half = self.width_m / 2.0 + spare_m
+        beside = (traffic.right_m < left + half) & (traffic.left_m > right - half)
+        met = beside & (traffic.near_m < self.front_m + driven_m) & (traffic.far_m > self.rear_m + driven_m)
+        return tuple(np.flatnonzero(met[:, traffic.times_s <= until_s + STEP_S].any(axis=1)).tolist())

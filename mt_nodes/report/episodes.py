@@ -6,14 +6,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import shlex
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from mt_nodes.drive.kept import episode_lines, load_kept
-from mt_nodes.drive.request import ScenarioRequest
 from mt_nodes.errors import InfrastructureError
 from mt_nodes.report.episode_svg import from_above, plots, seconds
 from mt_nodes.report.episode_view import EpisodeView
@@ -33,19 +31,6 @@ def viewers(results_dir: Path, verdicts: Sequence[Mapping[str, Any]]) -> list[di
     pairs = {Pair.parse(line["pair"]): line for line in verdicts}
     lines = episode_lines(results_dir, pairs) if pairs else {}
     return [{**line, **_viewer(results_dir, lines.get(pair.followup))} for pair, line in pairs.items()]
-
-
-def command(request: Mapping[str, Any], pair: Pair) -> str:
-    """Return what to type to have a pair driven again: draws depend on the relation and on which episode it is."""
-    usual = ScenarioRequest(scenarios=())
-    relations = [pair.judged_for] if pair.judged_for in request["relations"] else request["relations"]
-    words = ["mt", "scenario", *request["scenarios"], "--relations", ",".join(relations or [pair.judged_for])]
-    for name in ("stack", "repeat", "seed", "mode", "transport"):
-        words += [] if request[name] == getattr(usual, name) else [f"--{name}", str(request[name])]
-    for option, given in (("--fault", request["faults"]), ("--plugins", request["plugins"])):
-        words += [word for one in given for word in (option, one)]
-    words += [word for name, value in request["parameters"].items() for word in ("--set", f"{name}={value}")]
-    return shlex.join([*words, *(["--strict"] if request["strict"] else [])])
 
 
 @lru_cache

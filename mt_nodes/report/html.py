@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +14,7 @@ import jinja2
 from mt_nodes.drive.trace_file import FOLDER
 from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.experiment import read_experiment, tabulate
+from mt_nodes.finished import command
 from mt_nodes.journal import read_journal
 from mt_nodes.relations import CONTROL, LOOP_SHAM, SHAMS
 from mt_nodes.report import birdseye, camera_view, episodes
@@ -51,9 +51,6 @@ def write_report(results_dir: Path, drives: Collection[str] = ()) -> Path:
     looped = (results_dir / FOLDER).is_dir()
     condition, violated, asked_for, undecided = _from_journal(results_dir, frozenset(drives))
     own = [v for v in violated if v["arm"] == "relation" and not looped]
-    if looped and run:
-        for line in (*violated, *asked_for):
-            line["command"] = episodes.command(run["request"], Pair.parse(line["pair"]))
     driven = _driven(violated if looped else (), asked_for)
     script, script_source = episodes.script()
     asked = read_experiment(results_dir)
@@ -149,7 +146,7 @@ def _violation(line: Mapping[str, Any], results_dir: Path) -> dict[str, Any]:
         if "@" in pair.draw
         else "relation",
         "where": f"episode {pair.episode}" + ("" if pair.bundle is None else f", frame {pair.bundle}"),
-        "command": f"mt reproduce {shlex.quote(str(results_dir.resolve()))} {shlex.quote(str(pair))}",
+        "command": command(results_dir, pair),
         "evidence": evidence_file(results_dir, pair),
     }
 

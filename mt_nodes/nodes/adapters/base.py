@@ -11,12 +11,13 @@ from typing import Any, ClassVar
 from mt_nodes import plugins
 from mt_nodes.errors import UsageError
 from mt_nodes.frames import Odometry, SignalStates
+from mt_nodes.lanes import Lanes
 from mt_nodes.message_packages import origin
 from mt_nodes.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
 from mt_nodes.params import build
 from mt_nodes.stack_topics import OutputTopic
 
-Said = Detections | Control | ImageBoxes | Path | Diagnostics | Odometry | SignalStates
+Said = Detections | Control | ImageBoxes | Path | Diagnostics | Odometry | SignalStates | Lanes
 
 
 class Adapter(ABC):
@@ -24,7 +25,7 @@ class Adapter(ABC):
 
     type: ClassVar[str]
     #: Part of :class:`~mt_nodes.outputs.Output` that it fills: ``detections``, ``control``, ``boxes``, ``path`` or
-    #: ``diagnostics``; or what a world tells and no stack says: ``odometry``, ``signals``.
+    #: ``diagnostics``; or what a world tells and no stack says: ``odometry``, ``signals``, ``lanes``.
     role: ClassVar[str]
     #: Whether its messages can say which input they answer; those of a headerless type are paired by their arrival.
     stamped: ClassVar[bool] = True

@@ -96,7 +96,7 @@ def _marker(cube: Cube, header: Any, number: int) -> Marker:
         header=header,
         ns=cube.label,
         id=number,
-        type=Marker.CUBE,
+        type=Marker.LINE_STRIP if cube.line_m else Marker.CUBE,
         action=Marker.ADD,
         pose=Pose(
             position=Point(**dict(zip("xyz", cube.center_m, strict=True))),
@@ -104,6 +104,7 @@ def _marker(cube: Cube, header: Any, number: int) -> Marker:
         ),
         scale=Vector3(**dict(zip("xyz", cube.size_m, strict=True))),
         color=ColorRGBA(**dict(zip("rgb", cube.colour, strict=True)), a=OPACITY),
+        points=[Point(x=x, y=y) for x, y in cube.line_m],
         text=cube.text,
     )
 

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from mt_nodes.frames import Odometry, SignalStates
+from mt_nodes.lanes import Lanes
 from mt_nodes.outputs import Control, Detections, Path
 from mt_nodes.reference.evasion import Escape
 from mt_nodes.reference.faults.base import Fault
@@ -24,6 +25,7 @@ class Situation:
     odometry: Odometry
     route: Path
     signals: SignalStates
+    lanes: Lanes = field(default_factory=lambda: Lanes.make("", None))
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class PlannerSteps:
         aside_m: tells how far to the left of the lane's middle one drives; honestly in the middle, 0.
         reckon: takes a situation and the conflicts in it to those that are reckoned with; the honest step takes all.
         escape: takes ways past somebody and where the vehicle is, in metres left of the middle, to the one that is
-            taken, None for none; the honest step takes the shorter one.
+            taken, None for none; the honest step takes the nearest on which nobody is hit.
         memory: takes a new memory to the one that a planner begins with; the honest step begins with that.
         say: takes a situation and a command to the one that is given.
     """

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mt_nodes.drive.bodies import mass_of, size_of
+from mt_nodes.drive.checking import OF_PEOPLE
 from mt_nodes.drive.scenario import Actor
 from mt_nodes.errors import NotApplicable
 from mt_nodes.params import param
@@ -40,6 +41,7 @@ class ActorKindChanged(ScenarioChange):
         return replace(setting, scenario=replace(scenario, actors=actors)), WorldEffects(changed=(draw["name"],))
 
     def _changed(self, actor: Actor) -> Actor:
-        if self.natural:
-            return replace(actor, kind=self.to, size_m=None, mass_kg=None)
-        return replace(actor, kind=self.to, size_m=size_of(actor), mass_kg=mass_of(actor))
+        # Nobody but people is of an age or a gender; whether one waits at lights is told apart from that.
+        person = actor.person if KINDS[self.to].label in OF_PEOPLE else None
+        size_m, mass_kg = (None, None) if self.natural else (size_of(actor), mass_of(actor))
+        return replace(actor, kind=self.to, person=person, size_m=size_m, mass_kg=mass_kg)

@@ -121,9 +121,14 @@ def _state(item: Item, parts: tuple[Item, ...]) -> State:
 
 def states(item: Item) -> tuple[State, ...]:
     """Return a list of states in brackets; of one only, further brackets do not matter."""
-    if isinstance(item.data, Values) and item.data.items and not fits(state, item):
+    if isinstance(item.data, Values) and item.data.items and not (fits(state, item) or _of_one_state(item.data)):
         return tuple(state(part) for part in item.data.items)
     return (state(item),)
+
+
+def _of_one_state(row: Values) -> bool:
+    """Whether a row, right or wrong, is no list of states: a speed, a heading or an empty slot stands in it."""
+    return any(part.data is None or isinstance(part.data, float | Heading) for part in row.items)
 
 
 def motion(item: Item) -> Motion:

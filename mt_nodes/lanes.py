@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lanes around a vehicle, as a map would tell them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+#: Of a lane beside the vehicle's way: it is the vehicle's own, leads the same way, or comes towards it.
+OWN, ALONG, ONCOMING = "own", "along", "oncoming"
+
+
+class Strip(NamedTuple):
+    """A piece of one lane: name, direction, width in metres, and (K, 2) its middle line in the order of driving."""
+
+    name: str
+    direction: str
+    width_m: float
+    middle_m: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Lanes:
+    """Lanes for vehicles, a row a point of a middle line, in the order in which one drives there.
+
+    Attributes:
+        name: (K,) of the lane; rows of a lane stand together. direction: (K,) :data:`OWN`, :data:`ALONG` or
+            :data:`ONCOMING`, as seen from the vehicle's way. width_m: (K,).
+        point_m: (K, 2) x, y in ``frame_id``.
+    """
+
+    frame_id: str
+    stamp_ns: int | None
+    name: npt.NDArray[np.str_]
+    direction: npt.NDArray[np.str_]
+    width_m: npt.NDArray[np.float64]
+    point_m: npt.NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    @classmethod
+    def make(cls, frame_id: str, stamp_ns: int | None, strips: Iterable[Strip] = ()) -> Lanes:
+        """Build from pieces of lanes."""
+        rows = list(strips)
+        counts = [len(strip.middle_m) for strip in rows]
+        points = [np.asarray(strip.middle_m, dtype=np.float64).reshape(-1, 2) for strip in rows]
+        return cls(
+            frame_id,
+            stamp_ns,
+            np.repeat(np.array([strip.name for strip in rows], dtype=np.str_), counts),
+            np.repeat(np.array([strip.direction for strip in rows], dtype=np.str_), counts),
+            np.repeat(np.array([strip.width_m for strip in rows], dtype=np.float64), counts),
+            np.concatenate([np.empty((0, 2)), *points]),
+        )
+
+    @property
+    def strips(self) -> Iterator[Strip]:
+        """The pieces: rows in a row of one name, direction and width."""
+        keys = zip(self.name.tolist(), self.direction.tolist(), self.width_m.tolist(), strict=True)
+        begin = 0
+        for (name, direction, width_m), rows in groupby(keys):
+            end = begin + sum(1 for _ in rows)
+            yield Strip(name, direction, width_m, self.point_m[begin:end])
+            begin = end
