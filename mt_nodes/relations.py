@@ -33,6 +33,8 @@ LOOP_SHAM = "sensors_resampled"
 #: Where relations lie: those of what comes from a bag or live, and those of the closed loop.
 FOLDER, LOOP_FOLDER = "relations", "loop_relations"
 DEFAULT = ("noise_outside_roi_10", "noise_outside_roi_100", "noise_outside_roi_1000")
+#: In the closed loop: those that every scenario decides, quickest to say something.
+LOOP_DEFAULT = ("far_object_same_trace", "far_crowd_brakes", "far_crowd_collisions", "world_moved_same_trace")
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ def sorted_by_arm(verdicts: Iterable[Line], relations: Iterable[str]) -> tuple[d
     drives: dict[int, int] = {}
     for line in verdicts:
         if line.get("type") == "condition":
-            drives = _drives(line.get("bags", ()))
+            drives = dict(enumerate(line["drives"])) if "drives" in line else _drives(line.get("bags", ()))
         if line.get("type") != "verdict":
             continue
         pair = Pair.parse(line["pair"])

@@ -26,7 +26,7 @@ from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.fitting import unfit
 from mt_nodes.jsonl import read_lines
 from mt_nodes.outputs import Control, Output
-from mt_nodes.relations import LOOP_FOLDER, load_relation, refuse_baseline, shipped_relations
+from mt_nodes.relations import LOOP_DEFAULT, LOOP_FOLDER, load_relation, refuse_baseline, shipped_relations
 from mt_nodes.run_record import write_record
 from mt_nodes.scenarios.changes.base import Setting, WorldEffects
 from mt_nodes.scenarios.changes.world_moved import WorldMoved
@@ -300,8 +300,9 @@ def made(**asked: Any) -> ScenarioRun:
 def test_what_is_left_to_us_is_decided_once(file: str) -> None:
     run = made(scenarios=(file,))
     fitting = {r.id for r in shipped_relations(LOOP_FOLDER) if r.role == "relation" and "lidar" not in r.requires}
-    assert {r.id for r in run.suite.relations} == fitting and len(run.episodes) == 20
-    assert run.request.transport == "inprocess" and run.pairs_to_come == 20 * 3 * len(fitting)
+    assert {r.id for r in made(scenarios=(file,), relations=("all",)).suite.relations} == fitting > {*LOOP_DEFAULT}
+    assert tuple(r.id for r in run.suite.relations) == LOOP_DEFAULT and len(run.episodes) == 20
+    assert run.request.transport == "inprocess" and run.pairs_to_come == 20 * 3 * len(LOOP_DEFAULT)
     assert len(set(run.condition["bags"])) == 1 and run.condition["bags"][0].endswith("short.scenario#short_drive")
     assert [len(made(scenarios=(file, file), repeat=n).episodes) for n in (1, 3)] == [2, 6]
     exactly = made(scenarios=(file,), jitter=0.0).episodes
@@ -319,6 +320,14 @@ def test_repetitions_differ_a_little_and_the_first_is_what_the_file_says(file: s
     assert [scenario.ego for scenario in exactly] == [exactly[0].ego] * 3
     places = [scenario.ego.start.x_m for scenario in (*usual[:1], *usual[1:], *other[1:])]
     assert len(set(places)) == 5 and all(abs(x - places[0]) <= 1.0 for x in places)
+
+
+def test_repetitions_are_cases_where_there_is_one_scenario_and_they_are_no_copies(file: str, place: Path) -> None:
+    other = place / "other.scenario"
+    other.write_text(FILE.replace("short_drive", "other_drive"), encoding="utf-8")
+    assert made(scenarios=(file,), repeat=3).condition["drives"] == [0, 1, 2]
+    for more in ({"jitter": 0.0}, {"scenarios": (file, str(other))}):
+        assert "drives" not in made(**{"scenarios": (file,), "repeat": 3, **more}).condition
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
@@ -378,3 +387,17 @@ def test_another_kind_of_run_is_not_gone_on_with(whole: Path, tmp_path: Path) ->
     (tmp_path / "run.json").write_text(json.dumps({**record, "request": {"bags": []}}))
     with pytest.raises(UsageError, match="holds another kind of run"):
         ScenarioRun.load(tmp_path)
+
+
+def test_files_are_printed_as_the_language_has_them(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    loose, xosc = place / "loose.scenario", place / "other.xosc"
+    loose.write_text(FILE.replace(";", "", 1), encoding="utf-8")
+    assert main(["scenario", str(loose), "--format"]) == 0
+    said = capsys.readouterr()
+    assert said.err.startswith("mt: warning: loose.scenario:") and "expected ';'" in said.err
+    mended = place / "mended.scenario"
+    mended.write_text(said.out, encoding="utf-8")
+    assert main(["scenario", str(mended), "--format", "--strict"]) == 0
+    assert capsys.readouterr() == (said.out, "")
+    xosc.write_text("<OpenSCENARIO/>", encoding="utf-8")
+    assert main(["scenario", str(xosc), "--format"]) == 2 and "expected .scenario" in capsys.readouterr().err

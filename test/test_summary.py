@@ -226,6 +226,12 @@ def test_a_drive_that_is_played_again_is_no_further_drive(bags: list[str], drive
     assert (fog["drives"], fog["frames"]) == (drives, 5 * drives)
 
 
+def test_a_run_may_say_itself_which_episodes_are_one_drive() -> None:
+    lines = [line("fog", b, episode=e) for e in range(4) for b in range(5)]
+    condition: Line = {"type": "condition", "bags": ["a"] * 4, "drives": [0, 1, 1, 2]}
+    assert summarise([condition, *lines], [FOG])["relations"]["fog"]["drives"] == 3
+
+
 def test_draws_of_one_frame_are_no_further_frames() -> None:
     """Ten frames, each drawn ten times: a frame that loses does so in every draw, so there is one loss, not ten."""
     lines = [

@@ -51,6 +51,12 @@ def finish(directory: Path, watched: WatchedRun) -> None:
     (directory / "summary.json").write_text(text)
 
 
+def test_what_is_played_again_is_named_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    append(tmp_path, {**CONDITION, "bags": ["/some/drive", "other", "/some/drive"]}, verdict(0))
+    assert main(["watch", str(tmp_path)]) == 0
+    assert "on drive (2 times), other: twin" in capsys.readouterr().out
+
+
 def test_a_run_that_was_not_begun_is_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     watched = WatchedRun(tmp_path)
     assert not watched.look() and not watched.finished and watched.pairs_per_s is None

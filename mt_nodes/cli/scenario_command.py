@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mt_nodes import resources
 from mt_nodes.arguments import help_of
 from mt_nodes.cli.replay_command import at_least_one, refuse_more_than_resume, relations_given, whole_number
 from mt_nodes.drive.request import ScenarioRequest
-from mt_nodes.errors import UsageError
+from mt_nodes.errors import ExitCode, UsageError
+from mt_nodes.yaml_files import read_text
 
 if TYPE_CHECKING:
     from mt_nodes.drive.run import ScenarioRun
@@ -28,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = help_of(ScenarioRequest)
     with_default = {name: f"{text} (default %(default)s)" for name, text in about.items()}
     add("scenarios", metavar="FILE", nargs="*", help=about["scenarios"])
-    add("--relations", metavar="ID,…", help=about["relations"])
+    add("--relations", metavar="ID,…", help=f"{about['relations']} (default {','.join(default.relations)})")
     add("--suite", type=Path, metavar="FILE", help="YAML file with a list of relations")
     add("--stack", default=default.stack, help=with_default["stack"])
     add("--fault", action="append", default=[], metavar="NAME", help=about["faults"])
@@ -43,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--out", metavar="DIR", help="results directory (default mt_results/<time>)")
     add("--resume", type=Path, metavar="DIR", help="go on with the run in DIR; nothing else is given")
     add("--json", action="store_true", help="print summary.json instead of a table")
+    add("--format", action="store_true", help="print the files as the language has them, mended; nothing is driven")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,6 +61,10 @@ def run(args: argparse.Namespace) -> int:
         return int(drive(ScenarioRun.resume(out), as_json=args.json)["exit_code"])
     if not args.scenarios:
         raise UsageError("got no scenario; type `mt scenario FILE`, or `mt scenario --resume DIR`")
+    if not args.strict:
+        _warn(args.scenarios)
+    if args.format:
+        return _print_formatted(args.scenarios)
     return int(drive(ScenarioRun.create(_request(args), args.out), as_json=args.json)["exit_code"])
 
 
@@ -77,10 +85,42 @@ def drive(run: ScenarioRun, *, as_json: bool = False, quiet: bool = False) -> Su
     return carry_out(run, here, suite, f"`mt scenario --resume {run.out}` goes on", as_json=as_json, quiet=quiet)
 
 
+def _warn(files: Sequence[str]) -> None:
+    """Say on stderr what was mended in the user's files, and what looks like a slip there."""
+    from mt_nodes.scenarios.language import warnings_of
+
+    for path in _scripts(files):
+        for warning in warnings_of(read_text(path), path.name, path):
+            print(f"mt: warning: {warning}", file=sys.stderr)
+
+
+def _print_formatted(files: Sequence[str]) -> int:
+    """Print each file as the language has it.
+
+    Raises:
+        UsageError: something is wrong in it, all of which the text says; or it is in no language of ours.
+    """
+    from mt_nodes.scenarios.language import format_script
+
+    paths = _scripts(files)
+    if len(paths) < len(files):
+        raise UsageError("--format: got OpenSCENARIO, expected .scenario")
+    for path in paths:
+        print(format_script(read_text(path), path.name, path), end="")
+    return int(ExitCode.PASS)
+
+
+def _scripts(files: Sequence[str]) -> list[Path]:
+    from mt_nodes.drive.scenario_files import SUFFIXES
+
+    found = [resources.find("scenarios", file, SUFFIXES) for file in files]
+    return [path for path in found if path.suffix != ".xosc"]
+
+
 def _request(args: argparse.Namespace) -> ScenarioRequest:
     return ScenarioRequest(
         scenarios=tuple(args.scenarios),
-        relations=relations_given(args),
+        relations=relations_given(args) or ScenarioRequest(scenarios=()).relations,
         stack=args.stack,
         mode=args.mode,
         transport=args.transport,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,7 +74,8 @@ def _picture(watched: WatchedRun) -> RenderableType:
 def _title(watched: WatchedRun) -> str:
     told = watched.condition
     faults = f" with {', '.join(told['faults'])} planted" if told.get("faults") else ""
-    bags = ", ".join(Path(bag).name for bag in told.get("bags", ()))
+    often = Counter(Path(bag).name for bag in told.get("bags", ()))
+    bags = ", ".join(f"{name} ({times} times)" if times > 1 else name for name, times in often.items())
     where = f"on {bags}" if bags else "live"
     return f"{told.get('stack')}{faults} {where}: {told.get('mode')}, {told.get('pace')}, seed {told.get('seed')}"
 

@@ -9,12 +9,15 @@ from dataclasses import dataclass, field, replace
 from mt_nodes.errors import UsageError
 from mt_nodes.params import Param, param
 from mt_nodes.plan import TRANSPORTS, Request
+from mt_nodes.relations import LOOP_DEFAULT
 from mt_nodes.stacks import Stack
 
 MODES = ("two_pass", "twin")
 #: As many episodes a relation needs to be decided; see ``min_decided`` of relations.
 USUAL_EPISODES = 20
 MOST_EPISODES = 10_000
+#: In place of relations: all of them.
+ALL = "all"
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,9 @@ class ScenarioRequest(Request):
     """Everything a run in the closed loop depends on, kept in ``run.json``."""
 
     scenarios: tuple[str, ...] = field(metadata={"param": Param(help="scenario file, or name of a shipped one")})
-    relations: tuple[str, ...] = param((), help="relations or .yaml files; none: all that the stack can be judged by")
+    relations: tuple[str, ...] = param(
+        LOOP_DEFAULT, help=f"relations or .yaml files; {ALL}: every shipped one that the stack can be judged by"
+    )
     stack: str = param("reference_planner", help="name of a shipped stack or a .yaml file")
     mode: str = param("two_pass", help=", ".join(MODES))
     transport: str = param("", help=f"{', '.join(TRANSPORTS)} (default inprocess for a Python callable, else ros)")

@@ -17,7 +17,7 @@ from mt_nodes.drive.changing import Changed
 from mt_nodes.drive.jitter import jittered
 from mt_nodes.drive.kept import episode_line, load_kept
 from mt_nodes.drive.maps import load_map
-from mt_nodes.drive.request import USUAL_EPISODES, ScenarioRequest, checked_request
+from mt_nodes.drive.request import ALL, USUAL_EPISODES, ScenarioRequest, checked_request
 from mt_nodes.drive.rig import Rig
 from mt_nodes.drive.scenario import Scenario
 from mt_nodes.drive.scenario_files import scenarios_of
@@ -79,7 +79,7 @@ class ScenarioRun:
                 plugins.add_directory(Path(directory))
         stack = with_faults(load_stack(request.stack), request.faults)
         request = checked_request(request, stack)
-        suite = load_suite(request.relations or _fitting(stack), LOOP_SHAM)
+        suite = load_suite(_fitting(stack) if request.relations == (ALL,) else request.relations, LOOP_SHAM)
         check_requirements(suite, stack, loop=True)
         if request.waivers:
             load_waivers(Path(request.waivers))
@@ -153,14 +153,20 @@ class ScenarioRun:
 
     @property
     def condition(self) -> dict[str, Any]:
-        """What the journal begins with; the scenario of each episode stands where a replay has its bags."""
-        request = self.request
+        """What the journal begins with; the scenario of each episode stands where a replay has its bags.
+
+        Of one scenario alone nothing can be said but what happens in it: each repetition is a case of its own, unless
+        they are copies. Of several, each scenario is a case, however often it was repeated.
+        """
+        request, names = self.request, [planned.name for planned in self.episodes]
+        one = len(set(names)) == 1 and request.jitter > 0.0
         return {
             "seed": request.seed,
             "mode": request.mode,
             "pace": "lockstep",
             "transport": request.transport,
-            "bags": [planned.name for planned in self.episodes],
+            "bags": names,
+            **({"drives": list(range(len(names)))} if one else {}),
             "limit": None,
             "stack": self.stack.name,
             "faults": list(request.faults),

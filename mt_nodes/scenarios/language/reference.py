@@ -45,7 +45,7 @@ _MEANING = """## What is meant by what is not said
 _MODES = """## Strict and lenient
 
 Strict reading takes what is described here. Lenient reading, the default, also takes what scripts in papers look like;
-it warns of each repair, and `format_script` carries them out:
+it warns of each repair, and `mt scenario FILE --format` prints the script with them carried out:
 
 - a `;` that is missing before a line that begins with `name =`, or at the end;
 - round brackets, or one of each sort, around the parts of `CreateScenario`;
