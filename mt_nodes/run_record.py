@@ -9,14 +9,14 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import yaml
 
 from mt_nodes import __version__
-from mt_nodes.directories import write_whole
+from mt_nodes.directories import cannot_write, new_directory, write_whole
 from mt_nodes.errors import UsageError
 from mt_nodes.jsonl import jsonable
 from mt_nodes.params import plain
@@ -27,6 +27,7 @@ FILE, STACK_FILE = "run.json", "stack.yaml"
 VERSIONS_OF = ("numpy", "scipy", "shapely", "open3d-cpu", "open3d", "rosbags", "ros-rclpy", "ros-rmw-fastrtps-cpp")
 
 Record = dict[str, Any]
+R = TypeVar("R")
 
 
 class Asked(Protocol):
@@ -35,6 +36,22 @@ class Asked(Protocol):
     def as_plain(self) -> dict[str, Any]:
         """Return what JSON can hold."""
         ...
+
+
+def in_directory(out: str | None, run_at: Callable[[Path], R], save: Callable[[R], None]) -> R:
+    """Return a run in a directory of its own, a new one below ``mt_results`` when ``out`` is empty, and save it there.
+
+    Raises:
+        UsageError: the directory holds another run.
+        InfrastructureError: it cannot be written.
+    """
+    place = new_directory(out)
+    run = run_at(place)
+    try:
+        save(run)
+    except OSError as error:
+        raise cannot_write(place, error) from error
+    return run
 
 
 def write_record(
@@ -84,8 +101,20 @@ def read_record(out: Path) -> Record:
         raise UsageError(f"{path}: cannot be read: {error}; expected a results directory of `mt replay`") from error
 
 
+def request_of(out: Path, key: str, command: str) -> Record:
+    """Return what was asked of the run in a directory, which names it by a key that no other kind of run has.
+
+    Raises:
+        UsageError: there is none, or it is of another command.
+    """
+    request: Record = read_record(out)["request"]
+    if key not in request:
+        raise UsageError(f"{out}: holds another kind of run, expected one of `{command}`")
+    return request
+
+
 def note_resumed(out: Path, relations: Sequence[Relation], stack: Stack) -> None:
-    """Note in the record that the run goes on.
+    """Note in the record that the run goes on, and take away what it was summed up to.
 
     Raises:
         UsageError: it would not be the same run any more: a relation or the stack has changed.
@@ -102,6 +131,8 @@ def note_resumed(out: Path, relations: Sequence[Relation], stack: Stack) -> None
         )
     record.setdefault("resumed", []).append({"at": _now(), "versions": versions()})
     write_whole(out / FILE, json.dumps(record, indent=2) + "\n")
+    # What was summed up before the run goes on is none of it any more.
+    (out / "summary.json").unlink(missing_ok=True)
 
 
 def versions() -> dict[str, str]:

@@ -16,7 +16,6 @@ import numpy as np
 from mt_nodes import plugins
 from mt_nodes.bag_reader import Topic
 from mt_nodes.bags import BagSource, Unreadable
-from mt_nodes.directories import cannot_write, new_directory
 from mt_nodes.engine import Offer, offers
 from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.fitting import check_needs, check_requirements
@@ -24,7 +23,7 @@ from mt_nodes.frames import Bundle, Episode
 from mt_nodes.message_packages import refuse_missing
 from mt_nodes.plan import Replayed, ReplayRequest, check_request
 from mt_nodes.relations import Suite, load_suite, sham_for
-from mt_nodes.run_record import note_resumed, read_record, write_record
+from mt_nodes.run_record import in_directory, note_resumed, request_of, write_record
 from mt_nodes.stacks import Stack, load_stack, with_faults
 from mt_nodes.transforms import TransformTree, UnknownTransform, dump_transforms, load_transforms
 from mt_nodes.verdict import Pair
@@ -92,12 +91,7 @@ class Run:
         checked = cls.make(request, Path(out or "."))
         if request.transport == "ros":
             refuse_missing(checked.message_types, f"stack '{checked.stack.name}'")
-        run = dataclasses.replace(checked, out=new_directory(out))
-        try:
-            run.save()
-        except OSError as error:
-            raise cannot_write(run.out, error) from error
-        return run
+        return in_directory(out, lambda place: dataclasses.replace(checked, out=place), cls.save)
 
     @classmethod
     def load(cls, out: Path) -> Run:
@@ -106,10 +100,7 @@ class Run:
         Raises:
             UsageError: the directory holds none.
         """
-        request = read_record(out)["request"]
-        if "bags" not in request:
-            raise UsageError(f"{out}: holds another kind of run, expected one of `mt replay`")
-        return cls.make(ReplayRequest.from_plain(request), out)
+        return cls.make(ReplayRequest.from_plain(request_of(out, "bags", "mt replay")), out)
 
     @classmethod
     def resume(cls, out: Path) -> Run:
@@ -120,8 +111,6 @@ class Run:
         """
         run = cls.load(out)
         note_resumed(out, run.suite.all, run.stack)
-        # What was summed up before the run goes on is none of it any more.
-        (out / "summary.json").unlink(missing_ok=True)
         return run
 
     def save(self) -> None:

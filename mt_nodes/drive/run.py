@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from mt_nodes import plugins
-from mt_nodes.directories import cannot_write, new_directory
 from mt_nodes.drive.changing import Changed
 from mt_nodes.drive.jitter import jittered
 from mt_nodes.drive.kept import episode_line, load_kept
@@ -26,7 +25,7 @@ from mt_nodes.errors import UsageError
 from mt_nodes.fitting import check_requirements, unfit
 from mt_nodes.message_packages import refuse_missing
 from mt_nodes.relations import LOOP_FOLDER, LOOP_SHAM, Suite, load_suite, shipped_relations
-from mt_nodes.run_record import note_resumed, read_record, write_record
+from mt_nodes.run_record import in_directory, note_resumed, request_of, write_record
 from mt_nodes.scenarios.changes.base import Setting
 from mt_nodes.seeds import generator
 from mt_nodes.stacks import Stack, load_stack, with_faults
@@ -97,26 +96,16 @@ class ScenarioRun:
         checked = cls.make(request, Path(out or "."))
         if checked.request.transport == "ros":
             refuse_missing(checked.stack.message_types, f"stack '{checked.stack.name}'")
-        run = dataclasses.replace(checked, out=new_directory(out))
-        try:
-            dump_transforms(run.rig.mounts, run.out / "transforms.yaml")
-            worlds = {planned.name: dict(run.rig.topics) for planned in run.episodes}
-            write_record(run.out, run.request, run.suite.all, run.stack, worlds)
-        except OSError as error:
-            raise cannot_write(run.out, error) from error
-        return run
+        return in_directory(out, lambda place: dataclasses.replace(checked, out=place), cls.save)
 
     @classmethod
     def load(cls, out: Path) -> ScenarioRun:
-        """Make the run that :meth:`create` described.
+        """Make the run that :meth:`save` described.
 
         Raises:
             UsageError: the directory holds none.
         """
-        request = read_record(out)["request"]
-        if "scenarios" not in request:
-            raise UsageError(f"{out}: holds another kind of run, expected one of `mt scenario`")
-        return cls.make(ScenarioRequest.from_plain(request), out)
+        return cls.make(ScenarioRequest.from_plain(request_of(out, "scenarios", "mt scenario")), out)
 
     @classmethod
     def resume(cls, out: Path) -> ScenarioRun:
@@ -127,9 +116,13 @@ class ScenarioRun:
         """
         run = cls.load(out)
         note_resumed(out, run.suite.all, run.stack)
-        # What was summed up before the run goes on is none of it any more.
-        (out / "summary.json").unlink(missing_ok=True)
         return run
+
+    def save(self) -> None:
+        """Write ``run.json``, and the stack and transforms for the processes that host it."""
+        dump_transforms(self.rig.mounts, self.out / "transforms.yaml")
+        worlds = {planned.name: dict(self.rig.topics) for planned in self.episodes}
+        write_record(self.out, self.request, self.suite.all, self.stack, worlds)
 
     @property
     def offers(self) -> tuple[Offer, ...]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes import plugins
-from mt_nodes.directories import cannot_write, new_directory, write_whole
+from mt_nodes.directories import write_whole
 from mt_nodes.engine import Offer, offers
 from mt_nodes.environment import user_domain
 from mt_nodes.errors import UsageError
@@ -19,7 +19,7 @@ from mt_nodes.fitting import unfit
 from mt_nodes.live.config import NOT_GIVEN, LiveConfig, check_live, live_config
 from mt_nodes.message_packages import refuse_missing
 from mt_nodes.relations import Suite, load_suite, refuse_baseline, sham_for
-from mt_nodes.run_record import read_record, write_record
+from mt_nodes.run_record import in_directory, read_record, write_record
 from mt_nodes.stacks import Stack, load_stack, with_faults
 from mt_nodes.transforms import TransformTree, dump_transforms, load_transforms
 from mt_nodes.verdict import Pair
@@ -73,17 +73,11 @@ class LiveRun:
             InfrastructureError: the directory cannot be written.
         """
         checked = cls.make(config, Path(out or "."))
-        run = dataclasses.replace(checked, out=new_directory(out))
-        try:
-            dump_transforms(run.transforms, run.out / "transforms.yaml")
-            write_record(run.out, run.config, run.suite.all, run.stack, {config.mode: run.stack.topics})
-        except OSError as error:
-            raise cannot_write(run.out, error) from error
-        return run
+        return in_directory(out, lambda place: dataclasses.replace(checked, out=place), cls.save)
 
     @classmethod
     def load(cls, out: Path) -> LiveRun:
-        """Make the run that :meth:`create` described.
+        """Make the run that :meth:`save` described.
 
         Raises:
             UsageError: the directory holds none.
@@ -92,6 +86,11 @@ class LiveRun:
         if "bags" in request:
             raise UsageError(f"{out}: holds a replay, expected a run of `mt live`")
         return cls.make(live_config(request, str(out / "run.json")), out)
+
+    def save(self) -> None:
+        """Write ``run.json``, and the stack and transforms for the processes that host it."""
+        dump_transforms(self.transforms, self.out / "transforms.yaml")
+        write_record(self.out, self.config, self.suite.all, self.stack, {self.config.mode: self.stack.topics})
 
     @property
     def transforms(self) -> TransformTree:
