@@ -395,6 +395,8 @@ def test_files_are_printed_as_the_language_has_them(place: Path, capsys: pytest.
     assert main(["scenario", str(loose), "--format"]) == 0
     said = capsys.readouterr()
     assert said.err.startswith("mt: warning: loose.scenario:") and "expected ';'" in said.err
+    assert main(["scenario", str(loose), "--strict", "--relations", "far_crowd_brakes"]) == 2
+    assert "warning" not in capsys.readouterr().err
     mended = place / "mended.scenario"
     mended.write_text(said.out, encoding="utf-8")
     assert main(["scenario", str(mended), "--format", "--strict"]) == 0
