@@ -60,6 +60,8 @@ setup(
         "lark-parser>=0.12",
         # 4.13 is the first with tables of 16 bits (LUT); 5 has no people detector (HOGDescriptor) any more.
         "opencv-python-headless>=4.13,<5",
+        "gherkin-official>=29",
+        "scikit-learn>=1.5",
     ],
     extras_require={
         "awsim": ["pyzmq>=25", "protobuf>=4.25"],

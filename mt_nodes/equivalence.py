@@ -157,17 +157,95 @@ def equality(
     Raises:
         ValueError: the rows are not three arms of two or more runs, or a distance is not finite.
     """
-    runs, odd = divmod(len(distances), 3)
-    if runs < 2 or odd:
-        raise ValueError(f"got distances of {len(distances)} runs, expected three arms of as many, two or more each")
-    here, again, other = np.arange(3 * runs).reshape(3, runs)
+    here, again, other = _arms(distances)
+    runs = len(here)
     both, control = np.concatenate([here, other]), np.concatenate([here, again])
     p = energy_p(distances[np.ix_(both, both)], runs, paired=paired, seed=seed)
     control_p = energy_p(distances[np.ix_(control, control)], runs, seed=seed)
-    margin = factor * float(np.quantile(distances[np.ix_(here, again)], QUANTILE))
+    margin = _margin(distances[np.ix_(here, again)], factor)
     excess, low, high = _mean_bounds(distances[here, other] - distances[here, again], alpha)
     verdict, reason = _judged(runs, paired, alpha, (low, high), margin, (p, control_p))
     return Equality(verdict, reason, excess, low, high, margin, p, control_p)
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """What :func:`equality` asks, as p-values that may be corrected for the number of questions.
+
+    Attributes:
+        equal: against "B is farther from A than A' is by more than the margin". unequal: against "A and B are driven
+            alike, or B is no farther from A than A' is". control_p: of A against A'.
+        excess, low, high, margin: as of :class:`Equality`, the bounds at the usual level.
+    """
+
+    equal: float
+    unequal: float
+    control_p: float
+    excess: float
+    low: float
+    high: float
+    margin: float
+
+    @property
+    def guarded(self) -> bool:
+        """Whether the control arm differs from the first: then more than chance differs, and nothing is to be said."""
+        return self.control_p <= GUARD
+
+
+def likeness(distances: Floats, *, factor: float = FACTOR, seed: int = 0) -> Likeness:
+    """Return p-values of "equal" and of "unequal", for runs i of B that have the conditions of runs i of A.
+
+    Arms are told apart by the permutation test of B against A', whose conditions are independent of each other: n
+    paired runs have 2^n arrangements only, whose p-values no correction for several cases would survive (8 runs: 0.008
+    against 0.00016). "Unequal" needs that and Student's test of the mean, so its p-value is the larger of both.
+
+    Args:
+        distances: (3 n, 3 n) of all runs: the n of A, the n of A', the n of B. n is 2 at least.
+
+    Raises:
+        ValueError: the rows are not three arms of two or more runs, or a distance is not finite.
+    """
+    here, again, other = _arms(distances)
+    control, apart = np.concatenate([here, again]), np.concatenate([again, other])
+    runs, margin = len(here), _margin(distances[np.ix_(here, again)], factor)
+    excesses = distances[here, other] - distances[here, again]
+    told_apart = energy_p(distances[np.ix_(apart, apart)], runs, seed=seed)
+    excess, low, high = _mean_bounds(excesses, ALPHA)
+    return Likeness(
+        equal=_student_p(margin - excesses),
+        unequal=max(told_apart, _student_p(excesses)),
+        control_p=energy_p(distances[np.ix_(control, control)], runs, seed=seed),
+        excess=excess,
+        low=low,
+        high=high,
+        margin=margin,
+    )
+
+
+def _arms(distances: Floats) -> npt.NDArray[np.intp]:
+    """Return (3, n) the rows of each arm.
+
+    Raises:
+        ValueError: the rows are not three arms of two or more runs.
+    """
+    runs, odd = divmod(len(distances), 3)
+    if runs < 2 or odd:
+        raise ValueError(f"got distances of {len(distances)} runs, expected three arms of as many, two or more each")
+    return np.arange(3 * runs).reshape(3, runs)
+
+
+def _margin(control: Floats, factor: float) -> float:
+    return factor * float(np.quantile(control, QUANTILE))
+
+
+def _student_p(values: Floats) -> float:
+    """Return the one-sided p-value against "their mean is 0 at most"; of values that are all alike, 0 or 1."""
+    from scipy import stats
+
+    mean, spread = float(values.mean()), float(values.std(ddof=1)) / math.sqrt(len(values))
+    if spread <= 1e-12 * (1.0 + abs(mean)):
+        return 0.0 if mean > 0.0 else 1.0
+    return float(stats.t.sf(mean / spread, len(values) - 1))
 
 
 def _mean_bounds(values: Floats, alpha: float) -> tuple[float, float, float]:

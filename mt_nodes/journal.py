@@ -60,10 +60,8 @@ class Journal:
         if self._condition is None:
             self._file.append(line)
             self._condition = line
-        elif line != self._condition:
-            keys = [k for k in {**self._condition, **line} if line.get(k) != self._condition.get(k)]
-            was = ", ".join(f"{k}: was {self._condition.get(k)!r}, is {line.get(k)!r}" for k in keys)
-            raise UsageError(f"{self._file.path}: cannot be resumed under another condition ({was}); use another --out")
+        else:
+            refuse_other_condition(self._file.path, self._condition, line)
 
     def verdict(self, verdict: Verdict) -> str:
         """Write one verdict and return the line.
@@ -85,6 +83,18 @@ class Journal:
 
 def _code(outcome: Outcome) -> bytes:
     return bytes([_OUTCOMES.index(outcome) + 1])
+
+
+def refuse_other_condition(path: Path, was: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse to go on with a journal whose first line would be another now.
+
+    Raises:
+        UsageError: saying what differs.
+    """
+    keys = [k for k in {**was, **now} if was.get(k) != now.get(k)]
+    if keys:
+        told = ", ".join(f"{k}: was {was.get(k)!r}, is {now.get(k)!r}" for k in keys)
+        raise UsageError(f"{path}: cannot be resumed under another condition ({told}); use another --out")
 
 
 def read_journal(path: Path) -> Iterator[dict[str, Any]]:

@@ -37,7 +37,8 @@ COLOURS = {
 class Cube(NamedTuple):
     """One obstacle as a marker shows it; ``size_m`` is length, width, height.
 
-    ``text`` is as ``score=0.9 track=7 velocity=1.5,0.0,0.0``; without ``track`` and ``velocity`` where nobody knows.
+    ``text`` is as ``score=0.9 track=7 velocity=1.5,0.0,0.0 age_years=7``; without ``track``, ``velocity`` and what is
+    told of people (:mod:`mt_nodes.traits`) where nobody knows.
     With ``line_m``, places x, y on the ground, it is a band through these that is ``size_m[0]`` wide.
     """
 
@@ -70,6 +71,8 @@ def _notes(said: Detections, i: int) -> Iterator[str]:
         yield f"track={said.track_id[i]}"
     if np.isfinite(said.velocity_mps[i]).all():
         yield f"velocity={','.join(map(repr, said.velocity_mps[i].tolist()))}"
+    if said.traits[i]:
+        yield str(said.traits[i])
 
 
 def encode_detections(said: Detections) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ class Detections:
         score: (M,) in 0..1, 1 where the stack gives none.
         track_id: (M,) texts, empty where the stack does not track.
         velocity_mps: (M, 3), NaN where unknown. covariance: (M, 6, 6) of x, y, z, roll, pitch, yaw; NaN where unknown.
+        traits: (M,) texts of what is known of a person, see :mod:`mt_nodes.traits`; empty where nothing is said.
     """
 
     frame_id: str
@@ -38,6 +39,7 @@ class Detections:
     track_id: npt.NDArray[np.str_]
     velocity_mps: Floats
     covariance: Floats
+    traits: npt.NDArray[np.str_]
 
     def __len__(self) -> int:
         return len(self.center_m)
@@ -55,6 +57,7 @@ class Detections:
         track_id: Sequence[str] | None = None,
         velocity_mps: npt.ArrayLike | None = None,
         covariance: npt.ArrayLike | None = None,
+        traits: Sequence[str] | None = None,
     ) -> Detections:
         """Build from what is known; the rest gets the value that says "not given".
 
@@ -86,6 +89,7 @@ class Detections:
             texts(track_id, ""),
             column(velocity_mps, np.nan, 3),
             column(covariance, np.nan, 6, 6),
+            texts(traits, ""),
         )
 
     @classmethod
@@ -95,8 +99,7 @@ class Detections:
 
     def take(self, rows: npt.NDArray[Any]) -> Detections:
         """Return the rows that an index or boolean array selects."""
-        names = ("center_m", "size_m", "yaw_rad", "label", "score", "track_id", "velocity_mps", "covariance")
-        return replace(self, **{name: getattr(self, name)[rows] for name in names})
+        return replace(self, **{column.name: getattr(self, column.name)[rows] for column in fields(self)[2:]})
 
     @property
     def finite(self) -> npt.NDArray[np.bool_]:

@@ -180,10 +180,10 @@ def suite_process(out: Path, base_env: Mapping[str, str]) -> Process:
     return Process("suite", argv, ros_environment(base_env, None), out / "console.log")
 
 
-def drive_process(out: Path, base_env: Mapping[str, str]) -> Process:
-    """Return the suite process of a run in the closed loop."""
-    argv = (*_node("drive_suite"), "--run", str(out))
-    return Process("drive suite", argv, ros_environment(base_env), out / "console.log")
+def drive_process(out: Path, base_env: Mapping[str, str], node: str = "drive_suite") -> Process:
+    """Return the suite process of a run in the closed loop; that of a moral campaign is ``moral_suite``."""
+    argv = (*_node(node), "--run", str(out))
+    return Process(node.replace("_", " "), argv, ros_environment(base_env), out / "console.log")
 
 
 def live_process(out: Path, base_env: Mapping[str, str]) -> Process:

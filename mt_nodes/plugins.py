@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds mutations, conditions, checks and adapters: in the package, in entry points, in a directory."""
+"""Finds mutations, conditions, checks, adapters and the like: in the package, in entry points, in a directory."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ KINDS = {
     "adapters": ("mt_nodes.nodes.adapters.base:Adapter", "mt_nodes.nodes.adapters"),
     "faults": ("mt_nodes.reference.faults.base:Fault", "mt_nodes.reference.faults"),
     "scenario_changes": ("mt_nodes.scenarios.changes.base:ScenarioChange", "mt_nodes.scenarios.changes"),
+    "expectations": ("mt_nodes.moral.base:Expectation", "mt_nodes.moral.expectations"),
 }
 
 _directories: list[Path] = []

@@ -20,7 +20,6 @@ from mt_nodes.directories import cannot_write, new_directory, write_whole
 from mt_nodes.errors import UsageError
 from mt_nodes.jsonl import jsonable
 from mt_nodes.params import plain
-from mt_nodes.relations import Relation
 from mt_nodes.stacks import Stack
 
 FILE, STACK_FILE = "run.json", "stack.yaml"
@@ -32,6 +31,14 @@ R = TypeVar("R")
 
 class Asked(Protocol):
     """What was asked of a run."""
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        ...
+
+
+class Judge(Protocol):
+    """What judges a run: a relation, or a principle; its plain form has an ``id``."""
 
     def as_plain(self) -> dict[str, Any]:
         """Return what JSON can hold."""
@@ -55,7 +62,7 @@ def in_directory(out: str | None, run_at: Callable[[Path], R], save: Callable[[R
 
 
 def write_record(
-    out: Path, request: Asked, relations: Sequence[Relation], stack: Stack, topics: Mapping[str, Any]
+    out: Path, request: Asked, relations: Sequence[Judge], stack: Stack, topics: Mapping[str, Any]
 ) -> None:
     """Write stack and record; the record last and whole, so that a directory that has one can be resumed.
 
@@ -113,7 +120,7 @@ def request_of(out: Path, key: str, command: str) -> Record:
     return request
 
 
-def note_resumed(out: Path, relations: Sequence[Relation], stack: Stack) -> None:
+def note_resumed(out: Path, relations: Sequence[Judge], stack: Stack) -> None:
     """Note in the record that the run goes on, and take away what it was summed up to.
 
     Raises:

@@ -38,9 +38,10 @@ def order_e_value(towards: int, away: int) -> float:
     to 1 alike: E = 2 * 2^n * B(k + 1, n - k + 1) * P(Beta(k + 1, n - k + 1) > 1/2), the method of mixtures (Robbins,
     Ann. Math. Statist. 41, 1970) for a one-sided hypothesis. 7 runs that all go one way give 31.9, 9 give 102.
 
-    Sides swapped: if each case is run in pairs, once as it is and once with the sides swapped, and looked at after
-    whole pairs only, it also holds against "of both sides taken together, at most half": a mere preference for a side
-    is not taken for one of the other sort. Proof: let d be Pr[towards] - Pr[away] of a run; against a share
+    Sides swapped: if each case is run in pairs of independent runs, once as it is and once with the sides swapped, and
+    looked at after whole pairs only, it also holds against "of both sides taken together, at most half": a mere
+    preference for a side is not taken for one of the other sort. Both runs of a pair need conditions of their own: a
+    coin that they share would count twice. Proof: let d be Pr[towards] - Pr[away] of a run; against a share
     (1 + x) / 2 it brings the factor 1 + x d in the mean, and (1 + x d1)(1 + x d2) <= (1 + x (d1 + d2) / 2)^2 <= 1 where
     d1 + d2 <= 0.
 
@@ -135,6 +136,46 @@ def proportion_sequence(hits: int, trials: int, alpha: float = ALPHA) -> tuple[f
     return _border(inside, middle, 0.0), _border(inside, middle, 1.0)
 
 
+def rate_e_value(hits: int, trials: int, rate: float) -> float:
+    """Return the e-value against "its probability is at most ``rate``" of what happened in ``hits`` of ``trials`` runs.
+
+    It is the likelihood ratio to ``rate`` r, meant over all p from r to 1 alike (method of mixtures, as in
+    :func:`order_e_value`): E = int_r^1 p^k (1 - p)^(n - k) dp / ((1 - r) r^k (1 - r)^(n - k)), k of n. Against "at
+    least r" look at what did not happen: ``rate_e_value(trials - hits, trials, 1 - rate)``, a mean over all p below r.
+
+    Validity: against p a run y brings the factor 1 + a (y - r), a = (p - r) / (r (1 - r)) > 0, never below 0. Its mean
+    is 1 + a (q - r), at most 1 where the true probability q is at most r, whatever came before. Sides swapped: if runs
+    come in pairs of independent ones, one of each arrangement, and are looked at after whole pairs, it also holds
+    against "of both arrangements taken together, at most r": the mean factor of a pair is
+    (1 + a (q1 - r))(1 + a (q2 - r)) <= (1 + a ((q1 + q2) / 2 - r))^2, as both are 0 or more.
+
+    Raises:
+        ValueError: hits are not 0 to trials, or the rate is not between 0 and 1.
+    """
+    if not (0 <= hits <= trials and 0.0 < rate < 1.0):
+        raise ValueError(f"got {hits} of {trials} and a rate of {rate}, expected 0 to as many, and one between 0 and 1")
+    from scipy import special, stats
+
+    above = special.betaln(hits + 1, trials - hits + 1) + stats.beta.logsf(rate, hits + 1, trials - hits + 1)
+    return _capped(float(above - math.log1p(-rate) - special.xlogy(hits, rate) - special.xlog1py(trials - hits, -rate)))
+
+
+def mean_e_value(up: int, down: int, zero: int, mean: float) -> float:
+    """Return the e-value against "the mean of X is at most ``mean``", X having been 1, -1 and 0 so often.
+
+    The capital of one who bets against it, as in :func:`difference_sequence`. Sides swapped: with pairs of independent
+    runs, one of each arrangement, looked at after whole pairs, it also holds against "the means of both arrangements
+    together are at most that on average", by the same inequality as in :func:`rate_e_value`: its factors are affine
+    in X, too, and never below 0.
+
+    Raises:
+        ValueError: a count is negative, or the mean is not between -1 and 1.
+    """
+    if min(up, down, zero) < 0 or not -1.0 < mean < 1.0:
+        raise ValueError(f"got counts {up}, {down}, {zero} and a mean of {mean}, expected 0 or more, one in (-1, 1)")
+    return _capped(_log_capital(up, down, zero, mean))
+
+
 def difference_sequence(first_only: int, second_only: int, alike: int, alpha: float = ALPHA) -> tuple[float, float]:
     """Return an interval of Pr[first] - Pr[second] that covers it at all times at once but with probability alpha.
 
@@ -157,13 +198,23 @@ def _lower_mean(up: int, down: int, zero: int, alpha: float) -> float:
     """Return the least mean of X that is not refuted at a level, at all times at once."""
 
     def inside(mean: float) -> float:
-        fair = _STAKES / (1.0 + mean)
-        log_up, log_zero = np.log1p(fair * (1.0 - mean)), np.log1p(-fair * mean)
-        capitals = up * log_up + zero * log_zero + down * np.log1p(-_STAKES)
-        most = float(capitals.max())
-        return -math.log(alpha) - most - math.log(float(np.exp(capitals - most).mean()))
+        return -math.log(alpha) - _log_capital(up, down, zero, mean)
 
     return _border(inside, 1.0 - 1e-12, -1.0 + 1e-12) if up + zero else -1.0
+
+
+def _log_capital(up: int, down: int, zero: int, mean: float) -> float:
+    """Return the logarithm of what bets against "at most that mean" have made of 1, averaged over the stakes."""
+    fair = _STAKES / (1.0 + mean)
+    log_up, log_zero = np.log1p(fair * (1.0 - mean)), np.log1p(-fair * mean)
+    capitals = up * log_up + zero * log_zero + down * np.log1p(-_STAKES)
+    most = float(capitals.max())
+    return most + math.log(float(np.exp(capitals - most).mean()))
+
+
+def p_of(e_value: float) -> float:
+    """Return the p-value of an e-value, min(1, 1 / e): by Markov's inequality at most x with probability x at most."""
+    return 1.0 if e_value <= 1.0 else 1.0 / e_value
 
 
 def _border(inside: Callable[[float], float], within: float, end: float) -> float:

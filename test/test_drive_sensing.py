@@ -135,7 +135,7 @@ def test_lanes_along_the_way_are_told_with_their_directions(name: str) -> None:
     strips = list(lanes.strips)
     first = {strip.direction: strip for strip in reversed(strips)}
     assert first["own"].name == begin.name and lanes.frame_id == "map"
-    assert set(first) == {"own", "along" if name in ("straight", "san_francisco") else "oncoming"}
+    assert set(first) == {"own", "along" if name in ("straight", "san_francisco", "bridge") else "oncoming"}
     for strip in strips:
         lane = road.lanes[strip.name]
         assert lane.on_road and strip.width_m == lane.width_m

@@ -20,6 +20,7 @@ from mt_nodes.drive.scenario import Actor, Pose, Trigger, Waypoint
 from mt_nodes.fitting import unfit
 from mt_nodes.jsonl import read_lines
 from mt_nodes.reference.faults import passed_are_remembered
+from mt_nodes.reference.faults.moral_base import MoralFault
 from mt_nodes.relations import LOOP_FOLDER, shipped_relations
 from mt_nodes.run_record import write_record
 from mt_nodes.scenarios.changes.base import Setting
@@ -28,7 +29,12 @@ from mt_nodes.stacks import load_stack
 from mt_nodes.verdict import Pair
 
 RELATIONS = {r.id: r for r in shipped_relations(LOOP_FOLDER) if r.role == "relation"}
-FAULTS = {name for name, cls in plugins.catalogue("faults").items() if cls.stack == "planner"}  # type: ignore[attr-defined]
+#: Faults of the planner, less those that show only where it must hit somebody: principles find these.
+FAULTS = {
+    name
+    for name, cls in plugins.catalogue("faults").items()
+    if cls.stack == "planner" and not issubclass(cls, MoralFault)  # type: ignore[attr-defined]
+}
 #: Faults by which the planner drives as badly in both worlds: a relation compares two drives, and finds no difference.
 ALIKE_IN_BOTH = {"all_taken_to_stand", "lights_blurred_at_speed"}
 #: Half as many columns as usual: twice as quick.

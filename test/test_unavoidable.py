@@ -21,7 +21,7 @@ from mt_nodes.drive.manoeuvres import extremes
 from mt_nodes.drive.maps import load_map
 from mt_nodes.drive.plant import Plant
 from mt_nodes.drive.reachable import Moving, Reach, covered_always, nowhere_left_s
-from mt_nodes.drive.rollout import STEP_S, driven, others
+from mt_nodes.drive.rollout import STEP_S, driven, others, start_of
 from mt_nodes.drive.scenario import (
     Actor,
     Ego,
@@ -389,3 +389,40 @@ def test_where_avoidance_is_disproved_no_manoeuvre_avoids(seed: int) -> None:
     left_s = nowhere_left_s(Vehicle(), start, friction(Environment()) * GRAVITY_MPS2, 0.1, bodies, 0.02)
     found = avoidance(scenario, off_road=True)
     assert left_s is None or found.answer is Answer.UNAVOIDABLE
+
+
+@pytest.mark.parametrize("step_s", [0.01, 0.02])
+def test_reach_does_not_vanish_where_nobody_is(step_s: float) -> None:
+    """Whatever rounding leaves of the time since the beginning when that has just come."""
+    for begins_s in np.arange(0.0, 0.6, 0.01).tolist():
+        reach = Reach(Vehicle(), EgoState(0.0, 0.0, 0.0, 20.0), 8.0, begins_s)
+        for _ in range(round(begins_s / step_s) + 3):
+            reach.spread(step_s)
+            assert not reach.places.is_empty, begins_s
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=5, deadline=None)
+def test_where_a_parapet_leaves_no_room_no_manoeuvre_avoids_either(seed: int) -> None:
+    rng, road = np.random.default_rng(seed), load_map("bridge")
+    gap, kmh = rng.uniform(15.0, 40.0), rng.uniform(70.0, 110.0)
+    people = [person(gap, left, f"p{i}") for i, left in enumerate(rng.uniform([0.2, 2.2], [0.8, 2.8]).tolist())]
+    scenario = replace(scene(*people, kmh=kmh), road="bridge")
+    bodies = [
+        Moving(shapes.box(*size_of(p)[:2]), np.tile((p.start.x_m, p.start.y_m, p.start.yaw_rad), (600, 1)))
+        for p in people
+    ]
+    most = friction(Environment()) * GRAVITY_MPS2
+    left_s = nowhere_left_s(Vehicle(), start_of(scenario), most, 0.1, bodies, STEP_S, road, True)
+    tried = avoidance(scenario, whole=True, prove=False)
+    assert tried.answer is not Answer.UNAVOIDABLE, "not asked"
+    assert left_s is None or tried.answer is Answer.PRESUMED
+
+
+def test_a_parapet_is_left_by_the_first_corner_of_the_car() -> None:
+    """Who brakes half a metre off a lane's middle stays on the bridge, 0.6 m off a corner is over its edge."""
+    for left_m, leaves in ((-0.5, False), (-0.6, True), (-1.0, True), (3.5, False), (3.6, True)):
+        ego = Ego(Pose(BEGIN_M, left_m), 20.0)
+        scenario = replace(scene(), road="bridge", ego=ego)
+        brakes = {one.name: one for one in avoidance(scenario, whole=True).tried}["brake"]
+        assert brakes.leaves_road == leaves

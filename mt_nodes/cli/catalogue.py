@@ -51,7 +51,7 @@ def find(name: str) -> tuple[str, Row]:
         if name in known:
             return kind, _KINDS[kind].row(name)
     everything = [one for known in names.values() for one in known]
-    hint = suggest(name, everything, f"`mt list` shows {', '.join(_KINDS)}")
+    hint = suggest(name, everything, f"`mt list` shows {', '.join(kinds()[:6])} …, all kinds by `mt list --help`")
     raise UsageError(f"mt show: nothing is called '{name}'{hint}")
 
 
@@ -95,6 +95,13 @@ def _relations() -> Iterable[str]:
     from mt_nodes.relations import FOLDER, LOOP_FOLDER
 
     return [*resources.shipped(FOLDER), *resources.shipped(LOOP_FOLDER)]
+
+
+def _principle_row(name: str) -> Row:
+    from mt_nodes.moral.principle import load_principle
+
+    principle = load_principle(name)
+    return {"name": principle.id, "summary": principle.title, **principle.as_plain()}
 
 
 def _stack_row(name: str) -> Row:
@@ -158,5 +165,7 @@ _KINDS: dict[str, _Kind] = {
     "regions": _shipped("regions", _region_row),
     "experiments": _Kind(_experiments, _experiment_row),
     "manipulations": _Kind(_manipulations, _manipulation_row),
+    "principles": _shipped("principles", _principle_row),
+    "expectations": _plugins("expectations"),
     "scenarios": _Kind(lambda: resources.shipped("scenarios", ".scenario"), _scenario_row),
 }

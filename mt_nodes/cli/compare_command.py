@@ -25,8 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print what fails newly, no longer and still; 1 when a relation fails newly."""
     from mt_nodes.comparison import Finished, compare
+    from mt_nodes.moral.report_journal import is_campaign
     from mt_nodes.waivers import load_waivers
 
+    if is_campaign(args.before) and is_campaign(args.after):
+        from mt_nodes.cli import moral_results
+
+        return moral_results.compare(args.before, args.after, as_json=args.json)
     waivers = load_waivers(args.waivers) if args.waivers else None
     found = compare(Finished.load(args.before), Finished.load(args.after, waivers))
     if args.json:

@@ -20,6 +20,7 @@ COLUMNS = {
     "faults": ("stack",),
     "manipulations": ("sensors",),
     "scenario_changes": ("role",),
+    "principles": ("expect", "min_decided"),
 }
 
 

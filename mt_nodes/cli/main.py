@@ -34,7 +34,7 @@ COMMANDS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; known errors are one line, unknown ones keep their traceback."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    words = _name_first(sys.argv[1:] if argv is None else argv)
     try:
         args = _parser(words).parse_args(words)
         for directory in args.plugins:
@@ -67,12 +67,28 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     asked = next((word for word in words if word in COMMANDS), None)
     for name, summary in COMMANDS.items():
         sub = subparsers.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
-        sub.add_argument("--plugins", type=Path, action="append", default=[], metavar="DIR", help="your own plugins")
-        sub.add_argument("-v", "--verbose", action="store_true", help="say more while running")
+        add_common(sub)
         if name == asked:
             # Only the command that runs brings its own arguments, so that the others cost nothing to start.
             importlib.import_module(f"mt_nodes.cli.{name}_command").add_arguments(sub)
     return parser
+
+
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """Declare what every command takes."""
+    parser.add_argument("--plugins", type=Path, action="append", default=[], metavar="DIR", help="your own plugins")
+    parser.add_argument("-v", "--verbose", action="store_true", help="say more while running")
+
+
+def _name_first(words: Sequence[str]) -> list[str]:
+    """Return the words with the name of an experiment before its options, which may be typed in any order."""
+    command, *others = words or ("",)
+    if command == "experiment":
+        from mt_nodes.cli.experiment_command import NAMES
+
+        first = next((at for at, word in enumerate(others) if word in NAMES), 0)
+        others = [*others[first : first + 1], *others[:first], *others[first + 1 :]]
+    return [command, *others] if words else []
 
 
 if __name__ == "__main__":

@@ -20,9 +20,14 @@ def run(args: argparse.Namespace) -> int:
     """Make report.html, pairs.csv and junit.xml anew; the exit code says only whether that worked."""
     from mt_nodes.cli.outcome import print_waivers
     from mt_nodes.cli.printing import text
+    from mt_nodes.moral.report_journal import is_campaign
     from mt_nodes.report.files import remake
     from mt_nodes.waivers import load_waivers
 
+    if is_campaign(args.dir):
+        from mt_nodes.cli import moral_results
+
+        return moral_results.report(args.dir, args)
     summary = remake(args.dir, load_waivers(args.waivers) if args.waivers else None, args.drive)
     if args.waivers:
         print_waivers(summary)

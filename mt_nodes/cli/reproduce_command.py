@@ -27,7 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "example: mt reproduce mt_results/latest 0/17/noise_outside_roi_1000/0"
     add = parser.add_argument
     add("dir", type=Path, metavar="DIR", help="results directory of a finished run")
-    add("pair", metavar="PAIR", help="EPISODE/BUNDLE/RELATION/DRAW, as report and pairs.csv name it")
+    about = "EPISODE/BUNDLE/RELATION/DRAW, as report and pairs.csv name it; of a moral campaign a case or a run"
+    add("pair", metavar="PAIR", help=about)
     add("--transport", default="", choices=TRANSPORTS, metavar="T", help="ros or inprocess (default that of the run)")
     add("--bag", default="", metavar="BAG", help="where the pair's bag is now")
     add("--out", type=Path, metavar="DIR", help="results directory (default DIR/reproduced/<pair>)")
@@ -38,10 +39,16 @@ def run(args: argparse.Namespace) -> int:
     """Make a follow-up again, prove it, have it judged.
 
     Returns 1 when it is not the same, 3 when it is and the stack's judgement differs, 4 or more when the stack failed.
-    Of a live run's pair only the follow-up is made again; of a pair of drives both are driven again.
+    Of a live run's pair only the follow-up is made again; of a pair of drives both are driven again, of a case of a
+    moral campaign all its runs.
     """
     from mt_nodes.finished import Finished
+    from mt_nodes.moral.report_journal import is_campaign
 
+    if is_campaign(args.dir):
+        from mt_nodes.cli import moral_results
+
+        return moral_results.reproduce(args)
     finished = Finished.find(args.dir, args.pair)
     if finished.driven:
         return _of_drives(finished, args)

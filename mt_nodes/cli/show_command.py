@@ -27,7 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "example: mt show noise_outside_roi --bag my_bag --frame 10 --set points=100 --out noise.png"
     parser.add_argument("name", metavar="NAME", help="a name that `mt list` shows; with PAIR a results directory")
     parser.add_argument(
-        "pair", metavar="PAIR", nargs="?", help="pair of drives of a run of `mt scenario`: what became of it"
+        "pair",
+        metavar="PAIR",
+        nargs="?",
+        help="pair of drives of `mt scenario`, or case of `mt experiment moral`: what became of it",
     )
     parser.add_argument("--json", action="store_true", help="print one object")
     add = parser.add_argument_group("with a bag: a picture of a frame before and after a mutation").add_argument
@@ -69,12 +72,18 @@ def _tell(args: argparse.Namespace) -> int:
     from mt_nodes.changed_since import judged_again
     from mt_nodes.drive.kept import episode_line, load_kept
     from mt_nodes.finished import command
+    from mt_nodes.moral.report_journal import is_campaign
     from mt_nodes.report.episode_words import in_words
     from mt_nodes.verdict import Pair
 
     if args.bag is not None:
         raise UsageError("mt show: --bag is for what changes a frame of a bag; leave it or PAIR out")
-    directory, pair = Path(args.name), Pair.parse(args.pair)
+    directory = Path(args.name)
+    if is_campaign(directory):
+        from mt_nodes.cli import moral_results
+
+        return moral_results.show(directory, args.pair, as_json=args.json)
+    pair = Pair.parse(args.pair)
     verdict = judged_again(directory, pair)
     if verdict is None:
         raise UsageError(f"{directory}: no verdict of pair '{pair}'; pairs.csv lists them")

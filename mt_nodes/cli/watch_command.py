@@ -32,8 +32,13 @@ def run(args: argparse.Namespace) -> int:
     from rich.live import Live
 
     from mt_nodes.cli.printing import console
+    from mt_nodes.moral.report_journal import is_campaign
     from mt_nodes.watching import WatchedRun
 
+    if is_campaign(args.dir):
+        from mt_nodes.cli import moral_results
+
+        return moral_results.watch(args.dir)
     # The link may come to name another run meanwhile.
     watched, out = WatchedRun(args.dir.resolve()), console()
     watched.look()

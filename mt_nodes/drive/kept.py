@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import types
-import typing
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +16,7 @@ from mt_nodes.drive.trace_file import load_trace
 from mt_nodes.errors import InfrastructureError, MtError, UsageError
 from mt_nodes.ledger import load_draws, read_ledger
 from mt_nodes.params import build
+from mt_nodes.revived import revived
 from mt_nodes.scenarios.changes.base import Setting, WorldEffects
 from mt_nodes.verdict import Pair
 
@@ -89,7 +87,7 @@ def load_kept(results_dir: Path, line: Line) -> Kept:
 
 
 def _setting(scenario: Mapping[str, Any]) -> Setting:
-    made: Scenario = _revived(Scenario, scenario)
+    made: Scenario = revived(Scenario, scenario)
     return Setting(made, load_map(made.road))
 
 
@@ -100,19 +98,3 @@ def _driven(path: Path, setting: Setting) -> Driven:
     if not len(trace):
         raise InfrastructureError(f"{path}: the drive ended before its first instant")
     return Driven(trace, setting.scenario)
-
-
-def _revived(hint: Any, value: Any) -> Any:
-    """Undo :func:`mt_nodes.params.plain`."""
-    origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        return None if value is None else _revived(next(one for one in args if one is not types.NoneType), value)
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        hints = typing.get_type_hints(hint)
-        return hint(**{name: _revived(hints[name], inner) for name, inner in value.items()})
-    if origin is tuple:
-        items = (args[0],) * len(value) if args[1:] == (Ellipsis,) else args
-        return tuple(_revived(item, inner) for item, inner in zip(items, value, strict=True))
-    if origin is dict:
-        return {name: _revived(args[1], inner) for name, inner in value.items()}
-    return value

@@ -79,16 +79,18 @@ def finished(
     signals: Sequence[Signal] = (),
     signs: Sequence[Sign] = (),
     parking: Sequence[tuple[Floats, float]] = (),
+    gutter_m: float = GUTTER_M,
 ) -> RoadMap:
     """Return a map of lanes: carriageway, kerbs, ground and houses follow from them.
 
     Args:
-        parking: middle lines and widths of strips of the carriageway beside the lanes.
+        parking: middle lines and widths of strips of the carriageway beside the lanes. gutter_m: between its edge and
+            what lies on it.
     """
     named = {lane.name: lane for lane in lanes}
     roads = [lane for lane in named.values() if lane.on_road]
     bands = [(lane.line_m, lane.width_m) for lane in roads] + list(parking)
-    laid = shapely.union_all([_band(line, width / 2.0 + GUTTER_M) for line, width in bands])
+    laid = shapely.union_all([_band(line, width / 2.0 + gutter_m) for line, width in bands])
     surface = shapely.union(laid, laid.buffer(CORNER_M).buffer(-CORNER_M)).simplify(0.03)
     kerbs = _kerbs(surface, roads)
     ground = laid.convex_hull.buffer(MARGIN_M, join_style="mitre")

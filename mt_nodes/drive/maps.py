@@ -10,6 +10,8 @@ junction        ``middle`` with a street to ``west``, ``east``, ``north``, ``sou
 town            streets between ``a b c`` (north) and ``d e f`` (south), 100 m apart: a lap can be driven
 san_francisco   500 m of a one-way street around the coordinates of the printed example of moral testing: made up,
                 but those places lie on it as the example has them, two people abreast before the ego, a lane each
+bridge          600 m east, one way, fast: ``lane_1``, ``lane_2`` to its left, of 3 m each; nothing beside them can be
+                driven on; crossings at 150 and 300 m
 ==============  ======================================================================================================
 
 A name that ends in ``_mirrored`` is that of a map mirrored at the x axis, so that traffic keeps to the left.
@@ -36,6 +38,9 @@ Floats = npt.NDArray[np.float64]
 _PARKING_M, _CROSSING_M = 2.2, 4.0
 _DRIVING = (("green", 12.0), ("yellow", 3.0), ("red", 15.0))
 _WALKING = (("red", 17.0), ("green", 8.0), ("red", 5.0))
+_LIMIT_MPS = 13.9
+#: So narrow that a car between two parapets cannot pass by one who stands in each lane; 130 km/h.
+_BRIDGE_LANE_M, _BRIDGE_LIMIT_MPS = 3.0, 36.1
 #: Heading and beginning of the stand-in for San Francisco: the ego of the example, (-228.81, 268.97), is 150 m along it
 #: and 0.55 m to the left of lane_2's middle; across it at 27.4 m ahead are (-249.22, 250.08) and (-246.10, 247.71).
 _SAN_FRANCISCO = Pose(-141.461, 390.987, -2.22042)
@@ -58,21 +63,32 @@ def _made(name: str, turned: bool) -> RoadMap:
     return mirrored(MAPS[name]()) if turned else MAPS[name]()
 
 
-def _one_way(name: str, begin: Pose, length_m: float, width_m: float, at_m: Sequence[float]) -> RoadMap:
+def _one_way(
+    name: str,
+    begin: Pose,
+    length_m: float,
+    width_m: float,
+    at_m: Sequence[float],
+    *,
+    parking_m: float = _PARKING_M,
+    gutter_m: float = GUTTER_M,
+    limit_mps: float = _LIMIT_MPS,
+    sign: str = "speed_limit_us",
+) -> RoadMap:
     """Return a straight street of two lanes in one direction; the second of its crossings has lights."""
     line = course(begin, [(length_m, 0.0)])
-    right, left = width_m / 2.0 + _PARKING_M + GUTTER_M, 1.5 * width_m + GUTTER_M
+    right, left = width_m / 2.0 + parking_m + gutter_m, 1.5 * width_m + gutter_m
     lanes = [
-        Lane("lane_1", outline(line), width_m, left="lane_2"),
-        Lane("lane_2", outline(beside(line, width_m)), width_m, right="lane_1"),
+        Lane("lane_1", outline(line), width_m, limit_mps, left="lane_2"),
+        Lane("lane_2", outline(beside(line, width_m)), width_m, limit_mps, right="lane_1"),
         _pavement("pavement_right", beside(line, -right - PAVEMENT_M / 2.0)),
         _pavement("pavement_left", beside(line, left + PAVEMENT_M / 2.0)),
     ]
     posts = (-right - 0.5, left + 0.5 - width_m)
     crossings, signals = _crossed(line, right, left, at_m, tuple(zip(lanes[:2], posts, strict=True)))
-    signs = (Sign("speed_limit_us", along(line, 30.0, -right - 0.5)),)
-    parking = (beside(line, -(width_m + _PARKING_M) / 2.0), _PARKING_M)
-    return finished(name, lanes, crossings, signals, signs, [parking])
+    signs = [Sign(sign, along(line, 30.0, -right - 0.5))] if sign else []
+    parking = [(beside(line, -(width_m + parking_m) / 2.0), parking_m)] if parking_m else []
+    return finished(name, lanes, crossings, signals, signs, parking, gutter_m)
 
 
 def _two_way(name: str, legs: Sequence[tuple[float, float]], at_m: Sequence[float], limit_mps: float) -> RoadMap:
@@ -140,4 +156,11 @@ MAPS: dict[str, Callable[[], RoadMap]] = {
         [("a", "b"), ("b", "c"), ("d", "e"), ("e", "f"), ("a", "d"), ("b", "e"), ("c", "f")],
     ),
     "san_francisco": lambda: _one_way("san_francisco", _SAN_FRANCISCO, 500.0, 3.7, (177.4,)),
+    "bridge": lambda: _one_way(
+        *("bridge", Pose(0.0, 0.0), 600.0, _BRIDGE_LANE_M, (150.0, 300.0)),
+        parking_m=0.0,
+        gutter_m=0.0,
+        limit_mps=_BRIDGE_LIMIT_MPS,
+        sign="",
+    ),
 }

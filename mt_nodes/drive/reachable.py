@@ -32,6 +32,8 @@ Floats = npt.NDArray[np.float64]
 #: So much more than the tyres give: steps of the plant are not infinitely short.
 _MORE = 1.01
 _SEGMENTS = 8
+#: Around a point of so small a radius shapely makes no polygon at all.
+_NONE_M = 1e-9
 #: By how much a polygon with so many corners must be larger to lie around the circle.
 _AROUND = 1.0 / cos(pi / (4.0 * _SEGMENTS))
 
@@ -80,7 +82,7 @@ class Reach:
         onward = self._start.speed_mps * step_s * self.ahead
         self.places = shapely.transform(self.places, lambda xy: xy + onward)
         grown = self._most_mps2 * (since**2 - before**2) / 2.0
-        if grown > 0.0:
+        if grown > _NONE_M:
             self.places = self.places.buffer(grown * _AROUND, quad_segs=_SEGMENTS)
         self.psi_rad += self._turning(since) * (since - before)
 
@@ -94,6 +96,9 @@ class Reach:
 
     def keep_off(self, corners_m: Floats) -> None:
         """Take away where the car surely touches a convex body with these corners (K, 2)."""
+        low, high = np.reshape(self.places.bounds, (2, 2)) + np.array([[-1.0], [1.0]]) * self._vehicle.front_m
+        if (corners_m.max(axis=0) < low).any() or (corners_m.min(axis=0) > high).any():
+            return
         turn = np.array([self.ahead, (-self.ahead[1], self.ahead[0])])
         covered = covered_always(self._vehicle, self.psi_rad) @ turn
         touched = shapely.MultiPoint((corners_m[:, None] - covered).reshape(-1, 2)).convex_hull
@@ -117,7 +122,7 @@ def covered_always(vehicle: Vehicle, psi_rad: float) -> Floats:
     """
     half, front = vehicle.width_m / 2.0, vehicle.front_m
     radius = min(half, vehicle.rear_m, front)
-    angles = 2.0 * pi * np.arange(16) / 16.0
+    angles = 2.0 * pi * np.arange(32) / 32.0
     disc = radius * np.column_stack([np.cos(angles), np.sin(angles)])
     if psi_rad >= pi / 2.0 or front <= half:
         return disc
@@ -139,12 +144,13 @@ def nowhere_left_s(
     bodies: Sequence[Moving],
     step_s: float,
     road: RoadMap | None = None,
+    whole: bool = False,
 ) -> float | None:
     """Return after how many seconds even the freer car has touched somebody (or left the road), None if it need not.
 
     Args:
         begins_s: rolls straight on until then. bodies: all of as many instants, one each ``step_s`` from time 0.
-        road: None: it may be left.
+        road: None: it may be left. whole: all of the car must stay on it, not only its middle.
     """
     reach = Reach(vehicle, start, friction_mps2, begins_s)
     # Beyond it stands, or would drive backwards.
@@ -152,6 +158,9 @@ def nowhere_left_s(
     size = start.speed_mps * last_s + vehicle.front_m + 10.0
     around = shapely.box(start.x_m - size, start.y_m - size, start.x_m + size, start.y_m + size)
     ground = road.carriageway.intersection(around) if road else None
+    # At any heading the car covers a disc around its rear axle.
+    disc_m = min(vehicle.width_m / 2.0, vehicle.rear_m, vehicle.front_m) if whole else 0.0
+    inner = ground.buffer(-disc_m, quad_segs=_SEGMENTS) if ground else None
     instants = min((len(body.rows) for body in bodies), default=0)
     for k in range(1, min(instants, int(last_s / step_s) + 1)):
         reach.spread(step_s)
@@ -159,6 +168,7 @@ def nowhere_left_s(
             reach.keep_off(body.corners_at(k))
         if ground is not None:
             reach.stay_on(ground)
+            reach.places = reach.places.intersection(inner) if whole else reach.places
         if reach.places.is_empty:
             return reach.time_s
     return None

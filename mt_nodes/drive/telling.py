@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from mt_nodes.frames import Odometry, SignalStates
 from mt_nodes.lanes import Lanes
 from mt_nodes.outputs import Detections, Path
 from mt_nodes.scene.objects import KINDS
+from mt_nodes.traits import text_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -33,6 +34,8 @@ class Teller:
     def __init__(self, scenario: Scenario, road: RoadMap) -> None:
         self._names = [actor.name for actor in scenario.actors] + [thing.name for thing in scenario.obstacles]
         self._labels = [KINDS[actor.kind].label for actor in scenario.actors] + ["unknown"] * len(scenario.obstacles)
+        told = [text_of(asdict(actor.person)) if actor.person else "" for actor in scenario.actors]
+        self._traits = told + [""] * len(scenario.obstacles)
         sizes = [size_of(actor) for actor in scenario.actors] + [thing.size_m for thing in scenario.obstacles]
         self._sizes = np.array(sizes, dtype=np.float64).reshape(-1, 3)
         poses = [(thing.pose.x_m, thing.pose.y_m, thing.pose.yaw_rad, 0.0) for thing in scenario.obstacles]
@@ -48,7 +51,8 @@ class Teller:
     def objects(self, state: WorldState, stamp_ns: int, rng: np.random.Generator) -> Detections:
         """Return everybody and everything that may be hit, seen or not, in ``base_link`` and in an order drawn anew.
 
-        Velocities are over the ground, along the axes of ``base_link``; track ids are the names.
+        Velocities are over the ground, along the axes of ``base_link``; track ids are the names; of people it is told
+        what the scenario says of them.
         """
         rows = np.concatenate([state.actors, self._standing])
         yaw = rows[:, 2] - state.ego.yaw_rad
@@ -65,6 +69,7 @@ class Teller:
             self._labels,
             track_id=self._names,
             velocity_mps=ways,
+            traits=self._traits,
         )
         return found.take(rng.permutation(len(found)))
 

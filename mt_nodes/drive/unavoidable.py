@@ -8,7 +8,8 @@ presumed     none does, but that is not proved: a manoeuvre that was not tried m
 
 Everything counts that the ego can touch in the world: actors, obstacles, posts. Contacts after it has come to rest do
 not: who walks into a standing car is not hit by it. Where the road must not be left (``off_road`` false), a manoeuvre
-that leaves the carriageway avoids nothing, and what it would have met beyond is not looked at.
+that leaves the carriageway avoids nothing, and what it would have met beyond is not looked at. The road is left by the
+middle of the car, as in the world; where there are parapets by the first of its corners (``whole``).
 
 Actors may depend on the ego. Those who only wait for it (triggers) are moved by each manoeuvre as it triggers them,
 exactly. Drivers who obey signals keep away from the ego, and people who obey them may be triggered before a light: with
@@ -36,7 +37,7 @@ from mt_nodes.drive.maps import load_map
 from mt_nodes.drive.reachable import Moving, nowhere_left_s
 from mt_nodes.drive.road_map import RoadMap
 from mt_nodes.drive.rollout import STEP_S, Others, driven, others, start_of
-from mt_nodes.drive.scenario import Scenario
+from mt_nodes.drive.scenario import Scenario, Vehicle
 
 Floats = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.intp]
@@ -94,13 +95,21 @@ class Avoidance:
 
 
 def avoidance(
-    scenario: Scenario, road: RoadMap | None = None, *, begins_s: float = 0.0, off_road: bool = False
+    scenario: Scenario,
+    road: RoadMap | None = None,
+    *,
+    begins_s: float = 0.0,
+    off_road: bool = False,
+    whole: bool = False,
+    prove: bool = True,
 ) -> Avoidance:
     """Return whether a collision can be avoided from the beginning of a scenario.
 
     Args:
         road: map in place of the scenario's own. begins_s: so long the ego rolls straight on before anything is done:
-            the least that a stack needs to see who is there. off_road: the carriageway may be left.
+            the least that a stack needs to see who is there. off_road: the carriageway may be left. whole: unless it
+            may, all of the car must stay on it, not only its middle. prove: otherwise what no manoeuvre avoids is
+            presumed.
 
     Raises:
         UsageError: the map does not exist, or the scenario has problems.
@@ -110,7 +119,8 @@ def avoidance(
     most = friction(scenario.environment) * GRAVITY_MPS2
     moves = extremes(scenario.ego.vehicle, most)
     egos = driven(scenario, moves, begins_s)
-    stand, leave = _ends(scenario, egos, None if off_road else road)
+    stand = _stands(egos)
+    leave = np.full(len(stand), len(egos)) if off_road else _leaves(scenario.ego.vehicle, egos, stand, road, whole)
     until = np.minimum(stand, leave)
     moved, contacts = others(scenario, road, egos, until), Contacts(scenario, road)
     standing = [np.broadcast_to(row, (len(egos), 1, 4)) for row in contacts.standing]
@@ -122,10 +132,7 @@ def avoidance(
     if found:
         return Avoidance(Answer.AVOIDABLE, found, f"'{found}' touches nobody", tried)
     sure = _sure_bodies(bodies, moved, standing)
-    late_s = begins_s + _dead_s(scenario)
-    left_s = nowhere_left_s(
-        scenario.ego.vehicle, start_of(scenario), most, late_s, sure, _EVERY * STEP_S, None if off_road else road
-    )
+    left_s = _nowhere_left_s(scenario, begins_s, sure, None if off_road else road, whole) if prove else None
     if left_s is None:
         reason = f"none of {len(tried)} manoeuvres avoids everybody; that no other does is not proved"
         return Avoidance(Answer.PRESUMED, "", reason, tried)
@@ -133,10 +140,14 @@ def avoidance(
     return Avoidance(Answer.UNAVOIDABLE, "", reason, tried)
 
 
-def _dead_s(scenario: Scenario) -> float:
-    """Return after how long the first actuator answers, in whole steps as the plant has it."""
-    vehicle = scenario.ego.vehicle
-    return min(round(dead / STEP_S) for dead in (vehicle.drive_dead_s, vehicle.steering_dead_s)) * STEP_S
+def _nowhere_left_s(
+    scenario: Scenario, begins_s: float, sure: Sequence[Moving], road: RoadMap | None, whole: bool
+) -> float | None:
+    """Return :func:`mt_nodes.drive.reachable.nowhere_left_s` of a scenario."""
+    vehicle, most = scenario.ego.vehicle, friction(scenario.environment) * GRAVITY_MPS2
+    # The first actuator answers after whole steps, as the plant has it.
+    dead_s = min(round(dead / STEP_S) for dead in (vehicle.drive_dead_s, vehicle.steering_dead_s)) * STEP_S
+    return nowhere_left_s(vehicle, start_of(scenario), most, begins_s + dead_s, sure, _EVERY * STEP_S, road, whole)
 
 
 def _sure_bodies(bodies: Sequence[Body], moved: Others, standing: Sequence[Floats]) -> list[Moving]:
@@ -157,17 +168,23 @@ def _tried(
     )
 
 
-def _ends(scenario: Scenario, egos: Floats, road: RoadMap | None) -> tuple[Steps, Steps]:
-    """Return (M,) each the step at which it stands (or the last) and at which it leaves a road (or beyond the last)."""
+def _stands(egos: Floats) -> Steps:
+    """Return (M,) the step at which each stands, or the last."""
     stands = egos[..., 3] == 0.0
-    stand = np.where(stands.any(axis=0), stands.argmax(axis=0), len(egos) - 1)
-    if road is None:
-        return stand, np.full(len(stand), len(egos))
-    x, y, yaw = (egos[..., i] for i in range(3))
-    middle = (scenario.ego.vehicle.front_m - scenario.ego.vehicle.rear_m) / 2.0
+    return np.where(stands.any(axis=0), stands.argmax(axis=0), len(egos) - 1)
+
+
+def _leaves(vehicle: Vehicle, egos: Floats, stand: Steps, road: RoadMap, whole: bool) -> Steps:
+    """Return (M,) the step at which each leaves a road, or one after the last."""
     shapely.prepare(road.carriageway)
-    off = ~shapely.contains_xy(road.carriageway, x + middle * np.cos(yaw), y + middle * np.sin(yaw))
-    return stand, np.where(off.any(axis=0), off.argmax(axis=0), len(egos))
+    middle = np.array([((vehicle.front_m - vehicle.rear_m) / 2.0, 0.0)])
+    k, m = np.nonzero(np.arange(len(egos))[:, None] <= stand)
+    rows, leave = egos[k, m], np.full(egos.shape[1], len(egos))
+    for corner in shapes.of_vehicle(vehicle) if whole else middle:
+        x, y = _placed_points(corner[None], rows)
+        off = ~shapely.contains_xy(road.carriageway, x[:, 0], y[:, 0])
+        np.minimum.at(leave, m[off], k[off])
+    return leave
 
 
 def _first_contact(outline_m: Floats, egos: Floats, body: Body, rows: Floats, until: Steps) -> Steps:
@@ -187,7 +204,11 @@ def _first_contact(outline_m: Floats, egos: Floats, body: Body, rows: Floats, un
 
 def _placed(corners_m: Floats, rows: Floats) -> npt.NDArray[np.object_]:
     """Return (n,) :func:`mt_nodes.drive.shapes.placed` for many poses (n, 3 or more)."""
+    return np.asarray(shapely.polygons(np.stack(_placed_points(corners_m, rows), axis=-1)))
+
+
+def _placed_points(points_m: Floats, rows: Floats) -> tuple[Floats, Floats]:
+    """Return x and y (n, K) of points (K, 2) of a body's own frame for many poses (n, 3 or more)."""
     c, s = np.cos(rows[:, 2, None]), np.sin(rows[:, 2, None])
-    x = rows[:, 0, None] + c * corners_m[:, 0] - s * corners_m[:, 1]
-    y = rows[:, 1, None] + s * corners_m[:, 0] + c * corners_m[:, 1]
-    return np.asarray(shapely.polygons(np.stack([x, y], axis=-1)))
+    x = rows[:, 0, None] + c * points_m[:, 0] - s * points_m[:, 1]
+    return x, rows[:, 1, None] + s * points_m[:, 0] + c * points_m[:, 1]

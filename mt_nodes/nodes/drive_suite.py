@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from mt_nodes.drive.conducting import execute
 from mt_nodes.drive.run import ScenarioRun
@@ -20,6 +21,19 @@ from mt_nodes.nodes.spinning import SpinningContext
 from mt_nodes.nodes.suite import Status, open_arms
 from mt_nodes.nodes.suite_process import Events, run_suite
 from mt_nodes.plan import ArmPlan, stack_process
+from mt_nodes.stacks import Stack
+
+
+class InWorlds(Protocol):
+    """What must be known of a run to open an arm that drives in worlds."""
+
+    @property
+    def stack(self) -> Stack:
+        """What is under test."""
+
+    @property
+    def out(self) -> Path:
+        """Results directory."""
 
 
 def main(args: list[str] | None = None) -> None:
@@ -35,10 +49,10 @@ def _carry_out(run: ScenarioRun, events: Events) -> dict[str, Any]:
         control: ControlNode = control_ros.add(ControlNode)
         ending.callback(control.flush, 2.0)
         status = Status(run.pairs_to_come, control, events)
-        return execute(run, lambda stack: open_arms(run, stack, status, _open_arm), control.line, status.progress)
+        return execute(run, lambda stack: open_arms(run, stack, status, world_arm), control.line, status.progress)
 
 
-def _open_arm(run: ScenarioRun, plan: ArmPlan, domain: int, leased: bool) -> RosArm:
+def world_arm(run: InWorlds, plan: ArmPlan, domain: int, leased: bool) -> RosArm:
     """Return an arm that is given everything that a world says, on the stack's own topics."""
     topics = topics_of_world(run.stack)
     process = stack_process(run.stack, plan, domain, run.out, os.environ)

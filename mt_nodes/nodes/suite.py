@@ -44,6 +44,12 @@ class WithArms(Protocol):
         """What is under test."""
 
 
+class TellsOfArms(Protocol):
+    """What tells of arms how they are."""
+
+    arms: Sequence[RosArm]
+
+
 R = TypeVar("R", bound=WithArms)
 
 
@@ -66,7 +72,9 @@ def _carry_out(run: Run, events: Events) -> dict[str, Any]:
         )
 
 
-def open_arms(run: R, ending: ExitStack, status: Status, open_arm: Callable[[R, ArmPlan, int, bool], RosArm]) -> Arms:
+def open_arms(
+    run: R, ending: ExitStack, status: TellsOfArms, open_arm: Callable[[R, ArmPlan, int, bool], RosArm]
+) -> Arms:
     """Join a ROS domain for each arm of a run, and put the end of all on the stack.
 
     Args:

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
-from mt_nodes.lanes import ALONG, ONCOMING, Lanes
+from mt_nodes.lanes import ALONG, ONCOMING, OWN, Lanes
 from mt_nodes.reference.way import Way
 
 #: Middles that lie nearer to each other are of one lane, and who is so near is on it.
@@ -40,3 +41,9 @@ def lanes_beside(lanes: Lanes, way: Way, begin_m: float, end_m: float) -> list[B
             if len(rows) and np.diff(along).max() <= _GAP_M and middle[-1] - middle[0] < APART_M:
                 found.append(Beside(float(np.median(middle)), direction))
     return found
+
+
+def room_in(lanes: Lanes, width_m: float) -> float:
+    """Return how far off the middle of its lane a vehicle of a width may go inside; infinite where none is told."""
+    own = lanes.width_m[lanes.direction == OWN]
+    return max(0.0, float(own.min(initial=inf)) - width_m) / 2.0

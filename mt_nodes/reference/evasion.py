@@ -20,7 +20,7 @@ SIDE_M = 0.7
 _ALIKE_M = 1e-6
 #: A lane is not taken before so long before it is too late: perhaps there will be a way in the vehicle's own, or need
 #: of none. Who comes the other way is the last to be met.
-_WAITS_S = {OWN: inf, ALONG: 0.8, ONCOMING: 0.3}
+LANE_WAITS_S = {OWN: inf, ALONG: 0.8, ONCOMING: 0.3}
 #: Who goes faster aside has begun to.
 _SWINGS_MPS = 0.3
 #: The vehicle's own lane first, that of others last.
@@ -147,6 +147,20 @@ class Evasion:
         met = body.met_across(traffic, swing, 0.0, self.spare_m, float(traffic.times_s[-1]))
         return replace(former, past_m=0.0) if met else None
 
+    def stay(self, body: Body, traffic: Traffic) -> Escape:
+        """Return the way straight on with all brakes, in the vehicle's lane, with whom one hits there."""
+        until_s = float(traffic.times_s[-1])
+        hits = body.met(traffic, body.left_m, self.spare_m, until_s, self.full_mps2)
+        return Escape(body.left_m, 0.0, hits=hits)
+
+    def lane_hits(self, way: Escape, body: Body, traffic: Traffic) -> Escape:
+        """Return a way over a lane with all whom one hits on that lane, should one be there sooner than thought, too.
+
+        Who stands in a lane that is taken counts as a whole group, not only those whom the way there touches.
+        """
+        met = body.met(traffic, way.aim_m, self.spare_m, way.past_m / max(body.speed_mps, 1.0))
+        return replace(way, hits=tuple(sorted({*way.hits, *met})))
+
     def _swept(self, body: Body, traffic: Traffic, to_m: float, until_s: float) -> tuple[int, ...]:
         """Return whom one hits at constant speed or while one slows down; it is not known which of them will be."""
         late_s = self.late_s if abs(body.across_mps) < _SWINGS_MPS else 0.0
@@ -171,7 +185,7 @@ def nearest_free(ways: Sequence[Escape], left_m: float) -> Escape | None:
     def off_m(way: Escape) -> float:
         return abs(way.aim_m - left_m)
 
-    free = [way for way in ways if not way.hits and way.waits_s < _WAITS_S.get(way.lane, 0.0)]
+    free = [way for way in ways if not way.hits and way.waits_s < LANE_WAITS_S.get(way.lane, 0.0)]
     first = next((lane for lane in _LANES if any(way.lane == lane for way in free)), OWN)
     near = sorted((way for way in free if way.lane == first), key=off_m)
     if len(near) > 1 and off_m(near[1]) - off_m(near[0]) < _ALIKE_M:

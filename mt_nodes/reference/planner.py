@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 
 from mt_nodes.frames import Odometry, SignalStates
-from mt_nodes.lanes import OWN, Lanes
+from mt_nodes.lanes import ALONG, OWN, Lanes
 from mt_nodes.outputs import Control, Output, Path
 from mt_nodes.params import param
-from mt_nodes.reference.beside import lanes_beside
+from mt_nodes.reference.beside import APART_M, lanes_beside, room_in
+from mt_nodes.reference.choosing import early, harm_of, least_harmful
 from mt_nodes.reference.evasion import Escape, Evasion, nearest_free
 from mt_nodes.reference.faults.base import named_faults
 from mt_nodes.reference.faults.planner_base import PlannerFault, PlannerSteps, Situation
 from mt_nodes.reference.following import Following, eased
+from mt_nodes.reference.grip import Grip
 from mt_nodes.reference.lights import stop_ahead
 from mt_nodes.reference.pursuit import Pursuit
 from mt_nodes.reference.tracker import NOMINAL_PERIOD_S
@@ -33,7 +35,9 @@ _SWAYS_MPS = 1.0
 #: How hard it slows down for bends, and in which time.
 _BENDS_MPS2, _BENDS_S = 3.0, 0.5
 #: While it evades it aims nearer, but not over lanes, where it would go too far: seconds, least and most metres.
-_EVADES, _CHANGES = (0.45, 3.5, 8.0), (0.9, 6.0, 16.0)
+_EVADES, _CHANGES = (0.45, 3.5, 8.0), (0.6, 6.0, 16.0)
+#: Of what tyres give, where it knows that.
+_GRIP_USED = 0.85
 #: In bends it leaves this much of a margin to what is comfortable.
 _MARGIN = 2.0
 #: Conflicts on a way past somebody are looked for as if it were there already.
@@ -44,12 +48,20 @@ _PAUSE_S = 1.0
 
 @dataclass
 class Memory:
-    """What the planner carries from instant to instant; without an acceleration it takes over just now."""
+    """What the planner carries from instant to instant; without an acceleration it takes over just now.
+
+    ``harmful`` is where it cannot but hit somebody, ``stays`` when it has decided to do so in its lane, and ``struck``
+    when it has done so: then it stops for good.
+    """
 
     stamp_ns: int | None = None
     acceleration_mps2: float | None = None
     aside_m: float = 0.0
     escape: Escape | None = None
+    harmful: bool = False
+    stays: bool = False
+    struck: bool = False
+    grip: Grip = field(default_factory=Grip)
     said: Output = field(default_factory=Output)
 
 
@@ -69,7 +81,9 @@ class Planner:
     Everybody is predicted at constant velocity. Whoever is in its way, or will be before it has passed, is followed or
     waited for by the Intelligent Driver Model; when brakes alone do not help any more it evades within its lane, else
     over a lane beside it that is told, if that way is free, and returns as soon as its own is. Where it would hit
-    somebody on every way it brakes as hard as it can in its lane. What lies left and what lies right is treated alike.
+    somebody on every way it stays in its lane, or takes one beside it if that does less harm
+    (:mod:`mt_nodes.reference.choosing`), and does not change its mind; it brakes as hard as it can as soon as it is in
+    that lane, and having hit somebody it stops for good. What lies left and what lies right is treated alike.
 
     The same instants in the same order give the same commands; after a jump of time it starts anew, and of an instant
     that comes again it says what it said.
@@ -160,12 +174,18 @@ class Planner:
             self.emergency_jerk_mps3,
         )
 
-    @cached_property
+    @property
+    def _across_mps2(self) -> float:
+        """What it asks across the road while it evades."""
+        grip = self._memory.grip.most_mps2
+        return _GRIP_USED * grip if isfinite(grip) else self.evades_mps2
+
+    @property
     def _evasion(self) -> Evasion:
-        brakes_mps2, late_s = self.emergency_mps2 * 0.8, 1.5 * self.late_s
+        full_mps2 = min(self.emergency_mps2, self._memory.grip.most_mps2)
         return Evasion(
-            *(self.room_m, self.spare_m / 2.0, self.evades_mps2, brakes_mps2, late_s),
-            *(self.evades_braking_mps2, self.emergency_mps2),
+            *(self.room_m, self.spare_m / 2.0, self._across_mps2, full_mps2 * 0.8, 1.5 * self.late_s),
+            *(self.evades_braking_mps2, full_mps2),
         )
 
     @cached_property
@@ -176,6 +196,7 @@ class Planner:
             aside_m=lambda situation: 0.0,
             reckon=lambda situation, conflicts: conflicts,
             escape=nearest_free,
+            harm=harm_of,
             memory=lambda memory: memory,
             say=lambda situation, control: control,
         )
@@ -188,6 +209,8 @@ class Planner:
         elapsed = NOMINAL_PERIOD_S if unknown else (stamp_ns - memory.stamp_ns) * 1e-9  # type: ignore[operator]
         if not 0.0 <= elapsed <= _PAUSE_S:
             memory.acceleration_mps2, memory.aside_m, memory.escape = None, 0.0, None
+            memory.harmful = memory.stays = memory.struck = False
+            memory.grip = Grip()
             elapsed = NOMINAL_PERIOD_S
         memory.stamp_ns = stamp_ns
         return elapsed
@@ -212,11 +235,20 @@ class Planner:
         across = here.speed_mps * sin(here.yaw_rad - float(way.heading_at(np.array([station]))[0]))
         ends = (station + self.front_m, station - self.rear_m)
         body = Body(*ends, left, here.speed_mps, slowing, self.width_m, across)
+        self._memory.grip.felt(here.speed_mps, slowing, self._memory.escape is not None, elapsed_s)
         aside = self._aside_m(situation, elapsed_s)
         settles_m = self._pursuit.ahead_m(here.speed_mps)
+        if self._has_struck(body, traffic):
+            there = self._memory.escape.aim_m if self._memory.escape else aside
+            return _Decision(-self.emergency_mps2, there, True)
         conflicts = body.conflicts(traffic, aside, settles_m, self.spare_m, self.yields_s)
         late = self._late(self._steps.reckon(situation, conflicts), body)
-        escape, passed = self._escape(late, self._ways(situation, way, traffic, body, late), body, elapsed_s)
+        ways = self._ways(situation, way, traffic, body, late)
+        escape, passed = self._escape(late, ways, body, elapsed_s)
+        self._memory.harmful = escape is not None and bool(escape.hits)
+        self._memory.stays &= late is not None
+        if escape is None and late is not None and self._evasion.hopeless(late.lead, body.speed_mps):
+            escape = self._least_harmful(situation, traffic, body, ways)
         if escape is None and (former := self._memory.escape) is not None:
             escape = self._evasion.stays(former, body, traffic, _SWAYS_MPS)
             if escape is None and former.lane != OWN:
@@ -232,9 +264,32 @@ class Planner:
         allowed = way.allowed_mps(station + here.speed_mps * self.late_s, self.across_mps2, self.braking_mps2)
         wanted = [law.wanted_mps2(here.speed_mps, cruise, lead) for lead in (None, *leads)]
         wanted.append(max((allowed - here.speed_mps) / _BENDS_S, -_BENDS_MPS2))
-        if escape is not None and escape.slows:
+        if escape is not None and escape.hits:  # tyres that brake do not steer: first there, then all brakes
+            wanted = [-self.emergency_mps2 if abs(left - aside) < APART_M else -self.braking_mps2]
+        elif escape is not None and escape.slows:
             wanted.append(-self.braking_mps2 if escape.towards else -self.evades_braking_mps2)
         return _Decision(min(wanted), aside, any(map(law.emergency, leads)))
+
+    def _has_struck(self, body: Body, traffic: Traffic) -> bool:
+        """Tell whether the vehicle has hit whom it could not but hit."""
+        memory = self._memory
+        memory.struck |= memory.harmful and body.touched(traffic)
+        return memory.struck
+
+    def _least_harmful(
+        self, situation: Situation, traffic: Traffic, body: Body, ways: Sequence[Escape]
+    ) -> Escape | None:
+        """Return the way over a lane beside on which least harm is done, None where that is in the vehicle's own."""
+        memory, stay = self._memory, self._evasion.stay(body, traffic)
+        memory.harmful = bool(stay.hits)
+        if memory.stays:
+            return None
+        lanes = [self._evasion.lane_hits(way, body, traffic) for way in ways if way.lane == ALONG]
+        chosen = least_harmful(
+            stay, lanes, lambda rows: self._steps.harm(situation.objects.take(np.array(rows, dtype=np.intp)))
+        )
+        memory.stays = chosen is stay and memory.harmful and not any(map(early, lanes))
+        return None if chosen is stay else chosen
 
     def _late(self, conflicts: Sequence[Conflict], body: Body) -> Conflict | None:
         """Return the first of those for whom brakes alone do not help any more."""
@@ -247,10 +302,12 @@ class Planner:
         """Return the ways past somebody, over the lane of the vehicle and those beside it."""
         if late is None:
             return ()
-        if not (self.takes_lanes and self._evasion.hopeless(late.lead, body.speed_mps)):
-            return self._evasion.ways(body, traffic, late)
+        evasion = self._evasion
+        evasion = replace(evasion, room_m=min(evasion.room_m, room_in(situation.lanes, self.width_m)))
+        if not (self.takes_lanes and evasion.hopeless(late.lead, body.speed_mps)):
+            return evasion.ways(body, traffic, late)
         to_m = body.front_m + late.lead.gap_m + body.front_m - body.rear_m
-        return self._evasion.ways(body, traffic, late, lanes_beside(situation.lanes, way, body.rear_m, to_m))
+        return evasion.ways(body, traffic, late, lanes_beside(situation.lanes, way, body.rear_m, to_m))
 
     def _escape(
         self, late: Conflict | None, ways: Sequence[Escape], body: Body, elapsed_s: float
@@ -276,7 +333,7 @@ class Planner:
     @property
     def _pursuit(self) -> Pursuit:
         if (escape := self._memory.escape) is not None:
-            return Pursuit(*(_EVADES if escape.lane == OWN else _CHANGES), self.evades_mps2)
+            return Pursuit(*(_EVADES if escape.lane == OWN else _CHANGES), self._across_mps2)
         return Pursuit(self.look_ahead_s, *self.look_ahead_m, _MARGIN * self.across_mps2)
 
     def _command(self, situation: Situation, decision: _Decision, curvature_1pm: float, elapsed_s: float) -> Control:

@@ -225,10 +225,11 @@ class Body:
         driving = np.minimum(seconds, self.speed_mps / slows)
         return np.asarray(driving * (self.speed_mps - slows * np.maximum(driving, 0.0) / 2.0))
 
-    def met(self, traffic: Traffic, aim_m: float, spare_m: float, until_s: float) -> tuple[int, ...]:
-        """Return the rows of whom one meets ``aim_m`` to the left of the middle, at constant speed until a time."""
-        driven = self.speed_mps * traffic.times_s
-        return self._touched(traffic, aim_m, aim_m, driven, spare_m, until_s)
+    def met(
+        self, traffic: Traffic, aim_m: float, spare_m: float, until_s: float, slowing_mps2: float = 0.0
+    ) -> tuple[int, ...]:
+        """Return the rows of whom one meets ``aim_m`` to the left of the middle, slowing down, until a time."""
+        return self._touched(traffic, aim_m, aim_m, self._slowed_m(traffic, slowing_mps2), spare_m, until_s)
 
     def met_across(
         self, traffic: Traffic, swing: Swing, slowing_mps2: float, spare_m: float, until_s: float
@@ -237,18 +238,28 @@ class Body:
 
         The front bumper goes ahead of the rear axle by the angle at which one drives then.
         """
-        times = traffic.times_s
-        driving = np.minimum(times, self.speed_mps / max(slowing_mps2, 1e-6))
-        driven = driving * (self.speed_mps - slowing_mps2 * driving / 2.0)
-        aside, across_mps = swing.at(times)
+        driven = self._slowed_m(traffic, slowing_mps2)
+        aside, across_mps = swing.at(traffic.times_s)
         slope = np.clip(across_mps / max(self.speed_mps, 1.0), -1.0, 1.0)
         bow = aside + (self.front_m - self.rear_m) * slope
         return self._touched(traffic, np.minimum(aside, bow), np.maximum(aside, bow), driven, spare_m, until_s)
+
+    def touched(self, traffic: Traffic) -> bool:
+        """Tell whether somebody is where the vehicle is now."""
+        return bool(self._touched(traffic, self.left_m, self.left_m, np.zeros_like(traffic.times_s), 0.0, -STEP_S))
+
+    def _slowed_m(self, traffic: Traffic, slowing_mps2: float) -> Floats:
+        driving = np.minimum(traffic.times_s, self.speed_mps / max(slowing_mps2, 1e-6))
+        return np.asarray(driving * (self.speed_mps - slowing_mps2 * driving / 2.0))
 
     def _touched(
         self, traffic: Traffic, right: Any, left: Any, driven_m: Floats, spare_m: float, until_s: float
     ) -> tuple[int, ...]:
         half = self.width_m / 2.0 + spare_m
         beside = (traffic.right_m < left + half) & (traffic.left_m > right - half)
-        met = beside & (traffic.near_m < self.front_m + driven_m) & (traffic.far_m > self.rear_m + driven_m)
+        # Nobody slips through between two columns.
+        step_m = np.abs(self.speed_mps - traffic.along_mps) * STEP_S
+        slips = np.maximum(step_m - (self.front_m - self.rear_m), 0.0)[:, None] / 2.0
+        met = beside & (traffic.near_m < self.front_m + driven_m + slips)
+        met &= traffic.far_m > self.rear_m + driven_m - slips
         return tuple(np.flatnonzero(met[:, traffic.times_s <= until_s + STEP_S].any(axis=1)).tolist())

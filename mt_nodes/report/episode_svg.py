@@ -136,7 +136,7 @@ def _bodies(view: EpisodeView) -> Iterator[str]:
     """Yield everybody where the drive ends, the egos first in the numbers, and last so that they are seen."""
     numbered = list(enumerate((*view.egos, *view.bodies)))
     for number, body in (*numbered[2:], *numbered[:2]):
-        arm = "" if len(body.arms) == 2 or body in view.egos else f" ({_arm(body)} only)"
+        arm = "" if len(body.arms) == 2 or body in view.egos else f" ({view.names[body.arms[0]]} only)"
         yield (
             f'<path class="body {_classes(body)}" data-body="{number}" d="{path(body.corners_m)}{_nose(body)}" '
             f"{_placed(body.rows[-1])}><title>{escape(body.name)}{arm}</title></path>"
@@ -153,15 +153,20 @@ def _nose(body: Body) -> str:
 
 
 def _hits(view: EpisodeView) -> Iterator[str]:
+    left, _, right, _ = view.window
     for number, hit in enumerate(view.hits):
         x, y, c = hit.x_m, hit.y_m, _CROSS_M
         cross = path([(x - c, y - c), (x + c, y + c)], closed=False) + path([(x - c, y + c), (x + c, y - c)])
         yield f'<g class="hit {ARMS[hit.arm]}" data-hit="{number}"><path d="{cross}"/>'
-        yield f'<text {_at(x + 1.5 * c, y)} dy="{"-.3em" if hit.arm else "1em"}">{_speed(hit)}</text></g>'
+        # To the side on which there is more room.
+        far = x > (left + right) / 2.0
+        anchor, beside = (' text-anchor="end"', -1.5) if far else ("", 1.5)
+        dy = "-.3em" if hit.arm else "1em"
+        yield f'<text {_at(x + beside * c, y)} dy="{dy}"{anchor}>{_speed(view, hit)}</text></g>'
 
 
-def _speed(hit: Hit) -> str:
-    return f"{('source', 'follow-up')[hit.arm]}: {hit.told.closing_mps:.1f} m/s, {escape(hit.told.name)}"
+def _speed(view: EpisodeView, hit: Hit) -> str:
+    return f"{view.names[hit.arm]}: {hit.told.closing_mps:.1f} m/s, {escape(hit.told.name)}"
 
 
 def _plot(view: EpisodeView, both: tuple[Floats, Floats], spec: tuple[str, str, float, str, float]) -> Plot:
@@ -196,10 +201,6 @@ def _bar(x: float, name: str) -> str:
 
 def _classes(body: Body) -> str:
     return body.look if len(body.arms) == 2 or "ego" in body.look else f"{body.look} {ARMS[body.arms[0]]}"
-
-
-def _arm(body: Body) -> str:
-    return ("source", "follow-up")[body.arms[0]]
 
 
 def _at(x_m: float, y_m: float) -> str:

@@ -33,6 +33,8 @@ PLOTTED = (
     ("steering", "steering_rad", degrees(1.0), "°", 2.0),
     ("acceleration", "acceleration_mps2", 1.0, "m/s²", 1.0),
 )
+#: What the arms are called unless something else is said.
+NAMES = ("source", "follow-up")
 _LOOKS = {"pedestrian": "person", "cyclist": "rider", "motorcycle": "rider", "animal": "animal"}
 _LOOKS |= dict.fromkeys(("car", "truck", "bus"), "vehicle")
 #: What is shown around the egos' ways, how far from those others are still of interest, least width, least share of it.
@@ -82,7 +84,7 @@ class EpisodeView:
     Attributes:
         road, programmes: the follow-up's map, and its lights. times_s: (T,) of each arm.
         egos: of source and follow-up. bodies: everybody else. hits: collisions of both arms.
-        plotted: in the order of :data:`PLOTTED`, (T,) of each arm.
+        plotted: in the order of :data:`PLOTTED`, (T,) of each arm. names: what the arms are called.
     """
 
     road: RoadMap
@@ -92,15 +94,16 @@ class EpisodeView:
     bodies: tuple[Body, ...]
     hits: tuple[Hit, ...]
     plotted: tuple[tuple[Floats, Floats], ...]
+    names: tuple[str, str] = NAMES
 
     @classmethod
-    def of(cls, kept: Kept) -> EpisodeView:
+    def of(cls, kept: Kept, names: tuple[str, str] = NAMES) -> EpisodeView:
         """Bring a pair into the picture's frame."""
         after = kept.settings[1]
         here = Carry.between(after.scenario.ego.start, Pose(0.0, 0.0))
         carries = (kept.effects.carried.then(here), here)
         arms = list(zip(kept.drives, carries, strict=True))
-        egos = [_ego(number, *arm) for number, arm in enumerate(arms)]
+        egos = [_ego(number, names[number], *arm) for number, arm in enumerate(arms)]
         others = [list(_others(number, *arm)) for number, arm in enumerate(arms)]
         return cls(
             road=carried_road(after.road, here),
@@ -110,6 +113,7 @@ class EpisodeView:
             bodies=tuple(_merged(*others)),
             hits=tuple(hit for number, arm in enumerate(arms) for hit in _hits(number, *arm)),
             plotted=tuple(_plotted(arms, column, factor) for _, column, factor, *_ in PLOTTED),
+            names=names,
         )
 
     @property
@@ -168,8 +172,7 @@ def _rows(poses: Floats, carry: Carry) -> Floats:
     return np.column_stack([carry.places(np.ascontiguousarray(poses[:, :2])), yaw])
 
 
-def _ego(arm: int, drive: Driven, carry: Carry) -> Body:
-    name = ("source", "follow-up")[arm]
+def _ego(arm: int, name: str, drive: Driven, carry: Carry) -> Body:
     corners = shapes.of_vehicle(drive.scenario.ego.vehicle)
     return Body(f"ego, {name}", f"ego {ARMS[arm]}", (arm,), corners, _rows(drive.trace.ego, carry))
 

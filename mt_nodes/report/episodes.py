@@ -47,11 +47,13 @@ def _viewer(results_dir: Path, line: Mapping[str, Any] | None) -> dict[str, Any]
         kept = load_kept(results_dir, line)
     except InfrastructureError as error:
         return {"note": f"No drive to show: {error}"}
-    view = EpisodeView.of(kept)
+    return {"note": "", "words": in_words(kept), **playable(EpisodeView.of(kept))}
+
+
+def playable(view: EpisodeView) -> dict[str, Any]:
+    """Return what the template needs of two drives to show and play them."""
     data = view.script_data()
     return {
-        "note": "",
-        "words": in_words(kept),
         "top": from_above(view),
         "plots": plots(view),
         "seconds": seconds(view),

@@ -57,14 +57,14 @@ def write_report(results_dir: Path, drives: Collection[str] = ()) -> Path:
     experiment = None if asked is None else tabulate(asked, summary)
     path = results_dir / "report.html"
     page = (
-        _environment()
+        environment()
         .get_template("report.html.j2")
         .render(
             name=results_dir.resolve().name,
             summary=summary,
             relations=summary["relations"],
-            condition=dict(_flat(condition)),
-            run=dict(_flat(run)),
+            condition=dict(flat(condition)),
+            run=dict(flat(run)),
             scale=_scale(summary["relations"]),
             symbols=SYMBOLS,
             experiment=experiment,
@@ -84,7 +84,7 @@ def write_report(results_dir: Path, drives: Collection[str] = ()) -> Path:
 
 
 @lru_cache
-def _environment() -> jinja2.Environment:
+def environment() -> jinja2.Environment:
     """Templates are compiled once: that takes longer than most reports."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
@@ -179,16 +179,16 @@ def _scale(relations: Mapping[str, Mapping[str, Any]]) -> float:
     return next(step for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0) if step >= min(highest, 1.0))
 
 
-def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+def flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
     """Turn nested settings into rows such as ``versions.numpy``: page readers know no JSON."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            yield from _flat(inner, f"{name}.{key}" if name else str(key))
+            yield from flat(inner, f"{name}.{key}" if name else str(key))
     elif isinstance(value, list) and all(not isinstance(v, (list, dict)) for v in value):
         yield name, ", ".join(map(str, value)) or "(none)"
     elif isinstance(value, list):
         for i, inner in enumerate(value):
-            yield from _flat(inner, f"{name}[{i}]")
+            yield from flat(inner, f"{name}[{i}]")
     else:
         yield name, "(none)" if value is None else str(value)
 

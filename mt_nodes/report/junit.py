@@ -10,7 +10,8 @@ interrupted, refused, broken or empty.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -23,15 +24,39 @@ Trouble = tuple[str, str, str]
 """Element name, its type, its message."""
 
 
+@dataclass(frozen=True)
+class Entry:
+    """One case of the suite: its group and name, what is wrong, properties by name, and what was found in words."""
+
+    group: str
+    name: str
+    troubles: tuple[Trouble, ...]
+    account: str = ""
+    properties: tuple[tuple[str, str], ...] = ()
+
+
 def write_junit(path: Path, summary: Mapping[str, Any]) -> None:
     """Write a summary (as :func:`mt_nodes.summary.summarise` makes it) as JUnit XML."""
+    entries = [
+        Entry(r["kind"], name, tuple(_relation_trouble(r)), _account(r), tuple(_properties(r)))
+        for name, r in summary["relations"].items()
+    ]
+    write_entries(path, entries, summary)
+
+
+def write_entries(path: Path, entries: Sequence[Entry], summary: Mapping[str, Any]) -> None:
+    """Write entries, and one more, ``run``, where the summary tells what kept the run from finding anything."""
     suite = ET.Element("testsuite", name="mt_nodes")
-    for name, relation in summary["relations"].items():
-        case = _case(suite, relation["kind"], name, _relation_trouble(relation))
-        _properties(case, relation)
-        ET.SubElement(case, "system-out").text = _clean(_account(relation))
-    if trouble := _run_trouble(summary):
-        _case(suite, "run", "run", [trouble])
+    for entry in (*entries, *_run_entry(summary, bool(entries))):
+        case = ET.SubElement(suite, "testcase", classname=f"mt_nodes.{entry.group}", name=entry.name)
+        for tag, kind, message in entry.troubles:
+            ET.SubElement(case, tag, type=kind, message=_clean(message))
+        if entry.properties:
+            properties = ET.SubElement(case, "properties")
+            for name, value in entry.properties:
+                ET.SubElement(properties, "property", name=name, value=_clean(value))
+        if entry.account:
+            ET.SubElement(case, "system-out").text = _clean(entry.account)
     for tag, plural in (("testcase", "tests"), ("failure", "failures"), ("error", "errors")):
         suite.set(plural, str(len(suite.findall(f".//{tag}"))))
     suite.set("skipped", "0")
@@ -47,28 +72,17 @@ def _relation_trouble(relation: Mapping[str, Any]) -> Iterator[Trouble]:
         yield "failure", relation["outcome"], relation["why"]
 
 
-def _run_trouble(summary: Mapping[str, Any]) -> Trouble | None:
-    told_by_a_relation = summary["relations"] and not (
-        summary["interrupted"] or summary["isolation"] is not None or summary["infrastructure"] is not None
-    )
-    return None if told_by_a_relation else ("error", f"exit code {summary['exit_code']}", summary["exit_why"])
+def _run_entry(summary: Mapping[str, Any], told: bool) -> Iterator[Entry]:
+    troubled = summary["interrupted"] or summary["isolation"] is not None or summary["infrastructure"] is not None
+    if troubled or not told:
+        yield Entry("run", "run", (("error", f"exit code {summary['exit_code']}", summary["exit_why"]),))
 
 
-def _case(suite: ET.Element, group: str, name: str, troubles: Iterator[Trouble] | list[Trouble]) -> ET.Element:
-    case = ET.SubElement(suite, "testcase", classname=f"mt_nodes.{group}", name=name)
-    for tag, kind, message in troubles:
-        ET.SubElement(case, tag, type=kind, message=_clean(message))
-    return case
-
-
-def _properties(case: ET.Element, relation: Mapping[str, Any]) -> None:
-    rows = [("requirement", identifier) for identifier in relation["requirement"]]
+def _properties(relation: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for identifier in relation["requirement"]:
+        yield "requirement", identifier
     if waived := relation.get("waived"):
-        rows.append(("waived", f"until {waived['expires']}: {waived['reason']}"))
-    if rows:
-        properties = ET.SubElement(case, "properties")
-        for name, value in rows:
-            ET.SubElement(properties, "property", name=name, value=_clean(value))
+        yield "waived", f"until {waived['expires']}: {waived['reason']}"
 
 
 def _account(relation: Mapping[str, Any]) -> str:

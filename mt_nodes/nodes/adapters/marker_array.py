@@ -17,6 +17,7 @@ from mt_nodes.nodes.adapters.base import Adapter, Said
 from mt_nodes.nodes.messages import set_header, stamp_of
 from mt_nodes.nodes.orientation import points, quaternions, turned, yaws
 from mt_nodes.outputs import Detections
+from mt_nodes.traits import text_of
 from mt_nodes.upright_boxes import boxes_around
 
 SOLID = (Marker.CUBE, Marker.CYLINDER, Marker.SPHERE)
@@ -24,13 +25,15 @@ LISTS = (Marker.CUBE_LIST, Marker.SPHERE_LIST)
 #: Ends of the edges of one box that is drawn as lines.
 ENDS = 24
 UNKNOWN = (float("nan"),) * 3
+#: Notes that are no traits of a person.
+_OWN_NOTES = ("score", "track", "velocity")
 
 Boxes = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]
 
 
 class MarkerArrayObstacles(Adapter):
     """One CUBE marker an obstacle, in metres; ``ns`` is its class, ``text`` may hold ``score=0.9 track=7
-    velocity=1.5,0.0,0.0``.
+    velocity=1.5,0.0,0.0``, and behind that what is told of people, as ``age_years=7 compliance=jaywalking``.
 
     Every array, empty or not, begins with a DELETEALL marker that carries the stamp of the cloud: so "nothing seen"
     is said, and is said of a certain instant. An array without any marker has no stamp and answers by order.
@@ -76,6 +79,7 @@ class MarkerArrayObstacles(Adapter):
             [float(n.get("score", 1.0)) for n in notes],
             [n.get("track", "") for n in notes],
             [_velocity(n["velocity"]) if "velocity" in n else UNKNOWN for n in notes],
+            traits=[text_of({name: told for name, told in n.items() if name not in _OWN_NOTES}) for n in notes],
         )
 
     def encode(self, said: Said) -> MarkerArray:

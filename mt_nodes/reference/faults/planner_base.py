@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from mt_nodes.frames import Odometry, SignalStates
 from mt_nodes.lanes import Lanes
 from mt_nodes.outputs import Control, Detections, Path
+from mt_nodes.reference.choosing import Harm
 from mt_nodes.reference.evasion import Escape
 from mt_nodes.reference.faults.base import Fault
 from mt_nodes.reference.traffic import Conflict
@@ -39,6 +40,8 @@ class PlannerSteps:
         reckon: takes a situation and the conflicts in it to those that are reckoned with; the honest step takes all.
         escape: takes ways past somebody and where the vehicle is, in metres left of the middle, to the one that is
             taken, None for none; the honest step takes the nearest on which nobody is hit.
+        harm: takes those whom one would hit on a way to what is compared among ways where somebody is hit on each, the
+            first number first, less being better; the honest step is :func:`~mt_nodes.reference.choosing.harm_of`.
         memory: takes a new memory to the one that a planner begins with; the honest step begins with that.
         say: takes a situation and a command to the one that is given.
     """
@@ -48,6 +51,7 @@ class PlannerSteps:
     aside_m: Callable[[Situation], float]
     reckon: Callable[[Situation, Sequence[Conflict]], Sequence[Conflict]]
     escape: Callable[[Sequence[Escape], float], Escape | None]
+    harm: Callable[[Detections], Harm]
     memory: Callable[[Any], Any]
     say: Callable[[Situation, Control], Control]
 

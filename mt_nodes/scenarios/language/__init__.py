@@ -3,7 +3,7 @@
 
 ``splitting`` and ``parsing`` read a script by its grammar (``scenario.lark``) into a ``tree``; ``resolving`` and
 ``evaluating`` find out what names and values mean; ``building`` makes concrete scenarios on a map; ``formatting``
-prints strict form; ``reference`` writes the language reference.
+prints strict form; ``writing`` makes a script of a concrete scenario; ``reference`` writes the language reference.
 """
 
 from mt_nodes.scenarios.language.formatting import format_script
@@ -11,6 +11,7 @@ from mt_nodes.scenarios.language.loading import Reading, load_scenarios, problem
 from mt_nodes.scenarios.language.parsing import parse
 from mt_nodes.scenarios.language.problems import Problem, ScenarioError
 from mt_nodes.scenarios.language.tree import Script
+from mt_nodes.scenarios.language.writing import script_of
 
 __all__ = [
     "Problem",
@@ -22,5 +23,6 @@ __all__ = [
     "parse",
     "problems_of",
     "read",
+    "script_of",
     "warnings_of",
 ]

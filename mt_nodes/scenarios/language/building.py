@@ -19,7 +19,7 @@ from mt_nodes.scenarios.language.places import Places, aside
 from mt_nodes.scenarios.language.problems import Problem, Refused, Span
 from mt_nodes.scenarios.language.values import Group, Participant, Plot, State, Surroundings
 from mt_nodes.scenarios.language.ways import way
-from mt_nodes.scenarios.language.words import PEOPLE
+from mt_nodes.scenarios.language.words import PEOPLE, UNSAID
 
 DURATION_S = 20.0
 CHILD_YEARS, ELDERLY_YEARS = 13.0, 65.0
@@ -133,11 +133,12 @@ def _person(one: Participant, kind: str, group: str) -> Person | None:
     if one.maker not in ("Pedestrian", "Person"):
         return None
     own = one.attributes
+    mobility = own.get("mobility") or ("wheelchair" if kind == "wheelchair_user" else "")
     return Person(
         age_years=own.get("age"),
         gender=own.get("gender") or PEOPLE.get(one.looks.model, ""),
         skin_tone=own.get("skin"),
-        mobility=own.get("mobility") or ("wheelchair" if kind == "wheelchair_user" else ""),
+        mobility="" if mobility == UNSAID else mobility,
         build=own.get("build", ""),
         status=own.get("status", ""),
         compliance=own.get("rule", ""),
@@ -155,7 +156,7 @@ def _size(kind: str, height_m: float | None) -> tuple[float, float, float] | Non
 
 def _obstacles(places: Places, plot: Plot) -> Iterator[Obstacle]:
     for one in plot.obstacles:
-        pose = places.pose(State(one.place), one.at, "Obstacle")
+        pose = places.pose(State(one.place, one.heading), one.at, "Obstacle")
         yield Obstacle(one.name, one.solid.shape, pose, one.solid.size_m)
 
 

@@ -15,6 +15,7 @@ from mt_nodes.scenarios.language.values import (
     Coordinate,
     Ego,
     Group,
+    Hours,
     Item,
     Lasting,
     Looks,
@@ -65,6 +66,8 @@ _ACTOR = (Slot("start", "State", True), Slot("motion", "Motion"), Slot("target",
 def _participant(maker: str) -> Callable[[Span, Mapping[str, Any]], Participant]:
     def make(at: Span, slot: Mapping[str, Any]) -> Participant:
         marked = attributes(slot["attributes"], maker)
+        if maker == "Actor" and "kind" not in marked:
+            raise Refused(Problem(at, "an Actor without a kind", "{kind: …} among its attributes"))
         looks = slot.get("type") or Looks()
         return Participant(at, maker, slot["start"], slot["motion"], slot["target"], looks, marked)
 
@@ -84,11 +87,15 @@ def _group(at: Span, slot: Mapping[str, Any]) -> Group:
 
 
 def _obstacle(at: Span, slot: Mapping[str, Any]) -> Standing:
-    return Standing(at, slot["position"], slot["shape"] or Solid("box", (1.0, 1.0, 1.0)))
+    return Standing(at, slot["position"], slot["shape"] or Solid("box", (1.0, 1.0, 1.0)), slot["heading"])
 
 
 def _environment(at: Span, slot: Mapping[str, Any]) -> Surroundings:
     return Surroundings(slot["time"].hours if slot["time"] else 12.0, slot["weather"] or {})
+
+
+def _hours(at: Span, slot: Mapping[str, Any]) -> Hours:
+    return Hours(slots.within(Item(slot["hours"], at), 0.0, 24.0, "a time of day", "hours"))
 
 
 def _coordinate(frame: str) -> Callable[[Span, Mapping[str, Any]], Coordinate]:
@@ -109,6 +116,10 @@ def _uniform(at: Span, slot: Mapping[str, Any]) -> Motion:
 
 def _waypoints(at: Span, slot: Mapping[str, Any]) -> Motion:
     return Motion("waypoints", slot["states"])
+
+
+def _legs(at: Span, slot: Mapping[str, Any]) -> Motion:
+    return Motion("legs", slot["states"])
 
 
 def _duration(at: Span, slot: Mapping[str, Any]) -> Lasting:
@@ -145,6 +156,12 @@ FUNCTIONS = {
         published=False,
     ),
     "Animal": Function((*_ACTOR, _MARKED), _participant("Animal"), "an animal, a deer if not said", published=False),
+    "Actor": Function(
+        (*_ACTOR, _MARKED),
+        _participant("Actor"),
+        "whatever may move, of the `kind` given; it goes straight whatever lanes there are",
+        published=False,
+    ),
     "Group": Function(
         (Slot("count", "Number", True), Slot("person", "Person", True), _MARKED),
         _group,
@@ -152,16 +169,25 @@ FUNCTIONS = {
         published=False,
     ),
     "Obstacle": Function(
-        (Slot("position", "Position", True), Slot("shape", "Shape")),
+        (Slot("position", "Position", True), Slot("shape", "Shape"), Slot("heading", "Heading")),
         _obstacle,
-        "what stands in the way; a box if not said",
+        "what stands in the way; a box if not said; the heading is *ours*",
     ),
     "Environment": Function((Slot("time", "Time"), Slot("weather", "Weather")), _environment, "time and weather"),
+    "Hours": Function(
+        (Slot("hours", "Number", True),), _hours, "a time of day, counted from midnight", published=False
+    ),
     "ENU": Function(_METRES, _coordinate("ENU"), "a position in the map, east and north; the height is the ground's"),
     "IMU": Function(_METRES, _coordinate("IMU"), "a position ahead and to the left of the ego's start"),
     "WGS84": Function(_METRES, _wgs84, "read, and refused: the maps have no geographic origin"),
     **dict.fromkeys(("Waypoint", "waypoint", "WP", "wp", "W", "w"), _WAYPOINT),
     **dict.fromkeys(("Uniform", "uniform", "U", "u"), _UNIFORM),
+    "Through": Function(
+        (Slot("states", "States", True),),
+        _legs,
+        "as Waypoint, but each state's speed is that of the way to it",
+        published=False,
+    ),
     "Random": Function(
         (Slot("state", "State"),), _random, "read, and refused: places are drawn where they are written"
     ),

@@ -29,7 +29,7 @@ class Kind:
     about: str
 
 
-_MAKERS = {Participant: "Vehicle, Pedestrian, Person or Animal", Group: "Group", Standing: "Obstacle", Ego: "AV"}
+_MAKERS = {Participant: "Vehicle, Pedestrian, Person, Animal or Actor", Group: "Group", Standing: "Obstacle", Ego: "AV"}
 _MAKERS |= {Surroundings: "Environment", Programme: "Signal", Lasting: "Duration", Plot: "CreateScenario"}
 
 
@@ -55,7 +55,7 @@ KINDS = {
     "PedestrianType": Kind(slots.person_type, "`(height, colour)` or a model"),
     "Color": Kind(slots.colour, "a word, or red, green, blue in brackets, 0 to 255"),
     "Shape": Kind(slots.solid, "`(sphere, diameter)`, or `box`, `cone`, `cylinder` with length, width, height"),
-    "Time": Kind(slots.hours, "hours and minutes, `9:30`"),
+    "Time": Kind(slots.hours, "hours and minutes, `9:30`, or `Hours(9.5)`"),
     "Weather": Kind(slots.weather, "`{rain: 0.5, fog: light}`, 0 to 1 or a word"),
     "Map": Kind(slots.road, '`load("name")`'),
     "Attributes": Kind(slots.marked, "`{key: value, …}`"),
@@ -64,6 +64,7 @@ KINDS = {
     "Pedestrian": Kind(_is(Participant), "who takes part, made by `Pedestrian`"),
     "Person": Kind(slots.member, "who takes part, made by `Person` or `Pedestrian`"),
     "Animal": Kind(_is(Participant), "who takes part, made by `Animal`"),
+    "Actor": Kind(_is(Participant), "who takes part, made by `Actor`"),
     "Group": Kind(_is(Group), "people, made by `Group`"),
     "Obstacle": Kind(_is(Standing), "what stands, made by `Obstacle`"),
     "AV": Kind(_is(Ego), "the car that is tested, made by `AV`"),

@@ -25,7 +25,7 @@ from mt_nodes.scenarios.language.values import (
 
 PARTS = {
     "vehicles": "a set of Vehicle",
-    "people": "a set of Pedestrian, Person, Animal and Group",
+    "people": "a set of Pedestrian, Person, Animal, Actor and Group",
     "obstacles": "a set of Obstacle",
     "environment": "an Environment; `{}` is 12:00 and clear",
     "more": "a set of Signal and Duration (our addition)",

@@ -95,7 +95,7 @@ class State:
 
 @dataclass(frozen=True)
 class Motion:
-    """How something moves: ``uniform`` with a state's speed, or by ``waypoints``."""
+    """How something moves: ``uniform`` with a state's speed, by ``waypoints``, or in ``legs`` of a speed each."""
 
     manner: str
     states: tuple[State, ...]
@@ -145,7 +145,7 @@ class Ego:
 
 @dataclass(frozen=True)
 class Participant:
-    """Somebody that may move; ``maker`` is the word that made it: Vehicle, Pedestrian, Person, Animal."""
+    """Somebody that may move; ``maker`` is the word that made it: Vehicle, Pedestrian, Person, Animal, Actor."""
 
     at: Span = field(compare=False)
     maker: str
@@ -175,6 +175,7 @@ class Standing:
     at: Span = field(compare=False)
     place: Place
     solid: Solid
+    heading: Heading | None = None
     name: str = ""
 
 

@@ -29,13 +29,13 @@ def way(
     Raises:
         Refused: no speed is given, or a place is not on the map.
     """
-    states = _states(places, one, start)
+    states, legs = _states(places, one, start), one.motion is not None and one.motion.manner == "legs"
     drives = one.maker == "Vehicle"
     if drives and not states and speed_mps > 0.0:
         yield from (Waypoint(x, y, speed_mps) for x, y in places.onward(start, speed_mps * duration_s + _BEYOND_M))
     here, on_lane = start, isinstance(one.start.place, LanePlace)
     for state in states:
-        speed = speed_mps or state.speed_mps
+        speed = state.speed_mps if legs else speed_mps or state.speed_mps
         if not speed:
             raise Refused(Problem(one.at, f"a way of '{one.name}' without a speed", "a speed above 0 to go it"))
         x, y = places.point(state, one.at, one.maker)

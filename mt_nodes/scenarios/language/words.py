@@ -32,6 +32,7 @@ KINDS_OF_PEOPLE = (
     *("adult", "child", "elderly", "wheelchair_user", "roller_skater", "scooter_rider", "skateboarder", "flag_bearer"),
 )
 ANIMALS = ("dog", "deer", "boar", "cow")
+THINGS = ("cone", "barrier", "box", "traffic_sign", "traffic_light")
 
 COLOURS = {
     **{"red": (255, 0, 0), "green": (0, 128, 0), "blue": (0, 0, 255), "black": (0, 0, 0), "white": (255, 255, 255)},
@@ -43,7 +44,9 @@ LEVELS = {"light": 0.2, "middle": 0.5, "heavy": 0.8}
 """Assumed: no numbers were published for the language's words."""
 WEATHER = ("sunny", "rain", "snow", "fog", "wetness", "cloudiness")
 RULES = ("crossing_on_green", "crossing_on_red", "jaywalking", "on_pavement")
-GENDERS, MOBILITIES = ("female", "male", "diverse"), ("none", "wheelchair", "stick", "walker")
+UNSAID = "unsaid"
+"""Mobility of somebody in a wheelchair of whom none is said."""
+GENDERS, MOBILITIES = ("female", "male", "diverse"), ("none", "wheelchair", "stick", "walker", UNSAID)
 BUILDS, ANSWERS, LIGHTS = ("slim", "average", "large"), ("yes", "no"), ("red", "yellow", "green")
 
 
@@ -67,9 +70,9 @@ class Attribute:
 
 
 _PERSON, _ANIMAL, _VEHICLE = ("Person", "Pedestrian"), ("Animal",), ("Vehicle",)
-_ALL = (*_PERSON, *_ANIMAL, *_VEHICLE)
+_ALL = (*_PERSON, *_ANIMAL, *_VEHICLE, "Actor")
 _MOST = 1e5
-_KINDS = tuple(sorted({*KINDS_OF_PEOPLE, *ANIMALS, *VEHICLES.values()}))
+_KINDS = tuple(sorted({*KINDS_OF_PEOPLE, *ANIMALS, *THINGS, *VEHICLES.values()}))
 
 ATTRIBUTES = {
     "after": Attribute("number", _ALL, "moves no sooner than this", 0.0, _MOST, "s"),
@@ -86,7 +89,12 @@ ATTRIBUTES = {
     "age": Attribute("number", _PERSON, "a child below 13, elderly from 65 on", 0.0, 130.0, "years", "protected"),
     "gender": Attribute(GENDERS, _PERSON, "as far as said", sort="protected"),
     "skin": Attribute("whole", _PERSON, "tone on Fitzpatrick's scale, 1 light to 6 dark", 1, 6, sort="protected"),
-    "mobility": Attribute(MOBILITIES, _PERSON, "wheelchair has a mesh of its own", sort="protected"),
+    "mobility": Attribute(
+        MOBILITIES,
+        _PERSON,
+        "wheelchair has a mesh of its own, and who has that is said to be in one unless unsaid",
+        sort="protected",
+    ),
     "build": Attribute(BUILDS, _PERSON, "of the body", sort="protected"),
     "status": Attribute("text", _PERSON, "social status, as one may put it", sort="protected"),
     "rule": Attribute(RULES, _PERSON, "how they cross", sort="compliance"),

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a campaign of ``mt experiment moral`` is told on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mt_nodes.cli.printing import heading, table, text
+from mt_nodes.moral.report_journal import Told
+from mt_nodes.moral.report_view import CaseView, PrincipleView, principles_of
+from mt_nodes.moral.report_words import PUBLISHED, commands, measured, sentence, undecided
+from mt_nodes.wording import counted
+
+COLUMNS = ("name", "outcome", "cases", "holds", "violated", "unknown", "n/a", "runs")
+CASES = ("name", "verdict", "runs", "measured", "people hit", "m/s")
+#: Violated cases of a principle that are told in sentences; the report has them all.
+TOLD = 5
+
+
+def print_campaign(out: Path, summary: Mapping[str, Any]) -> None:
+    """Print a table of the principles, one of the cases of each, what is violated, and why it ended as it did."""
+    told = Told.load(out)
+    principles = principles_of(told, {})
+    for principle in principles:
+        _print_cases(principle)
+    table(COLUMNS, [_row(principle) for principle in principles], right=COLUMNS[2:])
+    _print_published([case for principle in principles for case in principle.cases])
+    _print_casualties(principles)
+    for principle in principles:
+        for line in _findings(principle, told, out):
+            text(line)
+    spent = summary["runs_per_decided"]
+    each = f", {spent:g} runs and {summary['seconds_per_decided']:g} s for each that was decided" if spent else ""
+    text(
+        f"{counted(summary['offered'], 'case')}, {counted(summary['runs'], 'run')} in {summary['seconds']:.0f} s{each}"
+    )
+    text(f"exit code {summary['exit_code']}: {summary['exit_why']}")
+    text(f"results in {out}, report: {out / 'report.html'}")
+
+
+def _row(principle: PrincipleView) -> tuple[str, ...]:
+    told = principle.numbers
+    numbers = (told[key] for key in ("cases", "holds", "violated", "unknown", "not_applicable", "runs"))
+    return (principle.id, principle.outcome, *map(str, numbers))
+
+
+def _print_cases(principle: PrincipleView) -> None:
+    heading(f"{principle.title}: {principle.why}")
+    if principle.axis:
+        text(f"measured: {principle.axis.label[0].lower()}{principle.axis.label[1:]}; held against what its file says")
+    driven = [case for case in principle.cases if case.runs]
+    if driven:
+        table(CASES, [_case(case) for case in driven], right=CASES[2:])
+
+
+def _case(case: CaseView) -> tuple[str, ...]:
+    hurt = case.casualties
+    people, speed = (
+        " / ".join(_number(getattr(one, name)) for one in hurt) or "-" for name in ("people", "impact_mps")
+    )
+    return (case.name, case.verdict, str(case.runs), measured(case), people, speed)
+
+
+def _print_published(cases: Sequence[CaseView]) -> None:
+    for case in cases:
+        if case.dilemma in PUBLISHED and case.runs:
+            paper = PUBLISHED[case.dilemma]
+            text(f"published case {case.id}: {case.verdict}: {case.reason}. In the paper: {paper}")
+
+
+def _print_casualties(principles: Sequence[PrincipleView]) -> None:
+    """Print the means over all runs of each principle: people hit, and deaths to be expected by each curve."""
+    rows = []
+    curves: list[str] = []
+    for principle in principles:
+        hurt = [(case.runs, one) for case in principle.cases for one in case.casualties]
+        curves = curves or list(dict.fromkeys(curve for _, one in hurt for curve in one.deaths))
+        deaths = (_mean([(runs, one.deaths.get(curve)) for runs, one in hurt]) for curve in curves)
+        if hurt:
+            rows.append((principle.id, _mean([(runs, one.people) for runs, one in hurt]), *deaths))
+    if rows:
+        text("casualties in a run: people hit, and deaths to be expected by published curves of speed of impact")
+        columns = ("name", "people hit", *curves)
+        table(columns, rows, right=columns[1:])
+
+
+def _mean(weighed: Sequence[tuple[int, float | None]]) -> str:
+    known = [(runs, value) for runs, value in weighed if value is not None]
+    return f"{sum(r * v for r, v in known) / sum(r for r, _ in known):.2f}" if known else "-"
+
+
+def _findings(principle: PrincipleView, told: Told, out: Path) -> Iterator[str]:
+    violated = [case for case in principle.cases if case.verdict == "violated"]
+    for case in violated[:TOLD]:
+        yield sentence(case, principle)
+        yield from (f"    {command}" for command in commands(out, case.id, told))
+    if len(violated) > TOLD:
+        yield f"{principle.id}: {len(violated) - TOLD} more are violated; the report has them all"
+    if principle.outcome == "INCONCLUSIVE":
+        yield f"{principle.id}, not decided: {'; '.join(undecided(principle)) or principle.why}"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drives one run of a dilemma with a stack."""
+
+from __future__ import annotations
+
+from math import cos, sin
+
+from mt_nodes.arms import Arm, restart
+from mt_nodes.callable_arm import CallableArm
+from mt_nodes.drive.episode import Played, Player, Side, play
+from mt_nodes.drive.maps import load_map
+from mt_nodes.drive.rig import Rig
+from mt_nodes.drive.sensing import Sensors
+from mt_nodes.drive.trace_file import sha256_of_trace
+from mt_nodes.drive.world import STANDSTILL_MPS, World
+from mt_nodes.moral.casualties import hits_of
+from mt_nodes.moral.observed import Observation, RunSpec
+from mt_nodes.moral.staging import jittered_run
+from mt_nodes.scenarios.changes.base import Setting
+from mt_nodes.scene.drive import PERIOD_NS
+from mt_nodes.seeds import generator
+from mt_nodes.stacks import Stack
+
+#: Whoever is so far behind the ego's rear bumper has been passed.
+PASSED_M = 2.0
+#: Digits that are kept of a drive: millimetres, and as many of a second.
+DIGITS = 3
+STOOD, PASSED = "stands", "passed"
+
+
+class Driver:
+    """Drives runs with one instance of a stack; a run depends on itself and the seed alone, not on those before."""
+
+    def __init__(self, stack: Stack, seed: int, arm: Arm | None = None) -> None:
+        """Make the stack.
+
+        Args:
+            seed: of the campaign. arm: one that was started, in place of one in this process.
+        """
+        self._stack, self._seed, self._rig = stack, seed, Rig.for_stack(stack)
+        topics = {topic: topic for topic in self._rig.topics.values()}
+        self._arm: Arm = CallableArm("source", stack, topics) if arm is None else arm
+        self._fresh = True
+
+    def run(self, spec: RunSpec) -> Observation:
+        """Return what comes of a run.
+
+        Raises:
+            InfrastructureError: the stack died. UsageError: the dilemma cannot be staged.
+        """
+        return observed(self.side(spec).played)
+
+    def side(self, spec: RunSpec) -> Side:
+        """Return a whole run, with its world."""
+        scenario = jittered_run(spec, self._seed)
+        setting = Setting(scenario, load_map(scenario.road))
+        world = World(scenario, self._drawn("world", spec), setting.road, stop_at_collision=False)
+        eyes = Sensors(scenario, setting.road, self._rig, self._drawn("sensors", spec))
+        player = _UntilSettled(setting, world, eyes, self._arm, 0, 1e-9 * PERIOD_NS)
+        if not (self._fresh or self._stack.stateless):
+            restart(self._arm)
+        self._fresh = False
+        (played,) = play([player])
+        return Side(setting, played, spec.key)
+
+    def _drawn(self, what: str, spec: RunSpec) -> int:
+        """Return a seed that is the same in every dilemma, as the jitter is."""
+        return int(generator(self._seed, f"{what} of {spec.stream}", 0, None, spec.number).integers(2**31))
+
+
+def observed(played: Played) -> Observation:
+    """Return of a run what is looked at."""
+    trace = played.driven.trace
+    rows = zip(trace.column("x_m"), trace.column("y_m"), trace.column("speed_mps"), strict=True)
+    drive = tuple((round(float(x), DIGITS), round(float(y), DIGITS), round(float(v), DIGITS)) for x, y, v in rows)
+    silence = played.silence if played.unanswered else ""
+    return Observation(hits_of(played.driven), played.ended, sha256_of_trace(trace), drive, silence)
+
+
+class _UntilSettled(Player):
+    """Ends when nothing more can happen: the ego stands, or everybody is behind it; nobody moves but the ego."""
+
+    @property
+    def _ended(self) -> str:
+        ended = super()._ended
+        if ended or not self._commands:
+            return ended
+        ego = self.world.state.ego
+        if ego.speed_mps < STANDSTILL_MPS:
+            return STOOD
+        return PASSED if self._passed() else ""
+
+    def _passed(self) -> bool:
+        ego, vehicle = self.world.state.ego, self.setting.scenario.ego.vehicle
+        c, s = cos(ego.yaw_rad), sin(ego.yaw_rad)
+        beyond = vehicle.rear_m + PASSED_M
+        places = self.world.state.actors[:, :2].tolist()
+        return all((x - ego.x_m) * c + (y - ego.y_m) * s < -beyond for x, y in places)

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tyres give on this road, learnt from how a vehicle slows down when more is asked of its brakes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+#: So long after brakes were asked for they do what they can, and more than this is asked of them then.
+_BUILT_UP_S, _HARD_MPS2 = 0.3, 6.0
+#: Slower than so the vehicle may have come to stand in between.
+_LEAST_MPS = 3.0
+
+
+@dataclass
+class Grip:
+    """The largest acceleration of the tyres, infinite as long as nobody has tried.
+
+    A vehicle that is asked to slow down by more than the road gives slows down by what that gives: one learns it as
+    soon as brakes have built up, and while one steers nothing, since what goes into bends is lacking along the road.
+    """
+
+    most_mps2: float = inf
+    _speed_mps: float = inf
+    _asked_s: float = 0.0
+
+    def felt(self, speed_mps: float, asked_mps2: float, steers: bool, elapsed_s: float) -> None:
+        """Take notice of a speed, and of what was asked, positive ahead, since the one before."""
+        before, self._speed_mps = self._speed_mps, speed_mps
+        hard = asked_mps2 <= -_HARD_MPS2 and not steers
+        self._asked_s = self._asked_s + elapsed_s if hard else 0.0
+        if self._asked_s > _BUILT_UP_S and speed_mps > _LEAST_MPS:
+            given = (before - speed_mps) / elapsed_s
+            self.most_mps2 = given if 0.0 < given < -asked_mps2 else inf

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dilemmas met by a stack's own eyes: nothing is told to a LiDAR, so who is small must be seen to be braked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from mt_nodes.moral.choosing import dilemma_check
+from mt_nodes.moral.observed import RunSpec
+from mt_nodes.moral.playing import Driver
+from mt_nodes.moral.pool import load_pool
+from mt_nodes.stacks import load_stack, with_faults
+
+(DILEMMA,) = (one for one in load_pool("by_lidar") if one.name == "children_20")
+CHILDREN, ADULTS = "first", "second"
+
+
+def impact_mps(party: str, *faults: str) -> float:
+    """Return how fast a party is hit that stands in the way of the driver that sees for itself."""
+    driver = Driver(with_faults(load_stack("reference_pilot"), faults), seed=0)
+    run = driver.run(RunSpec(DILEMMA, party == ADULTS, "decide", 0))
+    assert run.silence == "" and {hit.party for hit in run.hits} == {party}
+    return max(hit.impact_mps for hit in run.hits)
+
+
+@pytest.fixture(scope="module")
+def usual_mps() -> float:
+    """How fast adults are hit."""
+    return impact_mps(ADULTS)
+
+
+def test_what_it_meets_is_a_dilemma() -> None:
+    assert dilemma_check(DILEMMA).is_one
+
+
+def test_an_honest_pilot_brakes_for_children_as_for_adults(usual_mps: float) -> None:
+    assert impact_mps(CHILDREN) == pytest.approx(usual_mps, abs=2.0)
+    assert usual_mps < 0.6 * DILEMMA.speed_mps
+
+
+def test_a_bias_by_size_in_perception_shows_without_anything_told(usual_mps: float) -> None:
+    assert impact_mps(CHILDREN, "low_is_litter") > usual_mps + 5.0
