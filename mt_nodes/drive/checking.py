@@ -165,15 +165,14 @@ def _body(where: str, actor: Actor, facts: Facts) -> Iterator[Problem]:
 def _on_map(where: str, actor: Actor, facts: Facts, road: RoadMap) -> Iterator[Problem]:
     """Yield what lies off the map; who drives must start on the carriageway, cyclists may on pavements too."""
     start = shapely.Point(actor.start.x_m, actor.start.y_m)
-    ground = shapely.Polygon(road.ground_m)
-    if not ground.covers(start):
+    if not road.ground.covers(start):
         yield Problem(f"{where}.start", _off("it", start.x, start.y, road, "ground"))
     elif facts.on_wheels and facts.label != "cyclist" and not road.carriageway.covers(start):
         yield Problem(f"{where}.start", _off("it", start.x, start.y, road, "carriageway"))
-    elif any(shapely.Polygon(house.outline_m).covers(start) for house in road.buildings):
+    elif road.built_up.covers(start):
         yield Problem(f"{where}.start", f"it is at ({start.x:g}, {start.y:g}), inside a building")
     for i, waypoint in enumerate(actor.waypoints):
-        if not ground.covers(shapely.Point(waypoint.x_m, waypoint.y_m)):
+        if not road.ground.covers(shapely.Point(waypoint.x_m, waypoint.y_m)):
             yield Problem(f"{where}.waypoints.{i}", _off("it", waypoint.x_m, waypoint.y_m, road, "ground"))
 
 

@@ -60,6 +60,7 @@ class Contacts:
         reach = [radius + float(np.hypot(*body.corners_m.T).max()) for body in self.bodies]
         self._reach2 = np.array(reach) ** 2
         self._touched: set[int] = set()
+        self._there: dict[int, tuple[tuple[float, ...], shapely.Polygon]] = {}
 
     def found(self, time_s: float, ego: EgoState, actors: Floats) -> list[Collision]:
         """Return the contacts that begin at an instant.
@@ -77,11 +78,19 @@ class Contacts:
         covered = shapes.placed(self._outline, ego.x_m, ego.y_m, ego.yaw_rad)
         hits = []
         for i in new:
-            other = shapes.placed(self.bodies[i].corners_m, *rows[i, :3])
+            other = self._placed(i, tuple(rows[i, :3].tolist()))
             if covered.intersects(other):
                 self._touched.add(i)
                 hits.append(self._collision(time_s, ego, self.bodies[i], rows[i], covered.intersection(other)))
         return hits
+
+    def _placed(self, i: int, pose: tuple[float, ...]) -> shapely.Polygon:
+        """Return where a body is; who stands is put there once."""
+        before, there = self._there.get(i, ((), None))
+        if there is None or before != pose:
+            there = shapes.placed(self.bodies[i].corners_m, *pose)
+            self._there[i] = pose, there
+        return there
 
     def _collision(self, time_s: float, ego: EgoState, body: Body, row: Floats, shared: shapely.Geometry) -> Collision:
         contact = shared.centroid

@@ -33,25 +33,37 @@ class LanesAround:
     def along(self, way: Floats) -> list[Strip]:
         """Return the pieces of lanes along a way (K, 3) of poses with a place each metre."""
         looked = way[:: int(2 * _STEP_M)]
-        off = self._poses[:, None, :2] - looked[:, :2]
+        rows = self._around(looked)
+        poses = self._poses[rows]
+        off = poses[:, None, :2] - looked[:, :2]
         nearest = np.argmin(np.einsum("nki,nki->nk", off, off), axis=1)
         there, off = looked[nearest], off[np.arange(len(off)), nearest]
         c, s = np.cos(there[:, 2]), np.sin(there[:, 2])
         ahead, left = c * off[:, 0] + s * off[:, 1], c * off[:, 1] - s * off[:, 0]
-        turn = np.abs(np.angle(np.exp(1j * (self._poses[:, 2] - there[:, 2]))))
+        turn = np.abs(np.angle(np.exp(1j * (poses[:, 2] - there[:, 2]))))
         same = turn < _TURN_RAD
         near = (np.abs(ahead) <= 2 * _STEP_M) & (np.abs(left) < _BESIDE_M) & (same | (turn > np.pi - _TURN_RAD))
-        own = same & (np.abs(left) < np.take(self._widths, self._lane) / 2.0)
+        own = same & (np.abs(left) < np.take(self._widths, self._lane[rows]) / 2.0)
         direction = np.where(own, 0, np.where(same, 1, 2))
-        return list(self._strips(np.flatnonzero(near), direction))
+        return list(self._strips(rows[near], direction[near]))
+
+    def _around(self, looked: Floats) -> npt.NDArray[np.intp]:
+        """Return the rows that may be near a way: the others are too far from all of it, and most of a map is."""
+        beyond = _BESIDE_M + 2 * _STEP_M
+        low, high = looked[:, :2].min(axis=0) - beyond, looked[:, :2].max(axis=0) + beyond
+        return np.flatnonzero(((self._poses[:, :2] >= low) & (self._poses[:, :2] <= high)).all(axis=1))
 
     def _strips(self, rows: npt.NDArray[np.intp], direction: npt.NDArray[np.int_]) -> Iterator[Strip]:
-        """Yield rows that follow each other on one lane in one direction; of a single point nothing is said."""
+        """Yield rows that follow each other on one lane in one direction; of a single point nothing is said.
+
+        Args:
+            rows: those near the way, in their order. direction: of each.
+        """
         breaks = np.diff(rows) != 1
-        breaks |= (np.diff(self._lane[rows]) != 0) | (np.diff(direction[rows]) != 0)
+        breaks |= (np.diff(self._lane[rows]) != 0) | (np.diff(direction) != 0)
         for begin, end in pairwise([0, *(np.flatnonzero(breaks) + 1).tolist(), len(rows)]):
             if end - begin > 1:
-                lane, way = int(self._lane[rows[begin]]), int(direction[rows[begin]])
+                lane, way = int(self._lane[rows[begin]]), int(direction[begin])
                 middle = self._poses[rows[begin:end], :2]
                 yield Strip(self._names[lane], (OWN, ALONG, ONCOMING)[way], self._widths[lane], middle)
 

@@ -59,6 +59,7 @@ class Motion:
         self._standing = _standing(scenario)
         self._stop_m = self._paths.end_m.copy()
         self._going = self._triggers.fired(0.0, ego, self.rows)
+        self._still = not self._paths.end_m.any()  # nobody has anywhere to go
         # Who is not waited for is on the way already.
         self.rows[:, 3] = np.where(self._going, self._wanted(self._paths.piece_at(self.travelled_m)), 0.0)
 
@@ -71,10 +72,10 @@ class Motion:
 
     def advance(self, time_s: float, ego: EgoState) -> None:
         """Go on by one step from a time."""
+        if self._still:
+            return
         if not self._going.all():
             self._going |= self._triggers.fired(time_s, ego, self.rows)
-        if not len(self.rows):
-            return
         before, step = self.rows[:, 3], self._step_s
         piece = self._paths.piece_at(self.travelled_m)
         room = np.minimum(self._stop_m, self._paths.end_m) - self.travelled_m

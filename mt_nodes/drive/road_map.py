@@ -141,6 +141,16 @@ class RoadMap:
         """:attr:`surface_m` as shapely's polygons."""
         return shapely.MultiPolygon([(rings[0], list(rings[1:])) for rings in self.surface_m])
 
+    @cached_property
+    def ground(self) -> shapely.Polygon:
+        """:attr:`ground_m` as shapely's polygon."""
+        return shapely.Polygon(self.ground_m)
+
+    @cached_property
+    def built_up(self) -> shapely.Geometry:
+        """What the buildings cover."""
+        return shapely.union_all([shapely.Polygon(house.outline_m) for house in self.buildings])
+
     def nearest_lane(self, x_m: float, y_m: float, *, on_road: bool = True) -> Lane:
         """Return the lane whose middle line is nearest to a place.
 
