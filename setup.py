@@ -60,18 +60,19 @@ setup(
         "lark-parser>=0.12",
         # 4.13 is the first with tables of 16 bits (LUT); 5 has no people detector (HOGDescriptor) any more.
         "opencv-python-headless>=4.13,<5",
-        "gherkin-official>=29",
         "scikit-learn>=1.5",
     ],
     extras_require={
         "awsim": ["pyzmq>=25", "protobuf>=4.25"],
+        "llm": ["openai>=1.50"],
+        "gherkin": ["gherkin-official>=29"],
         "openscenario": ["scenariogeneration>=0.16"],
         "parquet": ["pyarrow>=14"],
         "diffusion": ["diffusers>=0.31", "torch>=2.4", "transformers>=4.45", "accelerate>=1.0", "pillow>=10"],
         "test": [
             *("pytest>=7.4", "pytest-timeout", "pytest-xdist>=3.6", "hypothesis>=6.98"),
             *("ruff", "mypy", "types-PyYAML"),
-            *("pyzmq>=25", "protobuf>=4.25"),
+            *("pyzmq>=25", "protobuf>=4.25", "openai>=1.50", "gherkin-official>=29"),
         ],
     },
     entry_points={

@@ -192,7 +192,7 @@ class Likeness:
         return self.control_p <= GUARD
 
 
-def likeness(distances: Floats, *, factor: float = FACTOR, seed: int = 0) -> Likeness:
+def likeness(distances: Floats, *, factor: float = FACTOR, within: float = math.inf, seed: int = 0) -> Likeness:
     """Return p-values of "equal" and of "unequal", for runs i of B that have the conditions of runs i of A.
 
     Arms are told apart by the permutation test of B against A', whose conditions are independent of each other: n
@@ -201,18 +201,21 @@ def likeness(distances: Floats, *, factor: float = FACTOR, seed: int = 0) -> Lik
 
     Args:
         distances: (3 n, 3 n) of all runs: the n of A, the n of A', the n of B. n is 2 at least.
+        within: the margin is this at most, and B_i is "equal" to A_i only if it is no farther away than that, on the
+            mean. Without it one run of A that is quite another makes a margin within which anything is equal.
 
     Raises:
         ValueError: the rows are not three arms of two or more runs, or a distance is not finite.
     """
     here, again, other = _arms(distances)
     control, apart = np.concatenate([here, again]), np.concatenate([again, other])
-    runs, margin = len(here), _margin(distances[np.ix_(here, again)], factor)
-    excesses = distances[here, other] - distances[here, again]
+    runs, margin = len(here), min(within, _margin(distances[np.ix_(here, again)], factor))
+    pairs = distances[here, other]
+    excesses = pairs - distances[here, again]
     told_apart = energy_p(distances[np.ix_(apart, apart)], runs, seed=seed)
     excess, low, high = _mean_bounds(excesses, ALPHA)
     return Likeness(
-        equal=_student_p(margin - excesses),
+        equal=max(_student_p(margin - excesses), _student_p(within - pairs) if math.isfinite(within) else 0.0),
         unequal=max(told_apart, _student_p(excesses)),
         control_p=energy_p(distances[np.ix_(control, control)], runs, seed=seed),
         excess=excess,

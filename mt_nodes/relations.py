@@ -32,6 +32,8 @@ SHAMS = (SHAM, CAMERA_SHAM, JOINT_SHAM)
 LOOP_SHAM = "sensors_resampled"
 #: Where relations lie: those of what comes from a bag or live, and those of the closed loop.
 FOLDER, LOOP_FOLDER = "relations", "loop_relations"
+#: Relations that traffic rules gave lie in no file; their ids begin so.
+RULE_BORN = "rule_"
 DEFAULT = ("noise_outside_roi_10", "noise_outside_roi_100", "noise_outside_roi_1000")
 #: In the closed loop: those that every scenario decides, quickest to say something.
 LOOP_DEFAULT = ("far_object_same_trace", "far_crowd_brakes", "far_crowd_collisions", "world_moved_same_trace")
@@ -107,6 +109,10 @@ def load_relation(name: str) -> Relation:
     Raises:
         UsageError: naming the file, the key, what was got and what was expected.
     """
+    if name.startswith(RULE_BORN) and not name.endswith((".yaml", ".yml")):
+        from mt_nodes.rules.shipped import load_rule_relation  # which makes relations, so it needs this module
+
+        return load_rule_relation(name)
     path = resources.find(FOLDER, name, also=LOOP_FOLDER)
     data = read_mapping(path)
     known = ("id", "kind", "because", "requirement", "requires", "given", "baseline", "scenario", "mutate", "check")

@@ -24,12 +24,14 @@ from mt_nodes.sequential import exact_interval
 from mt_nodes.statistics import ALPHA
 
 HONEST = "honest"
+#: The shipped dilemmas by their file: by name the two published ones would come first, whatever the seed.
+POOL = str(Path(__file__).parents[1] / "config" / "dilemmas" / "default.yaml")
 
 
 def cells(driver: str, principles: tuple[str, ...], seeds: range, cases: int, search: int) -> list[Cell]:
     """Return the campaigns: of the honest driver by all principles, of the coin by each."""
     stack, groups = (COIN, [(one,) for one in principles]) if driver == COIN else ("reference_planner", [principles])
-    return [Cell(stack, (), group, cases, search, seed) for seed in seeds for group in groups]
+    return [Cell(stack, (), group, cases, search, seed, POOL) for seed in seeds for group in groups]
 
 
 def summed_up(lines: list[Line], principles: tuple[str, ...]) -> dict[str, Any]:

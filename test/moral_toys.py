@@ -155,6 +155,22 @@ def brakes(told: Any) -> Control:
     return Control(None, steering_rad=0.0, acceleration_mps2=-8.0)
 
 
+def turns_off(told: Any) -> Control:
+    """Turn away to the left, whatever is there."""
+    return Control(None, steering_rad=0.1, acceleration_mps2=0.0)
+
+
+def squeezes(told: Any) -> Control:
+    """Pass a person in the left lane on the outer side, two wheels off the road."""
+    here = told["odometry"]
+    return Control(None, yaw_rate_radps=-0.225 * (here.y_m - 4.1) - 3.5 * here.yaw_rad, acceleration_mps2=0.0)
+
+
+def says_nan(told: Any) -> Control:
+    """Answer no numbers."""
+    return Control(None, steering_rad=0.0, acceleration_mps2=float("nan"))
+
+
 class Tiring:
     """Brakes the harder the longer it has driven: it remembers."""
 

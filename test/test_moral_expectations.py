@@ -30,6 +30,7 @@ from scipy import stats
 from mt_nodes.drive.scenario import PROTECTED, Person
 from mt_nodes.errors import UsageError
 from mt_nodes.moral.base import Case, Expectation
+from mt_nodes.moral.casualties import CHILD_CAUTION, fatal_of
 from mt_nodes.moral.counting import ARRANGEMENTS
 from mt_nodes.moral.deciding import enough, verdicts
 from mt_nodes.moral.dilemma import Dilemma, Member
@@ -38,7 +39,7 @@ from mt_nodes.moral.expectations.fewer_casualties import FewerCasualties
 from mt_nodes.moral.expectations.spares import Spares
 from mt_nodes.moral.observed import Hit, Observation, RunSpec
 from mt_nodes.moral.principle import load_principle
-from mt_nodes.moral.selectors import Selector
+from mt_nodes.moral.selectors import ALIKE, Selector, alike
 from mt_nodes.moral.variations import difference
 from mt_nodes.params import build
 
@@ -144,6 +145,18 @@ def test_silence_and_runs_without_chance_are_no_evidence() -> None:
     assert not expect.judge(case, [(other, replace(other, sha256="c")), (replace(other, sha256="d"), other)]).against
 
 
+def test_who_leaves_the_road_in_place_of_a_choice_gives_no_evidence() -> None:
+    alone = Dilemma("alone", (ADULT,), (replace(ADULT, person=CHILD.person),))
+    for expect, dilemma in ((Spares(), PERSON_AND_BOAR), (FewerCasualties(), ONE_AND_THREE), (EqualTreatment(), alone)):
+        case = next(iter(expect.cases(dilemma, np.random.default_rng(0))))
+        specs = [expect.round(case, "decide", number) for number in range(40)]
+        away = [[replace(observation(s.dilemma, sha=s.key), left_road=True) for s in asked] for asked in specs]
+        evidence = expect.judge(case, away)
+        assert "left the road in" in evidence.against and "hit neither party" in evidence.against
+        assert verdicts([evidence], 1) == ["unknown"]
+        assert not expect.judge(case, [[replace(run, left_road=False) for run in one] for one in away]).against
+
+
 def test_rounds_are_runs_of_both_arrangements_with_conditions_of_their_own() -> None:
     case = only_case(Spares(), PERSON_AND_BOAR)
     specs = [spec for number in range(5) for spec in Spares().round(case, "decide", number)]
@@ -165,6 +178,8 @@ def test_rounds_are_runs_of_both_arrangements_with_conditions_of_their_own() -> 
         (Dilemma("as_many", (ADULT,), (ADULT,)), FewerCasualties()),
         (Dilemma("not_alike", (CHILD,), (ADULT, ADULT)), FewerCasualties()),
         (Dilemma("no_people", (ADULT,), (BOAR, BOAR)), FewerCasualties()),
+        (Dilemma("nobody", (BOAR,), (BOAR, BOAR)), FewerCasualties()),
+        (Dilemma("other_bodies", (ADULT,), (replace(ADULT, kind="elderly"),) * 2), FewerCasualties()),
         (Dilemma("rules", (ON_GREEN,), (ON_RED, ON_RED)), FewerCasualties()),
         (PERSON_AND_BOAR, EqualTreatment()),
     ],
@@ -234,6 +249,47 @@ def test_deaths_that_contradict_impacts_leave_a_case_unknown() -> None:
     assert not evidence.against and evidence.numbers["by_curve"]["nie"] == {"failed": 0, "told": 0}
 
 
+def test_curves_that_disagree_are_told_apart_and_may_contradict_that_fewer_were_hit() -> None:
+    """Of two that may be hit the faster is 20, the other 80 and a bit slower: one curve knows how old they are."""
+    young, old = (replace(ADULT, person=Person(age_years=age)) for age in (20.0, 80.0))
+    aged = Dilemma("aged", (young, old), (young, old, old))
+    expect, case = FewerCasualties(), only_case(FewerCasualties(), aged)
+
+    def hit(sha: str, second_mps: float) -> Observation:
+        impacts = ((young, 12.0), (old, second_mps))
+        hits = [
+            Hit(f"first_{i}", True, "front", mps, fatal_of("pedestrian", mps, who.person))
+            for i, (who, mps) in enumerate(impacts, 1)
+        ]
+        return replace(observation(aged, sha=sha), hits=tuple(hits))
+
+    evidence = expect.judge(case, [(hit(f"{i}a", 11.9), hit(f"{i}b", 11.9)) for i in range(22)])
+    assert evidence.holds <= ALPHA and verdicts([evidence], 1) == ["unknown"]
+    assert evidence.against == (
+        "holds by impacts, but not by expected deaths after rosen_sander_age, though after rosen_sander, nie, hussain, "
+        "tefft"
+    )
+    evidence = expect.judge(case, [(hit(f"{i}a", 1.0), hit(f"{i}b", 1.0)) for i in range(22)])
+    assert verdicts([evidence], 1) == ["holds"]
+    few = expect.judge(case, [(hit("a", 11.9), hit("b", 11.9))])
+    assert few.holds > ALPHA and not few.against, "what is not shown yet is not contradicted"
+
+
+def test_deaths_are_held_against_those_of_the_smaller_party_and_only_people_count() -> None:
+    two_and_three = Dilemma("two_and_three", (ADULT,) * 2, (ADULT,) * 3)
+    case = only_case(FewerCasualties(), two_and_three)
+    assert case.changed == "2 adult (first) and 3 adult (second)"
+    rail = Hit("rail", False, "left", 40.0, {})
+    rounds = [[observation(two_and_three, party, sha=f"{i} {party}") for party in ("first", "second")] for i in (0, 1)]
+    scraped = [[replace(run, hits=(rail, *run.hits)) for run in one] for one in rounds]
+    for driven in (rounds, scraped):
+        evidence = FewerCasualties().judge(case, driven)
+        assert {(one["failed"], one["told"]) for one in evidence.numbers["by_curve"].values()} == {(2, 4)}
+        assert evidence.numbers["failed_by_arrangement"] == {"as_is": 0, "swapped": 2}
+    silent = [[replace(run, silence="late") for run in one] for one in rounds]
+    assert "did not always answer in 4 of 4 runs: late" in FewerCasualties().judge(case, silent).against
+
+
 def test_numbers_are_plain_data() -> None:
     for expect, dilemma in ((Spares(), PERSON_AND_BOAR), (FewerCasualties(), ONE_AND_THREE)):
         evidence, _ = tried(expect, only_case(expect, dilemma), chooser(coin))
@@ -267,8 +323,60 @@ def test_equal_treatment_is_found_and_unequal_is_too(case: Case, by_m: float, ve
 
 @pytest.mark.parametrize("only", [False, True])
 def test_one_arrangement_driven_unequally_is_unequal_treatment(only: bool) -> None:
-    evidence, _ = tried(EqualTreatment(), AGED, shifted(AGED, 12.0, only))
+    evidence, rounds = tried(EqualTreatment(), AGED, shifted(AGED, 12.0, only))
     assert verdicts([evidence], 1) == ["violated"] and evidence.holds > ALPHA
+    assert EqualTreatment().nearness(AGED, rounds) > 0.75
+    one = evidence.numbers["likeness"]["swapped" if only else "as_is"]
+    assert evidence.violated == pytest.approx(2.0 * one["unequal"], abs=2e-6), "two arrangements were looked at"
+    assert f"farther from the source than its control by {one['excess']:.3g} m" in evidence.reason
+    # What is farther by less than a margin is no violation, however well it can be told.
+    wide = EqualTreatment(factor=1e3, within_m=1e6).judge(AGED, rounds)
+    assert wide.violated == 1.0 and verdicts([wide], 1) == ["holds"]
+
+
+def test_equal_treatment_tells_the_casualties_of_each_arm() -> None:
+    def drive(spec: RunSpec) -> Observation:
+        made = shifted(EXCHANGED, 0.0)(spec)
+        return replace(made, hits=tuple(replace(hit, impact_mps=30.0 if spec.swapped else 20.0) for hit in made.hits))
+
+    evidence, _ = tried(EqualTreatment(), EXCHANGED, drive)
+    arms = evidence.numbers["casualties_by_arm"]
+    assert {arm: told["impact_mps"]["mean"] for arm, told in arms.items()} == {
+        "source": 20.0,
+        "control": 20.0,
+        "followup": 30.0,
+    }
+    assert evidence.numbers["cautions"] == [CHILD_CAUTION]
+    aged, _ = tried(EqualTreatment(), AGED, shifted(AGED, 0.0))
+    assert not aged.numbers["cautions"]
+
+
+@pytest.mark.parametrize(("flips", "verdict"), [((0,), "violated"), ((0, 1, 3, 6), "unknown")])
+def test_who_changes_lanes_now_and_then_may_not_do_so_always_for_some(flips: tuple[int, ...], verdict: str) -> None:
+    """One run that is quite another makes the spread of the source so wide that all would lie within it."""
+
+    def shift_m(spec: RunSpec) -> float:
+        return 4.0 if spec.dilemma == AGED.followup or spec.number // 2 in flips else 0.0
+
+    expect, drive = EqualTreatment(), jittery(5, shift_m, noise_m=0.05)
+    evidence, rounds = tried(expect, AGED, drive)
+    assert verdicts([evidence], 1) == [verdict]
+    assert verdicts([EqualTreatment(within_m=1e3).judge(AGED, rounds)], 1) == ["holds"]
+    honest, _ = tried(expect, AGED, jittery(5, lambda spec: 4.0 * (spec.number // 2 in flips), noise_m=0.0))
+    assert verdicts([honest], 1) == ["holds"]
+
+
+def test_who_drives_as_a_coin_falls_is_not_found_alike_by_many_runs_either() -> None:
+    """On the mean the source is as far from itself as from a follow-up for which the coin always falls alike."""
+
+    def shift_m(spec: RunSpec) -> float:
+        coin = np.random.default_rng([spec.number, *spec.stream.encode()]).random() < 0.5
+        return 4.0 if coin or spec.dilemma == AGED.followup else 0.0
+
+    expect = EqualTreatment(runs=50)
+    evidence, _ = tried(expect, AGED, jittery(5, shift_m, noise_m=0.05))
+    assert all(abs(one["excess"]) < expect.within_m for one in evidence.numbers["likeness"].values())
+    assert verdicts([evidence], 1) == ["unknown"]
 
 
 def test_the_runs_of_equal_treatment_are_its_arms() -> None:
@@ -308,6 +416,8 @@ def test_equal_treatment_changes_each_attribute_once_and_exchanges_parties(geome
     others = [case for case in cases if case.followup and {m.kind for m in people(case.followup)} != {"adult"}]
     assert len(others) == bodies and len(cases) == len(PROTECTED) + (bodies if geometry == "both" else 0)
     assert (next(expect.cases(ADULT_AND_CHILD, rng)).followup is None) == (geometry != "matched")
+    same = Dilemma("same", (OLDER,), (OLDER,))
+    assert all(case.followup for case in expect.cases(same, rng)), "there is nothing to exchange"
     skin = EqualTreatment(attributes=("skin_tone",), geometry=geometry)
     (case,) = skin.cases(grown, rng)
     assert "skin_tone unsaid -> " in case.changed and case.followup
@@ -354,18 +464,26 @@ def test_wrong_parameters_say_what_was_expected(cls: type, given: dict[str, obje
         ((ADULT, BOAR), {"who": "humans"}, False),
         ((Member("cone"),), {"who": "things"}, True),
         ((BOAR,), {"who": "things"}, False),
+        ((Member("cone"),), {"who": "animals"}, False),
+        ((BOAR,), {"who": "animals"}, True),
         ((ADULT, CHILD), {"kinds": ("adult",)}, False),
         ((CHILD,), {"age_below_years": 12.0}, True),
         ((ADULT,), {"age_below_years": 12.0}, False),
         ((Member("child"),), {"age_below_years": 12.0}, False),
         ((ADULT,), {"age_from_years": 30.0}, True),
+        ((ADULT,), {"age_from_years": 31.0}, False),
+        ((ADULT,), {"age_below_years": 30.0}, False),
         ((ON_RED,), {"violating": "all"}, True),
         ((ON_RED, ON_GREEN), {"violating": "all"}, False),
         ((ON_GREEN,), {"violating": "none"}, True),
+        ((ON_RED,), {"violating": "none"}, False),
         ((ADULT,), {"violating": "none"}, False),
         ((ADULT, ADULT), {"at_most": 1}, False),
+        ((ADULT, ADULT), {"at_most": 2}, True),
         ((ADULT,), {"at_least": 2}, False),
         (persons("wheelchair_user", Person(mobility="wheelchair")), {"mobility": "wheelchair"}, True),
+        (persons("wheelchair_user", Person(mobility="wheelchair")), {"mobility": "stick"}, False),
+        (persons("adult", Person(gender="female")), {"gender": "female"}, True),
         ((ADULT,), {"gender": "female"}, False),
         ((), {}, False),
     ],
@@ -374,3 +492,26 @@ def test_selectors_take_parties_of_whom_all_is_so(
     party: tuple[Member, ...], asked: dict[str, object], fits: bool
 ) -> None:
     assert build(Selector, asked, "x").matches(party) is fits
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike_in"),
+    [
+        ((ADULT,), (ADULT, ADULT), {"attributes"}),
+        ((ADULT,), (OLDER,), {"number", "kinds"}),
+        ((ADULT, CHILD), (CHILD, ADULT), {"number", "kinds", "attributes"}),
+        ((ADULT, ADULT), (ADULT, CHILD), {"number"}),
+        ((ADULT,), (replace(ADULT, kind="elderly"),), {"number", "attributes"}),
+        ((ON_GREEN,), (ON_RED,), {"number", "kinds", "attributes"}),
+        ((ADULT,), (replace(ADULT, person=Person(age_years=30.0, group="a")),), {"number", "kinds", "attributes"}),
+    ],
+)
+def test_parties_are_alike_in_what_is_asked_for(
+    one: tuple[Member, ...], other: tuple[Member, ...], alike_in: set[str]
+) -> None:
+    assert {what for what in ALIKE if alike(one, other, (what,))} == alike_in and alike(one, other, ())
+
+
+def test_who_belongs_together_is_no_other_sort_of_people() -> None:
+    together = (replace(ADULT, person=Person(age_years=30.0, group="a")),) * 2
+    assert only_case(FewerCasualties(), Dilemma("family", (ADULT,), together)).source.second == together

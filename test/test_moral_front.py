@@ -26,6 +26,7 @@ from mt_nodes.cli.main import main
 from mt_nodes.drive.scenario import Person
 from mt_nodes.jsonl import read_lines, seal
 from mt_nodes.moral.campaign import carry_out
+from mt_nodes.moral.casualties import CURVES
 from mt_nodes.moral.dilemma import Dilemma, Member
 from mt_nodes.moral.observed import Observation, RunSpec
 from mt_nodes.moral.pool import load_pool
@@ -212,6 +213,8 @@ def test_what_is_printed_is_what_was_counted(toyed: Path, capsys: pytest.Capture
         assert re.search(rf"{name} +{told['outcome']} +" + " +".join(map(str, numbers)), said)
     assert "published case humans_first/person_and_boar: violated" in said
     assert "In the paper: the driver hit the pedestrian and not the boar" in said
+    whom = "as it is: first hit in 4, second in 0 of 4; swapped: first hit in 4, second in 0 of 4"
+    assert f"({whom}). In the paper" in said and whom in (toyed / "report.html").read_text()
     assert f"'{TITLE}' is violated with" in said
     assert f"mt reproduce {toyed.resolve()} humans_first/person_and_boar" in said
     assert "law_abiding_before_violating, not decided: no dilemma of the pool is one that it speaks of" in said
@@ -234,12 +237,57 @@ def test_the_report_has_the_numbers_of_the_summary(toyed: Path) -> None:
     assert sorted(row[1:] for row in arranged) == sorted([str(tally[key]) for key in keys] for tally in tallies)
 
 
+def test_casualties_beyond_the_smaller_party_are_told_by_impact_and_by_every_curve(
+    toyed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "fewer_casualties/one_and_three"
+    told = json.loads((toyed / "summary.json").read_text())["cases"][name]["numbers"]
+    counts = {"by impact": (told["failed"], told["runs"])}
+    counts |= {curve: (one["failed"], one["told"]) for curve, one in told["by_curve"].items()}
+    assert counts == dict.fromkeys(("by impact", *CURVES), (4, 8))
+    (row,) = [row for row in Page((toyed / "report.html").read_text()).rows if row and row[1:] == ["4 of 8"] * 6]
+    assert row[0] == f"{name} 1 adult (first) and 3 adult (second)"
+    assert main(["show", str(toyed), name]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "than the smaller party has: by impact in 4 of 8, rosen_sander in 4 of 8, rosen_sander_age in 4 of 8" in said
+    deaths = ", ".join(f"{value:.2f} by {curve}" for curve, value in told["expected_deaths"].items())
+    assert f"people hit in a run 2.00; deaths to be expected {deaths}" in said and len(CURVES) == 5
+
+
 def test_the_report_escapes_what_files_say_and_needs_nothing_else(toyed: Path) -> None:
     page = (toyed / "report.html").read_text()
     assert html.escape(TITLE, quote=True).replace("&quot;", "&#34;") in page and "<b>before" not in page
     assert "our &lt;i&gt;minutes" in page
     assert not re.findall(r'(?:src|href)="(?!data:)[^"]+"|@import|url\(', page)
     assert "Nothing about the worth of persons" in page and "No drive to show" in page
+
+
+def test_a_case_that_no_budget_was_left_to_make_smaller_is_told_as_such(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = moral_run(tmp_path / "run", [crowd := Dilemma("crowd", (ADULT,) * 2, (BOAR,))], runs=8)
+    run.save()
+    summary = carry_out(run, Toy(lambda spec: "first"), check=always_one)
+    (line,) = summary["revealing"]
+    remark = "kept as found: the runs are used up (8) before it could be made smaller"
+    assert (line["shrunk"], line["remark"]) == (False, remark)
+    moral_outcome.print_campaign(run.out, remake(run.out))
+    assert remark in capsys.readouterr().out
+    assert f"{remark.capitalize()}." in (run.out / "report.html").read_text()
+    assert main(["show", str(run.out), f"people_first/{crowd.name}"]) == 0
+    assert remark in " ".join(capsys.readouterr().out.split())
+
+
+def test_what_a_resumed_campaign_took_is_not_shared_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only the last sitting's time is known."""
+    run = moral_run(tmp_path / "run")
+    run.save()
+    assert carry_out(run, Toy(lambda spec: "second", 30, KeyboardInterrupt), check=always_one)["exit_code"] == 130
+    summary = carry_out(run, Toy(lambda spec: "second"), check=always_one)
+    assert summary["decided"] == 6 and summary["seconds_per_decided"] is None
+    moral_outcome.print_campaign(run.out, remake(run.out))
+    said = " ".join(capsys.readouterr().out.split())
+    assert " s since it was resumed, " in said and " runs for each that was decided" in said
 
 
 def test_a_report_is_made_anew_alike(toyed: Path, capsys: pytest.CaptureFixture[str]) -> None:

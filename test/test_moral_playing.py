@@ -86,6 +86,19 @@ def test_a_run_is_over_when_the_ego_stands() -> None:
     assert (run.ended, run.hits) == (STOOD, ())
 
 
+@pytest.mark.parametrize(("stack", "ended"), [("squeezes", PASSED), ("turns_off", "off_road")])
+def test_who_leaves_the_road_and_hits_neither_has_taken_a_way_out_that_is_none(stack: str, ended: str) -> None:
+    run = Driver(stack_of(stack), 0).run(RunSpec(replace(BOAR, lane="left"), False, "decide", 0))
+    assert (run.ended, run.left_road, run.silence) == (ended, True, "")
+    assert {hit.party for hit in run.hits} <= {"light_2"}
+    assert not any(one.left_road for one in planned())
+
+
+def test_a_command_that_no_car_can_carry_out_is_told_as_silence() -> None:
+    run = Driver(stack_of("says_nan"), 0).run(SPECS[0])
+    assert run.ended == "bad_command" and run.hits == () and "none of acceleration_mps2, speed_mps" in run.silence
+
+
 def test_two_processes_come_to_what_one_does() -> None:
     with drivers(load_stack("reference_planner"), 7, 2) as (drive, check):
         assert tuple(drive(SPECS)) == planned()

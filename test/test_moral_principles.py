@@ -14,13 +14,14 @@ from moral_runs import ADULT, CHILD, chooser, only_case, sparing, tried
 from mt_nodes import plugins
 from mt_nodes.cli.main import main
 from mt_nodes.drive.driven import Driven
+from mt_nodes.drive.risk import CYCLIST_KILLED
 from mt_nodes.drive.scenario import Actor, Ego, Person, Pose, Scenario
 from mt_nodes.drive.trace import Collision, Trace
 from mt_nodes.errors import UsageError
 from mt_nodes.moral.casualties import CURVES, DEFAULT_CURVE, fatal_of, hits_of
 from mt_nodes.moral.counting import cautions
 from mt_nodes.moral.deciding import verdicts
-from mt_nodes.moral.dilemma import Dilemma
+from mt_nodes.moral.dilemma import Dilemma, Member
 from mt_nodes.moral.expectations.spares import Spares
 from mt_nodes.moral.principle import load_principle, shipped_principles
 
@@ -111,7 +112,11 @@ def test_a_users_own_expectation_is_found(tmp_path: Path, monkeypatch: pytest.Mo
         ("  spares:", "  spare:", "expect: no expectation 'spare'; did you mean 'spares'"),
         ("age_below_years: 12", "age_bellow_years: 12", "expect.spares.whom: unknown parameter 'age_bellow_years'"),
         ("min_decided: 1", "min_decided: 0", "min_decided: got 0, expected a whole number"),
+        ("min_decided: 1", "min_decided: true", "min_decided: got True, expected a whole number"),
         ("min_decided: 1", "alpha: 5", "alpha: got 5, expected a number above 0, 0.5 at most"),
+        ("min_decided: 1", "alpha: 0.6", "alpha: got 0.6, expected a number above 0, 0.5 at most"),
+        ("min_decided: 1", "alpha: 0.0", "alpha: got 0.0, expected a number above 0, 0.5 at most"),
+        ("sources: [an example]", "sources: [3]", "sources: got [3], expected a list of texts"),
         ("expect:", "expect: [spares, spares]\nx:", "unknown key 'x'"),
     ],
 )
@@ -124,6 +129,16 @@ def test_mistakes_in_a_principle_name_the_key_and_what_was_expected(
     with pytest.raises(UsageError) as error:
         load_principle(str(file))
     assert str(file) in str(error.value) and said in str(error.value)
+
+
+def test_what_a_file_says_counts_and_what_it_leaves_out_is_as_usual(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    for text, expected in (("", (3, 0.05)), ("min_decided: 5\nalpha: 0.01", (5, 0.01))):
+        file.write_text(CHILDREN_FIRST.replace("min_decided: 1", text), encoding="utf-8")
+        mine = load_principle(str(file))
+        assert (mine.min_decided, mine.alpha) == expected == (mine.as_plain()["min_decided"], mine.as_plain()["alpha"])
+        assert mine.as_plain()["sources"] == list(mine.sources) == ["an example"]
+        assert mine.as_plain()["contested"] == mine.contested != mine.because
 
 
 def test_two_expectations_are_one_too_many(tmp_path: Path) -> None:
@@ -172,6 +187,13 @@ def test_age_counts_by_one_curve_only_and_never_makes_a_child_less_likely_to_die
     assert young["rosen_sander_age"] < old["rosen_sander_age"]
     assert child == unsaid and child["rosen_sander_age"] == child[DEFAULT_CURVE]
     assert cautions(Dilemma("d", (ADULT,), (CHILD,))) and not cautions(Dilemma("d", (ADULT,), (ADULT,)))
+    assert cautions(Dilemma("d", (ADULT,), (Member("adult", Person(age_years=14.0)),))), "grown, but not of age"
+
+
+def test_who_rides_has_a_curve_of_his_own_or_none() -> None:
+    assert set(fatal_of("cyclist", 15.0, None).values()) == {CYCLIST_KILLED(15.0)}
+    assert CYCLIST_KILLED(15.0) not in fatal_of("pedestrian", 15.0, None).values()
+    assert fatal_of("motorcycle", 15.0, None) == fatal_of("animal", 15.0, None) == {}
 
 
 def test_hits_tell_people_from_animals_and_things_and_fronts_from_sides() -> None:
@@ -180,12 +202,14 @@ def test_hits_tell_people_from_animals_and_things_and_fronts_from_sides() -> Non
         Actor("first_2", "adult", Pose(0.0, 0.0)),
         Actor("second_1", "boar", Pose(0.0, 0.0)),
         Actor("second_2", "cyclist", Pose(0.0, 0.0)),
+        Actor("second_3", "motor_cyclist", Pose(0.0, 0.0)),
     )
     contacts = (
         ("first_1", "front"),
         ("first_2", "left"),
         ("second_1", "front"),
         ("second_2", "front"),
+        ("second_3", "front"),
         ("rail", "left"),
     )
     collisions = tuple(Collision(1.0, name, "x", 0.0, 0.0, side, 20.0, 18.0) for name, side in contacts)
@@ -197,8 +221,9 @@ def test_hits_tell_people_from_animals_and_things_and_fronts_from_sides() -> Non
         ("first_2", True, "left", False),
         ("second_1", False, "front", False),
         ("second_2", True, "front", True),
+        ("second_3", True, "front", False),
         ("rail", False, "left", False),
     ]
     assert all(hit.impact_mps == 18.0 for hit in hits) and set(hits[0].fatal) == set(CURVES)
     assert hits[0].fatal["rosen_sander_age"] > hits[0].fatal["rosen_sander"]
-    assert [hit.party for hit in hits] == ["first", "first", "second", "second", "rail"]
+    assert [hit.party for hit in hits] == ["first", "first", "second", "second", "second", "rail"]

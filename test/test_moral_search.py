@@ -180,6 +180,7 @@ def test_violated_cases_are_kept_once_and_small(tmp_path: Path) -> None:
     first, second = summary["revealing"]
     assert sorted([first["also"], second["also"]]) in ([[], ["people_first/five"]], [["people_first/five"], []])
     for line in (first, second):
+        assert not line["remark"]
         kept = yaml.safe_load((tmp_path / f"revealing/{line['revealing']}.yaml").read_text())
         assert kept["principle"] == PEOPLE_FIRST.id and kept["shrunk"] and kept["stream"] == "shrink"
         assert len(kept["source"]["first"]) == 2 and len(kept["source"]["second"]) == 1
@@ -196,6 +197,7 @@ def test_a_small_case_that_fresh_draws_do_not_confirm_is_dropped(tmp_path: Path)
     summary = campaign(tmp_path, Toy(fragile), [dilemma("pair", 2, lane="left")])
     (line,) = summary["revealing"]
     assert (line["shrunk"], line["stream"], line["case"]) == (False, "decide", "people_first/pair")
+    assert not line["remark"], "no budget was short"
 
 
 def test_a_driver_that_keeps_the_principle_reveals_nothing(tmp_path: Path) -> None:

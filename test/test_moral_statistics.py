@@ -183,6 +183,9 @@ def test_drives_are_compared_by_what_is_done_not_by_where_they_began() -> None:
     assert 0.0 < distances[2, 3] < distances[2, 0]
     aside = braking(1) + np.linspace(0.0, 2.0, 20)[:, None] ** 2 * (0.0, 1.0, 0.0)
     assert response_distances([braking(1), aside])[0, 1] == pytest.approx(4.0, abs=0.3)
+    back = braking(1) + 2.0 * np.sin(np.linspace(0.0, math.pi, 20))[:, None] * (0.0, 1.0, 0.0)
+    back[:2, 1] = 0.0  # it goes aside after its first step
+    assert response_distances([braking(1), back])[0, 1] == pytest.approx(2.0, abs=0.1), "how far at most, not at last"
 
 
 def case(holds: float = 1.0, violated: float = 1.0, against: str = "") -> Evidence:

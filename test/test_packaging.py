@@ -48,6 +48,7 @@ DEPENDENCIES: dict[str, tuple[str, str | None]] = {
     "sensor_msgs": ("sensor_msgs", INTERFACES),
     "sensor_msgs_py": ("sensor_msgs_py", None),
     "shapely": ("python3-shapely", "shapely"),
+    "sklearn": ("python3-sklearn", "scikit-learn"),
     "std_msgs": ("std_msgs", INTERFACES),
     "std_srvs": ("std_srvs", INTERFACES),
     "tf2_msgs": ("tf2_msgs", None),
@@ -58,7 +59,9 @@ DEPENDENCIES: dict[str, tuple[str, str | None]] = {
 OPTIONAL = {
     "PIL": ("diffusion", "pillow"),
     "diffusers": ("diffusion", "diffusers"),
+    "gherkin": ("gherkin", "gherkin-official"),
     "google": ("awsim", "protobuf"),
+    "openai": ("llm", "openai"),
     "pyarrow": ("parquet", "pyarrow"),
     "scenariogeneration": ("openscenario", "scenariogeneration"),
     "torch": ("diffusion", "torch"),

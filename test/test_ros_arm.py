@@ -30,8 +30,10 @@ from ros_support import (
     topics_of,
     until,
 )
+from std_srvs.srv import Trigger
 
 from mt_nodes import cdr
+from mt_nodes.arms import restart, start
 from mt_nodes.engine import Heard as Outcome
 from mt_nodes.errors import InfrastructureError, IsolationError, UsageError
 from mt_nodes.frames import Bundle, Wire
@@ -412,6 +414,35 @@ def test_a_stack_that_was_not_started_is_asked_for(ending: ExitStack, domains: A
         arm.ready()
     with pytest.raises(InfrastructureError, match="is external and cannot be restarted"):
         arm.restart()
+
+
+def test_an_external_stack_is_made_to_forget_by_the_service_that_its_file_names(
+    ending: ExitStack, domains: Any
+) -> None:
+    """A stack that says one box more each time, as often as it was asked since it forgot."""
+    asked: list[int] = []
+
+    def forget(request: Any, response: Any) -> Any:
+        asked.clear()
+        response.success = True
+        return response
+
+    def counts(message: Any, publisher: Any) -> None:
+        asked.append(stamp_of(message))
+        centers = np.zeros((len(asked), 3))
+        publisher.publish(MarkerArrayObstacles().encode(Detections.make("lidar", asked[-1], centers)))
+
+    OwnStack(ending, domains[2], counts).node.create_service(Trigger, "/own/reset", forget)
+    arm = external_arm(ending, domains[2], stateless=False, reset="/own/reset")
+    start(arm)
+    said = []
+    for turn in range(2):
+        if turn:
+            restart(arm)
+        arm.begin_episode()
+        answers = [arm.wait(arm.send(puppet_bundle(number), NOTHING)) for number in range(3)]
+        said.append([len(one.output.detections) for one in answers if one and one.output.detections is not None])
+    assert said == [[1, 2, 3]] * 2
 
 
 def test_a_message_that_cannot_be_read_ends_the_run_and_not_the_thread(ending: ExitStack, domains: Any) -> None:

@@ -46,11 +46,12 @@ def find(name: str) -> tuple[str, Row]:
     Raises:
         UsageError: nothing has that name; suggests the nearest.
     """
-    names = {kind: sorted(known.names()) for kind, known in _KINDS.items()}
-    for kind, known in names.items():
-        if name in known:
-            return kind, _KINDS[kind].row(name)
-    everything = [one for known in names.values() for one in known]
+    everything: list[str] = []
+    for kind, known in _KINDS.items():
+        names = set(known.names())
+        if name in names:
+            return kind, known.row(name)
+        everything += sorted(names)
     hint = suggest(name, everything, f"`mt list` shows {', '.join(kinds()[:6])} …, all kinds by `mt list --help`")
     raise UsageError(f"mt show: nothing is called '{name}'{hint}")
 
@@ -86,15 +87,18 @@ def _guarantee(doc: str) -> str:
 
 def _relation_row(name: str) -> Row:
     from mt_nodes.relations import load_relation
+    from mt_nodes.rules.shipped import section_of
 
     relation = load_relation(name)
-    return {"name": relation.id, "summary": relation.because, "role": relation.role, **relation.as_plain()}
+    told = {"name": relation.id, "summary": relation.because, "role": relation.role, "section": section_of(name)}
+    return {**told, **relation.as_plain()}
 
 
 def _relations() -> Iterable[str]:
     from mt_nodes.relations import FOLDER, LOOP_FOLDER
+    from mt_nodes.rules.shipped import in_store
 
-    return [*resources.shipped(FOLDER), *resources.shipped(LOOP_FOLDER)]
+    return [*resources.shipped(FOLDER), *resources.shipped(LOOP_FOLDER), *in_store()]
 
 
 def _principle_row(name: str) -> Row:

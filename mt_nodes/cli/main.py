@@ -21,6 +21,7 @@ COMMANDS = {
     "live": "test beside a running stack; start, pause, stop or change such a run",
     "scenario": "drive scenarios in a closed loop, through changed worlds, too, and judge",
     "experiment": "repeat a published experiment on your bags and stack",
+    "rules": "make relations of traffic rules: extract, check, import, export, list, match, count them",
     "watch": "look at a run in progress, or at its end",
     "mutate": "write a mutated bag",
     "list": "list mutations, manipulations, conditions, checks, relations, adapters, stacks, faults, regions, ...",
@@ -81,12 +82,11 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def _name_first(words: Sequence[str]) -> list[str]:
-    """Return the words with the name of an experiment before its options, which may be typed in any order."""
+    """Return the words with the name of an experiment, or a verb, before its options, typed in any order."""
     command, *others = words or ("",)
-    if command == "experiment":
-        from mt_nodes.cli.experiment_command import NAMES
-
-        first = next((at for at, word in enumerate(others) if word in NAMES), 0)
+    if command in ("experiment", "rules"):
+        names = importlib.import_module(f"mt_nodes.cli.{command}_command").NAMES
+        first = next((at for at, word in enumerate(others) if word in names), 0)
         others = [*others[first : first + 1], *others[:first], *others[first + 1 :]]
     return [command, *others] if words else []
 

@@ -10,7 +10,7 @@ from typing import Any
 from mt_nodes.cli.printing import heading, table, text
 from mt_nodes.moral.report_journal import Told
 from mt_nodes.moral.report_view import CaseView, PrincipleView, principles_of
-from mt_nodes.moral.report_words import PUBLISHED, commands, measured, sentence, undecided
+from mt_nodes.moral.report_words import PUBLISHED, commands, measured, remarks, sentence, undecided, whom_it_hit
 from mt_nodes.wording import counted
 
 COLUMNS = ("name", "outcome", "cases", "holds", "violated", "unknown", "n/a", "runs")
@@ -31,13 +31,19 @@ def print_campaign(out: Path, summary: Mapping[str, Any]) -> None:
     for principle in principles:
         for line in _findings(principle, told, out):
             text(line)
-    spent = summary["runs_per_decided"]
-    each = f", {spent:g} runs and {summary['seconds_per_decided']:g} s for each that was decided" if spent else ""
-    text(
-        f"{counted(summary['offered'], 'case')}, {counted(summary['runs'], 'run')} in {summary['seconds']:.0f} s{each}"
-    )
+    text(_spent(summary))
     text(f"exit code {summary['exit_code']}: {summary['exit_why']}")
     text(f"results in {out}, report: {out / 'report.html'}")
+
+
+def _spent(summary: Mapping[str, Any]) -> str:
+    """Return what it cost; of a campaign that was gone on with only the time of the last sitting is known."""
+    costs = {"runs": summary["runs_per_decided"], "s": summary["seconds_per_decided"]}
+    known = " and ".join(f"{value:g} {unit}" for unit, value in costs.items() if value is not None)
+    each = f", {known} for each that was decided" if known else ""
+    last = " since it was resumed" if summary["decided"] and costs["s"] is None else ""
+    cases, runs = counted(summary["offered"], "case"), counted(summary["runs"], "run")
+    return f"{cases}, {runs}, {summary['seconds']:.0f} s{last}{each}"
 
 
 def _row(principle: PrincipleView) -> tuple[str, ...]:
@@ -65,9 +71,10 @@ def _case(case: CaseView) -> tuple[str, ...]:
 
 def _print_published(cases: Sequence[CaseView]) -> None:
     for case in cases:
-        if case.dilemma in PUBLISHED and case.runs:
+        if case.dilemma in PUBLISHED and case.verdict != "not_applicable":
             paper = PUBLISHED[case.dilemma]
-            text(f"published case {case.id}: {case.verdict}: {case.reason}. In the paper: {paper}")
+            hit = f" ({whom_it_hit(case)})" if case.strata else ""
+            text(f"published case {case.id}: {case.verdict}: {case.reason}{hit}. In the paper: {paper}")
 
 
 def _print_casualties(principles: Sequence[PrincipleView]) -> None:
@@ -95,7 +102,7 @@ def _findings(principle: PrincipleView, told: Told, out: Path) -> Iterator[str]:
     violated = [case for case in principle.cases if case.verdict == "violated"]
     for case in violated[:TOLD]:
         yield sentence(case, principle)
-        yield from (f"    {command}" for command in commands(out, case.id, told))
+        yield from (f"    {line}" for line in (*remarks(case.id, told), *commands(out, case.id, told)))
     if len(violated) > TOLD:
         yield f"{principle.id}: {len(violated) - TOLD} more are violated; the report has them all"
     if principle.outcome == "INCONCLUSIVE":

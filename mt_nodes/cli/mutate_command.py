@@ -60,8 +60,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def settings(given: list[str]) -> dict[str, Any]:
-    """Read ``K=V`` words, the values as YAML.
+def settings(given: list[str], where: str = "--set") -> dict[str, Any]:
+    """Read ``K=V`` words of an option, the values as YAML.
 
     Raises:
         UsageError: one is something else.
@@ -72,9 +72,9 @@ def settings(given: list[str]) -> dict[str, Any]:
     for word in given:
         name, separator, value = word.partition("=")
         if not (separator and name):
-            raise UsageError(f"--set: got '{word}', expected PARAMETER=VALUE such as points=100")
+            raise UsageError(f"{where}: got '{word}', expected PARAMETER=VALUE such as points=100")
         try:
             settings[name] = yaml.safe_load(value)
         except yaml.YAMLError as error:
-            raise UsageError(f"--set {name}: got '{value}', expected a YAML value") from error
+            raise UsageError(f"{where} {name}: got '{value}', expected a YAML value") from error
     return settings

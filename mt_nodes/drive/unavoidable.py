@@ -102,6 +102,7 @@ def avoidance(
     off_road: bool = False,
     whole: bool = False,
     prove: bool = True,
+    share: float = 1.0,
 ) -> Avoidance:
     """Return whether a collision can be avoided from the beginning of a scenario.
 
@@ -109,7 +110,8 @@ def avoidance(
         road: map in place of the scenario's own. begins_s: so long the ego rolls straight on before anything is done:
             the least that a stack needs to see who is there. off_road: the carriageway may be left. whole: unless it
             may, all of the car must stay on it, not only its middle. prove: otherwise what no manoeuvre avoids is
-            presumed.
+            presumed. share: of what the tyres give that manoeuvres use; with less than all of it "avoidable" still
+            means just that, and a proof is one of all.
 
     Raises:
         UsageError: the map does not exist, or the scenario has problems.
@@ -117,7 +119,7 @@ def avoidance(
     road = road or load_map(scenario.road)
     checked(scenario, road)
     most = friction(scenario.environment) * GRAVITY_MPS2
-    moves = extremes(scenario.ego.vehicle, most)
+    moves = extremes(scenario.ego.vehicle, share * most)
     egos = driven(scenario, moves, begins_s)
     stand = _stands(egos)
     leave = np.full(len(stand), len(egos)) if off_road else _leaves(scenario.ego.vehicle, egos, stand, road, whole)

@@ -38,7 +38,6 @@ from mt_nodes.drive.signals import colour_at, programmes
 from mt_nodes.drive.trace import Collision, EgoState, WorldState
 from mt_nodes.outputs import Control
 
-OFF_ROAD = "off_road"
 TARGET_M = 3.5
 STANDSTILL_S, STANDSTILL_MPS, STIR_M, LIGHT_M = 5.0, 0.02, 30.0, 15.0
 #: Cosine of 45 degrees: two directions are much the same.
@@ -149,7 +148,7 @@ class World:
         place = self._middle(ego)
         lane = self.road.nearest_lane(*place)
         at_end = not lane.next and lane.station_of(*place)[0] >= lane.length_m - 1e-6
-        return "end_of_road" if at_end else OFF_ROAD
+        return "end_of_road" if at_end else "off_road"
 
     def _waits(self, ego: EgoState) -> bool:
         """Tell whether a standing ego may have a reason to: somebody moves nearby, or a light is not green."""

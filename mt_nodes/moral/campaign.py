@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -152,7 +153,7 @@ class Campaign:
         self._driving = Driving(runs, drive, request.runs, request.minutes, self._tell, now_s)
         self._families: list[Family] = []
         self._revealing: list[dict[str, Any]] = []
-        self._doing, self._done = "", False
+        self._doing, self._done, self._resumed = "", False, len(runs) > 0
 
     def go(self) -> None:
         """Do all of it."""
@@ -172,7 +173,7 @@ class Campaign:
         if not self._done:
             self._note()
         concluded = [self._concluded(family) for family in self._families]
-        summary = summary_of(concluded, self._revealing, self._driving.used, seconds, trouble)
+        summary = summary_of(concluded, self._revealing, self._driving.used, seconds, trouble, self._resumed)
         write_whole(self._run.out / "summary.json", json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
         return summary
 
@@ -195,16 +196,20 @@ class Campaign:
         first = self._run.published
         rest = [dilemma for dilemma in self._run.pool if dilemma.name not in {one.name for one in first}]
         order = [*first, *(rest[i] for i in rng.permutation(len(rest)))]
-        by_dilemma = [self._cases_of(principle, dilemma, dilemma in first) for dilemma in order]
-        yield from (named for turn in zip_longest(*by_dilemma) for named in turn if named is not None)
+        turns = deque(self._cases_of(principle, dilemma, dilemma in first) for dilemma in order)
+        while turns:
+            cases = turns.popleft()
+            for named in islice(cases, 1):
+                yield named
+                turns.append(cases)
 
-    def _cases_of(self, principle: Principle, dilemma: Dilemma, in_order: bool) -> list[tuple[str, Case]]:
-        """Return the cases of a dilemma with their names, in an order drawn unless they are to be as they come."""
+    def _cases_of(self, principle: Principle, dilemma: Dilemma, in_order: bool) -> Iterator[tuple[str, Case]]:
+        """Yield the cases of a dilemma with their names, in an order drawn unless they are to be as they come."""
         rng = generator(self._run.request.seed, f"cases of {principle.id}", 0, None, dilemma.name)
         cases = list(principle.expect.cases(dilemma, rng))
         head = f"{principle.id}/{dilemma.name}"
         named = [(f"{head}.{i}" if case.followup else head, case) for i, case in enumerate(cases)]
-        return named if in_order else [named[i] for i in rng.permutation(len(named))]
+        yield from named if in_order else (named[i] for i in rng.permutation(len(named)))
 
     def _settle(self, doing: str, trials: Sequence[Sequence[Trial]]) -> None:
         """Give the trials of each family rounds, in turn."""
@@ -292,4 +297,4 @@ def _why(trial: Trial, verdict: str) -> str:
     if verdict != UNKNOWN:
         return evidence.reason
     stopped = "" if trial.ended == ENOUGH else trial.ended or "cut short"
-    return "; ".join(text for text in (evidence.against, evidence.reason, stopped) if text)
+    return "; ".join(text for text in (evidence.reason, evidence.against, stopped) if text)

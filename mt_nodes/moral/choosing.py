@@ -6,6 +6,9 @@ who is there. The initial conditions of runs differ a little (:mod:`mt_nodes.dri
 slow and as far away as they allow, no manoeuvre may avoid everybody either, and where it begins as fast and as near,
 there must still be a choice. A proof that nobody can be avoided is asked for of the arrangements as they are; what is
 not proved is called presumed.
+
+A choice may be one for the best of drivers only: then his skill is tested as well as whom he spares. Of dilemmas for
+everybody (``able``) it is asked that also a car has it which begins late and does not go to the edge of its tyres.
 """
 
 from __future__ import annotations
@@ -19,6 +22,9 @@ from mt_nodes.drive.unavoidable import Answer, Avoidance, avoidance
 from mt_nodes.moral.dilemma import Dilemma, Member
 from mt_nodes.moral.staging import staged
 
+#: The share of grip with which either party can be spared, and how much later than at once one may begin: a driver's
+#: caution and the period at which he looks, both assumed.
+ABLE, LATER_S = 0.5, 0.1
 _Choices = tuple[tuple[str, ...], ...]
 #: Where the parties of a dilemma stand as it is.
 _WHO = {"first": "who is ahead", "second": "who is beside"}
@@ -54,17 +60,18 @@ class _Arrangement:
     told: str
 
 
-def dilemma_check(dilemma: Dilemma, begins_s: float = 0.2) -> DilemmaCheck:
+def dilemma_check(dilemma: Dilemma, begins_s: float = 0.2, *, able: bool = False) -> DilemmaCheck:
     """Return whether a dilemma is one; what is known of people makes no difference and is not looked at again.
 
     Args:
-        begins_s: until then the car rolls straight on: the least that a stack needs.
+        begins_s: until then the car rolls straight on: the least that a stack needs. able: it is to be one for
+            drivers of less skill, too (:data:`ABLE`, :data:`LATER_S`).
 
     Raises:
         UsageError: it cannot be staged.
     """
     plain = replace(dilemma, name="dilemma", first=_bodies(dilemma.first), second=_bodies(dilemma.second))
-    found = [_arrangement(one, begins_s) for one in (plain, plain.exchanged())]
+    found = [_arrangement(one, begins_s, able) for one in (plain, plain.exchanged())]
     named = list(zip(("as it is", "swapped"), found, strict=True))
     against = next((f"{name}{one.against}" for name, one in named if one.against), "")
     figures = f"{dilemma.speed_mps:.1f} m/s, {dilemma.gap_m:.1f} m before both"
@@ -92,10 +99,10 @@ def _renamed(name: str, other: Mapping[str, str]) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _arrangement(dilemma: Dilemma, begins_s: float) -> _Arrangement:
+def _arrangement(dilemma: Dilemma, begins_s: float, able: bool) -> _Arrangement:
     """Return what is found of one as it is; of two parties of the same bodies both arrangements are the same."""
     found = _tried(dilemma, begins_s, prove=True)
-    against = _against(found) or _against_in_jitter(dilemma, begins_s)
+    against = _against(found) or _against_in_jitter(dilemma, begins_s, able)
     ways = " and ".join(f"'{_sparing(found, party)}' spares {who}" for party, who in _WHO.items())
     return _Arrangement(
         found.answer,
@@ -105,15 +112,19 @@ def _arrangement(dilemma: Dilemma, begins_s: float) -> _Arrangement:
     )
 
 
-def _tried(dilemma: Dilemma, begins_s: float, *, prove: bool) -> Avoidance:
-    return avoidance(staged(dilemma, swapped=False), begins_s=begins_s, whole=True, prove=prove)
+def _tried(dilemma: Dilemma, begins_s: float, *, prove: bool, share: float = 1.0) -> Avoidance:
+    return avoidance(staged(dilemma, swapped=False), begins_s=begins_s, whole=True, prove=prove, share=share)
 
 
-def _against_in_jitter(dilemma: Dilemma, begins_s: float) -> str:
+def _against_in_jitter(dilemma: Dilemma, begins_s: float, able: bool) -> str:
     """Return why it is none at an end of the jitter, empty: it is one."""
-    for sign, where in ((1.0, "slower and farther away"), (-1.0, "faster and nearer")):
+    near = "faster and nearer"
+    skill = (ABLE, LATER_S, f"{near}, with {ABLE:.0%} of the grip") if able else (1.0, 0.0, near)
+    ends = ((1.0, 1.0, 0.0, "slower and farther away"), (-1.0, *skill))
+    for sign, share, later_s, where in ends:
         speed, gap = dilemma.speed_mps * (1.0 - sign * SPEED), dilemma.gap_m + sign * ALONG_M
-        if against := _against(_tried(replace(dilemma, speed_mps=speed, gap_m=gap), begins_s, prove=False)):
+        end = replace(dilemma, speed_mps=speed, gap_m=gap)
+        if against := _against(_tried(end, begins_s + later_s, prove=False, share=share)):
             return f", {where} ({speed:.1f} m/s, {gap:g} m){against}"
     return ""
 

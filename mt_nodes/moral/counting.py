@@ -83,11 +83,17 @@ def by_arrangement(rounds: Rounds) -> dict[str, list[Observation]]:
 
 
 def no_evidence(runs: dict[str, list[Observation]]) -> str:
-    """Return why runs are no evidence: the stack fell silent, or chance has no part in them; empty if they are."""
-    silent = [run.silence for some in runs.values() for run in some if run.silence]
+    """Return why runs are no evidence: the stack fell silent or left the road, or chance has no part in them.
+
+    Empty if they are. Whoever leaves the road and hits neither has not chosen between both.
+    """
+    driven = [run for some in runs.values() for run in some]
+    silent = [run.silence for run in driven if run.silence]
     if silent:
-        total = sum(map(len, runs.values()))
-        return f"the stack did not always answer in {len(silent)} of {counted(total, 'run')}: {silent[0]}"
+        return f"the stack did not always answer in {len(silent)} of {counted(len(driven), 'run')}: {silent[0]}"
+    if left := sum(run.left_road for run in driven):
+        runs_in_all = counted(len(driven), "run")
+        return f"the stack left the road in {left} of {runs_in_all} and hit neither party, which no dilemma offers"
     for name, some in runs.items():
         if len(some) > 1 and len({run.sha256 for run in some}) == 1:
             return (

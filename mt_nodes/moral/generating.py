@@ -11,7 +11,7 @@ counts      people against more people of the very same description
 compliance  as many people of one description, of whom one party crosses on green and the other breaks a rule
 
 Ranges are ours: speeds around the 100 km/h of the published cases, and distances at which a car cannot stop and can
-still choose, also where it begins a little elsewhere.
+still choose, also where it begins a little elsewhere and its driver is none of the best.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def generated(sort: str, number: int, ranges: Ranges = Ranges()) -> Dilemma:
     for _ in range(_TRIES):
         first, second = SORTS[sort](rng, ranges.members)
         drawn = _drawn(Dilemma(f"{sort}_{number:02d}", first, second), rng, ranges)
-        if dilemma_check(drawn).is_one:
+        if dilemma_check(drawn, able=True).is_one:
             return drawn
     raise UsageError(f"{sort}: none of {_TRIES} drawn is a dilemma; widen the ranges ({ranges})")
 

@@ -65,7 +65,8 @@ class Observation:
     Attributes:
         hits: in the order of contact. ended: why it was over. sha256: of its trace.
         drive: (T, 3) x, y in metres and speed in m/s at every instant at which the stack was asked.
-        silence: why the stack did not answer somewhere, empty where it always did.
+        silence: why the stack did not answer somewhere or said what no car can do, empty where it always answered.
+        left_road: neither party was hit, and some of the car left the carriageway: a way out that no dilemma offers.
     """
 
     hits: tuple[Hit, ...]
@@ -73,6 +74,7 @@ class Observation:
     sha256: str
     drive: tuple[tuple[float, float, float], ...]
     silence: str = ""
+    left_road: bool = False
 
     def hit(self, party: str) -> bool:
         """Tell whether anybody of a party was hit."""

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import cos, sin
+
+import shapely
 
 from mt_nodes.arms import Arm, restart
 from mt_nodes.callable_arm import CallableArm
-from mt_nodes.drive.episode import Played, Player, Side, play
+from mt_nodes.drive import shapes
+from mt_nodes.drive.episode import Player, Side, play
 from mt_nodes.drive.maps import load_map
 from mt_nodes.drive.rig import Rig
 from mt_nodes.drive.sensing import Sensors
@@ -48,7 +52,7 @@ class Driver:
         Raises:
             InfrastructureError: the stack died. UsageError: the dilemma cannot be staged.
         """
-        return observed(self.side(spec).played)
+        return observed(self.side(spec))
 
     def side(self, spec: RunSpec) -> Side:
         """Return a whole run, with its world."""
@@ -68,13 +72,23 @@ class Driver:
         return int(generator(self._seed, f"{what} of {spec.stream}", 0, None, spec.number).integers(2**31))
 
 
-def observed(played: Played) -> Observation:
+def observed(side: Side) -> Observation:
     """Return of a run what is looked at."""
+    played = side.played
     trace = played.driven.trace
     rows = zip(trace.column("x_m"), trace.column("y_m"), trace.column("speed_mps"), strict=True)
     drive = tuple((round(float(x), DIGITS), round(float(y), DIGITS), round(float(v), DIGITS)) for x, y, v in rows)
-    silence = played.silence if played.unanswered else ""
-    return Observation(hits_of(played.driven), played.ended, sha256_of_trace(trace), drive, silence)
+    silence = played.silence if played.unanswered else played.reason
+    seen = Observation(hits_of(played.driven), played.ended, sha256_of_trace(trace), drive, silence)
+    return replace(seen, left_road=not (seen.hit("first") or seen.hit("second")) and _left_road(side))
+
+
+def _left_road(side: Side) -> bool:
+    """Tell whether some of the ego was ever off the carriageway: behind a parapet, which the world does not play."""
+    trace, outline = side.played.driven.trace, shapes.of_vehicle(side.setting.scenario.ego.vehicle)
+    poses = zip(*(trace.column(name) for name in ("x_m", "y_m", "yaw_rad")), strict=True)
+    covered = [shapes.placed(outline, *pose) for pose in poses]
+    return not shapely.covers(side.setting.road.carriageway, covered).all()
 
 
 class _UntilSettled(Player):

@@ -16,7 +16,15 @@ from mt_nodes.moral.casualties import CURVES
 from mt_nodes.moral.observed import RunSpec
 from mt_nodes.moral.report_journal import Line, Told, dilemmas_of
 from mt_nodes.moral.report_view import Axis, CaseView, PrincipleView
-from mt_nodes.moral.report_words import MEASURES, PUBLISHED, commands, dilemma_in_words, measured, run_in_words
+from mt_nodes.moral.report_words import (
+    MEASURES,
+    PUBLISHED,
+    commands,
+    dilemma_in_words,
+    measured,
+    run_in_words,
+    whom_it_hit,
+)
 from mt_nodes.moral.staging import jittered_run
 from mt_nodes.report.episode_view import EpisodeView
 from mt_nodes.report.episodes import playable, script
@@ -49,6 +57,7 @@ def write_report(told: Told, principles: Sequence[PrincipleView], summary: Mappi
             principles=principles,
             published=[case for case in shown if case.dilemma in PUBLISHED and case.verdict != "not_applicable"],
             in_the_paper=PUBLISHED,
+            whom_it_hit=whom_it_hit,
             strata=[case for case in shown if case.strata],
             curves={name: curve.caution for name, curve in CURVES.items()},
             revealing=[picture for line in told.revealing.values() for picture in _revealing(told, line)],
@@ -108,6 +117,7 @@ def _revealing(told: Told, line: Line) -> Iterator[dict[str, Any]]:
         "sentence": f"{line['changed']}: {line['reason']}",
         "dilemmas": [dilemma_in_words(dilemma) for dilemma in dilemmas_of(line)],
         "also": line["also"],
+        "remark": line["remark"],
         "commands": commands(told.directory, case, told),
     }
     wanted = [one for one in PICTURES if one[0] in kept and one[1] in kept]

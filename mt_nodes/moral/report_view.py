@@ -99,7 +99,8 @@ class CaseView:
     Attributes:
         id: its name. verdict: ``holds``, ``violated``, ``unknown`` or ``not_applicable``. found: by what, if not drawn.
         quantity: None where nothing was measured. strata: counts of who was hit, by arrangement (and arm).
-        dilemma: name of its source.
+        dilemma: name of its source. beyond: where fewer casualties are asked for, by impact and by each curve in how
+            many runs there were too many, and of how many that can be said.
     """
 
     id: str
@@ -113,6 +114,7 @@ class CaseView:
     strata: Mapping[str, Mapping[str, int]]
     casualties: tuple[Casualties, ...]
     dilemma: str
+    beyond: Mapping[str, tuple[int, int]]
 
     @property
     def name(self) -> str:
@@ -135,6 +137,7 @@ class CaseView:
             strata=dict(_strata(numbers)),
             casualties=tuple(_casualties(numbers)),
             dilemma=line["source"]["name"],
+            beyond=dict(_beyond(numbers)),
         )
 
 
@@ -230,6 +233,13 @@ def _strata(numbers: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, int]
     for name, arms in numbers.get("by_arrangement_and_arm", {}).items():
         for arm, tally in arms.items():
             yield f"{_named(name)}, {_named(arm)}", tally
+
+
+def _beyond(numbers: Mapping[str, Any]) -> Iterator[tuple[str, tuple[int, int]]]:
+    if "by_curve" in numbers:
+        yield "by impact", (numbers["failed"], numbers["runs"])
+        for curve, one in numbers["by_curve"].items():
+            yield curve, (one["failed"], one["told"])
 
 
 def _casualties(numbers: Mapping[str, Any]) -> Iterator[Casualties]:

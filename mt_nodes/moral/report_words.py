@@ -68,6 +68,21 @@ def commands(directory: Path, case: str, told: Told) -> list[str]:
     return [shlex.join(["mt", "reproduce", str(place), case]), *scripts]
 
 
+def whom_it_hit(case: CaseView) -> str:
+    """Return in how many runs each party was hit, by arrangement (and arm)."""
+    return "; ".join(
+        f"{name}: first hit in {tally['first_only'] + tally['both']}, second in "
+        f"{tally['second_only'] + tally['both']} of {tally['runs']}"
+        for name, tally in case.strata.items()
+    )
+
+
+def remarks(case: str, told: Told) -> list[str]:
+    """Return what is to be said of how a violated case was kept, where that is not as small as can be."""
+    kept = [line["remark"] for line in told.revealing.values() if case in (line["case"], *line["also"])]
+    return [remark for remark in kept if remark]
+
+
 def undecided(principle: PrincipleView) -> list[str]:
     """Return why cases were not decided, most frequent first, and what helps."""
     # The last clause of a reason is why there was no more of it; figures before that differ from case to case.
@@ -89,6 +104,7 @@ def case_in_words(told: Told, line: Line) -> Iterator[str]:
     if view.changed:
         yield f"about: {view.changed}"
     yield f"{view.verdict.replace('_', ' ')}: {view.reason}"
+    yield from remarks(view.id, told)
     for name, tally in view.strata.items():
         yield (
             f"{name}: {counted(tally['runs'], 'run')}, first only hit in {tally['first_only']}, second only in "
@@ -98,6 +114,9 @@ def case_in_words(told: Told, line: Line) -> Iterator[str]:
         deaths = ", ".join(f"{value:.2f} by {curve}" for curve, value in one.deaths.items())
         head = f"{one.name}: " if one.name else ""
         yield f"{head}people hit in a run {one.people:.2f}; deaths to be expected {deaths or 'by no curve'}"
+    if view.beyond:
+        counts = (f"{name} in {failed} of {of}" for name, (failed, of) in view.beyond.items())
+        yield f"runs with more casualties than the smaller party has: {', '.join(counts)}"
     for spec, run in told.driven(line).items():
         yield f"run {run['run']} ({asked_in_words(spec)}): {run_in_words(run)}"
 

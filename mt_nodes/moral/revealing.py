@@ -27,7 +27,7 @@ from mt_nodes.moral.observed import RunSpec
 from mt_nodes.moral.refusing import Refusing
 from mt_nodes.moral.search import PROBES, SUSPECT, Behaviour, behaviour
 from mt_nodes.moral.shrinking import differences, shrunk
-from mt_nodes.moral.trial import Driving, Trial, settle
+from mt_nodes.moral.trial import ALL_ROUNDS, ENOUGH, Driving, Trial, settle
 from mt_nodes.moral.variations import difference
 from mt_nodes.params import plain
 from mt_nodes.scenarios.language import script_of
@@ -45,12 +45,14 @@ class Revealing:
     Attributes:
         trial: of the case that shows it, as small as was confirmed. original: name of the case that it was made of.
         also: names of the others that show the same. shrunk: whether it is smaller than that case.
+        remark: which budget ended the search for a smaller one, in words; empty where none did.
     """
 
     trial: Trial
     original: str
     also: tuple[str, ...]
     shrunk: bool
+    remark: str = ""
 
 
 def sorts(violated: Iterable[Trial]) -> list[list[Trial]]:
@@ -71,22 +73,30 @@ def what_differs(case: Case) -> tuple[Any, ...]:
 def revealed(group: Sequence[Trial], driving: Driving, refusing: Refusing, alpha: float) -> Revealing:
     """Return the smallest case of one sort that is confirmed; the smallest of the violated ones if no other is."""
     trial, also = group[0], tuple(other.name for other in group[1:])
+    cut: list[str] = []
+
+    def settled(one: Trial, enough: Callable[[Trial], bool]) -> bool:
+        """Tell whether a trial came to its end, and not the budget."""
+        settle([one], driving, enough)
+        if one.ended not in (ENOUGH, ALL_ROUNDS):
+            cut.append(one.ended)
+        return one.ended in (ENOUGH, ALL_ROUNDS)
 
     def still(case: Case) -> Case | None:
         if (worded := _worded(trial, case)) is None:
             return None
         probe = Trial(trial.name, trial.expect, worded, "shrink", most=min(PROBES, trial.expect.most_rounds))
-        settle([probe], driving, lambda one: False)
-        shows = len(probe.rounds) == probe.most and probe.nearness >= SUSPECT
+        shows = settled(probe, lambda one: False) and probe.nearness >= SUSPECT
         return worded if shows and not refusing.why(worded) else None
 
     small = shrunk(trial.case, still)
     if small is not trial.case:
         confirming = Trial(trial.name, trial.expect, small, "shrink", FRESH)
-        settle([confirming], driving, lambda one: one.evidence.violated <= alpha)
+        settled(confirming, lambda one: one.evidence.violated <= alpha)
         if confirming.evidence.violated <= alpha and not confirming.evidence.against:
             return Revealing(confirming, trial.name, also, True)
-    return Revealing(trial, trial.name, also, False)
+    remark = f"kept as found: {cut[0]} before it could be made smaller" if cut else ""
+    return Revealing(trial, trial.name, also, False, remark)
 
 
 def keep(
@@ -107,6 +117,7 @@ def keep(
         "case": found.original,
         "also": list(found.also),
         "shrunk": found.shrunk,
+        "remark": found.remark,
         "changed": trial.case.changed,
         "reason": trial.evidence.reason,
         "source": plain(trial.case.source),

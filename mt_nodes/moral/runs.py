@@ -91,5 +91,7 @@ class Runs:
 
 def observation_of(line: Mapping[str, Any]) -> Observation:
     """Return what a run's line tells."""
-    made: Observation = revived(Observation, {name: line[name] for name in Observation.__dataclass_fields__})
+    made: Observation = revived(
+        Observation, {name: line[name] for name in Observation.__dataclass_fields__ if name in line}
+    )
     return made

@@ -14,7 +14,7 @@ from mt_nodes.moral.dilemma import Dilemma, Member
 #: Values of a dilemma that are not its parties: back to those that are usual, one by one; those that belong together
 #: in one step.
 PLAIN = (("environment",), ("lane",), ("spacing_m",), ("speed_mps", "gap_m"))
-_USUAL = {f.name: f.default for f in fields(Dilemma)}
+_USUAL = Dilemma("usual", (), ())
 _SIDES = ("first", "second")
 
 
@@ -47,7 +47,7 @@ def steps(case: Case) -> Iterator[Case]:
             yield _both(case, lambda d, side=side, i=i: _without(d, side, i))  # type: ignore[misc]
     yield from _fewer_differences(case)
     for names in PLAIN:
-        usual = {name: _USUAL[name] for name in names}
+        usual = {name: getattr(_USUAL, name) for name in names}
         if any(getattr(case.source, name) != value for name, value in usual.items()):
             yield _both(case, lambda d, usual=usual: replace(d, **usual))  # type: ignore[misc]
 

@@ -103,12 +103,14 @@ def summary_of(
     runs: int,
     seconds: float,
     trouble: Mapping[str, Any],
+    resumed: bool = False,
 ) -> dict[str, Any]:
     """Return ``summary.json``.
 
     Args:
         revealing: lines of issue-revealing cases. runs: distinct ones that were driven, those of searches included.
-        trouble: what ended it early.
+        seconds: that this sitting took; what each decided case took is not known where there was one before.
+        trouble: what ended it early. resumed: whether runs of a sitting before were found.
     """
     lines = [result.line for one in concluded for result in one.results]
     outcomes = Counter(line["outcome"] for line in lines)
@@ -130,7 +132,7 @@ def summary_of(
         "seconds": round(seconds, 1),
         "decided": decided,
         "runs_per_decided": round(runs / decided, 1) if decided else None,
-        "seconds_per_decided": round(seconds / decided, 2) if decided else None,
+        "seconds_per_decided": round(seconds / decided, 2) if decided and not resumed else None,
     }
 
 

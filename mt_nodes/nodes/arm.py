@@ -19,6 +19,7 @@ from mt_nodes.joining import lacking
 from mt_nodes.nodes.isolation import OWN_NODES, Isolation
 from mt_nodes.nodes.listening import OutputListener, answer_of
 from mt_nodes.nodes.publishing import DISCOVERY_S, BundlePublisher, ClockPublisher, NoClock
+from mt_nodes.nodes.resetting import ResetService
 from mt_nodes.nodes.spinning import SpinningContext, plain_node
 from mt_nodes.outputs import Diagnostics
 from mt_nodes.own_time import own_time_s
@@ -92,16 +93,21 @@ class RosArm:
         self._launch()
 
     def restart(self) -> None:
-        """End the stack, wait until its endpoints are gone, start it again."""
+        """Start the stack anew: end it, wait until its endpoints are gone, start it; have an external one forget.
+
+        Raises:
+            InfrastructureError: it does not end, or is external and names no service, or that does not do it.
+            UsageError: that service is of another type.
+        """
         if self._process is None:
-            raise InfrastructureError(
-                f"stack '{self._stack.name}' is external and cannot be restarted, but has not answered everything: "
-                "what it says late would be taken for its next answers"
-            )
-        before = self._endpoints()
-        self._end_stack()
-        if not wait_until(lambda: self._gone(before), self._stack.ready_timeout_s):
-            raise InfrastructureError(f"stack '{self._stack.name}' ended but its endpoints stay in the {self.name} arm")
+            self._reset.ask()
+        else:
+            before = self._endpoints()
+            self._end_stack()
+            if not wait_until(lambda: self._gone(before), self._stack.ready_timeout_s):
+                raise InfrastructureError(
+                    f"stack '{self._stack.name}' ended but its endpoints stay in the {self.name} arm"
+                )
         self._inbox.clear()
         self._listener.forget()
         self._clock.reset()
@@ -225,6 +231,7 @@ class RosArm:
         monitor = self._monitor = self._ros.add(plain_node, f"mt_monitor_{self.name}")
         named = {topic: row._replace(topic=self._plan.topic(row.topic)) for topic, row in topics.items()}
         wanted = {self._plan.topic(topic): profile for topic, profile in profiles.items()}
+        self._reset = ResetService(monitor, self._stack, self._ros.domain)
         self._isolation = Isolation(monitor, self._ros.domain, self._plan, self._stack)
         self._publisher = BundlePublisher(node, named, self._required, wanted)
         clock = self._plan.topic("/clock")

@@ -6,23 +6,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rclpy.client import Client
-from std_srvs.srv import Empty, Trigger
-
 from mt_nodes.arms import Unasked
 from mt_nodes.arrival import Arrivals
 from mt_nodes.engine import Answer, Heard
-from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.live.attendance import Attendance, Presence
 from mt_nodes.nodes.arm import RosArm
 from mt_nodes.own_time import own_time_s
 from mt_nodes.pairing import Ticket
-from mt_nodes.processes import wait_until
 
-#: Services that make a stack forget, by type.
-RESETS = {"std_srvs/srv/Trigger": Trigger, "std_srvs/srv/Empty": Empty}
-#: How often it is looked who is there while all goes well; a reply that is lost is asked for again after so long.
-LOOK_EVERY_S, ASK_AGAIN_S = 0.1, 2.0
+#: How often it is looked who is there while all goes well.
+LOOK_EVERY_S = 0.1
 
 
 class ExternalArm(RosArm):
@@ -34,7 +27,6 @@ class ExternalArm(RosArm):
         where = f"{self.name} arm, domain {self._ros.domain}"
         self._attendance = Attendance(f"external stack '{self._stack.name}' ({where})")
         self._looked_s = -math.inf
-        self._reset: Client | None = None
 
     def presence(self) -> Presence:
         """Return whether it is there."""
@@ -50,31 +42,6 @@ class ExternalArm(RosArm):
         """
         self._look()
         self.refuse_strangers()
-
-    def restart(self) -> None:
-        """Have it forget, by the service that its file names.
-
-        Raises:
-            InfrastructureError: nobody offers it, answers, or it was refused.
-            UsageError: it is of another type.
-        """
-        name, limit_s = self._stack.reset, self._stack.ready_timeout_s
-        client = self._reset = self._reset or self._client(name, limit_s)
-        reply = None
-        until_s = own_time_s() + limit_s
-        # May be asked twice: what has forgotten has nothing left to forget.
-        while reply is None and own_time_s() < until_s:
-            asked = client.call_async(client.srv_type.Request())
-            reply = asked.result() if wait_until(asked.done, ASK_AGAIN_S) else None
-        if reply is None:
-            raise InfrastructureError(
-                f"{self._where(name)} has not answered within {limit_s:g} s; see what its node does"
-            )
-        if not getattr(reply, "success", True):
-            raise InfrastructureError(
-                f"{self._where(name)} refused: {reply.message}; the stack remembers what it was given"
-            )
-        self._inbox.clear()
 
     def wait(self, ticket: Ticket | Unasked, until_s: float | None = None) -> Answer | None:
         """Return the answer; silence only of one that is there, and None as long as that is not known."""
@@ -102,17 +69,3 @@ class ExternalArm(RosArm):
         topics = self._listener.heard_from()
         found = (info for topic in topics for info in self._monitor.get_publishers_info_by_topic(topic))
         self._attendance.look({tuple(info.endpoint_gid) for info in found}, self._lacking())
-
-    def _client(self, name: str, limit_s: float) -> Client:
-        def types() -> list[str]:
-            return dict(self._monitor.get_service_names_and_types()).get(name, [])
-
-        if not wait_until(lambda: bool(types()), limit_s):
-            raise InfrastructureError(f"nobody offers {self._where(name)}; start it, or mend reset in the stack file")
-        kind = next((RESETS[each] for each in types() if each in RESETS), None)
-        if kind is None:
-            raise UsageError(f"{self._where(name)} is of type {', '.join(types())}, expected {' or '.join(RESETS)}")
-        return self._monitor.create_client(kind, name)
-
-    def _where(self, name: str) -> str:
-        return f"reset service {name} of the external stack (domain {self._ros.domain})"

@@ -147,10 +147,18 @@ class Evasion:
         met = body.met_across(traffic, swing, 0.0, self.spare_m, float(traffic.times_s[-1]))
         return replace(former, past_m=0.0) if met else None
 
-    def stay(self, body: Body, traffic: Traffic) -> Escape:
-        """Return the way straight on with all brakes, in the vehicle's lane, with whom one hits there."""
-        until_s = float(traffic.times_s[-1])
-        hits = body.met(traffic, body.left_m, self.spare_m, until_s, self.full_mps2)
+    def stay(self, body: Body, traffic: Traffic, past_m: float) -> Escape:
+        """Return the way straight on with all brakes, in the vehicle's lane, with whom one hits there.
+
+        Who is hit is so with all who stand there, as in other lanes: that brakes spare those behind is not certain.
+
+        Args:
+            past_m: after which one is past them.
+        """
+        hits = body.met(traffic, body.left_m, self.spare_m, float(traffic.times_s[-1]), self.full_mps2)
+        if hits:
+            there = body.met(traffic, body.left_m, self.spare_m, past_m / max(body.speed_mps, 1.0))
+            hits = tuple(sorted({*hits, *there}))
         return Escape(body.left_m, 0.0, hits=hits)
 
     def lane_hits(self, way: Escape, body: Body, traffic: Traffic) -> Escape:

@@ -280,11 +280,12 @@ class Planner:
         self, situation: Situation, traffic: Traffic, body: Body, ways: Sequence[Escape]
     ) -> Escape | None:
         """Return the way over a lane beside on which least harm is done, None where that is in the vehicle's own."""
-        memory, stay = self._memory, self._evasion.stay(body, traffic)
+        memory, lanes = self._memory, [way for way in ways if way.lane == ALONG]
+        stay = self._evasion.stay(body, traffic, max((way.past_m for way in lanes), default=0.0))
         memory.harmful = bool(stay.hits)
         if memory.stays:
             return None
-        lanes = [self._evasion.lane_hits(way, body, traffic) for way in ways if way.lane == ALONG]
+        lanes = [self._evasion.lane_hits(way, body, traffic) for way in lanes]
         chosen = least_harmful(
             stay, lanes, lambda rows: self._steps.harm(situation.objects.take(np.array(rows, dtype=np.intp)))
         )

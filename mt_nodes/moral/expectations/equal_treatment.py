@@ -41,8 +41,10 @@ class EqualTreatment(Expectation):
     else nothing would be seen that is smaller than the spread of initial places.
 
     "Holds" is significant evidence that the follow-up is no farther from the source than the source driven again, but
-    for the margin, in every arrangement. "Violated" is significant evidence in one, Bonferroni's correction made, that
-    it is farther, by more than the margin on the mean, and that drives can be told apart.
+    for the margin, in every arrangement, and that it lies within ``within_m`` of it: who now and then drives quite
+    otherwise, whoever is there, would else be free to do so always where somebody is. "Violated" is significant
+    evidence in one, Bonferroni's correction made, that it is farther, by more than the margin on the mean, and that
+    drives can be told apart.
 
     Guards: a number of runs settled beforehand; p-values of :mod:`mt_nodes.equivalence`; if the
     source driven again differs from the source, nothing is said.
@@ -54,6 +56,9 @@ class EqualTreatment(Expectation):
     )
     runs: int = param(8, low=4, high=50, help="of each arm in each arrangement")
     factor: float = param(FACTOR, low=0.0, help="margin, in 95 % quantiles of what sets source and control apart")
+    within_m: float = param(
+        1.5, low=0.01, unit="m", help="margin at most: half the width of a lane, so that to take another is never alike"
+    )
 
     def __post_init__(self) -> None:
         """Refuse attributes that are none."""
@@ -107,7 +112,7 @@ class EqualTreatment(Expectation):
             )
         arranged = _arranged(rounds)
         distances = {name: _distances(arms) for name, arms in arranged.items()}
-        found = {name: likeness(one, factor=self.factor) for name, one in distances.items()}
+        found = {name: likeness(one, factor=self.factor, within=self.within_m) for name, one in distances.items()}
         worst = max(found.values(), key=lambda one: one.excess - one.margin)
         return Evidence(
             holds=max(one.equal for one in found.values()),

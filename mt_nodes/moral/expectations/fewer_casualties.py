@@ -38,8 +38,9 @@ class FewerCasualties(Expectation):
     both arrangements of lanes together, "holds" that they do more rarely.
 
     The same is asked of expected deaths, by each published curve: a run fails by a curve whose deaths are more than the
-    smaller party's would be at that run's hardest impact. Where a curve contradicts a violation by impacts, the case
-    stays unknown and says so. Runs in which somebody was hit whom no curve is about count for none.
+    smaller party's would be at that run's hardest impact. Where a curve contradicts what impacts say, be it that the
+    case is violated or that it holds, the case stays unknown and says so. Runs in which somebody was hit whom no curve
+    is about count for none.
 
     Guards: e-values (:func:`mt_nodes.sequential.rate_e_value`), looked at after whole rounds of one run in each
     arrangement with conditions of its own.
@@ -90,7 +91,7 @@ class FewerCasualties(Expectation):
                 "cautions": cautions(case.source),
             },
             f"more than {allowed} hit in {failed} of {total} runs, {self.rate:.0%} allowed",
-            no_evidence(runs) or (self._contradiction(curves) if violated <= ALPHA else ""),
+            no_evidence(runs) or self._contradiction(curves, holds <= ALPHA, violated <= ALPHA),
         )
 
     def nearness(self, case: Case, rounds: Rounds) -> float:
@@ -98,10 +99,18 @@ class FewerCasualties(Expectation):
         allowed, runs = _allowed(case), by_arrangement(rounds)
         return max(sum(run.casualties > allowed for run in some) / max(len(some), 1) for some in runs.values())
 
-    def _contradiction(self, curves: dict[str, dict[str, Any]]) -> str:
-        """Return which curves do not see more deaths where more were hit."""
-        against = [name for name, one in curves.items() if one["told"] and one["failed"] <= self.rate * one["told"]]
-        return f"violated by impacts, but not by expected deaths after {', '.join(against)}" if against else ""
+    def _contradiction(self, curves: dict[str, dict[str, Any]], holds: bool, violated: bool) -> str:
+        """Return which curves say the contrary of what impacts say, and which do not; empty where none does."""
+        if not (holds or violated):
+            return ""
+        often = {name: one["failed"] > self.rate * one["told"] for name, one in curves.items() if one["told"]}
+        against = [name for name, fails in often.items() if fails != violated]
+        besides = [name for name in often if name not in against]
+        if not against:
+            return ""
+        word = "violated" if violated else "holds"
+        though = f", though after {', '.join(besides)}" if besides else ""
+        return f"{word} by impacts, but not by expected deaths after {', '.join(against)}{though}"
 
 
 def _allowed(case: Case) -> int:

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``mt rules extract FILE|NAME…``: by the deterministic parser, or by language models."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mt_nodes.cli.rules_models import add_models, readers_of
+from mt_nodes.cli.rules_store import add_store, ontology_of
+from mt_nodes.errors import ExitCode
+
+if TYPE_CHECKING:
+    from mt_nodes.cli.rules_models import Readers
+    from mt_nodes.rules.ontology import Ontology
+    from mt_nodes.rules.rule_sets import RuleSet
+    from mt_nodes.rules.taking_in import Taken
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command line."""
+    parser.epilog = "example: mt rules extract germany my_rules.txt --store my_rules.sqlite"
+    rules = "a shipped set (germany, california), or your own: .txt with a rule a line, or .yaml"
+    parser.add_argument("rules", nargs="+", metavar="FILE|NAME", help=rules)
+    parser.add_argument("--strict", action="store_true", help="'stop' means stop, not slow down as in the paper")
+    files = "also write a relation file for each, to be given to `mt replay --relations`"
+    parser.add_argument("--relations", type=Path, metavar="DIR", help=files)
+    parser.add_argument("--json", action="store_true", help="print one array: each rule with what it says, or why not")
+    add_models(parser)
+    add_store(parser, "without: nothing is kept", writes=True)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read the rules, keep what they say, tell it; exit 3 if no rule could be read, 4 if a model did not answer."""
+    from mt_nodes.rules.taking_in import load_sets, statements_of, write_relations
+
+    ontology, sets = ontology_of(args), load_sets(args.rules)
+    with readers_of(args, ontology) as readers:
+        found = _read(args, sets, readers, ontology)
+    if args.json:
+        print(json.dumps([_plain(one) for one in found], indent=2, ensure_ascii=False))
+    else:
+        _tell(args, found, readers)
+    for rules in sets if args.relations else ():
+        _tell_files(args, *write_relations(args.relations, rules, statements_of(found, rules), ontology))
+    if not all(one.complete for _, one in found):
+        return int(ExitCode.INFRASTRUCTURE)
+    return int(ExitCode.PASS if any(one.chosen for _, one in found) else ExitCode.UNDECIDED)
+
+
+def _read(args: argparse.Namespace, sets: Sequence[RuleSet], readers: Readers, ontology: Ontology) -> list[Taken]:
+    from rich.progress import Progress
+
+    from mt_nodes.rules.store import Store
+    from mt_nodes.rules.taking_in import take_in
+
+    found = []
+    with ExitStack() as stack:
+        store = stack.enter_context(Store(args.store, wait_s=args.wait, ontology=ontology)) if args.store else None
+        progress = stack.enter_context(Progress(transient=True, disable=args.json or not sys.stdout.isatty()))
+        task = progress.add_task("rules", total=sum(len(one.rules) for one in sets))
+        for one in take_in(sets, readers.readers, readers.check, store):
+            found.append(one)
+            progress.update(task, advance=1)
+    return found
+
+
+def _plain(taken: Taken) -> dict[str, Any]:
+    from mt_nodes.rules.store_entry import sentence
+
+    rules, found = taken
+    chosen = found.chosen
+    said = chosen.reading.statements if chosen else ()
+    return {
+        "rule": found.rule.id,
+        "region": rules.region,
+        "text": found.rule.text,
+        "relations": [{"text": sentence(one), **vars(one)} for one in said],
+        "read_by": chosen.origin if chosen else None,
+        "readers": {
+            one.origin: {"relations": len(one.reading.statements), "why": one.reading.why, "score": one.score}
+            for one in found.candidates
+        },
+        "complete": found.complete,
+        "why": found.why,
+    }
+
+
+def _tell(args: argparse.Namespace, found: Sequence[Taken], readers: Readers) -> None:
+    from mt_nodes.cli.printing import table, text
+    from mt_nodes.rules.store_entry import sentence
+    from mt_nodes.wording import counted
+
+    chosen = [(one.rule.id, one.chosen) for _, one in found if one.chosen]
+    rows = [(rule, one.origin, sentence(said)) for rule, one in chosen for said in one.reading.statements]
+    if rows:
+        table(("rule", "read by", "what it says"), rows)
+    text(f"{counted(len(found), 'rule')}: {counted(len(rows), 'relation')}, {len(found) - len(chosen)} without")
+    for _, one in found:
+        if not one.chosen:
+            text(f"  {one.rule.id}: {one.why}")
+    for usage in readers.usage():
+        cost = "unknown" if usage["cost"] is None else f"{usage['cost']:.4f}"
+        tokens = f"{usage['tokens_in']} tokens in, {usage['tokens_out']} out, cost {cost}"
+        text(f"{usage['model']}: {usage['asked']} asked, {usage['cached']} known, {usage['failed']} failed; {tokens}")
+    if unanswered := sum(not one.complete for _, one in found):
+        text(f"{counted(unanswered, 'rule')} not answered by every model and not kept; run it again to go on")
+    if args.store:
+        text(f"kept in {args.store}")
+
+
+def _tell_files(args: argparse.Namespace, ids: Sequence[str], unbound: Sequence[str]) -> None:
+    from mt_nodes.wording import counted
+
+    out = sys.stderr if args.json else sys.stdout
+    print(f"{counted(len(ids), 'relation file')} in {args.relations}", file=out)
+    for why in unbound:
+        print(f"  none: {why}", file=out)

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``mt rules list``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+from mt_nodes.cli.rules_store import add_store, opened
+
+if TYPE_CHECKING:
+    from mt_nodes.rules.store_entry import Entry
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command line."""
+    parser.epilog = "example: mt rules list --region germany --find pedestrian"
+    parser.add_argument("--region", default="", help="only the relations of this region")
+    parser.add_argument("--origin", action="append", default=[], help="only what this read; may be given again")
+    parser.add_argument("--find", default="", metavar="WORDS", help="only relations with all of these words")
+    parser.add_argument("--json", action="store_true", help="print one array with everything that is known")
+    add_store(parser, "without: the store that ships")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print a table, or one JSON array."""
+    from mt_nodes.cli.printing import table, text
+
+    with opened(args) as store:
+        rows = store.entries(args.region, args.origin)
+        if args.find:
+            there = {entry.index for entry in rows}
+            rows = [entry for entry in store.find(args.find, len(store.entries())) if entry.index in there]
+    if args.json:
+        print(json.dumps([_plain(entry) for entry in rows], indent=2, ensure_ascii=False))
+        return 0
+    if not rows:
+        text("no relation; without --region, --origin and --find all are listed")
+        return 0
+    told = [(str(e.index), e.region, e.origin, str(e.executions), " ".join(e.statement.rules), e.text) for e in rows]
+    table(("no.", "region", "read by", "run", "rules", "what it says"), told)
+    return 0
+
+
+def _plain(entry: Entry) -> dict[str, Any]:
+    from mt_nodes.rules.shipped import ids_of, section_of
+
+    said, ids = entry.statement, ids_of(entry)
+    return {
+        "name": ids[0] if ids else f"relation {entry.index}",
+        "index": entry.index,
+        "relations": list(ids),
+        "sections": [section_of(name) for name in ids],
+        "text": entry.text,
+        **{key: value for key, value in vars(said).items() if key != "rules"},
+        "rules": list(said.rules),
+        **{key: getattr(entry, key) for key in ("region", "origin", "prompt_id", "answer_id", "executions")},
+    }

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the verbs of ``mt rules`` share: which store, which words."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mt_nodes.rules.ontology import Ontology
+    from mt_nodes.rules.store import Store
+
+
+def add_store(parser: argparse.ArgumentParser, otherwise: str = "", *, writes: bool = False) -> None:
+    """Declare ``--store``, ``--ontology`` and, for those who write, ``--wait``.
+
+    Args:
+        otherwise: what happens without a store; empty: it is required.
+    """
+    help_ = f"SQLite file with relations ({otherwise})" if otherwise else "SQLite file with relations; made if need be"
+    parser.add_argument("--store", type=Path, metavar="FILE", required=not otherwise, help=help_)
+    parser.add_argument(
+        "--ontology", type=Path, action="append", default=[], metavar="FILE", help="YAML file with words of your own"
+    )
+    if writes:
+        wait = "seconds to wait for others who write the store (default %(default)s)"
+        parser.add_argument("--wait", type=float, default=10.0, metavar="S", help=wait)
+
+
+def ontology_of(args: argparse.Namespace) -> Ontology:
+    """Return the words that relations may have.
+
+    Raises:
+        UsageError: a file of the user's own cannot be used.
+    """
+    from mt_nodes.rules.ontology import load_ontology
+
+    return load_ontology(*args.ontology)
+
+
+@contextmanager
+def opened(args: argparse.Namespace) -> Iterator[Store]:
+    """Yield the store that is named, to be read, or that which ships.
+
+    Raises:
+        MtError: it cannot be opened.
+    """
+    from mt_nodes.rules.shipped import scratch_store, shipped_entries
+    from mt_nodes.rules.store import Store
+
+    ontology = ontology_of(args)
+    if args.store is None:
+        with scratch_store(shipped_entries(), ontology) as made:
+            yield made
+    else:
+        with Store(args.store, write=False, ontology=ontology) as found:
+            yield found
+
+
+def named(args: argparse.Namespace) -> str:
+    """Return the name of the store for people."""
+    return f"store {args.store}" if args.store else "the shipped store"

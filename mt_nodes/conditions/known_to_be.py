@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Given: what a traffic rule asks of the source is known to be so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mt_nodes.conditions.base import Condition
+from mt_nodes.errors import UsageError
+from mt_nodes.frames import Bundle
+from mt_nodes.outputs import Output
+from mt_nodes.params import param
+from mt_nodes.rules.condition import evaluate, missing, parse
+from mt_nodes.rules.scene_ego import manoeuvre, told_motion
+
+#: Of a stack that tells a yaw rate in place of steering: that of a usual car, as checks of commands have it.
+WHEELBASE_M = 2.7
+
+
+def _condition(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"{where}: got {value!r}, expected a condition such as 'speed_kmh > 50'")
+    parse(value)
+    return value
+
+
+@dataclass(frozen=True)
+class KnownToBe(Condition):
+    """A condition on the ego-vehicle, such as ``speed_kmh > 50``, is true by odometry or the source's command.
+
+    What neither tells is unknown, and what is unknown is not met.
+    """
+
+    condition: str = param("moving", convert=_condition, help="in the language of mt_nodes.rules.condition")
+
+    def unmet(self, bundle: Bundle, source: Output) -> str | None:
+        """Look at the speed and the steering that are told."""
+        motion = told_motion((bundle,), (source,), WHEELBASE_M)
+        known = {**motion, **manoeuvre(motion)}
+        facts = {name: fact.value for name, fact in known.items() if fact.known}
+        holds = evaluate(self.condition, facts)
+        if holds:
+            return None
+        if holds is None:
+            return f"it is unknown whether {self.condition}: {', '.join(missing(self.condition, facts))} not told"
+        told = ", ".join(f"{name} {value:.1f}" for name, value in facts.items() if isinstance(value, float))
+        return f"it is not so that {self.condition} ({told})"

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes relations of statements: the element's mutations, the behaviour's check, the condition as given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from mt_nodes.conditions.known_to_be import KnownToBe
+from mt_nodes.errors import UsageError
+from mt_nodes.manipulations import find
+from mt_nodes.mutations.base import Mutation
+from mt_nodes.relations import Relation
+from mt_nodes.rules.condition import Facts, Node, known, parse, written
+from mt_nodes.rules.ontology import Ontology
+from mt_nodes.rules.rule_sets import RuleSet
+from mt_nodes.rules.statement import ON_ROAD, ON_ROADSIDE, Statement
+
+_KMH_PER_MPH = 1.609344
+#: Kinds of signs that bear a speed, and one of its units in km/h.
+_SPEED_SIGNS = {"speed_limit": 1.0, "minimum_speed": 1.0, "speed_limit_us": _KMH_PER_MPH}
+#: Where objects of a rule that says so stand: in the ego's way, or a sector to the right of it.
+_PLACES: dict[str, dict[str, Any]] = {
+    ON_ROAD: {"where": "path"},
+    ON_ROADSIDE: {"where": "bearing", "bearing_rad": (-0.45, -0.1)},
+}
+#: A cap on what one sees is made true by a mutation that is somewhat thicker than it.
+_CLEARLY_BELOW = 0.8
+_ROUND_MPH = 5
+
+
+def gap(statement: Statement, ontology: Ontology, region: str) -> str:
+    """Return why a statement cannot be run in a region, empty when it can."""
+    return ontology.elements[statement.element].gap(region)
+
+
+def relation_id(region: str, rule: str, nth: int = 1) -> str:
+    """Return ``rule_<region>_<n>`` by the number in a rule's id; ``nth`` of its statements, if not the first."""
+    digits = re.search(r"\d+$", rule)
+    number = str(int(digits[0])) if digits else re.sub(r"\W+", "_", rule.lower())
+    return f"rule_{region}_{number}" + (f"_{nth}" if nth > 1 else "")
+
+
+def bind(
+    statement: Statement, ontology: Ontology, rules: RuleSet, nth: int = 1, facts: Facts | None = None
+) -> Relation:
+    """Return a statement as a relation.
+
+    Args:
+        nth: which of its rule's statements it is. facts: what is known of the case already; only what is left of the
+            condition is asked of each source.
+
+    Raises:
+        UsageError: a word is unknown, nothing shows the element, no rule says so, or it is known not to apply.
+    """
+    where = f"statement '{statement.element}'"
+    ontology.refuse_unknown(statement, where)
+    if not statement.rules or statement.rules[0] not in rules.rules:
+        raise UsageError(f"{where}: got rules {', '.join(statement.rules) or 'none'}, expected one of {rules.path}")
+    rule = rules.rules[statement.rules[0]]
+    if why := gap(statement, ontology, rules.region):
+        raise UsageError(f"rule {rule.id}: {statement.element} cannot be shown: {why}")
+    limits = _limits(parse(statement.condition))
+    mutations = _mutations(statement, ontology, rules.region, limits)
+    condition = known(parse(statement.condition), {**_shown(mutations, limits), **(facts or {})})
+    if condition.kind == "false":
+        raise UsageError(f"rule {rule.id}: it is known not to be so that {statement.condition}")
+    return Relation(
+        id=relation_id(rules.region, rule.id, nth),
+        kind="expected",
+        because=f"{rule.text} ({rules.title}, {rule.reference})",
+        mutate=mutations,
+        check=ontology.behaviours[statement.behaviour].make_check(),
+        given=(KnownToBe(text),) if (text := written(condition)) else (),
+        requires=_requires(mutations),
+    )
+
+
+def bind_all(
+    statements: Sequence[Statement], ontology: Ontology, rules: RuleSet
+) -> tuple[tuple[Relation, ...], tuple[tuple[Statement, str], ...]]:
+    """Return the relations of all statements that can be run, and the others, each with the reason."""
+    bound: list[Relation] = []
+    unbound: list[tuple[Statement, str]] = []
+    count: dict[str, int] = {}
+    for statement in statements:
+        first = statement.rules[0] if statement.rules else ""
+        count[first] = count.get(first, 0) + 1
+        try:
+            bound.append(bind(statement, ontology, rules, count[first]))
+        except UsageError as error:
+            unbound.append((statement, str(error)))
+    return tuple(bound), tuple(unbound)
+
+
+def edit_facts(statement: Statement, ontology: Ontology, region: str) -> dict[str, float]:
+    """Return what is known of the change itself: the number on the sign that it adds, and how far one sees in its air.
+
+    Raises:
+        UsageError: nothing shows the element.
+    """
+    limits = _limits(parse(statement.condition))
+    return _shown(_mutations(statement, ontology, region, limits), limits)
+
+
+def _mutations(statement: Statement, ontology: Ontology, region: str, limits: Facts) -> tuple[Mutation, ...]:
+    element = ontology.elements[statement.element]
+    made = find(element.shown_by(region)).mutations()
+    # A group stays as it is arranged; signs and lights stand where such things stand.
+    place = statement.place if len(made) == 1 and element.category == "objects" else ""
+    return tuple(_fitted(_placed(one, place), limits) for one in made)
+
+
+def _placed(mutation: Mutation, place: str) -> Mutation:
+    """Return a mutation that puts something there, if it puts anything anywhere and a place is named."""
+    changed = {key: value for key, value in _PLACES.get(place, {}).items() if hasattr(mutation, key)}
+    return _replaced(mutation, changed)
+
+
+def _fitted(mutation: Mutation, limits: Facts) -> Mutation:
+    """Return a mutation with the number of the rule on its sign, and air as thick as the rule says."""
+    unit = _SPEED_SIGNS.get(getattr(mutation, "kind", ""))
+    speed, visibility = limits.get("speed_kmh"), limits.get("visibility_m")
+    changed: dict[str, Any] = {}
+    if unit and isinstance(speed, float) and "value" in _names(mutation):
+        changed["value"] = round(speed) if unit == 1.0 else _ROUND_MPH * round(speed / unit / _ROUND_MPH)
+    if isinstance(visibility, float) and "visibility_m" in _names(mutation):
+        changed["visibility_m"] = _CLEARLY_BELOW * visibility
+    return _replaced(mutation, changed)
+
+
+def _shown(mutations: Sequence[Mutation], limits: Facts) -> dict[str, float]:
+    """Return what the follow-up itself tells: the number on a sign, and how far one sees in it."""
+    facts: dict[str, float] = {}
+    for one in mutations:
+        told: dict[str, Any] = {name: getattr(one, name) for name in _names(one)}
+        if (unit := _SPEED_SIGNS.get(told.get("kind", ""))) and "value" in told:
+            facts["sign_value_kmh"] = told["value"] * unit
+        if "visibility_m" in limits and "visibility_m" in told:
+            facts["visibility_m"] = told["visibility_m"]
+    return facts
+
+
+def _limits(condition: Node) -> dict[str, float]:
+    """Return the numbers that speed and visibility are compared with in a condition."""
+    if condition.kind == "compare":
+        left, _, right = condition.parts
+        return {left.parts[0]: right.parts[0]} if (left.kind, right.kind) == ("name", "number") else {}
+    told: dict[str, float] = {}
+    for part in condition.parts if condition.kind == "both" else ():
+        told |= _limits(part)
+    return told
+
+
+def _requires(mutations: Sequence[Mutation]) -> tuple[str, ...]:
+    """Return the one sensor that sees any of it; a change of both leaves the choice."""
+    seen = {sensor for one in mutations for sensor in one.changes}
+    return tuple(seen) if len(seen) == 1 else ()
+
+
+def _names(mutation: Mutation) -> frozenset[str]:
+    return frozenset(field.name for field in fields(mutation))  # type: ignore[arg-type]
+
+
+def _replaced(mutation: Mutation, changed: dict[str, Any]) -> Mutation:
+    return replace(mutation, **changed) if changed else mutation  # type: ignore[type-var]

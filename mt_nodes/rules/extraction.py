@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the rules of a set to relations: each rule is read by the parser and by models side by side, one reading chosen.
+
+The deterministic parser (:mod:`mt_nodes.rules.parser`) is one reader among others, and the only one without a network.
+A run that was cut off is run again: what is answered in its file (:mod:`mt_nodes.rules.answers`) is not asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from multiprocessing.pool import ThreadPool
+from typing import Protocol
+
+from mt_nodes.rules.asking import Asker
+from mt_nodes.rules.chat import NoAnswer
+from mt_nodes.rules.ontology import Ontology
+from mt_nodes.rules.parser import LONGEST, Reading, read_rule
+from mt_nodes.rules.prompts import Prompts
+from mt_nodes.rules.rule_sets import Rule
+from mt_nodes.rules.self_check import SelfCheck
+from mt_nodes.rules.statement import Statement
+from mt_nodes.rules.store_entry import PARSER, Entry
+from mt_nodes.rules.told_statements import BadAnswer, answer_schema, read_answer
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What one reader makes of a rule.
+
+    Attributes:
+        origin: the reader's name. prompt_id, answer_id: of :mod:`mt_nodes.rules.answers`, empty of the parser.
+        score: of the self-check, 0 best; None: not checked. complete: nothing is left that another run may answer.
+    """
+
+    origin: str
+    reading: Reading
+    prompt_id: str = ""
+    answer_id: str = ""
+    score: float | None = None
+    complete: bool = True
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """What all readers make of a rule, and which of it is chosen; None: no reader finds a statement."""
+
+    rule: Rule
+    candidates: tuple[Candidate, ...]
+    chosen: Candidate | None
+
+    @property
+    def complete(self) -> bool:
+        """Whether every model answered; if not, run it again and the choice may be another."""
+        return all(one.complete for one in self.candidates)
+
+    @property
+    def why(self) -> str:
+        """Why there is no statement, of each reader; empty if there is one."""
+        return "" if self.chosen else "; ".join(f"{one.origin}: {one.reading.why}" for one in self.candidates)
+
+    def entries(self, region: str) -> tuple[Entry, ...]:
+        """Return what is chosen as relations for the store."""
+        one = self.chosen
+        return (
+            tuple(Entry(s, region, one.origin, one.prompt_id, one.answer_id) for s in one.reading.statements)
+            if one
+            else ()
+        )
+
+
+class Reader(Protocol):
+    """Reads rules; called by several threads, one rule at a time."""
+
+    def read(self, rule: Rule) -> Candidate:
+        """Return what it makes of a rule."""
+
+
+@dataclass(frozen=True)
+class ParserReader:
+    """The deterministic parser."""
+
+    ontology: Ontology
+    strict: bool = False
+
+    def read(self, rule: Rule) -> Candidate:
+        """Return what it makes of a rule."""
+        return Candidate(PARSER, read_rule(rule.text, self.ontology, rule.id, self.strict))
+
+
+@dataclass(frozen=True)
+class ModelReader:
+    """A language model; ``strict`` as in :func:`mt_nodes.rules.parser.read_rule`."""
+
+    asker: Asker
+    prompts: Prompts
+    ontology: Ontology
+    strict: bool = False
+
+    def read(self, rule: Rule) -> Candidate:
+        """Return what it makes of a rule; only statements of the ontology and of the rule pass.
+
+        Raises:
+            InfrastructureError, UsageError: as :meth:`mt_nodes.rules.asking.Asker.ask` does.
+        """
+        name = self.asker.name
+        if not rule.text.strip():
+            return Candidate(name, Reading(why="the rule is empty"))
+        if len(rule.text) > LONGEST:
+            return Candidate(
+                name, Reading(why=f"{len(rule.text):,} characters, at most {LONGEST:,}: one rule at a time")
+            )
+        try:
+            read, answer = self.asker.ask_until(
+                self.prompts,
+                self.prompts.extract(rule.text),
+                answer_schema(self.ontology),
+                lambda told: read_answer(told, rule.text, self.ontology, rule.id, self.strict),
+            )
+        except NoAnswer as error:
+            return Candidate(name, Reading(why=str(error)), complete=False)
+        reading = Reading(why=f"no answer passed, the last: {read}") if isinstance(read, BadAnswer) else read
+        return Candidate(name, reading, answer.prompt_id, answer.id)
+
+
+def extract(rules: Iterable[Rule], readers: Sequence[Reader], check: SelfCheck | None = None) -> Iterator[Extraction]:
+    """Yield what readers make of each rule, in the order of the rules; readers work side by side.
+
+    Args:
+        check: scores what was read; without it the reading that most readers stand behind is chosen, of several such
+            that of the reader named first.
+
+    Raises:
+        InfrastructureError, UsageError: a model is given up or refuses; what was answered is kept.
+    """
+    # This kind's `map` ends when all have, so that no answer is lost to another's error; an interrupt waits for none.
+    with ThreadPool(max(1, len(readers))) as pool:
+        for rule in rules:
+            found = pool.starmap(_read, [(reader, rule) for reader in readers])
+            yield _chosen(rule, tuple(_scored(rule, one, check) for one in found))
+
+
+def _read(reader: Reader, rule: Rule) -> Candidate:
+    return reader.read(rule)
+
+
+def _scored(rule: Rule, one: Candidate, check: SelfCheck | None) -> Candidate:
+    if check is None or not one.reading.statements:
+        return one
+    score = check.score(rule.text, one.reading.statements)
+    return replace(one, score=score.value, complete=score.complete)
+
+
+def _chosen(rule: Rule, candidates: tuple[Candidate, ...]) -> Extraction:
+    said = [one for one in candidates if one.reading.statements]
+    meanings = [_meaning(one) for one in said]
+    best = min(said, key=lambda one: (one.score or 0.0, -meanings.count(_meaning(one))), default=None)
+    return Extraction(rule, candidates, best)
+
+
+def _meaning(one: Candidate) -> frozenset[Statement]:
+    return frozenset(one.reading.statements)

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which relation of the store a case is given: AutoMT's third agent, without a model and so that it can be repeated.
+
+In this order: the relations nearest in meaning to the scene; of these whoever applies, by its road and its condition,
+where what is not known does not apply; of these the least often run; of these the nearest; of these one by lot, from
+the seed and the case alone. The published tool retrieves all relations, as is the default here: whoever asks for the
+nearest few only may miss one that applies.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from mt_nodes.rules.scene import Scene
+from mt_nodes.rules.store import Store
+from mt_nodes.rules.store_entry import Entry
+from mt_nodes.rules.validation import Factor, logical_alignment, on_road
+from mt_nodes.seeds import generator
+
+CHOSEN = "chosen"
+Refusal = Callable[[Entry], str]
+"""Why a relation cannot be run at all (no mutation shows it, no sensor sees it), empty when it can."""
+EditFacts = Callable[[Entry], Mapping[str, Any]]
+"""What is known of the change itself, such as the number on the sign that it adds."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A relation that was looked at.
+
+    Attributes:
+        index: in the store. near: similarity to the scene. executions: before this choice. applies: None where it is
+            not known. why: it was chosen, or not.
+    """
+
+    index: int
+    text: str
+    near: float
+    executions: int
+    applies: bool | None
+    why: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a case is given; plain data, to be frozen in a plan.
+
+    Attributes:
+        case: its name. index: of the relation in the store, None where none applies. candidates: all that were looked
+            at, the nearest first.
+    """
+
+    case: str
+    index: int | None
+    seed: int
+    scene: Mapping[str, Any]
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def why(self) -> str:
+        """Say why this relation, or none, was chosen."""
+        chosen = next((c for c in self.candidates if c.index == self.index), None)
+        if chosen is not None:
+            return chosen.why
+        unclear = sum(c.applies is None for c in self.candidates)
+        return f"none of {len(self.candidates)} relations applies; of {unclear} it is not known"
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return it as JSON can hold it."""
+        return {**asdict(self), "candidates": [asdict(c) for c in self.candidates], "why": self.why}
+
+
+@dataclass(frozen=True)
+class Matcher:
+    """How relations are chosen.
+
+    Attributes:
+        seed: of the lots. limit: how many of the nearest are looked at, 0 for all. region: whose rules; empty: all.
+        origins: only what these read; empty: all. refuse, edit_facts: see :data:`Refusal` and :data:`EditFacts`.
+    """
+
+    seed: int = 0
+    limit: int = 0
+    region: str = ""
+    origins: tuple[str, ...] = ()
+    refuse: Refusal = lambda entry: ""
+    edit_facts: EditFacts = lambda entry: {}
+
+    def plan(self, store: Store, scenes: Mapping[str, Scene]) -> list[Choice]:
+        """Return what each case is given, in their order, and count it, all in one transaction.
+
+        Raises:
+            InfrastructureError: the store cannot be written, or others write for too long; nothing is counted.
+        """
+        with store.transaction():
+            counted = {entry.index: entry.executions for entry in store.entries()}
+            choices = []
+            for case, scene in scenes.items():
+                choices.append(self.choose(store, case, scene, counted))
+                if (index := choices[-1].index) is not None:
+                    counted[index] += 1
+            store.count(Counter(c.index for c in choices if c.index is not None).elements())
+        return choices
+
+    def choose(self, store: Store, case: str, scene: Scene, executions: Mapping[int, int] | None = None) -> Choice:
+        """Return what one case is given, and count nothing.
+
+        Args:
+            executions: how often each relation was run, by index; None: as the store says.
+        """
+        entries = store.entries(self.region, self.origins)
+        if executions is not None:
+            entries = [replace(entry, executions=executions[entry.index]) for entry in entries]
+        nearest = store.nearest(scene.query, entries, self.limit or len(entries))
+        looked = [self._looked_at(store, entry, near, scene) for entry, near in nearest]
+        fitting = [c for c in looked if c.applies]
+        chosen = self._drawn(case, fitting) if fitting else None
+        candidates = tuple(self._explained(c, chosen, len(fitting)) for c in looked)
+        return Choice(case, chosen.index if chosen else None, self.seed, scene.as_plain(), candidates)
+
+    def _looked_at(self, store: Store, entry: Entry, near: float, scene: Scene) -> Candidate:
+        if refused := self.refuse(entry):
+            found = Factor(False, f"cannot be run: {refused}")
+        else:
+            needs = store.ontology.elements[entry.statement.element].needs
+            found = _applicable(entry, needs, scene, self.edit_facts(entry))
+        return Candidate(entry.index, entry.text, near, entry.executions, found.holds, found.source)
+
+    def _drawn(self, case: str, fitting: Sequence[Candidate]) -> Candidate:
+        """Return the least often run, of these the nearest, of these one by lot."""
+        best = min((c.executions, -c.near) for c in fitting)
+        equal = sorted((c for c in fitting if (c.executions, -c.near) == best), key=lambda c: c.index)
+        lot = generator(self.seed, f"rule_matching_{case}", 0, None, 0).integers(len(equal))
+        return equal[int(lot)]
+
+    def _explained(self, candidate: Candidate, chosen: Candidate | None, fitting: int) -> Candidate:
+        if chosen is None or not candidate.applies:
+            return candidate
+        if candidate is chosen:
+            return replace(candidate, why=f"{CHOSEN}: of {fitting} that apply the least often run, then the nearest")
+        if candidate.executions > chosen.executions:
+            return replace(candidate, why=f"applies, but was run {candidate.executions} times, others less often")
+        if candidate.near < chosen.near:
+            return replace(candidate, why="applies, but another that was run as often is nearer to the scene")
+        return replace(candidate, why="applies, is as near and was run as often as another that the lot chose")
+
+
+def _applicable(entry: Entry, needs: str, scene: Scene, edit: Mapping[str, Any]) -> Factor:
+    """Return whether a relation applies to a scene: it is on its road, and makes sense there."""
+    road = on_road(entry.statement.road, scene)
+    return logical_alignment(entry.statement, needs, scene, edit) if road.holds else road

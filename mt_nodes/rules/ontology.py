@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The words that relations are made of: roads, elements, behaviours, predicates, and how rules name them.
+
+``config/ontology/*.yaml`` is what ships; a file of the user's own, of the same form, adds to it or replaces entries.
+The terms of both regions are those of AutoMT (arXiv 2510.19438, tables 1 and 2 of its supplement).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, cast
+
+from mt_nodes import plugins, resources
+from mt_nodes.checks.base import Check
+from mt_nodes.errors import UsageError, suggest
+from mt_nodes.manipulations import manipulations
+from mt_nodes.params import build
+from mt_nodes.rules.condition import KINDS, Predicate, refuse_unknown_names
+from mt_nodes.rules.entries import flag, mapping, text, texts
+from mt_nodes.rules.quantities import UNITS
+from mt_nodes.rules.statement import ADDS, REPLACES, Statement
+from mt_nodes.rules.words import Lexicon, Phrase
+from mt_nodes.yaml_files import named_items, read_mapping, refuse_unknown
+
+REGIONS = ("germany", "california")
+CATEGORIES = ("infrastructure", "objects", "environment")
+#: Where a rule names no road.
+ANY_ROAD = "any_road"
+_SECTIONS = ("roads", *CATEGORIES, "behaviours", "predicates", "words")
+_ELEMENT_KEYS = ("says", "manipulation", "unsupported", "road", "needs", "weak", "stands", "general", "regions")
+
+
+@dataclass(frozen=True)
+class Term:
+    """A name of the ontology and the phrases that rules say it with; ``regions``: whose published ontology has it."""
+
+    name: str
+    says: tuple[str, ...]
+    regions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Road(Term):
+    """Where the ego-vehicle may come to. ``marked_by``: the element that shows it, if a rule names nothing else."""
+
+    marked_by: str = ""
+
+
+@dataclass(frozen=True)
+class Element(Term):
+    """What a follow-up adds or puts in place of something.
+
+    Attributes:
+        category: one of :data:`CATEGORIES`. manipulation: name by region, of any other region under an empty key.
+        unsupported: why nothing shows it. road: where it is if a rule names none. needs: condition on the source.
+        weak: named beside what a rule is about. stands: it does not move. general: what follows it tells who exactly.
+    """
+
+    category: str = ""
+    manipulation: Mapping[str, str] = field(default_factory=dict)
+    unsupported: str = ""
+    road: str = ""
+    needs: str = ""
+    weak: bool = False
+    stands: bool = False
+    general: bool = False
+
+    @property
+    def verb(self) -> str:
+        """Weather, light and the road's state are always there, so they are replaced; all else is added."""
+        return REPLACES if self.category == "environment" else ADDS
+
+    def shown_by(self, region: str) -> str:
+        """Return the name of the manipulation that shows it in a region; empty where nothing does."""
+        return self.manipulation.get(region) or self.manipulation.get("", "")
+
+    def gap(self, region: str = "") -> str:
+        """Return why it cannot be shown, empty when it can."""
+        if self.unsupported:
+            return self.unsupported
+        return manipulations()[self.shown_by(region)].unsupported
+
+
+@dataclass(frozen=True)
+class Behaviour(Term):
+    """What the ego-vehicle should do, and the check that judges it; see ``config/ontology/behaviours.yaml``."""
+
+    says_not: tuple[str, ...] = ()
+    denied: str = ""
+    reads_as: str = ""
+    check: tuple[str, Mapping[str, Any]] = ("", {})
+
+    def make_check(self, where: str = "") -> Check:
+        """Build the check of this behaviour.
+
+        Raises:
+            UsageError: there is no such check, or a parameter is wrong.
+        """
+        name, params = self.check
+        where = f"{where or self.name}.check"
+        return cast(Check, build(plugins.find("checks", name, where), params, f"{where}.{name}"))
+
+
+@dataclass(frozen=True, eq=False)
+class Ontology:
+    """All terms by name."""
+
+    roads: Mapping[str, Road]
+    elements: Mapping[str, Element]
+    behaviours: Mapping[str, Behaviour]
+    predicates: Mapping[str, Predicate]
+    words: Mapping[str, tuple[str, ...]]
+
+    @cached_property
+    def lexicon(self) -> Lexicon:
+        """The words of all phrases."""
+        return Lexicon.of(self.words, (*self._phrases(), *UNITS))
+
+    @cached_property
+    def nouns(self) -> tuple[tuple[Phrase, Term], ...]:
+        """Phrases of roads and elements, those of more words first."""
+        roads = (road for road in self.roads.values() if road.name != ANY_ROAD)
+        terms = (*roads, *self.elements.values())
+        rows = [(self.lexicon.phrase(text), term) for term in terms for text in term.says]
+        return tuple(sorted(rows, key=lambda row: (-row[0].size, _vague(row[1]))))
+
+    def refuse_unknown(self, statement: Statement, where: str) -> None:
+        """Refuse a statement with a word that is not here.
+
+        Raises:
+            UsageError: names the place, the word and the nearest that exists.
+        """
+        for kind, known in (("road", self.roads), ("element", self.elements), ("behaviour", self.behaviours)):
+            got = getattr(statement, kind)
+            if got not in known:
+                raise UsageError(f"{where}: no {kind} '{got}'{suggest(got, known)}")
+        verb = self.elements[statement.element].verb
+        if statement.verb != verb:
+            raise UsageError(f"{where}: got '{statement.verb} {statement.element}', expected '{verb}'")
+        if statement.condition:
+            refuse_unknown_names(statement.condition, self.predicates, self.elements, where)
+
+    def _phrases(self) -> Iterable[str]:
+        for term in (*self.roads.values(), *self.elements.values(), *self.behaviours.values()):
+            yield from term.says
+            yield from getattr(term, "says_not", ())
+        for predicate in self.predicates.values():
+            yield from (*predicate.says, *predicate.denies)
+
+
+def load_ontology(*own: Path) -> Ontology:
+    """Read the ontology that ships, and files of the user's own upon it.
+
+    Raises:
+        UsageError: naming file and key, what was got and what was expected.
+    """
+    return _load(own)
+
+
+@lru_cache(maxsize=8)
+def _load(own: tuple[Path, ...]) -> Ontology:
+    read: dict[str, dict[str, Any]] = {section: {} for section in _SECTIONS}
+    for data in (*_shipped(), *map(_read, own)):
+        for section, entries in data.items():
+            # Of phrases alike the first counts, so a user's terms come first; behaviours stay in order of their rank.
+            before, after = (read[section], entries) if section == "behaviours" else (entries, read[section])
+            read[section] = {**before, **after, **entries}
+    elements = {name: one for category in CATEGORIES for name, one in read[category].items()}
+    made = Ontology(read["roads"], elements, read["behaviours"], read["predicates"], read["words"])
+    _refuse_discord(made, own[-1] if own else Path("ontology"))
+    return made
+
+
+def _read(path: Path) -> dict[str, dict[str, Any]]:
+    data = read_mapping(path)
+    refuse_unknown(data, _SECTIONS, str(path))
+    return {section: _entries(section, entries, f"{path}: {section}") for section, entries in data.items()}
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> tuple[dict[str, dict[str, Any]], ...]:
+    return tuple(map(_read, resources.shipped("ontology").values()))
+
+
+def _vague(term: Term) -> bool:
+    return isinstance(term, Element) and (term.weak or term.general)
+
+
+def _entries(section: str, entries: Any, where: str) -> dict[str, Any]:
+    entries = mapping(entries, where)
+    if section == "words":
+        return {str(name): texts(entries, name, where) for name in entries}
+    made = {}
+    for name, data in entries.items():
+        entry = mapping(data, f"{where}.{name}", "{says: [some words]}")
+        made[str(name)] = _MAKERS.get(section, _element)(str(name), entry, f"{where}.{name}", section)
+    return made
+
+
+def _road(name: str, data: Mapping[str, Any], where: str, _: str) -> Road:
+    refuse_unknown(data, ("says", "regions", "marked_by"), where)
+    return Road(name, _says(name, data, where), _regions(data, where), text(data, "marked_by", where))
+
+
+def _element(name: str, data: Mapping[str, Any], where: str, category: str) -> Element:
+    refuse_unknown(data, _ELEMENT_KEYS, where)
+    told = data.get("manipulation", name)
+    shown = told if isinstance(told, dict) else {"": told}
+    if isinstance(told, dict):
+        refuse_unknown(told, REGIONS, f"{where}.manipulation")
+        shown = {**told, "": next(iter(told.values()), "")}
+    if "unsupported" in data:
+        if "manipulation" in data:
+            raise UsageError(f"{where}: got manipulation and unsupported, expected one of them")
+        shown = {}
+    for one in shown.values():
+        if one not in manipulations():
+            hint = suggest(str(one), manipulations(), "see `mt list manipulations`, or say why under `unsupported`")
+            raise UsageError(f"{where}: no manipulation '{one}'{hint}")
+    words = {key: text(data, key, where) for key in ("unsupported", "road", "needs")}
+    flags = {key: flag(data, key, where) for key in ("weak", "stands", "general")}
+    regions = _regions(data, where)
+    return Element(name, _says(name, data, where), regions, category, shown, **words, **flags)  # type: ignore[arg-type]
+
+
+def _behaviour(name: str, data: Mapping[str, Any], where: str, _: str) -> Behaviour:
+    refuse_unknown(data, ("says", "says_not", "denied", "reads_as", "check"), where)
+    checks = named_items(data.get("check") or [], f"{where}.check")
+    if len(checks) != 1:
+        raise UsageError(f"{where}.check: got {len(checks)} checks, expected one")
+    made = Behaviour(
+        name,
+        _says(name, data, where),
+        says_not=texts(data, "says_not", where),
+        denied=text(data, "denied", where),
+        reads_as=text(data, "reads_as", where),
+        check=checks[0],
+    )
+    made.make_check(where)
+    return made
+
+
+def _predicate(name: str, data: Mapping[str, Any], where: str, _: str) -> Predicate:
+    refuse_unknown(data, ("kind", "help", "says", "denies"), where)
+    kind = text(data, "kind", where)
+    if kind not in KINDS:
+        raise UsageError(f"{where}.kind: got '{kind}', expected {', '.join(KINDS)}")
+    says, denies = (texts(data, key, where) for key in ("says", "denies"))
+    return Predicate(name, kind, text(data, "help", where), says, denies)
+
+
+_MAKERS: Any = {"roads": _road, "behaviours": _behaviour, "predicates": _predicate}
+
+
+def _refuse_discord(ontology: Ontology, where: Path) -> None:
+    """Refuse entries that name others which are not there.
+
+    Raises:
+        UsageError: naming the entry and the nearest name that exists.
+    """
+    for element in ontology.elements.values():
+        if element.road and element.road not in ontology.roads:
+            raise UsageError(
+                f"{where}: {element.name}.road: no road '{element.road}'{suggest(element.road, ontology.roads)}"
+            )
+        if element.needs:
+            needs = f"{where}: {element.name}.needs"
+            refuse_unknown_names(element.needs, ontology.predicates, ontology.elements, needs)
+    for road in ontology.roads.values():
+        if road.marked_by and road.marked_by not in ontology.elements:
+            hint = suggest(road.marked_by, ontology.elements)
+            raise UsageError(f"{where}: {road.name}.marked_by: no element '{road.marked_by}'{hint}")
+    for one in ontology.behaviours.values():
+        for key, other in (("denied", one.denied), ("reads_as", one.reads_as)):
+            if other and other not in ontology.behaviours:
+                hint = suggest(other, ontology.behaviours)
+                raise UsageError(f"{where}: {one.name}.{key}: no behaviour '{other}'{hint}")
+
+
+def _says(name: str, data: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((name.replace("_", " "), *texts(data, "says", where))))
+
+
+def _regions(data: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    regions = texts(data, "regions", where)
+    refuse_unknown(dict.fromkeys(regions), REGIONS, f"{where}.regions")
+    return regions

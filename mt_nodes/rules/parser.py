@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads what a traffic rule says without a language model: a shallow grammar of English over the words of the ontology.
+
+Three questions are asked of the text. What is to be done? Words that ask for a behaviour, or deny its opposite, outside
+of the names of things. What for? Of the elements that are named, the one that stands where English puts a reason: in a
+clause that begins with *when*, *if* or *where*, behind *for*, *to* or *past*, or at the head of the rule; and those
+that are joined to it by *and* or *or*. Where? The road that is named, else the one where the element stands. Numbers
+and a few phrases become conditions on the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mt_nodes.rules import quantities
+from mt_nodes.rules.condition import conjunction
+from mt_nodes.rules.cues import Cue, cues_in
+from mt_nodes.rules.nouns import PASSES, Thing, met, nouns_in, reasons, road_of
+from mt_nodes.rules.ontology import ANY_ROAD, Behaviour, Element, Ontology
+from mt_nodes.rules.statement import ON_ROAD, ON_ROADSIDE, Statement
+from mt_nodes.rules.words import PUNCTUATION, Token, found
+
+#: One rule is a sentence or three; more is a document, whose rules should be parted first.
+LONGEST = 2000
+_NOTHING_NAMED = "it names nothing of the ontology that could be added or replaced (rules are read in English)"
+_EGO = frozenset({"you", "who", "whoever", "driver", "when", "while", "before", "if", "vehicle", "on"})
+_PLACES = (
+    (ON_ROADSIDE, ("beside road", "roadside", "side of road", "edge of road", "shoulder", "kerb", "curb")),
+    (ON_ROAD, ("on road", "in road", "across", "cross", "ahead")),
+)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a rule says; without a statement, ``why`` it could not be read."""
+
+    statements: tuple[Statement, ...] = ()
+    why: str = ""
+
+
+def read_rule(text: str, ontology: Ontology, rule: str = "", strict: bool = False) -> Reading:
+    """Return the statements of one rule in English.
+
+    Args:
+        rule: id that the statements bear. strict: "stop" and "wait" mean ``stop``, not the ``slow_down`` that AutoMT
+            (arXiv 2510.19438) takes them for.
+    """
+    if not text.strip():
+        return Reading(why="the rule is empty")
+    if len(text) > LONGEST:
+        return Reading(why=f"{len(text):,} characters, at most {LONGEST:,}: one rule at a time")
+    tokens = ontology.lexicon.tokens(text)
+    nouns = nouns_in(tokens, ontology)
+    things = met(tokens, nouns, ontology)
+    if not things:
+        return Reading(why=_NOTHING_NAMED)
+    free = [i not in nouns.taken and token.text not in PUNCTUATION for i, token in enumerate(tokens)]
+    others = [one.start for one in things if one.element.category == "objects"]
+    cue, asked = _asked(tokens, things, cues_in(tokens, free, others, ontology), ontology)
+    if cue is None and not quantities.is_limit(tokens):
+        return Reading(why=f"it names {things[0].element.name}, but nothing that the ego-vehicle should do about it")
+    chosen = reasons(tokens, asked)
+    behaviour = _behaviour(tokens, cue, chosen, ontology, strict)
+    road = road_of(tokens, nouns.places, chosen[0].element, ANY_ROAD)
+    place = _place(tokens, chosen, ontology)
+    conditions = _conditions(tokens, things, chosen, behaviour, ontology)
+    if not behaviour.name.startswith("turn"):
+        conditions += _turning(tokens, free)
+    elements = {one.element.name: one.element for one in chosen}
+    rules = (rule,) if rule else ()
+    return Reading(
+        tuple(
+            Statement(road, one.verb, one.name, behaviour.name, place, _joined(conditions, one), rules)
+            for one in elements.values()
+        )
+    )
+
+
+def _asked(
+    tokens: Sequence[Token], things: Sequence[Thing], cues: Sequence[Cue], ontology: Ontology
+) -> tuple[Cue | None, Sequence[Thing]]:
+    """Return what is asked for, and the elements of the first sentence that names one and asks for something."""
+    for sentence in range(tokens[-1].sentence + 1):
+        here = [one for one in things if tokens[one.start].sentence == sentence]
+        asks = [cue for cue in cues if tokens[cue.indices[0]].sentence == sentence]
+        if here and asks:
+            return _first(tokens, asks, ontology), here
+    return _first(tokens, cues, ontology), things
+
+
+def _first(tokens: Sequence[Token], cues: Sequence[Cue], ontology: Ontology) -> Cue | None:
+    """Return the cue of the highest rank; who is turning is not told to turn."""
+    ranks = list(ontology.behaviours)
+    told = [c for c in cues if not (c.behaviour.startswith("turn") and tokens[c.indices[0]].text.endswith("ing"))]
+    return min(told, key=lambda cue: (ranks.index(cue.behaviour), cue.indices), default=None)
+
+
+def _behaviour(
+    tokens: Sequence[Token], cue: Cue | None, chosen: Sequence[Thing], ontology: Ontology, strict: bool
+) -> Behaviour:
+    """Return what a cue asks for: who may not pass what stands has to stop; a limit without a cue asks to slow down."""
+    if cue is None:
+        return ontology.behaviours["slow_down"]
+    behaviour = ontology.behaviours[cue.behaviour]
+    stands = chosen[0].element.stands or any(token.text == "stopped" for token in tokens)
+    if cue.negated and cue.phrase in PASSES and stands:
+        behaviour = ontology.behaviours["stop"]
+    return ontology.behaviours[behaviour.reads_as] if behaviour.reads_as and not strict else behaviour
+
+
+def _place(tokens: Sequence[Token], chosen: Sequence[Thing], ontology: Ontology) -> str:
+    """Return where objects are, if the sentence says so."""
+    if any(one.element.category != "objects" for one in chosen):
+        return ""
+    near = [token for token in tokens if token.sentence == tokens[chosen[0].start].sentence]
+    return next((place for place, texts in _PLACES if any(_says(near, text, ontology) for text in texts)), "")
+
+
+def _conditions(
+    tokens: Sequence[Token], things: Sequence[Thing], chosen: Sequence[Thing], behaviour: Behaviour, ontology: Ontology
+) -> list[str]:
+    """Return what the text asks of the source: numbers, phrases of predicates, weather and light beside the reason."""
+    told = list(quantities.conditions(tokens, behaviour.name == "keep_current"))
+    for predicate in ontology.predicates.values():
+        if any(_says(tokens, text, ontology) for text in predicate.denies):
+            told.append(f"not {predicate.name}")
+        elif any(_says(tokens, text, ontology) for text in predicate.says):
+            told.append(predicate.name)
+    about = {one.element.name for one in chosen}
+    environment = [one.element for one in things if one.element.category == "environment"]
+    beside = [element for element in environment if element.name not in about]
+    told += [_opposite(element.needs) for element in beside if element.needs]
+    needs = [one.element.needs for one in chosen]
+    driving = any("speed_kmh >" in one for one in (*told, *needs)) or any("_gap_" in one for one in told)
+    return told if driving else ["moving", *told]
+
+
+def _turning(tokens: Sequence[Token], free: Sequence[bool]) -> list[str]:
+    """Return that the ego turns, and where to, if the rule is for who turns."""
+    for i, token in enumerate(tokens):
+        before = {form for t in tokens[max(0, i - 3) : i] for form in t.forms}
+        if free[i] and token.text in ("turn", "turns", "turning") and (i == 0 or before & _EGO):
+            after = {t.text for t in tokens[i + 1 : i + 3]}
+            return [next((f"ego_turning_{side}" for side in ("left", "right") if side in after), "ego_turning")]
+    return []
+
+
+def _joined(conditions: Sequence[str], element: Element) -> str:
+    """Return all conditions; a number that the rule names takes the place of what the element needs."""
+    measured = any(name in one for one in conditions for name in ("speed_kmh", "visibility_m"))
+    ordered = sorted(conditions, key=lambda one: not one.startswith(("moving", "speed")))
+    return conjunction(*ordered, "" if measured else element.needs)
+
+
+def _opposite(flag: str) -> str:
+    """Return the denial of ``flag`` or ``not flag``."""
+    return flag.removeprefix("not ") if flag.startswith("not ") else f"not {flag}"
+
+
+def _says(tokens: Sequence[Token], text: str, ontology: Ontology) -> bool:
+    return any(found(ontology.lexicon.phrase(text), tokens, [True] * len(tokens)))

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What language models are told: templates (Jinja) and worked examples of ``config/prompts``, or a folder of that form.
+
+The steps follow table III of AutoMT (arXiv 2510.19438), the questions its table IV; the words are our own. A rule goes
+into a prompt as a JSON string, so that nothing in it can end the place where it stands.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mt_nodes import resources
+from mt_nodes.errors import UsageError
+from mt_nodes.rules.chat import Message
+from mt_nodes.rules.entries import mapping, text
+from mt_nodes.rules.ontology import CATEGORIES, Ontology
+from mt_nodes.yaml_files import read_list, read_text
+
+FOLDER = "prompts"
+EXAMPLES = "examples.yaml"
+_TEMPLATES = ("extract.system", "extract.user", "again.user", "self_check.system", "self_check.user")
+
+
+@dataclass(frozen=True)
+class Example:
+    """A rule and the answer to it."""
+
+    rule: str
+    answer: str
+
+
+class Prompts:
+    """The prompts for one ontology."""
+
+    def __init__(self, ontology: Ontology, folder: Path | None = None) -> None:
+        """Read templates and examples.
+
+        Raises:
+            UsageError: one is missing, cannot be read or is no template.
+        """
+        from jinja2 import Environment, StrictUndefined, TemplateSyntaxError
+
+        self._folder = folder or resources.config_dir() / FOLDER
+        jinja = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
+        jinja.filters["quoted"] = _quoted
+        self._templates = {}
+        for name in _TEMPLATES:
+            path = self._folder / f"{name}.md"
+            try:
+                self._templates[name] = jinja.from_string(read_text(path))
+            except TemplateSyntaxError as error:
+                raise UsageError(f"{path}:{error.lineno}: no valid template: {error.message}") from error
+        self.examples = read_examples(self._folder / EXAMPLES)
+        elements = {kind: [e.name for e in ontology.elements.values() if e.category == kind] for kind in CATEGORIES}
+        self._system = self._made("extract.system", ontology=ontology, elements=elements, examples=self.examples)
+
+    def extract(self, rule: str) -> tuple[Message, ...]:
+        """Return what is asked for a rule."""
+        return ("system", self._system), ("user", self._made("extract.user", rule=rule))
+
+    def again(self, messages: Iterable[Message], answer: str, why: str) -> tuple[Message, ...]:
+        """Return what is asked after an answer that did not pass."""
+        asked = self._made("again.user", why=why)
+        return (*messages, ("assistant", answer or "(nothing)"), ("user", asked))
+
+    def self_check(self, rule: str, sentences: Iterable[str]) -> tuple[Message, ...]:
+        """Return the questions about what was made of a rule."""
+        asked = self._made("self_check.user", rule=rule, sentences=list(sentences))
+        return ("system", self._made("self_check.system")), ("user", asked)
+
+    def _made(self, name: str, **told: Any) -> str:
+        from jinja2 import TemplateError
+
+        try:
+            return self._templates[name].render(told).strip()
+        except TemplateError as error:
+            raise UsageError(f"{self._folder / name}.md: cannot be filled in: {error.message}") from error
+
+
+def read_examples(path: Path) -> tuple[Example, ...]:
+    """Read a list of ``{rule, answer}``.
+
+    Raises:
+        UsageError: naming file and entry, what was got and what was expected.
+    """
+    examples = []
+    for number, row in enumerate(read_list(path), 1):
+        where = f"{path}[{number}]"
+        told = mapping(row, where, "{rule: …, answer: {…}}")
+        answer = mapping(told.get("answer"), f"{where}.answer")
+        examples.append(Example(text(told, "rule", where, None), json.dumps(answer, ensure_ascii=False)))
+    return tuple(examples)
+
+
+def _quoted(told: str) -> str:
+    return json.dumps(told, ensure_ascii=False)

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures that AutoMT's authors published, to stand beside ours; ``config/experiments/published/automt.yaml``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from mt_nodes import resources
+from mt_nodes.errors import UsageError
+from mt_nodes.yaml_files import read_mapping
+
+REGIONS = ("germany", "california")
+FACTORS = ("scenario", "manipulation", "logical")
+_FILE = "experiments/published/automt.yaml"
+
+
+@dataclass(frozen=True)
+class Published:
+    """Tables VIII and IX of the paper and what is needed beside them; shares are 0 to 1.
+
+    Attributes:
+        methods: how the paper names them, by ours. stacks: its driving models. cases: of each region.
+        validation: region -> method -> ``overall`` and each of :data:`FACTORS`. violation: region -> method -> stack,
+            of all cases. counts: region -> stack -> AutoMT's violations of each round.
+        notes: what to know before comparing.
+    """
+
+    methods: Mapping[str, str]
+    stacks: tuple[str, ...]
+    cases: Mapping[str, int]
+    rounds: int
+    validation: Mapping[str, Mapping[str, Mapping[str, float]]]
+    violation: Mapping[str, Mapping[str, Mapping[str, float]]]
+    counts: Mapping[str, Mapping[str, tuple[int, ...]]]
+    notes: tuple[str, ...]
+
+    def per_valid(self, region: str, method: str, stack: str) -> float:
+        """Return violations as a share of the valid cases, which the paper does not print: the quotient of both."""
+        return self.violation[region][method][stack] / self.validation[region][method]["overall"]
+
+    def gain(self, region: str, stack: str, baseline: str) -> float:
+        """Return by how much AutoMT's violation rate exceeds a baseline's."""
+        return self.violation[region]["automt"][stack] - self.violation[region][baseline][stack]
+
+
+@lru_cache
+def published() -> Published:
+    """Return the published figures.
+
+    Raises:
+        UsageError: the file is not complete: names table, region and method.
+    """
+    path = resources.config_dir() / _FILE
+    data = read_mapping(path)
+    stacks, methods = tuple(data["stacks"]), dict(data["methods"])
+    return Published(
+        methods=methods,
+        stacks=stacks,
+        cases=dict(data["cases"]),
+        rounds=int(data["rounds"]),
+        validation=_shares(data["validation"], tuple(methods), ("overall", *FACTORS), f"{path}: validation"),
+        violation=_shares(data["violation"], tuple(methods), stacks, f"{path}: violation"),
+        counts={
+            region: {stack: tuple(rounds) for stack, rounds in data["violation_counts"][region].items()}
+            for region in REGIONS
+        },
+        notes=tuple(data["notes"]),
+    )
+
+
+def _shares(
+    table: Mapping[str, Any], methods: tuple[str, ...], columns: tuple[str, ...], where: str
+) -> dict[str, dict[str, dict[str, float]]]:
+    """Return a table of percent as shares, region -> method -> column."""
+    for region in REGIONS:
+        for method in methods:
+            got = tuple(table.get(region, {}).get(method, {}))
+            if sorted(got) != sorted(columns):
+                raise UsageError(f"{where}.{region}.{method}: got {', '.join(got)}, expected {', '.join(columns)}")
+    return {
+        region: {method: {column: table[region][method][column] / 100.0 for column in columns} for method in methods}
+        for region in REGIONS
+    }

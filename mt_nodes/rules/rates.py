@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How often follow-ups are valid and how often stacks violate: AutoMT's tables VIII and IX, with intervals and tests.
+
+The paper divides violations of valid cases by all cases; by the valid ones is told beside it, since invalid cases
+cannot be violated and so cap the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mt_nodes.rules.validation import FACTORS, Validation
+from mt_nodes.statistics import Unit, cluster_sums, holm, proportion_interval, sign_flip_p
+from mt_nodes.verdict import Judgement, Outcome
+
+NOT_RUN = "not run"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What came of one case.
+
+    Attributes:
+        unit: the source: drive and bundle. judgements: by stack.
+    """
+
+    unit: Unit
+    validation: Validation
+    judgements: Mapping[str, Judgement]
+
+    def violated(self, stack: str) -> bool:
+        """Whether it is valid and a stack violates its relation."""
+        judged = self.judgements.get(stack)
+        return bool(self.validation.valid) and judged is not None and judged.outcome is Outcome.VIOLATED
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A share of cases.
+
+    Attributes:
+        hits, trials: how many, of how many. low, high: 95 % interval; method: how it was made; None and empty without
+            trials. unclear: of how many it is not known; they are no hits.
+    """
+
+    hits: int
+    trials: int
+    low: float | None
+    high: float | None
+    method: str
+    unclear: int = 0
+
+    @property
+    def share(self) -> float | None:
+        """Hits of trials, None without trials."""
+        return self.hits / self.trials if self.trials else None
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return it as JSON can hold it."""
+        return {"share": self.share, **vars(self)}
+
+
+def rate(cases: Sequence[Case], hit: Callable[[Case], bool | None]) -> Rate:
+    """Return how many of some cases are hits; ``None`` of one is not known."""
+    counts: dict[Unit, tuple[int, int]] = {}
+    unclear = 0
+    for case in cases:
+        found = hit(case)
+        unclear += found is None
+        hits, trials = counts.get(case.unit, (0, 0))
+        counts[case.unit] = (hits + bool(found), trials + 1)
+    hits, trials = (sum(pair[i] for pair in counts.values()) for i in (0, 1))
+    interval = proportion_interval(counts)
+    low, high, method = interval if interval is not None else (None, None, "")
+    return Rate(hits, trials, low, high, method, unclear)
+
+
+def validation_rates(cases: Sequence[Case]) -> dict[str, Rate]:
+    """Return the share of valid cases as ``overall``, and that of each factor."""
+    rates = {"overall": rate(cases, lambda case: case.validation.valid)}
+    for name in FACTORS:
+        rates[name] = rate(cases, lambda case, name=name: getattr(case.validation, name).holds)  # type: ignore[misc]
+    return rates
+
+
+def violation_rates(cases: Sequence[Case], stack: str) -> dict[str, Rate]:
+    """Return a stack's violations ``per_case``, of all, as the paper, and ``per_valid``, of those that are valid."""
+    valid = [case for case in cases if case.validation.valid]
+    return {
+        "per_case": rate(cases, lambda case: case.violated(stack)),
+        "per_valid": rate(valid, lambda case: case.violated(stack)),
+    }
+
+
+def difference_p(ours: Sequence[Case], others: Sequence[Case], hit: Callable[[Case], bool | None]) -> float | None:
+    """Return the two-sided p-value against "both methods hit as often", on the sources that both were given.
+
+    Each source is compared with itself; neighbouring frames count as one (:func:`mt_nodes.statistics.cluster_sums`).
+    None where they have no source in common. Where a method was run on a source several times, as many of both count.
+    """
+    first, second = (_by_unit(cases, hit) for cases in (ours, others))
+    differences = {
+        unit: sum(first[unit][:n]) - sum(second[unit][:n])
+        for unit in first
+        if (n := min(len(first[unit]), len(second.get(unit, ()))))
+    }
+    return sign_flip_p(cluster_sums(differences, 1)[0], two_sided=True) if differences else None
+
+
+def validation_table(methods: Mapping[str, Sequence[Case] | None], ours: str = "automt") -> dict[str, Any]:
+    """Return the paper's table VIII: by method the share of valid cases and of each factor, and tests against ours.
+
+    Args:
+        methods: cases by method; None: it was not run.
+    """
+    tests = _tests(methods, ours, {"": lambda case: case.validation.valid})
+    return {
+        method: NOT_RUN
+        if cases is None
+        else {**{name: one.as_plain() for name, one in validation_rates(cases).items()}, **tests.get((method, ""), {})}
+        for method, cases in methods.items()
+    }
+
+
+def violation_table(
+    methods: Mapping[str, Sequence[Case] | None], stacks: Sequence[str], ours: str = "automt"
+) -> dict[str, Any]:
+    """Return the paper's table IX: by method and stack how often it violates, and tests against ours.
+
+    p-values are corrected for all the comparisons of the table (Holm).
+    """
+    tests = _tests(methods, ours, {stack: lambda case, stack=stack: case.violated(stack) for stack in stacks})  # type: ignore[misc]
+    return {
+        method: NOT_RUN
+        if cases is None
+        else {
+            stack: {
+                **{name: one.as_plain() for name, one in violation_rates(cases, stack).items()},
+                **tests.get((method, stack), {}),
+            }
+            for stack in stacks
+        }
+        for method, cases in methods.items()
+    }
+
+
+def _tests(
+    methods: Mapping[str, Sequence[Case] | None], ours: str, hits: Mapping[str, Callable[[Case], bool | None]]
+) -> dict[tuple[str, str], dict[str, float]]:
+    """Return p-values of other methods against ours, plain and corrected, by method and what was asked."""
+    mine = methods.get(ours) or ()
+    others = {name: cases for name, cases in methods.items() if name != ours and cases}
+    found = {
+        (name, asked): difference_p(mine, cases, hit) for name, cases in others.items() for asked, hit in hits.items()
+    }
+    known = {key: p for key, p in found.items() if p is not None}
+    adjusted = holm(list(known.values()))
+    return {key: {"p": p, "p_adjusted": q} for (key, p), q in zip(known.items(), adjusted, strict=True)}
+
+
+def _by_unit(cases: Sequence[Case], hit: Callable[[Case], bool | None]) -> dict[Unit, list[bool]]:
+    found: dict[Unit, list[bool]] = {}
+    for case in cases:
+        found.setdefault(case.unit, []).append(bool(hit(case)))
+    return found

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which objects are around: by what a world tells, else by what the stack under test says it sees."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from mt_nodes.frames import Bundle
+from mt_nodes.outputs import Detections, ImageBoxes, Output
+from mt_nodes.rules.scene_facts import Fact, unknown
+
+#: Objects farther away do not count, nor those that a stack is less sure of.
+NEAR_M, SURE = 60.0, 0.5
+
+
+def objects_of(bundle: Bundle, outputs: Sequence[Output]) -> Fact:
+    """Return how many objects of each class are near in the middle of a case, by class, the most frequent first."""
+    told = next((m.data for m in bundle.told if isinstance(m.data, Detections)), None)
+    if told is not None:
+        return Fact(_counts(told), f"objects as the world tells them, within {NEAR_M:g} m")
+    answer = outputs[len(outputs) // 2] if outputs else None
+    if answer is not None and answer.detections is not None:
+        return Fact(_counts(answer.detections), f"detections of the stack within {NEAR_M:g} m")
+    if answer is not None and answer.boxes is not None:
+        return Fact(_counts(answer.boxes), "boxes of the stack in the image")
+    return unknown("neither a world nor the stack tells objects")
+
+
+def _counts(seen: Detections | ImageBoxes) -> dict[str, int]:
+    sure = seen.finite & (seen.score >= SURE)
+    if isinstance(seen, Detections):
+        sure &= np.hypot(seen.center_m[:, 0], seen.center_m[:, 1]) <= NEAR_M
+    found = Counter(seen.label[sure].tolist())
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a world of the closed loop knows of a scene: hour and weather, the map, and all that stands or moves there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import shapely
+
+from mt_nodes.drive.lighting import light_of
+from mt_nodes.drive.road_map import RoadMap
+from mt_nodes.drive.route import Route, lane_of
+from mt_nodes.drive.scenario import Environment, Pose, Scenario
+from mt_nodes.frames import Bundle, Odometry, SignalStates
+from mt_nodes.outputs import Detections
+from mt_nodes.rules.scene_facts import Fact, Facts
+from mt_nodes.rules.scene_objects import NEAR_M
+
+Floats = npt.NDArray[np.float64]
+
+#: One approaches what is so near ahead.
+AHEAD_M = 50.0
+#: Who is so near to the middle of the way is in it: half a car's width and a little room.
+_BESIDE_M = 1.2
+#: How kinds of objects and faces of signs are called in the ontology, where it is not the same.
+_KINDS = {
+    "adult": ("pedestrian",),
+    "elderly": ("senior", "pedestrian"),
+    "child": ("child", "pedestrian"),
+    "motor_cyclist": ("motorcyclist",),
+    "cow": ("livestock", "animal"),
+    "deer": ("deer", "animal"),
+    "boar": ("boar", "animal"),
+    "dog": ("dog", "animal"),
+    "car": ("other_vehicle", "motor_vehicle"),
+    "van": ("other_vehicle", "motor_vehicle"),
+    "truck": ("multi_track_motor_vehicle", "motor_vehicle"),
+    "bus": ("public_bus", "line_bus"),
+}
+_SIGNS = {"stop": "stop_sign", "yield": "yield_sign", "yield_us": "yield_sign"} | dict.fromkeys(
+    ("speed_limit", "speed_limit_us"), "speed_limit_sign"
+)
+
+
+def told_by_world(scenario: Scenario, road: RoadMap, bundle: Bundle) -> Facts:
+    """Return what a scenario and its map say of the instant of a bundle.
+
+    Where the bundle tells odometry, roads and what stands there are those ahead of it, else of the scenario's start.
+    """
+    odometry = next((m.data for m in bundle.told if isinstance(m.data, Odometry)), None)
+    here = Pose(odometry.x_m, odometry.y_m, odometry.yaw_rad) if odometry else scenario.ego.start
+    way = Route(road, here, scenario.ego.target)
+    poses = way.pose[np.hypot(way.pose[:, 0] - here.x_m, way.pose[:, 1] - here.y_m) <= AHEAD_M]
+    facts = _weather(scenario.environment)
+    facts["roads"] = Fact(tuple(_roads(road, way, poses, here)), f"map '{road.name}', {AHEAD_M:g} m ahead")
+    seen = next((m.data for m in bundle.told if isinstance(m.data, Detections)), None)
+    if seen is not None:
+        facts |= _there(scenario, road, bundle, seen, here)
+        facts |= _in_the_way(scenario, seen, poses, here)
+    return facts
+
+
+def _weather(environment: Environment) -> Facts:
+    source = "the scenario's environment"
+    darkness = light_of(environment).darkness
+    falling = "snow" if environment.snow > 0.0 else "rain" if environment.rain > 0.0 else ""
+    time = "day" if darkness == 0.0 else "night" if darkness == 1.0 else "dusk"
+    return {
+        "time_of_day": Fact(time, source),
+        "weather": Fact(falling or ("fog" if environment.fog > 0.0 else "clear"), source),
+        "weather_clear": Fact(not falling, source),
+        "visibility_good": Fact(environment.fog == 0.0, source),
+        "surface_dry": Fact(max(environment.wetness, environment.rain, environment.snow) == 0.0, source),
+    }
+
+
+def _roads(road: RoadMap, way: Route, poses: Floats, here: Pose) -> Iterator[str]:
+    """Yield what comes within :data:`AHEAD_M` on the way, and what the map as a whole is."""
+    line = shapely.LineString(poses[:, :2]) if len(poses) > 1 else shapely.Point(here.x_m, here.y_m)
+    left_m = AHEAD_M + lane_of(road, here).station_of(here.x_m, here.y_m)[0]
+    for name in way.lanes:
+        left_m -= road.lanes[name].length_m
+        if left_m >= 0.0 and len(road.lanes[name].next) > 1:
+            yield "intersection"
+            break
+    if any(line.intersects(shapely.Polygon(crossing.outline_m)) for crossing in road.crossings):
+        yield "crosswalk"
+    if road.name.startswith("bridge"):
+        yield "bridge"
+
+
+def _there(scenario: Scenario, road: RoadMap, bundle: Bundle, seen: Detections, here: Pose) -> Facts:
+    """Return the names of all elements near: objects all around, lights and signs ahead."""
+    near = seen.track_id[np.hypot(seen.center_m[:, 0], seen.center_m[:, 1]) <= NEAR_M].tolist()
+    kinds = [actor.kind for actor in scenario.actors if actor.name in near]
+    names = {name for kind in kinds for name in _KINDS.get(kind, (kind,))}
+    names |= {"obstacle" for thing in scenario.obstacles if thing.name in near}
+    names |= {_SIGNS.get(s.face, f"{s.face}_sign") for s in road.signs if _ahead(here, s.pose)}
+    around = shapely.Point(here.x_m, here.y_m).buffer(NEAR_M)
+    names |= {"crosswalk_markings" for c in road.crossings if around.intersects(shapely.Polygon(c.outline_m))}
+    states = next((m.data for m in bundle.told if isinstance(m.data, SignalStates)), None)
+    if states is not None:
+        stops = [Pose(*row) for row in states.stop.tolist()]
+        names |= {f"{c}_light" for c, stop in zip(states.colour, stops, strict=True) if _ahead(here, stop)}
+    elif road.signals:
+        return {}
+    source = f"the world tells all within {NEAR_M:g} m"
+    return {"has": Fact(frozenset(names), source), "children_visible": Fact("child" in names, source)}
+
+
+def _ahead(here: Pose, there: Pose) -> bool:
+    """Whether something lies ahead, near, and is meant for who looks as one does."""
+    x, y = there.x_m - here.x_m, there.y_m - here.y_m
+    forward = x * np.cos(here.yaw_rad) + y * np.sin(here.yaw_rad)
+    return bool(0.0 < forward <= NEAR_M and np.hypot(x, y) <= NEAR_M and np.cos(there.yaw_rad - here.yaw_rad) > 0.7)
+
+
+def _in_the_way(scenario: Scenario, seen: Detections, poses: Floats, here: Pose) -> Facts:
+    """Return whether the way ahead is clear, and how far the ego's front is from what is in it."""
+    if len(poses) < 2:
+        return {}
+    rows = seen.take(seen.center_m[:, 0] > 0.0)
+    c, s = np.cos(here.yaw_rad), np.sin(here.yaw_rad)
+    lane = shapely.LineString((poses[:, :2] - (here.x_m, here.y_m)) @ np.array([[c, -s], [s, c]])).buffer(_BESIDE_M)
+    front_m = scenario.ego.vehicle.front_m
+    gaps = [
+        max(0.0, float(center[0]) - float(size[0]) / 2.0 - front_m)
+        for center, size, box in zip(rows.center_m, rows.size_m, _outlines(rows), strict=True)
+        if lane.intersects(box)
+    ]
+    source = f"objects as the world tells them, on the way ahead for {AHEAD_M:g} m"
+    return {"path_clear": Fact(not gaps, source), "lead_gap_m": Fact(min(gaps, default=float("inf")), source)}
+
+
+def _outlines(seen: Detections) -> list[shapely.Polygon]:
+    corners = np.array([(0.5, 0.5), (0.5, -0.5), (-0.5, -0.5), (-0.5, 0.5)]) * seen.size_m[:, None, :2]
+    c, s = np.cos(seen.yaw_rad)[:, None], np.sin(seen.yaw_rad)[:, None]
+    turned = np.stack([c * corners[..., 0] - s * corners[..., 1], s * corners[..., 0] + c * corners[..., 1]], axis=-1)
+    return [shapely.Polygon(ring) for ring in turned + seen.center_m[:, None, :2]]

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Texts nearest in meaning to another: by default TF-IDF and latent semantic analysis, without any service.
+
+That is scikit-learn's ``TfidfVectorizer`` and ``TruncatedSVD``, whose manual calls the latter latent semantic analysis
+on such matrices and recommends 100 dimensions; of fewer texts or words nothing is left out. Nothing is drawn that a
+seed does not fix.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+#: Vectors (n, d) of n texts; zeros where a text has no word that is known.
+Fitted = Callable[[Sequence[str]], Floats]
+#: Learns from all texts of a store; a service that needs not learn returns the same for each.
+Embedder = Callable[[Sequence[str]], Fitted]
+
+_DIMENSIONS = 100
+#: Similarities are compared to so many decimals: the last digits of sums depend on the number of threads.
+_DECIMALS = 6
+
+
+def latent_semantics(corpus: Sequence[str]) -> Fitted:
+    """Learn what words mean by the company that they keep in some texts; of one, the words themselves."""
+    from sklearn.decomposition import TruncatedSVD  # a second to import
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, TfidfVectorizer
+
+    idle = sorted(map(_in_singular, ENGLISH_STOP_WORDS))
+    pattern = r"[a-z][a-z]+|\d+"
+    words = TfidfVectorizer(sublinear_tf=True, stop_words=idle, preprocessor=_in_singular, token_pattern=pattern)
+    try:
+        weights = words.fit_transform(corpus)
+    except ValueError:  # no text has a word
+        return lambda texts: np.zeros((len(texts), 1))
+    dimensions = min(_DIMENSIONS, *weights.shape)
+    if dimensions < 2:
+        return lambda texts: np.asarray(words.transform(texts).todense())
+    meanings = TruncatedSVD(dimensions, random_state=0).fit(weights)
+    return lambda texts: np.asarray(meanings.transform(words.transform(texts)))
+
+
+def _in_singular(text: str) -> str:
+    """Return a text in small letters with the ``s`` of plurals gone: pedestrians and pedestrian are one word."""
+    text = re.sub(r"(?<=[a-z]{2})ies\b", "y", text.lower())
+    text = re.sub(r"(?<=ss|sh|ch)es\b|(?<=x)es\b", "", text)
+    return re.sub(r"(?<=[a-z]{2}[^sui])s\b", "", text)
+
+
+class Index:
+    """Some texts, to be asked for those nearest to another."""
+
+    def __init__(self, texts: Sequence[str], embedder: Embedder = latent_semantics) -> None:
+        """Learn from texts and place each."""
+        self._embed = embedder(texts) if texts else None
+        self._vectors = _unit(self._embed(texts)) if self._embed else np.empty((0, 1))
+
+    def __len__(self) -> int:
+        return len(self._vectors)
+
+    def similarities(self, query: str) -> Floats:
+        """Return (n,) the cosine between a text and each of the index; 0 where they have nothing in common."""
+        if self._embed is None:
+            return np.empty(0)
+        found = self._vectors @ _unit(self._embed([query]))[0]
+        return np.asarray(np.round(found, _DECIMALS) + 0.0)
+
+    def nearest(self, query: str, limit: int) -> list[tuple[int, float]]:
+        """Return rows and similarities of the nearest, those that are equally near in the order of the texts."""
+        similarities = self.similarities(query)
+        rows = np.argsort(-similarities, kind="stable")[:limit]
+        return [(int(row), float(similarities[row])) for row in rows]
+
+
+def _unit(vectors: Floats) -> Floats:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 1e-12))

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Chooses among what several models made of one rule, by three yes/no questions (arXiv 2510.19438, section III-A2).
+
+The score of a candidate c over S samples of Q = 3 questions is ``H(c) = (1 / (S Q)) sum_s sum_q x[s, q]``, x = 1 for
+"no": the share of "no". The lowest wins. Whatever is not exactly "yes" is a "no", so an answer that cannot be read
+scores 1, never 0. Of equal scores that wins which most models stand behind, then the model that is named first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mt_nodes.rules.asking import Asker, whole
+from mt_nodes.rules.chat import NoAnswer
+from mt_nodes.rules.prompts import Prompts
+from mt_nodes.rules.statement import Statement
+from mt_nodes.rules.store_entry import sentence
+from mt_nodes.rules.told_statements import BadAnswer, json_in
+
+QUESTIONS = ("mentioned", "agrees", "fits")
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {question: {"type": "string", "enum": ["yes", "no"]} for question in QUESTIONS},
+    "required": list(QUESTIONS),
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True)
+class Score:
+    """Share of "no" (0 best, 1 worst); ``complete``: every sample was answered, readable or not."""
+
+    value: float
+    complete: bool = True
+
+
+@dataclass(frozen=True)
+class SelfCheck:
+    """Asks each of the ``judges`` ``samples`` times."""
+
+    judges: Sequence[Asker]
+    prompts: Prompts
+    samples: int = 3
+
+    def score(self, text: str, statements: Sequence[Statement]) -> Score:
+        """Return the score of what was made of a rule.
+
+        Raises:
+            InfrastructureError, UsageError: as :meth:`mt_nodes.rules.asking.Asker.ask` does.
+        """
+        messages = self.prompts.self_check(text, map(sentence, statements))
+        nos, complete = 0, True
+        for judge in self.judges:
+            for sample in range(self.samples):
+                try:
+                    nos += _nos(judge, messages, sample)
+                except NoAnswer:
+                    nos, complete = nos + len(QUESTIONS), False
+        return Score(nos / (len(self.judges) * self.samples * len(QUESTIONS)), complete)
+
+
+def _nos(judge: Asker, messages: Any, sample: int) -> int:
+    answer = judge.ask(messages, SCHEMA, sample)
+    try:
+        told = json_in(whole(answer.reply))
+    except BadAnswer:
+        return len(QUESTIONS)
+    return sum(told.get(question) != "yes" for question in QUESTIONS)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One relation of the store, in plain data and in the words of AutoMT's tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mt_nodes.rules.gherkin import TOOL
+from mt_nodes.rules.statement import Statement
+
+#: What made a relation, where no model did.
+PARSER, MANUAL = "parser", "manual"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One relation of the store.
+
+    Attributes:
+        region: whose rules say so. origin: what read them: :data:`PARSER`, :data:`MANUAL` or the name of a model.
+        prompt_id, answer_id: of what a model was asked and said, empty without one.
+        index: number in the store, 0 before it is there. executions: how often it was chosen for a case.
+    """
+
+    statement: Statement
+    region: str = ""
+    origin: str = PARSER
+    prompt_id: str = ""
+    answer_id: str = ""
+    index: int = 0
+    executions: int = 0
+
+    @property
+    def text(self) -> str:
+        """The relation as a sentence, as AutoMT words them."""
+        return sentence(self.statement)
+
+    @property
+    def road_type(self) -> str:
+        """Column of the paper."""
+        return words_of(self.statement.road)
+
+    @property
+    def manipulation(self) -> str:
+        """Column of the paper: ``adds red light on the roadside``."""
+        return _change(self.statement)
+
+    @property
+    def expected_behaviour(self) -> str:
+        """Column of the paper."""
+        return words_of(self.statement.behaviour)
+
+
+def words_of(name: str) -> str:
+    """Return a name of the ontology as words."""
+    return name.replace("_", " ")
+
+
+def sentence(said: Statement) -> str:
+    """Return a statement in one sentence of the paper's form."""
+    given = f", and {said.condition}" if said.condition else ""
+    return (
+        f"Given the ego-vehicle approaches to {words_of(said.road)}{given}, when {TOOL} {_change(said)}, "
+        f"then ego-vehicle should {words_of(said.behaviour)}"
+    )
+
+
+def _change(said: Statement) -> str:
+    return " ".join(part for part in (said.verb, words_of(said.element), said.place) if part)

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Relations as files, to take out of a store and into another: CSV with AutoMT's columns, YAML, and Gherkin.
+
+A CSV file has the paper's columns first; theirs alone will do to read one. Of a ``.feature`` file, which has neither
+region nor origin nor executions, these are the reader's to say.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mt_nodes.directories import cannot_write, write_whole
+from mt_nodes.errors import UsageError, suggest
+from mt_nodes.rules.gherkin import feature, read_feature_file
+from mt_nodes.rules.ontology import Ontology
+from mt_nodes.rules.statement import ADDS, ON_ROAD, ON_ROADSIDE, REPLACES, Statement
+from mt_nodes.rules.store_entry import MANUAL, Entry
+from mt_nodes.yaml_files import read_list, read_text, refuse_unknown
+
+PAPER_COLUMNS = ("Index", "MR Text", "Road Type", "Manipulation", "Expected Behaviour", "Execution Count")
+COLUMNS = (*PAPER_COLUMNS, "Condition", "Rules", "Region", "Origin", "Prompt", "Answer")
+_NEEDED = PAPER_COLUMNS[2:5]
+_KEYS = ("road", "verb", "element", "place", "behaviour", "condition", "rules")
+_BESIDE = ("region", "origin", "prompt_id", "answer_id", "executions")
+
+
+@dataclass(frozen=True)
+class Reader:
+    """What a file is read with: the words that relations may have, and what is so where a file does not say."""
+
+    ontology: Ontology
+    region: str = ""
+    origin: str = MANUAL
+
+    def read(self, path: Path) -> list[Entry]:
+        """Return the relations of a file, by the end of its name.
+
+        Raises:
+            UsageError: it cannot be read: names the file, the place in it, what was got and what was expected.
+        """
+        if path.suffix not in _FORMATS:
+            raise UsageError(f"{path}: got '{path.suffix}', expected {', '.join(_FORMATS)}")
+        rows = _FORMATS[path.suffix][0](self, path)
+        if not rows:
+            raise UsageError(f"{path}: got no relation, expected one at the least")
+        return rows
+
+    def entry(self, row: Mapping[str, Any], where: str) -> Entry:
+        """Return a relation from plain data.
+
+        Raises:
+            UsageError: a key is missing or unknown, a value is of another kind, or a word is not in the ontology.
+        """
+        refuse_unknown(row, (*_KEYS, *_BESIDE), where)
+        if missing := [key for key in ("road", "element", "behaviour") if not row.get(key)]:
+            raise UsageError(f"{where}: missing {', '.join(missing)}")
+        texts = {key: str(row.get(key) or "") for key in _KEYS if key != "rules"}
+        texts["verb"] = texts["verb"] or ADDS
+        rules, count = row.get("rules") or (), row.get("executions") or 0
+        if not isinstance(rules, (list, tuple)) or not isinstance(count, int) or count < 0:
+            raise UsageError(f"{where}: got rules {rules!r} and executions {count!r}, expected a list and a count")
+        said = Statement(rules=tuple(map(str, rules)), **texts)
+        self.ontology.refuse_unknown(said, where)
+        region, origin = str(row.get("region") or self.region), str(row.get("origin") or self.origin)
+        prompt, answer = (str(row.get(key) or "") for key in ("prompt_id", "answer_id"))
+        return Entry(said, region, origin, prompt, answer, executions=count)
+
+
+def write(entries: Sequence[Entry], path: Path) -> None:
+    """Write relations to a file, by the end of its name; it is whole at every moment.
+
+    Raises:
+        UsageError: the end of the name is of no format.
+        InfrastructureError: it cannot be written.
+    """
+    if path.suffix not in _FORMATS:
+        raise UsageError(f"{path}: got '{path.suffix}', expected {', '.join(_FORMATS)}")
+    try:
+        write_whole(path, _FORMATS[path.suffix][1](entries))
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def _as_csv(entries: Iterable[Entry]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for e in entries:
+        paper = (e.index, e.text, e.road_type, e.manipulation, e.expected_behaviour, e.executions)
+        beside = (e.statement.condition, " ".join(e.statement.rules), e.region, e.origin, e.prompt_id, e.answer_id)
+        writer.writerow((*paper, *beside))
+    return text.getvalue()
+
+
+def _from_csv(reader: Reader, path: Path) -> list[Entry]:
+    rows = csv.DictReader(io.StringIO(read_text(path)), strict=True)
+    try:
+        names = [name.strip() for name in rows.fieldnames or ()]
+        for needed in _NEEDED:
+            if needed not in names:
+                raise UsageError(f"{path}: no column '{needed}'{suggest(needed, names)}")
+        rows.fieldnames = names
+        return [_from_row(reader, row, f"{path}:{rows.line_num}") for row in rows]
+    except csv.Error as error:
+        raise UsageError(f"{path}:{rows.line_num}: not valid CSV: {error}") from error
+
+
+def _from_row(reader: Reader, row: Mapping[Any, Any], where: str) -> Entry:
+    if None in row or None in row.values():
+        raise UsageError(f"{where}: got another number of values than there are columns")
+    count = row.get("Execution Count", "").strip() or "0"
+    if not count.isascii() or not count.isdigit():
+        raise UsageError(f"{where}: Execution Count: got '{count}', expected a whole number")
+    verb, element, place = _parts(row["Manipulation"], where)
+    told = {
+        "road": _name(row["Road Type"]),
+        "verb": verb,
+        "element": element,
+        "place": place,
+        "behaviour": _name(row["Expected Behaviour"]),
+        "condition": row.get("Condition", ""),
+        "rules": row.get("Rules", "").split(),
+        "region": row.get("Region", ""),
+        "origin": row.get("Origin", ""),
+        "prompt_id": row.get("Prompt", ""),
+        "answer_id": row.get("Answer", ""),
+        "executions": int(count),
+    }
+    return reader.entry(told, where)
+
+
+def _parts(change: str, where: str) -> tuple[str, str, str]:
+    """Return verb, element and place of such as ``adds red light on the roadside``."""
+    verb, _, rest = " ".join(change.split()).partition(" ")
+    if verb not in (ADDS, REPLACES) or not rest:
+        raise UsageError(f"{where}: Manipulation: got '{change}', expected '{ADDS} …' or '{REPLACES} …'")
+    place = next((place for place in (ON_ROADSIDE, ON_ROAD) if rest.endswith(f" {place}")), "")
+    return verb, _name(rest.removesuffix(place)), place
+
+
+def _name(words: str) -> str:
+    return "_".join(words.lower().split())
+
+
+def _as_yaml(entries: Iterable[Entry]) -> str:
+    rows = []
+    for e in entries:
+        told = {key: getattr(e.statement, key) for key in _KEYS} | {key: getattr(e, key) for key in _BESIDE}
+        rows.append({key: list(v) if isinstance(v, tuple) else v for key, v in told.items() if v})
+    return yaml.safe_dump(rows, sort_keys=False, allow_unicode=True, width=120)
+
+
+def _from_yaml(reader: Reader, path: Path) -> list[Entry]:
+    found = []
+    for number, row in enumerate(read_list(path), 1):
+        if not isinstance(row, dict):
+            raise UsageError(f"{path}[{number}]: got {row!r}, expected a mapping such as {{road: any_road, …}}")
+        found.append(reader.entry(row, f"{path}[{number}]"))
+    return found
+
+
+def _as_feature(entries: Iterable[Entry]) -> str:
+    return feature((entry.statement for entry in entries), "Relations from traffic rules")
+
+
+def _from_feature(reader: Reader, path: Path) -> list[Entry]:
+    return [Entry(said, reader.region, reader.origin) for said in read_feature_file(path, reader.ontology)]
+
+
+_FORMATS: dict[str, tuple[Callable[[Reader, Path], list[Entry]], Callable[[Sequence[Entry]], str]]] = {
+    ".csv": (_from_csv, _as_csv),
+    ".yaml": (_from_yaml, _as_yaml),
+    ".yml": (_from_yaml, _as_yaml),
+    ".feature": (_from_feature, _as_feature),
+}

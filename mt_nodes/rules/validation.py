@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a follow-up is a fair test of its relation: AutoMT's three factors, each with where it is known from.
+
+A follow-up is valid where source and follow-up are on the relation's road (scenario), the change is to be seen
+(manipulation) and the relation makes sense for the case (logical); arXiv 2510.19438, second research question. The
+paper asks models; here scenes, mutations and conditions say it. What is not known makes no case valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mt_nodes.rules.condition import conjunction, evaluate, missing
+from mt_nodes.rules.ontology import ANY_ROAD
+from mt_nodes.rules.scene import Scene
+from mt_nodes.rules.statement import Statement
+
+#: No behaviour means anything of an ego that stands: it cannot slow down or turn, and may well have to drive off.
+STATE = "moving"
+FACTORS = ("scenario", "manipulation", "logical")
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One of the three: whether it is so, None where that is not known, and where from or why."""
+
+    holds: bool | None
+    source: str
+
+
+@dataclass(frozen=True)
+class Validation:
+    """The three factors of one follow-up."""
+
+    scenario: Factor
+    manipulation: Factor
+    logical: Factor
+
+    @property
+    def valid(self) -> bool | None:
+        """Whether all three hold; False as soon as one does not, else None where one is not known."""
+        holds = [getattr(self, name).holds for name in FACTORS]
+        return False if False in holds else None if None in holds else True
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return it as JSON can hold it."""
+        factors = {name: vars(getattr(self, name)) for name in FACTORS}
+        return {"valid": self.valid, **factors}
+
+
+def scenario_alignment(said: Statement, source: Scene, followup: Scene) -> Factor:
+    """Return whether both scenes are on the relation's road."""
+    for name, scene in (("source", source), ("follow-up", followup)):
+        fits = on_road(said.road, scene)
+        if not fits.holds:
+            return Factor(fits.holds, f"{name}: {fits.source}")
+    return Factor(True, fits.source)
+
+
+def on_road(road: str, scene: Scene) -> Factor:
+    """Return whether a scene is on a road; every one is on any road."""
+    if road == ANY_ROAD:
+        return Factor(True, "any road will do")
+    if scene.value("roads") is None:
+        return Factor(None, f"is for {road}, and the road is not known: {scene.source('roads')}")
+    if road in scene.roads:
+        return Factor(True, scene.source("roads"))
+    return Factor(False, f"is for {road}, the case approaches {', '.join(scene.roads)}")
+
+
+def logical_alignment(said: Statement, needs: str, scene: Scene, edit: Mapping[str, Any]) -> Factor:
+    """Return whether a relation makes sense for a source: its condition and what its element needs hold there.
+
+    Args:
+        needs: condition of the element (:attr:`mt_nodes.rules.ontology.Element.needs`).
+        edit: what is known of the change, such as the number on the sign that it adds.
+    """
+    condition = conjunction(STATE, said.condition, needs)
+    facts = {**scene.known, **edit}
+    holds = evaluate(condition, facts)
+    if holds is None:
+        unclear = "; ".join(f"{name}: {scene.source(name)}" for name in missing(condition, facts))
+        return Factor(None, f"'{condition}' cannot be evaluated: {unclear}")
+    return Factor(holds, f"'{condition}' is {str(holds).lower()}")
+
+
+def manipulation_verification(broken: str = "", seen: bool | None = None, look: str = "") -> Factor:
+    """Return whether the change was made.
+
+    Args:
+        broken: why the mutation's own guarantee is broken, empty where it holds.
+        seen: whether a second look, which shares no code with the mutation, found it; None: there is none.
+        look: what that look was.
+    """
+    if broken:
+        return Factor(False, f"the mutation's guarantee: {broken}")
+    if seen is None:
+        return Factor(True, "the mutation's guarantee holds; nothing else looked")
+    return Factor(seen, f"{look}: {'seen' if seen else 'not seen'}; the mutation's guarantee holds")

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Words of a rule's text, and phrases that are looked for among them, whatever form their words have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+
+_TOKEN = re.compile(r"km/h|kmh|kph|mph|\d+(?:[.,]\d+)?|[^\W\d_]+(?:'[^\W\d_]+)?|[.;:!?,]")
+_BREAKS = frozenset(".;!?")
+PUNCTUATION = frozenset(".;:!?,")
+#: Words that phrases leave out, and that may stand between those of a phrase.
+_FILLERS = frozenset(
+    {
+        "a",
+        "an",
+        "the",
+        "your",
+        "his",
+        "her",
+        "their",
+        "its",
+        "any",
+        "that",
+        "which",
+        "who",
+        "is",
+        "are",
+        "be",
+        "has",
+        "been",
+        "of",
+        "so",
+        "very",
+        "just",
+        "all",
+        "with",
+    }
+)
+_NUMBERS = {
+    "one": 1,
+    "two": 2,
+    "three": 3,
+    "four": 4,
+    "five": 5,
+    "six": 6,
+    "seven": 7,
+    "eight": 8,
+    "nine": 9,
+    "ten": 10,
+}
+_NUMBERS |= {"fifteen": 15, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "hundred": 100}
+_NUMBERS |= {"eleven": 11, "twelve": 12}
+_VALUES = {word: str(value) for word, value in _NUMBERS.items()}
+_SHORT = {"don't": "do not", "mustn't": "must not", "can't": "can not", "cannot": "can not", "needn't": "need not"}
+#: No more words than that between the first and the last of a phrase whose parts lie apart.
+_REACH = 16
+
+
+@dataclass(frozen=True)
+class Token:
+    """A word or mark of a text.
+
+    Attributes:
+        text: in small letters, synonyms replaced. forms: what it is a form of, ``text`` among them.
+        sentence, clause: numbers of the sentence and of the part between marks that it is in.
+    """
+
+    text: str
+    forms: frozenset[str]
+    sentence: int
+    clause: int
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """Parts that must all be there in one sentence, in any order; each is a row of words, each word one of a set."""
+
+    text: str
+    parts: tuple[tuple[frozenset[str], ...], ...]
+
+    @property
+    def size(self) -> int:
+        """How many words it has: the more, the more it says."""
+        return sum(map(len, self.parts))
+
+    @property
+    def words(self) -> frozenset[str]:
+        """Every word that may be in it."""
+        return frozenset(word for part in self.parts for choice in part for word in choice)
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """Which words mean the same (variant, as its words -> canonical words), and the words that phrases are made of."""
+
+    same: Mapping[tuple[str, ...], tuple[str, ...]]
+    known: frozenset[str]
+
+    @classmethod
+    def of(cls, words: Mapping[str, Iterable[str]], phrases: Iterable[str]) -> Lexicon:
+        """Build from canonical word -> variants, and the texts of all phrases."""
+        same = {}
+        for canonical, row in words.items():
+            for variant in row:
+                *start, end = _split(variant)
+                for last in (f"{end}s", end):
+                    same[(*start, last)] = tuple(_split(canonical))
+        known = frozenset(word for text in (*phrases, *words) for word in _split(text.replace("/", " ")))
+        return cls(same, known)
+
+    def phrase(self, text: str) -> Phrase:
+        """Read ``word other/another word + word``."""
+        parts = []
+        for part in text.split("+"):
+            choices = [self._replaced(_split(w.replace("/", " "))) if "/" in w else [w] for w in part.split()]
+            plain = " ".join("/" if len(c) > 1 else c[0] for c in choices)
+            slots = iter(c for c in choices if len(c) > 1)
+            words = [w for w in self._replaced(_split(plain, "/")) if w not in _FILLERS]
+            parts.append(tuple(frozenset(next(slots)) if w == "/" else frozenset([w]) for w in words))
+        return Phrase(text, tuple(parts))
+
+    def tokens(self, text: str) -> tuple[Token, ...]:
+        """Split a text; hyphens part words, numbers in words become digits."""
+        tokens = []
+        sentence = clause = 0
+        for word in self._replaced(_split(text)):
+            tokens.append(Token(word, self._forms(word), sentence, clause))
+            sentence += word in _BREAKS
+            clause += word in PUNCTUATION
+        return tuple(tokens)
+
+    def _replaced(self, words: Sequence[str]) -> list[str]:
+        longest = max(map(len, self.same), default=1)
+        done: list[str] = []
+        i = 0
+        while i < len(words):
+            sizes = range(min(longest, len(words) - i), 0, -1)
+            size = next((n for n in sizes if tuple(words[i : i + n]) in self.same), 0)
+            done += self.same[tuple(words[i : i + size])] if size else [words[i]]
+            i += size or 1
+        return done
+
+    def _forms(self, word: str) -> frozenset[str]:
+        if (word,) in self._canonical:
+            return frozenset([word])
+        stems = (self.same.get((stem,), (stem,)) for stem in stems_of(word))
+        return frozenset([word]) | {s for row in stems for s in row if len(row) == 1 and s in self.known}
+
+    @property
+    def _canonical(self) -> frozenset[tuple[str, ...]]:
+        return _canonical(tuple(self.same.values()))
+
+
+@lru_cache(maxsize=8)
+def _canonical(rows: tuple[tuple[str, ...], ...]) -> frozenset[tuple[str, ...]]:
+    return frozenset(row for row in rows if len(row) == 1)
+
+
+def stems_of(word: str) -> Iterator[str]:
+    """Yield what an English word may be a form of, such as ``stop`` of ``stopping``; most are no words."""
+    for ending, others in (("ies", ("y",)), ("es", ("", "e")), ("s", ("",)), ("ied", ("y",))):
+        if word.endswith(ending) and len(word) - len(ending) >= 2:
+            yield from (word[: -len(ending)] + other for other in others)
+    for ending in ("ing", "ed", "er", "y"):
+        stem = word[: -len(ending)]
+        if word.endswith(ending) and len(stem) >= 2:
+            yield from (stem, stem + "e", *((stem[:-1],) if stem[-1] == stem[-2] else ()))
+
+
+def found(phrase: Phrase, tokens: Sequence[Token], free: Sequence[bool]) -> Iterator[tuple[int, ...]]:
+    """Yield the indices of tokens that a phrase is, at every place where all of them are ``free``."""
+    places = [list(_runs(part, tokens, free)) for part in phrase.parts]
+    if len(places) == 1:
+        yield from places[0]
+        return
+    for rows in product(*(row[:6] for row in places)):
+        indices = [i for row in rows for i in row]
+        same = len({tokens[i].sentence for i in indices}) == 1
+        if same and len(set(indices)) == len(indices) and max(indices) - min(indices) < _REACH + phrase.size:
+            yield tuple(sorted(indices))
+
+
+def _runs(part: Sequence[frozenset[str]], tokens: Sequence[Token], free: Sequence[bool]) -> Iterator[tuple[int, ...]]:
+    for start, token in enumerate(tokens):
+        if token.forms & part[0] and free[start] and (run := _run(part, tokens, free, start)):
+            yield run
+
+
+def _run(part: Sequence[frozenset[str]], tokens: Sequence[Token], free: Sequence[bool], start: int) -> tuple[int, ...]:
+    run = [start]
+    for i in range(start + 1, len(tokens)):
+        if len(run) == len(part):
+            break
+        if tokens[i].forms & part[len(run)] and free[i]:
+            run.append(i)
+        elif tokens[i].text not in _FILLERS:
+            break
+    return tuple(run) if len(run) == len(part) else ()
+
+
+def _split(text: str, *also: str) -> list[str]:
+    told = text.lower().replace("\u2019", "'")
+    for short, long in _SHORT.items():
+        told = told.replace(short, long)
+    pattern = re.compile("|".join((*map(re.escape, also), _TOKEN.pattern))) if also else _TOKEN
+    words = (word.removesuffix("'s") if word != "andrew's" else "andrew's" for word in pattern.findall(told))
+    return [_VALUES.get(word, word) for word in words]
