@@ -17,6 +17,7 @@ from mt_nodes.moral.report_journal import Line, Told, dilemmas_of
 from mt_nodes.moral.report_view import CaseView, PrincipleView
 from mt_nodes.moral.revealing import FOLDER
 from mt_nodes.params import plain
+from mt_nodes.run_record import read_record
 from mt_nodes.wording import counted
 
 #: What a result is, and what it is not.
@@ -57,13 +58,18 @@ def measured(case: CaseView) -> str:
 
 
 def commands(directory: Path, case: str, told: Told) -> list[str]:
-    """Return what to type to see a violated case again: its runs, and where it was kept its scenarios."""
+    """Return what to type to see a violated case again: its runs, and where it was kept its scenarios.
+
+    The latter are driven by the same stack, and judged as scenarios are: not by principles.
+    """
     place = directory.resolve()
+    asked = read_record(place)["request"]
+    driver = ["--stack", asked["stack"], *(word for fault in asked["faults"] for word in ("--fault", fault))]
     scripts = [
-        shlex.join(["mt", "scenario", str(path)])
+        shlex.join(["mt", "scenario", str(path), *driver])
         for number, line in told.revealing.items()
         if case in (line["case"], *line["also"])
-        for path in sorted((place / FOLDER).glob(f"{number}*.scenario"))
+        for path in sorted((place / FOLDER).glob(f"{number}_*.scenario"))
     ]
     return [shlex.join(["mt", "reproduce", str(place), case]), *scripts]
 
