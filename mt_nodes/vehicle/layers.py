@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cuts a process off from the vehicle: each layer is a function that puts it up here, or raises OSError.
+
+What they are for is said in :mod:`mt_nodes.vehicle.box`. Linux only, by its own calls (namespaces(7), seccomp(2),
+capabilities(7)); imports nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import socket
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+_NEW_NS, _NEW_IPC, _NEW_USER, _NEW_PID, _NEW_NET = 0x20000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
+_RDONLY, _NOSUID, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 8, 32, 4096, 16384, 1 << 18
+_QUIET = _NOSUID | _NOEXEC
+_SETS_ATTRIBUTES, _WHOLE_TREE, _ATTRIBUTE_RDONLY, _HERE = 442, 0x8000, 1, -100
+_SETS_SECCOMP, _DROPS_CAPABILITY, _SETS_NO_NEW_PRIVILEGES = 22, 24, 38
+_SETS_FLAGS_OF_INTERFACE, _UP, _LOOPBACK, _MULTICAST = 0x8914, 0x1, 0x8, 0x1000
+_CAPABILITIES_3 = 0x20080522
+_IO_URING = 425
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+#: Below ``/proc``, what changes the computer.
+_SWITCHES = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi")
+_FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
+#: machine -> its number in audit records, that of the call ``socket``, and where numbers of another ABI begin.
+_MACHINES = {"x86_64": (0xC000003E, 41, 0x40000000), "aarch64": (0xC00000B7, 198, 0xFFFFFFFF)}
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _call(name: str, *arguments: object) -> None:
+    if getattr(libc, name)(*arguments) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
+
+
+def _mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
+    _call("mount", source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), data.encode())
+
+
+def _set_process(what: int, *arguments: object) -> None:
+    _call("prctl", what, *arguments, *[ctypes.c_ulong(0)] * (4 - len(arguments)))
+
+
+def own_mounts() -> None:
+    """See mounts of one's own from here on; what others mount is not seen, nor they what is mounted here.
+
+    Who may not is given a user namespace, in which he is the same user and has the rights that the other layers take.
+    """
+    try:
+        _call("unshare", _NEW_NS)
+    except PermissionError:
+        _own_user()
+        _call("unshare", _NEW_NS)
+    _mount("none", "/", flags=_REC | _PRIVATE)
+
+
+def _own_user() -> None:
+    user, group = os.geteuid(), os.getegid()
+    _call("unshare", _NEW_USER)
+    for name, text in {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}.items():
+        Path("/proc/self", name).write_text(text, encoding="ascii")
+
+
+def network() -> None:
+    """Have a network of one's own in which loopback alone is up."""
+    _call("unshare", _NEW_NET)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        up = struct.pack("16sh22x", b"lo", _UP | _LOOPBACK | _MULTICAST)
+        fcntl.ioctl(any_socket, _SETS_FLAGS_OF_INTERFACE, up)
+
+
+def number_processes() -> None:
+    """Have the children from now on numbered anew: they see nobody else once :func:`own_proc` is there."""
+    _call("unshare", _NEW_PID)
+
+
+def own_proc() -> None:
+    """Show in ``/proc`` the processes that were numbered anew."""
+    _mount("proc", "/proc", "proc", _QUIET)
+
+
+def files(writable: Sequence[str]) -> None:
+    """Make everything that is mounted read-only but what is named, if anything is; before other mounts of one's own."""
+    if not writable:
+        return
+    for path in writable:
+        _mount(path, path, flags=_BIND | _REC)
+    _set_attributes("/", _ATTRIBUTE_RDONLY, 0)
+    for path in writable:
+        _set_attributes(path, 0, _ATTRIBUTE_RDONLY)
+
+
+def _set_attributes(path: str, added: int, cleared: int) -> None:
+    wanted = struct.pack("4Q", added, cleared, 0, 0)
+    arguments = (_HERE, path.encode(), _WHOLE_TREE, wanted, ctypes.c_size_t(len(wanted)))
+    _call("syscall", ctypes.c_long(_SETS_ATTRIBUTES), *arguments)
+
+
+def devices(named: Sequence[str]) -> None:
+    """Cover ``/dev``; put into it what everybody needs, and what is named."""
+    opened = {path: os.open(path, os.O_PATH) for path in (*(f"/dev/{name}" for name in _DEVICES), *named)}
+    _mount("tmpfs", "/dev", "tmpfs", _QUIET, "mode=755")
+    for path, descriptor in opened.items():
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).touch()
+        _mount(f"/proc/self/fd/{descriptor}", path, flags=_BIND)
+        os.close(descriptor)
+    for name, target in {"fd": "fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}.items():
+        Path("/dev", name).symlink_to(f"/proc/self/{target}")
+    Path("/dev/pts").mkdir()
+    _mount("devpts", "/dev/pts", "devpts", _QUIET, "newinstance,ptmxmode=0666,mode=620")
+    Path("/dev/ptmx").symlink_to("pts/ptmx")
+
+
+def memory() -> None:
+    """Have shared memory and message queues of one's own, and nothing of what services keep in ``/run``."""
+    _call("unshare", _NEW_IPC)
+    Path("/dev/shm").mkdir(exist_ok=True)
+    _mount("tmpfs", "/dev/shm", "tmpfs", _NOSUID, "mode=1777")
+    if Path("/run").is_dir():
+        _mount("tmpfs", "/run", "tmpfs", _NOSUID, "mode=755")
+
+
+def system() -> None:
+    """Let ``/sys`` and the switches in ``/proc`` be read only."""
+    _mount("sysfs", "/sys", "sysfs", _RDONLY | _QUIET)
+    for path in (f"/proc/{name}" for name in _SWITCHES):
+        if Path(path).exists():
+            _mount(path, path, flags=_BIND | _REC)
+            _mount(path, path, flags=_BIND | _REMOUNT | _RDONLY | _QUIET)
+
+
+def privileges() -> None:
+    """Give up every capability for good."""
+    capability = 0
+    while libc.prctl(_DROPS_CAPABILITY, ctypes.c_ulong(capability), 0, 0, 0) == 0:
+        capability += 1
+    if (number := ctypes.get_errno()) != errno.EINVAL:  # which says that there is no further one
+        raise OSError(number, f"capability {capability}: {os.strerror(number)}")
+    _call("capset", struct.pack("Ii", _CAPABILITIES_3, 0), bytes(24))
+    _set_process(_SETS_NO_NEW_PRIVILEGES, ctypes.c_ulong(1))
+
+
+def sockets() -> None:
+    """Have the kernel refuse all but four families of sockets, and io_uring, by which they could be had, too.
+
+    A program of classic BPF over the number of a call and its first argument (``linux/filter.h``, ``linux/seccomp.h``);
+    calls of another machine's ABI are refused, since their numbers mean other calls.
+
+    Raises:
+        OSError: or this kind of machine is not known.
+    """
+    if os.uname().machine not in _MACHINES:
+        raise OSError(errno.ENOSYS, f"not known which calls a {os.uname().machine} has")
+    machine, opens, other_abi = _MACHINES[os.uname().machine]
+    load, equal, least, give = 0x20, 0x15, 0x35, 0x06
+    allowed, refused = (give, 0, 0, 0x7FFF0000), (give, 0, 0, 0x50000 | errno.EAFNOSUPPORT)
+    n = len(_FAMILIES)
+    rows = (
+        *((load, 0, 0, 4), (equal, 0, n + 7, machine)),
+        *((load, 0, 0, 0), (least, n + 5, 0, other_abi), (equal, n + 4, 0, _IO_URING), (equal, 0, n + 2, opens)),
+        *((load, 0, 0, 16), *((equal, n - i, 0, int(family)) for i, family in enumerate(_FAMILIES))),
+        *(refused, allowed, (give, 0, 0, 0x50000 | errno.ENOSYS)),
+    )
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in rows))
+    program = struct.pack("HxxxxxxQ", len(rows), ctypes.addressof(code))
+    _set_process(_SETS_NO_NEW_PRIVILEGES, ctypes.c_ulong(1))
+    _set_process(_SETS_SECCOMP, ctypes.c_ulong(2), ctypes.c_char_p(program))
