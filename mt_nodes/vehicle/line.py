@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One topic that a relay stands in: every original goes out once, in its order, as it is or replaced in time."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+Send = Callable[[bytes], None]
+#: Replacements that came before their originals; a mutator is never further ahead.
+_EARLY = 4
+
+
+@dataclass
+class LineCounts:
+    """What became of originals and replacements.
+
+    Attributes:
+        originals: sent as they came. replaced: sent in another's place. late: replacements whose original was sent.
+        unasked: replacements of what was not to be replaced, or of what never came.
+    """
+
+    originals: int = 0
+    replaced: int = 0
+    late: int = 0
+    unasked: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class _Held:
+    stamp_ns: int
+    data: bytes
+    until_s: float
+
+
+class Line:
+    """Holds originals for a short while, in which a replacement may come. All instants are monotonic.
+
+    Nothing is dropped, sent twice or sent before what came before it. May be used by several threads: one brings
+    originals, one replacements, one calls :meth:`release_due`.
+
+    Args:
+        hold_s: how long an original may be held. send: publishes; it is called with a lock held, so that order stays.
+    """
+
+    def __init__(self, hold_s: float, send: Send) -> None:
+        self.counts = LineCounts()
+        self._hold_s, self._send = hold_s, send
+        self._held: deque[_Held] = deque()
+        self._early: OrderedDict[int, bytes] = OrderedDict()
+        #: Stamps of what was sent as it came though a replacement was waited for: theirs come late.
+        self._given_up: deque[int] = deque(maxlen=100)
+        self._lock = threading.Lock()
+
+    def original(self, stamp_ns: int, data: bytes, now_s: float, replaceable: bool) -> None:
+        """Take an original in: it is sent at once where nothing may take its place, with all that was held."""
+        with self._lock:
+            if not replaceable:
+                self._send_held(lambda held: True)
+                self._early.clear()
+                self._send_original(data)
+                return
+            self._held.append(_Held(stamp_ns, data, now_s + self._hold_s))
+            if (early := self._early.pop(stamp_ns, None)) is not None:
+                self._replace(stamp_ns, early)
+
+    def replacement(self, stamp_ns: int, data: bytes, now_s: float) -> None:
+        """Take the replacement of the original of this stamp."""
+        with self._lock:
+            self._send_held(lambda held: held.until_s <= now_s)
+            if any(held.stamp_ns == stamp_ns for held in self._held):
+                self._replace(stamp_ns, data)
+            elif stamp_ns in self._given_up:
+                self._given_up.remove(stamp_ns)
+                self.counts.late += 1
+            else:
+                self._early[stamp_ns] = data
+                while len(self._early) > _EARLY:
+                    self._early.popitem(last=False)
+                    self.counts.unasked += 1
+
+    def release_due(self, now_s: float) -> float | None:
+        """Send the originals whose time is up; return when the next one's is, None where nothing is held."""
+        with self._lock:
+            self._send_held(lambda held: held.until_s <= now_s)
+            return self._held[0].until_s if self._held else None
+
+    def _replace(self, stamp_ns: int, data: bytes) -> None:
+        """Send a replacement in the place of the first that is held of its stamp; those before it go as they are."""
+        while self._held[0].stamp_ns != stamp_ns:
+            self._give_up(self._held.popleft())
+        self._held.popleft()
+        self.counts.replaced += 1
+        self._send(data)
+
+    def _send_held(self, which: Callable[[_Held], bool]) -> None:
+        while self._held and which(self._held[0]):
+            self._give_up(self._held.popleft())
+
+    def _give_up(self, held: _Held) -> None:
+        self._given_up.append(held.stamp_ns)
+        self._send_original(held.data)
+
+    def _send_original(self, data: bytes) -> None:
+        self.counts.originals += 1
+        self._send(data)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A relay's line: nothing is lost, doubled or reordered, whatever the mutator does."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mt_nodes.vehicle.line import Line
+
+HOLD_S = 0.02
+
+
+class Topic:
+    """A line and what went out of it."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.line = Line(HOLD_S, self.sent.append)
+
+
+def original(n: int) -> bytes:
+    return b"original %d" % n
+
+
+def other(n: int) -> bytes:
+    return b"other %d" % n
+
+
+def test_what_may_not_be_replaced_goes_out_at_once() -> None:
+    topic = Topic()
+    topic.line.original(1, original(1), 0.0, replaceable=False)
+    topic.line.replacement(1, other(1), 0.001)
+    assert topic.sent == [original(1)]
+
+
+def test_a_replacement_in_time_takes_the_place_of_its_original() -> None:
+    topic = Topic()
+    topic.line.original(1, original(1), 0.0, replaceable=True)
+    assert topic.sent == [] and topic.line.release_due(0.01) == HOLD_S
+    topic.line.replacement(1, other(1), 0.015)
+    assert topic.sent == [other(1)] and topic.line.release_due(1.0) is None
+    assert (topic.line.counts.originals, topic.line.counts.replaced) == (0, 1)
+
+
+def test_without_one_the_original_goes_out_when_its_time_is_up() -> None:
+    topic = Topic()
+    topic.line.original(1, original(1), 0.0, replaceable=True)
+    topic.line.release_due(HOLD_S)
+    topic.line.replacement(1, other(1), 0.03)
+    assert topic.sent == [original(1)]
+    assert topic.line.counts.late == 1
+
+
+def test_a_replacement_that_comes_when_time_is_up_is_late_even_if_nobody_looked() -> None:
+    topic = Topic()
+    topic.line.original(1, original(1), 0.0, replaceable=True)
+    topic.line.replacement(1, other(1), HOLD_S)
+    assert topic.sent == [original(1)]
+
+
+def test_a_replacement_may_come_before_its_original() -> None:
+    topic = Topic()
+    topic.line.replacement(1, other(1), 0.0)
+    topic.line.original(1, original(1), 0.001, replaceable=True)
+    assert topic.sent == [other(1)]
+
+
+def test_what_was_held_goes_out_first_when_nothing_may_be_replaced_any_more() -> None:
+    topic = Topic()
+    topic.line.original(1, original(1), 0.0, replaceable=True)
+    topic.line.original(2, original(2), 0.001, replaceable=False)
+    assert topic.sent == [original(1), original(2)]
+    topic.line.replacement(2, other(2), 0.002)
+    assert topic.sent == [original(1), original(2)]
+
+
+def test_a_replacement_sends_what_came_before_as_it_is() -> None:
+    topic = Topic()
+    for n in (1, 2):
+        topic.line.original(n, original(n), 0.001 * n, replaceable=True)
+    topic.line.replacement(2, other(2), 0.005)
+    topic.line.replacement(1, other(1), 0.006)
+    assert topic.sent == [original(1), other(2)]
+    assert topic.line.counts.late == 1
+
+
+def test_replacements_of_what_never_comes_are_forgotten() -> None:
+    topic = Topic()
+    for n in range(10):
+        topic.line.replacement(n, other(n), 0.0)
+    topic.line.original(0, original(0), 0.001, replaceable=True)
+    topic.line.release_due(1.0)
+    assert topic.sent == [original(0)]
+
+
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from(["original", "replacement", "due"]), st.integers(-2, 2), st.booleans(), st.floats(0.0, 0.03)
+    ),
+    max_size=60,
+)
+
+
+@given(EVENTS)
+@settings(max_examples=300, deadline=None)
+def test_every_original_goes_out_once_in_its_order_and_in_time(events: list[tuple[str, int, bool, float]]) -> None:
+    topic, now_s, came, due_s = Topic(), 0.0, 0, {}
+    for what, which, replaceable, pause_s in events:
+        now_s += pause_s
+        if what == "original":
+            due_s[came] = now_s + (HOLD_S if replaceable else 0.0)
+            topic.line.original(came, original(came), now_s, replaceable)
+            came += 1
+        elif what == "replacement":
+            topic.line.replacement(max(0, came + which), other(max(0, came + which)), now_s)
+        else:
+            topic.line.release_due(now_s)
+            waiting = [n for n in range(len(topic.sent), came) if due_s[n] <= now_s]
+            assert not waiting
+        numbers = [int(data.split()[1]) for data in topic.sent]
+        assert numbers == list(range(len(numbers))) and len(numbers) <= came
+    topic.line.release_due(now_s + HOLD_S)
+    assert len(topic.sent) == came
+    counts = topic.line.counts
+    assert counts.originals + counts.replaced == came
+    assert counts.replaced == sum(data.startswith(b"other") for data in topic.sent)
