@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits hold for everything of ours; what the system does not allow is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mt_nodes.vehicle.caps import capped
+from mt_nodes.vehicle.settings import Caps
+
+
+def inside(caps: str, then: str) -> dict[str, Any]:
+    """Run a block in a process of its own: niceness cannot be taken back."""
+    code = (
+        "import json, os, subprocess, sys, time\n"
+        "from mt_nodes.errors import MtError\n"
+        "from mt_nodes.vehicle.caps import capped\nfrom mt_nodes.vehicle.settings import Caps\n"
+        f"with capped({caps}) as held:\n    {then}\n"
+        "    print(json.dumps({'how': held.how, 'lacking': held.lacking, 'found': found}))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+def test_cores_and_niceness_are_inherited_by_what_is_started() -> None:
+    core = min(os.sched_getaffinity(0))
+    code = "import os, json; print(json.dumps([sorted(os.sched_getaffinity(0)), os.nice(0)]))"
+    then = f"found = json.loads(subprocess.check_output([sys.executable, '-c', {code!r}]))"
+    got = inside(f"Caps(cores=({core},), niceness=7)", then)
+    assert got["found"] == [[core], os.nice(0) + 7]
+    assert got["how"] == {"cores": f"cores {core}", "niceness": str(os.nice(0) + 7)}
+
+
+def test_a_core_that_there_is_not_is_refused() -> None:
+    with pytest.raises(Exception, match=r"caps\.cores: got 4096, expected some of"), capped(Caps(cores=(4096,))):
+        pass
+
+
+def groups_can_be_made() -> str:
+    with capped(Caps(cpu_share=4.0, memory_mb=8000.0, niceness=0)) as held:
+        return "; ".join(held.lacking.values())
+
+
+needs_groups = pytest.mark.skipif(bool(groups_can_be_made()), reason=groups_can_be_made())
+
+
+@needs_groups
+@pytest.mark.alone
+def test_time_of_all_processes_together_is_limited() -> None:
+    burn = "import time; u = time.monotonic() + 1.5\nwhile time.monotonic() < u: pass\nprint(time.process_time())"
+    then = (
+        f"ran = [subprocess.Popen([sys.executable, '-c', {burn!r}], stdout=subprocess.PIPE) for _ in range(2)]\n"
+        "    found = sum(float(one.communicate()[0]) for one in ran)"
+    )
+    assert inside("Caps(cpu_share=0.5, niceness=0)", then)["found"] < 0.5 * 1.5 * 1.6
+
+
+@needs_groups
+def test_who_takes_more_memory_than_allowed_is_ended_and_nobody_else() -> None:
+    grab = "b = bytearray(400_000_000); b[::4096] = bytes(len(b[::4096])); print(1)"
+    then = f"found = subprocess.run([sys.executable, '-c', {grab!r}]).returncode"
+    assert inside("Caps(memory_mb=200.0, niceness=0)", then)["found"] == -9
+    assert (
+        inside("Caps(memory_mb=800.0, niceness=0)", then.replace(").returncode", ", stdout=-3).returncode"))["found"]
+        == 0
+    )
+
+
+@needs_groups
+def test_groups_are_gone_when_the_block_ends() -> None:
+    with capped(Caps(cpu_share=1.0, memory_mb=8000.0, niceness=0)) as held:
+        groups = [Path(how) for how in held.how.values()]
+        assert len(groups) == 2
+        assert all(str(os.getpid()) in (group / "cgroup.procs").read_text().split() for group in groups)
+    assert not any(group.exists() for group in groups)
+
+
+def told(place: Path, cgroup: str, mountinfo: str) -> Path:
+    (place / "proc").mkdir()
+    (place / "proc" / "cgroup").write_text(cgroup)
+    (place / "proc" / "mountinfo").write_text(mountinfo)
+    return place / "proc"
+
+
+def test_of_the_second_version_the_group_is_made_beside_that_of_this_process(tmp_path: Path) -> None:
+    home = tmp_path / "tree" / "user.slice" / "terminal.scope"
+    home.mkdir(parents=True)
+    (home / "cgroup.controllers").write_text("cpu memory\n")
+    proc = told(tmp_path, "0::/user.slice/terminal.scope\n", f"1 2 0:1 / {tmp_path}/tree rw - cgroup2 cgroup2 rw\n")
+    with capped(Caps(cpu_share=1.5, memory_mb=100.0, niceness=0), proc) as held:
+        group = home.parent / f"mt_nodes_{os.getpid()}"
+        assert held.how == {"cpu_share": str(group), "memory_mb": str(group)} and not held.lacking
+        assert (group / "cpu.max").read_text() == "150000 100000"
+        assert (group / "memory.max").read_text() == "100000000"
+        assert (group / "cgroup.procs").read_text() == str(os.getpid())
+    assert (home / "cgroup.procs").read_text() == str(os.getpid())
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "mount"),
+    [("", ""), ("0::/\n", ""), ("4:memory:/\n", "1 2 0:1 / {place} rw - cgroup cgroup rw,memory\n")],
+)
+def test_a_limit_that_cannot_be_held_is_told_and_not_passed_over(cgroup: str, mount: str, tmp_path: Path) -> None:
+    proc = told(tmp_path, cgroup, mount.format(place=tmp_path))
+    with capped(Caps(cpu_share=1.0, niceness=0), proc) as held:
+        assert not held.how
+        assert "no control group for it (the kernel has no controller 'cpu' mounted)" in held.lacking["cpu_share"]
