@@ -16,7 +16,12 @@ class Topic:
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
-        self.line = Line(HOLD_S, self.sent.append)
+        self.came_s: list[float] = []
+        self.line = Line(HOLD_S, self._send)
+
+    def _send(self, data: bytes | memoryview, came_s: float) -> None:
+        self.sent.append(bytes(data))
+        self.came_s.append(came_s)
 
 
 def original(n: int) -> bytes:
@@ -81,7 +86,8 @@ def test_a_replacement_sends_what_came_before_as_it_is() -> None:
         topic.line.original(n, original(n), 0.001 * n, replaceable=True)
     topic.line.replacement(2, other(2), 0.005)
     topic.line.replacement(1, other(1), 0.006)
-    assert topic.sent == [original(1), other(2)]
+    assert topic.sent == [original(1), other(2)] and topic.came_s == [0.001, 0.002]
+    assert list(topic.line.replaced_ns) == [2]
     assert topic.line.counts.late == 1
 
 

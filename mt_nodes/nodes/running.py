@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import rclpy
+from rclpy.context import Context
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
@@ -59,7 +60,7 @@ def spin(node: Node, executor: Any) -> None:
         raise failure
 
 
-def quick_executor() -> Any:
+def quick_executor(context: Context | None = None) -> Any:
     """Return the executor that hands messages on without Python in between, where rclpy has it (Jazzy and later).
 
     Its ``spin`` has to be given a timeout each time: without one it may hang, and does not hear signals.
@@ -67,5 +68,5 @@ def quick_executor() -> Any:
     try:
         from rclpy.experimental import EventsExecutor
     except ImportError:
-        return SingleThreadedExecutor()
-    return EventsExecutor()
+        return SingleThreadedExecutor(context=context)
+    return EventsExecutor(context=context)

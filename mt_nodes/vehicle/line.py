@@ -8,7 +8,8 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-Send = Callable[[bytes], None]
+Send = Callable[[bytes | memoryview, float], None]
+"""Publishes a message; the instant at which its original came is for whoever counts how long that took."""
 #: Replacements that came before their originals; a mutator is never further ahead.
 _EARLY = 4
 
@@ -32,6 +33,7 @@ class LineCounts:
 class _Held:
     stamp_ns: int
     data: bytes
+    came_s: float
     until_s: float
 
 
@@ -47,9 +49,11 @@ class Line:
 
     def __init__(self, hold_s: float, send: Send) -> None:
         self.counts = LineCounts()
+        #: Stamps of what was replaced lately, for a record; whoever keeps it takes them out.
+        self.replaced_ns: deque[int] = deque(maxlen=10_000)
         self._hold_s, self._send = hold_s, send
         self._held: deque[_Held] = deque()
-        self._early: OrderedDict[int, bytes] = OrderedDict()
+        self._early: OrderedDict[int, bytes | memoryview] = OrderedDict()
         #: Stamps of what was sent as it came though a replacement was waited for: theirs come late.
         self._given_up: deque[int] = deque(maxlen=100)
         self._lock = threading.Lock()
@@ -60,13 +64,13 @@ class Line:
             if not replaceable:
                 self._send_held(lambda held: True)
                 self._early.clear()
-                self._send_original(data)
+                self._send_original(data, now_s)
                 return
-            self._held.append(_Held(stamp_ns, data, now_s + self._hold_s))
+            self._held.append(_Held(stamp_ns, data, now_s, now_s + self._hold_s))
             if (early := self._early.pop(stamp_ns, None)) is not None:
                 self._replace(stamp_ns, early)
 
-    def replacement(self, stamp_ns: int, data: bytes, now_s: float) -> None:
+    def replacement(self, stamp_ns: int, data: bytes | memoryview, now_s: float) -> None:
         """Take the replacement of the original of this stamp."""
         with self._lock:
             self._send_held(lambda held: held.until_s <= now_s)
@@ -87,13 +91,14 @@ class Line:
             self._send_held(lambda held: held.until_s <= now_s)
             return self._held[0].until_s if self._held else None
 
-    def _replace(self, stamp_ns: int, data: bytes) -> None:
+    def _replace(self, stamp_ns: int, data: bytes | memoryview) -> None:
         """Send a replacement in the place of the first that is held of its stamp; those before it go as they are."""
         while self._held[0].stamp_ns != stamp_ns:
             self._give_up(self._held.popleft())
-        self._held.popleft()
+        held = self._held.popleft()
         self.counts.replaced += 1
-        self._send(data)
+        self.replaced_ns.append(stamp_ns)
+        self._send(data, held.came_s)
 
     def _send_held(self, which: Callable[[_Held], bool]) -> None:
         while self._held and which(self._held[0]):
@@ -101,8 +106,8 @@ class Line:
 
     def _give_up(self, held: _Held) -> None:
         self._given_up.append(held.stamp_ns)
-        self._send_original(held.data)
+        self._send_original(held.data, held.came_s)
 
-    def _send_original(self, data: bytes) -> None:
+    def _send_original(self, data: bytes, came_s: float) -> None:
         self.counts.originals += 1
-        self._send(data)
+        self._send(data, came_s)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``mt inline --config FILE``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mt_nodes.errors import ExitCode, UsageError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command line."""
+    parser.epilog = "example: mt inline --config bench.yaml --arm   (on a test bench; read docs/vehicle.md before)"
+    add = parser.add_argument
+    add("--config", type=Path, required=True, metavar="FILE", help="YAML file of the run, see docs/vehicle.md")
+    add("--arm", action="store_true", help="allow input to be changed while every permit and the switch hold")
+    add("--duration", type=float, default=0.0, metavar="S", help="end after so long (default: when told to)")
+    add("--out", metavar="DIR", help="results directory (default mt_results/<time>)")
+    add("--json", action="store_true", help="print summary.json instead of a table")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Stand in until told to end; print what was replaced."""
+    import yaml
+
+    from mt_nodes.directories import new_directory
+    from mt_nodes.vehicle.inline import load_inline_config
+    from mt_nodes.vehicle.standing_in import CONFIG, StandingIn
+
+    if args.duration < 0.0:
+        raise UsageError(f"--duration: got {args.duration:g}, expected seconds, or 0 for no end")
+    config = load_inline_config(args.config)
+    out = new_directory(args.out).resolve()
+    (out / CONFIG).write_text(
+        yaml.safe_dump(_without_nothing(json.loads(json.dumps(config.as_plain())))), encoding="utf-8"
+    )
+    ended = _told_to_end()
+    until_s = time.monotonic() + args.duration if args.duration else float("inf")
+    standing_in = StandingIn(config, out, args.arm, _Shown(aside=args.json).show)
+    summary = standing_in.run(lambda: ended.is_set() or time.monotonic() > until_s)
+    if args.json:
+        print(json.dumps(summary, indent=2))
+    else:
+        _print(summary, out)
+    return int(ExitCode.PASS)
+
+
+def _without_nothing(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what is not said: a signal is told by its value or its range."""
+    return {
+        key: _without_nothing(value)
+        if isinstance(value, dict)
+        else [_without_nothing(v) if isinstance(v, dict) else v for v in value]
+        if isinstance(value, list)
+        else value
+        for key, value in row.items()
+        if value not in (None, [])
+    }
+
+
+def _told_to_end() -> threading.Event:
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    return ended
+
+
+class _Shown:
+    """Says whenever permission comes or goes, and why: the operator's indicator."""
+
+    def __init__(self, aside: bool) -> None:
+        self._file = sys.stderr if aside else sys.stdout
+        self._last = ""
+
+    def show(self, event: Mapping[str, Any]) -> None:
+        waiting = ", ".join(event["waiting_for"])
+        text = "INPUT IS CHANGED" if event["granted"] and event["mutator"] else f"forwarding only: {event['why']}"
+        if event["granted"] and not event["mutator"]:
+            text = "forwarding only: the mutator is not there"
+        if waiting:
+            text += f" (nobody publishes {waiting})"
+        if text.split(" for ")[0] != self._last.split(" for ")[0]:
+            print(time.strftime("%H:%M:%S"), text, file=self._file, flush=True)
+        self._last = text
+
+
+def _print(summary: Mapping[str, Any], out: Path) -> None:
+    from mt_nodes.cli import printing
+
+    columns = ("topic", "as they came", "replaced", "late", "added p50", "p99", "max")
+    rows = [
+        (name, str(told["originals"]), str(told["replaced"]), str(told["late"]), *map(_ms, _added(told)))
+        for name, told in summary["topics"].items()
+    ]
+    printing.table(columns, rows, right=columns[1:])
+    for why, seconds in summary["seconds"].items():
+        printing.text(f"{seconds:.1f} s: {why}")
+    for what, count in summary["restarts"].items():
+        printing.text(f"the {what} was started anew {count} times")
+    printing.text(f"results are in {out}")
+
+
+def _added(told: Mapping[str, Any]) -> tuple[float | None, ...]:
+    return tuple(told["added_ms"].get(name) for name in ("p50", "p99", "max"))
+
+
+def _ms(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f} ms"
