@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ways by which a test could reach an actuator are found in the graph, and nothing else is."""
+
+from __future__ import annotations
+
+import pytest
+
+from mt_nodes.vehicle.leaks import (
+    ACTION_CLIENT,
+    ACTION_SERVER,
+    CLIENT,
+    PUBLISHER,
+    SERVER,
+    SUBSCRIPTION,
+    Endpoint,
+    Watched,
+    leaks_in_arm,
+    leaks_in_live,
+)
+from mt_nodes.vehicle.settings import Actuators
+
+COMMAND = "ackermann_msgs/msg/AckermannDriveStamped"
+ACTUATORS = Actuators(
+    topics=("/vehicle/command/*",),
+    types=("can_msgs/msg/Frame",),
+    services=("/vehicle/engage",),
+    actions=("/park",),
+)
+WATCHED = Watched(ACTUATORS, observers=("/rosbag2_recorder", "/rviz*"), outputs=("/detections",))
+PLANNER = Endpoint("/planner", PUBLISHER, "/vehicle/command/drive", COMMAND)
+OURS = ("/mt_mutator",)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        Endpoint("/driver", SUBSCRIPTION, "/vehicle/command/drive", COMMAND),
+        Endpoint("/planner", SUBSCRIPTION, "/vehicle/command/brake", "std_msgs/msg/Float32"),
+        Endpoint("/can", SUBSCRIPTION, "/to_can", "can_msgs/msg/Frame"),
+        Endpoint("/gate", SERVER, "/vehicle/engage", "std_srvs/srv/SetBool"),
+        Endpoint("/valet", ACTION_SERVER, "/park", "x_msgs/action/Park"),
+        Endpoint("/rviz", SERVER, "/vehicle/engage", "std_srvs/srv/SetBool"),
+    ],
+)
+def test_who_would_act_on_a_command_has_no_place_in_an_arm(bad: Endpoint) -> None:
+    (leak,) = leaks_in_arm({PLANNER, bad}, WATCHED, OURS)
+    assert leak.startswith(str(bad))
+
+
+@pytest.mark.parametrize(
+    "good",
+    [
+        PLANNER,
+        Endpoint("/mt_mutator", SUBSCRIPTION, "/vehicle/command/drive", COMMAND),
+        Endpoint("/rosbag2_recorder", SUBSCRIPTION, "/vehicle/command/drive", COMMAND),
+        Endpoint("/rviz_1", SUBSCRIPTION, "/vehicle/command/drive", COMMAND),
+        Endpoint("/planner", SUBSCRIPTION, "/vehicle/speed", "std_msgs/msg/Float32"),
+        Endpoint("/planner", CLIENT, "/vehicle/engage", "std_srvs/srv/SetBool"),
+        Endpoint("/planner", SERVER, "/planner/get_parameters", "rcl_interfaces/srv/GetParameters"),
+    ],
+)
+def test_who_only_commands_or_looks_on_may_be_in_an_arm(good: Endpoint) -> None:
+    assert leaks_in_arm({good}, WATCHED, OURS) == []
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        Endpoint("/planner", PUBLISHER, "/vehicle/command/brake", COMMAND),
+        Endpoint("/bridge", PUBLISHER, "/detections", "vision_msgs/msg/Detection3DArray"),
+        Endpoint("/bridge", PUBLISHER, "/to_can", "can_msgs/msg/Frame"),
+        Endpoint("/somebody", CLIENT, "/vehicle/engage", "std_srvs/srv/SetBool"),
+        Endpoint("/somebody", ACTION_CLIENT, "/park", "x_msgs/action/Park"),
+    ],
+)
+def test_who_commands_in_the_live_domain_and_was_not_there_before_is_a_leak(new: Endpoint) -> None:
+    before = {PLANNER}
+    (leak,) = leaks_in_live({PLANNER, new}, before, WATCHED, OURS)
+    assert leak.startswith(str(new)) and "not there before" in leak
+    assert leaks_in_live({PLANNER, new}, {PLANNER, new}, WATCHED, OURS) == []
+
+
+def test_who_listens_or_publishes_something_else_may_come_to_the_live_domain() -> None:
+    new = {
+        Endpoint("/rviz", SUBSCRIPTION, "/vehicle/command/drive", COMMAND),
+        Endpoint("/camera", PUBLISHER, "/image", "sensor_msgs/msg/Image"),
+        Endpoint("/mt_mutator", SUBSCRIPTION, "/points", "sensor_msgs/msg/PointCloud2"),
+    }
+    assert leaks_in_live(new | {PLANNER}, {PLANNER}, WATCHED, OURS) == []
+
+
+@pytest.mark.parametrize("role", [PUBLISHER, SERVER, CLIENT])
+def test_a_node_of_ours_that_does_more_than_listen_is_a_leak_even_if_it_was_there_before(role: str) -> None:
+    one = Endpoint("/mt_mutator", role, "/anything", "std_msgs/msg/Bool")
+    (leak,) = leaks_in_live({one}, {one}, WATCHED, OURS)
+    assert "may listen only" in leak
+
+
+def test_what_has_left_and_comes_again_elsewhere_is_new() -> None:
+    other = Endpoint("/planner_2", PUBLISHER, PLANNER.name, COMMAND)
+    assert leaks_in_live({other}, {PLANNER}, WATCHED, OURS)
+    assert leaks_in_live({PLANNER}, {PLANNER}, WATCHED, OURS) == []
