@@ -10,12 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 import yaml
 from live_beside import BOXES, MARKERS, STACK, KeptCommands, Live, carrying
-from ros_support import Peer, puppet_bundle, topics_of, until
+from ros_support import LIMIT_S, Peer, puppet_bundle, topics_of, until
 from std_srvs.srv import Empty, SetBool, Trigger
 
 from mt_nodes import cdr
@@ -24,7 +25,7 @@ from mt_nodes.arrival import Arrivals
 from mt_nodes.engine import Answer, Heard
 from mt_nodes.environment import ros_environment
 from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.nodes import qos
+from mt_nodes.nodes import introducing, qos
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.external_arm import ExternalArm
 from mt_nodes.nodes.suite_process import Events
@@ -199,6 +200,30 @@ def test_a_service_that_cannot_make_it_forget_is_told(
         arm("/tracker/reset", 30.0 if kind else 0.5).restart()
 
 
+def test_an_instance_that_may_not_know_of_us_is_not_there_yet(
+    ending: ExitStack, domains: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(introducing, "REPLY_S", LIMIT_S)
+    peer, go_on = Peer(ending, domains[2], NODE[1:]), Event()
+    peer.publisher(MARKERS, BOXES)
+    peer.listen(cdr.POINT_CLOUD, "/points", qos.REPLAY)
+    peer.node.create_timer(0.0, go_on.wait)
+    ending.callback(go_on.set)
+    arm = external_arm(ending, domains)
+    until(lambda: arm.presence().away.endswith(": it has not found us yet"))
+    go_on.set()
+    until(lambda: not arm.presence().away)
+
+
+def external_arm(ending: ExitStack, domains: Any) -> ExternalArm:
+    stack = build(Stack, {"name": "x", **STACK, **external(domains, deadline_s=0.2)}, "test")
+    given = topics_of(puppet_bundle(0))
+    plan, arrivals = ArmPlan("followup", domains[2]), Arrivals(stack.answers, stack.match, 0.1)
+    arm = ExternalArm(plan, domains[2], True, stack, None, given, frozenset({"/points"}), arrivals=arrivals)
+    ending.callback(arm.stop)
+    return arm
+
+
 def test_silence_counts_when_the_instance_spoke_later_and_what_it_had_when_it_went_is_lost(
     ending: ExitStack, domains: Any
 ) -> None:
@@ -206,15 +231,11 @@ def test_silence_counts_when_the_instance_spoke_later_and_what_it_had_when_it_we
     peer = Peer(lives, domains[2], NODE[1:])
     says = peer.publisher(MARKERS, BOXES)
     peer.listen(cdr.POINT_CLOUD, "/points", qos.REPLAY)
-    stack = build(Stack, {"name": "x", **STACK, **external(domains, deadline_s=0.2)}, "test")
-    given = topics_of(puppet_bundle(0))
-    plan, arrivals = ArmPlan("followup", domains[2]), Arrivals(stack.answers, stack.match, 0.1)
-    arm = ExternalArm(plan, domains[2], True, stack, None, given, frozenset({"/points"}), arrivals=arrivals)
-    ending.callback(arm.stop)
+    arm = external_arm(ending, domains)
     until(lambda: not arm.presence().away)
     asked = arm.send(puppet_bundle(0), frozenset())
     assert isinstance(asked, Ticket)
-    until(lambda: own_time_s() > asked.sent_s + stack.deadline_s)
+    until(lambda: own_time_s() > asked.sent_s + arm._stack.deadline_s)
     assert arm.wait(asked, own_time_s()) is None, "it may have been killed"
     said: list[Answer] = []
 

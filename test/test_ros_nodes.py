@@ -34,6 +34,7 @@ from mt_nodes.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
 from mt_nodes.nodes import qos, replayer
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.control import ControlNode
+from mt_nodes.nodes.introducing import Introduction
 from mt_nodes.nodes.ledger_topic import LedgerTopic
 from mt_nodes.nodes.monitor import Monitor
 from mt_nodes.nodes.mutator import Mutator
@@ -348,6 +349,8 @@ def test_a_mutator_that_is_stopped_has_told_of_all_it_sent(
     followups = peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY)
     publisher, send = sensor(peer)
     until(lambda: publisher.get_subscription_count() and followups.matched() and ledger.matched())
+    meeting = Introduction(peer.node)
+    until(lambda: meeting.over(peer.node.get_publishers_info_by_topic("/out")))
     numbers = itertools.count()
 
     def sent_and_heard() -> bool:

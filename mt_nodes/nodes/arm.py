@@ -13,11 +13,12 @@ from rclpy.qos import QoSProfile
 from mt_nodes.arms import Unasked
 from mt_nodes.arrival import Arrivals
 from mt_nodes.engine import Answer, Heard
-from mt_nodes.errors import ExitCode, InfrastructureError, UsageError
+from mt_nodes.errors import ExitCode, InfrastructureError, IsolationError, UsageError
 from mt_nodes.frames import Bundle
 from mt_nodes.joining import lacking
 from mt_nodes.nodes.isolation import OWN_NODES, Isolation
 from mt_nodes.nodes.listening import OutputListener, answer_of
+from mt_nodes.nodes.meeting import Meeting
 from mt_nodes.nodes.publishing import DISCOVERY_S, BundlePublisher, ClockPublisher, NoClock
 from mt_nodes.nodes.resetting import ResetService
 from mt_nodes.nodes.spinning import SpinningContext, plain_node
@@ -71,12 +72,11 @@ class RosArm:
         self._live = arrivals is not None
         self._inbox = arrivals or Inbox(stack.answers, stack.match, owes=stack.publishes_when_empty)
         self._child: Child | None = None
-        self._required, self._fan_out = required, fan_out
+        self._fan_out = fan_out
         self._answer_ms: float | None = None
-        self._others: dict[str, int] = {}
         self._ros = SpinningContext(domain)
         try:
-            self._join(topics, profiles or {})
+            self._join(topics, required, profiles or {})
         except BaseException:
             self._ros.close()
             raise
@@ -102,9 +102,9 @@ class RosArm:
         if self._process is None:
             self._reset.ask()
         else:
-            before = self._endpoints()
+            before = self._meeting.endpoints()
             self._end_stack()
-            if not wait_until(lambda: self._gone(before), self._stack.ready_timeout_s):
+            if not wait_until(lambda: self._meeting.gone(before), self._stack.ready_timeout_s):
                 raise InfrastructureError(
                     f"stack '{self._stack.name}' ended but its endpoints stay in the {self.name} arm"
                 )
@@ -114,7 +114,7 @@ class RosArm:
         self._launch()
 
     def ready(self) -> None:
-        """Wait until the stack subscribes and advertises.
+        """Wait until the stack subscribes and advertises, and knows that we do.
 
         Raises:
             IsolationError: the stack file names its nodes, and the domain holds others.
@@ -125,8 +125,9 @@ class RosArm:
             tail = self._child.tail() if self._child else "start it, or mend its topics and domain in the stack file"
             raise InfrastructureError(
                 f"stack '{self._stack.name}' was not ready in the {self.name} arm (domain {self._ros.domain}) "
-                f"after {self._stack.ready_timeout_s:g} s: {'; '.join(self._lacking())}; {tail}"
+                f"after {self._stack.ready_timeout_s:g} s: {'; '.join(self._meeting.lacking())}; {tail}"
             )
+        wait_until(self._is_known, self._stack.ready_timeout_s)
         self.refuse_strangers()
 
     def refuse_strangers(self) -> None:
@@ -226,24 +227,27 @@ class RosArm:
         self._source_ns = source_ns
         self._limit_ns = self._clock.advance(source_ns + delay_ns) + self._period_ns
 
-    def _join(self, topics: Mapping[str, Replayed], profiles: Mapping[str, QoSProfile]) -> None:
+    def _join(
+        self, topics: Mapping[str, Replayed], required: frozenset[str], profiles: Mapping[str, QoSProfile]
+    ) -> None:
         node = self._ros.add(plain_node, OWN_NODES[self.name])
         monitor = self._monitor = self._ros.add(plain_node, f"mt_monitor_{self.name}")
         named = {topic: row._replace(topic=self._plan.topic(row.topic)) for topic, row in topics.items()}
         wanted = {self._plan.topic(topic): profile for topic, profile in profiles.items()}
         self._reset = ResetService(monitor, self._stack, self._ros.domain)
         self._isolation = Isolation(monitor, self._ros.domain, self._plan, self._stack)
-        self._publisher = BundlePublisher(node, named, self._required, wanted)
+        self._publisher = BundlePublisher(node, named, required, wanted)
         clock = self._plan.topic("/clock")
         self._clock = NoClock() if self._live else ClockPublisher(node, clock, self._stack.clock_step_s)
         stacks = {topic for names in self._stack.topics.values() for topic in names}
         self._inputs = {topic: row.topic for topic, row in topics.items() if row.topic in stacks}
         inputs = {self._plan.topic(topic) for topic in stacks}
-        played = inputs & {named[t].topic for t in self._required}
+        played = inputs & {named[t].topic for t in required}
         self._played = sorted(played | (set() if self._live else {clock}))
         self._listener = OutputListener(
             monitor, self._stack.outputs, self._plan.topic, self._inbox, within_ns=self._stack.sync_ns
         )
+        self._meeting = Meeting(monitor, self._publisher, self._listener, required)
 
     def _answer(self, ticket: Ticket, last_s: float) -> Answer:
         self._inbox.close(ticket)
@@ -275,8 +279,7 @@ class RosArm:
 
     def _launch(self) -> None:
         if self._process is not None:
-            # Whoever looks on (a recorder, RViz) is there already and is not the stack.
-            self._others = self._endpoints()
+            self._meeting.begin()
             with uninterrupted():
                 self._child = Child(self._process)
 
@@ -285,21 +288,16 @@ class RosArm:
         if child is not None and self._stack.callable and child.code == ExitCode.USAGE:
             raise UsageError(f"{child.process.name} cannot start; {child.tail()}")
         self._check()
-        return not self._lacking()
+        return not self._meeting.lacking()
 
-    def _endpoints(self) -> dict[str, int]:
-        """What a stack must have, in words for when it has it not, and how many there are of it."""
-        says = {f"nobody publishes {topic}": count for topic, count in self._listener.heard_from().items()}
-        return says | {f"nobody subscribes to {t}": self._publisher.heard(t) for t in sorted(self._required)}
-
-    def _lacking(self) -> list[str]:
-        return [what for what, count in self._endpoints().items() if count <= self._others.get(what, 0)]
-
-    def _gone(self, before: Mapping[str, int]) -> bool:
-        return all(count == 0 or count < before[what] for what, count in self._endpoints().items())
+    def _is_known(self) -> bool:
+        self._check()
+        return self._meeting.known()
 
     def _check(self) -> None:
         if self._child is not None:
+            if self._child.code == ExitCode.ISOLATION:
+                raise IsolationError(f"{self._child.process.name}: {self._child.tail()}")
             self._child.check()
         if incompatible := [*self._publisher.incompatible, *self._clock.incompatible]:
             raise UsageError(f"incompatible QoS in the {self.name} arm: {incompatible[0]}")
@@ -323,5 +321,6 @@ class RosArm:
         """After this process stood still or the clock was set: the stack may have lost us, and finds us again."""
         if self._disturbed != own_time_s.disturbed:
             self._disturbed = own_time_s.disturbed
-            time.sleep(DISCOVERY_S)  # what the stack knows of us, our own graph does not tell
+            time.sleep(DISCOVERY_S)  # whom we have lost ourselves, we find again
+            self._meeting.forget()
             self.ready()

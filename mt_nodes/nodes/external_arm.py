@@ -27,6 +27,7 @@ class ExternalArm(RosArm):
         where = f"{self.name} arm, domain {self._ros.domain}"
         self._attendance = Attendance(f"external stack '{self._stack.name}' ({where})")
         self._looked_s = -math.inf
+        self._met: frozenset[Any] = frozenset()
 
     def presence(self) -> Presence:
         """Return whether it is there."""
@@ -68,4 +69,11 @@ class ExternalArm(RosArm):
         self._looked_s = own_time_s()
         topics = self._listener.heard_from()
         found = (info for topic in topics for info in self._monitor.get_publishers_info_by_topic(topic))
-        self._attendance.look({tuple(info.endpoint_gid) for info in found}, self._lacking())
+        there = frozenset(tuple(info.endpoint_gid) for info in found)
+        lacking = self._meeting.lacking()
+        if not lacking and not there <= self._met:
+            if self._meeting.known():
+                self._met = there
+            else:
+                lacking = ["it has not found us yet"]
+        self._attendance.look(there, lacking)

@@ -15,8 +15,9 @@ from mt_nodes.processes import wait_until
 from mt_nodes.stacks import Stack
 
 OWN_NODES = {"source": "mt_replayer", "followup": "mt_mutator"}
-#: Neither plays, steers nor listens to what an arm is given: the suite's own node and the daemon of the ros2 command.
-HARMLESS = ("/mt_suite", "/_ros2cli_daemon_")
+#: Neither plays, steers nor listens to what an arm is given: the suite's own node and the daemon of the ros2 command;
+#: and the bridge that stands for a stack in a box, which looks itself who is in there.
+HARMLESS = ("/mt_suite", "/_ros2cli_daemon_", "/mt_box")
 #: How a node is called whose endpoints were discovered before its name.
 NOT_KNOWN_YET = "_NODE_NAME_UNKNOWN_"
 #: Names come up to a second after endpoints (measured with Fast DDS 2.14).

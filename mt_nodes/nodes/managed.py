@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 
 from mt_nodes.errors import MtError
@@ -14,6 +15,9 @@ from mt_nodes.nodes.parameters import read_parameters
 from mt_nodes.params import param
 
 T = TypeVar("T", bound="ManagedParameters")
+
+#: To Fast DDS what comes of somebody who is gone has never come, and on a busy machine that he goes may be read first.
+REPLIED_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -117,9 +121,13 @@ class ManagedNode(TidyLifecycleNode, ABC):
         return TransitionCallbackReturn.SUCCESS
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """End the process."""
-        self.active, self.finished = False, True
+        """End the process, as soon as whoever asked for it has had time to get the reply."""
+        self.active = False
+        self.create_timer(REPLIED_S, self._finish, clock=Clock(clock_type=ClockType.STEADY_TIME))
         return TransitionCallbackReturn.SUCCESS
+
+    def _finish(self) -> None:
+        self.finished = True
 
     def destroy_node(self) -> None:
         """Let go of everything, and end."""

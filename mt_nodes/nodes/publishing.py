@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rclpy.duration import Duration
@@ -12,6 +12,7 @@ from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.topic_endpoint_info import TopicEndpointInfo
 from rosgraph_msgs.msg import Clock
 
 from mt_nodes.cdr import wires_of
@@ -67,11 +68,15 @@ class BundlePublisher:
         """Say how many subscribe to what carries this topic of the bag."""
         return int(self._publishers[topic].get_subscription_count())
 
+    def readers(self, topics: Iterable[str]) -> list[TopicEndpointInfo]:
+        """Return who subscribes to what carries these topics of the bag."""
+        names = (self._publishers[topic].topic_name for topic in topics)
+        return [row for name in names for row in self._node.get_subscriptions_info_by_topic(name)]
+
     @property
     def unconfirmed(self) -> bool:
         """Whether somebody reads best effort: he never says what he has got, nor that he knows of us."""
-        topics = (publisher.topic_name for publisher in self._publishers.values())
-        found = (row.qos_profile for topic in topics for row in self._node.get_subscriptions_info_by_topic(topic))
+        found = (row.qos_profile for row in self.readers(self._publishers))
         return any(profile.reliability is ReliabilityPolicy.BEST_EFFORT for profile in found)
 
     def flush(self, timeout_s: float) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from math import isnan, nan
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,9 @@ from mt_nodes.nodes.convert import topics_of_world
 from mt_nodes.nodes.frames_topic import FramesTopic
 from mt_nodes.nodes.listening import OutputListener
 from mt_nodes.nodes.managed import ManagedNode, ManagedParameters
+from mt_nodes.nodes.meeting import Meeting
 from mt_nodes.nodes.pacing import Lockstep, Pace, Realtime
-from mt_nodes.nodes.publishing import DISCOVERY_S, BundlePublisher, ClockPublisher
+from mt_nodes.nodes.publishing import BundlePublisher, ClockPublisher
 from mt_nodes.nodes.running import run_node
 from mt_nodes.outputs import Control
 from mt_nodes.own_time import own_time_s
@@ -103,13 +104,14 @@ class Simulator(ManagedNode):
         # All that it says is heard, though only commands count: stacks wait for listeners before they say something.
         inbox, within_ns = self._pace.inbox, stack.sync_ns
         self._listener = OutputListener(self, stack.outputs, lambda topic: topic, inbox, within_ns=within_ns)
+        self._meeting = Meeting(self, self._publisher, self._listener, self._topics)
         self._met = False
-        self._opened_s = self._seen_s = nan
+        self._opened_s = nan
         self.create_timer(0.001, self._tick)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Go on where it stopped."""
-        self._opened_s, self._seen_s = own_time_s(), nan
+        self._opened_s = own_time_s()
         self._pace.resume()
         return super().on_activate(state)
 
@@ -117,6 +119,10 @@ class Simulator(ManagedNode):
         """Stop."""
         self._pace.hold()
         return super().on_deactivate(state)
+
+    def close(self) -> None:
+        """Ask nobody any more whether he knows of us."""
+        self._meeting.forget()
 
     def _paced(self) -> Pace:
         given, ways = self._given, (self._sim_clock, self._look, self._go)
@@ -138,16 +144,14 @@ class Simulator(ManagedNode):
             self.failure, self.finished = error, True
 
     def _awaited(self) -> bool:
-        """Tell whether the stack is there; who cannot say that he knows of us gets time to find us.
+        """Tell whether the stack is there, and knows of us.
 
         Raises:
             InfrastructureError: it did not come in its time.
             IsolationError: somebody else publishes what we do: real sensors, or another simulator.
         """
-        now_s = own_time_s()
-        if self._given.await_stack and (lacking := self._lacking()):
-            self._seen_s = nan
-            if now_s - self._opened_s > self._stack.ready_timeout_s:
+        if self._given.await_stack and (lacking := self._meeting.lacking()):
+            if own_time_s() - self._opened_s > self._stack.ready_timeout_s:
                 raise InfrastructureError(
                     f"stack '{self._stack.name}' did not come within {self._stack.ready_timeout_s:g} s: "
                     f"{'; '.join(lacking)}; start it in this domain, or give its own file with -p stack:=FILE"
@@ -157,12 +161,7 @@ class Simulator(ManagedNode):
             raise IsolationError(
                 f"{', '.join(others)}: somebody else publishes that here; end it, or use another ROS_DOMAIN_ID"
             )
-        self._seen_s = now_s if isnan(self._seen_s) else self._seen_s
-        return now_s - self._seen_s >= DISCOVERY_S or not self._publisher.unconfirmed
-
-    def _lacking(self) -> list[str]:
-        deaf = [f"nobody subscribes to {topic}" for topic in sorted(self._topics) if not self._publisher.heard(topic)]
-        return deaf + [f"nobody publishes {topic}" for topic, many in self._listener.heard_from().items() if not many]
+        return self._meeting.known()
 
     def _check(self) -> None:
         if incompatible := [*self._publisher.incompatible, *self._sim_clock.incompatible]:

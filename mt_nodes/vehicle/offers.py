@@ -12,10 +12,10 @@ import socket
 import struct
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from mt_nodes.errors import InfrastructureError
+from mt_nodes.vehicle.streams import exactly, shut
 
 _HEADER = struct.Struct("<HqI")
 #: Longer messages are no sensor's; whoever offers one has lost the beginning of a header.
@@ -55,7 +55,7 @@ class OffersTaken:
         self._closing = True
         for each in (self._peer, self._server):
             if each is not None:
-                _shut(each)
+                shut(each)
         self._thread.join()
         self._path.unlink(missing_ok=True)
 
@@ -72,9 +72,9 @@ class OffersTaken:
 
     def _read(self, peer: socket.socket) -> None:
         """Take in what one mutator offers, until it ends or sends what is none."""
-        while (header := _exactly(peer, _HEADER.size)) is not None:
+        while (header := exactly(peer, _HEADER.size)) is not None:
             number, stamp_ns, length = _HEADER.unpack(header)
-            if length > MOST_BYTES or (data := _exactly(peer, length)) is None:
+            if length > MOST_BYTES or (data := exactly(peer, length)) is None:
                 return
             self._take(number, stamp_ns, memoryview(data))
 
@@ -107,25 +107,4 @@ class Offers:
 
     def close(self) -> None:
         """Offer nothing any more."""
-        _shut(self._socket)
-
-
-def _exactly(peer: socket.socket, length: int) -> bytearray | None:
-    """Return so many bytes, None where they end before."""
-    data = bytearray(length)
-    view, got = memoryview(data), 0
-    while got < length:
-        try:
-            more = peer.recv_into(view[got:])
-        except OSError:
-            return None
-        if not more:
-            return None
-        got += more
-    return data
-
-
-def _shut(one: socket.socket) -> None:
-    with suppress(OSError):  # nobody is connected
-        one.shutdown(socket.SHUT_RDWR)
-    one.close()
+        shut(self._socket)

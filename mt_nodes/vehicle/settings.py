@@ -38,14 +38,16 @@ class Caps:
     cores: tuple[int, ...] = param((), help="CPU cores that they may run on; empty: all")
     cpu_share: float = param(0.0, low=0.0, high=64.0, help="cores' worth of time at most; 0: no limit")
     memory_mb: float = param(0.0, low=0.0, high=4e6, unit="MB", help="memory at most; 0: no limit")
-    niceness: int = param(10, low=0, high=19, help="added to the priority number, so that everybody else goes first")
+    niceness: int = param(0, low=0, high=19, help="added to the priority number, so that everybody else goes first")
 
 
 @dataclass(frozen=True)
 class Guard:
     """When injection stops because the live stack or the computer suffers; a ratio or limit of 0 is not watched."""
 
-    baseline_s: float = param(10.0, low=0.0, high=3600.0, unit="s", help="the live stack alone is measured so long")
+    baseline_s: float = param(
+        0.0, low=0.0, high=3600.0, unit="s", help="the live stack alone is measured so long; 0: it is not watched"
+    )
     latency_ratio: float = param(1.5, low=0.0, high=100.0, help="p95 of the live stack's latency, of the baseline's")
     rate_ratio: float = param(0.9, low=0.0, high=1.0, help="rate of the live stack's outputs, of the baseline's")
     window_s: float = param(5.0, low=0.5, high=600.0, unit="s", help="over which both are taken")

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bridge inside a box: starts the stack, gives it what comes in, sends out what it answers; looks who is there."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import rclpy
+from rclpy.context import Context
+from rclpy.event_handler import SubscriptionEventCallbacks
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from rclpy.signals import SignalHandlerOptions
+from rclpy.subscription import Subscription
+from rclpy.topic_endpoint_info import TopicEndpointInfo
+
+from mt_nodes.errors import InfrastructureError, IsolationError, MtError
+from mt_nodes.nodes import qos
+from mt_nodes.nodes.graph_guard import endpoints
+from mt_nodes.nodes.introducing import Introduction
+from mt_nodes.nodes.isolation import NAMES_S, NOT_KNOWN_YET
+from mt_nodes.nodes.messages import message_class
+from mt_nodes.nodes.running import quick_executor
+from mt_nodes.nodes.spinning import plain_node
+from mt_nodes.own_time import own_time_s
+from mt_nodes.processes import Child, wait_until
+from mt_nodes.vehicle.boxed_stack import NODE, BoxedStack, Passing
+from mt_nodes.vehicle.leaks import Watched, leaks_in_arm
+from mt_nodes.vehicle.pipe import Pipe
+
+#: How often the graph is looked at until the stack is there, and then.
+_SOON_S, _LATER_S = 0.05, 0.5
+_CLOCK = "/clock"
+
+
+def profile_of(row: Passing) -> QoSProfile:
+    """Return how a topic is given to the stack."""
+    return qos.LATCHED if row.latched else qos.CLOCK if row.topic == _CLOCK else qos.REPLAY
+
+
+class Inside:
+    """The endpoints in the box, and what of the stack's is there."""
+
+    def __init__(self, node: Node, boxed: BoxedStack, pipe: Pipe) -> None:
+        self._node, self._boxed, self._pipe = node, boxed, pipe
+        self._inputs = [node.create_publisher(message_class(r.type), r.topic, profile_of(r)) for r in boxed.inputs]
+        self._outputs: list[Subscription] = [self._listen(number, qos.ANSWERS) for number in range(len(boxed.outputs))]
+        self._weaker: set[int] = set()
+        self._watched = Watched(boxed.actuators, boxed.observers)
+        self._leaking = False
+        self._introduction = Introduction(node)
+
+    def give(self, number: int, data: bytes) -> None:
+        """Publish what came in, unless somebody was found here who may not be."""
+        if not self._leaking:
+            self._inputs[number].publish(data)
+
+    def lacking(self) -> list[str]:
+        """Name what the stack has not got yet."""
+        while self._weaker:
+            number = self._weaker.pop()
+            self._node.destroy_subscription(self._outputs[number])
+            self._outputs[number] = self._listen(number, qos.ANSWERS_BEST_EFFORT)
+        heard = zip(self._boxed.outputs, self._outputs, strict=True)
+        says = [f"nobody publishes {row.topic}" for row, tap in heard if not tap.get_publisher_count()]
+        given = zip(self._boxed.inputs, self._inputs, strict=True)
+        return says + [
+            f"nobody subscribes to {row.topic}"
+            for row, out in given
+            if row.required and not out.get_subscription_count()
+        ]
+
+    def known(self) -> bool:
+        """Whether the stack has discovered these endpoints, too, or had time to."""
+        return self._introduction.over(self._theirs())
+
+    def _theirs(self) -> Iterable[TopicEndpointInfo]:
+        for row in self._boxed.outputs:
+            yield from self._node.get_publishers_info_by_topic(row.topic)
+        for row in (row for row in self._boxed.inputs if row.required):
+            yield from self._node.get_subscriptions_info_by_topic(row.topic)
+
+    def refuse_leaks(self) -> None:
+        """Raise when somebody is here who may not be, or would act on commands.
+
+        Raises:
+            IsolationError: naming him.
+        """
+        own = (f"/{NODE}",)
+        if self._leaks():
+            self._leaking = True
+            # Endpoints are discovered before the name of their node is; people need the name.
+            wait_until(lambda: not any(NOT_KNOWN_YET in leak for leak in self._leaks()), NAMES_S)
+            raise IsolationError(f"in the box: {(self._leaks() or ['somebody was there, and has gone'])[0]}")
+        names = {f"{space.rstrip('/')}/{name}" for name, space in self._node.get_node_names_and_namespaces()}
+        known = {*own, *self._boxed.nodes}
+        strangers = sorted(n for n in names - known if not self._watched.looks_on(n)) if self._boxed.nodes else []
+        if strangers:
+            may = ", ".join(self._boxed.nodes)
+            raise IsolationError(f"in the box: got {strangers[0]}, expected {may}; see nodes, allow_nodes of the stack")
+
+    def _leaks(self) -> list[str]:
+        return leaks_in_arm(endpoints(self._node), self._watched, (f"/{NODE}",))
+
+    def _listen(self, number: int, profile: QoSProfile) -> Subscription:
+        row = self._boxed.outputs[number]
+
+        def refused(event: Any) -> None:
+            self._weaker.add(number)
+
+        def received(data: bytes) -> None:
+            self._pipe.message(number, data)
+
+        events = SubscriptionEventCallbacks(incompatible_qos=refused, use_default_callbacks=False)
+        return self._node.create_subscription(
+            message_class(row.type), row.topic, received, profile, raw=True, event_callbacks=events
+        )
+
+
+def main(args: list[str] | None = None) -> None:
+    """Bridge until the other side is gone, the stack ends, or a signal comes."""
+    parser = argparse.ArgumentParser(prog="box_inside", description="Started by the bridge outside of a box.")
+    parser.add_argument("--spec", type=Path, required=True)
+    parser.add_argument("--pipe", type=int, required=True)
+    given = parser.parse_args(args)
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    pipe = Pipe(socket.socket(fileno=given.pipe))
+    try:
+        _carry_out(BoxedStack.load(given.spec), pipe, ended)
+    except MtError as error:
+        print(f"box_inside: {error}", file=sys.stderr, flush=True)
+        sys.exit(error.exit_code)
+    finally:
+        pipe.close()
+
+
+def _carry_out(boxed: BoxedStack, pipe: Pipe, ended: threading.Event) -> None:
+    context = Context()
+    rclpy.init(args=[], context=context, signal_handler_options=SignalHandlerOptions.NO)
+    node, executor = plain_node(NODE, context=context), quick_executor(context)
+    executor.add_node(node)
+    inside = Inside(node, boxed, pipe)
+    threading.Thread(target=_take, args=(pipe, inside, len(boxed.inputs), ended), name="pipe", daemon=True).start()
+    child = Child(boxed.process)
+    look_s, ready = 0.0, False
+    try:
+        while not ended.is_set():
+            executor.spin_once(timeout_sec=_SOON_S)
+            child.check()
+            if own_time_s() < look_s:
+                continue
+            inside.refuse_leaks()
+            if not ready and not inside.lacking() and inside.known():
+                ready = True
+                pipe.report({"ready": True})
+            look_s = own_time_s() + (_LATER_S if ready else 0.0)
+    except InfrastructureError:
+        if not ended.is_set():  # whoever ended this ended the stack, or the other side, too
+            raise
+    finally:
+        child.stop(boxed.stop_timeout_s)
+        executor.shutdown()
+        node.destroy_node()
+        rclpy.try_shutdown(context=context)
+
+
+def _take(pipe: Pipe, inside: Inside, topics: int, ended: threading.Event) -> None:
+    for got in pipe.received(topics):
+        if isinstance(got, tuple):
+            inside.give(*got)
+    ended.set()
+
+
+if __name__ == "__main__":
+    main()
