@@ -38,11 +38,12 @@ def summarise(
     isolation: str | None = None,
     usage: str | None = None,
     clocks: Mapping[str, Any] | None = None,
+    safety: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return ``summary.json`` from the verdict lines of a journal (other lines are passed over).
 
     ``infrastructure``, ``isolation`` and ``usage`` tell what went wrong with the run itself, None when nothing did;
-    ``clocks`` how far those of other computers are off, by computer.
+    ``clocks`` how far those of other computers are off, by computer. ``safety``: what kept a run off the vehicle.
 
     Raises:
         InfrastructureError: a pair belongs to none of the relations, so the totals would not reconcile.
@@ -62,6 +63,7 @@ def summarise(
         **trouble,
         **({"by_arrival": by_arrival} if by_arrival else {}),
         **({"clocks": dict(clocks)} if clocks else {}),
+        **({"safety": dict(safety)} if safety else {}),
         "relations": {r.id: _relation_plain(r, arms[r.id], evidence[r.id], ended[r.id]) for r in relations},
         "latency_ms": dict(latency_ms or {}),
     }

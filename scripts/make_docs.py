@@ -11,8 +11,7 @@ from typing import Any
 
 from mt_nodes import output_fields
 from mt_nodes.cli import catalogue
-from mt_nodes.live.commands import CHANGEABLE
-from mt_nodes.live.config import LiveConfig
+from mt_nodes.live.config import PARTS, LiveConfig
 from mt_nodes.nodes import live_control
 from mt_nodes.nodes.interfaces import NODES
 from mt_nodes.nodes.live_control import SERVICES
@@ -123,8 +122,8 @@ def _group(row: dict[str, Any]) -> str:
 
 def live_keys() -> str:
     """Return the tables of what a configuration of ``mt live`` may hold."""
-    whole = [p for p in describe(LiveConfig) if p["name"] not in CHANGEABLE]
-    inner = {part: describe(type(getattr(LiveConfig(), part))) for part in CHANGEABLE}
+    whole = [p for p in describe(LiveConfig) if p["name"] not in PARTS]
+    inner = {part: describe(type(getattr(LiveConfig(), part))) for part in PARTS}
     parts = [dict(p, name=f"{part}.{p['name']}") for part, rows in inner.items() for p in rows]
     return table(("key", "default", "range", "what"), [_parameter(p) for p in (*whole, *parts)])
 

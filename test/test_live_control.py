@@ -23,8 +23,8 @@ from ros_support import LIMIT_S, Peer, asked, until
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from mt_nodes.live.commands import CHANGEABLE, Commands, State
-from mt_nodes.live.config import LiveConfig
+from mt_nodes.live.commands import Commands, State
+from mt_nodes.live.config import PARTS, LiveConfig
 from mt_nodes.nodes import control
 from mt_nodes.nodes.clock_echo import ClockEcho, ClockPings
 from mt_nodes.nodes.live_control import NAME, SERVICES, LiveControl, parameters_of
@@ -196,8 +196,8 @@ def test_several_changes_at_once_are_refused_before_any_is_made(shared: Run) -> 
 
 def test_every_field_of_the_configuration_is_a_parameter_with_help_and_range(shared: Run) -> None:
     rows = {name: value for name, _, value in parameters_of(shared.commands)}
-    whole = {f.name for f in dataclasses.fields(LiveConfig)} - set(CHANGEABLE)
-    parts = {f"{part}.{key}" for part, keys in CHANGEABLE.items() for key in keys}
+    whole = {f.name for f in dataclasses.fields(LiveConfig)} - set(PARTS)
+    parts = {f"{part}.{key}" for part, keys in PARTS.items() for key in keys}
     assert set(rows) == whole | parts
     names = ["segments.settle_bundles", "limits.duty", "seed"]
     request = DescribeParameters.Request(names=names)

@@ -16,10 +16,11 @@ import numpy.typing as npt
 from mt_nodes.drive.bodies import facts_of
 from mt_nodes.drive.scenario import Actor, Obstacle
 from mt_nodes.scene import meshes
-from mt_nodes.scene.appearance import FACE, Colours, Paint, Rgb, Surface, main_colour, paint_of
+from mt_nodes.scene.appearance import Colours, Paint, Surface, main_colour, paint_of
 from mt_nodes.scene.lamps import LAMPS, OFF
 from mt_nodes.scene.meshes import Mesh
 from mt_nodes.scene.objects import KINDS, mesh_of
+from mt_nodes.scene.palette import FACE, Rgb
 from mt_nodes.scene.rendering import smooth_normals
 
 Floats = npt.NDArray[np.float64]

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any
 
 from mt_nodes.errors import UsageError, suggest
-from mt_nodes.live.config import Limits, LiveConfig, Segments
+from mt_nodes.live.config import PARTS, Limits, LiveConfig, Segments
 from mt_nodes.params import build
 
 
@@ -43,10 +43,7 @@ class Reply:
 
 
 #: Parameters that may change while it runs, by the part of the configuration that they belong to.
-CHANGEABLE: dict[str, tuple[str, ...]] = {
-    "segments": tuple(f.name for f in dataclasses.fields(Segments)),
-    "limits": tuple(f.name for f in dataclasses.fields(Limits)),
-}
+CHANGEABLE: dict[str, tuple[str, ...]] = {part: PARTS[part] for part in ("segments", "limits")}
 
 
 class Commands:

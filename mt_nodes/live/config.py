@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from mt_nodes.errors import UsageError
 from mt_nodes.params import build, param
 from mt_nodes.relations import DEFAULT
 from mt_nodes.stacks import Stack, refuse_told
+from mt_nodes.vehicle.settings import Actuators, Box, Caps, Guard
 from mt_nodes.yaml_files import read_mapping
 
 #: mode -> the arms in which it has instances of ours; the other arm of ``shadow`` is the live stack.
@@ -83,6 +84,11 @@ class LiveConfig:
     plugins: tuple[str, ...] = param((), help="directories with your own plugins")
     segments: Segments = param(Segments(), convert=_part(Segments), help="how relations take turns")
     limits: Limits = param(Limits(), convert=_part(Limits), help="how much may be tested")
+    box: Box = param(Box(use="off"), convert=_part(Box), help="namespaces of its own for each instance of ours")
+    actuators: Actuators = param(Actuators(), convert=_part(Actuators), help="what moves the vehicle")
+    observers: tuple[str, ...] = param((), help="nodes that only look on, such as /rosbag2_recorder or /rviz*")
+    caps: Caps = param(Caps(), convert=_part(Caps), help="the most that all of ours may take")
+    guard: Guard = param(Guard(), convert=_part(Guard), help="when testing stops because the live stack suffers")
     delay_s: float = param(
         0.1, low=0.0, high=5.0, unit="s", help="our instances get everything so much later; follow-ups are made in it"
     )
@@ -100,6 +106,14 @@ class LiveConfig:
     def as_plain(self) -> dict[str, Any]:
         """Return what JSON and YAML can hold, and :func:`live_config` reads."""
         return asdict(self)
+
+
+#: Parts of a configuration, whose keys are named ``part.key``: name -> names of its keys.
+PARTS: dict[str, tuple[str, ...]] = {
+    field.name: tuple(f.name for f in fields(field.default))
+    for field in fields(LiveConfig)
+    if is_dataclass(field.default)
+}
 
 
 def live_config(given: Mapping[str, Any], where: str) -> LiveConfig:

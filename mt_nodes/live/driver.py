@@ -47,6 +47,7 @@ class LiveDriver:
         tell: called often with the status; what it raises ends the run.
         missed: counts the inputs between two stamps that the live stack had, and we had not.
         presence: tells whether instances are there that somebody else starts and ends.
+        forbidden: tells why nothing may be tested just now, empty when it may.
     """
 
     def __init__(
@@ -59,10 +60,11 @@ class LiveDriver:
         tell: Callable[[dict[str, Any]], None] = lambda status: None,
         missed: Callable[[int, int], int] = nothing_missed,
         presence: Callable[[], Presence] = always_there,
+        forbidden: Callable[[], str] = lambda: "",
     ) -> None:
         config, stack = run.config, run.stack
         self._config, self._commands = config, commands
-        self._tell, self._look, self._presence = tell, presence, Presence()
+        self._tell, self._look, self._presence, self._forbidden = tell, presence, Presence(), forbidden
         self._wishes = commands.wishes
         self.line = DelayLine()
         self._feeding = Feeding(config.mode, arms, self.line, config.delay_s)
@@ -225,6 +227,8 @@ class LiveDriver:
             return "paused"
         if self._presence.away:
             return f"not there: {self._presence.away}"
+        if why := self._forbidden():
+            return f"not now: {why}"
         if instant.behind and busy:
             return "the instance was still at work on the instant before"
         if len(self._open) > MOST_OPEN:

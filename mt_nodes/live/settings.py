@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, get_origin
 
 from mt_nodes.errors import UsageError
-from mt_nodes.live.commands import CHANGEABLE
-from mt_nodes.live.config import LiveConfig, live_config
+from mt_nodes.live.config import PARTS, LiveConfig, live_config
 from mt_nodes.yaml_files import read_mapping
 
 
@@ -30,11 +29,21 @@ def configured(file: Path, typed: Mapping[str, Any], seed: int | None = None) ->
     hints = typing.get_type_hints(LiveConfig)
     for name, value in {**typed, **({} if seed is None else {"seed": seed})}.items():
         part, dot, key = name.partition(".")
-        if dot and part in CHANGEABLE:
-            rows[part] = {**(rows.get(part) or {}), key: value}
-        elif dot or part in CHANGEABLE:
+        if dot and part in PARTS:
+            rows[part] = {**(rows.get(part) or {}), key: _several(value, PART_HINTS[part].get(key))}
+        elif dot or part in PARTS:
             raise UsageError(f"--set: got {name}, expected a key such as segments.test_bundles or mode")
         else:
-            several = get_origin(hints.get(name)) is tuple and isinstance(value, str)
-            rows[name] = [word.strip() for word in value.split(",")] if several else value
+            rows[name] = _several(value, hints.get(name))
     return live_config(rows, "--set" if typed else str(file))
+
+
+#: Types of the keys of each part.
+PART_HINTS = {part: typing.get_type_hints(typing.get_type_hints(LiveConfig)[part]) for part in PARTS}
+
+
+def _several(value: Any, hint: Any) -> Any:
+    """Take a text with commas apart where a list of texts is expected."""
+    if get_origin(hint) is tuple and isinstance(value, str):
+        return [word.strip() for word in value.split(",")]
+    return value

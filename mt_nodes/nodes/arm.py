@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
 from mt_nodes.arms import Unasked
@@ -129,6 +130,11 @@ class RosArm:
             )
         wait_until(self._is_known, self._stack.ready_timeout_s)
         self.refuse_strangers()
+
+    @property
+    def monitor(self) -> Node:
+        """A node of the arm, through which its domain can be looked at."""
+        return self._monitor
 
     def refuse_strangers(self) -> None:
         """Look who is in the domain, as far as the stack file says who may be, and who plays or answers beside us.

@@ -19,7 +19,7 @@ from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 
 from mt_nodes.live.commands import CHANGEABLE, Commands, Reply, State
-from mt_nodes.live.config import LiveConfig
+from mt_nodes.live.config import PARTS, LiveConfig
 from mt_nodes.nodes.clock_echo import ClockPings
 from mt_nodes.nodes.managed import TidyLifecycleNode
 from mt_nodes.nodes.parameters import descriptor
@@ -125,7 +125,7 @@ def parameters_of(commands: Commands) -> Iterator[tuple[str, dataclasses.Field[A
     config = dataclasses.replace(commands.config, relations=commands.wishes.relations)
     for field in dataclasses.fields(LiveConfig):
         value = getattr(config, field.name)
-        if field.name in CHANGEABLE:
+        if field.name in PARTS:
             yield from ((f"{field.name}.{f.name}", f, getattr(value, f.name)) for f in dataclasses.fields(value))
         else:
             yield field.name, field, value

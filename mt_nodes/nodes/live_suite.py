@@ -21,7 +21,7 @@ from rclpy.node import Node
 from mt_nodes.arms import start
 from mt_nodes.arrival import Arrivals
 from mt_nodes.environment import clean_shared_memory, free_domains
-from mt_nodes.errors import InfrastructureError, UsageError
+from mt_nodes.errors import InfrastructureError, IsolationError, UsageError
 from mt_nodes.live.attendance import Presence
 from mt_nodes.live.commands import Commands, State
 from mt_nodes.live.config import NOT_GIVEN, OWN_ARMS
@@ -34,6 +34,7 @@ from mt_nodes.nodes.control import ControlNode
 from mt_nodes.nodes.external_arm import ExternalArm
 from mt_nodes.nodes.listening_arm import ListeningArm
 from mt_nodes.nodes.live_control import LiveControl
+from mt_nodes.nodes.live_safety import LiveSafety
 from mt_nodes.nodes.live_taps import CLOCK, LOOK_EVERY_S, LiveTaps, LiveTopics, sensor_topics
 from mt_nodes.nodes.live_view import LiveView
 from mt_nodes.nodes.qos import load_overrides
@@ -68,7 +69,8 @@ def _carry_out(run: LiveRun, events: Events) -> dict[str, Any]:
         ending.callback(control.flush, 2.0)
         commands = Commands(run.config, [relation.id for relation in run.suite.relations])
         live_control: LiveControl = control_ros.add(LiveControl, commands)
-        suite = _LiveSuite(run, commands, control, events, control_ros.domain, live_control.pings.offsets)
+        safety = LiveSafety(run, ending, TAP_NODE)
+        suite = _LiveSuite(run, commands, control, events, control_ros.domain, live_control.pings.offsets, safety)
         return recorded(run, suite.play, control.line, LiveView(control).show)
 
 
@@ -83,18 +85,21 @@ class _LiveSuite:
         events: Events,
         control_domain: int,
         clocks: Callable[[], dict[str, dict[str, Any]]],
+        safety: LiveSafety,
     ) -> None:
-        self._clocks = clocks
+        self._clocks, self._safety = clocks, safety
         self._run, self._commands, self._control, self._events = run, commands, control, events
         self._domains = {"live": run.config.live_domain, "control": control_domain}
         self._arms: Sequence[RosArm | ListeningArm] = ()
         self._taps: LiveTaps | None = None
         self._live: SpinningContext | None = None
+        self._tap_node: Node | None = None
         self._told_s = -STATUS_EVERY_S
 
     def play(self, recorder: Recorder) -> dict[str, Any]:
         """Do all of it; return what ended it early, and what is known of the clocks of other computers."""
-        return {**troubles(self._run.out, lambda ending: self._begin(ending, recorder)), "clocks": self._clocks()}
+        ended = troubles(self._run.out, lambda ending: self._begin(ending, recorder))
+        return {**ended, "clocks": self._clocks(), "safety": self._safety.told}
 
     def _begin(self, ending: ExitStack, recorder: Recorder) -> Callable[[], None]:
         """Join the live domain, wait for its topics, start our instances; return what is to be done then."""
@@ -102,11 +107,15 @@ class _LiveSuite:
         live = self._live = SpinningContext(self._run.config.live_domain)
         ending.callback(live.close)
         node: Node = live.add(quiet_node, TAP_NODE)
+        self._tap_node = node
         topics = self._topics(node)
         if self._over() or topics.missing():
             return lambda: None
         beside = topics.beside()
-        arms = self._open_arms(ending, node, {**topics.sensors(), **beside})
+        given = {**topics.sensors(), **beside}
+        if not self._look_first(node, given):
+            return lambda: None
+        arms = self._open_arms(ending, node, given)
         self._arms = list(dict.fromkeys(arms))
         self._tell_domains()
         if not self._wait_for_external():
@@ -114,7 +123,11 @@ class _LiveSuite:
         start(*arms)
         missed = arms[0].missed if isinstance(arms[0], ListeningArm) else nothing_missed
         driver = LiveDriver(
-            self._run, arms, recorder, self._commands, tell=self._tell, missed=missed, presence=self._presence
+            *(self._run, arms, recorder, self._commands),
+            tell=self._tell,
+            missed=missed,
+            presence=self._presence,
+            forbidden=self._safety.health,
         )
         self._taps = LiveTaps(node, self._run.stack, beside, self._run.transforms, driver)
         return driver.run
@@ -135,6 +148,19 @@ class _LiveSuite:
 
         wait_until(known, math.inf, LOOK_EVERY_S)
         return topics
+
+    def _look_first(self, node: Node, given: dict[str, Replayed]) -> bool:
+        """See what is there before anything of ours is, and how well the live stack does; return whether to go on."""
+        self._safety.look_first(node, given)
+        state, began_s = self._commands.wishes.state.value, own_time_s()
+
+        def known() -> bool:
+            waiting = self._safety.measured(node)
+            self._tell({"state": state, "waiting_for": waiting})
+            return (not waiting and own_time_s() - began_s > DISCOVERY_S) or self._over()
+
+        wait_until(known, math.inf, LOOK_EVERY_S)
+        return not self._over()
 
     def _wait_for_external(self) -> bool:
         """Wait for instances that somebody else starts, and tell so; return whether to go on.
@@ -184,9 +210,10 @@ class _LiveSuite:
 
     def _open_arm(self, plan: ArmPlan, topics: dict[str, Replayed]) -> RosArm:
         run, domain = self._run, self._domains[plan.name]
-        process = stack_process(run.stack, plan, domain, run.out, os.environ)
-        profiles = {CLOCK: qos.CLOCK, **(load_overrides(Path(run.config.qos)) if run.config.qos else {})}
         required = frozenset((*sensor_topics(run.stack), *run.stack.needs))
+        process = stack_process(run.stack, plan, domain, run.out, os.environ)
+        process = self._safety.process(process, plan, domain, topics, required)
+        profiles = {CLOCK: qos.CLOCK, **(load_overrides(Path(run.config.qos)) if run.config.qos else {})}
         arrivals = Arrivals(run.stack.answers, run.stack.match, run.config.window_s)
         make = ExternalArm if run.stack.external else RosArm
         return make(
@@ -218,9 +245,19 @@ class _LiveSuite:
         clocks = self._clocks()
         flat = {f"clock_{name}_{key}": value for name, row in clocks.items() for key, value in row.items()}
         self._control.status({**status, **flat}, [row["warning"] for row in clocks.values() if "warning" in row])
-        for arm in self._arms:
-            if isinstance(arm, RosArm):
+        self._refuse(status)
+
+    def _refuse(self, status: dict[str, Any]) -> None:
+        """End the run, and say so where people look, when somebody could carry a test's commands out."""
+        own = [arm for arm in self._arms if isinstance(arm, RosArm)]
+        try:
+            for arm in own:
                 arm.refuse_strangers()
+            if own and self._tap_node is not None:
+                self._safety.refuse_leaks(self._tap_node, [arm.monitor for arm in own])
+        except IsolationError as error:
+            self._control.status(status, [str(error)])
+            raise
 
 
 if __name__ == "__main__":

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Beside a live stack: instances in boxes, leaks that come up while it goes on, a live stack that suffers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from live_beside import BOXES, KeptCommands, Live, carrying
+from ros_support import Peer
+from std_msgs.msg import Float32
+
+from mt_nodes.errors import ExitCode, IsolationError
+from mt_nodes.nodes import live_safety, qos
+from mt_nodes.nodes.messages import message_class
+from mt_nodes.nodes.suite_process import Events
+from mt_nodes.vehicle.boxing import BoxReport, what_can_be_boxed
+
+STEER = "/vehicle/steer"
+ACTUATORS = {"topics": ["/vehicle/*"]}
+needs_box = pytest.mark.skipif(
+    not what_can_be_boxed().whole, reason=f"no whole box here: {'; '.join(what_can_be_boxed().shortfalls)}"
+)
+
+
+@pytest.fixture
+def carry_out(tmp_path: Path, domains: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    return carrying(tmp_path, domains[1], monkeypatch)
+
+
+class When(Events):
+    """Does something once when so much was tested; stops the run a while after that."""
+
+    def __init__(self, tested: int, do: Callable[[], None], until: Callable[[Mapping[str, Any]], bool]) -> None:
+        super().__init__(None)
+        self._tested, self._do, self._until = tested, do, until
+        self.did_s: float | None = None
+
+    def send(self, event: Mapping[str, Any]) -> None:
+        if self.did_s is None and event.get("tested", 0) >= self._tested:
+            self.did_s = time.monotonic()
+            threading.Thread(target=self._do).start()
+        if self.did_s is not None and self._until(event):
+            KeptCommands.last.stop()
+
+
+@needs_box
+@pytest.mark.parametrize("mode", ["shadow", "twin"])
+def test_instances_in_boxes_answer_as_ever(
+    mode: str, carry_out: Callable[..., Any], ending: ExitStack, domains: Any
+) -> None:
+    Live(ending, domains[1])
+    lines, summary, out = carry_out(mode, box={"use": "required"}, actuators=ACTUATORS)
+    count = Counter(line["outcome"] for line in lines)
+    assert count["HOLDS"] >= 4 and not count["VIOLATED"] and not count["ERROR"], summary["exit_why"]
+    assert summary["safety"]["box"] == "required" and summary["safety"]["box_lacks"] == []
+    arms = ("followup",) if mode == "shadow" else ("source", "followup")
+    assert all((out / f"box_{arm}_box_report.json").exists() for arm in arms)
+
+
+def test_a_box_that_is_required_and_not_to_be_had_is_refused_before_anything_is_started(
+    carry_out: Callable[..., Any], ending: ExitStack, domains: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacks = BoxReport({"network": "Operation not permitted"})
+    monkeypatch.setattr(live_safety, "what_can_be_boxed", lambda: lacks)
+    with pytest.raises(IsolationError, match=r"box\.use: required, and no layer 'network'") as refused:
+        carry_out("shadow", box={"use": "required"})
+    assert refused.value.exit_code == ExitCode.ISOLATION
+
+
+@pytest.mark.parametrize("how", ["actuator", "answers"])
+def test_who_brings_commands_to_the_live_domain_while_it_goes_on_ends_the_run(
+    how: str, carry_out: Callable[..., Any], ending: ExitStack, domains: Any
+) -> None:
+    """As a bridge between two domains would, or a stack that joined the live domain by itself."""
+    Live(ending, domains[1])
+    other = Peer(ending, domains[1], "bridge")
+    kind, topic = (
+        (Float32, STEER) if how == "actuator" else (message_class("visualization_msgs/msg/MarkerArray"), BOXES)
+    )
+    events = When(2, lambda: other.node.create_publisher(kind, topic, 1), lambda event: False)
+    _, summary, _ = carry_out("shadow", events=events, actuators=ACTUATORS)
+    assert summary["exit_code"] == ExitCode.ISOLATION
+    assert f"/bridge publishes {topic}" in summary["isolation"] and "nothing more is tested" in summary["isolation"]
+    assert events.did_s is not None
+    print(f"noticed and ended within {time.monotonic() - events.did_s:.2f} s")
+
+
+def test_who_joins_an_arm_to_carry_commands_out_ends_the_run(
+    carry_out: Callable[..., Any], ending: ExitStack, domains: Any, tmp_path: Path
+) -> None:
+    from mt_nodes.live.run import told_domains
+
+    Live(ending, domains[1])
+
+    def join() -> None:
+        domain = told_domains(tmp_path / "out_shadow")["followup"]
+        Peer(ending, domain, "driver").node.create_subscription(Float32, STEER, print, 1)
+
+    _, summary, _ = carry_out("shadow", events=When(2, join, lambda event: False), actuators=ACTUATORS)
+    assert summary["exit_code"] == ExitCode.ISOLATION
+    assert f"/driver subscribes to {STEER}" in summary["isolation"]
+
+
+def test_an_observer_may_join_an_arm(
+    carry_out: Callable[..., Any], ending: ExitStack, domains: Any, tmp_path: Path
+) -> None:
+    from mt_nodes.live.run import told_domains
+
+    Live(ending, domains[1])
+
+    def join() -> None:
+        domain = told_domains(tmp_path / "out_shadow")["followup"]
+        Peer(ending, domain, "rosbag2_recorder").node.create_subscription(Float32, STEER, print, 1)
+
+    events = When(2, join, lambda event: event["tested"] >= 10)
+    _, summary, _ = carry_out("shadow", events=events, actuators=ACTUATORS, observers=["/rosbag2_*"])
+    assert summary["isolation"] is None
+
+
+def test_a_live_stack_that_slows_down_is_not_tested_beside(
+    carry_out: Callable[..., Any], ending: ExitStack, domains: Any
+) -> None:
+    live = Live(ending, domains[1], answers=False)
+    starved = threading.Event()
+
+    def answer(message: Any) -> None:
+        if not (starved.is_set() and live.sent % 3):
+            live._answer(message)
+
+    kind = message_class("sensor_msgs/msg/PointCloud2")
+    live.peer.node.create_subscription(kind, "/points", answer, qos.REPLAY)
+    events = When(2, starved.set, lambda event: event["skipped"] >= 3)
+    guard = {"baseline_s": 4.0, "window_s": 2.0, "rate_ratio": 0.8, "latency_ratio": 0.0, "recover_s": 1.0}
+    lines, summary, _ = carry_out("shadow", events=events, guard=guard)
+    reasons = Counter(line["reason"] for line in lines if line["outcome"] == "SKIPPED")
+    assert any(reason.startswith("not now: the live stack answers") for reason in reasons), reasons
+    assert 5.0 < summary["safety"]["live_stack_before"]["rate_hz"] < 10.0
