@@ -59,7 +59,9 @@ def test_instances_in_boxes_answer_as_ever(
     lines, summary, out = carry_out(mode, box={"use": "required"}, actuators=ACTUATORS)
     count = Counter(line["outcome"] for line in lines)
     assert count["HOLDS"] >= 4 and not count["VIOLATED"] and not count["ERROR"], summary["exit_why"]
-    assert summary["safety"]["box"] == "required" and summary["safety"]["box_lacks"] == []
+    safety = summary["safety"]
+    assert safety["box"] == "required" and safety["box_lacks"] == []
+    assert safety["usage"]["cores_mean"] > 0.0 and safety["usage"]["memory_mb_max"] > 50.0
     arms = ("followup",) if mode == "shadow" else ("source", "followup")
     assert all((out / f"box_{arm}_box_report.json").exists() for arm in arms)
 

@@ -7,9 +7,14 @@ import argparse
 import dataclasses
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mt_nodes.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from mt_nodes.doctor import Finding
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--live-config", type=Path, metavar="FILE", help="also hold what runs against that of `mt live`"
     )
     parser.add_argument("--set", action="append", default=[], metavar="K=V", help="in place of what that file says")
+    parser.add_argument("--vehicle", action="store_true", help="also look at what keeps tests off a vehicle")
     parser.add_argument("--no-probe", action="store_true", help="start no ROS nodes")
 
 
@@ -31,6 +37,8 @@ def run(args: argparse.Namespace) -> int:
     from mt_nodes.doctor import diagnose, worst
     from mt_nodes.environment import clean_shared_memory
 
+    if args.set and not args.live_config:
+        raise UsageError("got --set without --live-config FILE, of which it takes a line's place")
     if args.clean:
         text(f"removed {clean_shared_memory()} leftovers of killed runs")
     findings = diagnose(probe=not args.no_probe, stack=args.stack)
@@ -39,8 +47,8 @@ def run(args: argparse.Namespace) -> int:
         from mt_nodes.live.checkup import check_live_config
 
         findings += check_live_config(args.live_config, settings(args.set), os.environ)
-    elif args.set:
-        raise UsageError("got --set without --live-config FILE, of which it takes a line's place")
+    if args.vehicle:
+        findings += _vehicle(args)
     if args.json:
         print(json.dumps([dataclasses.asdict(f) for f in findings], indent=2))
     else:
@@ -49,3 +57,11 @@ def run(args: argparse.Namespace) -> int:
             if finding.fix:
                 text(f"{finding.title}: {finding.fix}")
     return int(ExitCode.INFRASTRUCTURE if worst(findings) == "error" else ExitCode.PASS)
+
+
+def _vehicle(args: argparse.Namespace) -> Iterable[Finding]:
+    from mt_nodes.cli.mutate_command import settings
+    from mt_nodes.live.settings import configured
+    from mt_nodes.vehicle.checkup import check_vehicle
+
+    return check_vehicle(configured(args.live_config, settings(args.set)) if args.live_config else None)

@@ -23,6 +23,7 @@ from mt_nodes.vehicle.caps import Held, capped
 from mt_nodes.vehicle.guarding import ComputerGuard
 from mt_nodes.vehicle.leaks import PUBLISHER, Endpoint, Watched, leaks_in_arm, leaks_in_live
 from mt_nodes.vehicle.settings import Actuators
+from mt_nodes.vehicle.usage import Usage
 
 
 class LiveSafety:
@@ -44,7 +45,7 @@ class LiveSafety:
         self._watch: LiveWatch | None = None
         self._watched = Watched(config.actuators, config.observers, tuple(row.topic for row in run.stack.said))
         self._before: frozenset[Endpoint] = frozenset()
-        self._asked_health = ""
+        self._usage = Usage()
 
     def look_first(self, node: Node, topics: Mapping[str, Replayed]) -> None:
         """Begin to watch the live stack; to be called before anything of ours is started."""
@@ -76,7 +77,6 @@ class LiveSafety:
         found = self._computer.health()
         if found.well and self._watch is not None:
             found = self._watch.health()
-        self._asked_health = found.why
         return found.why
 
     def refuse_leaks(self, live: Node, arms: Iterable[Node]) -> None:
@@ -104,6 +104,11 @@ class LiveSafety:
         }
         self._before |= first if len({(one.name) for one in first}) == len(first) else frozenset()
 
+    def usage(self) -> dict[str, float]:
+        """Look at what this run takes of the computer, and return it."""
+        self._usage.look()
+        return self._usage.as_plain()
+
     @property
     def told(self) -> dict[str, Any]:
         """What the summary says of it."""
@@ -114,6 +119,7 @@ class LiveSafety:
             "box_lacks": list(self._missing),
             "caps": dict(self._held.how),
             "caps_lacking": dict(self._held.lacking),
+            "usage": self._usage.as_plain(),
             **({"live_stack_before": figures} if figures else {}),
         }
 

@@ -240,6 +240,7 @@ class _LiveSuite:
         self._told_s = now_s
         for arm in self._arms:
             status |= {f"{name}_{arm.name}": value for name, value in arm.status().items()}
+        status |= self._safety.usage()
         self._commands.tell(status)
         self._events.send(status)
         clocks = self._clocks()
