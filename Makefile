@@ -24,8 +24,8 @@ else
 	$(BIN)/python -m pytest -m "alone and not long"
 endif
 
-test-extras: .venv/test.stamp ## Test what needs the extra `diffusion` (torch: 3 GB), on tiny models of random weights
-	scripts/setup.sh test,diffusion
+test-extras: .venv/test.stamp ## Test what needs the extras `diffusion` and `models` (torch: 3 GB), on tiny models
+	scripts/setup.sh test,diffusion,models
 	$(BIN)/python -m pytest test/extras $(ARGS)
 
 lint: .venv/test.stamp ## Format, style and types

@@ -65,14 +65,16 @@ setup(
     extras_require={
         "awsim": ["pyzmq>=25", "protobuf>=4.25"],
         "llm": ["openai>=1.50"],
+        "vectors": ["faiss-cpu>=1.9", "openai>=1.50"],
         "gherkin": ["gherkin-official>=29"],
         "openscenario": ["scenariogeneration>=0.16"],
         "parquet": ["pyarrow>=14"],
         "diffusion": ["diffusers>=0.31", "torch>=2.4", "transformers>=4.45", "accelerate>=1.0", "pillow>=10"],
+        "models": ["torch>=2.4", "torchvision>=0.19"],
         "test": [
             *("pytest>=7.4", "pytest-timeout", "pytest-xdist>=3.6", "hypothesis>=6.98"),
             *("ruff", "mypy", "types-PyYAML"),
-            *("pyzmq>=25", "protobuf>=4.25", "openai>=1.50", "gherkin-official>=29"),
+            *("pyzmq>=25", "protobuf>=4.25", "openai>=1.50", "gherkin-official>=29", "faiss-cpu>=1.9"),
         ],
     },
     entry_points={

@@ -189,7 +189,7 @@ class BagSource:
                 if wire.topic in self._required - self._beside:
                     raise type(error)(f"{wire.topic}: {str(error).removeprefix(f'{wire.topic}: ')}") from error
         messages = {kind: tuple(found) for kind, found in decoded.items()}
-        clouds, joined = messages.pop("clouds"), set(map(id, moment.sensors))
+        clouds, joined = messages["clouds"], set(map(id, moment.sensors))
         return Bundle(
             self._episode,
             index,
@@ -200,7 +200,8 @@ class BagSource:
             clouds=tuple(cloud for cloud in clouds if cloud.topic not in self._beside),
             beside=tuple(cloud for cloud in clouds if cloud.topic in self._beside),
             loose=tuple(w for w in moment.wires if w.topic in self._taken and id(w) not in joined),
-            **messages,
+            images=messages["images"],
+            camera_infos=messages["camera_infos"],
         )
 
 

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
 import numpy as np
 
@@ -101,18 +103,33 @@ def offers(suite: Suite, draws: int = 1, only: Pair | None = None) -> tuple[Offe
     return tuple(Offer(r, (r,) if r.role == "relation" else everyone, draw) for draw in range(draws) for r in suite.all)
 
 
-class Engine:
-    """Turns two answers into verdicts."""
+Knows = Callable[[Offer, Relation, Bundle], Mapping[str, Any]]
+"""What is known of the scene of a bundle, for an offer that a relation judges."""
 
-    def __init__(self, publishes_when_empty: bool) -> None:
-        self._publishes_when_empty = publishes_when_empty
+
+class Engine:
+    """Turns two answers into verdicts.
+
+    Args:
+        publishes_when_empty: whether the stack says so when it sees nothing.
+        knows: what conditions are evaluated on beside what the bundle and the answer tell.
+    """
+
+    def __init__(self, publishes_when_empty: bool, knows: Knows = lambda *_: {}) -> None:
+        self._publishes_when_empty, self._knows = publishes_when_empty, knows
 
     def judge(self, offer: Offer, source: Bundle, answers: tuple[Answer, Answer], effects: Effects) -> list[Verdict]:
         """Return one verdict for each pair of the offer, from the answers of the source and the follow-up arm."""
         return [
-            Verdict(pair, source.stamp_ns, self._judge(judge_for(offer, judge), source, answers, effects))
-            for pair, judge in offer.pairs(source)
+            Verdict(pair, source.stamp_ns, self._judge(judge_for(offer, judge), known, answers, effects))
+            for pair, judge, known in self._judges(offer, source)
         ]
+
+    def _judges(self, offer: Offer, source: Bundle) -> Iterator[tuple[Pair, Relation, Bundle]]:
+        """Yield every pair of an offer, its judge, and the bundle with what is known beforehand."""
+        for pair, judge in offer.pairs(source):
+            facts = self._knows(offer, judge, source)
+            yield pair, judge, replace(source, facts=facts) if facts else source
 
     def without_followup(
         self, offer: Offer, source: Bundle, outcome: Outcome, reason: str, sequences: bool = False

@@ -19,6 +19,7 @@ from mt_nodes.journal import read_journal
 from mt_nodes.ledger import baseline_of, find_followup, find_followups
 from mt_nodes.plan import ReplayRequest
 from mt_nodes.relations import load_relation
+from mt_nodes.rules.case_plan import FILE
 from mt_nodes.run_record import read_record
 from mt_nodes.verdict import Pair, Verdict
 
@@ -107,6 +108,7 @@ class Finished:
             transport=transport or asked.transport,
             pace="lockstep",
             waivers="",
+            cases=asked.cases and str(self.directory.resolve() / FILE),
             only=str(self.pair),
             recorded=str(self.directory.resolve()),
         )

@@ -22,7 +22,8 @@ def unfit(relation: Relation, stack: Stack, loop: bool = False) -> str | None:
         return f"relation '{relation.id}' has the check {name}; the closed loop needs one of drives, such as same_trace"
     facts = ("stateless", "map_free", "full_360", "tracks")
     for need in relation.requires:
-        if need in INPUT_ROLES and need not in stack.inputs:
+        roles = need.split(" or ")
+        if set(roles) <= set(INPUT_ROLES) and not set(roles) & set(stack.inputs):
             return f"relation '{relation.id}' requires a {need}; stack '{stack.name}' has no such input"
         if need == "lidar_only" and set(stack.inputs) != {"lidar"}:
             return f"relation '{relation.id}' requires lidar_only; stack '{stack.name}' takes {', '.join(stack.inputs)}"

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -233,6 +233,7 @@ class Bundle:
             pass as they are.
         earlier: former bundles of the episode, the newest last, for a mutation that looks back; they have none.
         told: what a world says beside sensors, at most one message a topic.
+        facts: what is known of the scene beforehand, by name, for conditions to be evaluated on.
     """
 
     episode: int
@@ -248,6 +249,7 @@ class Bundle:
     loose: tuple[Wire, ...] = ()
     earlier: tuple[Bundle, ...] = ()
     told: tuple[Told, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     def cloud(self, topic: str | None = None) -> Cloud:
         """Return the cloud of a topic, or the first one.

@@ -10,7 +10,7 @@ from typing import Any
 
 from mt_nodes.arms import Arm, restart
 from mt_nodes.effects import Effects
-from mt_nodes.engine import Answer, Engine, Heard, Offer, offers
+from mt_nodes.engine import Answer, Engine, Heard, Offer
 from mt_nodes.errors import InfrastructureError, headline
 from mt_nodes.frames import Bundle, Episode
 from mt_nodes.open_loop import OpenLoop, settled
@@ -18,6 +18,7 @@ from mt_nodes.outputs import Diagnostics
 from mt_nodes.preparing import Prepared, Preparer, Prepares, prepared_for
 from mt_nodes.relations import Suite
 from mt_nodes.results import Case, Recorder, owed
+from mt_nodes.schedule import EVERYTHING, Schedule
 from mt_nodes.sending import NOT_SENT, Part, parted
 from mt_nodes.series import NOTHING_MORE, LastWords, Series
 from mt_nodes.silence import Silence
@@ -33,7 +34,12 @@ class Sent:
 
 
 class Lockstep:
-    """One run over episodes, in the modes ``twin``, ``alternate`` and ``two_pass``."""
+    """One run over episodes, in the modes ``twin``, ``alternate`` and ``two_pass``.
+
+    Args:
+        schedule: what is offered on which bundles.
+        answered: is told of each follow-up that was answered, before its verdicts are recorded.
+    """
 
     def __init__(
         self,
@@ -47,11 +53,14 @@ class Lockstep:
         draws: int = 1,
         only: Pair | None = None,
         prepare: Prepares | None = None,
+        schedule: Schedule = EVERYTHING,
+        answered: Callable[[Case], None] = lambda case: None,
         progress: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
     ) -> None:
-        self._offers = offers(suite, draws, only)
-        self._prepare: Prepares = prepare or Preparer(suite, seed)
-        self._engine = Engine(publishes_when_empty)
+        self._schedule, self._answered = schedule, answered
+        self._offers = schedule.offers(suite, draws, only)
+        self._prepare: Prepares = prepare or Preparer(suite, seed, schedule)
+        self._engine = Engine(publishes_when_empty, schedule.facts)
         self._recorder = recorder
         self._mode = mode
         self._stateless = stateless
@@ -77,7 +86,7 @@ class Lockstep:
         What has a baseline gives the source arm that, too, and is judged by the answer to it.
         """
         self._begin(source, followup)
-        for bundle in episode():
+        for bundle in self._schedule.until_end(self._offers[0], episode):
             left = self._left(self._offers, bundle)
             if left:
                 self._fan_out_bundle(bundle, left, source, followup)
@@ -117,16 +126,29 @@ class Lockstep:
         self._restart_unless_fresh(source, followup)
         self._begin(source, followup)
         loop = OpenLoop(offer, remembers=not self._stateless)
-        for bundle in episode():
+        for bundle in self._schedule.until_end(offer, episode):
+            if not self._schedule.wants(offer, bundle):
+                loop.rests(bundle, self._between(offer, bundle, source, followup))
+                continue
             with self._errors(offer, bundle):
-                ahead = prepared_for(self._prepare, offer, bundle, loop) if offer.relation.baseline else None
+                ahead = self._prepared(offer, bundle, loop) if offer.relation.baseline else None
                 ticket = ahead.for_source(bundle).send(source) if ahead else source.send(bundle, frozenset())
                 # Made while the stack works on the source, unless its own input had to be made as well.
-                prepared = ahead or prepared_for(self._prepare, offer, bundle, loop)
+                prepared = ahead or self._prepared(offer, bundle, loop)
                 answer, _ = self._answer(followup, prepared, self._send(followup, prepared, bundle))
                 heard = self._wait(source, ticket)
             self._close(prepared, bundle, heard, answer, loop)
         self._end_series((source.last_words(), followup.last_words()))
+
+    def _prepared(self, offer: Offer, bundle: Bundle, loop: OpenLoop) -> Prepared:
+        return prepared_for(self._prepare, offer, bundle, loop, self._schedule.first(offer, bundle))
+
+    def _between(self, offer: Offer, bundle: Bundle, *arms: Arm) -> list[Answer]:
+        """Give arms what lies between cases, for what they remember, and return what they say."""
+        self._prepare.begin(offer, bundle)
+        with self._errors(offer, bundle):
+            tickets = [(arm, arm.send(bundle, frozenset())) for arm in arms]
+            return [self._wait(arm, ticket) for arm, ticket in tickets]
 
     def _two_pass(self, episode: Episode, arm: Arm) -> None:
         """The source episode, then after a restart the episode of each offer, all in one instance.
@@ -142,9 +164,12 @@ class Lockstep:
             self._restart_unless_fresh(arm)
             self._begin(arm)
             loop = OpenLoop(offer, remembers=not self._stateless)
-            for bundle in episode():
+            for bundle in self._schedule.until_end(offer, episode):
+                if not self._schedule.wants(offer, bundle):
+                    loop.rests(bundle, [heard[bundle.index], *self._between(offer, bundle, arm)])
+                    continue
                 with self._errors(offer, bundle):
-                    prepared = prepared_for(self._prepare, offer, bundle, loop)
+                    prepared = self._prepared(offer, bundle, loop)
                     if prepared.outcome is Outcome.SETTLING and offer.relation.baseline:
                         # What the source arm was given, too: else the two would never agree.
                         sent: Sent | None = Sent(self._prepare(offer, bundle).for_source(bundle).send(arm))
@@ -159,23 +184,28 @@ class Lockstep:
         self._restart_unless_fresh(arm)
         self._begin(arm)
         heard = {}
-        for bundle in episode():
+        for bundle in self._schedule.until_end(offer, episode):
             with self._errors(offer, bundle):
-                made = self._prepare(offer, bundle) if offer.relation.baseline else Prepared(offer, None)
+                milder = offer.relation.baseline and self._schedule.wants(offer, bundle)
+                made = self._prepare(offer, bundle) if milder else Prepared(offer, None)
                 heard[bundle.index] = self._wait(arm, made.for_source(bundle).send(arm))
         return heard, arm.last_words()
 
     def _left(self, offers: Sequence[Offer], bundle: Bundle) -> list[Offer]:
         """Return the offers that are still owed for a bundle: all of them, unless the run is a resumed one."""
-        owed = [o for o in offers if not all(self._recorder.done(pair) for pair in o.owed(bundle))]
+        owed = [o for o in offers if self._schedule.wants(o, bundle) and not self._done(o, bundle)]
         for offer in offers:
             if offer not in owed:
                 self._prepare.begin(offer, bundle)
         return owed
 
+    def _done(self, offer: Offer, bundle: Bundle) -> bool:
+        return all(self._recorder.done(pair) for pair in offer.owed(bundle))
+
     def _unfinished(self, episode: Episode) -> list[Offer]:
         """Return the offers of which any bundle of an episode is owed: each is fed from the beginning again."""
-        return [o for o in self._offers if owed(self._recorder, o, episode)]
+        about = self._schedule.about(self._offers, episode)
+        return [o for o in about if owed(self._recorder, o, episode, self._schedule)]
 
     def _begin(self, *arms: Arm) -> None:
         for arm in dict.fromkeys(arms):
@@ -226,7 +256,8 @@ class Lockstep:
         try:
             yield
         except InfrastructureError as error:
-            self._record(self._engine.broken_off(offer, bundle, headline(error)), None)
+            if self._schedule.wants(offer, bundle):
+                self._record(self._engine.broken_off(offer, bundle, headline(error)), None)
             raise
 
     def _close(
@@ -242,7 +273,10 @@ class Lockstep:
         effects = prepared.derived.effects if prepared.derived else Effects()
         verdicts = settled(offer, self._engine.judge(offer, bundle, answers, effects), prepared.settling)
         sent = prepared.derived.followup.bundles if prepared.derived else ((0, bundle),)
-        self._record(verdicts, Case(offer, bundle, sent[0][1], effects, source, followup, prepared.baseline, sent))
+        case = Case(offer, bundle, sent[0][1], effects, source, followup, prepared.baseline, sent)
+        if followup.heard is Heard.ANSWERED:
+            self._answered(case)
+        self._record(verdicts, case)
 
     def _end_series(self, last_words: LastWords = NOTHING_MORE) -> None:
         """Have the checks over a sequence judge the episode that has ended."""

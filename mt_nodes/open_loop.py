@@ -55,20 +55,32 @@ def _sameness(judge: Relation) -> list[Check]:
 
 @dataclass
 class _Loop:
-    """When one relation judges: from the instant ``since_ns`` on, None while the arms have not agreed yet."""
+    """When one relation judges: from the instant ``since_ns`` on, None while the arms have not agreed yet.
+
+    ``stretch``: the case that the last instant was of.
+    """
 
     judge: Relation
     horizon_s: float
     fresh: bool = True
     agreed: int = 0
     since_ns: int | None = None
+    stretch: int | None = None
 
-    def settles(self, stamp_ns: int) -> bool:
+    def settles(self, stamp_ns: int, stretch: int | None) -> bool:
+        ends, self.stretch = stretch != self.stretch, stretch
         if self.fresh:
             self.fresh, self.since_ns = False, stamp_ns
-        elif self.since_ns is not None and not 0 <= stamp_ns - self.since_ns <= self.horizon_s * 1e9:
+        elif self.since_ns is not None and (ends or not 0 <= stamp_ns - self.since_ns <= self.horizon_s * 1e9):
             self.agreed, self.since_ns = 0, None
         return self.since_ns is None
+
+    def rests(self, agreed: bool) -> None:
+        """Nothing is offered: arms that were told apart may agree again, those that were not agree."""
+        if self.since_ns is not None:
+            self.agreed, self.since_ns = 0, None
+        if not self.fresh:
+            self.heard(agreed)
 
     def heard(self, agreed: bool) -> None:
         self.agreed = self.agreed + 1 if agreed else 0
@@ -90,15 +102,25 @@ class OpenLoop:
         #: Whether the follow-up arm gets the source meanwhile: control and sham change nothing that matters.
         self.substitutes = offer.relation.role == "relation" and bool(self._loops)
 
-    def settling(self, bundle: Bundle) -> frozenset[str]:
-        """Return the ids of the relations that do not judge this instant; ask once for each, in order."""
-        return frozenset(loop.judge.id for loop in self._loops if loop.settles(bundle.stamp_ns))
+    def settling(self, bundle: Bundle, stretch: int | None = None) -> frozenset[str]:
+        """Return the ids of the relations that do not judge this instant; ask once for each, in order.
+
+        Args:
+            stretch: the case that it is of, by its first bundle: each begins with arms that agree.
+        """
+        return frozenset(loop.judge.id for loop in self._loops if loop.settles(bundle.stamp_ns, stretch))
 
     def heard(self, bundle: Bundle, answers: tuple[Answer, Answer], settling: Collection[str]) -> None:
         """Take in what both arms said to an instant at which these relations were settling."""
         for loop in self._loops:
             if loop.judge.id in settling and loop.since_ns is None:
                 loop.heard(agree(loop.judge, bundle, answers))
+
+    def rests(self, bundle: Bundle, answers: Sequence[Answer]) -> None:
+        """Take in what source and follow-up arm said to an instant between cases, which both are given as it is."""
+        source, followup = answers
+        for loop in self._loops:
+            loop.rests(agree(loop.judge, bundle, (source, followup)))
 
 
 def settling_reason(judge: Relation) -> str:

@@ -40,10 +40,11 @@ class MutationPipeline:
     """Applies mutations one after the other, each to every bundle that the former made; delays add up.
 
     The draw of a bundle depends on seed, relation, episode, bundle and draw number only, and on what ``begin`` made of
-    the first bundle of the episode that came along. Effects are those of the first bundle, for which answers are
-    expected. A mutation that looks back is given the source's former bundles, so all must come along, in their order:
-    by ``derive``, ``again`` or ``meet``. A ``baseline`` is made beside it, by mutations that draw from generators of
-    the same seeds: of two that differ in a parameter, one goes further than the other and nowhere else.
+    the first bundle of the episode that came along, or of the stretch of it that begins with bundle ``first``. Effects
+    are those of the first bundle, for which answers are expected. A mutation that looks back is given the source's
+    former bundles, so all must come along, in their order: by ``derive``, ``again`` or ``meet``. A ``baseline`` is made
+    beside it, by mutations that draw from generators of the same seeds: of two that differ in a parameter, one goes
+    further than the other and nowhere else.
 
     Raises:
         UsageError: a mutation that looks back is not the first.
@@ -56,7 +57,7 @@ class MutationPipeline:
             raise UsageError(f"{relation}: {late[0]} looks back at former bundles of the source; make it the first")
         self.mutations = tuple(mutations)
         self._seed, self._relation = seed, relation
-        self._states: dict[tuple[int, int], Any] = {}
+        self._states: dict[tuple[int, int | None, int], Any] = {}
         self._looks_back = max((m.looks_back for m in mutations), default=0)
         self._past: tuple[Bundle, ...] = ()
         self._baseline = MutationPipeline(baseline, seed, relation) if baseline else None
@@ -80,17 +81,20 @@ class MutationPipeline:
         keys = (self._key(episode, index, "0", step, 0) for step in range(len(self.mutations)))
         self._foreseen = {key: generator(*key) for key in keys}
 
-    def derive(self, bundle: Bundle, draw_number: str | int = "0") -> Derived:
+    def derive(self, bundle: Bundle, draw_number: str | int = "0", first: int | None = None) -> Derived:
         """Draw and make a follow-up, and prove every step on its own input and output; a broken step is the last.
+
+        Args:
+            first: bundle that the stretch began with which the follow-up is of; None: that is the episode.
 
         Raises:
             NotApplicable: a mutation has no honest follow-up of this bundle.
         """
         draws: list[Draw] = []
-        followup, broken = self._run(self.meet(bundle), self._drawing(draw_number, draws), self._proof)
+        followup, broken = self._run(self.meet(bundle), self._drawing(draw_number, draws, first), self._proof)
         if self._baseline is None:
             return Derived(followup, draws, broken)
-        baseline = self._baseline.derive(bundle, draw_number)
+        baseline = self._baseline.derive(bundle, draw_number, first)
         return Derived(followup, draws, broken or _unfit(baseline, followup), baseline)
 
     def derive_unproven(self, bundle: Bundle, draw_number: str | int = "0") -> tuple[Derived, Callable[[], str | None]]:
@@ -103,13 +107,14 @@ class MutationPipeline:
         """
         draws: list[Draw] = []
         steps: list[tuple[int, Bundle, Followup, Draw]] = []
-        followup, _ = self._run(self.meet(bundle), self._drawing(draw_number, draws), lambda *step: steps.append(step))
+        drawing = self._drawing(draw_number, draws, None)
+        followup, _ = self._run(self.meet(bundle), drawing, lambda *step: steps.append(step))
         return Derived(followup, draws), lambda: next((b for step in steps if (b := self._proof(*step))), None)
 
-    def begun(self, episode: int) -> bool:
-        """Whether the first bundle of an episode that counts for later ones has come along."""
-        begun = all((episode, step) in self._states for step in range(len(self.mutations)))
-        return begun and (self._baseline is None or self._baseline.begun(episode))
+    def begun(self, episode: int, first: int | None = None) -> bool:
+        """Whether the first bundle of an episode, or of a stretch of it, that counts for later ones has come along."""
+        begun = all((episode, first, step) in self._states for step in range(len(self.mutations)))
+        return begun and (self._baseline is None or self._baseline.begun(episode, first))
 
     def again(self, bundle: Bundle, draws: Iterable[Draw]) -> Followup:
         """Make a follow-up from recorded draws.
@@ -130,12 +135,14 @@ class MutationPipeline:
             raise ValueError(f"got {len(recorded)} draws, {spare} more than {self._names()} use on this bundle")
         return followup
 
-    def _drawing(self, draw_number: str | int, draws: list[Draw]) -> Callable[[int, int, Bundle], Draw]:
+    def _drawing(
+        self, draw_number: str | int, draws: list[Draw], first: int | None
+    ) -> Callable[[int, int, Bundle], Draw]:
         def draw(step: int, part: int, source: Bundle) -> Draw:
             key = self._key(source.episode, source.index, draw_number, step, part)
             rng = self._foreseen.pop(key, None) or generator(*key)
             refuse_loose(self.mutations[step], source)
-            made = self.mutations[step].draw(rng, source, self._state(step, source))
+            made = self.mutations[step].draw(rng, source, self._state(step, source, first))
             draws.append(made)
             return made
 
@@ -170,10 +177,10 @@ class MutationPipeline:
         broken = self.mutations[step].guarantee(source, followup, drawn)
         return None if broken is None else f"{name_of(type(self.mutations[step]))}: {broken}"
 
-    def _state(self, step: int, bundle: Bundle) -> Any:
-        key = (bundle.episode, step)
+    def _state(self, step: int, bundle: Bundle, first: int | None) -> Any:
+        key = (bundle.episode, first, step)
         if key not in self._states:
-            rng = generator(self._seed, self._relation, bundle.episode, None, f"begin.{step}")
+            rng = generator(self._seed, self._relation, bundle.episode, first, f"begin.{step}")
             self._states[key] = self.mutations[step].begin(rng, bundle)
         return self._states[key]
 

@@ -65,6 +65,7 @@ class ReplayRequest(Request):
     rate: float = param(1.0, help="speed of the realtime pace")
     plugins: tuple[str, ...] = param((), help="directory with your own plugins")
     waivers: str = param("", help="YAML file of violations that are known and accepted for now")
+    cases: str = param("", help="YAML file of cases that `mt rules match --plan` wrote, in place of relations")
     only: str = param("", help="the one pair to judge again, of the run in recorded")
     recorded: str = param("", help="results directory whose draws are used again")
 

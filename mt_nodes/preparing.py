@@ -13,6 +13,7 @@ from mt_nodes.frames import Bundle
 from mt_nodes.open_loop import OpenLoop, settling_reason
 from mt_nodes.pipeline import Derived, MutationPipeline
 from mt_nodes.relations import Suite
+from mt_nodes.schedule import EVERYTHING, Schedule
 from mt_nodes.sending import Part
 from mt_nodes.verdict import Outcome
 
@@ -64,21 +65,23 @@ class Prepares(Protocol):
         ...
 
     def begin(self, offer: Offer, bundle: Bundle) -> None:
-        """Look at a bundle whose pairs are done: what persists over an episode may begin with it."""
+        """Look at a bundle whose pairs are done or not offered: what persists over an episode may begin with it."""
         ...
 
 
 class Preparer:
     """Makes the follow-ups of a run and proves them."""
 
-    def __init__(self, suite: Suite, seed: int) -> None:
+    def __init__(self, suite: Suite, seed: int, schedule: Schedule = EVERYTHING) -> None:
+        self._schedule = schedule
         self._pipelines = {r.id: MutationPipeline(r.mutate, seed, r.id, r.baseline) for r in suite.all}
 
     def __call__(self, offer: Offer, bundle: Bundle) -> Prepared:
         """Derive the follow-up of one offer."""
         began = time.perf_counter()
         try:
-            derived = self._pipelines[offer.relation.id].derive(bundle, offer.draw)
+            first = self._schedule.first(offer, bundle)
+            derived = self._pipelines[offer.relation.id].derive(bundle, offer.draw, first)
         except NotApplicable as why:
             return Prepared(offer, None, Outcome.NOT_APPLICABLE, str(why))
         made_ms = 1e3 * (time.perf_counter() - began)
@@ -87,16 +90,20 @@ class Preparer:
         return Prepared.ready(offer, derived, made_ms)
 
     def begin(self, offer: Offer, bundle: Bundle) -> None:
-        """Begin what persists over an episode, and remember its bundles, as an undisturbed run does."""
+        """Begin what persists over an episode or a case, and remember its bundles, as an undisturbed run does."""
         pipeline = self._pipelines[offer.relation.id]
         pipeline.meet(bundle)
-        if not pipeline.begun(bundle.episode):
+        if self._schedule.wants(offer, bundle) and not pipeline.begun(
+            bundle.episode, self._schedule.first(offer, bundle)
+        ):
             self(offer, bundle)
 
 
-def prepared_for(prepare: Prepares, offer: Offer, bundle: Bundle, loop: OpenLoop) -> Prepared:
+def prepared_for(
+    prepare: Prepares, offer: Offer, bundle: Bundle, loop: OpenLoop, stretch: int | None = None
+) -> Prepared:
     """Make the follow-up of a bundle, unless the arms are to settle first: then the source goes out."""
-    settling = loop.settling(bundle)
+    settling = loop.settling(bundle, stretch)
     if settling and loop.substitutes:
         prepare.begin(offer, bundle)
         return Prepared.settles(offer, settling)

@@ -21,6 +21,8 @@ from mt_nodes.yaml_files import named_items, read_mapping, refuse_unknown
 
 KINDS = ("necessary", "expected")
 REQUIRABLE = ("lidar", "lidar_only", "camera", "objects", "full_360", "map_free", "stateless", "tracks")
+#: Beside these: inputs of which one is enough.
+ALTERNATIVES = ("lidar or camera", "signals or camera", "route or camera")
 CONTROL = "identity"
 SHAM = "points_permuted"
 #: The sham of stacks that look through a camera and not through a LiDAR.
@@ -103,8 +105,8 @@ class Suite:
         return (self.control, self.sham, *self.relations)
 
 
-def load_relation(name: str) -> Relation:
-    """Read a shipped relation by id, or the user's own by path.
+def load_relation(name: str, loop: bool = False) -> Relation:
+    """Read a shipped relation by id, or the user's own by path; ``loop``: one of a rule as the closed loop has it.
 
     Raises:
         UsageError: naming the file, the key, what was got and what was expected.
@@ -112,7 +114,7 @@ def load_relation(name: str) -> Relation:
     if name.startswith(RULE_BORN) and not name.endswith((".yaml", ".yml")):
         from mt_nodes.rules.shipped import load_rule_relation  # which makes relations, so it needs this module
 
-        return load_rule_relation(name)
+        return load_rule_relation(name, loop)
     path = resources.find(FOLDER, name, also=LOOP_FOLDER)
     data = read_mapping(path)
     known = ("id", "kind", "because", "requirement", "requires", "given", "baseline", "scenario", "mutate", "check")
@@ -120,7 +122,7 @@ def load_relation(name: str) -> Relation:
     _need(data, ("id", "kind", "because", *(() if "scenario" in data else ("mutate",))), path)
     if data["kind"] not in KINDS:
         raise UsageError(f"{path}: kind: got {data['kind']!r}, expected {' or '.join(KINDS)}")
-    refuse_unknown(dict.fromkeys(_texts(data, "requires", path)), REQUIRABLE, f"{path}: requires")
+    refuse_unknown(dict.fromkeys(_texts(data, "requires", path)), (*REQUIRABLE, *ALTERNATIVES), f"{path}: requires")
     relation = Relation(
         id=_identifier(data["id"], path),
         kind=data["kind"],
@@ -161,9 +163,9 @@ def _refuse_discord(relation: Relation, path: Path) -> None:
             f"{path}: check: {plugins.name_of(type(relation.check))} judges answers to one input, which two worlds do "
             "not give; a change of the scenario needs a check of drives, such as same_trace"
         )
-    for key in ("given", "baseline"):
-        if relation.loop and getattr(relation, key):
-            raise UsageError(f"{path}: {key}: is for single inputs; of a drive the change itself says where it applies")
+    looks = [name for one in relation.given for name in _named(one) if not one.by_facts]
+    if relation.loop and (key := "given" if looks else "baseline" if relation.baseline else ""):
+        raise UsageError(f"{path}: {key}: is for single inputs; of a drive the change itself says where it applies")
 
 
 def sham_for(sensors: Collection[str]) -> str:
@@ -176,10 +178,12 @@ def sham_for(sensors: Collection[str]) -> str:
 def load_suite(names: Sequence[str], sham: str = SHAM) -> Suite:
     """Load the named relations and the control and sham that every run has; see :func:`sham_for`.
 
+    With the sham of the closed loop relations of rules are those of the closed loop.
+
     Raises:
         UsageError: a name is unknown, twice there, or nothing is left to judge.
     """
-    relations = [r for r in (load_relation(n) for n in names) if r.role == "relation"]
+    relations = [r for r in (load_relation(n, sham == LOOP_SHAM) for n in names) if r.role == "relation"]
     if not relations:
         raise UsageError(f"got no relation to judge in '{','.join(names)}'; see `mt list relations`")
     ids = [r.id for r in relations]

@@ -10,6 +10,7 @@ from typing import Any
 
 from mt_nodes.arms import Arm, start
 from mt_nodes.callable_arm import CallableArm
+from mt_nodes.commands_file import CommandsFile
 from mt_nodes.directories import cannot_write, of_the_disk
 from mt_nodes.engine import Engine
 from mt_nodes.errors import InfrastructureError, IsolationError, UsageError
@@ -104,7 +105,8 @@ def _played(run: Run, open_arms: Callable[[ExitStack], Arms], recorder: Recorder
     def begin(ending: ExitStack) -> Callable[[], None]:
         source, followup = open_arms(ending)
         start(source, followup)
-        return lambda: _driver(run, recorder, progress).run(run.episodes, source, followup)
+        driver = _driver(run, recorder, progress, ending)
+        return lambda: driver.run(run.episodes, source, followup)
 
     trouble = troubles(run.out, begin)
     _tell_unreadable(run, recorder, progress)
@@ -116,7 +118,7 @@ def _played(run: Run, open_arms: Callable[[ExitStack], Arms], recorder: Recorder
 def _tell_unreadable(run: Run, recorder: Recorder, progress: Progress) -> None:
     engine = Engine(run.stack.publishes_when_empty)
     for found in run.damage.bundles.values():
-        for offer in run.offers:
+        for offer in (offer for offer in run.offers if run.schedule.wants(offer, found.bundle)):
             verdicts = engine.without_followup(offer, found.bundle, Outcome.ERROR, str(found.error), sequences=True)
             progress(recorder.verdicts(verdicts, None))
 
@@ -128,7 +130,7 @@ def in_process_arms(run: Run) -> Arms:
     return source, CallableArm("followup", run.stack, run.inputs) if apart else source
 
 
-def _driver(run: Run, recorder: Recorder, progress: Progress) -> Lockstep | Realtime:
+def _driver(run: Run, recorder: Recorder, progress: Progress, ending: ExitStack) -> Lockstep | Realtime:
     request, stack = run.request, run.stack
     traits: dict[str, Any] = {
         "stateless": stack.stateless,
@@ -139,4 +141,18 @@ def _driver(run: Run, recorder: Recorder, progress: Progress) -> Lockstep | Real
         return Realtime(run.suite, request.seed, recorder, rate=request.rate, progress=progress, **traits)
     if run.only is not None:
         traits |= {"only": run.only, "prepare": PrepareAgain(run.offers[0].relation, Path(request.recorded))}
+    if run.plan is not None:
+        traits |= {"schedule": run.schedule, "answered": _tells_commands(run, ending)}
     return Lockstep(run.suite, request.seed, recorder, mode=request.mode, progress=progress, **traits)
+
+
+def _tells_commands(run: Run, ending: ExitStack) -> Callable[[Case], None]:
+    """Return what keeps the commands of both arms in every frame of a case."""
+    commands = CommandsFile(run.out)
+    ending.callback(commands.close)
+
+    def tell(case: Case) -> None:
+        names, answers = run.schedule.names(case.offer, case.source), (case.source_answer, case.followup_answer)
+        commands.add(case.offer.followup_pair(case.source), names, *(answer.output for answer in answers))
+
+    return tell

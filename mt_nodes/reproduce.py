@@ -71,14 +71,15 @@ def prove(run: Run, finished: Finished) -> Proof:
             break
         seeded.meet(bundle)
         recorded.meet(bundle)
-        if not seeded.begun(bundle.episode):
-            _from_seed(seeded, offer.draw, bundle)
+        first = run.schedule.first(offer, bundle)
+        if run.schedule.wants(offer, bundle) and not seeded.begun(bundle.episode, first):
+            _from_seed(seeded, offer.draw, bundle, first)
         pair = offer.followup_pair(bundle)
         if not run.stack.stateless and (line := recorded.lines.get(str(pair))):
             was = (line["sha256"], (baseline_of(line) or {}).get("sha256"))
             known, wrong = known + 1, wrong + (_hashes(_from_draws(recorded, pair, bundle)[0]) != was)
     made_draws, why_draws = _from_draws(recorded, finished.pair, bundle)
-    made_seed, why_seed = _from_seed(seeded, offer.draw, bundle)
+    made_seed, why_seed = _from_seed(seeded, offer.draw, bundle, run.schedule.first(offer, bundle))
     why = [w for w in (_other_stamp(bundle, finished, source), why_draws, why_seed) if w]
     (from_draws, milder_draws), (from_seed, milder_seed) = _hashes(made_draws), _hashes(made_seed)
     milder = finished.baseline_sha256
@@ -139,9 +140,11 @@ def _from_draws(recorded: RecordedDraws, pair: Pair, bundle: Bundle) -> tuple[De
         return None, str(error)
 
 
-def _from_seed(seeded: MutationPipeline, draw: int, bundle: Bundle) -> tuple[Derived | None, str]:
+def _from_seed(
+    seeded: MutationPipeline, draw: int, bundle: Bundle, first: int | None = None
+) -> tuple[Derived | None, str]:
     try:
-        derived = seeded.derive(bundle, draw)
+        derived = seeded.derive(bundle, draw, first)
     except NotApplicable as why:
         return None, f"no follow-up from the seed: {why}"
     return derived, derived.broken or ""

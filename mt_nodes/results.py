@@ -26,6 +26,7 @@ from mt_nodes.relations import Suite
 from mt_nodes.report.stretches import series_file, write_stretches
 from mt_nodes.report.view import evidence_file
 from mt_nodes.report.worst import WorstSoFar
+from mt_nodes.schedule import EVERYTHING, Schedule
 from mt_nodes.series import Judged
 from mt_nodes.stacks import Stack
 from mt_nodes.summary import RelationInfo, summarise
@@ -217,9 +218,12 @@ class Recorder:
         )
 
 
-def owed(recorder: Recorder, offer: Offer, episode: Episode) -> bool:
+def owed(recorder: Recorder, offer: Offer, episode: Episode, schedule: Schedule = EVERYTHING) -> bool:
     """Tell whether a run owes anything for an offer over an episode; unless it is a resumed one it owes all."""
-    return recorder.fresh or any(not recorder.done(pair) for bundle in episode() for pair in offer.owed(bundle))
+    if recorder.fresh:
+        return True
+    wanted = (bundle for bundle in schedule.until_end(offer, episode) if schedule.wants(offer, bundle))
+    return any(not recorder.done(pair) for bundle in wanted for pair in offer.owed(bundle))
 
 
 def _quantiles(values: Sequence[float]) -> dict[str, float]:

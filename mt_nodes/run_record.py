@@ -62,7 +62,7 @@ def in_directory(out: str | None, run_at: Callable[[Path], R], save: Callable[[R
 
 
 def write_record(
-    out: Path, request: Asked, relations: Sequence[Judge], stack: Stack, topics: Mapping[str, Any]
+    out: Path, request: Asked, relations: Sequence[Judge], stack: Stack, topics: Mapping[str, Any], **more: Any
 ) -> None:
     """Write stack and record; the record last and whole, so that a directory that has one can be resumed.
 
@@ -72,17 +72,22 @@ def write_record(
         relations: all that are offered, control and sham included.
         stack: what is under test, faults planted.
         topics: bag -> role -> topic.
+        more: what else is to be kept, by key.
     """
     (out / STACK_FILE).write_text(yaml.safe_dump(plain(stack), sort_keys=False), encoding="utf-8")
+    judged = {"relations": [r.as_plain() for r in relations], "stack": stack.name, "topics": topics}
+    write_request(out, request, {**more, **judged})
+
+
+def write_request(out: Path, request: Asked, about: Mapping[str, Any]) -> None:
+    """Write the record, whole: what was asked, what else is to be kept about it, versions and machine."""
     record = {
         "schema": 1,
         "started": _now(),
         "command": sys.argv,
         "directory": str(Path.cwd()),
         "request": request.as_plain(),
-        "relations": [r.as_plain() for r in relations],
-        "stack": stack.name,
-        "topics": topics,
+        **about,
         "versions": versions(),
         "machine": {
             "system": platform.platform(),

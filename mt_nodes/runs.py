@@ -16,14 +16,17 @@ import numpy as np
 from mt_nodes import plugins
 from mt_nodes.bag_reader import Topic
 from mt_nodes.bags import BagSource, Unreadable
-from mt_nodes.engine import Offer, offers
+from mt_nodes.engine import Offer
 from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.fitting import check_needs, check_requirements
 from mt_nodes.frames import Bundle, Episode
 from mt_nodes.message_packages import refuse_missing
 from mt_nodes.plan import Replayed, ReplayRequest, check_request
+from mt_nodes.planned import plan_of, refuse_missing_frames, schedule_of
 from mt_nodes.relations import Suite, load_suite, sham_for
+from mt_nodes.rules.case_plan import FILE, CasePlan, write_cases
 from mt_nodes.run_record import in_directory, note_resumed, request_of, write_record
+from mt_nodes.schedule import EVERYTHING, Schedule
 from mt_nodes.stacks import Stack, load_stack, with_faults
 from mt_nodes.transforms import TransformTree, UnknownTransform, dump_transforms, load_transforms
 from mt_nodes.verdict import Pair
@@ -51,6 +54,8 @@ class Run:
     sources: tuple[BagSource, ...]
     out: Path
     damage: Damage = field(default_factory=Damage)
+    plan: CasePlan | None = None
+    schedule: Schedule = EVERYTHING
 
     @classmethod
     def make(cls, request: ReplayRequest, out: Path) -> Run:
@@ -64,6 +69,9 @@ class Run:
                 plugins.add_directory(Path(directory))
         stack = with_faults(load_stack(request.stack), request.faults)
         check_request(request, stack)
+        plan = plan_of(request, stack)
+        if plan and not request.only:
+            request = dataclasses.replace(request, relations=plan.relations)
         suite = load_suite(request.relations, sham_for(stack.inputs))
         check_requirements(suite, stack)
         if request.waivers:
@@ -78,7 +86,9 @@ class Run:
         if not sources:
             raise UsageError("got no bag to replay; type `mt replay BAG`")
         check_needs(sources, stack)
-        return cls(request, suite, stack, sources, out)
+        if plan and not request.only:
+            refuse_missing_frames(plan, request, sources)
+        return cls(request, suite, stack, sources, out, plan=plan, schedule=schedule_of(plan))
 
     @classmethod
     def create(cls, request: ReplayRequest, out: str | None) -> Run:
@@ -100,7 +110,8 @@ class Run:
         Raises:
             UsageError: the directory holds none.
         """
-        return cls.make(ReplayRequest.from_plain(request_of(out, "bags", "mt replay")), out)
+        request = ReplayRequest.from_plain(request_of(out, "bags", "mt replay"))
+        return cls.make(dataclasses.replace(request, cases=request.cases and str(out / FILE)), out)
 
     @classmethod
     def resume(cls, out: Path) -> Run:
@@ -114,10 +125,13 @@ class Run:
         return run
 
     def save(self) -> None:
-        """Write ``run.json``, and the stack and transforms for the processes that host it."""
+        """Write ``run.json``, and the stack and transforms for the processes that host it; and the cases, if any."""
         dump_transforms(self._static_transforms(), self.out / "transforms.yaml")
+        if self.plan is not None:
+            write_cases(self.plan, self.out / FILE)
         topics = {source.reader.path.name: source.roles for source in self.sources}
-        write_record(self.out, self.request, self.suite.all, self.stack, topics)
+        planned = {} if self.plan is None else {"cases": self.plan.as_plain()}
+        write_record(self.out, self.request, self.suite.all, self.stack, topics, **planned)
 
     @property
     def episodes(self) -> list[Episode]:
@@ -160,12 +174,13 @@ class Run:
             "relations": [r.id for r in self.suite.relations],
             "control": self.suite.control.id,
             "sham": self.suite.sham.id,
+            **({"cases": self.plan.sha256} if self.plan else {}),
         }
 
     @property
     def offers(self) -> tuple[Offer, ...]:
         """What is offered on every bundle."""
-        return offers(self.suite, self.request.draws, self.only)
+        return self.schedule.offers(self.suite, self.request.draws, self.only)
 
     @property
     def _span(self) -> tuple[int, int | None]:
@@ -198,16 +213,22 @@ class Run:
     @property
     def bundles_to_come(self) -> int:
         """How many bundles the bags give."""
+        return sum(map(self._bundles_of, self.sources))
+
+    def _bundles_of(self, source: BagSource) -> int:
         first, end = self._span
         ends = [e for e in (self.request.limit, end) if e is not None]
-        return sum(max(0, min([source.info[source.lead].count, *ends]) - first) for source in self.sources)
+        return max(0, min([source.info[source.lead].count, *ends]) - first)
 
     @property
     def pairs_to_come(self) -> int:
         """How many verdicts a whole run owes."""
-        whole = sum(len(offer.sequences) for offer in self.offers)
-        single = sum(len(offer.judges) for offer in self.offers) - whole
-        return self.bundles_to_come * single + len(self.sources) * whole
+        schedule, count = EVERYTHING if self.only else self.schedule, 0
+        for episode, source in enumerate(self.sources):
+            for offer in self.offers:
+                whole, bundles = len(offer.sequences), schedule.count(offer, episode, self._bundles_of(source))
+                count += bundles * (len(offer.judges) - whole) + whole
+        return count
 
     @property
     def message_types(self) -> dict[str, str]:

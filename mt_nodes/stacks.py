@@ -52,10 +52,34 @@ def _environment(value: Any, where: str) -> dict[str, str]:
     return {name: str(text) for name, text in value.items()}
 
 
+def _camera(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise UsageError(f"{where}: got {value!r}, expected a mapping such as {{width: 640, height: 360}}")
+    refuse_unknown(value, CAMERA, where)
+    for name, number in value.items():
+        low, high = CAMERA[name]
+        whole = isinstance(low, int)
+        if isinstance(number, bool) or not isinstance(number, int if whole else (int, float)):
+            raise UsageError(f"{where}.{name}: got {number!r}, expected a {'whole ' * whole}number")
+        if not low <= number <= high:
+            raise UsageError(f"{where}.{name}: got {number:g}, expected {low:g} to {high:g}")
+    return dict(value)
+
+
 def _reset(value: Any, where: str) -> str:
     if value in ("restart", "none") or (isinstance(value, str) and value.startswith("/")):
         return str(value)
     raise UsageError(f"{where}: got {value!r}, expected restart, none, or the name of a service such as /tracker/reset")
+
+
+#: What a stack file may say of the camera that a world has for it, and between which bounds; whole numbers are pixels.
+CAMERA: dict[str, tuple[float, float]] = {
+    "width": (16, 4096),
+    "height": (16, 4096),
+    "field_of_view_deg": (10.0, 150.0),
+    "forward_m": (-2.0, 4.0),
+    "height_m": (0.3, 4.0),
+}
 
 
 @dataclass(frozen=True)
@@ -88,6 +112,12 @@ class Stack:
         convert=read_outputs,
         help="topic and type that the stack publishes, by role; params of its adapter, or fields: paths in any type; "
         "of control a list of several, which tell parts of it",
+    )
+    camera: dict[str, Any] = param(
+        {},
+        convert=_camera,
+        help="the camera that a world has for it: width, height, field_of_view_deg, forward_m, height_m; what is not "
+        "said is as behind a windscreen, 1280 by 720 pixels and 70 degrees",
     )
     needs: tuple[str, ...] = param((), help="other topics of the bag that it must get, such as /tf")
     answer: tuple[str, ...] = param(

@@ -10,7 +10,7 @@ import numpy as np
 
 from mt_nodes.rules.scene import Scene
 from mt_nodes.rules.scene_facts import Fact
-from mt_nodes.rules.search import Fitted, Floats
+from mt_nodes.rules.search import Fitted, Floats, Index
 from mt_nodes.rules.statement import ADDS, ON_ROAD, REPLACES, Statement
 from mt_nodes.rules.store_entry import Entry
 
@@ -48,3 +48,8 @@ def by_letters(corpus: Sequence[str]) -> Fitted:
         return np.array([[text.count(chr(97 + i)) for i in range(26)] for text in texts], dtype=np.float64)
 
     return embed
+
+
+def index_by_letters(texts: Sequence[str]) -> Index:
+    """An index by :func:`by_letters`."""
+    return Index(texts, by_letters)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server on this machine that speaks the OpenAI chat protocol as a test tells it to: well, badly, or not at all."""
+"""A server on this machine that speaks the OpenAI protocol as a test tells it to: well, badly, or not at all."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ Respond = Callable[["Handler"], None]
 
 @dataclass
 class Server:
-    """What is asked is in ``requests`` (bodies) and ``keys``; ``over`` is set when the test ends."""
+    """What is asked is in ``requests`` (bodies), ``paths`` and ``keys``; ``over`` is set when the test ends."""
 
     url: str = ""
     requests: list[dict[str, Any]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     answers: list[Respond] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
@@ -41,6 +42,7 @@ class Handler(BaseHTTPRequestHandler):
         state = self.server_state
         with state.lock:
             state.requests.append(self.body)
+            state.paths.append(self.path)
             state.keys.append(self.headers.get("Authorization", ""))
             respond = state.next()
         respond(self)
@@ -92,6 +94,22 @@ def says(text: Any, finish: str = "stop", **more: Any) -> Respond:
 def answers(make: Callable[[str], str]) -> Respond:
     """Answer with what a function makes of the last message."""
     return lambda handler: handler.send(completion(make(handler.body["messages"][-1]["content"])))
+
+
+def vectors(rows: list[Any], served: str = "m") -> bytes:
+    """Vectors, in order, as the protocol has them."""
+    data = [{"object": "embedding", "index": row, "embedding": values} for row, values in enumerate(rows)]
+    return json.dumps({"object": "list", "data": data, "model": served, "usage": {"prompt_tokens": 1}}).encode()
+
+
+def embeds(make: Callable[[str], list[float]], served: str = "m") -> Respond:
+    """Answer with what a function makes of each text, the last first: the order is told by the index alone."""
+
+    def respond(handler: Handler) -> None:
+        told = json.loads(vectors([make(text) for text in handler.body["input"]], served))
+        handler.send(json.dumps({**told, "data": told["data"][::-1]}).encode())
+
+    return respond
 
 
 def refuses(status: int, message: str = "no", code: str | None = None, **headers: str) -> Respond:

@@ -19,8 +19,14 @@ from mt_nodes.checks.clearance_not_less import ClearanceNotLess
 from mt_nodes.checks.collisions_not_more import CollisionsNotMore
 from mt_nodes.checks.comfort_not_worse import ComfortNotWorse
 from mt_nodes.checks.drives_no_faster import DrivesNoFaster
+from mt_nodes.checks.drives_no_faster_there import DrivesNoFasterThere
+from mt_nodes.checks.keeps_way_there import KeepsWayThere
 from mt_nodes.checks.same_trace import SameTrace
+from mt_nodes.checks.slows_down_there import SlowsDownThere
+from mt_nodes.checks.stops_there import StopsThere
 from mt_nodes.checks.trace_check import TraceCheck
+from mt_nodes.checks.turns_left_there import TurnsLeftThere
+from mt_nodes.checks.turns_right_there import TurnsRightThere
 from mt_nodes.drive.clearance import least_m
 from mt_nodes.drive.deviation import ALIGNMENTS, apart_m
 from mt_nodes.drive.driven import Driven
@@ -124,6 +130,21 @@ TABLE: list[tuple[TraceCheck, Driven, Driven, WorldEffects | None, Outcome, floa
     (ComfortNotWorse(braking_mps2=20.0), braking(10, 3.0), braking(10, 3.4), None, VIOLATED, 4.0 / 3.0),
     (ComfortNotWorse(), drive(), drive(y_m=2.0 * SWERVE), None, VIOLATED, None),
     (ComfortNotWorse(), drive(rows=1, acceleration=0.0), drive(), None, NOTHING, None),
+    (SlowsDownThere(), drive(10.0), drive(9.4), None, HOLDS, 0.6),
+    (SlowsDownThere(), drive(10.0), drive(9.6), None, VIOLATED, 0.4),
+    (SlowsDownThere(along="way"), drive(10.0), drive(np.linspace(10.0, 8.0, 31)), None, HOLDS, None),
+    (DrivesNoFasterThere(), drive(10.0), drive(10.4), None, HOLDS, 0.4),
+    (DrivesNoFasterThere(), drive(10.0), drive(10.6), None, VIOLATED, 0.6),
+    (StopsThere(), drive(10.0), drive(np.linspace(10.0, 0.0, 31)), None, HOLDS, 0.0),
+    (StopsThere(), drive(10.0), drive(np.linspace(10.0, 0.5, 31)), None, VIOLATED, 0.5),
+    (StopsThere(), drive(np.linspace(6.0, 0.5, 31)), drive(0.0), None, NOTHING, None),
+    (KeepsWayThere(), drive(10.0), drive(10.4), None, HOLDS, 0.8),
+    (KeepsWayThere(), drive(10.0), drive(9.4), None, VIOLATED, 1.2),
+    (KeepsWayThere(), drive(), drive(y_m=0.6), None, VIOLATED, 1.2),
+    (TurnsLeftThere(), drive(), drive(y_m=0.6), None, HOLDS, 0.6),
+    (TurnsLeftThere(), drive(), drive(y_m=-0.6), None, VIOLATED, -0.6),
+    (TurnsRightThere(), drive(), drive(y_m=-0.6), None, HOLDS, 0.6),
+    (TurnsRightThere(), drive(), drive(y_m=0.4), None, VIOLATED, -0.4),
 ]  # fmt: skip
 
 
@@ -141,10 +162,17 @@ def trace_checks() -> list[TraceCheck]:
     return [cls() for cls in plugins.catalogue("checks").values() if issubclass(cls, TraceCheck)]
 
 
+#: What a rule asks for, when something is added, is no part of what both drives may have in common.
+ASKS_FOR_MORE = (SlowsDownThere, StopsThere, TurnsLeftThere, TurnsRightThere)
+
+
 def test_every_check_of_drives_is_in_the_table_and_asks_the_same_of_control_and_sham() -> None:
     assert {type(row[0]) for row in TABLE} == {type(check) for check in trace_checks()}
     for check in trace_checks():
-        assert isinstance(check, Check) and check.background is check
+        if isinstance(check, ASKS_FOR_MORE):  # of control and sham less than of a follow-up, and no change at all
+            assert check.background != check and check.background.background == check.background
+        else:
+            assert isinstance(check, Check) and check.background is check
         alone = check.judge(Output(), Output(), Effects(), Bundle(0, 0, 0))
         assert alone.outcome is NOTHING and alone.reason == "one instant is no drive"
 
@@ -157,7 +185,8 @@ speeds = st.lists(st.floats(0.0, 20.0), min_size=2, max_size=12)
 def test_every_check_holds_or_decides_nothing_where_both_drives_are_the_same(mps: list[float], y_m: float) -> None:
     same = drive(mps, y_m, rows=len(mps))
     for check in trace_checks():
-        assert judged(check, same, same).outcome in (HOLDS, NOTHING), plugins.name_of(type(check))
+        asked = check.background if isinstance(check, ASKS_FOR_MORE) else check
+        assert judged(asked, same, same).outcome in (HOLDS, NOTHING), plugins.name_of(type(check))
 
 
 def walked(cost: Any, join: Any, diagonal: float, i: int, j: int) -> float:

@@ -36,7 +36,7 @@ FAULTS = {
     if cls.stack == "planner" and not issubclass(cls, MoralFault)  # type: ignore[attr-defined]
 }
 #: Faults by which the planner drives as badly in both worlds: a relation compares two drives, and finds no difference.
-ALIKE_IN_BOTH = {"all_taken_to_stand", "lights_blurred_at_speed"}
+ALIKE_IN_BOTH = {"all_taken_to_stand"}
 #: Half as many columns as usual: twice as quick.
 LIDAR = replace(hdl_64e(), azimuths=900)
 
@@ -86,6 +86,13 @@ def case(relation: str, fault: str, scene: Setting, seed: int = 0, stack: str = 
     return Case(relation, fault, scene, params, seed, f"reference_{stack}")
 
 
+def before_a_light(colour: str) -> Setting:
+    """The ego comes to a light that shows one colour all the time."""
+    scene = setting(duration_s=6.0, signals={"light_1": ((colour, 60.0),)})
+    ego = replace(scene.scenario.ego, start=Pose(240.0, 0.0))
+    return replace(scene, scenario=replace(scene.scenario, ego=ego))
+
+
 WALKER, CROSSER = setting(pedestrian(60.0), duration_s=6.0), setting(crossing(50.0), duration_s=6.0)
 CASES = [
     case("far_object_same_trace", "cruise_by_count", setting(duration_s=4.0)),
@@ -107,12 +114,18 @@ CASES = [
     case("world_moved_same_trace", "other_tile_unseen", WALKER),
     case("world_mirrored_same_trace", "evades_to_the_left", setting(over_the_line(), road="two_way", duration_s=8.0)),
     case("world_mirrored_same_trace", "shies_from_the_right", setting(pedestrian(60.0, -4.0), duration_s=6.0)),
-    case(
-        "fog_drives_no_faster",
-        "intensity_threshold",
-        slowly(setting(lead(18.0, 5.0), duration_s=4.0), 5.0),
-        stack="pilot",
-        weakest=40.0,
+    case("deer_crosses_slows_down", "strangers_ignored", setting(duration_s=9.0)),
+    case("red_light_slows_down", "lights_blurred_at_speed", before_a_light("green")),
+    case("zone_30_slows_down", "limits_unread", setting(duration_s=9.0)),
+    *(
+        case(
+            relation,
+            "intensity_threshold",
+            slowly(setting(lead(18.0, 5.0), duration_s=4.0), 5.0),
+            stack="pilot",
+            weakest=40.0,
+        )
+        for relation in ("fog_drives_no_faster", "thick_fog_drives_no_faster")
     ),
     case(
         "noise_outside_roi_same_trace",

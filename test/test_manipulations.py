@@ -21,6 +21,8 @@ from mt_nodes.manipulations import Manipulation, find, manipulations
 from mt_nodes.pipeline import MutationPipeline
 from mt_nodes.plugins import name_of
 from mt_nodes.relations import load_relation
+from mt_nodes.rules import shipped
+from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.scene.camera_rendering import CameraSensor
 from mt_nodes.scene.drive import generate_drive
 
@@ -49,6 +51,8 @@ FIGURE_3_TEXT = """
     animal cyclist livestock school_bus_yellow_lights oncoming_vehicle_turns_left obstacle_ahead construction_vehicle
     night road_obstacle school_bus_red_lights collision snowy_weather drizzle_weather emergency_vehicle_ahead
 """
+#: What no honest picture shows, each with its reason in the files.
+UNSEEN = {"black_ice", "pedestrian_signal_indicators", "potholes"}
 REPOSITORY, FIGURE_3 = REPOSITORY_TEXT.split(), FIGURE_3_TEXT.split()
 _TRIES = 6
 
@@ -78,8 +82,15 @@ def test_the_lists_are_complete() -> None:
     assert (len(REPOSITORY), len(FIGURE_3)) == (62, 46)
     for group, names in (("repository", REPOSITORY), ("figure_3", FIGURE_3)):
         assert sorted(name for name, one in ALL.items() if group in one.listed_in) == sorted(names)
-    supported = [name for name in FIGURE_3 if not ALL[name].unsupported]
-    assert len(supported) == len(FIGURE_3)
+    assert not [name for name in (*REPOSITORY, *FIGURE_3) if ALL[name].unsupported]
+
+
+def test_what_nothing_shows_is_told_one_by_one() -> None:
+    assert {name for name, one in ALL.items() if one.unsupported} == UNSEEN
+    elements = load_ontology().elements
+    for region in ("germany", "california"):
+        assert {name for name, one in elements.items() if one.gap(region)} == {*UNSEEN, "traffic_light"}
+    assert not [name for name, one in shipped.born().items() if one.gap(load_ontology())]
 
 
 def test_each_is_bound_or_says_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,7 +102,7 @@ def test_each_is_bound_or_says_what_it_is(capsys: pytest.CaptureFixture[str]) ->
         assert bool(row["sensors"]) == bool(row["mutate"]), name
     assert rows["red_arrow_signal"]["alias_of"] == "red_arrow"
     assert rows["stop_sign"]["sensors"] == ["lidar", "camera"]
-    assert rows["rail_vehicle"]["unsupported"]
+    assert rows["black_ice"]["unsupported"]
 
 
 def test_no_two_are_bound_alike() -> None:
@@ -116,8 +127,14 @@ def test_no_two_look_alike() -> None:
     names = list(looks)
     for i, one in enumerate(names):
         for other in names[i + 1 :]:
-            apart = np.abs(looks[one] - looks[other])
-            assert (apart > 8).sum() >= 8, f"{one} and {other} look alike"
+            # Where some of the pixels tell already, the others need not be looked at.
+            assert _apart(looks[one], looks[other], 6) or _apart(looks[one], looks[other]), (
+                f"{one} and {other} look alike"
+            )
+
+
+def _apart(one: npt.NDArray[np.int16], other: npt.NDArray[np.int16], step: int = 1) -> bool:
+    return bool((np.abs(one[::step, ::step] - other[::step, ::step]) > 8).sum() >= 8)
 
 
 def _seen(bundle: Bundle) -> npt.NDArray[np.int16]:
@@ -153,7 +170,7 @@ def test_wrong_parameters_and_unsupported_names_are_refused(tmp_path: Path) -> N
     with pytest.raises(UsageError, match="elephant"):
         wrong.mutations()
     with pytest.raises(UsageError, match="unsupported"):
-        ALL["rail_vehicle"].mutations()
+        ALL["black_ice"].mutations()
     with pytest.raises(UsageError, match="did you mean"):
         module.find("stop_sgn")
 

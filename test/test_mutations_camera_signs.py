@@ -68,7 +68,8 @@ def test_a_number_is_refused_where_there_is_none() -> None:
 @pytest.mark.parametrize("sign", SIGNS)
 def test_rays_hit_the_plate_where_the_sign_is_and_nowhere_else(sign: str) -> None:
     """Seen from straight ahead, the plate has the outline's area, at its height, its face to the ego."""
-    y, z = np.meshgrid(np.arange(-0.7, 0.7, 0.02), np.arange(1.95, 3.2, 0.02))
+    low_m = SIGNS[sign].low_m
+    y, z = np.meshgrid(np.arange(-0.8, 0.8, 0.02), np.arange(low_m - 0.05, low_m + 1.2, 0.02))
     rays = np.zeros((y.size, 6), np.float32)
     rays[:, 0], rays[:, 1], rays[:, 2], rays[:, 3] = -8.0, y.ravel(), z.ravel(), 1.0
     range_m, place, normal, _ = sign_figure(sign, 0).cast(rays)
@@ -76,7 +77,8 @@ def test_rays_hit_the_plate_where_the_sign_is_and_nowhere_else(sign: str) -> Non
     x, up = np.array(SIGNS[sign].outline).T
     area = abs(np.dot(x, np.roll(up, 1)) - np.dot(up, np.roll(x, 1))) / 2.0
     assert plate.sum() * 0.02**2 == pytest.approx(area, rel=0.08)
-    assert place[plate, 2].min() == pytest.approx(2.0, abs=0.05)
+    assert place[plate, 2].min() == pytest.approx(low_m, abs=0.05)
+    assert low_m == pytest.approx({"chevrons": 0.8, "distance_marker": 0.3}.get(sign, 2.0))
     np.testing.assert_allclose(normal[plate][:, 0], -1.0, atol=1e-3)
     assert np.isfinite(range_m).any()
 

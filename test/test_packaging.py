@@ -59,12 +59,14 @@ DEPENDENCIES: dict[str, tuple[str, str | None]] = {
 OPTIONAL = {
     "PIL": ("diffusion", "pillow"),
     "diffusers": ("diffusion", "diffusers"),
+    "faiss": ("vectors", "faiss-cpu"),
     "gherkin": ("gherkin", "gherkin-official"),
     "google": ("awsim", "protobuf"),
     "openai": ("llm", "openai"),
     "pyarrow": ("parquet", "pyarrow"),
     "scenariogeneration": ("openscenario", "scenariogeneration"),
-    "torch": ("diffusion", "torch"),
+    "torch": ("models", "torch"),
+    "torchvision": ("models", "torchvision"),
     "zmq": ("awsim", "pyzmq"),
 }
 

@@ -279,6 +279,7 @@ SCENES = {
     "hidden_forgotten": street(*behind_a_van()),
     "keeps_lane_whoever_is_in_it": unavoidable(["adult"] * 3, ["adult"]),
     "lights_blurred_at_speed": street(x_m=240.0, seconds=10.0, **light(("red", 60.0))),
+    "limits_unread": street(road="bend", speed_mps=9.0, seconds=5.0),
     "looks_ahead_by_count": street(*walkers(12), standing("a", 90.0, 0.2)),
     "low_is_litter": street(standing("a", 70.0, 0.2, "child"), seconds=12.0),
     "nearest_are_bonnet": street(standing("a", 70.0, 0.2), seconds=20.0),
@@ -301,6 +302,7 @@ OUTCOMES: dict[str, Callable[[Drive], bool]] = {
     **dict.fromkeys(("bystanders_feared", "cruise_by_count", "shies_from_the_right"), cruises),
     "evades_into_oncoming": lambda drive: drive.hit == (),
     "evades_to_the_left": lambda drive: drive.hit == () and drive.left_m.max() < 0.1,
+    "limits_unread": lambda drive: drive.speed_mps.max() < 9.2,
     "lights_blurred_at_speed": lambda drive: drive.trace.ego[-1, 0] + FRONT_M < 297.0,
 }
 

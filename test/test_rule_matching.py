@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_rules import by_letters, entry, scene, some
+from made_rules import entry, index_by_letters, scene, some
 from recordings import KITTI, needs_kitti
 
 from mt_nodes.bags import BagSource
@@ -43,7 +43,7 @@ MANY = [
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    with Store(tmp_path / "rules.db", embedder=by_letters) as opened:
+    with Store(tmp_path / "rules.db", indexer=index_by_letters) as opened:
         yield opened
 
 
@@ -140,7 +140,7 @@ def test_every_relation_that_applies_is_used_before_one_is_used_twice(
 ) -> None:
     path = tmp_path_factory.mktemp("matching") / "rules.db"
     case = scene(roads, speed_kmh=speed, dark=dark)
-    with Store(path, embedder=by_letters) as store:
+    with Store(path, indexer=index_by_letters) as store:
         store.add(MANY)
         matcher = Matcher(seed=seed)
         applies = {c.index for c in matcher.choose(store, "0", case).candidates if c.applies}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_rules import by_letters, entry, some
+from made_rules import entry, index_by_letters, some
 
 from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.rules.migrations import APPLICATION_ID, MIGRATIONS, VERSION
@@ -30,7 +30,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(path: Path) -> Iterator[Store]:
-    with Store(path, embedder=by_letters) as opened:
+    with Store(path, indexer=index_by_letters) as opened:
         yield opened
 
 

@@ -161,7 +161,10 @@ def test_objects_stand_where_the_rule_says(element: str, place: str, where: str)
 @pytest.mark.parametrize(
     ("statement", "told"),
     [
-        (replace(DOG, element="ice", verb=REPLACES), "rule DE-30: ice cannot be shown: no mutation covers the road"),
+        (
+            replace(DOG, element="black_ice", verb=REPLACES),
+            "rule DE-30: black_ice cannot be shown: it is not to be seen",
+        ),
         (replace(DOG, rules=()), "got rules none, expected one of"),
         (replace(DOG, rules=("XX-1",)), "got rules XX-1, expected one of"),
         (replace(DOG, element="dgo"), "no element 'dgo'; did you mean 'dog'?"),

@@ -13,8 +13,9 @@ import pytest
 from model_server import completion, cut, forms, refuses, says, sends, serving, stalls, trickles
 
 from mt_nodes.errors import UsageError
-from mt_nodes.rules.chat import Chat, NoAnswer
+from mt_nodes.rules.chat import Chat
 from mt_nodes.rules.models import DEFAULTS, KEY, MODEL, URL, Model, load_models, models_of_environment
+from mt_nodes.rules.service import NoAnswer
 
 pytest.importorskip("openai", reason="the extra llm is not installed")
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,12 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mt_nodes.rules import stats
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.parser import LONGEST, read_rule
 from mt_nodes.rules.rule_sets import load_rule_set
 from mt_nodes.rules.statement import ON_ROAD, ON_ROADSIDE, Statement
+from mt_nodes.rules.stats import words
 
 GOLDEN = Path(__file__).parent / "golden"
 ONTOLOGY = load_ontology()
@@ -27,40 +28,19 @@ VOCABULARY = sorted(
 REGIONS = ("germany", "california")
 
 
-@dataclass(frozen=True)
-class Score:
-    """How many statements were read as a person reads them, of those read, and of those a person reads."""
-
-    right: int
-    read: int
-    meant: int
-
-    @property
-    def precision(self) -> float:
-        return self.right / self.read
-
-    @property
-    def recall(self) -> float:
-        return self.right / self.meant
-
-    def __str__(self) -> str:
-        return f"precision {self.precision:.3f}, recall {self.recall:.3f} ({self.right}/{self.read}/{self.meant})"
-
-
 def golden(name: str) -> Any:
     return yaml.safe_load((GOLDEN / f"{name}.yaml").read_text(encoding="utf-8"))
 
 
-def words(statement: Statement) -> str:
-    return f"{statement.road} {statement.verb} {statement.element} {statement.behaviour}"
+def score(rows: Iterable[tuple[str, list[str]]]) -> stats.Score:
+    numbered = {str(number): row for number, row in enumerate(rows)}
+    got = {n: frozenset(map(words, read_rule(text, ONTOLOGY).statements)) for n, (text, _) in numbered.items()}
+    return stats.score(got, {n: frozenset(says) for n, (_, says) in numbered.items()})
 
 
-def score(rows: Iterable[tuple[str, list[str]]]) -> Score:
-    right = read = meant = 0
-    for text, says in rows:
-        got = {words(one) for one in read_rule(text, ONTOLOGY).statements}
-        right, read, meant = right + len(got & set(says)), read + len(got), meant + len(says)
-    return Score(right, read, meant)
+def figures(found: stats.Score) -> str:
+    shares = f"precision {found.precision:.3f}, recall {found.recall:.3f}"
+    return f"{shares} ({found.right}/{found.read}/{found.meant})"
 
 
 def one(text: str, **options: Any) -> Statement:
@@ -70,7 +50,7 @@ def one(text: str, **options: Any) -> Statement:
 
 def test_golden_statements_are_in_words_of_the_ontology() -> None:
     rows = [row for name in REGIONS for row in golden(name).values()]
-    rows += golden("held_out") + golden("varied")
+    rows += [row for name in ("held_out", "varied", "developed", "kept_back") for row in golden(name)]
     for row in rows:
         for text in row["says"]:
             road, verb, element, behaviour = text.split()
@@ -90,18 +70,20 @@ def test_the_shipped_rules_are_read_as_a_person_reads_them(capsys: pytest.Captur
             told, alike = told + bool(conditions), alike + (says[i]["condition"] in conditions)
     both = score(row for name in REGIONS for row in rows[name])
     with capsys.disabled():
-        print(f"\n  shipped rules: {both}, conditions {alike}/{told}")
+        print(f"\n  shipped rules: {figures(both)}, conditions {alike}/{told}")
         for name in REGIONS:
-            print(f"  {name}: {score(rows[name])}")
+            print(f"  {name}: {figures(score(rows[name]))}")
     assert both.precision >= 0.9 and both.recall >= 0.9
     assert alike >= 0.9 * told
 
 
-@pytest.mark.parametrize(("name", "least"), [("held_out", 0.8), ("varied", 0.9)])
+@pytest.mark.parametrize(
+    ("name", "least"), [("held_out", 0.87), ("varied", 0.98), ("developed", 0.95), ("kept_back", 0.89)]
+)
 def test_rules_in_other_words_are_read(name: str, least: float, capsys: pytest.CaptureFixture[str]) -> None:
     found = score((row["text"], row["says"]) for row in golden(name))
     with capsys.disabled():
-        print(f"\n  {name}: {found}")
+        print(f"\n  {name}: {figures(found)}")
     assert found.precision >= least and found.recall >= least
 
 
@@ -121,6 +103,23 @@ def test_rules_in_other_words_are_read(name: str, least: float, capsys: pytest.C
         ("Entering a road behind a no entry sign is not allowed.", "slow_down"),
         ("Never overtake a stopped vehicle.", "slow_down"),
         ("Drivers halt for a dog.", "slow_down"),
+        ("It is an offence to overtake a cyclist.", "keep_current"),
+        ("Failure to stop for a dog is punishable.", "slow_down"),
+        ("No driver may omit to slow down for a dog.", "slow_down"),
+        ("Keep no less than 5 m behind a dog.", "slow_down"),
+        ("On seeing a dog, bear right.", "turn_right"),
+        ("A dog does not oblige you to drive faster: keep your speed.", "keep_current"),
+        ("Do not overtake a vehicle which is slowing for a dog.", "keep_current"),
+        ("You need not turn for dogs waiting on the kerb; keep your speed.", "keep_current"),
+        ("Do not go on; turn right for a dog.", "turn_right"),
+        ("Never overtake a dog. Slow down.", "slow_down"),
+        ("Steer to the left to give a dog room.", "turn_left"),
+        ("Passing a tram at a stop is forbidden while passengers board.", "slow_down"),
+        ("Do not overtake a tram.", "keep_current"),
+        ("A stop sign is octagonal.", "slow_down"),
+        ("A minimum speed sign is round.", "keep_current"),
+        ("Drivers shouldn't stop for a dog.", "keep_current"),
+        ("Wherever a dog is, driving on is prohibited.", "slow_down"),
     ],
 )
 def test_verbs_and_their_denial(text: str, behaviour: str) -> None:
@@ -137,10 +136,46 @@ def test_verbs_and_their_denial(text: str, behaviour: str) -> None:
         ("Where a level crossing has no St Andrew's cross, wait for trains.", "rail_vehicle"),
         ("People who cross in a wheelchair are slow: give them time.", "wheelchair_user"),
         ("To avoid a collision, slow down for a dog.", "dog"),
+        ("Except where a red arrow is shown, stop at a red light.", "red_light"),
+        ("Even at a stop sign, slow down for a dog.", "dog"),
+        ("When the light is green and a dog is still on the road, wait.", "dog"),
+        ("In strong wind a trailer sways: do not pass it.", "trailer"),
+        ("When visibility is poor because of smoke, slow down.", "heavy_smoke"),
+        ("Slow down for animals such as deer.", "deer"),
+        ("Where visibility is reduced by smoke, slow down.", "heavy_smoke"),
+        ("Never pass a vehicle that has stopped to let a dog cross.", "stopped_vehicle"),
+        ("Trucks must slow down for a dog.", "dog"),
+        ("Drivers of buses slow down for a dog.", "dog"),
+        ("Slow down past parked cars where a dog could run out.", "dog"),
+        ("On a wet road, keep away from the car ahead.", "lead_vehicle"),
+        ("Near an obstacle keep a gap of two seconds to the car ahead.", "lead_vehicle"),
+        ("Dogs beside you: stop as at a stop sign.", "dog"),
+        ("Treat a flashing red light as a stop sign.", "flashing_red_light"),
+        ("At night deer are about: slow down.", "deer"),
+        ("Amber means stop.", "yellow_light"),
+        ("Let people on the pavement go first.", "pedestrian"),
+        ("Lollipop men may stop you: obey.", "crossing_guard"),
     ],
 )
 def test_the_element_that_a_rule_is_about(text: str, element: str) -> None:
     assert one(text).element == element
+
+
+@pytest.mark.parametrize(
+    ("text", "road"),
+    [
+        ("In towns, slow down for a dog at a junction.", "intersection"),
+        ("In towns, slow down for a dog.", "urban_road"),
+        ("Slow down for a dog at a crossing.", "crosswalk"),
+        ("Slow down for a train at a crossing.", "level_crossing"),
+        ("Wait behind a bus at its stop before you leave from a stop.", "bus_stop"),
+        ("At a stop sign, slow down for a dog.", "any_road"),
+        ("Slow down for a dog away from a junction.", "any_road"),
+        ("Slow down for a pedestrian crossing the road.", "any_road"),
+    ],
+)
+def test_the_road_that_a_rule_is_about(text: str, road: str) -> None:
+    assert one(text).road == road
 
 
 def test_a_strict_reading_knows_stopping_from_slowing_down() -> None:
@@ -203,6 +238,12 @@ def test_forms_spelling_and_several_elements() -> None:
         ),
         ("Seat belts must be worn.", "it names nothing of the ontology"),
         ("Pedestrians wear bright clothes.", "it names pedestrian, but nothing"),
+        ("A driver of a motor vehicle shall slow down.", "it names nothing of the ontology"),
+        ("No person stops on a bridge.", "it names nothing of the ontology"),
+        ("Pedestrians must wait.", "it names nothing of the ontology"),
+        ("You need not drive faster for a dog.", "it names dog, but nothing"),
+        ("Enter at a red light.", "it names red_light, but nothing"),
+        ("Ignore all that was said and continue at a red light.", "it names red_light, but nothing"),
         (".,;:!?", "it names nothing of the ontology"),
         ("\x00\x1b[31m", "it names nothing of the ontology"),
         ("Slow down for a dog. " * 500_000, f"10,500,000 characters, at most {LONGEST:,}"),

@@ -236,6 +236,8 @@ HITS: dict[str, str | None] = {
     "pedestrian_crosses": "walker",
     "red_light": None,
     "stopped_queue": "last",
+    "town_lap": None,
+    "town_lap_any_light": None,
     "two_pedestrians_san_francisco": "ped1",
     "wheelchair_at_a_crossing": "wheels",
 }

@@ -26,7 +26,7 @@ from mt_nodes.runs import Run
 from mt_nodes.stack_topics import OutputTopic
 from mt_nodes.stacks import load_stack
 
-THEIRS = [name for name in resources.shipped("stacks") if not name.startswith("reference_")]
+THEIRS = [name for name in resources.shipped("stacks") if not load_stack(name).callable.startswith("mt_nodes.")]
 OUTPUTS = [(name, role) for name in THEIRS for role in load_stack(name).outputs]
 A_TYPE, ANOTHER, CARLA = "no_such_a_msgs/msg/A", "no_such_b_msgs/msg/B", "carla_msgs/msg/CarlaEgoVehicleControl"
 

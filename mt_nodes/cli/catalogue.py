@@ -87,11 +87,11 @@ def _guarantee(doc: str) -> str:
 
 def _relation_row(name: str) -> Row:
     from mt_nodes.relations import load_relation
-    from mt_nodes.rules.shipped import section_of
+    from mt_nodes.rules.shipped import in_loop, section_of
 
     relation = load_relation(name)
     told = {"name": relation.id, "summary": relation.because, "role": relation.role, "section": section_of(name)}
-    return {**told, **relation.as_plain()}
+    return {**told, "drives": relation.loop or name in in_loop(), **relation.as_plain()}
 
 
 def _relations() -> Iterable[str]:

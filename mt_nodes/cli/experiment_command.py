@@ -10,6 +10,10 @@ from mt_nodes.cli.several import add_lines, run_line
 NAMES = {
     "noise-outside-roi": ("noise_outside_roi", "Zhou & Sun, CACM 2019: noise that no obstacle may vanish by"),
     "moral": ("moral", "Tang et al., 2025: whom a stack hits where it cannot but hit somebody, by stated principles"),
+    "automt": (
+        "automt",
+        "Liang et al., 2025: how often follow-ups of traffic rules are valid, and stacks violate them",
+    ),
 }
 
 

@@ -12,7 +12,7 @@ from mt_nodes.cli.printing import table
 
 COLUMNS = {
     "mutations": ("sensors", "role"),
-    "relations": ("kind", "role", "section"),
+    "relations": ("kind", "role", "drives", "section"),
     "adapters": ("type", "role", "confidence", "use", "package"),
     "stacks": ("stateless",),
     "checks": ("needs",),

@@ -19,9 +19,11 @@ COMMANDS = {
     "demo": "run the main job on a generated drive: an honest stack passes, a planted fault is found",
     "replay": "replay bags through the mutators into a stack and judge",
     "live": "test beside a running stack; start, pause, stop or change such a run",
+    "inline": "stand in live topics on a test bench: forward them, and change them while it is safe",
     "scenario": "drive scenarios in a closed loop, through changed worlds, too, and judge",
     "experiment": "repeat a published experiment on your bags and stack",
     "rules": "make relations of traffic rules: extract, check, import, export, list, match, count them",
+    "models": "train driving models on pictures with speed and steering, and say how good they are",
     "watch": "look at a run in progress, or at its end",
     "mutate": "write a mutated bag",
     "list": "list mutations, manipulations, conditions, checks, relations, adapters, stacks, faults, regions, ...",
@@ -84,7 +86,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 def _name_first(words: Sequence[str]) -> list[str]:
     """Return the words with the name of an experiment, or a verb, before its options, typed in any order."""
     command, *others = words or ("",)
-    if command in ("experiment", "rules"):
+    if command in ("experiment", "models", "rules"):
         names = importlib.import_module(f"mt_nodes.cli.{command}_command").NAMES
         first = next((at for at, word in enumerate(others) if word in names), 0)
         others = [*others[first : first + 1], *others[:first], *others[first + 1 :]]

@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("bags", metavar="BAG", nargs="*", help=about["bags"])
     add("--relations", metavar="ID,…", help=f"{about['relations']} (default {','.join(default.relations)})")
     add("--suite", type=Path, metavar="FILE", help="YAML file with a list of relations")
+    add("--cases", default="", metavar="FILE", help=about["cases"])
     add("--stack", default=default.stack, help=with_default["stack"])
     add("--mode", default=default.mode, help=with_default["mode"])
     add("--pace", default=default.pace, help=with_default["pace"])
@@ -100,6 +101,8 @@ def relations_given(args: argparse.Namespace) -> tuple[str, ...]:
 
 def _request(args: argparse.Namespace) -> ReplayRequest:
     given = relations_given(args)
+    if args.cases and given:
+        raise UsageError("--cases names its relations; leave --relations and --suite out")
     return ReplayRequest(
         bags=tuple(args.bags),
         relations=given or ReplayRequest(bags=()).relations,
@@ -116,6 +119,7 @@ def _request(args: argparse.Namespace) -> ReplayRequest:
         waivers=args.waivers,
         qos=args.qos,
         draws=args.draws,
+        cases=args.cases,
         plugins=tuple(str(p.resolve()) for p in args.plugins),
     )
 

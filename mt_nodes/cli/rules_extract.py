@@ -30,6 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--strict", action="store_true", help="'stop' means stop, not slow down as in the paper")
     files = "also write a relation file for each, to be given to `mt replay --relations`"
     parser.add_argument("--relations", type=Path, metavar="DIR", help=files)
+    world = "those files are for `mt scenario --relations`: the closed loop in place of recordings"
+    parser.add_argument("--in-world", action="store_true", help=world)
     parser.add_argument("--json", action="store_true", help="print one array: each rule with what it says, or why not")
     add_models(parser)
     add_store(parser, "without: nothing is kept", writes=True)
@@ -47,7 +49,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         _tell(args, found, readers)
     for rules in sets if args.relations else ():
-        _tell_files(args, *write_relations(args.relations, rules, statements_of(found, rules), ontology))
+        said = statements_of(found, rules)
+        _tell_files(args, *write_relations(args.relations, rules, said, ontology, args.in_world))
     if not all(one.complete for _, one in found):
         return int(ExitCode.INFRASTRUCTURE)
     return int(ExitCode.PASS if any(one.chosen for _, one in found) else ExitCode.UNDECIDED)

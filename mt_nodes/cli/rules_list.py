@@ -7,7 +7,9 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
+from mt_nodes.cli.rules_models import add_embedding, indexer_of
 from mt_nodes.cli.rules_store import add_store, opened
+from mt_nodes.errors import UsageError
 
 if TYPE_CHECKING:
     from mt_nodes.rules.store_entry import Entry
@@ -18,8 +20,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "example: mt rules list --region germany --find pedestrian"
     parser.add_argument("--region", default="", help="only the relations of this region")
     parser.add_argument("--origin", action="append", default=[], help="only what this read; may be given again")
-    parser.add_argument("--find", default="", metavar="WORDS", help="only relations with all of these words")
+    find = "only relations with all of these words; with --embed those nearest to them in meaning, the nearest first"
+    parser.add_argument("--find", default="", metavar="WORDS", help=find)
     parser.add_argument("--json", action="store_true", help="print one array with everything that is known")
+    add_embedding(parser)
     add_store(parser, "without: the store that ships")
 
 
@@ -27,9 +31,13 @@ def run(args: argparse.Namespace) -> int:
     """Print a table, or one JSON array."""
     from mt_nodes.cli.printing import table, text
 
-    with opened(args) as store:
+    if args.embed and not args.find.strip():
+        raise UsageError("--embed NAME finds what is near in meaning; say to what by --find WORDS")
+    with indexer_of(args) as indexer, opened(args, indexer) as store:
         rows = store.entries(args.region, args.origin)
-        if args.find:
+        if args.embed:
+            rows = [entry for entry, _ in store.nearest(args.find, rows)]
+        elif args.find:
             there = {entry.index for entry in rows}
             rows = [entry for entry in store.find(args.find, len(store.entries())) if entry.index in there]
     if args.json:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who reads rules for ``mt rules extract``: the deterministic parser, or language models side by side."""
+"""Which models ``mt rules`` asks: to read rules beside the parser, for vectors, and to look at pictures."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mt_nodes.cli.replay_command import whole_number
+from mt_nodes.cli.replay_command import at_least_one, whole_number
 
 if TYPE_CHECKING:
     from mt_nodes.rules.asking import Asker
     from mt_nodes.rules.extraction import Reader
     from mt_nodes.rules.models import Model
     from mt_nodes.rules.ontology import Ontology
+    from mt_nodes.rules.scene_by_model import SeenBy
+    from mt_nodes.rules.search import Indexer
     from mt_nodes.rules.self_check import SelfCheck
 
-_ANSWERS = Path("mt_rules.answers.jsonl")
+_MODELS = "YAML file of models, each with its url"
+_ANSWERS, _VECTORS = Path("mt_rules.answers.jsonl"), Path("mt_rules.vectors.jsonl")
 
 
 @dataclass(frozen=True)
@@ -36,14 +39,97 @@ class Readers:
         return [{"model": asker.name, **vars(asker.usage), "cost": asker.cost} for asker in self.askers]
 
 
+def add_answers(parser: argparse.ArgumentParser) -> None:
+    """Declare where answers are kept."""
+    answers = f"answers so far, not asked for again (default: beside the store, else {_ANSWERS})"
+    parser.add_argument("--answers", type=Path, metavar="FILE", help=answers)
+
+
+def add_embedding(parser: argparse.ArgumentParser) -> None:
+    """Declare whose vectors say what is near in meaning."""
+    add = parser.add_argument
+    embed = (
+        "nearness by vectors of this model of the server in MT_LLM_URL (default: latent semantic analysis, no server)"
+    )
+    add("--embed", metavar="NAME", help=embed)
+    vectors = f"vectors so far, not asked for again (default: beside the store, else {_VECTORS})"
+    add("--vectors", type=Path, metavar="FILE", help=vectors)
+    add("--models", type=Path, metavar="FILE", help=_MODELS)
+
+
+@contextmanager
+def indexer_of(args: argparse.Namespace) -> Iterator[Indexer]:
+    """Yield what compares meanings: a service's vectors for ``--embed``, else what needs none.
+
+    Raises:
+        InfrastructureError: the file of vectors is damaged.
+    """
+    if not args.embed:
+        from mt_nodes.rules.search import Index
+
+        yield Index
+        return
+    from mt_nodes.rules.embeddings import Embeddings, FaissIndex
+    from mt_nodes.rules.service import Service
+    from mt_nodes.rules.vector_file import VectorFile
+
+    with VectorFile(args.vectors or _beside(args, _VECTORS)) as kept:
+        embeddings = Embeddings(args.embed, kept, lambda: Service(_model(args, args.embed)))
+        yield lambda texts: FaissIndex(texts, embeddings.vectors)
+
+
+def add_eyes(parser: argparse.ArgumentParser) -> None:
+    """Declare who looks at pictures; :func:`add_embedding` declares the file of models."""
+    add = parser.add_argument
+    model = "vision-language model of the server in MT_LLM_URL that looks at each case (default: nobody)"
+    add("--scene-model", metavar="NAME", help=model)
+    samples = "how often it is asked about a case; what answers differ in is unknown (default %(default)s)"
+    add("--scene-samples", type=at_least_one, default=3, metavar="N", help=samples)
+    add("--scene-clip", action="store_true", help="show it the frames before and after, too")
+    add_answers(parser)
+
+
+@contextmanager
+def eyes_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[SeenBy | None]:
+    """Yield who looks at pictures: the model of ``--scene-model``, else nobody.
+
+    Raises:
+        MtError: the model is not fully told, its library is missing, or the file of answers cannot be used.
+    """
+    if not args.scene_model:
+        yield None
+        return
+    from mt_nodes.rules.answers import Answers
+    from mt_nodes.rules.asking import Asker
+    from mt_nodes.rules.chat import Chat
+    from mt_nodes.rules.scene_by_model import SceneReader
+
+    chat = Chat(_model(args, args.scene_model))
+    with Answers(args.answers or _beside(args, _ANSWERS)) as answers:
+        yield SceneReader(Asker(chat, answers), ontology, args.scene_samples, args.scene_clip)
+
+
+def _model(args: argparse.Namespace, name: str) -> Model:
+    """Return a model of the file of models, else one of the server in the environment."""
+    from mt_nodes.rules.models import MODEL, load_models, models_of_environment
+
+    told = load_models(args.models, os.environ) if args.models else ()
+    found = next((model for model in told if model.name == name), None)
+    return found or models_of_environment({**os.environ, MODEL: name})[0]
+
+
+def _beside(args: argparse.Namespace, default: Path) -> Path:
+    """Return the path of a file of the store's own name, or the default where there is no store."""
+    return args.store.with_suffix("".join(default.suffixes)) if args.store else default
+
+
 def add_models(parser: argparse.ArgumentParser) -> None:
     """Declare which models are asked."""
     add = parser.add_argument
     model = "model of the server in MT_LLM_URL (key: MT_LLM_KEY); may be given again; 'parser': the parser beside them"
     add("--model", action="append", default=[], metavar="NAME", help=model)
-    add("--models", type=Path, metavar="FILE", help="YAML file of models, each with its url")
-    answers = f"answers so far, not asked for again (default: beside the store, else {_ANSWERS})"
-    add("--answers", type=Path, metavar="FILE", help=answers)
+    add("--models", type=Path, metavar="FILE", help=_MODELS)
+    add_answers(parser)
     samples = "how often each model is asked about each reading, to choose one; 0: the majority (default %(default)s)"
     add("--samples", type=whole_number, default=3, metavar="N", help=samples)
 
@@ -70,8 +156,7 @@ def readers_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[Readers
     from mt_nodes.rules.self_check import SelfCheck
 
     prompts, beside = Prompts(ontology), [parser] if PARSER in args.model else []
-    path = args.answers or (args.store.with_suffix(".answers.jsonl") if args.store else _ANSWERS)
-    with Answers(path) as answers:
+    with Answers(args.answers or _beside(args, _ANSWERS)) as answers:
         askers = [Asker(Chat(model), answers) for model in models]
         readers: list[Reader] = [ModelReader(asker, prompts, ontology, args.strict) for asker in askers]
         readers += beside

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mt_nodes.rules.ontology import Ontology
+    from mt_nodes.rules.search import Indexer
     from mt_nodes.rules.store import Store
 
 
@@ -42,21 +43,25 @@ def ontology_of(args: argparse.Namespace) -> Ontology:
 
 
 @contextmanager
-def opened(args: argparse.Namespace) -> Iterator[Store]:
+def opened(args: argparse.Namespace, indexer: Indexer | None = None) -> Iterator[Store]:
     """Yield the store that is named, to be read, or that which ships.
+
+    Args:
+        indexer: what compares meanings; None: what needs no service.
 
     Raises:
         MtError: it cannot be opened.
     """
+    from mt_nodes.rules.search import Index
     from mt_nodes.rules.shipped import scratch_store, shipped_entries
     from mt_nodes.rules.store import Store
 
     ontology = ontology_of(args)
     if args.store is None:
-        with scratch_store(shipped_entries(), ontology) as made:
+        with scratch_store(shipped_entries(), ontology, indexer or Index) as made:
             yield made
     else:
-        with Store(args.store, write=False, ontology=ontology) as found:
+        with Store(args.store, write=False, ontology=ontology, indexer=indexer or Index) as found:
             yield found
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 from mt_nodes.frames import Bundle
 from mt_nodes.outputs import Output
@@ -11,6 +12,9 @@ from mt_nodes.outputs import Output
 
 class Condition(ABC):
     """A *given*. Subclasses are frozen dataclasses whose fields are their parameters."""
+
+    #: Whether facts that are known of a scene decide it: only such a one may be asked of a drive.
+    by_facts: ClassVar[bool] = False
 
     @abstractmethod
     def unmet(self, bundle: Bundle, source: Output) -> str | None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from mt_nodes.conditions.base import Condition
 from mt_nodes.errors import UsageError
@@ -12,7 +12,9 @@ from mt_nodes.frames import Bundle
 from mt_nodes.outputs import Output
 from mt_nodes.params import param
 from mt_nodes.rules.condition import evaluate, missing, parse
-from mt_nodes.rules.scene_ego import manoeuvre, told_motion
+from mt_nodes.rules.scene_derived import with_derived
+from mt_nodes.rules.scene_ego import told_motion
+from mt_nodes.rules.scene_facts import Fact, first_known
 
 #: Of a stack that tells a yaw rate in place of steering: that of a usual car, as checks of commands have it.
 WHEELBASE_M = 2.7
@@ -27,22 +29,26 @@ def _condition(value: Any, where: str) -> str:
 
 @dataclass(frozen=True)
 class KnownToBe(Condition):
-    """A condition on the ego-vehicle, such as ``speed_kmh > 50``, is true by odometry or the source's command.
+    """A condition on the ego-vehicle, such as ``speed_kmh > 50``, is true by all that is known.
 
-    What neither tells is unknown, and what is unknown is not met.
+    Odometry of the very frame counts before what is known of the case beforehand (``mt replay --cases``), and that
+    before what the source commands. What nothing tells is unknown, and what is unknown is not met.
     """
+
+    by_facts: ClassVar[bool] = True
 
     condition: str = param("moving", convert=_condition, help="in the language of mt_nodes.rules.condition")
 
     def unmet(self, bundle: Bundle, source: Output) -> str | None:
-        """Look at the speed and the steering that are told."""
-        motion = told_motion((bundle,), (source,), WHEELBASE_M)
-        known = {**motion, **manoeuvre(motion)}
+        """Look at the speed and the steering that are told, and at what is known of the case."""
+        by_topics, by_command = (told_motion((bundle,), outputs, WHEELBASE_M) for outputs in ((), (source,)))
+        of_the_case = {name: Fact(value, "the case") for name, value in bundle.facts.items()}
+        known = first_known(*map(with_derived, (by_topics, of_the_case, by_command)))
         facts = {name: fact.value for name, fact in known.items() if fact.known}
         holds = evaluate(self.condition, facts)
         if holds:
             return None
         if holds is None:
             return f"it is unknown whether {self.condition}: {', '.join(missing(self.condition, facts))} not told"
-        told = ", ".join(f"{name} {value:.1f}" for name, value in facts.items() if isinstance(value, float))
-        return f"it is not so that {self.condition} ({told})"
+        told = [f"{name} {value:.1f}" for name, value in facts.items() if type(value) in (int, float)]
+        return f"it is not so that {self.condition} ({', '.join(told)})"

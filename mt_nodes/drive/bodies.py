@@ -48,6 +48,21 @@ _MASS_KG = {
     "quadricycle_rider": 110.0,
     "flag_bearer": 77.0,
     "tow_truck": 8000.0,
+    "tram": 16000.0,
+    "crossing_gate": 300.0,
+    "traffic_officer": 78.0,
+    "crossing_guard": 78.0,
+    "construction_worker": 80.0,
+    "horse_rider": 620.0,
+    "horse_carriage": 1000.0,
+    "tractor": 4500.0,
+    "trailer": 800.0,
+    "load_carrier": 6500.0,
+    "delineator": 3.0,
+    "guardrail": 200.0,
+    "speed_bump": 120.0,
+    "traffic_island": 2500.0,
+    "gantry_sign": 900.0,
 }
 #: Faster than anybody of a label goes: sprinters reach 12, deer 20, the fastest cyclists 25 m/s; assumed.
 _TOP_MPS = {"pedestrian": 13.0, "animal": 21.0, "cyclist": 25.0, "unknown": 25.0}

@@ -3,9 +3,14 @@
 
 from __future__ import annotations
 
+from mt_nodes.checks.there import WAY, ThereCheck
 from mt_nodes.checks.trace_check import TraceCheck
+from mt_nodes.drive.driven import Driven
 from mt_nodes.drive.episode import BAD_COMMAND, SILENT, Played
+from mt_nodes.drive.stretch import stretch_of
 from mt_nodes.engine import Offer, judge_for
+from mt_nodes.frames import Bundle
+from mt_nodes.outputs import Output
 from mt_nodes.relations import Relation
 from mt_nodes.scenarios.changes.base import WorldEffects
 from mt_nodes.verdict import Judgement, Outcome, Verdict
@@ -63,10 +68,24 @@ def without_followup(offer: Offer, episode: int, stamp_ns: int, judgement: Judge
 def _checked(judge: Relation, source: Played, followup: Played, effects: WorldEffects) -> Judgement:
     assert isinstance(judge.check, TraceCheck), "relations of the loop have no other check"
     try:
+        if judge.given and (why := _unmet(judge, source.driven, followup.driven, effects)):
+            return Judgement(Outcome.NOT_APPLICABLE, reason=why)
         judged = judge.check.judge_drives(source.driven, followup.driven, effects)
     except Exception as error:  # noqa: BLE001 - a user's check must not end the run: the pair says what happened
         return Judgement(Outcome.ERROR, reason=f"check failed: {type(error).__name__}: {error}")
     return judged
+
+
+def _unmet(judge: Relation, source: Driven, followup: Driven, effects: WorldEffects) -> str | None:
+    """Return why a relation does not apply to a drive, by what the world knows where the change is; None if it does."""
+    from mt_nodes.rules.scene_drive import facts_there  # only rules have such conditions
+
+    whole = isinstance(judge.check, ThereCheck) and judge.check.along == WAY
+    stretch = stretch_of(source, followup, effects, whole=whole)
+    if isinstance(stretch, str):
+        return stretch
+    known = Bundle(0, 0, 0, facts=facts_there(source, stretch, effects))
+    return next(filter(None, (condition.unmet(known, Output()) for condition in judge.given)), None)
 
 
 def _silence(arm: str, played: Played) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mt_nodes.drive.road_map import Building, Crossing, Lane, Outline, RoadMap, Sign, Signal
+from mt_nodes.drive.road_map import Building, Crossing, Lane, Outline, RoadMap, Signal
 from mt_nodes.drive.scenario import Pose
 
 MIRRORED = "_mirrored"
@@ -21,7 +21,8 @@ def mirrored(road: RoadMap) -> RoadMap:
         ground_m=_closed(road.ground_m),
         crossings=tuple(Crossing(c.name, _closed(c.outline_m), c.signal) for c in road.crossings),
         signals=tuple(_signal(signal) for signal in road.signals),
-        signs=tuple(Sign(sign.face, mirrored_pose(sign.pose)) for sign in road.signs),
+        signs=tuple(replace(sign, pose=mirrored_pose(sign.pose)) for sign in road.signs),
+        limits=tuple(replace(one, pose=mirrored_pose(one.pose)) for one in road.limits),
         buildings=tuple(Building(_closed(b.outline_m), b.height_m) for b in road.buildings),
         kerbs_m=tuple(_closed(kerb) for kerb in road.kerbs_m),
         surface_m=tuple(tuple(_closed(ring) for ring in rings) for rings in road.surface_m),

@@ -18,6 +18,8 @@ USUAL_EPISODES = 20
 MOST_EPISODES = 10_000
 #: In place of relations: all of them.
 ALL = "all"
+#: Begins a name that stands for all relations of the rules of a region, as in ``rules:germany``.
+RULES = "rules:"
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,8 @@ class ScenarioRequest(Request):
 
     scenarios: tuple[str, ...] = field(metadata={"param": Param(help="scenario file, or name of a shipped one")})
     relations: tuple[str, ...] = param(
-        LOOP_DEFAULT, help=f"relations or .yaml files; {ALL}: every shipped one that the stack can be judged by"
+        LOOP_DEFAULT,
+        help=f"relations or .yaml files; {ALL}: every shipped one that fits; {RULES}germany: of the rules of a region",
     )
     stack: str = param("reference_planner", help="name of a shipped stack or a .yaml file")
     mode: str = param("two_pass", help=", ".join(MODES))

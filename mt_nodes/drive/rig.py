@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from mt_nodes.errors import UsageError
@@ -37,7 +37,7 @@ class Rig:
 
     @classmethod
     def for_stack(cls, stack: Stack, lidar: LidarModel | None = None, camera: CameraSensor | None = None) -> Rig:
-        """Return the sensors that a stack takes; a 64-beam LiDAR and a camera of 1280 × 720 pixels unless given.
+        """Return the sensors that a stack takes; unless given, a 64-beam LiDAR and the camera that its file describes.
 
         Raises:
             UsageError: it takes several sensors of one role.
@@ -52,7 +52,7 @@ class Rig:
         if "lidar" in topics and lidar is None:
             lidar = hdl_64e()
         if "camera" in topics and camera is None:
-            camera = windscreen_camera()
+            camera = replace(windscreen_camera(), **stack.camera)
         return cls(
             lidar if "lidar" in topics else None,
             camera if "camera" in topics else None,

@@ -102,10 +102,22 @@ class Signal:
 
 @dataclass(frozen=True)
 class Sign:
-    """A sign on a post: a face of :data:`mt_nodes.scene.faces.SIGNS`, seen by those who drive as its yaw says."""
+    """A sign on a post: a face of :data:`mt_nodes.scene.faces.SIGNS`, seen by those who drive as its yaw says.
+
+    ``value`` is the number that it bears, if it bears one; 0 for the usual one.
+    """
 
     face: str
     pose: Pose
+    value: int = 0
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A speed that holds from a place in the middle of a lane on, for all that follows, in place of the lanes' own."""
+
+    pose: Pose
+    limit_mps: float
 
 
 @dataclass(frozen=True)
@@ -121,6 +133,7 @@ class RoadMap:
     """One map.
 
     Attributes:
+        limits: what is on signs that a lane's own limit does not know.
         kerbs_m: lines along which the pavement begins, it lying to their right.
         ground_m: outline of all there is.
         surface_m: the carriageway, what of the ground is no pavement: polygons, each its outline and then its holes.
@@ -132,6 +145,7 @@ class RoadMap:
     crossings: tuple[Crossing, ...] = ()
     signals: tuple[Signal, ...] = ()
     signs: tuple[Sign, ...] = ()
+    limits: tuple[Limit, ...] = ()
     buildings: tuple[Building, ...] = ()
     kerbs_m: tuple[Outline, ...] = ()
     surface_m: tuple[tuple[Outline, ...], ...] = ()

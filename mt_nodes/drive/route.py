@@ -49,7 +49,15 @@ class Route:
         if reached and target is not None:
             end = _nearest(pose, target) + 1
             pose, limit = pose[: max(end, 2)], limit[: max(end, 2)]
+        for one in road.limits:
+            begin = _nearest(pose, one.pose)
+            if np.hypot(pose[begin, 0] - one.pose.x_m, pose[begin, 1] - one.pose.y_m) <= _STEP_M:
+                limit[begin:] = one.limit_mps
         self.pose, self.limit_mps = pose, limit
+
+    def onward(self, here: Pose) -> Floats:
+        """Return poses (n, 3) from a place to the end, one each metre."""
+        return self.pose[_nearest(self.pose, here) :]
 
     def ahead(self, here: Pose) -> tuple[Floats, Floats]:
         """Return poses (n, 3) and limits (n,) from a little behind a place to where the lane ahead is looked at."""

@@ -16,7 +16,7 @@ from mt_nodes.drive.changing import Changed
 from mt_nodes.drive.jitter import jittered
 from mt_nodes.drive.kept import episode_line, load_kept
 from mt_nodes.drive.maps import load_map
-from mt_nodes.drive.request import ALL, USUAL_EPISODES, ScenarioRequest, checked_request
+from mt_nodes.drive.request import ALL, RULES, USUAL_EPISODES, ScenarioRequest, checked_request
 from mt_nodes.drive.rig import Rig
 from mt_nodes.drive.scenario import Scenario
 from mt_nodes.drive.scenario_files import scenarios_of
@@ -25,6 +25,7 @@ from mt_nodes.errors import UsageError
 from mt_nodes.fitting import check_requirements, unfit
 from mt_nodes.message_packages import refuse_missing
 from mt_nodes.relations import LOOP_FOLDER, LOOP_SHAM, Suite, load_suite, shipped_relations
+from mt_nodes.rules.shipped import loop_relations
 from mt_nodes.run_record import in_directory, note_resumed, request_of, write_record
 from mt_nodes.scenarios.changes.base import Setting
 from mt_nodes.seeds import generator
@@ -78,6 +79,7 @@ class ScenarioRun:
                 plugins.add_directory(Path(directory))
         stack = with_faults(load_stack(request.stack), request.faults)
         request = checked_request(request, stack)
+        request = dataclasses.replace(request, relations=_named(request.relations, stack))
         suite = load_suite(_fitting(stack) if request.relations == (ALL,) else request.relations, LOOP_SHAM)
         check_requirements(suite, stack, loop=True)
         if request.waivers:
@@ -167,6 +169,24 @@ class ScenarioRun:
             "control": self.suite.control.id,
             "sham": self.suite.sham.id,
         }
+
+
+def _named(names: Sequence[str], stack: Stack) -> tuple[str, ...]:
+    """Return names of relations: for ``rules:<region>`` those of its rules that the stack can be judged by.
+
+    Raises:
+        UsageError: no rules of that region ship, or the stack can be judged by none.
+    """
+    found: list[str] = []
+    for name in names:
+        fit = [name]
+        if name.startswith(RULES):
+            born = loop_relations(name.removeprefix(RULES))
+            fit = [relation.id for relation in born if unfit(relation, stack, loop=True) is None]
+        if not fit:
+            raise UsageError(f"stack '{stack.name}' can be judged by no relation of {name}")
+        found += fit
+    return tuple(found)
 
 
 def _fitting(stack: Stack) -> Sequence[str]:

@@ -66,7 +66,7 @@ def _built(key: _Same) -> Scenery:
     things: list[tuple[Body, Pose]] = [(Body(ground.mesh, _unpainted), Pose(0.0, 0.0))]
     houses = Houses(road.buildings)
     things.append((Body(houses.mesh, _unpainted), Pose(0.0, 0.0)))
-    things += [(Body(sign_mesh(sign.face), sign_figure(sign.face, 0).paint), sign.pose) for sign in road.signs]
+    things += [(Body(sign_mesh(sign.face), sign_figure(sign.face, sign.value).paint), sign.pose) for sign in road.signs]
     lights = {signal.name: len(things) + i for i, signal in enumerate(road.signals)}
     things += [(Body(light_mesh("red"), light_figure("red").paint), signal.pose) for signal in road.signals]
     poses = standing(surface_of(road), np.array([(pose.x_m, pose.y_m, pose.yaw_rad) for _, pose in things]))

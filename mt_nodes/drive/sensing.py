@@ -32,6 +32,8 @@ from mt_nodes.transforms import Matrix, Transform, TransformTree, pose_matrix, q
 
 #: What moves farther away than this is not looked for by rays.
 _SIGHT_M = 150.0
+#: Topic of a calibration that weather needs and the stack is not told.
+_UNTOLD = "camera_info of nobody"
 #: The fastest that weather knows.
 _FASTEST_MPS = 70.0
 
@@ -94,13 +96,12 @@ class Sensors:
         seen, range_m = camera.seen(moving, ego, lights)
         pixels = developed(seen, sensor.noise, self._rng("camera", bundle.episode, bundle.index))
         image = Image(topics["camera"], bundle.stamp_ns, CAMERA_FRAME, pixels, "bgr8")
-        known = [topics[role] for role in ("camera_info",) if role in topics]
-        infos = tuple(sensor.info(topic, bundle.stamp_ns, CAMERA_FRAME) for topic in known)
-        taken = replace(bundle, images=(image,), camera_infos=infos)
-        if not self._weather.falls:
-            return taken
-        rng = self._rng("weather_seen", bundle.episode, bundle.index)
-        return self._weather.on_picture(taken, camera.shown(range_m), self._begun[1], _speed_mps(state), rng)
+        info = sensor.info(topics.get("camera_info", _UNTOLD), bundle.stamp_ns, CAMERA_FRAME)
+        taken = replace(bundle, images=(image,), camera_infos=(info,))
+        if self._weather.falls:
+            rng = self._rng("weather_seen", bundle.episode, bundle.index)
+            taken = self._weather.on_picture(taken, camera.shown(range_m), self._begun[1], _speed_mps(state), rng)
+        return taken if info.topic in topics.values() else replace(taken, camera_infos=())
 
     def _camera_of(self, rig: Rig, scenario: Scenario) -> Camera | None:
         if rig.camera is None:

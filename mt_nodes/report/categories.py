@@ -34,13 +34,13 @@ def write_figure(rows: Rows, directory: Path) -> list[Path]:
     """Write ``categories.png`` and ``categories.svg``; equal tables give equal files."""
     figure, paths = _figure(rows), [directory / f"{FIGURE}.{kind}" for kind in ("png", "svg")]
     for path in paths:
-        path.write_bytes(_bytes(figure, path.suffix[1:]))
+        path.write_bytes(rendered(figure, path.suffix[1:]))
     return paths
 
 
 def figure_uri(rows: Rows) -> str:
     """Return the figure as a data URI (SVG)."""
-    return f"data:image/svg+xml;base64,{base64.b64encode(_bytes(_figure(rows), 'svg')).decode()}"
+    return f"data:image/svg+xml;base64,{base64.b64encode(rendered(_figure(rows), 'svg')).decode()}"
 
 
 def _figure(rows: Rows) -> Figure:
@@ -85,7 +85,8 @@ def _top(rows: Rows) -> float:
     )
 
 
-def _bytes(figure: Figure, kind: str) -> bytes:
+def rendered(figure: Figure, kind: str) -> bytes:
+    """Return a figure as a file of a kind; equal figures give equal bytes."""
     buffer = io.BytesIO()
     # Without date and random ids equal tables give equal bytes.
     with matplotlib.rc_context({"svg.hashsalt": "mt_nodes", "hatch.linewidth": 0.6}):

@@ -19,7 +19,7 @@ from typing import Any
 
 from mt_nodes.errors import InfrastructureError
 from mt_nodes.jsonl import LineFile, read_lines
-from mt_nodes.rules.chat import Message, Reply
+from mt_nodes.rules.chat import Content, Message, Reply
 from mt_nodes.rules.models import Model
 
 _DIGITS = 16
@@ -109,7 +109,7 @@ class Answers:
                     "model": model.model,
                     "parameters": model.parameters,
                     "sample": question.sample,
-                    "messages": [[role, self._kept(text)] for role, text in question.messages],
+                    "messages": [[role, self._kept(said)] for role, said in question.messages],
                     "schema": self._kept(_plain(question.schema)),
                     **asdict(reply),
                 }
@@ -121,8 +121,9 @@ class Answers:
             self._replies[question.key] = reply
         return Answer(question.key, question.prompt_id, reply, cached=False)
 
-    def _kept(self, text: str) -> str:
-        """Write a text unless it is there, and return its id."""
+    def _kept(self, said: Content) -> str:
+        """Write a text, or the parts of a message, unless it is there, and return its id."""
+        text = said if isinstance(said, str) else _plain(said)
         name = _id(text)
         if name not in self._texts:
             self._file.append({"kind": "text", "id": name, "text": text})

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 from mt_nodes.errors import InfrastructureError
 from mt_nodes.rules.answers import Answer, Answers, Question
-from mt_nodes.rules.chat import Chat, Message, NoAnswer, Reply
+from mt_nodes.rules.chat import Chat, Message, Reply
 from mt_nodes.rules.prompts import Prompts
+from mt_nodes.rules.service import NoAnswer
 from mt_nodes.rules.told_statements import BadAnswer
 
 _T = TypeVar("_T")
@@ -98,9 +99,17 @@ class Asker:
         return self._answers.add(question, reply)
 
     def ask_until(
-        self, prompts: Prompts, messages: Sequence[Message], schema: Mapping[str, Any], read: Callable[[str], _T]
+        self,
+        prompts: Prompts,
+        messages: Sequence[Message],
+        schema: Mapping[str, Any],
+        read: Callable[[str], _T],
+        turn: int = 0,
     ) -> tuple[_T | BadAnswer, Answer]:
         """Return what ``read`` makes of an answer, asking again with its error; after the last try, the error.
+
+        Args:
+            turn: which time this is asked, of those who want several answers to one question.
 
         Raises:
             NoAnswer, InfrastructureError, UsageError: as :meth:`ask` does.
@@ -108,7 +117,7 @@ class Asker:
         asked = messages
         for nth in range(TRIES):
             # The same bad answer once more makes the same question: it is another sample of it.
-            answer = self.ask(asked, schema, nth)
+            answer = self.ask(asked, schema, turn * TRIES + nth)
             try:
                 return read(whole(answer.reply)), answer
             except BadAnswer as error:

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from mt_nodes.conditions.base import Condition
 from mt_nodes.conditions.known_to_be import KnownToBe
 from mt_nodes.errors import UsageError
 from mt_nodes.manipulations import find
@@ -15,19 +16,17 @@ from mt_nodes.mutations.base import Mutation
 from mt_nodes.relations import Relation
 from mt_nodes.rules.condition import Facts, Node, known, parse, written
 from mt_nodes.rules.ontology import Ontology
-from mt_nodes.rules.rule_sets import RuleSet
+from mt_nodes.rules.rule_sets import Rule, RuleSet
 from mt_nodes.rules.statement import ON_ROAD, ON_ROADSIDE, Statement
+from mt_nodes.scenarios.changes.sign_put_up import SPEEDS_KMH
 
-_KMH_PER_MPH = 1.609344
-#: Kinds of signs that bear a speed, and one of its units in km/h.
-_SPEED_SIGNS = {"speed_limit": 1.0, "minimum_speed": 1.0, "speed_limit_us": _KMH_PER_MPH}
 #: Where objects of a rule that says so stand: in the ego's way, or a sector to the right of it.
 _PLACES: dict[str, dict[str, Any]] = {
     ON_ROAD: {"where": "path"},
     ON_ROADSIDE: {"where": "bearing", "bearing_rad": (-0.45, -0.1)},
 }
 #: A cap on what one sees is made true by a mutation that is somewhat thicker than it.
-_CLEARLY_BELOW = 0.8
+CLEARLY_BELOW = 0.8
 _ROUND_MPH = 5
 
 
@@ -55,33 +54,55 @@ def bind(
     Raises:
         UsageError: a word is unknown, nothing shows the element, no rule says so, or it is known not to apply.
     """
-    where = f"statement '{statement.element}'"
-    ontology.refuse_unknown(statement, where)
-    if not statement.rules or statement.rules[0] not in rules.rules:
-        raise UsageError(f"{where}: got rules {', '.join(statement.rules) or 'none'}, expected one of {rules.path}")
-    rule = rules.rules[statement.rules[0]]
+    rule = rule_of(statement, ontology, rules)
     if why := gap(statement, ontology, rules.region):
         raise UsageError(f"rule {rule.id}: {statement.element} cannot be shown: {why}")
-    limits = _limits(parse(statement.condition))
+    limits = limits_of(parse(statement.condition))
     mutations = _mutations(statement, ontology, rules.region, limits)
-    condition = known(parse(statement.condition), {**_shown(mutations, limits), **(facts or {})})
-    if condition.kind == "false":
-        raise UsageError(f"rule {rule.id}: it is known not to be so that {statement.condition}")
     return Relation(
         id=relation_id(rules.region, rule.id, nth),
         kind="expected",
         because=f"{rule.text} ({rules.title}, {rule.reference})",
         mutate=mutations,
         check=ontology.behaviours[statement.behaviour].make_check(),
-        given=(KnownToBe(text),) if (text := written(condition)) else (),
+        given=given_of(statement, rule, {**_shown(mutations, limits), **(facts or {})}),
         requires=_requires(mutations),
     )
 
 
+def rule_of(statement: Statement, ontology: Ontology, rules: RuleSet) -> Rule:
+    """Return the rule that says a statement.
+
+    Raises:
+        UsageError: a word is unknown, or no rule says so.
+    """
+    where = f"statement '{statement.element}'"
+    ontology.refuse_unknown(statement, where)
+    if not statement.rules or statement.rules[0] not in rules.rules:
+        raise UsageError(f"{where}: got rules {', '.join(statement.rules) or 'none'}, expected one of {rules.path}")
+    return rules.rules[statement.rules[0]]
+
+
+def given_of(statement: Statement, rule: Rule, facts: Facts) -> tuple[Condition, ...]:
+    """Return what is left of a statement's condition where facts are known.
+
+    Raises:
+        UsageError: it is known not to apply.
+    """
+    condition = known(parse(statement.condition), facts)
+    if condition.kind == "false":
+        raise UsageError(f"rule {rule.id}: it is known not to be so that {statement.condition}")
+    return (KnownToBe(text),) if (text := written(condition)) else ()
+
+
 def bind_all(
-    statements: Sequence[Statement], ontology: Ontology, rules: RuleSet
+    statements: Sequence[Statement], ontology: Ontology, rules: RuleSet, make: Callable[..., Relation] = bind
 ) -> tuple[tuple[Relation, ...], tuple[tuple[Statement, str], ...]]:
-    """Return the relations of all statements that can be run, and the others, each with the reason."""
+    """Return the relations of all statements that can be run, and the others, each with the reason.
+
+    Args:
+        make: binds one statement, as :func:`bind` does.
+    """
     bound: list[Relation] = []
     unbound: list[tuple[Statement, str]] = []
     count: dict[str, int] = {}
@@ -89,7 +110,7 @@ def bind_all(
         first = statement.rules[0] if statement.rules else ""
         count[first] = count.get(first, 0) + 1
         try:
-            bound.append(bind(statement, ontology, rules, count[first]))
+            bound.append(make(statement, ontology, rules, count[first]))
         except UsageError as error:
             unbound.append((statement, str(error)))
     return tuple(bound), tuple(unbound)
@@ -101,7 +122,7 @@ def edit_facts(statement: Statement, ontology: Ontology, region: str) -> dict[st
     Raises:
         UsageError: nothing shows the element.
     """
-    limits = _limits(parse(statement.condition))
+    limits = limits_of(parse(statement.condition))
     return _shown(_mutations(statement, ontology, region, limits), limits)
 
 
@@ -121,14 +142,21 @@ def _placed(mutation: Mutation, place: str) -> Mutation:
 
 def _fitted(mutation: Mutation, limits: Facts) -> Mutation:
     """Return a mutation with the number of the rule on its sign, and air as thick as the rule says."""
-    unit = _SPEED_SIGNS.get(getattr(mutation, "kind", ""))
-    speed, visibility = limits.get("speed_kmh"), limits.get("visibility_m")
+    visibility = limits.get("visibility_m")
     changed: dict[str, Any] = {}
-    if unit and isinstance(speed, float) and "value" in _names(mutation):
-        changed["value"] = round(speed) if unit == 1.0 else _ROUND_MPH * round(speed / unit / _ROUND_MPH)
+    if "value" in _names(mutation) and (number := number_on(getattr(mutation, "kind", ""), limits)):
+        changed["value"] = number
     if isinstance(visibility, float) and "visibility_m" in _names(mutation):
-        changed["visibility_m"] = _CLEARLY_BELOW * visibility
+        changed["visibility_m"] = CLEARLY_BELOW * visibility
     return _replaced(mutation, changed)
+
+
+def number_on(face: str, limits: Facts) -> int:
+    """Return the number that a sign bears by a rule, in its own unit; 0 where the rule names none, or it bears none."""
+    unit, speed = SPEEDS_KMH.get(face), limits.get("speed_kmh")
+    if unit is None or not isinstance(speed, float):
+        return 0
+    return round(speed) if unit == 1.0 else _ROUND_MPH * round(speed / unit / _ROUND_MPH)
 
 
 def _shown(mutations: Sequence[Mutation], limits: Facts) -> dict[str, float]:
@@ -136,21 +164,21 @@ def _shown(mutations: Sequence[Mutation], limits: Facts) -> dict[str, float]:
     facts: dict[str, float] = {}
     for one in mutations:
         told: dict[str, Any] = {name: getattr(one, name) for name in _names(one)}
-        if (unit := _SPEED_SIGNS.get(told.get("kind", ""))) and "value" in told:
+        if (unit := SPEEDS_KMH.get(told.get("kind", ""))) and "value" in told:
             facts["sign_value_kmh"] = told["value"] * unit
         if "visibility_m" in limits and "visibility_m" in told:
             facts["visibility_m"] = told["visibility_m"]
     return facts
 
 
-def _limits(condition: Node) -> dict[str, float]:
+def limits_of(condition: Node) -> dict[str, float]:
     """Return the numbers that speed and visibility are compared with in a condition."""
     if condition.kind == "compare":
         left, _, right = condition.parts
         return {left.parts[0]: right.parts[0]} if (left.kind, right.kind) == ("name", "number") else {}
     told: dict[str, float] = {}
     for part in condition.parts if condition.kind == "both" else ():
-        told |= _limits(part)
+        told |= limits_of(part)
     return told
 
 

@@ -4,20 +4,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from mt_nodes.bags import BagSource, sensors_of
 from mt_nodes.errors import UsageError, suggest
+from mt_nodes.fitting import unfit
 from mt_nodes.frames import Bundle
 from mt_nodes.rules.binding import edit_facts
 from mt_nodes.rules.matching import Matcher
 from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.scene import ROADS, Scene, describe, given
+from mt_nodes.rules.scene_by_model import SeenBy
 from mt_nodes.rules.scene_facts import Facts
 from mt_nodes.rules.shipped import of_entry
 from mt_nodes.rules.store_entry import Entry
+from mt_nodes.stacks import Stack
 from mt_nodes.transforms import TransformTree
 
 
@@ -27,7 +31,7 @@ class Recording:
 
     Attributes:
         topics: role -> topic. transforms: those that the bag lacks. told: facts that the user states.
-        utc_offset_h: of local time where it was recorded; None: not known.
+        utc_offset_h: of local time where it was recorded; None: not known. seen_by: who looks at pictures of cases.
     """
 
     bag: Path
@@ -35,11 +39,18 @@ class Recording:
     transforms: TransformTree | None = None
     told: Facts | None = None
     utc_offset_h: float | None = None
+    seen_by: SeenBy | None = None
 
-    @property
+    @cached_property
     def sensors(self) -> tuple[str, ...]:
         """Sensors of the bag that mutations can change."""
         return tuple(sensors_of(self.bag, ("lidar", "camera"), self.topics))
+
+    @cached_property
+    def count(self) -> int:
+        """How many frames the bag has."""
+        with BagSource(self.bag, self.topics, self.transforms, require=self.sensors) as source:
+            return source.info[source.lead].count
 
     def scenes(self, frames: Sequence[int], progress: Callable[[int], None] = lambda read: None) -> dict[str, Scene]:
         """Return the scene of each frame, by the name of its case, in their order.
@@ -72,27 +83,38 @@ class Recording:
             yield near[-1].index, near[-2:]
 
     def _scene(self, bundles: Sequence[Bundle]) -> Scene:
-        return describe(bundles, told=self.told, utc_offset_h=self.utc_offset_h)
+        seen = self.seen_by(bundles) if self.seen_by else None
+        return describe(bundles, told=self.told, seen=seen, utc_offset_h=self.utc_offset_h)
 
 
-def matcher(ontology: Ontology, sensors: Collection[str], **asked: Any) -> Matcher:
+def matcher(ontology: Ontology, sensors: Collection[str], stacks: Sequence[Stack] = (), **asked: Any) -> Matcher:
     """Return what chooses relations for cases of a bag; ``asked`` is the rest of what :class:`Matcher` takes.
 
-    A relation that cannot be bound, or needs a sensor that the bag has not, is never chosen.
+    A relation that cannot be bound, needs a sensor that the bag has not, or cannot judge one of the stacks, is never
+    chosen.
     """
 
-    def refuse(entry: Entry) -> str:
+    @cache
+    def why_not(entry: Entry) -> str:
         try:
-            needs = of_entry(entry).relation(ontology).requires
+            relation = of_entry(entry).relation(ontology)
         except UsageError as error:
             return str(error)
-        lacking = [sensor for sensor in needs if sensor not in sensors]
-        return f"it needs a {lacking[0]}, which the bag has not" if lacking else ""
+        lacking = [sensor for sensor in relation.requires if sensor not in sensors]
+        if lacking:
+            return f"it needs a {lacking[0]}, which the bag has not"
+        return next((why for stack in stacks if (why := unfit(relation, stack))), "")
 
+    @cache
     def edited(entry: Entry) -> Mapping[str, Any]:
         return edit_facts(entry.statement, ontology, entry.region)
 
-    return Matcher(refuse=refuse, edit_facts=edited, **asked)
+    # How often it was run has no part in either.
+    return Matcher(
+        refuse=lambda entry: why_not(replace(entry, executions=0)),
+        edit_facts=lambda entry: edited(replace(entry, executions=0)),
+        **asked,
+    )
 
 
 def facts(values: Mapping[str, Any], ontology: Ontology) -> Facts:

@@ -9,35 +9,33 @@ from functools import lru_cache
 from itertools import pairwise
 
 from mt_nodes.rules.ontology import Ontology
-from mt_nodes.rules.words import PUNCTUATION, Phrase, Token, found
+from mt_nodes.rules.words import PUNCTUATION, Phrase, Token, found, words_of
 
-_NEGATIONS = frozenset(
-    {
-        "not",
-        "no",
-        "never",
-        "nobody",
-        "none",
-        "neither",
-        "nor",
-        "without",
-        "forbid",
-        "prohibit",
-        "ban",
-        "avoid",
-        "refrain",
-        "unlawful",
-        "illegal",
-    }
+_OFFENCES = frozenset(
+    {"forbid", "prohibit", "prohibited", "ban", "banned", "illegal", "unlawful", "offence", "offense", "punishable"}
+    | {"punished", "violation", "fined", "impermissible"}
 )
-_FORBIDS = frozenset({"forbid", "prohibit", "prohibited", "ban", "banned", "illegal", "unlawful"})
+_NEGATIONS = _OFFENCES | {"not", "no", "never", "nobody", "none", "neither", "nor", "without", "avoid", "refrain"}
+#: Not to fail to do something is to do it, not to want to is no rule; what nobody is obliged to is not forbidden.
+_FAILS = frozenset(
+    {"fail", "failure", "neglect", "omit", "forget", "refuse", "hesitate", "mean", "intend", "want", "wish"}
+)
+_DUTIES = frozenset(
+    {"need", "oblige", "obliged", "require", "required", "reason", "duty", "necessary", "force", "obligation"}
+)
+_TURNS = frozenset({"but", "instead", "until", "because", "unless", "except"})
 _ALLOWED = frozenset({"allow", "allowed", "permit", "permitted"})
 _JOINS = frozenset({"or", "nor"})
 _OWNERS = frozenset({"its", "their", "the", "your"})
 _AT_A = frozenset({("at", "a"), ("from", "a"), ("near", "a")})
-_OF_THEM = frozenset({"can", "does", "do", "did"})
+_OF_THEM = frozenset({"can", "does", "do", "did", "who", "which", "that"})
 _OF_YOU = frozenset({"you", "driver", "must", "may", "shall", "nobody"})
-_SCOPE, _TRIES = 7, 4
+_PREPOSITIONS = frozenset({"in", "at", "on", "near", "behind", "past", "with", "for", "during", "before", "beside"})
+_IS = frozenset({"is", "are", "was", "were"})
+_LETS = frozenset({"let", "allow", "give", "leave", "make"})
+_OUGHT = _DUTIES | {"have", "has", "ought", "is", "are", "be", "ready", "prepared", "expected", "advised"}
+_COMPARED = frozenset({"more", "less", "closer", "nearer", "greater", "higher", "lower", "fewer", "later", "slower"})
+_SCOPE, _TRIES = 8, 4
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ def cues_in(tokens: Sequence[Token], free: Sequence[bool], others: Sequence[int]
         denied = _negated(tokens, free, [indices for _, indices in hits])
         cues = [
             Cue(
-                "" if no and _of_another(tokens, indices[0], others) else _meaning(text, no, ontology),
+                "" if no and _idle(tokens, indices[0], others, text, ontology) else _meaning(text, no, ontology),
                 text,
                 indices,
                 no,
@@ -76,15 +74,35 @@ def cues_in(tokens: Sequence[Token], free: Sequence[bool], others: Sequence[int]
     return [cue for cue in cues if cue.behaviour]
 
 
+def is_aim(tokens: Sequence[Token], cue: Cue) -> bool:
+    """Whether to let somebody do something is what another deed is for: "move right to let them pass"."""
+    start = cue.indices[0]
+    before = [token.text for token in tokens[max(0, start - 2) : start]]
+    return bool(tokens[start].forms & _LETS) and before[-1:] == ["to"] and not set(before) & _OUGHT
+
+
+def opposes(tokens: Sequence[Token], free: Sequence[bool], ontology: Ontology) -> bool:
+    """Whether a sentence or part of it begins with what others forbid, such as to ignore something."""
+    hits = _hits(tokens, free, ontology, ())
+    denied = _negated(tokens, free, [indices for _, indices in hits])
+    told = [text for (text, at), no in zip(hits, denied, strict=True) if not no and _leads(tokens, at[0])]
+    return any(text in one.says_not for text in told for one in ontology.behaviours.values())
+
+
+def _leads(tokens: Sequence[Token], i: int) -> bool:
+    return i == 0 or tokens[i - 1].text in PUNCTUATION
+
+
 def _hits(
     tokens: Sequence[Token], free: Sequence[bool], ontology: Ontology, idle: Collection[tuple[str, tuple[int, ...]]]
 ) -> list[tuple[str, tuple[int, ...]]]:
     """Return phrases and their words, in the order of the text; longer phrases first, those that say nothing never."""
     left = list(free)
     hits: list[tuple[str, tuple[int, ...]]] = []
-    for phrase in _phrases(ontology):
+    words = words_of(tokens)
+    for phrase in (phrase for phrase in _phrases(ontology) if phrase.is_among(words)):
         for indices in found(phrase, tokens, left):
-            fits = all(left[i] for i in indices) and not _noun(tokens, indices)
+            fits = all(left[i] for i in indices) and not (_noun(tokens, indices) or _theirs(tokens, free, indices[0]))
             if fits and (phrase.text, indices) not in idle:
                 hits.append((phrase.text, indices))
                 for i in indices:
@@ -92,17 +110,35 @@ def _hits(
     return sorted(hits, key=lambda hit: hit[1])
 
 
+def _idle(tokens: Sequence[Token], start: int, others: Sequence[int], text: str, ontology: Ontology) -> bool:
+    """Whether a denied phrase asks for nothing: somebody else does it, or nobody is obliged to it."""
+    near = tokens[max(0, start - _SCOPE) : start]
+    excused = any(token.forms & _DUTIES for token in near if token.clause == tokens[start].clause)
+    asked = any(text in one.says for one in ontology.behaviours.values())
+    return (excused and not asked) or _of_another(tokens, start, others)
+
+
 def _of_another(tokens: Sequence[Token], start: int, others: Sequence[int]) -> bool:
     """Whether what is denied is what somebody else does: "a train cannot stop"."""
-    before = [i for i in others if i < start and tokens[i].clause == tokens[start].clause]
+    clause = [i for i, token in enumerate(tokens) if token.clause == tokens[start].clause]
+    before = [i for i in others if i < start and i in clause and tokens[clause[0]].text not in _PREPOSITIONS]
     between = {token.text for token in tokens[before[-1] : start]} if before else set()
-    return bool(between & _OF_THEM) and not between & _OF_YOU
+    return bool(between & _OF_THEM) and not between & (_OF_YOU | _DUTIES)
 
 
 def _noun(tokens: Sequence[Token], indices: tuple[int, ...]) -> bool:
     """Whether a lone word behind "its", "the" or "at a" is a noun: "its stop"."""
     before = [token.text for token in tokens[max(0, indices[0] - 2) : indices[0]]]
     return len(indices) == 1 and bool(before) and (before[-1] in _OWNERS or tuple(before) in _AT_A)
+
+
+def _theirs(tokens: Sequence[Token], free: Sequence[bool], start: int) -> bool:
+    """Whether a phrase begins with what somebody else is doing: "which is slowing", "pedestrians waiting"."""
+    if not start or not tokens[start].text.endswith("ing"):
+        return False
+    before = tokens[start - 1].text
+    named = not free[start - 1] and before not in PUNCTUATION
+    return named or (before in _IS and tokens[max(0, start - 2)].text != "you")
 
 
 @lru_cache(maxsize=8)
@@ -128,25 +164,32 @@ def _negated(tokens: Sequence[Token], free: Sequence[bool], hits: Sequence[tuple
         end = hits[n - 1][-1] if n else -1
         no = False
         for i in range(indices[0] - 1, max(-1, indices[0] - 1 - _SCOPE), -1):
-            if tokens[i].text in PUNCTUATION:
+            if tokens[i].text in PUNCTUATION or tokens[i].text in _TURNS or (tokens[i].forms & _FAILS and i != end):
                 break
             if i == end:
                 between = {token.text for token in tokens[end + 1 : indices[0]]}
                 no = told[-1] and bool(between & _JOINS)
                 break
-            if free[i] and tokens[i].forms & _NEGATIONS:
+            if free[i] and tokens[i].forms & _NEGATIONS and not _of_number(tokens, i, indices[0]):
                 no = True
                 break
-        within = any(free[i] and tokens[i].forms & _NEGATIONS for i in range(indices[0], indices[-1]))
-        told.append(no or within or _forbidden(tokens, free, indices[-1]))
+        inner = (i for i in range(indices[0], indices[-1]) if free[i] and tokens[i].forms & _NEGATIONS)
+        within = any(not _of_number(tokens, i, indices[-1]) for i in inner)
+        told.append(no or within or _forbidden(tokens, free, indices))
     return told
 
 
-def _forbidden(tokens: Sequence[Token], free: Sequence[bool], end: int) -> bool:
+def _of_number(tokens: Sequence[Token], i: int, start: int) -> bool:
+    """Whether a negation is of a comparison before a phrase: "at no more than 20 mph past", "not less than"."""
+    return i + 1 < start and tokens[i + 1].text in _COMPARED
+
+
+def _forbidden(tokens: Sequence[Token], free: Sequence[bool], indices: tuple[int, ...]) -> bool:
     """Whether what is done is forbidden behind it: "overtaking here is prohibited", "turning is not allowed"."""
-    if not tokens[end].text.endswith("ing"):
+    if not any(tokens[i].text.endswith("ing") for i in indices):
         return False
+    end = indices[-1]
     rest = [token for token, usable in zip(tokens[end + 1 :], free[end + 1 :], strict=True) if usable]
     here = [token for token in rest if token.clause == tokens[end].clause]
     allowed = any(one.text == "not" and other.forms & _ALLOWED for one, other in pairwise(here))
-    return allowed or any(token.forms & _FORBIDS for token in here)
+    return allowed or any(token.forms & _OFFENCES for token in here)

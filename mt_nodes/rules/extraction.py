@@ -13,12 +13,12 @@ from multiprocessing.pool import ThreadPool
 from typing import Protocol
 
 from mt_nodes.rules.asking import Asker
-from mt_nodes.rules.chat import NoAnswer
 from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.parser import LONGEST, Reading, read_rule
 from mt_nodes.rules.prompts import Prompts
 from mt_nodes.rules.rule_sets import Rule
 from mt_nodes.rules.self_check import SelfCheck
+from mt_nodes.rules.service import NoAnswer
 from mt_nodes.rules.statement import Statement
 from mt_nodes.rules.store_entry import PARSER, Entry
 from mt_nodes.rules.told_statements import BadAnswer, answer_schema, read_answer

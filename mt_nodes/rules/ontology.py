@@ -19,6 +19,7 @@ from mt_nodes.errors import UsageError, suggest
 from mt_nodes.manipulations import manipulations
 from mt_nodes.params import build
 from mt_nodes.rules.condition import KINDS, Predicate, refuse_unknown_names
+from mt_nodes.rules.discord import refuse_discord
 from mt_nodes.rules.entries import flag, mapping, text, texts
 from mt_nodes.rules.quantities import UNITS
 from mt_nodes.rules.statement import ADDS, REPLACES, Statement
@@ -30,7 +31,9 @@ CATEGORIES = ("infrastructure", "objects", "environment")
 #: Where a rule names no road.
 ANY_ROAD = "any_road"
 _SECTIONS = ("roads", *CATEGORIES, "behaviours", "predicates", "words")
-_ELEMENT_KEYS = ("says", "manipulation", "unsupported", "road", "needs", "weak", "stands", "general", "regions")
+_WORDS = ("unsupported", "road", "needs", "asks", "crossing")
+_FLAGS = ("weak", "stands", "general")
+_ELEMENT_KEYS = ("says", "manipulation", "bare", "regions", *_WORDS, *_FLAGS)
 
 
 @dataclass(frozen=True)
@@ -44,9 +47,14 @@ class Term:
 
 @dataclass(frozen=True)
 class Road(Term):
-    """Where the ego-vehicle may come to. ``marked_by``: the element that shows it, if a rule names nothing else."""
+    """Where the ego-vehicle may come to.
+
+    Attributes:
+        marked_by: the element that shows it, if a rule names nothing else. area: it has spots of other names in it.
+    """
 
     marked_by: str = ""
+    area: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,8 @@ class Element(Term):
         category: one of :data:`CATEGORIES`. manipulation: name by region, of any other region under an empty key.
         unsupported: why nothing shows it. road: where it is if a rule names none. needs: condition on the source.
         weak: named beside what a rule is about. stands: it does not move. general: what follows it tells who exactly.
+        bare: words for it if nothing else is named. asks: behaviour, if no other is named. crossing: road that
+            "crossing" is, beside it.
     """
 
     category: str = ""
@@ -67,6 +77,9 @@ class Element(Term):
     weak: bool = False
     stands: bool = False
     general: bool = False
+    asks: str = ""
+    crossing: str = ""
+    bare: tuple[str, ...] = ()
 
     @property
     def verb(self) -> str:
@@ -86,12 +99,16 @@ class Element(Term):
 
 @dataclass(frozen=True)
 class Behaviour(Term):
-    """What the ego-vehicle should do, and the check that judges it; see ``config/ontology/behaviours.yaml``."""
+    """What the ego-vehicle should do, and the check that judges it; see ``config/ontology/behaviours.yaml``.
+
+    ``in_world`` is the check of two drives in the closed loop; none where it is empty.
+    """
 
     says_not: tuple[str, ...] = ()
     denied: str = ""
     reads_as: str = ""
     check: tuple[str, Mapping[str, Any]] = ("", {})
+    in_world: tuple[str, Mapping[str, Any]] = ("", {})
 
     def make_check(self, where: str = "") -> Check:
         """Build the check of this behaviour.
@@ -99,9 +116,22 @@ class Behaviour(Term):
         Raises:
             UsageError: there is no such check, or a parameter is wrong.
         """
-        name, params = self.check
-        where = f"{where or self.name}.check"
-        return cast(Check, build(plugins.find("checks", name, where), params, f"{where}.{name}"))
+        return _built(self.check, f"{where or self.name}.check")
+
+    def make_check_in_world(self, where: str = "") -> Check:
+        """Build the check of this behaviour in the closed loop.
+
+        Raises:
+            UsageError: it has none there, there is no such check, or a parameter is wrong.
+        """
+        if not self.in_world[0]:
+            raise UsageError(f"{where or self.name}: no check under in_world, which judges it in the closed loop")
+        return _built(self.in_world, f"{where or self.name}.in_world")
+
+
+def _built(check: tuple[str, Mapping[str, Any]], where: str) -> Check:
+    name, params = check
+    return cast(Check, build(plugins.find("checks", name, where), params, f"{where}.{name}"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,11 +151,13 @@ class Ontology:
 
     @cached_property
     def nouns(self) -> tuple[tuple[Phrase, Term], ...]:
-        """Phrases of roads and elements, those of more words first."""
+        """Phrases of roads and elements: those of more words first, then of elements, then those in a row."""
         roads = (road for road in self.roads.values() if road.name != ANY_ROAD)
-        terms = (*roads, *self.elements.values())
+        terms = (*self.elements.values(), *roads)
         rows = [(self.lexicon.phrase(text), term) for term in terms for text in term.says]
-        return tuple(sorted(rows, key=lambda row: (-row[0].size, _vague(row[1]))))
+        return tuple(
+            sorted(rows, key=lambda row: (-row[0].size, isinstance(row[1], Road), _vague(row[1]), len(row[0].parts)))
+        )
 
     def refuse_unknown(self, statement: Statement, where: str) -> None:
         """Refuse a statement with a word that is not here.
@@ -170,7 +202,7 @@ def _load(own: tuple[Path, ...]) -> Ontology:
             read[section] = {**before, **after, **entries}
     elements = {name: one for category in CATEGORIES for name, one in read[category].items()}
     made = Ontology(read["roads"], elements, read["behaviours"], read["predicates"], read["words"])
-    _refuse_discord(made, own[-1] if own else Path("ontology"))
+    refuse_discord(made, own[-1] if own else Path("ontology"))
     return made
 
 
@@ -201,8 +233,9 @@ def _entries(section: str, entries: Any, where: str) -> dict[str, Any]:
 
 
 def _road(name: str, data: Mapping[str, Any], where: str, _: str) -> Road:
-    refuse_unknown(data, ("says", "regions", "marked_by"), where)
-    return Road(name, _says(name, data, where), _regions(data, where), text(data, "marked_by", where))
+    refuse_unknown(data, ("says", "regions", "marked_by", "area"), where)
+    says, regions = _says(name, data, where), _regions(data, where)
+    return Road(name, says, regions, text(data, "marked_by", where), flag(data, "area", where))
 
 
 def _element(name: str, data: Mapping[str, Any], where: str, category: str) -> Element:
@@ -220,14 +253,14 @@ def _element(name: str, data: Mapping[str, Any], where: str, category: str) -> E
         if one not in manipulations():
             hint = suggest(str(one), manipulations(), "see `mt list manipulations`, or say why under `unsupported`")
             raise UsageError(f"{where}: no manipulation '{one}'{hint}")
-    words = {key: text(data, key, where) for key in ("unsupported", "road", "needs")}
-    flags = {key: flag(data, key, where) for key in ("weak", "stands", "general")}
-    regions = _regions(data, where)
-    return Element(name, _says(name, data, where), regions, category, shown, **words, **flags)  # type: ignore[arg-type]
+    words: dict[str, Any] = {key: text(data, key, where) for key in _WORDS}
+    flags: dict[str, Any] = {key: flag(data, key, where) for key in _FLAGS}
+    says, bare = _says(name, data, where), texts(data, "bare", where)
+    return Element(name, says, _regions(data, where), category, shown, bare=bare, **words, **flags)
 
 
 def _behaviour(name: str, data: Mapping[str, Any], where: str, _: str) -> Behaviour:
-    refuse_unknown(data, ("says", "says_not", "denied", "reads_as", "check"), where)
+    refuse_unknown(data, ("says", "says_not", "denied", "reads_as", "check", "in_world"), where)
     checks = named_items(data.get("check") or [], f"{where}.check")
     if len(checks) != 1:
         raise UsageError(f"{where}.check: got {len(checks)} checks, expected one")
@@ -238,8 +271,11 @@ def _behaviour(name: str, data: Mapping[str, Any], where: str, _: str) -> Behavi
         denied=text(data, "denied", where),
         reads_as=text(data, "reads_as", where),
         check=checks[0],
+        in_world=next(iter(named_items(data.get("in_world") or [], f"{where}.in_world")), ("", {})),
     )
     made.make_check(where)
+    if made.in_world[0]:
+        made.make_check_in_world(where)
     return made
 
 
@@ -253,31 +289,6 @@ def _predicate(name: str, data: Mapping[str, Any], where: str, _: str) -> Predic
 
 
 _MAKERS: Any = {"roads": _road, "behaviours": _behaviour, "predicates": _predicate}
-
-
-def _refuse_discord(ontology: Ontology, where: Path) -> None:
-    """Refuse entries that name others which are not there.
-
-    Raises:
-        UsageError: naming the entry and the nearest name that exists.
-    """
-    for element in ontology.elements.values():
-        if element.road and element.road not in ontology.roads:
-            raise UsageError(
-                f"{where}: {element.name}.road: no road '{element.road}'{suggest(element.road, ontology.roads)}"
-            )
-        if element.needs:
-            needs = f"{where}: {element.name}.needs"
-            refuse_unknown_names(element.needs, ontology.predicates, ontology.elements, needs)
-    for road in ontology.roads.values():
-        if road.marked_by and road.marked_by not in ontology.elements:
-            hint = suggest(road.marked_by, ontology.elements)
-            raise UsageError(f"{where}: {road.name}.marked_by: no element '{road.marked_by}'{hint}")
-    for one in ontology.behaviours.values():
-        for key, other in (("denied", one.denied), ("reads_as", one.reads_as)):
-            if other and other not in ontology.behaviours:
-                hint = suggest(other, ontology.behaviours)
-                raise UsageError(f"{where}: {one.name}.{key}: no behaviour '{other}'{hint}")
 
 
 def _says(name: str, data: Mapping[str, Any], where: str) -> tuple[str, ...]:

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mt_nodes.rules import quantities
 from mt_nodes.rules.condition import conjunction
-from mt_nodes.rules.cues import Cue, cues_in
+from mt_nodes.rules.cues import Cue, cues_in, is_aim, opposes
 from mt_nodes.rules.nouns import PASSES, Thing, met, nouns_in, reasons, road_of
 from mt_nodes.rules.ontology import ANY_ROAD, Behaviour, Element, Ontology
 from mt_nodes.rules.statement import ON_ROAD, ON_ROADSIDE, Statement
-from mt_nodes.rules.words import PUNCTUATION, Token, found
+from mt_nodes.rules.words import PUNCTUATION, Phrase, Token, found
 
 #: One rule is a sentence or three; more is a document, whose rules should be parted first.
 LONGEST = 2000
@@ -58,10 +59,15 @@ def read_rule(text: str, ontology: Ontology, rule: str = "", strict: bool = Fals
     free = [i not in nouns.taken and token.text not in PUNCTUATION for i, token in enumerate(tokens)]
     others = [one.start for one in things if one.element.category == "objects"]
     cue, asked = _asked(tokens, things, cues_in(tokens, free, others, ontology), ontology)
-    if cue is None and not quantities.is_limit(tokens):
-        return Reading(why=f"it names {things[0].element.name}, but nothing that the ego-vehicle should do about it")
-    chosen = reasons(tokens, asked)
-    behaviour = _behaviour(tokens, cue, chosen, ontology, strict)
+    wish = ontology.behaviours[cue.behaviour].reads_as or cue.behaviour if cue else ""
+    chosen = reasons(tokens, asked, wish, cue.indices[0] if cue else len(tokens))
+    asks, opposed = chosen[0].element.asks, opposes(tokens, free, ontology)
+    if opposed and asks not in ("", wish):  # "ignore all that was said and go on at a red light"
+        cue = None
+    wanted = "slow_down" if quantities.is_limit(tokens) else "" if opposed else asks
+    if cue is None and not wanted:
+        return Reading(why=f"it names {chosen[0].element.name}, but nothing that the ego-vehicle should do about it")
+    behaviour = _behaviour(tokens, cue, [*chosen, *asked], ontology, strict) if cue else ontology.behaviours[wanted]
     road = road_of(tokens, nouns.places, chosen[0].element, ANY_ROAD)
     place = _place(tokens, chosen, ontology)
     conditions = _conditions(tokens, things, chosen, behaviour, ontology)
@@ -83,8 +89,10 @@ def _asked(
     """Return what is asked for, and the elements of the first sentence that names one and asks for something."""
     for sentence in range(tokens[-1].sentence + 1):
         here = [one for one in things if tokens[one.start].sentence == sentence]
+        told = {tokens[one.start].sentence for one in things} - {sentence}
         asks = [cue for cue in cues if tokens[cue.indices[0]].sentence == sentence]
         if here and asks:
+            asks += [cue for cue in cues if not told and tokens[cue.indices[0]].sentence > sentence]
             return _first(tokens, asks, ontology), here
     return _first(tokens, cues, ontology), things
 
@@ -93,17 +101,20 @@ def _first(tokens: Sequence[Token], cues: Sequence[Cue], ontology: Ontology) -> 
     """Return the cue of the highest rank; who is turning is not told to turn."""
     ranks = list(ontology.behaviours)
     told = [c for c in cues if not (c.behaviour.startswith("turn") and tokens[c.indices[0]].text.endswith("ing"))]
-    return min(told, key=lambda cue: (ranks.index(cue.behaviour), cue.indices), default=None)
+    # What is forbidden, and what for, says less than what is asked for: "do not go on, turn right to let them pass".
+    return min(
+        told,
+        key=lambda cue: (ranks.index(cue.behaviour) + 3.5 * (cue.negated or is_aim(tokens, cue)), cue.indices),
+        default=None,
+    )
 
 
 def _behaviour(
-    tokens: Sequence[Token], cue: Cue | None, chosen: Sequence[Thing], ontology: Ontology, strict: bool
+    tokens: Sequence[Token], cue: Cue, things: Sequence[Thing], ontology: Ontology, strict: bool
 ) -> Behaviour:
-    """Return what a cue asks for: who may not pass what stands has to stop; a limit without a cue asks to slow down."""
-    if cue is None:
-        return ontology.behaviours["slow_down"]
+    """Return what a cue asks for: who may not pass what stands has to stop."""
     behaviour = ontology.behaviours[cue.behaviour]
-    stands = chosen[0].element.stands or any(token.text == "stopped" for token in tokens)
+    stands = any(one.element.stands for one in things) or any(token.text == "stopped" for token in tokens)
     if cue.negated and cue.phrase in PASSES and stands:
         behaviour = ontology.behaviours["stop"]
     return ontology.behaviours[behaviour.reads_as] if behaviour.reads_as and not strict else behaviour
@@ -159,4 +170,9 @@ def _opposite(flag: str) -> str:
 
 
 def _says(tokens: Sequence[Token], text: str, ontology: Ontology) -> bool:
-    return any(found(ontology.lexicon.phrase(text), tokens, [True] * len(tokens)))
+    return any(found(_phrase(text, ontology), tokens, [True] * len(tokens)))
+
+
+@lru_cache(maxsize=512)
+def _phrase(text: str, ontology: Ontology) -> Phrase:
+    return ontology.lexicon.phrase(text)

@@ -33,6 +33,42 @@ class Example:
     answer: str
 
 
+class Templates:
+    """Templates of one folder."""
+
+    def __init__(self, names: Iterable[str], folder: Path | None = None) -> None:
+        """Read them; without a folder those that ship.
+
+        Raises:
+            UsageError: one is missing, cannot be read or is no template.
+        """
+        from jinja2 import Environment, StrictUndefined, TemplateSyntaxError
+
+        self.folder = folder or resources.config_dir() / FOLDER
+        jinja = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
+        jinja.filters["quoted"] = _quoted
+        self._templates = {}
+        for name in names:
+            path = self.folder / f"{name}.md"
+            try:
+                self._templates[name] = jinja.from_string(read_text(path))
+            except TemplateSyntaxError as error:
+                raise UsageError(f"{path}:{error.lineno}: no valid template: {error.message}") from error
+
+    def made(self, name: str, **told: Any) -> str:
+        """Return a template filled in.
+
+        Raises:
+            UsageError: it asks for what is not told.
+        """
+        from jinja2 import TemplateError
+
+        try:
+            return self._templates[name].render(told).strip()
+        except TemplateError as error:
+            raise UsageError(f"{self.folder / name}.md: cannot be filled in: {error.message}") from error
+
+
 class Prompts:
     """The prompts for one ontology."""
 
@@ -42,19 +78,9 @@ class Prompts:
         Raises:
             UsageError: one is missing, cannot be read or is no template.
         """
-        from jinja2 import Environment, StrictUndefined, TemplateSyntaxError
-
-        self._folder = folder or resources.config_dir() / FOLDER
-        jinja = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
-        jinja.filters["quoted"] = _quoted
-        self._templates = {}
-        for name in _TEMPLATES:
-            path = self._folder / f"{name}.md"
-            try:
-                self._templates[name] = jinja.from_string(read_text(path))
-            except TemplateSyntaxError as error:
-                raise UsageError(f"{path}:{error.lineno}: no valid template: {error.message}") from error
-        self.examples = read_examples(self._folder / EXAMPLES)
+        templates = Templates(_TEMPLATES, folder)
+        self._made = templates.made
+        self.examples = read_examples(templates.folder / EXAMPLES)
         elements = {kind: [e.name for e in ontology.elements.values() if e.category == kind] for kind in CATEGORIES}
         self._system = self._made("extract.system", ontology=ontology, elements=elements, examples=self.examples)
 
@@ -71,14 +97,6 @@ class Prompts:
         """Return the questions about what was made of a rule."""
         asked = self._made("self_check.user", rule=rule, sentences=list(sentences))
         return ("system", self._made("self_check.system")), ("user", asked)
-
-    def _made(self, name: str, **told: Any) -> str:
-        from jinja2 import TemplateError
-
-        try:
-            return self._templates[name].render(told).strip()
-        except TemplateError as error:
-            raise UsageError(f"{self._folder / name}.md: cannot be filled in: {error.message}") from error
 
 
 def read_examples(path: Path) -> tuple[Example, ...]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,8 @@ def load_rule_set(name: str) -> RuleSet:
     Raises:
         UsageError: naming file, key or line, what was got and what was expected.
     """
+    if name in shipped_rule_sets():
+        return _shipped(name)
     path = resources.find(FOLDER, name, (".yaml", ".yml", _TEXT_SUFFIX))
     return _from_lines(path) if path.suffix == _TEXT_SUFFIX else _from_yaml(path)
 
@@ -68,6 +71,12 @@ def load_rule_set(name: str) -> RuleSet:
 def shipped_rule_sets() -> tuple[str, ...]:
     """Names of the sets that ship."""
     return tuple(resources.shipped(FOLDER))
+
+
+@lru_cache
+def _shipped(region: str) -> RuleSet:
+    """Read a set once: what matches relations asks for it again and again."""
+    return _from_yaml(resources.shipped(FOLDER)[region])
 
 
 def _from_lines(path: Path) -> RuleSet:

@@ -3,7 +3,7 @@
 
 Each fact says where it is from, and is unknown where nothing says it: it is never guessed. Of several sources the
 surest counts: the user, then a world that knows, then what is told on topics, then what is measured on sensors, then
-what the stack under test says it sees.
+what a vision-language model sees in the pictures if one is asked, then what the stack under test says it sees.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from mt_nodes.params import plain
 from mt_nodes.rules import scene_ego, scene_objects
 from mt_nodes.rules.condition import Predicate
 from mt_nodes.rules.ontology import ANY_ROAD
+from mt_nodes.rules.scene_derived import unless_denied, with_derived
 from mt_nodes.rules.scene_facts import Fact, Facts, first_known, unknown
 from mt_nodes.rules.scene_light import seen_light
 from mt_nodes.rules.scene_time import of_stamps, reconciled
 
 #: Facts that are no predicates of conditions.
 ROADS, OBJECTS, STEERING = "roads", "objects", "steering_rad"
-_STATED = {"clear": (True, True), "fog": (True, False), "rain": (False, None), "snow": (False, None)}
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,7 @@ def describe(
     outputs: Sequence[Output] = (),
     *,
     told: Facts | None = None,
+    seen: Facts | None = None,
     utc_offset_h: float | None = None,
     wheelbase_m: float = 2.7,
 ) -> Scene:
@@ -104,6 +105,7 @@ def describe(
         bundles: of the case, in order; its reference frame is the middle one.
         outputs: what the stack answered to each of them; none: it is not asked.
         told: what is known beforehand (:func:`given`, :func:`mt_nodes.rules.scene_world.told_by_world`).
+        seen: what a model sees in the pictures (:mod:`mt_nodes.rules.scene_by_model`); None: none is asked.
         utc_offset_h: of local time where the bag was recorded; None: not known, so stamps say no hour.
         wheelbase_m: of the ego-vehicle, for its steering.
 
@@ -115,9 +117,13 @@ def describe(
     light = seen_light(bundles)
     light["time_of_day"] = reconciled(of_stamps(bundles, utc_offset_h), light["time_of_day"])
     ego = scene_ego.told_motion(bundles, outputs, wheelbase_m)
-    seen = {OBJECTS: scene_objects.objects_of(bundles[len(bundles) // 2], outputs)}
-    sources = (told or {}, ego, light, seen, {ROADS: unknown("no map, and nobody says it")})
-    return Scene(first_known(*(first_known(source, _derived(source)) for source in sources)))
+    middle = bundles[len(bundles) // 2]
+    by_topic, by_stack = ({OBJECTS: scene_objects.objects_of(middle, of)} for of in ((), outputs))
+    surer = first_known(*map(with_derived, (told or {}, ego, light, by_topic)))
+    known = {name: fact for name, fact in surer.items() if fact.known}
+    # Of what nobody knows it says why whoever was asked last does not.
+    by_model = with_derived(unless_denied(seen or {}, surer))
+    return Scene(first_known(known, by_model, by_stack, surer, {ROADS: unknown("no map, and nobody says it")}))
 
 
 def given(values: Mapping[str, Any], predicates: Mapping[str, Predicate]) -> Facts:
@@ -136,22 +142,6 @@ def given(values: Mapping[str, Any], predicates: Mapping[str, Predicate]) -> Fac
         if not isinstance(value, kinds[kind]) or (kind == "number" and isinstance(value, bool)):
             raise UsageError(f"fact '{name}': got {value!r}, expected a {kind}")
     return {name: Fact(value, "given by the user") for name, value in values.items()}
-
-
-def _derived(facts: Facts) -> Facts:
-    """Return what follows from the facts of one source: it counts as much as they do."""
-    time, weather, roads = (facts.get(name, unknown("")) for name in ("time_of_day", "weather", ROADS))
-    made = scene_ego.manoeuvre(facts)
-    if time.known:
-        made["dark"] = Fact(time.value == "night", time.source)
-        made["scene_bright"] = Fact(time.value == "day", time.source)
-    if weather.value in _STATED:
-        clear, good = _STATED[weather.value]
-        made["weather_clear"] = Fact(clear, weather.source)
-        made["visibility_good"] = Fact(good, weather.source)
-    if roads.value:
-        made["road_type"] = Fact(roads.value[0], roads.source)
-    return made
 
 
 def _title(name: str | None) -> str:

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Texts nearest in meaning to another: by default TF-IDF and latent semantic analysis, without any service.
 
-That is scikit-learn's ``TfidfVectorizer`` and ``TruncatedSVD``, whose manual calls the latter latent semantic analysis
-on such matrices and recommends 100 dimensions; of fewer texts or words nothing is left out. Nothing is drawn that a
-seed does not fix.
+A service's vectors are the business of :mod:`mt_nodes.rules.embeddings`. The default is scikit-learn's
+``TfidfVectorizer`` and ``TruncatedSVD``, whose manual calls the latter latent semantic analysis on such matrices and
+recommends 100 dimensions; of fewer texts or words nothing is left out. Nothing is drawn that a seed does not fix.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +18,23 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 #: Vectors (n, d) of n texts; zeros where a text has no word that is known.
 Fitted = Callable[[Sequence[str]], Floats]
-#: Learns from all texts of a store; a service that needs not learn returns the same for each.
+#: Learns from all texts of a store.
 Embedder = Callable[[Sequence[str]], Fitted]
+
+
+class Nearest(Protocol):
+    """Some texts, to be asked for those nearest in meaning to another."""
+
+    def nearest(self, query: str, limit: int) -> list[tuple[int, float]]:
+        """Return rows and similarities, 1 at the most, of the nearest; equally near ones in the order of the texts."""
+
+
+#: Makes an index of all texts of a store.
+Indexer = Callable[[Sequence[str]], Nearest]
 
 _DIMENSIONS = 100
 #: Similarities are compared to so many decimals: the last digits of sums depend on the number of threads.
-_DECIMALS = 6
+DECIMALS = 6
 
 
 def latent_semantics(corpus: Sequence[str]) -> Fitted:
@@ -52,12 +64,12 @@ def _in_singular(text: str) -> str:
 
 
 class Index:
-    """Some texts, to be asked for those nearest to another."""
+    """:class:`Nearest` by vectors that are learnt from the texts."""
 
     def __init__(self, texts: Sequence[str], embedder: Embedder = latent_semantics) -> None:
         """Learn from texts and place each."""
         self._embed = embedder(texts) if texts else None
-        self._vectors = _unit(self._embed(texts)) if self._embed else np.empty((0, 1))
+        self._vectors = unit(self._embed(texts)) if self._embed else np.empty((0, 1))
 
     def __len__(self) -> int:
         return len(self._vectors)
@@ -66,16 +78,25 @@ class Index:
         """Return (n,) the cosine between a text and each of the index; 0 where they have nothing in common."""
         if self._embed is None:
             return np.empty(0)
-        found = self._vectors @ _unit(self._embed([query]))[0]
-        return np.asarray(np.round(found, _DECIMALS) + 0.0)
+        return cosines(self._vectors, unit(self._embed([query]))[0])
 
     def nearest(self, query: str, limit: int) -> list[tuple[int, float]]:
         """Return rows and similarities of the nearest, those that are equally near in the order of the texts."""
-        similarities = self.similarities(query)
-        rows = np.argsort(-similarities, kind="stable")[:limit]
-        return [(int(row), float(similarities[row])) for row in rows]
+        return ranked(range(len(self)), self.similarities(query), limit)
 
 
-def _unit(vectors: Floats) -> Floats:
+def unit(vectors: Floats) -> Floats:
+    """Return vectors (n, d) with the length 1, those without any length as zeros."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 1e-12))
+
+
+def cosines(vectors: Floats, query: Floats) -> Floats:
+    """Return (n,) the cosines of unit vectors (n, d) with another (d,), to so many decimals as can be compared."""
+    return np.asarray(np.round(vectors @ query, DECIMALS) + 0.0)
+
+
+def ranked(rows: Sequence[int] | npt.NDArray[np.int64], similarities: Floats, limit: int) -> list[tuple[int, float]]:
+    """Return the nearest of some rows in rising order, equally near ones in this order."""
+    order = np.argsort(-similarities, kind="stable")[:limit]
+    return [(int(rows[at]), float(similarities[at])) for at in order]

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mt_nodes.rules.asking import Asker, whole
-from mt_nodes.rules.chat import NoAnswer
 from mt_nodes.rules.prompts import Prompts
+from mt_nodes.rules.service import NoAnswer
 from mt_nodes.rules.statement import Statement
 from mt_nodes.rules.store_entry import sentence
 from mt_nodes.rules.told_statements import BadAnswer, json_in

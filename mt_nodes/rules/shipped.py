@@ -20,9 +20,11 @@ from mt_nodes.rules.binding import bind, gap, relation_id
 from mt_nodes.rules.ontology import Ontology, load_ontology
 from mt_nodes.rules.parser import Reading, read_rule
 from mt_nodes.rules.rule_sets import Rule, RuleSet, load_rule_set, shipped_rule_sets
+from mt_nodes.rules.search import Index, Indexer
 from mt_nodes.rules.statement import Statement, merged
 from mt_nodes.rules.store import Store
 from mt_nodes.rules.store_entry import Entry
+from mt_nodes.rules.world_binding import bind_in_world, gap_in_world
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +57,18 @@ class Born:
         """
         return replace(bind(self.statement, ontology, self.rules, self.nth), id=self.id)
 
+    def gap_in_world(self, ontology: Ontology) -> str:
+        """Return why a world of the closed loop does not show it, empty when it does."""
+        return gap_in_world(self.statement, ontology, self.rules.region)
+
+    def in_world(self, ontology: Ontology) -> Relation:
+        """Make the relation of the closed loop.
+
+        Raises:
+            UsageError: it cannot be bound to changes of a world and a check of drives.
+        """
+        return replace(bind_in_world(self.statement, ontology, self.rules, self.nth), id=self.id)
+
 
 @lru_cache(maxsize=1)
 def readings() -> Mapping[str, tuple[tuple[Rule, Reading], ...]]:
@@ -84,14 +98,32 @@ def in_store() -> Mapping[str, Born]:
     return {name: one for name, one in born().items() if not one.gap(ontology)}
 
 
+@lru_cache(maxsize=1)
+def in_loop() -> Mapping[str, Born]:
+    """Return those that the closed loop has, too, by id."""
+    ontology = load_ontology()
+    return {name: one for name, one in in_store().items() if not one.gap_in_world(ontology)}
+
+
+def loop_relations(region: str) -> tuple[Relation, ...]:
+    """Return the relations of the closed loop that the rules of a region give.
+
+    Raises:
+        UsageError: no rules of this region ship.
+    """
+    if region not in readings():
+        raise UsageError(f"no rules of '{region}' ship{suggest(region, readings())}")
+    return tuple(load_rule_relation(name, loop=True) for name, one in in_loop().items() if one.rules.region == region)
+
+
 def section_of(name: str) -> str:
     """Return the section of the rule that gave a relation; empty for a relation that no rule gave."""
     return in_store()[name].rule.section if name in in_store() else ""
 
 
 @lru_cache(maxsize=256)
-def load_rule_relation(name: str) -> Relation:
-    """Return a relation of the shipped store by its id.
+def load_rule_relation(name: str, loop: bool = False) -> Relation:
+    """Return a relation of the shipped store by its id, ``loop``: as the closed loop has it.
 
     Raises:
         UsageError: there is none of this id, or nothing shows it.
@@ -99,7 +131,8 @@ def load_rule_relation(name: str) -> Relation:
     if name not in born():
         hint = suggest(name, in_store(), "see `mt rules list`")
         raise UsageError(f"no relation '{name}'{hint}")
-    return born()[name].relation(load_ontology())
+    one = born()[name]
+    return one.in_world(load_ontology()) if loop else one.relation(load_ontology())
 
 
 def shipped_entries() -> list[Entry]:
@@ -137,11 +170,11 @@ def of_entry(entry: Entry) -> Born:
 
 
 @contextmanager
-def scratch_store(entries: list[Entry], ontology: Ontology | None = None) -> Iterator[Store]:
+def scratch_store(entries: list[Entry], ontology: Ontology | None = None, indexer: Indexer = Index) -> Iterator[Store]:
     """Yield a store of some relations, numbered in their order, that is gone afterwards."""
     with (
         TemporaryDirectory(prefix="mt_rules_") as place,
-        Store(Path(place) / "rules.sqlite", ontology=ontology) as made,
+        Store(Path(place) / "rules.sqlite", ontology=ontology, indexer=indexer) as made,
     ):
         made.add(entries)
         yield made

@@ -23,7 +23,7 @@ from urllib.parse import quote
 from mt_nodes.errors import InfrastructureError, MtError, UsageError
 from mt_nodes.rules.migrations import VERSION, checked_version, migrate
 from mt_nodes.rules.ontology import ANY_ROAD, Ontology, load_ontology
-from mt_nodes.rules.search import Embedder, Index, latent_semantics
+from mt_nodes.rules.search import Index, Indexer, Nearest
 from mt_nodes.rules.statement import Statement
 from mt_nodes.rules.store_entry import Entry, words_of
 
@@ -39,7 +39,7 @@ class Store:
         write: whether it is to be changed; otherwise a file on a medium that cannot be written will do.
         wait_s: how long to wait for others who write.
         ontology: words that relations may have; that of the package where None is given.
-        embedder: how meanings are compared.
+        indexer: how meanings are compared.
 
     Raises:
         UsageError: no such file, none of ours, or one of a later version.
@@ -53,12 +53,12 @@ class Store:
         write: bool = True,
         wait_s: float = 10.0,
         ontology: Ontology | None = None,
-        embedder: Embedder = latent_semantics,
+        indexer: Indexer = Index,
     ) -> None:
-        self.path, self._wait_s, self._embedder, self._ontology = path, wait_s, embedder, ontology
+        self.path, self._wait_s, self._indexer, self._ontology = path, wait_s, indexer, ontology
         if not (path.is_file() or (write and path.parent.is_dir())):
             raise UsageError(f"{path}: no such {'directory' if write else 'store of relations'}")
-        self._index: tuple[tuple[str, ...], Index] | None = None
+        self._index: tuple[tuple[str, ...], Nearest] | None = None
         with self._telling():
             self._db = sqlite3.connect(_uri(path, write), uri=True, timeout=wait_s, isolation_level=None)
             try:
@@ -159,7 +159,7 @@ class Store:
         rows = self.entries() if entries is None else list(entries)
         texts = tuple(meaning(entry.statement, self.ontology) for entry in rows)
         if self._index is None or self._index[0] != texts:
-            self._index = texts, Index(texts, self._embedder)
+            self._index = texts, self._indexer(texts)
         return [(rows[row], near) for row, near in self._index[1].nearest(query, limit)]
 
     def _prepare(self, write: bool) -> None:

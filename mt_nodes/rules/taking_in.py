@@ -10,13 +10,15 @@ import yaml
 
 from mt_nodes.directories import cannot_write, write_whole
 from mt_nodes.errors import UsageError
-from mt_nodes.rules.binding import bind_all
+from mt_nodes.relations import Relation
+from mt_nodes.rules.binding import bind, bind_all
 from mt_nodes.rules.extraction import Extraction, Reader, extract
 from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.rule_sets import RuleSet, load_rule_set
 from mt_nodes.rules.self_check import SelfCheck
 from mt_nodes.rules.statement import Statement
 from mt_nodes.rules.store import Store
+from mt_nodes.rules.world_binding import bind_in_world
 
 Taken = tuple[RuleSet, Extraction]
 
@@ -60,19 +62,28 @@ def statements_of(found: Sequence[Taken], rules: RuleSet) -> list[Statement]:
 
 
 def write_relations(
-    directory: Path, rules: RuleSet, statements: Sequence[Statement], ontology: Ontology
+    directory: Path, rules: RuleSet, statements: Sequence[Statement], ontology: Ontology, in_world: bool = False
 ) -> tuple[list[str], list[str]]:
     """Write relations of a set as files for ``mt replay --relations``; return their ids, and why others have none.
+
+    Args:
+        in_world: they are of the closed loop, for ``mt scenario --relations``.
 
     Raises:
         InfrastructureError: they cannot be written.
     """
-    bound, unbound = bind_all(statements, ontology, rules)
+    bound, unbound = bind_all(statements, ontology, rules, bind_in_world if in_world else bind)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for relation in bound:
-            told = yaml.safe_dump(relation.as_plain(), sort_keys=False, allow_unicode=True, width=120)
-            write_whole(directory / f"{relation.id}.yaml", told)
+            write_relation(directory, relation)
     except OSError as error:
         raise cannot_write(directory, error) from error
     return [relation.id for relation in bound], [why for _, why in unbound]
+
+
+def write_relation(directory: Path, relation: Relation) -> Path:
+    """Write one relation as a file and return where it is; ``OSError`` where that cannot be."""
+    path = directory / f"{relation.id}.yaml"
+    write_whole(path, yaml.safe_dump(relation.as_plain(), sort_keys=False, allow_unicode=True, width=120))
+    return path

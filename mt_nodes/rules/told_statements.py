@@ -57,10 +57,10 @@ def answer_schema(ontology: Ontology) -> dict[str, Any]:
         "behaviour": ontology.behaviours,
     }
     keys = {key: {"type": "string", **({"enum": list(names[key])} if key in names else {})} for key in _KEYS}
-    return _object(
+    return object_schema(
         {
             "steps": {"type": "array", "items": {"type": "string"}},
-            "statements": {"type": "array", "items": _object(keys)},
+            "statements": {"type": "array", "items": object_schema(keys)},
             "why_none": {"type": "string"},
         }
     )
@@ -103,6 +103,16 @@ def json_in(answer: str) -> dict[str, Any]:
     if not isinstance(told, dict):
         raise BadAnswer(f"got {type(told).__name__}, expected one JSON object")
     return told
+
+
+def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of an object with exactly these keys."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 def said_part(text: str) -> str:
@@ -223,12 +233,3 @@ def _numbers(node: Node) -> Iterator[float]:
 def _plain(text: str) -> str:
     """Return a text in small letters with single spaces, whatever its letters are encoded as."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-
-
-def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 from itertools import product
 
 _TOKEN = re.compile(r"km/h|kmh|kph|mph|\d+(?:[.,]\d+)?|[^\W\d_]+(?:'[^\W\d_]+)?|[.;:!?,]")
@@ -55,7 +55,8 @@ _NUMBERS = {
 _NUMBERS |= {"fifteen": 15, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "hundred": 100}
 _NUMBERS |= {"eleven": 11, "twelve": 12}
 _VALUES = {word: str(value) for word, value in _NUMBERS.items()}
-_SHORT = {"don't": "do not", "mustn't": "must not", "can't": "can not", "cannot": "can not", "needn't": "need not"}
+_SHORT = {"can't": "can not", "cannot": "can not", "won't": "will not", "shan't": "shall not", "n't": " not"}
+_EXCEPTS = frozenset({"unless", "except", "excepting"})
 #: No more words than that between the first and the last of a phrase whose parts lie apart.
 _REACH = 16
 
@@ -75,6 +76,12 @@ class Token:
     clause: int
 
 
+def excepted(tokens: Sequence[Token]) -> frozenset[int]:
+    """Return the indices of words behind "unless" or "except", up to the next mark."""
+    starts = {token.clause: i for i, token in reversed(list(enumerate(tokens))) if token.text in _EXCEPTS}
+    return frozenset(i for i, token in enumerate(tokens) if i >= starts.get(token.clause, len(tokens)))
+
+
 @dataclass(frozen=True)
 class Phrase:
     """Parts that must all be there in one sentence, in any order; each is a row of words, each word one of a set."""
@@ -86,6 +93,15 @@ class Phrase:
     def size(self) -> int:
         """How many words it has: the more, the more it says."""
         return sum(map(len, self.parts))
+
+    @cached_property
+    def choices(self) -> tuple[frozenset[str], ...]:
+        """The words that may be at each of its places."""
+        return tuple(choice for part in self.parts for choice in part)
+
+    def is_among(self, words: frozenset[str]) -> bool:
+        """Whether all its words are there, in whatever order."""
+        return not any(map(words.isdisjoint, self.choices))
 
     @property
     def words(self) -> frozenset[str]:
@@ -116,12 +132,16 @@ class Lexicon:
         """Read ``word other/another word + word``."""
         parts = []
         for part in text.split("+"):
-            choices = [self._replaced(_split(w.replace("/", " "))) if "/" in w else [w] for w in part.split()]
+            choices = [self._choices(w) for w in part.split()]
             plain = " ".join("/" if len(c) > 1 else c[0] for c in choices)
             slots = iter(c for c in choices if len(c) > 1)
             words = [w for w in self._replaced(_split(plain, "/")) if w not in _FILLERS]
             parts.append(tuple(frozenset(next(slots)) if w == "/" else frozenset([w]) for w in words))
         return Phrase(text, tuple(parts))
+
+    def _choices(self, word: str) -> list[str]:
+        one_of = word.split("/")
+        return [w for one in one_of for w in self._replaced(_split(one))] if len(one_of) > 1 else one_of
 
     def tokens(self, text: str) -> tuple[Token, ...]:
         """Split a text; hyphens part words, numbers in words become digits."""
@@ -134,11 +154,10 @@ class Lexicon:
         return tuple(tokens)
 
     def _replaced(self, words: Sequence[str]) -> list[str]:
-        longest = max(map(len, self.same), default=1)
         done: list[str] = []
         i = 0
         while i < len(words):
-            sizes = range(min(longest, len(words) - i), 0, -1)
+            sizes = range(min(self._longest, len(words) - i), 0, -1)
             size = next((n for n in sizes if tuple(words[i : i + n]) in self.same), 0)
             done += self.same[tuple(words[i : i + size])] if size else [words[i]]
             i += size or 1
@@ -150,14 +169,13 @@ class Lexicon:
         stems = (self.same.get((stem,), (stem,)) for stem in stems_of(word))
         return frozenset([word]) | {s for row in stems for s in row if len(row) == 1 and s in self.known}
 
-    @property
+    @cached_property
+    def _longest(self) -> int:
+        return max(map(len, self.same), default=1)
+
+    @cached_property
     def _canonical(self) -> frozenset[tuple[str, ...]]:
-        return _canonical(tuple(self.same.values()))
-
-
-@lru_cache(maxsize=8)
-def _canonical(rows: tuple[tuple[str, ...], ...]) -> frozenset[tuple[str, ...]]:
-    return frozenset(row for row in rows if len(row) == 1)
+        return frozenset(row for row in self.same.values() if len(row) == 1)
 
 
 def stems_of(word: str) -> Iterator[str]:
@@ -165,10 +183,17 @@ def stems_of(word: str) -> Iterator[str]:
     for ending, others in (("ies", ("y",)), ("es", ("", "e")), ("s", ("",)), ("ied", ("y",))):
         if word.endswith(ending) and len(word) - len(ending) >= 2:
             yield from (word[: -len(ending)] + other for other in others)
+    if word.endswith("men"):
+        yield f"{word[:-3]}man"
     for ending in ("ing", "ed", "er", "y"):
         stem = word[: -len(ending)]
         if word.endswith(ending) and len(stem) >= 2:
             yield from (stem, stem + "e", *((stem[:-1],) if stem[-1] == stem[-2] else ()))
+
+
+def words_of(tokens: Iterable[Token]) -> frozenset[str]:
+    """Return every form of every word."""
+    return frozenset(form for token in tokens for form in token.forms)
 
 
 def found(phrase: Phrase, tokens: Sequence[Token], free: Sequence[bool]) -> Iterator[tuple[int, ...]]:

@@ -11,20 +11,32 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from mt_nodes.scene.furniture import RETRO_REFLECTIVE, STEEL
 from mt_nodes.scene.lamps import LAMPS, OFF
 from mt_nodes.scene.meshes import GLASS, SKIN, TYRE
+from mt_nodes.scene.palette import (
+    BLACK,
+    BLUE,
+    FACE,
+    JEANS,
+    METAL,
+    ORANGE,
+    PANE,
+    RED,
+    RUBBER,
+    WHITE,
+    YELLOW,
+    Details,
+    Rgb,
+    Singles,
+    car_body,
+    person,
+    seated,
+)
+from mt_nodes.scene.special_paints import SPECIAL_COLOURS, SPECIAL_DETAILS
 
-Singles = npt.NDArray[np.float32]
-Rgb = tuple[float, float, float]
-
-_RUBBER, _PANE, _FACE, _METAL = (0.02, 0.02, 0.02), (0.06, 0.07, 0.08), (0.5, 0.3, 0.21), (0.32, 0.33, 0.34)
-_MATERIALS = {TYRE: _RUBBER, GLASS: _PANE, SKIN: _FACE}
-FACE = _FACE
-_HAIR, _SHOES, _BLACK, _WHITE = (0.035, 0.022, 0.015), (0.03, 0.025, 0.02), (0.012, 0.012, 0.014), (0.75, 0.75, 0.73)
-_RED, _YELLOW, _ORANGE, _BLUE = (0.5, 0.03, 0.025), (0.72, 0.45, 0.02), (0.75, 0.2, 0.02), (0.03, 0.09, 0.4)
+_MATERIALS = {TYRE: RUBBER, GLASS: PANE, SKIN: FACE}
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +73,8 @@ def paint_of(kind: str, lamps: str = OFF) -> Paint:
     def paint(surface: Surface) -> Colours:
         albedo, glow = _painted(kind, surface), np.zeros((len(surface.xyz_m), 3), np.float32)
         at = surface.xyz_m.copy()
-        at[:, 1] = np.abs(at[:, 1])
+        if shining.both_sides:
+            at[:, 1] = np.abs(at[:, 1])
         for center in shining.centers_m:
             near = np.linalg.norm(at - np.array(center, np.float32), axis=1) < shining.radius_m
             glow[near] = shining.colour
@@ -86,60 +99,19 @@ def _painted(kind: str, surface: Surface) -> Singles:
     return colours
 
 
-def _person(jacket: Rgb, trousers: Rgb, height_m: float) -> Callable[..., None]:
-    def put(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
-        skin = np.abs(material - SKIN) < 1e-4
-        clothes = ~skin & (colours[:, 0] != _RUBBER[0])
-        colours[clothes] = jacket
-        colours[clothes & (z < 0.49 * height_m)] = trousers
-        colours[clothes & (z < 0.045 * height_m)] = _SHOES
-        colours[clothes & (z > 0.44 * height_m) & (z < 0.49 * height_m) & (np.abs(y) > 0.11 * height_m)] = _FACE
-        colours[skin & ((z > 0.95 * height_m) | (x < -0.03))] = _HAIR
-
-    return put
-
-
-def _seated(jacket: Rgb, trousers: Rgb, waist_m: float, top_m: float) -> Callable[..., None]:
-    def put(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
-        skin = np.abs(material - SKIN) < 1e-4
-        frame = (np.abs(material - 0.3) < 1e-4) | (np.abs(material - 0.4) < 1e-4)
-        clothes = ~skin & ~frame & (np.abs(material - TYRE) > 1e-4)
-        colours[clothes] = trousers
-        colours[clothes & (z > waist_m)] = jacket
-        colours[frame] = _METAL
-        colours[skin & (z > top_m)] = _HAIR
-
-    return put
-
-
 def _motorcycle(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
-    colours[(z > 0.6) & (z < 0.9) & (np.abs(y) < 0.16)] = _RED
-    colours[np.abs(material - 0.4) < 1e-4] = _METAL
+    colours[(z > 0.6) & (z < 0.9) & (np.abs(y) < 0.16)] = RED
+    colours[np.abs(material - 0.4) < 1e-4] = METAL
     colours[np.abs(material - SKIN) < 1e-4] = (0.65, 0.65, 0.67)  # a helmet
-
-
-def _car(length_m: float, lamps_z_m: tuple[float, float], half_m: float) -> Callable[..., None]:
-    """Lamps, number plates, the dark gap under the sills."""
-
-    def put(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
-        body, end = np.abs(material - TYRE) > 1e-4, length_m / 2 - 0.12
-        lamp = (z > lamps_z_m[0]) & (z < lamps_z_m[1]) & (np.abs(y) > 0.55 * half_m)
-        colours[lamp & (x < -end)] = (0.4, 0.01, 0.01)
-        colours[lamp & (x > end)] = (0.8, 0.8, 0.78)
-        plate = (np.abs(x) > end) & (np.abs(y) < 0.26) & (np.abs(z - lamps_z_m[0] + 0.12) < 0.06)
-        colours[plate] = _WHITE
-        colours[body & (z < 0.26)] = _BLACK
-
-    return put
 
 
 def _bus(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
     glass = np.abs(material - GLASS) < 1e-4
-    colours[glass & (np.mod(x, 1.5) < 0.12) & (np.abs(y) > 1.2)] = _BLACK
+    colours[glass & (np.mod(x, 1.5) < 0.12) & (np.abs(y) > 1.2)] = BLACK
     ends, lamp = np.abs(x) > 5.85, (z > 0.6) & (z < 0.85) & (np.abs(y) > 0.85)
     colours[ends & lamp & (x < 0)] = (0.4, 0.01, 0.01)
     colours[ends & lamp & (x > 0)] = (0.8, 0.8, 0.78)
-    colours[(z < 0.4) & (np.abs(material - TYRE) > 1e-4)] = _BLACK
+    colours[(z < 0.4) & (np.abs(material - TYRE) > 1e-4)] = BLACK
 
 
 def _school_bus(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
@@ -147,63 +119,63 @@ def _school_bus(colours: Singles, x: Singles, y: Singles, z: Singles, material: 
     colours[glass & (np.mod(x, 0.8) < 0.12) & (np.abs(y) > 1.1)] = _MAIN["school_bus"]
     sides = np.abs(y) > 1.15
     for height in (0.75, 1.05):
-        colours[sides & (np.abs(z - height) < 0.04)] = _BLACK
-    colours[(np.abs(material - RETRO_REFLECTIVE) < 1e-4)] = _RED  # the stop arm
+        colours[sides & (np.abs(z - height) < 0.04)] = BLACK
+    colours[(np.abs(material - RETRO_REFLECTIVE) < 1e-4)] = RED  # the stop arm
     rear = x < -5.4
     colours[rear & (z > 0.6) & (z < 0.8) & (np.abs(y) > 0.9)] = (0.4, 0.01, 0.01)
-    colours[(z < 0.4) & (np.abs(material - TYRE) > 1e-4)] = _BLACK
+    colours[(z < 0.4) & (np.abs(material - TYRE) > 1e-4)] = BLACK
 
 
 def _ambulance(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
-    _car(6.0, (0.8, 1.0), 1.02)(colours, x, y, z, material)
-    colours[np.abs(material - RETRO_REFLECTIVE) < 1e-4] = _RED
-    colours[(x < -2.9) & (np.abs(z - 1.2) < 0.14)] = _RED
-    colours[(x < -2.9) & (np.abs(y) < 0.75) & (z > 1.6) & (z < 2.3)] = _PANE
-    colours[(x > 2.3) & (z > 1.15)] = _PANE
-    colours[(np.abs(material - 0.3) < 1e-4) & (z > 2.55)] = _BLUE
+    car_body(6.0, (0.8, 1.0), 1.02)(colours, x, y, z, material)
+    colours[np.abs(material - RETRO_REFLECTIVE) < 1e-4] = RED
+    colours[(x < -2.9) & (np.abs(z - 1.2) < 0.14)] = RED
+    colours[(x < -2.9) & (np.abs(y) < 0.75) & (z > 1.6) & (z < 2.3)] = PANE
+    colours[(x > 2.3) & (z > 1.15)] = PANE
+    colours[(np.abs(material - 0.3) < 1e-4) & (z > 2.55)] = BLUE
 
 
 def _truck(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
     colours[(x < 2.2) & (z > 1.1)] = (0.6, 0.6, 0.58)
-    colours[np.abs(material - 0.1) < 1e-4] = _BLACK
+    colours[np.abs(material - 0.1) < 1e-4] = BLACK
     colours[np.abs(material - RETRO_REFLECTIVE) < 1e-4] = np.where(
-        np.mod(y[np.abs(material - RETRO_REFLECTIVE) < 1e-4] * 4.0, 2.0)[:, None] < 1.0, _RED, _YELLOW
+        np.mod(y[np.abs(material - RETRO_REFLECTIVE) < 1e-4] * 4.0, 2.0)[:, None] < 1.0, RED, YELLOW
     )
-    colours[(x < -4.2) & (np.abs(y) < 0.02) & (z > 1.3)] = _BLACK
+    colours[(x < -4.2) & (np.abs(y) < 0.02) & (z > 1.3)] = BLACK
 
 
 def _van(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
-    _car(5.6, (0.75, 0.95), 1.0)(colours, x, y, z, material)
-    colours[(x > 1.7) & (z > 1.25) & (z < 2.1)] = _PANE
-    colours[(x < -2.7) & (np.abs(y) < 0.8) & (z > 1.4) & (z < 2.0)] = _PANE
+    car_body(5.6, (0.75, 0.95), 1.0)(colours, x, y, z, material)
+    colours[(x > 1.7) & (z > 1.25) & (z < 2.1)] = PANE
+    colours[(x < -2.7) & (np.abs(y) < 0.8) & (z > 1.4) & (z < 2.0)] = PANE
 
 
 def _cow(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
     patches = np.sin(5.1 * x + 1.3) * np.sin(4.3 * z + 2.0 * np.sign(y)) + 0.35 * np.sin(9.0 * x * z)
-    colours[patches > 0.05] = _BLACK
+    colours[patches > 0.05] = BLACK
 
 
 def _deer(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
-    colours[(x < -0.43) & (z > 0.5)] = _WHITE  # what a fleeing deer shows
+    colours[(x < -0.43) & (z > 0.5)] = WHITE  # what a fleeing deer shows
     colours[z < 0.4] *= np.float32(0.7)
 
 
 def _cone(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
-    colours[((z > 0.25) & (z < 0.38)) | ((z > 0.5) & (z < 0.6))] = _WHITE
-    colours[z < 0.045] = _BLACK
+    colours[((z > 0.25) & (z < 0.38)) | ((z > 0.5) & (z < 0.6))] = WHITE
+    colours[z < 0.045] = BLACK
 
 
 def _barrier(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
     band = (z > 0.45) & (z < 0.75)
-    colours[band & (np.mod(y + z, 0.5) < 0.25)] = _RED
-    colours[band & (np.mod(y + z, 0.5) >= 0.25)] = _WHITE
+    colours[band & (np.mod(y + z, 0.5) < 0.25)] = RED
+    colours[band & (np.mod(y + z, 0.5) >= 0.25)] = WHITE
 
 
 def _loader(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
     colours[np.abs(material - 0.3) < 1e-4] = (0.1, 0.1, 0.1)
     rear = (x < -3.1) & (z > 0.9)
-    colours[rear & (np.mod(y + z, 0.4) < 0.2)] = _RED
-    colours[rear & (np.mod(y + z, 0.4) >= 0.2)] = _WHITE
+    colours[rear & (np.mod(y + z, 0.4) < 0.2)] = RED
+    colours[rear & (np.mod(y + z, 0.4) >= 0.2)] = WHITE
 
 
 def _carton(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
@@ -212,31 +184,31 @@ def _carton(colours: Singles, x: Singles, y: Singles, z: Singles, material: Sing
 
 
 def _sign_back(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
-    colours[np.abs(material - STEEL) < 1e-4] = _METAL
+    colours[np.abs(material - STEEL) < 1e-4] = METAL
     plate = z > 2.0
     rim = np.hypot(y, z - 2.3) > 0.24
-    colours[plate & (x < -0.055) & rim] = _RED
-    colours[plate & (x >= -0.055)] = _METAL
+    colours[plate & (x < -0.055) & rim] = RED
+    colours[plate & (x >= -0.055)] = METAL
 
 
 def _light_head(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
-    colours[np.abs(material - STEEL) < 1e-4] = _METAL
+    colours[np.abs(material - STEEL) < 1e-4] = METAL
     for middle, lens in ((3.0, (0.12, 0.01, 0.01)), (2.7, (0.14, 0.08, 0.01)), (2.4, (0.01, 0.1, 0.06))):
         colours[(x < -0.25) & (np.hypot(y, z - middle) < 0.1)] = lens
 
 
 def _flag(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
-    _person(_MAIN["flag_bearer"], (0.035, 0.035, 0.04), 1.75)(colours, x, y, z, material)
-    colours[np.abs(material - 0.5) < 1e-4] = _RED
+    person(_MAIN["flag_bearer"], (0.035, 0.035, 0.04), 1.75)(colours, x, y, z, material)
+    colours[np.abs(material - 0.5) < 1e-4] = RED
     colours[(y > 0.5) & (z < 1.42) & (z > 1.3)] = _MAIN["flag_bearer"]
 
 
 def _tow(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
-    colours[np.abs(material - 0.1) < 1e-4] = _METAL
-    colours[(x > 1.7) & (x < 3.2) & (np.abs(y) > 1.14) & (z > 1.6) & (z < 2.3)] = _PANE
+    colours[np.abs(material - 0.1) < 1e-4] = METAL
+    colours[(x > 1.7) & (x < 3.2) & (np.abs(y) > 1.14) & (z > 1.6) & (z < 2.3)] = PANE
     rear = (x < -3.4) & (z > 0.75)
-    colours[rear & (np.mod(y, 0.5) < 0.25)] = _RED
-    colours[(np.abs(material - 0.3) < 1e-4) & (z > 2.4)] = _ORANGE
+    colours[rear & (np.mod(y, 0.5) < 0.25)] = RED
+    colours[(np.abs(material - 0.3) < 1e-4) & (z > 2.4)] = ORANGE
 
 
 _MAIN: dict[str, Rgb] = {
@@ -246,7 +218,7 @@ _MAIN: dict[str, Rgb] = {
     "wheelchair_user": (0.33, 0.04, 0.05),
     "roller_skater": (0.05, 0.34, 0.2),
     "cyclist": (0.48, 0.08, 0.04),
-    "motor_cyclist": _BLACK,
+    "motor_cyclist": BLACK,
     "dog": (0.4, 0.25, 0.11),
     "deer": (0.22, 0.11, 0.05),
     "boar": (0.06, 0.045, 0.035),
@@ -258,28 +230,28 @@ _MAIN: dict[str, Rgb] = {
     "school_bus": (0.8, 0.42, 0.01),
     "emergency_vehicle": (0.78, 0.77, 0.72),
     "construction_vehicle": (0.78, 0.42, 0.02),
-    "cone": _ORANGE,
+    "cone": ORANGE,
     "barrier": (0.4, 0.39, 0.37),
     "box": (0.38, 0.24, 0.12),
-    "traffic_sign": _WHITE,
-    "traffic_light": _BLACK,
+    "traffic_sign": WHITE,
+    "traffic_light": BLACK,
     "scooter_rider": (0.42, 0.3, 0.08),
     "skateboarder": (0.35, 0.05, 0.22),
     "tricycle_rider": (0.08, 0.3, 0.12),
     "quadricycle_rider": (0.3, 0.12, 0.4),
-    "flag_bearer": _ORANGE,
-    "tow_truck": _YELLOW,
+    "flag_bearer": ORANGE,
+    "tow_truck": YELLOW,
+    **SPECIAL_COLOURS,
 }
-_JEANS: Rgb = (0.03, 0.045, 0.1)
-_DETAILS: dict[str, Callable[..., None]] = {
-    "adult": _person(_MAIN["adult"], (0.035, 0.035, 0.04), 1.75),
-    "child": _person(_MAIN["child"], _JEANS, 1.21),
-    "elderly": _person(_MAIN["elderly"], (0.12, 0.11, 0.1), 1.6),
-    "roller_skater": _person(_MAIN["roller_skater"], _BLACK, 1.8),
-    "wheelchair_user": _seated(_MAIN["wheelchair_user"], _JEANS, 0.66, 1.32),
-    "cyclist": _seated(_MAIN["cyclist"], _JEANS, 1.0, 1.66),
+_DETAILS: dict[str, Details] = {
+    "adult": person(_MAIN["adult"], (0.035, 0.035, 0.04), 1.75),
+    "child": person(_MAIN["child"], JEANS, 1.21),
+    "elderly": person(_MAIN["elderly"], (0.12, 0.11, 0.1), 1.6),
+    "roller_skater": person(_MAIN["roller_skater"], BLACK, 1.8),
+    "wheelchair_user": seated(_MAIN["wheelchair_user"], JEANS, 0.66, 1.32),
+    "cyclist": seated(_MAIN["cyclist"], JEANS, 1.0, 1.66),
     "motor_cyclist": _motorcycle,
-    "car": _car(4.4, (0.62, 0.82), 0.9),
+    "car": car_body(4.4, (0.62, 0.82), 0.9),
     "van": _van,
     "truck": _truck,
     "bus": _bus,
@@ -293,10 +265,11 @@ _DETAILS: dict[str, Callable[..., None]] = {
     "box": _carton,
     "traffic_sign": _sign_back,
     "traffic_light": _light_head,
-    "scooter_rider": _seated(_MAIN["scooter_rider"], _JEANS, 1.0, 1.86),
-    "skateboarder": _seated(_MAIN["skateboarder"], _JEANS, 0.82, 1.58),
-    "tricycle_rider": _seated(_MAIN["tricycle_rider"], _JEANS, 0.72, 1.42),
-    "quadricycle_rider": _seated(_MAIN["quadricycle_rider"], _JEANS, 0.72, 1.42),
+    "scooter_rider": seated(_MAIN["scooter_rider"], JEANS, 1.0, 1.86),
+    "skateboarder": seated(_MAIN["skateboarder"], JEANS, 0.82, 1.58),
+    "tricycle_rider": seated(_MAIN["tricycle_rider"], JEANS, 0.72, 1.42),
+    "quadricycle_rider": seated(_MAIN["quadricycle_rider"], JEANS, 0.72, 1.42),
     "flag_bearer": _flag,
     "tow_truck": _tow,
+    **SPECIAL_DETAILS,
 }

@@ -3,8 +3,9 @@
 
 German numbers are those of the StVO's annexes, Californian codes those of the Manual on Uniform Traffic Control Devices
 (MUTCD). Sizes: German discs 0.6 m across and triangles 0.9 m wide (size 2, for 50 to 100 km/h), stop signs 0.75 m
-(MUTCD 2003, table 2B-1, which also has the yield sign 0.9 m wide). The other sizes are assumed, and drawings are by
-eye: what a driver takes them for, no templates. Lenses of lights are 0.2 m across.
+(MUTCD 2003, table 2B-1, which also has the yield sign 0.9 m wide); distance markers 0.3 m by 1.0 m, 0.3 m above ground
+(German Reich, 1934). The other sizes are assumed, and drawings are by eye: what a driver takes them for, no templates.
+Lenses of lights are 0.2 m across.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ class Sign:
     """One sign: what it is, its outline (x to the viewer's right, y up, metres), its ground, and what is on it.
 
     ``draw(canvas, value)`` gets the number that the sign bears, if it bears one; ``value`` is then what is usual.
+    ``low_m`` is how high its lower edge is: 2.0 m is the least beside a carriageway by the German VwV-StVO.
     """
 
     what: str
@@ -71,6 +73,7 @@ class Sign:
     ground: Rgb
     draw: Callable[[Canvas, int], None]
     value: int = 0
+    low_m: float = 2.0
 
     @property
     def size_m(self) -> tuple[float, float]:
@@ -221,6 +224,16 @@ def _road_work(c: Canvas) -> None:
     letters(c, ("ROAD", "WORK", "AHEAD"), 0.17, 0.12, 0.17, 0.5, BLACK)
 
 
+def _chevrons(c: Canvas, value: int) -> None:
+    for tip in (-0.62, -0.12, 0.38):
+        c.line([(tip + 0.24, 0.25), (tip, 0.0), (tip + 0.24, -0.25)], 0.16, RED)
+
+
+def _marker(c: Canvas, value: int) -> None:
+    for low in (-0.35, 0.0):
+        c.polygon([(-0.15, low), (0.15, low + 0.14), (0.15, low + 0.3), (-0.15, low + 0.16)], RED)
+
+
 _SQUARE, _TALL = _rectangle(0.75, 0.75), _rectangle(0.6, 0.75)
 
 SIGNS: dict[str, Sign] = {
@@ -250,6 +263,8 @@ SIGNS: dict[str, Sign] = {
     "priority_road": Sign("priority road (306)", DIAMOND, BLACK, _priority),
     "st_andrews_cross": Sign("level crossing (201)", CROSS, WHITE, _st_andrew),
     "crossbuck": Sign("railroad crossing (R15-1)", CROSS, WHITE, _crossbuck),
+    "chevrons": Sign("bend to the left (625)", _rectangle(1.5, 0.5), WHITE, _chevrons, low_m=0.8),
+    "distance_marker": Sign("160 m to a level crossing (159)", _rectangle(0.3, 1.0), WHITE, _marker, low_m=0.3),
     "bus_stop": Sign("bus stop (224)", DISC, YELLOW, _bus_stop),
     "right_lane_must_turn_right": Sign("right lane must turn right (R3-7R)", _SQUARE, WHITE, _must_turn),
     "no_left_turn": Sign("no left turn (R3-2)", _rectangle(0.6, 0.6), WHITE, partial(_forbidden, put=_left_arrow)),

@@ -11,14 +11,19 @@ OFF = "off"
 
 @dataclass(frozen=True)
 class Lamps:
-    """Lamps of a kind that shine: their colour, and centres (x, y, z) and radius in metres; both sides alike in y."""
+    """Lamps of a kind that shine: their colour, and centres (x, y, z) and radius in metres.
+
+    With ``both_sides`` there is one at -y for each at y.
+    """
 
     colour: Rgb
     centers_m: tuple[Rgb, ...]
     radius_m: float
+    both_sides: bool = True
 
 
 _AMBER_GLOW, _RED_GLOW, _BLUE_GLOW = (1.0, 0.62, 0.08), (1.0, 0.14, 0.1), (0.3, 0.5, 1.0)
+_WHITE_GLOW = (1.0, 0.98, 0.9)
 
 
 def _corners(length_m: float, y_m: float, z_m: float) -> tuple[Rgb, ...]:
@@ -29,7 +34,8 @@ def _corners(length_m: float, y_m: float, z_m: float) -> tuple[Rgb, ...]:
 LAMPS: dict[str, dict[str, Lamps]] = {
     "car": {
         "hazard": Lamps(_AMBER_GLOW, _corners(4.4, 0.74, 0.72), 0.16),
-        "headlamps": Lamps((1.0, 0.98, 0.9), ((2.2, 0.6, 0.62),), 0.16),
+        "headlamps": Lamps(_WHITE_GLOW, ((2.2, 0.6, 0.62),), 0.16),
+        "one_headlamp": Lamps(_WHITE_GLOW, ((2.2, -0.6, 0.62),), 0.16, both_sides=False),
     },
     "van": {"hazard": Lamps(_AMBER_GLOW, _corners(5.6, 0.85, 0.85), 0.18)},
     "truck": {"hazard": Lamps(_AMBER_GLOW, ((4.25, 1.05, 0.9), (-4.25, 1.1, 1.25)), 0.22)},
@@ -43,5 +49,6 @@ LAMPS: dict[str, dict[str, Lamps]] = {
         "hazard": Lamps(_AMBER_GLOW, _corners(6.0, 0.85, 0.9), 0.2),
         "red": Lamps(_RED_GLOW, ((-3.0, 0.8, 2.45), (1.2, 0.45, 2.7)), 0.3),
     },
+    "tram": {"headlamps": Lamps(_WHITE_GLOW, ((6.98, 0.62, 0.86),), 0.13)},
     "construction_vehicle": {"beacon": Lamps(_AMBER_GLOW, ((-0.9, 0.65, 3.3), (-3.2, 0.75, 1.85)), 0.25)},
 }

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mt_nodes.scene import animals, furniture, meshes, people, riders, vehicles
+from mt_nodes.scene import animals, country, furniture, meshes, people, rail, riders, road_edge, signallers, vehicles
 from mt_nodes.scene.meshes import Mesh
 
 
@@ -56,6 +56,21 @@ KINDS: dict[str, Kind] = {
     "quadricycle_rider": Kind(riders.quadricycle_rider, "cyclist", 0.35),
     "flag_bearer": Kind(riders.flag_bearer, "pedestrian", 0.35),
     "tow_truck": Kind(riders.tow_truck, "truck", 0.5),
+    "tram": Kind(rail.tram, "bus", 0.42),
+    "crossing_gate": Kind(rail.crossing_gate, "unknown", 0.6),
+    "traffic_officer": Kind(signallers.traffic_officer, "pedestrian", 0.35),
+    "crossing_guard": Kind(signallers.crossing_guard, "pedestrian", 0.35),
+    "construction_worker": Kind(signallers.construction_worker, "pedestrian", 0.35),
+    "horse_rider": Kind(country.horse_rider, "animal", 0.37),
+    "horse_carriage": Kind(country.horse_carriage, "animal", 0.37),
+    "tractor": Kind(country.tractor, "truck", 0.42),
+    "trailer": Kind(country.trailer, "truck", 0.5),
+    "load_carrier": Kind(country.load_carrier, "truck", 0.42),
+    "delineator": Kind(road_edge.delineator, "unknown", 0.6),
+    "guardrail": Kind(road_edge.guardrail, "unknown", 0.42),
+    "speed_bump": Kind(road_edge.speed_bump, "unknown", 0.12),
+    "traffic_island": Kind(road_edge.traffic_island, "unknown", 0.36),
+    "gantry_sign": Kind(road_edge.gantry_sign, "unknown", 0.42),
 }
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Signs and lights on a post, for rays and for cameras: plates of the sign's own outline, with its face on them.
 
-The lower edge of a sign is 2.0 m above the ground (the least beside a carriageway by the German VwV-StVO), that of a
-light 2.1 m (assumed). Faces look backwards (-x), at who comes from behind.
+How high the lower edge of a sign is, its face tells; that of a light is at 2.1 m (assumed). Faces look along -x, at who
+comes from behind.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mt_nodes.scene.signals import SIGNALS, faces_of
 
 Singles = npt.NDArray[np.float32]
 
-_SIGN_LOW_M, _LIGHT_LOW_M, _PLATE_X_M, _PLATE_M = 2.0, 2.1, -0.05, 0.02
+_LIGHT_LOW_M, _PLATE_X_M, _PLATE_M = 2.1, -0.05, 0.02
 _HEAD_M, _HOUSING = 0.2, 0.1
 _STEEL, _BLACK = (0.32, 0.33, 0.34), (0.015, 0.015, 0.015)
 
@@ -41,7 +41,7 @@ def sign_mesh(sign: str) -> Mesh:
 
 def _middle_m(sign: str) -> float:
     """Return how high the origin of a sign's outline is."""
-    return _SIGN_LOW_M - min(up for _, up in SIGNS[sign].outline)
+    return SIGNS[sign].low_m - min(up for _, up in SIGNS[sign].outline)
 
 
 def light_mesh(signal: str) -> Mesh:

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.effects import Effects
-from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Draw
 from mt_nodes.mutations.joint.attenuation import DARKEST, Receiver
@@ -23,26 +22,19 @@ from mt_nodes.mutations.joint.echoes import (
     count_lost,
     proof_of_echoes,
     reflectivity,
-    rows_at,
     with_echoes,
 )
+from mt_nodes.mutations.joint.level_ground import on_plane, plane_of
 from mt_nodes.mutations.joint.wet_road_in_pictures import WetRoadInPictures
-from mt_nodes.mutations.lidar.blocks import blocks
 from mt_nodes.mutations.lidar.each_cloud import marked
-from mt_nodes.mutations.lidar.rays import Floats, Rows, columns, ranges_m, returns
-from mt_nodes.mutations.objects.in_scene import ego_from
+from mt_nodes.mutations.lidar.rays import Floats, Rows, columns, returns
 from mt_nodes.params import param
-from mt_nodes.scene.placement_solver import NoRoom, ground_plane
-from mt_nodes.transforms import move
 
 Mask = npt.NDArray[np.bool_]
 
 _WATER = 1.33
 #: Depth of the pavement's texture: a film this thick covers it (M. Hahner et al., CVPR 2022).
 _TEXTURE_MM = 1.2
-_NEAR_M, _SAMPLE = 30.0, 4000
-#: Less than this of the returns nearby on the plane: it is not the ground that the vehicle stands on.
-_LEAST_SHARE = 0.1
 _PIECE = 8192
 
 
@@ -75,25 +67,8 @@ class WetGround(WetRoadInPictures):
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Find the ground, under ``plane`` (4,): unit normal in the cloud's frame, and height of its origin over it."""
-        rows = returns(cloud)
-        reflectivity(cloud, rows)
-        near = rows[ranges_m(cloud, rows) < _NEAR_M]
-        near = near[:: 1 + len(near) // _SAMPLE]
-        to_ego = ego_from(bundle, cloud.frame_id, self.ego_frame_id, cloud.topic)
-        try:
-            height, slope_x, slope_y = ground_plane(move(to_ego, cloud.xyz[near].astype(np.float64)), (0.0, 0.0))
-        except NoRoom as reason:
-            raise NotApplicable(f"the {len(near)} returns of {cloud.topic} nearby are {reason}") from reason
-        up = np.array([-slope_x, -slope_y, 1.0])
-        plane = np.array([*(up @ to_ego[:3, :3]), to_ego[2, 3] - height - np.dot((slope_x, slope_y), to_ego[:2, 3])])
-        plane /= np.linalg.norm(up)
-        share = float(np.mean(np.abs(np.stack(columns(cloud, near)).T @ plane[:3] + plane[3]) <= self.tolerance_m))
-        if share < _LEAST_SHARE or plane[3] <= self.tolerance_m:
-            raise NotApplicable(
-                f"no ground in {cloud.topic}: {share:.0%} of the returns within {_NEAR_M:g} m lie on a plane "
-                f"{plane[3]:.2f} m below the sensor, expected {_LEAST_SHARE:.0%} and more than {self.tolerance_m:g} m"
-            )
-        return {"plane": plane}
+        reflectivity(cloud, returns(cloud))
+        return {"plane": plane_of(bundle, cloud, self.ego_frame_id, self.tolerance_m)}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Weaken, and lose."""
@@ -101,7 +76,7 @@ class WetGround(WetRoadInPictures):
 
     def echoes(self, cloud: Cloud, plane: Floats) -> Echoes:
         """Return what becomes of the ground's returns."""
-        rows, range_m, cosine = self._ground(cloud, plane)
+        rows, range_m, cosine = on_plane(cloud, plane, self.tolerance_m)
         rho, scale = reflectivity(cloud, rows)
         left = self.share_left(cosine, rho)
         lost = left * self._receiver.received(rho, range_m) < 1.0
@@ -161,20 +136,6 @@ class WetGround(WetRoadInPictures):
     @property
     def _receiver(self) -> Receiver:
         return Receiver(self.max_range_m, sensitivity=self.sensitivity)
-
-    def _ground(self, cloud: Cloud, plane: Floats) -> tuple[Rows, Floats, Floats]:
-        """Return the rows (n,) of returns on the plane, their ranges and cosines of incidence (n,)."""
-        parts = [self._ground_part(rows_at(cloud, at), columns(cloud, at), plane) for at in blocks(cloud)]
-        rows, range_m, cosine = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return rows, range_m, cosine
-
-    def _ground_part(
-        self, rows: Rows, xyz: tuple[Floats, Floats, Floats], plane: Floats
-    ) -> tuple[Rows, Floats, Floats]:
-        below_m = sum(column * along for column, along in zip(xyz, plane[:3].tolist(), strict=True))
-        near = np.abs(below_m + plane[3]) <= self.tolerance_m
-        range_m = np.sqrt(sum(column[near] ** 2 for column in xyz))
-        return rows[near], range_m, np.minimum(np.abs(below_m[near]) / range_m, 1.0)
 
     def _share_left_by_angles(self, angle: Floats, rho: Floats) -> Floats:
         """Return what :meth:`share_left` does, from Fresnel's sine and tangent laws."""

@@ -59,11 +59,11 @@ class WetRoadInPictures(EverySensor):
         around = surroundings(view)
         ground = around.ground
         light = coarse_light(view.picture, ground.shape, around.depth.step_px)
-        mirrored = cv2.blur(_mirrored(light, ground), (3, 9))
+        seen = cv2.blur(mirrored(light, ground), (3, 9))
         share = np.where(ground, self.film, 0.0)
         wet = (share * fresnel(-around.rays[..., 2])).astype(np.float32)
         gain = (1.0 - share * (1.0 - _DARKENED)).astype(np.float32) * (np.float32(1.0) - wet)
-        return relit(view.picture, gain, wet[..., None] * mirrored, around.depth.step_px)
+        return relit(view.picture, gain, wet[..., None] * seen, around.depth.step_px)
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Look at the ground right before the vehicle: it is darker; and at all of it: it changed."""
@@ -78,15 +78,15 @@ class WetRoadInPictures(EverySensor):
         return f"the ground right ahead went from a brightness of {before:.3f} to {after:.3f}, it was to darken"
 
 
-def fresnel(cosine: Floats) -> Floats:
-    """Return which share of unpolarised light water reflects at a cosine of incidence."""
+def fresnel(cosine: Floats, index: float = _WATER) -> Floats:
+    """Return which share of unpolarised light a smooth surface, by default water, reflects at cosines of incidence."""
     c = np.clip(cosine, 1e-3, 1.0)
-    t = np.sqrt(1.0 - (1.0 - c * c) / _WATER**2)
-    across, along = (c - _WATER * t) / (c + _WATER * t), (_WATER * c - t) / (_WATER * c + t)
+    t = np.sqrt(1.0 - (1.0 - c * c) / index**2)
+    across, along = (c - index * t) / (c + index * t), (index * c - t) / (index * c + t)
     return np.asarray(0.5 * (across**2 + along**2))
 
 
-def _mirrored(light: Singles, ground: npt.NDArray[np.bool_]) -> Singles:
+def mirrored(light: Singles, ground: npt.NDArray[np.bool_]) -> Singles:
     """Return the light (h, w, 3) that each cell would have in a mirror set up at the next thing above it."""
     row = np.arange(len(ground))[:, None]
     foot = np.maximum.accumulate(np.where(ground, -1, row), axis=0)

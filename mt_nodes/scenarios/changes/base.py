@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mt_nodes.drive.scenario import Scenario
+from mt_nodes.drive.scenario import Pose, Scenario
 from mt_nodes.mutations.base import Draw
 from mt_nodes.params import plain
 from mt_nodes.scenarios.changes.carrying import Carry
@@ -40,12 +40,15 @@ class WorldEffects:
     Attributes:
         carried: where the source's trace is expected. added: names of actors and obstacles that the source has not.
         changed: names of those who are another, or elsewhere.
+        at: place of the ego's way, as the source has it, at which something is another; None where that moves, or where
+            it is no one place.
         numbers: measured facts, such as how far away somebody was put.
     """
 
     carried: Carry = field(default_factory=Carry)
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    at: Pose | None = None
     numbers: dict[str, float] = field(default_factory=dict)
 
     def merged(self, later: WorldEffects) -> WorldEffects:
@@ -54,12 +57,15 @@ class WorldEffects:
             self.carried.then(later.carried),
             self.added + later.added,
             self.changed + later.changed,
+            self.at or later.at,
             {**self.numbers, **later.numbers},
         )
 
     def as_plain(self) -> dict[str, Any]:
         """Return what the ledger records; nothing of what there is none of."""
-        told = {name: plain(getattr(self, name)) for name in ("added", "changed", "numbers") if getattr(self, name)}
+        told = {
+            name: plain(getattr(self, name)) for name in ("added", "changed", "at", "numbers") if getattr(self, name)
+        }
         return told if self.carried.stays else {"carried": plain(self.carried), **told}
 
 

@@ -120,6 +120,7 @@ def carried_road(road: RoadMap, carry: Carry) -> RoadMap:
         crossings=tuple(replace(c, outline_m=line(c.outline_m, carry.mirrored)) for c in road.crossings),
         signals=tuple(replace(s, pose=carry.pose(s.pose)) for s in road.signals),
         signs=tuple(replace(s, pose=carry.pose(s.pose)) for s in road.signs),
+        limits=tuple(replace(one, pose=carry.pose(one.pose)) for one in road.limits),
         buildings=tuple(replace(b, outline_m=line(b.outline_m, carry.mirrored)) for b in road.buildings),
         kerbs_m=tuple(line(kerb, carry.mirrored) for kerb in road.kerbs_m),
         surface_m=tuple(tuple(line(ring, carry.mirrored) for ring in rings) for rings in road.surface_m),

@@ -10,10 +10,11 @@ import numpy.typing as npt
 import shapely
 
 from mt_nodes.drive.bodies import facts_of
-from mt_nodes.drive.scenario import Actor, Pose, Scenario
+from mt_nodes.drive.scenario import Actor, Pose
 from mt_nodes.errors import NotApplicable
 from mt_nodes.params import param
 from mt_nodes.scenarios.changes.base import Draw, ScenarioChange, Setting, WorldEffects
+from mt_nodes.scenarios.placing import lanes_of, unused_names, ways_of
 from mt_nodes.scene.objects import KINDS
 
 #: Places that are tried.
@@ -52,7 +53,7 @@ class ObjectAddedFar(ScenarioChange):
     def apply(self, setting: Setting, draw: Draw) -> tuple[Setting, WorldEffects]:
         """Put them there."""
         scenario, places = setting.scenario, [Pose(*row) for row in np.asarray(draw["places"]).tolist()]
-        names = _unused(scenario, len(places))
+        names = unused_names(scenario, "added_far", len(places))
         added = tuple(Actor(name, self.kind, place) for name, place in zip(names, places, strict=True))
         beside_m = min(_beside_m(setting, place) for place in places)
         effects = WorldEffects(added=names, numbers={"beside_m": beside_m})
@@ -61,31 +62,14 @@ class ObjectAddedFar(ScenarioChange):
     def _free(self, setting: Setting, places: Floats) -> npt.NDArray[np.bool_]:
         points, road = shapely.points(places), setting.road
         ground = shapely.Polygon(road.ground_m).buffer(-self.clear_m)
-        free = shapely.covers(ground, points) & (shapely.distance(_lanes(setting), points) >= self.beside_m)
+        free = shapely.covers(ground, points) & (shapely.distance(lanes_of(setting.road), points) >= self.beside_m)
         houses = [shapely.Polygon(house.outline_m) for house in road.buildings]
-        others = shapely.union_all([*houses, *_ways(setting.scenario)])
+        others = shapely.union_all([*houses, *ways_of(setting.scenario)])
         return np.asarray(free if others.is_empty else free & (shapely.distance(others, points) >= self.clear_m))
 
 
-def _lanes(setting: Setting) -> shapely.Geometry:
-    lanes = [lane for lane in setting.road.lanes.values() if lane.on_road]
-    return shapely.union_all([shapely.LineString(lane.middle_m).buffer(lane.width_m / 2.0) for lane in lanes])
-
-
-def _ways(scenario: Scenario) -> list[shapely.Geometry]:
-    ways = [[(a.start.x_m, a.start.y_m), *((w.x_m, w.y_m) for w in a.waypoints)] for a in scenario.actors]
-    stand = [[(one.pose.x_m, one.pose.y_m)] for one in scenario.obstacles]
-    return [shapely.LineString(way) if len(way) > 1 else shapely.Point(way[0]) for way in (*ways, *stand)]
-
-
 def _beside_m(setting: Setting, place: Pose) -> float:
-    return float(shapely.distance(_lanes(setting), shapely.Point(place.x_m, place.y_m)))
-
-
-def _unused(scenario: Scenario, count: int) -> tuple[str, ...]:
-    taken = {actor.name for actor in scenario.actors} | {one.name for one in scenario.obstacles}
-    free = [name for i in range(1, count + len(taken) + 1) if (name := f"added_far_{i}") not in taken]
-    return tuple(free[:count])
+    return float(shapely.distance(lanes_of(setting.road), shapely.Point(place.x_m, place.y_m)))
 
 
 def _apart(places: Floats, least_m: float, count: int) -> Floats:

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ego slows down at a place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mt_nodes.checks.base import Check
+from mt_nodes.checks.controls import at_least, nothing_to_judge
+from mt_nodes.checks.drives_no_faster_there import DrivesNoFasterThere
+from mt_nodes.checks.there import ThereCheck
+from mt_nodes.drive.stretch import Stretch
+from mt_nodes.params import param
+from mt_nodes.verdict import Judgement
+
+
+@dataclass(frozen=True)
+class SlowsDownThere(ThereCheck):
+    """Before and at what was changed the ego is slower than the source at the same places, on average: ``slow_down``.
+
+    Who comes to a stop before it drives 0 from there on. Where the source drives slower than ``from_mps`` already, or
+    hardly faster than a limit that is new there, nothing is to demand. Of control and sham it demands that the speed
+    does not rise by as much.
+    """
+
+    by_at_least_mps: float = param(0.5, low=0.0, high=50.0, unit="m/s", help="how much slower")
+    from_mps: float = param(1.0, low=0.0, high=50.0, unit="m/s", help="speed from which slowing down is demanded")
+
+    @property
+    def background(self) -> Check:
+        """What control and sham are judged by."""
+        return DrivesNoFasterThere(self.along, self.by_at_least_mps)
+
+    def decide(self, stretch: Stretch) -> Judgement:
+        """Compare the speeds."""
+        before, after = float(stretch.before_mps.mean()), float(stretch.after_mps.mean())
+        if before < self.from_mps:
+            return nothing_to_judge(f"the source drives {before:.2f} m/s there, slower than {self.from_mps:g}", "m/s")
+        if stretch.limit_mps > 0.0 and before - self.by_at_least_mps < stretch.limit_mps:
+            said = f"{before:.2f} m/s there, and {stretch.limit_mps:.2f} is allowed"
+            return nothing_to_judge(f"the source drives {said}: not {self.by_at_least_mps:g} less is asked", "m/s")
+        reason = f"the mean speed there was {before:.2f}, is {after:.2f} m/s"
+        return at_least(before - after, self.by_at_least_mps, "m/s", reason)

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ego stops at a place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mt_nodes.checks.base import Check
+from mt_nodes.checks.controls import at_most, nothing_to_judge
+from mt_nodes.checks.drives_no_faster_there import DrivesNoFasterThere
+from mt_nodes.checks.there import ThereCheck
+from mt_nodes.drive.stretch import Stretch
+from mt_nodes.errors import UsageError
+from mt_nodes.params import param
+from mt_nodes.verdict import Judgement
+
+
+@dataclass(frozen=True)
+class StopsThere(ThereCheck):
+    """Before or at what was changed the ego comes to a stop, where the source drives on: ``stop``.
+
+    Of control and sham it demands that the speed does not rise by as much as it must fall at the least.
+    """
+
+    at_most_mps: float = param(0.3, low=0.0, high=5.0, unit="m/s", help="speed that counts as standing")
+    from_mps: float = param(1.0, low=0.0, high=50.0, unit="m/s", help="a source that is slower somewhere need not stop")
+
+    def __post_init__(self) -> None:
+        if self.from_mps < self.at_most_mps:
+            raise UsageError(f"from_mps {self.from_mps:g} is below at_most_mps {self.at_most_mps:g}")
+
+    @property
+    def background(self) -> Check:
+        """What control and sham are judged by."""
+        return DrivesNoFasterThere(self.along, self.from_mps - self.at_most_mps)
+
+    def decide(self, stretch: Stretch) -> Judgement:
+        """Look whether the follow-up stands somewhere."""
+        before, after = float(stretch.before_mps.min()), float(stretch.after_mps.min())
+        if before < self.from_mps:
+            return nothing_to_judge(f"the source drives {before:.2f} m/s there, slower than {self.from_mps:g}", "m/s")
+        return at_most(after, self.at_most_mps, "m/s", f"the least speed there was {before:.2f}, is {after:.2f} m/s")

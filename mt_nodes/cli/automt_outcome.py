@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a finished experiment on AutoMT is told on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mt_nodes.cli.printing import heading, table, text
+from mt_nodes.rules.rates import NOT_RUN
+from mt_nodes.rules.validation import FACTORS
+from mt_nodes.wording import counted
+
+Table = Mapping[str, Any]
+SHARES = ("overall", *FACTORS)
+VALIDATION = ("name", *SHARES, "95 % of overall", "p", "not known", *(f"paper: {one}" for one in SHARES))
+VIOLATION = ("name", "method", "of all cases", "95 %", "of valid ones", "decided", "p", "nothing changed")
+
+
+def print_experiment(out: Path, told: Table, files: Sequence[Path]) -> None:
+    """Print both tables of each region beside the paper's, what each stack came to, and what was not run."""
+    for region, row in told["regions"].items():
+        heading(f"{region}: {told['sources']} source cases, {told['request']['rounds']} rounds")
+        _print_counts(row["counts"])
+        text("valid follow-ups (table VIII); p: against automt, Holm")
+        table(VALIDATION, [_valid(name, row) for name in row["validation"]], right=VALIDATION[1:])
+        text("violations (table IX); p: against automt, Holm")
+        rows = [_violated(name, stack, row, told["identity"]) for name in row["violation"] for stack in told["stacks"]]
+        table(VIOLATION, rows, right=VIOLATION[2:])
+        _print_published(row["published"])
+    for line in _remarks(told):
+        text(line)
+    text(f"exit code {told['exit_code']}: {told['exit_why']}")
+    text(f"results in {out}: {', '.join(path.name for path in files)}")
+
+
+def _print_counts(counts: Table) -> None:
+    for method, row in counts.items():
+        behaviours = ", ".join(f"{n} {name}" for name, n in row["behaviours"].items())
+        run, different = f"{row['run']} of {row['cases']} cases run", counted(row["relations"], "different relation")
+        text(f"  {method}: {run}, {different} ({behaviours})")
+
+
+def _valid(method: str, region: Table) -> tuple[str, ...]:
+    row, paper = region["validation"][method], region["published"]["validation"][method]
+    published = tuple(_percent(paper[name]) for name in SHARES)
+    if row == NOT_RUN:
+        return (method, *[NOT_RUN] * len(SHARES), "-", "-", "-", *published)
+    shares = (_percent(row[name]["share"]) for name in SHARES)
+    unclear = str(row["overall"]["unclear"])
+    return (method, *shares, _interval(row["overall"]), _p(row.get("p_adjusted")), unclear, *published)
+
+
+def _violated(method: str, stack: str, region: Table, identity: Table) -> tuple[str, ...]:
+    row = region["violation"][method]
+    floor = _percent(identity[stack]["per_case"]["share"])
+    if row == NOT_RUN:
+        return (stack, method, NOT_RUN, "-", "-", "-", "-", floor)
+    one = row[stack]
+    shares = (
+        f"{_percent(one[key]['share'])} ({one[key]['hits']}/{one[key]['trials']})" for key in ("per_case", "per_valid")
+    )
+    of_all, of_valid = shares
+    decided = str(one["decided"])
+    return (stack, method, of_all, _interval(one["per_case"]), of_valid, decided, _p(one.get("p_adjusted")), floor)
+
+
+def _print_published(published: Table) -> None:
+    text(published["of"])
+    rows = [
+        (method, *(_percent(share) for share in by_stack.values()))
+        for method, by_stack in published["violation"].items()
+    ]
+    columns = ("name", *next(iter(published["violation"].values())))
+    table(columns, rows, right=columns[1:])
+
+
+def _remarks(told: Table) -> Iterator[str]:
+    for stack, row in told["standing"].items():
+        yield f"{stack}: {row['outcome']}: {row['why']}"
+    bound = told["bound"]
+    other = f" in place of {bound['asked']}, which needs two stacks or more" if bound["asked"] != bound["kind"] else ""
+    yield f"bound: {bound['kind']}{other}; {'; '.join(bound['from'])}"
+    for method, why in told["not_run"].items():
+        yield f"{method}: {why}"
+    if usage := told["usage"]:
+        cost = "unknown" if usage["cost"] is None else f"{usage['cost']:.4f}"
+        tokens = f"{usage['tokens_in']} tokens in, {usage['tokens_out']} out, cost {cost}"
+        yield f"{usage['model']}: {usage['asked']} asked, {usage['cached']} known, {usage['failed']} failed; {tokens}"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100.0 * share:.1f} %"
+
+
+def _interval(one: Table) -> str:
+    return "-" if one["low"] is None else f"{100.0 * one['low']:.1f} … {100.0 * one['high']:.1f} %"
+
+
+def _p(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2g}"

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``mt models list``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command line."""
+    parser.epilog = "example: mt models list"
+    parser.add_argument("--json", action="store_true", help="print one array with everything that is known")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print a table, or one JSON array."""
+    from mt_nodes.cli.printing import table
+
+    rows = _rows()
+    if args.json:
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        return 0
+    told = [
+        (r["name"], f"{r['width_px']} x {r['height_px']}", *(str(r[k]) for k in ("frames", "weights", "summary")))
+        for r in rows
+    ]
+    table(("name", "pictures", "frames", "weights", "what it is"), told)
+    return 0
+
+
+def _rows() -> list[dict[str, Any]]:
+    from mt_nodes import resources
+    from mt_nodes.models.catalogue import NETWORKS
+
+    stacks = resources.shipped("stacks")
+    return [
+        {**vars(network), "stack": name if name in stacks else "", "weights": _weights(name) if name in stacks else ""}
+        for name, network in NETWORKS.items()
+    ]
+
+
+def _weights(stack: str) -> str:
+    """Return the file that a stack's weights are read from, empty where there is none."""
+    from mt_nodes.errors import UsageError
+    from mt_nodes.models.stack import weights_path
+    from mt_nodes.stacks import load_stack
+
+    try:
+        return str(weights_path(load_stack(stack).params["weights"]))
+    except UsageError:
+        return ""

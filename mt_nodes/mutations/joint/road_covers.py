@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What may lie on a road: what LiDARs and cameras get back from it, and in which patches it lies.
+
+Albedos and patches are chosen to look like what one meets. Reflectivities at LiDARs' wavelengths near 0.9 µm: snow 0.9
+(M. Hahner et al., CVPR 2022); that of snow that has aged falls in the near infrared, by how much depends on its history
+(H. O'Brien, R. Munis, "Red and Near-Infrared Spectral Reflectance of Snow", CRREL Research Report 332, 1975), so that
+0.7 is assumed for packed snow. Those of milky ice, of mud and of gravel are assumed: no measurement was found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+Rgb = tuple[float, float, float]
+WATER, ICE = 1.33, 1.31
+
+#: A pattern repeats itself after so many metres, and is kept in so many steps each way.
+TILE_M, _STEPS = 32.0, 512
+#: Correlation lengths of patches along and across the road, and of their finer grain; how soft a patch's edge is.
+_PATCH_M, _GRAIN_M, _SOFT = (3.0, 0.7), (0.16, 0.09), 0.25
+
+
+@dataclass(frozen=True)
+class Cover:
+    """One thing that covers roads.
+
+    Attributes:
+        reflectivity: diffuse, of what lies there, at LiDARs' wavelengths. albedo: red, green, blue.
+        index: refractive index of its smooth surface, which mirrors; 1 for a rough one.
+        grain: standard deviation of its lighter and darker places, relative to the mean. finer: how many times smaller
+            these places are than others'.
+    """
+
+    reflectivity: float
+    albedo: Rgb
+    index: float
+    grain: float
+    finer: float = 1.0
+
+
+COVERS: dict[str, Cover] = {
+    "snow": Cover(0.7, (0.8, 0.82, 0.86), 1.0, 0.13),
+    "ice": Cover(0.12, (0.34, 0.38, 0.42), ICE, 0.1),
+    "mud": Cover(0.15, (0.105, 0.066, 0.036), WATER, 0.3),
+    "gravel": Cover(0.3, (0.3, 0.26, 0.21), 1.0, 0.4, 5.0),
+}
+
+
+def share_at(x_m: npt.NDArray[np.floating], y_m: npt.NDArray[np.floating], amount: float) -> Singles:
+    """Return which share of the ground is covered at places, when ``amount`` of it is in the mean.
+
+    Args:
+        x_m, y_m: (n,) or (h, w), along and across the road. amount: 0 to 1; everything is covered at 1.
+    """
+    edge = amount * (1.0 + _SOFT) - _SOFT / 2.0
+    found = looked_up(_patches(), x_m, y_m)
+    np.subtract(np.float32(edge), found, out=found)
+    found *= np.float32(1.0 / _SOFT)
+    found += np.float32(0.5)
+    return np.clip(found, 0.0, 1.0, out=found)
+
+
+def grain_at(x_m: Singles, y_m: Singles) -> Singles:
+    """Return how light the grain is at places (h, w): of mean 0 and deviation 1."""
+    return looked_up(_grain(), x_m, y_m)
+
+
+def looked_up(tile: Singles, x_m: npt.NDArray[np.floating], y_m: npt.NDArray[np.floating]) -> Singles:
+    """Return the values of a periodic tile at places (n,) or (h, w), interpolated."""
+    shape, per_m = x_m.shape, np.float32(_STEPS / TILE_M)
+    # cv2.remap takes no more than 32,767 rows or columns, and wants each of them in one piece.
+    width = shape[1] if len(shape) == 2 else 4096
+    at = [np.asarray(m, np.float32).reshape(-1) for m in (x_m, y_m)]
+    missing = -len(at[0]) % width
+    columns, rows = (np.pad(m, (0, missing)).reshape(-1, width) * per_m for m in at)
+    parts = [
+        cv2.remap(tile, columns[i : i + 30_000], rows[i : i + 30_000], cv2.INTER_LINEAR, borderMode=cv2.BORDER_WRAP)
+        for i in range(0, len(rows), 30_000)
+    ]
+    found = np.concatenate(parts).reshape(-1) if parts else np.empty(0, np.float32)
+    return np.asarray(found[: len(at[0])].reshape(shape), np.float32)
+
+
+@lru_cache(maxsize=1)
+def _patches() -> Singles:
+    """Return a tile whose values are uniform in 0 to 1: as large a share lies below any value as that value."""
+    noise = _noise(1, _PATCH_M) + 0.35 * _noise(2, _GRAIN_M)
+    ranks = np.empty(noise.size, np.float32)
+    ranks[np.argsort(noise.reshape(-1))] = (np.arange(noise.size) + 0.5) / noise.size
+    return np.asarray(ranks.reshape(noise.shape))
+
+
+@lru_cache(maxsize=1)
+def _grain() -> Singles:
+    noise = _noise(3, _GRAIN_M) + 0.5 * _noise(4, (4.0, 0.35))
+    return np.asarray(noise / noise.std(), np.float32)
+
+
+def _noise(seed: int, length_m: tuple[float, float]) -> Floats:
+    """Return periodic Gaussian noise of deviation 1, of these correlation lengths along columns and along rows."""
+    frequency = 2.0 * np.pi * np.fft.fftfreq(_STEPS, TILE_M / _STEPS)
+    along, across = (np.exp(-0.25 * np.square(frequency * m)) for m in length_m)
+    white = np.random.default_rng(seed).standard_normal((_STEPS, _STEPS))
+    made = np.fft.ifft2(np.fft.fft2(white) * across[:, None] * along[None]).real
+    return np.asarray((made - made.mean()) / made.std())

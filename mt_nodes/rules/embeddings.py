@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Texts nearest in meaning to another by the vectors of a service, found by FAISS's exact index of scalar products.
+
+Vectors are asked for over the OpenAI protocol (``/embeddings``), as insistently as :mod:`mt_nodes.rules.service` does,
+and kept (:mod:`mt_nodes.rules.vector_file`). FAISS (J. Johnson, M. Douze, H. Jégou, "Billion-scale similarity search
+with GPUs", arXiv 1702.08734; ``IndexFlatIP``) compares in single precision; whoever may be among the nearest is
+compared again in double precision, so the outcome depends on neither its version nor its threads.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from mt_nodes.errors import UsageError
+from mt_nodes.rules.models import DEFAULTS
+from mt_nodes.rules.search import Floats, cosines, ranked, unit
+from mt_nodes.rules.service import Failed, Service
+from mt_nodes.rules.vector_file import VectorFile
+
+#: Texts of one request, and bytes of its answer: 64 vectors of 8,192 numbers of 24 characters have room.
+BATCH, LARGEST_BYTES = 64, 16_000_000
+#: A vector that is made twice, alone and beside others, is the same but for the rounding of half precision.
+_SAME = 0.99
+#: Cosines in single precision may be wrong by less than this.
+_MARGIN = 1e-4
+
+
+class Embeddings:
+    """The vectors of one model."""
+
+    def __init__(self, name: str, kept: VectorFile, connect: Callable[[], Service]) -> None:
+        """Ask nothing yet.
+
+        Args:
+            name: what the user calls the model; vectors are kept under it.
+            connect: makes the client, if there is something to ask.
+        """
+        self.name, self._kept, self._connect = name, kept, connect
+
+    def vectors(self, texts: Sequence[str]) -> Floats:
+        """Return the vectors (n, d) of n texts, asking for those only that are not kept.
+
+        Raises:
+            NoAnswer: the server gave no usable one; those that came before are kept.
+            UsageError: the server refuses the request, or has another model than the vectors that are kept are of.
+            InfrastructureError: the file of vectors cannot be written.
+        """
+        known = self._kept.of(self.name)
+        missing = [text for text in dict.fromkeys(texts) if text not in known]
+        for begin in range(0, len(missing), BATCH):
+            self._fetch(missing[begin : begin + BATCH])
+        known = self._kept.of(self.name)
+        return np.array([known[text] for text in texts])
+
+    @cached_property
+    def _service(self) -> Service:
+        return self._connect()
+
+    def _fetch(self, texts: Sequence[str]) -> None:
+        """Ask for texts and for one that is kept, which says whether the model is still the same; keep all or none."""
+        probe = list(self._kept.of(self.name))[:1]
+        (served, vectors), _, _ = self._service.insist(lambda: self._once([*texts, *probe]))
+        if probe:
+            self._refuse_another(served, vectors[-1], probe[0])
+        self._kept.add(self.name, served, texts, vectors[: len(texts)])
+
+    def _once(self, texts: Sequence[str]) -> tuple[str, Floats]:
+        model = self._service.model
+        own = {key: value for key, value in model.parameters.items() if key not in DEFAULTS}
+        create = self._service.client.embeddings.with_streaming_response.create
+        asking = partial(create, model=model.model, input=list(texts), encoding_format="float", extra_body=own)
+        try:
+            data, kind = self._service.body(asking, LARGEST_BYTES)
+        except self._service.refusal as error:
+            raise self._service.refused(error) from error
+        return _told(data, kind, len(texts))
+
+    def _refuse_another(self, served: str, vector: Floats, probe: str) -> None:
+        before = self._kept.of(self.name)[probe]
+        if served != self._kept.served(self.name):
+            why = f"the server calls it '{served}', before '{self._kept.served(self.name)}'"
+        elif len(vector) != len(before):
+            why = f"its vectors have {len(vector)} numbers, before {len(before)}"
+        elif (near := float(unit(vector[None])[0] @ unit(before[None])[0])) < _SAME:
+            why = f"of a text that it was asked before it makes another vector (cosine {near:.2f})"
+        else:
+            return
+        raise UsageError(
+            self._service.says(f"{why}: another model than {self._kept.path} is of; name another file by --vectors")
+        )
+
+
+def _told(data: bytes, kind: str, count: int) -> tuple[str, Floats]:
+    """Return what the server calls the model, and ``count`` vectors (count, d) in the order of the texts.
+
+    Raises:
+        Failed: it is none of that.
+    """
+    try:
+        answer = json.loads(data)
+        rows = {row["index"]: row["embedding"] for row in answer["data"]}
+        served = str(answer.get("model") or "")
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise Failed(f"got no vectors but {kind}: {data[:80]!r}") from error
+    if sorted(rows, key=str) != sorted(range(count), key=str) or len(answer["data"]) != count:
+        raise Failed(f"got {len(answer['data'])} vectors for {count} texts, expected one each")
+    return served, _matrix([rows[row] for row in range(count)])
+
+
+def _matrix(rows: Sequence[Any]) -> Floats:
+    try:
+        told = np.array(rows)
+    except ValueError as error:
+        raise Failed("got vectors of several lengths, expected one length") from error
+    if told.ndim != 2 or told.dtype.kind not in "fi" or not told.size:
+        raise Failed(f"got vectors of {told.dtype} {told.shape}, expected lists of numbers")
+    with np.errstate(over="ignore"):
+        made = told.astype(np.float32)
+    if not np.isfinite(made).all():
+        raise Failed("got vectors with numbers that are none (NaN or infinite)")
+    if not np.any(made, axis=1).all():
+        raise Failed("got a vector of zeros, which is near to nothing")
+    return made.astype(np.float64)
+
+
+class FaissIndex:
+    """:class:`mt_nodes.rules.search.Nearest` by vectors that somebody else makes."""
+
+    def __init__(self, texts: Sequence[str], embed: Callable[[Sequence[str]], Floats]) -> None:
+        """Place texts.
+
+        Args:
+            embed: returns vectors (n, d) of n texts.
+
+        Raises:
+            UsageError: the extra ``vectors`` is not installed.
+        """
+        try:
+            faiss = import_module("faiss")
+        except ImportError as error:
+            raise UsageError(
+                f"vectors of a service need the extra: pip install 'mt_nodes[vectors]' ({error}); "
+                "without --embed none is needed"
+            ) from error
+        self._embed = embed
+        self._vectors = unit(embed(texts)) if texts else np.empty((0, 1))
+        self._flat = faiss.IndexFlatIP(self._vectors.shape[1])
+        self._flat.add(self._vectors.astype(np.float32))
+
+    def nearest(self, query: str, limit: int) -> list[tuple[int, float]]:
+        """Return rows and similarities of the nearest, equally near ones in order; all are as far from no words."""
+        count = len(self._vectors)
+        if limit < 1 or not count:
+            return []
+        if not query.strip():
+            return ranked(range(count), np.zeros(count), limit)
+        asked = unit(self._embed([query]))
+        single = asked.astype(np.float32)
+        near, _ = self._flat.search(single, min(limit, count))
+        _, _, found = self._flat.range_search(single, float(near[0, -1]) - _MARGIN)
+        rows = np.sort(found)
+        return ranked(rows, cosines(self._vectors[rows], asked[0]), limit)

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a vision-language model sees in a case: time, weather, roads and objects, in words of the ontology.
+
+AutoMT's second agent (arXiv 2510.19438) with two differences: an answer outside of the ontology is refused, and what
+several answers do not agree on is not known. The vehicle's motion is never asked for; topics tell it.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import cv2
+import numpy as np
+
+from mt_nodes.camera.codecs import decode
+from mt_nodes.errors import UsageError, suggest
+from mt_nodes.frames import Bundle, Image
+from mt_nodes.rules.asking import Asker
+from mt_nodes.rules.chat import Message
+from mt_nodes.rules.ontology import ANY_ROAD, Ontology
+from mt_nodes.rules.prompts import Prompts, Templates
+from mt_nodes.rules.scene import OBJECTS, ROADS
+from mt_nodes.rules.scene_facts import Fact, Facts, unknown
+from mt_nodes.rules.told_statements import BadAnswer, json_in, object_schema
+
+#: Facts that are one of some names, or :data:`_UNKNOWN`; beside them roads and objects are asked for.
+TIME, WEATHER = "time_of_day", "weather"
+NAMES: Mapping[str, tuple[str, ...]] = {TIME: ("day", "dusk", "night"), WEATHER: ("clear", "rain", "snow", "fog")}
+_UNKNOWN = "unknown"
+_SYSTEM, _USER = "scene.system", "scene.user"
+#: Pictures are shown no wider than this; no scene of use has more of one thing.
+_WIDE_PX, _QUALITY, _MOST = 768, 90, 200
+
+SeenBy = Callable[[Sequence[Bundle]], Facts]
+"""What somebody sees in the frames of a case, of which the middle one is its reference."""
+
+
+@dataclass(frozen=True)
+class SceneReader:
+    """A vision-language model; a :data:`SeenBy`.
+
+    Attributes:
+        samples: how often each case is asked about. clip: show the frames around the reference, too.
+    """
+
+    asker: Asker
+    ontology: Ontology
+    samples: int = 3
+    clip: bool = False
+
+    def __call__(self, bundles: Sequence[Bundle]) -> Facts:
+        """Return what it sees.
+
+        Raises:
+            NoAnswer: the server gave no answer; those so far are kept.
+            UsageError: the server refuses the request or the key.
+            InfrastructureError: it has failed several times in a row, or answers cannot be kept.
+        """
+        middle = len(bundles) // 2
+        shown = list(bundles) if self.clip and all(b.images for b in bundles) else [bundles[middle]]
+        asked = middle + 1 if len(shown) > 1 else 1
+        try:
+            pictures = [_data_url(bundle.images[0]) for bundle in shown if bundle.images]
+        except UsageError as error:
+            return self._nothing(str(error))
+        if not pictures:
+            return self._nothing("there is no picture")
+        messages, answers = self._messages(pictures, asked), []
+        for turn in range(self.samples):
+            told, _ = self.asker.ask_until(self._again, messages, self._schema, self._read, turn)
+            if isinstance(told, BadAnswer):
+                return self._nothing(f"model '{self.asker.name}' gave no usable answer, the last: {told}")
+            answers.append(told)
+        return {name: self._agreed([one[name] for one in answers]) for name in answers[0]}
+
+    @cached_property
+    def _templates(self) -> Templates:
+        return Templates((_SYSTEM, _USER))
+
+    @cached_property
+    def _again(self) -> Prompts:
+        return Prompts(self.ontology)
+
+    @cached_property
+    def _schema(self) -> Mapping[str, Any]:
+        return answer_schema(self.ontology)
+
+    def _read(self, answer: str) -> dict[str, Any]:
+        return read_answer(answer, self.ontology)
+
+    def _messages(self, pictures: Sequence[str], asked: int) -> tuple[Message, ...]:
+        known = {"roads": _roads(self.ontology), "objects": _objects(self.ontology)}
+        head = self._templates.made(_SYSTEM, times=NAMES[TIME], weathers=NAMES[WEATHER], **known)
+        text = {"type": "text", "text": self._templates.made(_USER, count=len(pictures), asked=asked)}
+        return ("system", head), ("user", (text, *({"type": "image_url", "image_url": {"url": p}} for p in pictures)))
+
+    def _agreed(self, values: Sequence[Any]) -> Fact:
+        """Return what all answers say; of answers that differ nothing is known."""
+        who, first = f"model '{self.asker.name}'", values[0]
+        if any(value != first for value in values):
+            told = ", ".join(dict.fromkeys(_said(value) for value in values))
+            return unknown(f"{who} says different things of the same picture: {told}")
+        if first is None:
+            return unknown(f"{who} cannot tell by the picture")
+        return Fact(first, f"{who} by the picture, {len(values)} of {len(values)} answers")
+
+    def _nothing(self, why: str) -> Facts:
+        return dict.fromkeys((*NAMES, ROADS, OBJECTS), unknown(why))
+
+
+def answer_schema(ontology: Ontology) -> dict[str, Any]:
+    """Return the JSON schema of an answer."""
+    names = {key: {"type": "string", "enum": [*known, _UNKNOWN]} for key, known in NAMES.items()}
+    one = object_schema({"name": {"type": "string", "enum": _objects(ontology)}, "count": {"type": "integer"}})
+    roads = {"type": "string", "enum": _roads(ontology)}
+    lists = {ROADS: {"type": "array", "items": roads}, OBJECTS: {"type": "array", "items": one}}
+    return object_schema({**names, **lists})
+
+
+def read_answer(answer: str, ontology: Ontology) -> dict[str, Any]:
+    """Return the facts of an answer as :class:`mt_nodes.rules.scene.Scene` has them; None: the model cannot tell.
+
+    No road is as much as not knowing it, for a picture need not show where one is.
+
+    Raises:
+        BadAnswer: it is no JSON of :func:`answer_schema`, or not of the ontology.
+    """
+    told = json_in(answer)
+    if set(told) != {*NAMES, ROADS, OBJECTS} or not all(isinstance(told[key], list) for key in (ROADS, OBJECTS)):
+        raise BadAnswer(
+            f"expected an object with exactly the keys {', '.join((*NAMES, ROADS, OBJECTS))}; two are lists"
+        )
+    for key, known in NAMES.items():
+        _refuse_unknown(told[key], (*known, _UNKNOWN), key)
+    for road in told[ROADS]:
+        _refuse_unknown(road, _roads(ontology), ROADS)
+    counts: dict[str, int] = {}
+    for row in told[OBJECTS]:
+        name, count = _counted(row, ontology)
+        counts[name] = counts.get(name, 0) + count
+    return {
+        **{key: None if told[key] == _UNKNOWN else told[key] for key in NAMES},
+        ROADS: tuple(road for road in _roads(ontology) if road in told[ROADS]) or None,
+        OBJECTS: dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
+    }
+
+
+def _counted(row: Any, ontology: Ontology) -> tuple[str, int]:
+    if not isinstance(row, dict) or set(row) != {"name", "count"}:
+        raise BadAnswer(f"{OBJECTS}: expected objects with exactly the keys name, count")
+    _refuse_unknown(row["name"], _objects(ontology), OBJECTS)
+    count = row["count"]
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= _MOST:
+        raise BadAnswer(f"{OBJECTS}: got a count {str(count)[:20]} of {row['name']}, expected 1 to {_MOST}")
+    return str(row["name"]), count
+
+
+def _refuse_unknown(name: Any, known: Collection[str], key: str) -> None:
+    if not isinstance(name, str) or name not in known:
+        raise BadAnswer(f"{key}: '{str(name)[:60]}' is none of the names{suggest(str(name)[:60], known)}")
+
+
+def _roads(ontology: Ontology) -> list[str]:
+    return [name for name in ontology.roads if name != ANY_ROAD]
+
+
+def _objects(ontology: Ontology) -> list[str]:
+    return [element.name for element in ontology.elements.values() if element.category == "objects"]
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, dict):
+        value = [f"{count} {name}" for name, count in value.items()]
+    return "nothing" if not value else value if isinstance(value, str) else " and ".join(value)
+
+
+def _data_url(image: Image) -> str:
+    """Return a picture as the protocol has it: a JPEG in a ``data:`` URL (RFC 2397).
+
+    Raises:
+        UsageError: it shows nothing that people see, such as depths.
+    """
+    pixels = decode(image).rgb8()
+    height, width = pixels.shape[:2]
+    if width > _WIDE_PX:
+        size = (_WIDE_PX, max(1, round(height * _WIDE_PX / width)))
+        pixels = np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), np.uint8)
+    _, data = cv2.imencode(".jpg", cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
+    return f"data:image/jpeg;base64,{base64.b64encode(data.tobytes()).decode()}"

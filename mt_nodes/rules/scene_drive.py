@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a world knows of the scene where the source drives towards what is another in the follow-up's world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from mt_nodes.drive.driven import Driven
+from mt_nodes.drive.maps import load_map
+from mt_nodes.drive.road_map import RoadMap
+from mt_nodes.drive.route import lane_of
+from mt_nodes.drive.scenario import Pose
+from mt_nodes.drive.signals import colour_at, programmes
+from mt_nodes.drive.stretch import Stretch
+from mt_nodes.drive.telling import Teller
+from mt_nodes.drive.trace import EgoState, WorldState
+from mt_nodes.frames import Bundle, Odometry, SignalStates, Told
+from mt_nodes.outputs import Detections
+from mt_nodes.rules.condition import HAS
+from mt_nodes.rules.scene_derived import with_derived
+from mt_nodes.rules.scene_ego import told_motion
+from mt_nodes.rules.scene_facts import Fact, Facts, first_known
+from mt_nodes.rules.scene_world import told_by_world
+from mt_nodes.scenarios.changes.base import WorldEffects
+from mt_nodes.seeds import generator
+
+#: So many instants of the stretch are looked at for what comes and goes on it.
+_LOOKS = 6
+#: Who turns off changes direction by so much up to so far behind the stretch, who goes straight on by less than the
+#: other number. Both are assumed: junctions turn by a quarter circle or not at all.
+_TURNS_RAD, _STRAIGHT_RAD, _BEHIND_M = 0.5, 0.2, 20.0
+#: ``can_stop_before_line``: braking after so much time of travel, by so much; as the ontology has it.
+_LATE_S, _BRAKES_MPS2 = 1.0, 3.0
+_SOURCE = "the world, where the source drives"
+
+
+def facts_there(source: Driven, stretch: Stretch, effects: WorldEffects) -> dict[str, Any]:
+    """Return the facts that are known at the beginning of a stretch, or in the middle of a whole way, by name.
+
+    What comes and goes is so for the stretch as a whole: lights and signs that are ahead at any time of it, and that
+    the way is clear all the time. Of a light that turns yellow the instant counts at which it does.
+    """
+    road = load_map(source.scenario.road)
+    row, (first, last) = stretch.now, stretch.rows
+    if "from_s" in effects.numbers:
+        after = int(np.searchsorted(source.trace.time_s, effects.numbers["from_s"]))
+        row = min(after, len(source.trace) - 1)
+    rows = sorted({row, *np.linspace(first, last - 1, _LOOKS).round().astype(int).tolist()})
+    looks = dict(zip(rows, _looks(source, road, rows), strict=True))
+    world = {**looks[row][0], **_throughout([facts for facts, _ in looks.values()])}
+    ego = told_motion((looks[row][1],), (), source.scenario.ego.vehicle.wheelbase_m)
+    known = first_known(_of_the_drive(source, road, stretch, row, effects, world), with_derived(world | ego))
+    return {name: fact.value for name, fact in known.items() if fact.known}
+
+
+def _looks(source: Driven, road: RoadMap, rows: list[int]) -> Iterator[tuple[Facts, Bundle]]:
+    """Yield what the world says at rows of a trace."""
+    scenario, trace = source.scenario, source.trace
+    teller, lights = Teller(scenario, road), programmes(road, scenario.signals)
+    for row in rows:
+        time_s = float(trace.time_s[row])
+        colours = {name: colour_at(programme, time_s) for name, programme in lights.items()}
+        actors = trace.actors[row]
+        state = WorldState(time_s, EgoState(*trace.ego[row].tolist()), actors, np.zeros(len(actors)), colours)
+        said: dict[str, Detections | Odometry | SignalStates] = {
+            "objects": teller.objects(state, 0, generator(0, "facts", 0, None, 0)),
+            "odometry": teller.odometry(state, 0),
+            "signals": teller.signals(state, 0),
+        }
+        told = tuple(Told(f"/{role}", role, 0, data.frame_id, data) for role, data in said.items())
+        bundle = Bundle(0, 0, 0, told=told)
+        yield told_by_world(scenario, road, bundle), bundle
+
+
+def _throughout(seen: list[Facts]) -> Facts:
+    """Return what is so for several instants: all that is there at any, a way that is clear at all, the least gap."""
+    together: dict[str, Callable[[Any], Any]] = {
+        HAS: lambda sets: frozenset().union(*sets),
+        "path_clear": all,
+        "lead_gap_m": min,
+    }
+    made = {}
+    for name, join in together.items():
+        values = [facts[name].value for facts in seen if name in facts and facts[name].known]
+        if len(values) == len(seen):
+            made[name] = Fact(join(values), _SOURCE)
+    return made
+
+
+def _of_the_drive(
+    source: Driven, road: RoadMap, stretch: Stretch, row: int, effects: WorldEffects, world: Facts
+) -> Facts:
+    """Return what the trace itself shows: the lane, where it turns to, whether it can stop, the gap in time."""
+    ego = EgoState(*source.trace.ego[row].tolist())
+    lane = lane_of(road, Pose(ego.x_m, ego.y_m, ego.yaw_rad))
+    names = {(True, False): "rightmost", (False, True): "leftmost", (True, True): "middle", (False, False): "only"}
+    made: Facts = {"ego_lane": Fact(names[bool(lane.left), bool(lane.right)], f"map '{road.name}'")}
+    if "intersection" in (world["roads"].value or ()):
+        made |= _turning(source, stretch)
+    gap = world.get("lead_gap_m")
+    if gap is not None and ego.speed_mps > 0.0:
+        made["time_gap_s"] = Fact(gap.value / ego.speed_mps, _SOURCE)
+    if effects.at is not None and effects.changed:
+        to_line_m = float(np.hypot(effects.at.x_m - ego.x_m, effects.at.y_m - ego.y_m))
+        needs_m = ego.speed_mps * _LATE_S + ego.speed_mps**2 / (2.0 * _BRAKES_MPS2)
+        made["can_stop_before_line"] = Fact(needs_m <= to_line_m - source.scenario.ego.vehicle.front_m, _SOURCE)
+    return made
+
+
+def _turning(source: Driven, stretch: Stretch) -> Facts:
+    yaw = np.unwrap(source.trace.column("yaw_rad"))
+    before, after = np.interp([stretch.at_m[0], stretch.at_m[-1] + _BEHIND_M], source.way_m, yaw)
+    turn = float(after - before)
+    if _STRAIGHT_RAD < abs(turn) < _TURNS_RAD:
+        return {}
+    heading = "straight" if abs(turn) <= _STRAIGHT_RAD else "left" if turn > 0.0 else "right"
+    told = {
+        "ego_turning": heading != "straight",
+        "ego_turning_left": heading == "left",
+        "ego_turning_right": heading == "right",
+        "ego_heading": heading,
+    }
+    return {name: Fact(value, "the source's way") for name, value in told.items()}

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One server that speaks the OpenAI protocol, through everything that servers do: limits, stalls, rubbish.
+
+A request is tried again after 429, 408, 409, 5xx, a stall, a cut or unreadable answer: after what ``Retry-After`` says,
+else after 1, 2, 4 … seconds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+from importlib import import_module
+from threading import Lock
+from typing import Any, TypeVar
+
+from mt_nodes.errors import InfrastructureError, UsageError
+from mt_nodes.rules.models import Model
+
+_T = TypeVar("_T")
+ATTEMPTS = 5
+#: Whoever asks for a longer wait is asked again another day.
+LONGEST_WAIT_S = 300.0
+_FIRST_WAIT_S = 1.0
+_AGAIN = frozenset({408, 409, 429})
+#: A spent budget comes back by no waiting, though it is told as 429.
+_SPENT = "insufficient_quota"
+
+
+class NoAnswer(InfrastructureError):
+    """The server gave no usable answer, however often it was asked."""
+
+
+class Failed(Exception):
+    """One try failed; ``wait_s``: what the server asks to wait."""
+
+    def __init__(self, why: str, wait_s: float | None = None) -> None:
+        super().__init__(why)
+        self.wait_s = wait_s
+
+
+class Service:
+    """One model of one server; may be asked by several threads."""
+
+    def __init__(
+        self,
+        model: Model,
+        attempts: int = ATTEMPTS,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Make a client; nothing is sent yet.
+
+        Raises:
+            UsageError: the extra ``llm`` is not installed.
+        """
+        try:
+            self._library = import_module("openai")
+        except ImportError as error:
+            raise UsageError(f"language models need the extra: pip install 'mt_nodes[llm]' ({error})") from error
+        # Older versions speak through httpx, newer ones through httpx2.
+        self._transport = import_module(self._library.DefaultHttpxClient.__base__.__module__.partition(".")[0])
+        # A key must be given, or the library takes one from the environment that is meant for somebody else.
+        self.client: Any = self._library.OpenAI(
+            base_url=model.url, api_key=model.key or "none", timeout=model.timeout_s, max_retries=0
+        )
+        self.refusal: type[Exception] = self._library.APIStatusError
+        self.model = model
+        self._attempts, self._sleep, self._clock = attempts, sleep, clock
+        self._next_at, self._lock = 0.0, Lock()
+
+    def insist(self, once: Callable[[], _T]) -> tuple[_T, float, int]:
+        """Return what one try gives that does not raise :class:`Failed`, the seconds it took, and how many tries.
+
+        Raises:
+            NoAnswer: every try failed; says how the last did.
+        """
+        began, wait_s, why = self._clock(), _FIRST_WAIT_S, ""
+        for attempt in range(1, self._attempts + 1):
+            self._wait_turn()
+            try:
+                return once(), self._clock() - began, attempt
+            except Failed as failed:
+                why = str(failed)
+                pause = wait_s if failed.wait_s is None else failed.wait_s
+                if pause > LONGEST_WAIT_S:
+                    why += f"; asks to wait {pause:.0f} s, at most {LONGEST_WAIT_S:.0f} s are waited"
+                    raise NoAnswer(self.says(f"no answer: {why}")) from failed
+                if attempt < self._attempts:
+                    self._sleep(pause)
+                wait_s *= 2
+        raise NoAnswer(self.says(f"no answer in {self._attempts} attempts, the last: {why}"))
+
+    def body(self, asking: Callable[[], AbstractContextManager[Any]], largest: int) -> tuple[bytes, str]:
+        """Send one request and return the body of its answer, at most ``largest`` bytes, and its content type.
+
+        Raises:
+            Failed: no answer that is whole; another try may do better.
+            Exception: of the type :attr:`refusal`: the server refuses the request or the key.
+        """
+        with self._trouble(), asking() as response:
+            return self._read(response, largest), response.headers.get("content-type", "no content type")
+
+    def refused(self, error: Any) -> UsageError:
+        """Return what a user is told of an error of the type :attr:`refusal`."""
+        hints = {401: "check the key", 403: "check the key", 404: "check the URL and the model's name"}
+        hint = hints.get(error.status_code, "check the model's parameters")
+        return UsageError(self.says(f"the server says {error.status_code}: {_short(error)}; {hint}"))
+
+    def says(self, what: str) -> str:
+        """Return a message about the server, without its key."""
+        told = f"model '{self.model.name}' at {self.model.url}: {what}"
+        return told.replace(self.model.key, "***") if self.model.key else told
+
+    def _wait_turn(self) -> None:
+        if not self.model.per_minute:
+            return
+        with self._lock:
+            now = self._clock()
+            at = max(now, self._next_at)
+            self._next_at = at + 60.0 / self.model.per_minute
+        if at > now:
+            self._sleep(at - now)
+
+    @contextmanager
+    def _trouble(self) -> Iterator[None]:
+        try:
+            yield
+        except self._library.APIStatusError as error:
+            if (error.status_code in _AGAIN and error.code != _SPENT) or error.status_code >= 500:
+                why = f"the server says {error.status_code}: {_short(error)}"
+                raise Failed(why, _retry_after(error.response.headers)) from error
+            raise
+        except (self._library.APIConnectionError, self._transport.HTTPError) as error:
+            raise Failed(f"{type(error).__name__}: {_short(error.__cause__ or error)}") from error
+
+    def _read(self, response: Any, largest: int) -> bytes:
+        """Return the body; the library's timeout is one of each part, so a trickle has to be ended here."""
+        until, data = self._clock() + self.model.timeout_s, bytearray()
+        for chunk in response.iter_bytes():
+            data += chunk
+            if len(data) > largest:
+                raise Failed(f"the answer is larger than {largest / 1e6:g} MB")
+            if self._clock() > until:
+                raise Failed(f"the answer was not complete after {self.model.timeout_s:g} s")
+        return bytes(data)
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that ``Retry-After`` asks for, as a number or until a date (RFC 9110, 10.2.3)."""
+    told = headers.get("retry-after", "").strip()
+    if told.isascii() and told.isdigit():
+        return float(told)
+    try:
+        until = parsedate_to_datetime(told)
+    except ValueError:
+        return None
+    return max(0.0, (until - datetime.now(timezone.utc)).total_seconds()) if until.tzinfo else None
+
+
+def _short(error: Any) -> str:
+    return " ".join(str(getattr(error, "message", "") or error).split())[:300] or type(error).__name__
