@@ -14,7 +14,7 @@ from model_server import completion, cut, forms, refuses, says, sends, serving, 
 
 from mt_nodes.errors import UsageError
 from mt_nodes.rules.chat import Chat
-from mt_nodes.rules.models import DEFAULTS, KEY, MODEL, URL, Model, load_models, models_of_environment
+from mt_nodes.rules.models import DEFAULTS, KEY, MODEL, URL, Model, load_models, models_named, models_of_environment
 from mt_nodes.rules.service import NoAnswer
 
 pytest.importorskip("openai", reason="the extra llm is not installed")
@@ -240,3 +240,11 @@ def test_wrong_files_of_models(tmp_path: Path, text: str, why: str) -> None:
     path.write_text(text)
     with pytest.raises(UsageError, match=why):
         load_models(path, {})
+
+
+def test_models_by_name_and_those_of_the_environment() -> None:
+    environ = {URL: "http://localhost:1/v1", MODEL: "a, b"}
+    assert [one.name for one in models_named(["c"], environ)] == ["c"]
+    assert [one.name for one in models_named(["c", "env"], environ)] == ["c", "a", "b"]
+    with pytest.raises(UsageError, match=f"{MODEL} is not set"):
+        models_named(["env"], {URL: environ[URL]})

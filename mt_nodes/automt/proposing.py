@@ -22,7 +22,7 @@ from mt_nodes.rules.answers import Answers
 from mt_nodes.rules.asking import Asker
 from mt_nodes.rules.cases import Recording
 from mt_nodes.rules.chat import Chat
-from mt_nodes.rules.models import MODEL, Model, load_models, models_of_environment
+from mt_nodes.rules.models import Model, load_models, models_named
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.planning import Cut, cut
 
@@ -79,7 +79,7 @@ def model_of(request: AutomtRequest) -> Model | None:
         if request.models:
             found = [one for one in found if one.name in request.models]
     elif request.models:
-        found = models_of_environment({**os.environ, MODEL: ",".join(request.models)})
+        found = models_named(request.models, os.environ)
     else:
         return None
     if len(found) != 1:

@@ -70,11 +70,13 @@ def indexer_of(args: argparse.Namespace) -> Iterator[Indexer]:
         yield Index
         return
     from mt_nodes.rules.embeddings import Embeddings, FaissIndex
+    from mt_nodes.rules.models import FROM_ENVIRONMENT, MODEL
     from mt_nodes.rules.service import Service
     from mt_nodes.rules.vector_file import VectorFile
 
     with VectorFile(args.vectors or _beside(args, _VECTORS)) as kept:
-        embeddings = Embeddings(args.embed, kept, lambda: Service(_model(args, args.embed)))
+        name = os.environ.get(MODEL, "") if args.embed == FROM_ENVIRONMENT else args.embed
+        embeddings = Embeddings(name, kept, lambda: Service(_model(args, args.embed)))
         yield lambda texts: FaissIndex(texts, embeddings.vectors)
 
 
@@ -111,11 +113,11 @@ def eyes_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[SeenBy | N
 
 def _model(args: argparse.Namespace, name: str) -> Model:
     """Return a model of the file of models, else one of the server in the environment."""
-    from mt_nodes.rules.models import MODEL, load_models, models_of_environment
+    from mt_nodes.rules.models import load_models, models_named
 
     told = load_models(args.models, os.environ) if args.models else ()
     found = next((model for model in told if model.name == name), None)
-    return found or models_of_environment({**os.environ, MODEL: name})[0]
+    return found or models_named([name], os.environ)[0]
 
 
 def _beside(args: argparse.Namespace, default: Path) -> Path:
@@ -126,7 +128,10 @@ def _beside(args: argparse.Namespace, default: Path) -> Path:
 def add_models(parser: argparse.ArgumentParser) -> None:
     """Declare which models are asked."""
     add = parser.add_argument
-    model = "model of the server in MT_LLM_URL (key: MT_LLM_KEY); may be given again; 'parser': the parser beside them"
+    model = (
+        "model of the server in MT_LLM_URL (key: MT_LLM_KEY); may be given again; "
+        "'env': those of MT_LLM_MODEL; 'parser': the parser beside them"
+    )
     add("--model", action="append", default=[], metavar="NAME", help=model)
     add("--models", type=Path, metavar="FILE", help=_MODELS)
     add_answers(parser)
@@ -165,9 +170,9 @@ def readers_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[Readers
 
 
 def _models(args: argparse.Namespace) -> list[Model]:
-    from mt_nodes.rules.models import MODEL, load_models, models_of_environment
+    from mt_nodes.rules.models import load_models, models_named
     from mt_nodes.rules.store_entry import PARSER
 
-    named = ",".join(name for name in args.model if name != PARSER)
+    named = [name for name in args.model if name != PARSER]
     found = [*load_models(args.models, os.environ)] if args.models else []
-    return found + ([*models_of_environment({**os.environ, MODEL: named})] if named else [])
+    return found + ([*models_named(named, os.environ)] if named else [])

@@ -14,7 +14,7 @@ environment only, and only the key that is named for a server is sent to it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,8 @@ from mt_nodes.yaml_files import read_mapping, refuse_unknown
 
 #: Environment variables: the server's base URL, the model's name there (several with commas), the key if one is needed.
 URL, MODEL, KEY = "MT_LLM_URL", "MT_LLM_MODEL", "MT_LLM_KEY"
+#: What a user names to mean the models of :data:`MODEL`.
+FROM_ENVIRONMENT = "env"
 #: AutoMT's temperature (arXiv 2510.19438, public code), and room for the steps and a few statements.
 DEFAULTS: Mapping[str, Any] = {"temperature": 0.1, "max_tokens": 2000}
 _NUMBERS = ("timeout_s", "per_minute", "price_in", "price_out")
@@ -69,6 +71,16 @@ def models_of_environment(environ: Mapping[str, str]) -> tuple[Model, ...]:
         )
     url = _url(environ[URL], URL)
     return tuple(Model(_free(name, MODEL), url, name, environ.get(KEY, "")) for name in dict.fromkeys(names))
+
+
+def models_named(names: Sequence[str], environ: Mapping[str, str]) -> tuple[Model, ...]:
+    """Return some models of the server in :data:`URL`; :data:`FROM_ENVIRONMENT` is those of :data:`MODEL`.
+
+    Raises:
+        UsageError: names the variable that is missing or wrong, and what it looks like.
+    """
+    told = (environ.get(MODEL, "") if name == FROM_ENVIRONMENT else name for name in names)
+    return models_of_environment({**environ, MODEL: ",".join(told)})
 
 
 def load_models(path: Path, environ: Mapping[str, str]) -> tuple[Model, ...]:

@@ -85,14 +85,24 @@ class Interlock:
         self._granted = False
 
     def heard(self, number: int, value: Any, now_s: float) -> None:
-        """Take in what one of :attr:`signals` says at a monotonic instant."""
+        """Take in what one of :attr:`signals` says at a monotonic instant.
+
+        What stood against permission before, or does from now on, is noticed though nobody asks in between.
+        """
+        self.permission(now_s)
         self._said[number] = (value, now_s)
         if number == len(self.signals) - 1 and not self.signals[number].holds(value):
             self._let_go = True
+        if self._against(now_s):
+            self.permission(now_s)
 
-    def permission(self, now_s: float) -> Permission:
-        """Return what is granted at a monotonic instant; to be asked before each change of input."""
-        against = self._against(now_s)
+    def permission(self, now_s: float, against: str = "") -> Permission:
+        """Return what is granted at a monotonic instant; to be asked before each change of input.
+
+        Args:
+            against: what else stands against it; the switch must be pressed anew after that, too.
+        """
+        against = self._against(now_s) or against
         if against:
             self._granted, self._let_go = False, self._switch_is_let_go()
             return Permission(False, against)

@@ -20,12 +20,16 @@ ACTION_SERVER, ACTION_CLIENT = "carries out", "asks for"
 
 @dataclass(frozen=True, order=True)
 class Endpoint:
-    """What one node has: ``role`` is one of the six above, ``name`` that of a topic, service or action."""
+    """What one node has: ``role`` is one of the six above, ``name`` that of a topic, service or action.
+
+    Nodes may be called alike, as those of two instances of one stack are: ``number`` counts what would be the same.
+    """
 
     node: str
     role: str
     name: str
     type: str
+    number: int = 1
 
     def __str__(self) -> str:
         return f"{self.node} {self.role} {self.name} ({self.type})"
@@ -95,6 +99,10 @@ def leaks_in_live(
     commands = (PUBLISHER, CLIENT, ACTION_CLIENT)
     new = [one for one in found if one.role in commands and one not in set(before)]
     leaks = [one for one in new if watched.moves(one) or (one.role == PUBLISHER and one.name in watched.outputs)]
-    told = [f"{one}: it was not there before the first test" for one in sorted(set(leaks))]
+    told = [f"{one}: {_which(one)} was not there before the first test" for one in sorted(set(leaks))]
     own = [one for one in found if one.node in ours and one.role != SUBSCRIPTION]
     return told + [f"{one}: a node of ours may listen only" for one in sorted(set(own))]
+
+
+def _which(one: Endpoint) -> str:
+    return "it" if one.number == 1 else f"number {one.number} of that name"
