@@ -65,7 +65,7 @@ def encode(type_name: str, message: Any) -> bytes:
     return bytes(typestore().serialize_cdr(message, type_name, little_endian=True))
 
 
-def header_stamp_ns(cdr: bytes) -> int | None:
+def header_stamp_ns(cdr: bytes | memoryview) -> int | None:
     """Return the stamp of a message that begins with a header without decoding it; None of a torn one."""
     if len(cdr) < _STAMP_END:
         return None

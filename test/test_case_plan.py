@@ -235,7 +235,8 @@ def test_a_bag_is_cut_into_cases_and_the_plan_is_frozen(
     assert mt(*words, "--fact", "roads=crosswalk", "--region", "california") == 0
     told = capsys.readouterr().out
     assert "8 cases of 2 frames: 8 with a relation" in told and "drive.0: 1 frame from 4 on left out" in told
-    assert f"--cases {plan}" in told and "chosen: of " in told
+    assert f"--cases {plan} --stack reference_driver" in told, "what is printed can be typed"
+    assert "chosen: of " in told
     read = load_cases(plan)
     frames = [("drive.0/0", 0, 0, 1), ("drive.0/2", 0, 2, 3), ("drive.1/0", 1, 0, 1), ("drive.1/2", 1, 2, 3)]
     assert [(c.name, c.bag, c.first, c.last) for c in read.cases] == frames * 2

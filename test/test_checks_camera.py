@@ -320,6 +320,7 @@ ASK_FOR_A_DIFFERENCE = {
     "turns_right",
     "turns_within",
     "reaction_time_not_longer",
+    *("slows_down_there", "stops_there", "turns_left_there", "turns_right_there"),
 }
 
 

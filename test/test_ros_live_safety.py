@@ -76,20 +76,21 @@ def test_a_box_that_is_required_and_not_to_be_had_is_refused_before_anything_is_
     assert refused.value.exit_code == ExitCode.ISOLATION
 
 
-@pytest.mark.parametrize("how", ["actuator", "answers"])
+@pytest.mark.parametrize("how", ["actuator", "answers", "the live stack's own name"])
 def test_who_brings_commands_to_the_live_domain_while_it_goes_on_ends_the_run(
     how: str, carry_out: Callable[..., Any], ending: ExitStack, domains: Any
 ) -> None:
     """As a bridge between two domains would, or a stack that joined the live domain by itself."""
     Live(ending, domains[1])
-    other = Peer(ending, domains[1], "bridge")
+    name = "bridge" if how in ("actuator", "answers") else "live_stack"
+    other = Peer(ending, domains[1], name)
     kind, topic = (
         (Float32, STEER) if how == "actuator" else (message_class("visualization_msgs/msg/MarkerArray"), BOXES)
     )
     events = When(2, lambda: other.node.create_publisher(kind, topic, 1), lambda event: False)
     _, summary, _ = carry_out("shadow", events=events, actuators=ACTUATORS)
     assert summary["exit_code"] == ExitCode.ISOLATION
-    assert f"/bridge publishes {topic}" in summary["isolation"] and "nothing more is tested" in summary["isolation"]
+    assert f"/{name} publishes {topic}" in summary["isolation"] and "nothing more is tested" in summary["isolation"]
     assert events.did_s is not None
     print(f"noticed and ended within {time.monotonic() - events.did_s:.2f} s")
 

@@ -390,10 +390,11 @@ def test_a_mutator_that_cannot_go_on_says_so_in_one_line(ending: ExitStack, doma
 LASTING_PROOF = """
 from mt_nodes.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
 from mt_nodes.nodes import mutator
-import threading
-told, finish = threading.Event(), mutator.Mutator.finish
+from mt_nodes.processes import wait_until
+from mt_nodes.told import Told
+told, finish = Told(), mutator.Mutator.finish
 mutator.Mutator.finish = lambda node: (finish(node), told.set())
-NoiseOutsideRoi.guarantee = lambda *_: None if told.wait(30) else "no signal came"
+NoiseOutsideRoi.guarantee = lambda *_: None if wait_until(told.is_set, 30) else "no signal came"
 mutator.main()
 """
 

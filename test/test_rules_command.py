@@ -343,7 +343,11 @@ def test_relations_are_listed(store: Path, capsys: pytest.CaptureFixture[str]) -
     (row,) = plain(capsys)
     assert (row["name"], row["element"], row["executions"]) == ("relation 3", "pedestrian", 0)
     assert mt("list", "--store", store, "--find", "elephant") == 0
-    assert "no relation" in capsys.readouterr().out
+    assert "no relation; without" in capsys.readouterr().out
+    with Store(store.with_name("empty.sqlite")):
+        pass
+    assert mt("list", "--store", store.with_name("empty.sqlite")) == 0
+    assert "the store is empty" in capsys.readouterr().out
 
 
 # --- match
@@ -374,6 +378,7 @@ def test_what_the_user_knows_counts_and_frames_are_given_different_relations(
     assert mt("match", drive, *facts) == 0
     told = capsys.readouterr().out
     assert "given by the user" in told and "mt replay BAG --relations rule_" in told and "more; -v or --json" in told
+    assert "--stack STACK" in told, "the default stack of `mt replay` says no command"
 
 
 @pytest.mark.usefixtures("at_30_kmh")
@@ -403,7 +408,7 @@ def test_choices_are_counted_only_when_asked_for(drive: Path, store: Path, capsy
         (("--fact", "wether=rain"), 2, "did you mean 'weather'"),
         (("--fact", "moving"), 2, "--fact: got 'moving'"),
         (("--fact", "moving=false"), 3, "relations applies; of"),
-        (("--region", "france"), 3, "none of 0 relations applies"),
+        (("--region", "france"), 3, "none of 0 relations applies: store, region and origins leave none"),
         (("--topic", "lidar=/none"), 2, "/none"),
     ],
 )

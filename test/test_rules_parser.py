@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt_nodes.rules import stats
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.parser import LONGEST, read_rule
 from mt_nodes.rules.rule_sets import load_rule_set
 from mt_nodes.rules.statement import ON_ROAD, ON_ROADSIDE, Statement
-from mt_nodes.rules.stats import words
 
 GOLDEN = Path(__file__).parent / "golden"
 ONTOLOGY = load_ontology()
@@ -28,19 +27,40 @@ VOCABULARY = sorted(
 REGIONS = ("germany", "california")
 
 
+@dataclass(frozen=True)
+class Score:
+    """How many statements were read as a person reads them, of those read, and of those a person reads."""
+
+    right: int
+    read: int
+    meant: int
+
+    @property
+    def precision(self) -> float:
+        return self.right / self.read
+
+    @property
+    def recall(self) -> float:
+        return self.right / self.meant
+
+    def __str__(self) -> str:
+        return f"precision {self.precision:.3f}, recall {self.recall:.3f} ({self.right}/{self.read}/{self.meant})"
+
+
 def golden(name: str) -> Any:
     return yaml.safe_load((GOLDEN / f"{name}.yaml").read_text(encoding="utf-8"))
 
 
-def score(rows: Iterable[tuple[str, list[str]]]) -> stats.Score:
-    numbered = {str(number): row for number, row in enumerate(rows)}
-    got = {n: frozenset(map(words, read_rule(text, ONTOLOGY).statements)) for n, (text, _) in numbered.items()}
-    return stats.score(got, {n: frozenset(says) for n, (_, says) in numbered.items()})
+def words(statement: Statement) -> str:
+    return f"{statement.road} {statement.verb} {statement.element} {statement.behaviour}"
 
 
-def figures(found: stats.Score) -> str:
-    shares = f"precision {found.precision:.3f}, recall {found.recall:.3f}"
-    return f"{shares} ({found.right}/{found.read}/{found.meant})"
+def score(rows: Iterable[tuple[str, list[str]]]) -> Score:
+    right = read = meant = 0
+    for text, says in rows:
+        got = {words(one) for one in read_rule(text, ONTOLOGY).statements}
+        right, read, meant = right + len(got & set(says)), read + len(got), meant + len(says)
+    return Score(right, read, meant)
 
 
 def one(text: str, **options: Any) -> Statement:
@@ -50,7 +70,7 @@ def one(text: str, **options: Any) -> Statement:
 
 def test_golden_statements_are_in_words_of_the_ontology() -> None:
     rows = [row for name in REGIONS for row in golden(name).values()]
-    rows += [row for name in ("held_out", "varied", "developed", "kept_back") for row in golden(name)]
+    rows += [row for name in ("held_out", "varied", "developed", "kept_back", "unseen") for row in golden(name)]
     for row in rows:
         for text in row["says"]:
             road, verb, element, behaviour = text.split()
@@ -70,20 +90,21 @@ def test_the_shipped_rules_are_read_as_a_person_reads_them(capsys: pytest.Captur
             told, alike = told + bool(conditions), alike + (says[i]["condition"] in conditions)
     both = score(row for name in REGIONS for row in rows[name])
     with capsys.disabled():
-        print(f"\n  shipped rules: {figures(both)}, conditions {alike}/{told}")
+        print(f"\n  shipped rules: {both}, conditions {alike}/{told}")
         for name in REGIONS:
-            print(f"  {name}: {figures(score(rows[name]))}")
+            print(f"  {name}: {score(rows[name])}")
     assert both.precision >= 0.9 and both.recall >= 0.9
     assert alike >= 0.9 * told
 
 
 @pytest.mark.parametrize(
-    ("name", "least"), [("held_out", 0.87), ("varied", 0.98), ("developed", 0.95), ("kept_back", 0.89)]
+    ("name", "least"),
+    [("held_out", 0.88), ("varied", 0.98), ("developed", 0.97), ("kept_back", 0.97), ("unseen", 0.93)],
 )
 def test_rules_in_other_words_are_read(name: str, least: float, capsys: pytest.CaptureFixture[str]) -> None:
     found = score((row["text"], row["says"]) for row in golden(name))
     with capsys.disabled():
-        print(f"\n  {name}: {figures(found)}")
+        print(f"\n  {name}: {found}")
     assert found.precision >= least and found.recall >= least
 
 
@@ -120,6 +141,11 @@ def test_rules_in_other_words_are_read(name: str, least: float, capsys: pytest.C
         ("A minimum speed sign is round.", "keep_current"),
         ("Drivers shouldn't stop for a dog.", "keep_current"),
         ("Wherever a dog is, driving on is prohibited.", "slow_down"),
+        ("No driver shall, when passing a dog, speed up.", "slow_down"),
+        ("U-turns are not permitted at a no U-turn sign.", "slow_down"),
+        ("Whoever passes the right-of-way sign has priority.", "keep_current"),
+        ("Keep your speed under 30 m.p.h. near a dog.", "slow_down"),
+        ("Move right to let faster vehicles behind you pass.", "turn_right"),
     ],
 )
 def test_verbs_and_their_denial(text: str, behaviour: str) -> None:
@@ -155,6 +181,21 @@ def test_verbs_and_their_denial(text: str, behaviour: str) -> None:
         ("Amber means stop.", "yellow_light"),
         ("Let people on the pavement go first.", "pedestrian"),
         ("Lollipop men may stop you: obey.", "crossing_guard"),
+        ("Mud dropped by tractors calls for less speed.", "mud"),
+        ("An older person on the carriageway: slow down.", "senior"),
+        ("A flashing amber beacon on a snow plough means: slow down.", "road_work_vehicle"),
+        ("Children on scooters may fall: slow down.", "child"),
+        ("Even a dog can make many a startled cyclist swerve, so slow down.", "dog"),
+        ("At a junction, a flashing red light has the force of a stop sign: stop.", "flashing_red_light"),
+        ("After heavy rain watch out for flooded roads.", "flooded_roads"),
+        ("Once it changes from red to green, go on.", "green_light"),
+        ("Stop before the limit line on red.", "red_light"),
+        ("A dog ahead? Switch your hazard lights on and slow down.", "dog"),
+        ("Wet leaves: go slowly.", "slippery_road"),
+        ("Slow down on black treacherous ice.", "black_ice"),
+        ("Riders of mopeds wobble: slow down.", "auxiliary_motor_bicycle"),
+        ("Stop at a red light and stay stopped until it turns green.", "red_light"),
+        ("Where the road narrows, slow down and let oncoming traffic pass.", "oncoming_vehicle"),
     ],
 )
 def test_the_element_that_a_rule_is_about(text: str, element: str) -> None:
@@ -172,6 +213,7 @@ def test_the_element_that_a_rule_is_about(text: str, element: str) -> None:
         ("At a stop sign, slow down for a dog.", "any_road"),
         ("Slow down for a dog away from a junction.", "any_road"),
         ("Slow down for a pedestrian crossing the road.", "any_road"),
+        ("Before a children's crossing, slow down for a dog.", "crosswalk"),
     ],
 )
 def test_the_road_that_a_rule_is_about(text: str, road: str) -> None:
@@ -198,6 +240,11 @@ def test_a_strict_reading_knows_stopping_from_slowing_down() -> None:
         ("Slow down in rain.", "moving and weather_clear"),
         ("On a speed limit sign slow down.", "speed_kmh > sign_value_kmh"),
         ("Obey a speed limit sign of 50 km/h.", "speed_kmh > 50"),
+        ("Drive no faster than 30 m.p.h. when a dog is near.", "speed_kmh > 48"),
+        ("Drive no faster than 30 miles an hour when a dog is near.", "speed_kmh > 48"),
+        ("Drive no faster than 30 kilometers per hour when a dog is near.", "speed_kmh > 30"),
+        ("When you turn on the lights, slow down for a dog.", "moving"),
+        ("Never make a turn when a dog is near.", "moving and ego_turning"),
     ],
 )
 def test_numbers_units_and_phrases_become_conditions(text: str, condition: str) -> None:

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -128,6 +129,61 @@ def test_families_of_sockets_that_reach_hardware_are_refused(family: str, kind: 
 def test_io_uring_which_opens_sockets_unseen_is_refused() -> None:
     code = "import ctypes; libc = ctypes.CDLL(None, use_errno=True); libc.syscall(425, 1, bytes(120))"
     assert run(tries(f"{code}; return ctypes.get_errno()")) == errno.ENOSYS
+
+
+CALLS = {"x86_64": (272, 56, 250), "aarch64": (97, 220, 219)}
+
+
+@needs_box
+@pytest.mark.parametrize(("which", "error"), [(0, "EPERM"), (1, "EPERM"), (2, "ENOSYS")])
+def test_capabilities_are_not_had_back_in_a_namespace_nor_are_keys_of_others_read(which: int, error: str) -> None:
+    number = CALLS[os.uname().machine][which]
+    # unshare and clone are asked for a user namespace; keyctl for the keys of this session.
+    arguments = "0, -3, 0" if which == 2 else "0x10000000 | 17, 0, 0, 0, 0" if which == 1 else "0x10000000"
+    code = (
+        "import ctypes; libc = ctypes.CDLL(None, use_errno=True)\n"
+        f"got = libc.syscall(*map(ctypes.c_long, ({number}, {arguments},)))\n"
+        "if not got: os._exit(0)\n"
+        "return got if got > 0 else errno.errorcode[ctypes.get_errno()]"
+    )
+    assert run(tries(code)) == error
+
+
+@needs_box
+def test_nothing_is_typed_into_a_terminal_outside(tmp_path: Path) -> None:
+    ours, theirs = os.openpty()
+    code = tries("import fcntl, termios; fcntl.ioctl(os.open('/dev/tty', os.O_RDWR), termios.TIOCSTI, b'x')")
+    argv = boxed(Box(), (sys.executable, "-c", code), tmp_path / "report.json")
+    owns = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+    command = (sys.executable, "-c", owns, *argv)
+    try:
+        done = subprocess.run(
+            command, check=True, stdin=theirs, stdout=subprocess.PIPE, timeout=LONG_S, start_new_session=True
+        )
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert json.loads(done.stdout) == "EPERM"
+
+
+@needs_box
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes a device file, which needs root")
+def test_a_device_file_in_another_place_is_not_opened(tmp_path: Path) -> None:
+    os.mknod(tmp_path / "null", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    (tmp_path / "null").open("rb").close()
+    assert run(tries(f"open({str(tmp_path / 'null')!r}, 'rb')")) == "EACCES"
+
+
+@needs_box
+def test_descriptors_from_before_a_lower_limit_are_closed(tmp_path: Path) -> None:
+    code = (
+        "import os, resource, sys; os.dup2(0, 200, inheritable=True)\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (100, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))\n"
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    inside = "import os; raise SystemExit(os.path.exists('/proc/self/fd/200'))"
+    argv = boxed(Box(), (sys.executable, "-I", "-S", "-c", inside), tmp_path / "report.json")
+    assert subprocess.run((sys.executable, "-c", code, *argv), check=False, timeout=LONG_S).returncode == 0
 
 
 @needs_box

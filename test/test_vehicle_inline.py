@@ -10,8 +10,10 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from copy import copy
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -61,21 +63,25 @@ class Bench:
     """A LiDAR, a vehicle that stands, an operator, and a stack that notes what it is given."""
 
     def __init__(self, node: Any, place: Path) -> None:
+        from rclpy.duration import Duration
         from sensor_msgs.msg import PointCloud2
         from std_msgs.msg import Bool
 
         from mt_nodes.nodes import qos
 
+        promised = copy(qos.REPLAY)
+        promised.deadline = promised.liveliness_lease_duration = Duration(seconds=LONG_S)
         bundle = next(iter(generate_drive(1)))
         self._data = cdr.encode_cloud(bundle.cloud())
         dump_transforms(bundle.transforms, place / "transforms.yaml")
         self.engaged, self.pressed, self._count, self._bool = False, False, 0, Bool
-        self.heard: list[tuple[float, int, bytes]] = []
+        #: When, stamp and checksum of what the stack was given; of what the sensor sent, the checksum by stamp.
+        self.heard: list[tuple[float, int, int]] = []
         self._lock = threading.Lock()
-        self.sent: dict[int, bytes] = {}
-        self.cloud = node.create_publisher(PointCloud2, RAW, qos.REPLAY)
+        self.sent: dict[int, int] = {}
+        self.cloud = node.create_publisher(PointCloud2, RAW, promised)
         self._says = [node.create_publisher(Bool, topic, 1) for topic in ("/engaged", "/dead_man")]
-        node.create_subscription(PointCloud2, TOPIC, self._heard, qos.REPLAY, raw=True)
+        node.create_subscription(PointCloud2, TOPIC, self._heard, promised, raw=True)
         node.create_timer(EVERY_S, self._send)
         node.create_timer(EVERY_S, self._say)
 
@@ -84,7 +90,7 @@ class Bench:
         stamp_ns = self._count * 100_000_000
         seconds, rest = divmod(stamp_ns, 1_000_000_000)
         data = self._data[:4] + seconds.to_bytes(4, "little") + rest.to_bytes(4, "little") + self._data[12:]
-        self.sent[stamp_ns] = data
+        self.sent[stamp_ns], self.last = zlib.crc32(data), (stamp_ns, data)
         self.cloud.publish(data)
 
     def _say(self) -> None:
@@ -93,7 +99,7 @@ class Bench:
 
     def _heard(self, data: bytes) -> None:
         with self._lock:
-            self.heard.append((time.monotonic(), cdr.header_stamp_ns(data) or 0, data))
+            self.heard.append((time.monotonic(), cdr.header_stamp_ns(data) or 0, zlib.crc32(data)))
 
     def next(self, like: Callable[[bool], bool], count: int = 3) -> int:
         """Wait until so many clouds in a row are (or are not) replaced; return how many came before them."""
@@ -111,8 +117,8 @@ class Bench:
         return at - count - begun
 
     def replaced(self, number: int) -> bool:
-        _, stamp_ns, data = self.heard[number]
-        return data != self.sent[stamp_ns]
+        _, stamp_ns, checksum = self.heard[number]
+        return checksum != self.sent[stamp_ns]
 
     def all_in_order(self) -> None:
         """Every cloud once, in its order, none left out since the first."""
@@ -146,7 +152,8 @@ class Inline:
 
     def __init__(self, place: Path, *words: str, **more: Any) -> None:
         self.out = place / "out"
-        told = config(transforms=str(place / "transforms.yaml"), **more)
+        place.mkdir(exist_ok=True)
+        told = config(**{"transforms": str(place / "transforms.yaml"), **more})
         (place / "bench.yaml").write_text(yaml.safe_dump(told))
         argv = ["inline", "--config", str(place / "bench.yaml"), "--out", str(self.out), *words]
         self.process = subprocess.Popen(
@@ -236,8 +243,8 @@ def test_input_is_changed_only_while_the_switch_is_held_and_the_vehicle_is_not_e
 def test_a_mutator_that_is_frozen_or_killed_costs_no_cloud_and_no_time(
     number: signal.Signals, bench: Bench, started: Callable[..., Inline]
 ) -> None:
+    bench.pressed = True  # from the beginning, which is no press
     inline = started("--arm")
-    bench.pressed = True
     bench.next(lambda replaced: not replaced)
     bench.pressed = False
     bench.next(lambda replaced: not replaced)
@@ -258,6 +265,50 @@ def test_a_mutator_that_is_frozen_or_killed_costs_no_cloud_and_no_time(
     assert summary["restarts"] == ({} if number == signal.SIGSTOP else {"mutator": 1})
 
 
+def test_what_is_no_replacement_or_comes_when_none_may_takes_no_place(
+    bench: Bench, domains: tuple[int, ...], tmp_path: Path
+) -> None:
+    from mt_nodes.nodes.relay import Relay
+    from mt_nodes.nodes.spinning import SpinningContext, quiet_node
+    from mt_nodes.vehicle.offers import Offers
+
+    context, made = SpinningContext(domains[0]), []
+
+    def node(*, context: Any) -> Any:
+        one = quiet_node("mt_relay_here", context=context)
+        made.append(Relay(one, inline_config(config(hold_s=0.5), "bench"), True, tmp_path / "offers.sock"))
+        return one
+
+    context.add(node)
+    (relay,) = made
+
+    def counts() -> dict[str, Any]:
+        return dict(relay.status()["topics"][TOPIC])
+
+    offers = Offers(tmp_path / "offers.sock")
+    try:
+        bench.next(lambda replaced: not replaced)
+        bench.pressed = True
+        assert wait_until(lambda: relay.permission().granted, LONG_S), relay.permission().why
+        stamp_ns, data = bench.last
+        for garbage in (b"", b"\0\1", data[:4] + bytes(8) + data[12:]):
+            offers.offer(0, stamp_ns, garbage)
+        offers.offer(7, stamp_ns, data)
+        assert wait_until(lambda: counts()["wrong"] == 3, LONG_S)
+        bench.next(lambda replaced: not replaced, 8)
+        relay.alone = True
+        stamp_ns, data = bench.last
+        offers.offer(0, stamp_ns, data[:-1] + b"!")
+        assert wait_until(lambda: counts()["unasked"] == 1, LONG_S)
+        bench.next(lambda replaced: not replaced, 3)
+        bench.all_in_order()
+        assert counts()["replaced"] == 0
+    finally:
+        offers.close()
+        relay.close()
+        context.close()
+
+
 def test_a_relay_that_is_killed_is_started_anew(bench: Bench, started: Callable[..., Inline]) -> None:
     inline = started()
     (relay,) = inline.of("nodes.relay")
@@ -268,8 +319,8 @@ def test_a_relay_that_is_killed_is_started_anew(bench: Bench, started: Callable[
     assert inline.end()["restarts"]["relay"] == 1
 
 
-def test_a_relay_whose_suite_is_killed_forwards_on_and_changes_nothing(
-    bench: Bench, started: Callable[..., Inline]
+def test_a_relay_whose_suite_is_killed_forwards_on_changes_nothing_and_is_no_second_ones_own(
+    bench: Bench, started: Callable[..., Inline], tmp_path: Path
 ) -> None:
     inline = started("--arm")
     bench.pressed = False
@@ -282,9 +333,44 @@ def test_a_relay_whose_suite_is_killed_forwards_on_and_changes_nothing(
     try:
         bench.next(lambda replaced: not replaced, 10)
         bench.all_in_order()
+        again = Inline(place := tmp_path / "again", transforms=str(tmp_path / "transforms.yaml"))
+        said, _ = again.process.communicate(timeout=LONG_S)
+        assert again.process.returncode == ExitCode.ISOLATION, "the stack would get everything twice"
+        assert f"{TOPIC}: is published by /mt_relay_" in said and place.exists()
+        bench.all_in_order()
     finally:
         os.kill(relay, signal.SIGTERM)
     assert wait_until(lambda: not _command(relay), LONG_S), "it ends when it is told"
+
+
+def test_a_second_switch_that_is_stuck_does_not_hide_that_the_first_is_let_go(
+    bench: Bench, started: Callable[..., Inline], domains: tuple[int, ...]
+) -> None:
+    from std_msgs.msg import Bool
+
+    from mt_nodes.nodes.spinning import SpinningContext, plain_node
+
+    inline = started("--arm")
+    bench.next(lambda replaced: not replaced)
+    bench.pressed = True
+    bench.next(lambda replaced: replaced)
+    context = SpinningContext(domains[0])
+    try:
+        node = context.add(plain_node, "stuck")
+        stuck = node.create_publisher(Bool, "/dead_man", 1)
+        node.create_timer(EVERY_S / 3, lambda: stuck.publish(Bool(data=True)))
+        bench.next(lambda replaced: not replaced, 5)
+        bench.pressed = False
+        bench.next(lambda replaced: not replaced, 10)
+        bench.pressed = True
+        bench.next(lambda replaced: not replaced, 10)
+    finally:
+        context.close()
+    # It has gone, and the switch was not let go since.
+    bench.next(lambda replaced: not replaced, 10)
+    inline.end()
+    assert "/dead_man: is published 2 times" in inline.said
+    bench.all_in_order()
 
 
 def test_a_topic_that_somebody_else_publishes_is_refused(

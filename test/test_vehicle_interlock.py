@@ -111,6 +111,28 @@ def test_what_is_not_said_any_more_does_not_hold_any_more(silent: int, after_s: 
     assert not granted_at(one, now_s), "it came back, and the switch was not let go"
 
 
+@pytest.mark.parametrize("lost", ["said no for a moment", "was silent for a while"])
+def test_what_was_lost_while_nobody_asked_is_noticed(lost: str) -> None:
+    """Messages of a slow sensor are further apart than those of its permits."""
+    one = pressed()
+    assert granted_at(one, 0.1)
+    if lost == "said no for a moment":
+        say(one, 0.2, engaged=True)
+        say(one, 0.21)
+    else:
+        for number, value, now_s in ((0, 0.0, 0.25), (1, False, 0.25), (2, True, 0.45)):
+            one.heard(number, value, now_s)
+    assert "let the switch go" in one.permission(0.46).why
+
+
+def test_what_else_stands_against_it_needs_the_switch_anew_too() -> None:
+    one = pressed()
+    assert granted_at(one, 0.1)
+    assert one.permission(0.15, "somebody else publishes").why == "somebody else publishes"
+    say(one, 0.2)
+    assert "let the switch go" in one.permission(0.2).why
+
+
 def test_what_was_never_heard_does_not_hold() -> None:
     one = lock()
     one.heard(0, 0.0, 0.0)
@@ -126,6 +148,8 @@ def test_it_is_never_granted_while_something_does_not_hold(events: list[tuple[in
     let_go = granted = False
     for number, holds, pause_s in events:
         now_s += pause_s
+        if not (len(said) == 3 and all(ok and now_s - at_s <= limits[n] for n, (ok, at_s) in said.items())):
+            let_go, granted = 2 in said and not said[2][0], False
         one.heard(number, (0.0 if holds else 9.0) if number == 0 else holds == (number == 2), now_s)
         said[number] = (holds, now_s)
         all_hold = len(said) == 3 and all(ok and now_s - at_s <= limits[n] for n, (ok, at_s) in said.items())

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mt_nodes.vehicle.leaks import (
@@ -78,6 +80,13 @@ def test_who_commands_in_the_live_domain_and_was_not_there_before_is_a_leak(new:
     (leak,) = leaks_in_live({PLANNER, new}, before, WATCHED, OURS)
     assert leak.startswith(str(new)) and "not there before" in leak
     assert leaks_in_live({PLANNER, new}, {PLANNER, new}, WATCHED, OURS) == []
+
+
+def test_a_second_one_of_the_same_name_is_a_leak() -> None:
+    """A second instance of a stack is called as the first one is; so it is when it comes to the live domain."""
+    twin = replace(PLANNER, number=2)
+    (leak,) = leaks_in_live({PLANNER, twin}, {PLANNER}, WATCHED, OURS)
+    assert leak.startswith("/planner publishes /vehicle/command/drive") and "number 2 of that name" in leak
 
 
 def test_who_listens_or_publishes_something_else_may_come_to_the_live_domain() -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -93,11 +94,23 @@ def test_a_replacement_sends_what_came_before_as_it_is() -> None:
 
 def test_replacements_of_what_never_comes_are_forgotten() -> None:
     topic = Topic()
-    for n in range(10):
+    for n in range(1, 11):
         topic.line.replacement(n, other(n), 0.0)
-    topic.line.original(0, original(0), 0.001, replaceable=True)
+    topic.line.original(1, original(1), 0.001, replaceable=True)
     topic.line.release_due(1.0)
-    assert topic.sent == [original(0)]
+    assert topic.sent == [original(1)]
+
+
+@pytest.mark.parametrize("stamp_ns", [0, 7])
+def test_what_its_stamp_does_not_tell_from_others_is_not_replaced(stamp_ns: int) -> None:
+    """A late replacement of one would take the place of the next."""
+    topic = Topic()
+    topic.line.original(stamp_ns, original(1), 0.0, replaceable=True)
+    topic.line.release_due(HOLD_S)
+    topic.line.original(stamp_ns, original(2), 0.1, replaceable=True)
+    topic.line.replacement(stamp_ns, other(1), 0.101)
+    topic.line.release_due(1.0)
+    assert topic.sent == [original(1), original(2)]
 
 
 EVENTS = st.lists(
@@ -116,10 +129,10 @@ def test_every_original_goes_out_once_in_its_order_and_in_time(events: list[tupl
         now_s += pause_s
         if what == "original":
             due_s[came] = now_s + (HOLD_S if replaceable else 0.0)
-            topic.line.original(came, original(came), now_s, replaceable)
+            topic.line.original(came + 1, original(came), now_s, replaceable)
             came += 1
         elif what == "replacement":
-            topic.line.replacement(max(0, came + which), other(max(0, came + which)), now_s)
+            topic.line.replacement(max(0, came + which) + 1, other(max(0, came + which)), now_s)
         else:
             topic.line.release_due(now_s)
             waiting = [n for n in range(len(topic.sent), came) if due_s[n] <= now_s]

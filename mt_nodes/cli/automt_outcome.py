@@ -21,7 +21,7 @@ VIOLATION = ("name", "method", "of all cases", "95 %", "of valid ones", "decided
 def print_experiment(out: Path, told: Table, files: Sequence[Path]) -> None:
     """Print both tables of each region beside the paper's, what each stack came to, and what was not run."""
     for region, row in told["regions"].items():
-        heading(f"{region}: {told['sources']} source cases, {told['request']['rounds']} rounds")
+        heading(f"{region}: {counted(told['sources'], 'source case')}, {counted(told['request']['rounds'], 'round')}")
         _print_counts(row["counts"])
         text("valid follow-ups (table VIII); p: against automt, Holm")
         table(VALIDATION, [_valid(name, row) for name in row["validation"]], right=VALIDATION[1:])

@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import sys
-import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from mt_nodes.errors import ExitCode, UsageError
+from mt_nodes.told import told_to_end
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     (out / CONFIG).write_text(
         yaml.safe_dump(_without_nothing(json.loads(json.dumps(config.as_plain())))), encoding="utf-8"
     )
-    ended = _told_to_end()
+    ended = told_to_end()
     until_s = time.monotonic() + args.duration if args.duration else float("inf")
     standing_in = StandingIn(config, out, args.arm, _Shown(aside=args.json).show)
     summary = standing_in.run(lambda: ended.is_set() or time.monotonic() > until_s)
@@ -64,13 +63,6 @@ def _without_nothing(row: Mapping[str, Any]) -> dict[str, Any]:
         for key, value in row.items()
         if value not in (None, [])
     }
-
-
-def _told_to_end() -> threading.Event:
-    ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
-    return ended
 
 
 class _Shown:

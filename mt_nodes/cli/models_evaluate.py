@@ -49,12 +49,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _tell(args: argparse.Namespace, told: dict[str, Any]) -> None:
     from mt_nodes.cli.printing import heading, table, text
+    from mt_nodes.wording import counted
 
     rows: list[Errors] = told["errors"]
     if args.json:
         print(json.dumps({**told, "errors": [vars(row) for row in rows]}, indent=2))
         return
-    when = f"{told['ahead_frames']} frames later" if told["ahead_frames"] else "at the last frame"
+    when = f"{counted(told['ahead_frames'], 'frame')} later" if told["ahead_frames"] else "at the last frame"
     heading(f"{told['weights']}: {told['network']}, what is driven {when}")
     text(f"part {told['part']}: {rows[0].windows} windows")
     columns = ("quantity", "mean absolute error", "95 % below", "root mean square", "bias", "who says always the same")

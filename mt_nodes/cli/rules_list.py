@@ -44,7 +44,11 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps([_plain(entry) for entry in rows], indent=2, ensure_ascii=False))
         return 0
     if not rows:
-        text("no relation; without --region, --origin and --find all are listed")
+        narrowed = args.region or args.origin or args.find
+        text(
+            "no relation; "
+            + ("without --region, --origin and --find all are listed" if narrowed else "the store is empty")
+        )
         return 0
     told = [(str(e.index), e.region, e.origin, str(e.executions), " ".join(e.statement.rules), e.text) for e in rows]
     table(("no.", "region", "read by", "run", "rules", "what it says"), told)

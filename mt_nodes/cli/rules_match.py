@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -81,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(rows, indent=2, ensure_ascii=False))
     else:
         for choice in choices:
-            tell(choice, scenes[choice.case], entries, everything=args.verbose)
+            tell(args, choice, scenes[choice.case], entries)
     return int(ExitCode.PASS if any(c.index is not None for c in choices) else ExitCode.UNDECIDED)
 
 
@@ -150,7 +151,12 @@ def _ids(choice: Choice, entries: dict[int, Entry]) -> tuple[str, ...]:
     return () if choice.index is None else ids_of(entries[choice.index])
 
 
-def tell(choice: Choice, scene: Scene, entries: dict[int, Entry], *, everything: bool) -> None:
+def stack_asked(args: argparse.Namespace) -> str:
+    """Return `mt replay`'s option for whom relations were matched: its default stack says no command."""
+    return f"--stack {shlex.quote(args.stack[0]) if args.stack else 'STACK'}"
+
+
+def tell(args: argparse.Namespace, choice: Choice, scene: Scene, entries: dict[int, Entry]) -> None:
     """Print a choice, its scene, and why others were not chosen."""
     from mt_nodes.cli.printing import heading, table, text
 
@@ -163,11 +169,11 @@ def tell(choice: Choice, scene: Scene, entries: dict[int, Entry], *, everything:
     else:
         text(choice.why)
     if ids:
-        text(f"  mt replay BAG --relations {ids[0]}")
+        text(f"  mt replay BAG --relations {ids[0]} {stack_asked(args)}")
     others = [c for c in choice.candidates if c.index != choice.index]
-    for one in others if everything else others[:_TOLD]:
+    for one in others if args.verbose else others[:_TOLD]:
         text(f"  not no. {one.index} ({entries[one.index].text}): {one.why}")
-    if len(others) > _TOLD and not everything:
+    if len(others) > _TOLD and not args.verbose:
         text(f"  and {len(others) - _TOLD} more; -v or --json tell them")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -137,14 +138,14 @@ def _tell(
     frames: int,
 ) -> None:
     from mt_nodes.cli.printing import heading, text
-    from mt_nodes.cli.rules_match import tell
+    from mt_nodes.cli.rules_match import stack_asked, tell
     from mt_nodes.rules.planning import left_out
     from mt_nodes.wording import counted
 
     for (one, turn, choice), case in zip(found, cases, strict=True):
         heading(f"{case.name}, frames {case.first} to {case.last}, draw {turn}: {case.relation or 'no relation'}")
         if args.verbose:
-            tell(choice, one.scene, entries, everything=True)
+            tell(args, choice, one.scene, entries)
         else:
             text("  " + (f"{entries[choice.index].text}; {choice.why}" if choice.index is not None else choice.why))
     given = sum(bool(case.relation) for case in cases)
@@ -152,4 +153,5 @@ def _tell(
     for why in left_out(bags, frames):
         text(f"  {why}")
     if args.plan and given:
-        text(f"in {args.plan}; run it by: mt replay {' '.join(map(str, args.bags))} --cases {args.plan}")
+        typed = shlex.join(["mt", "replay", *map(str, args.bags), "--cases", str(args.plan)])
+        text(f"in {args.plan}; run it by: {typed} {stack_asked(args)}")

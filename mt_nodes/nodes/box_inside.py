@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import socket
 import sys
 import threading
@@ -31,6 +30,7 @@ from mt_nodes.nodes.running import quick_executor
 from mt_nodes.nodes.spinning import plain_node
 from mt_nodes.own_time import own_time_s
 from mt_nodes.processes import Child, wait_until
+from mt_nodes.told import Told, told_to_end
 from mt_nodes.vehicle.boxed_stack import NODE, BoxedStack, Passing
 from mt_nodes.vehicle.leaks import Watched, leaks_in_arm
 from mt_nodes.vehicle.pipe import Pipe
@@ -130,9 +130,7 @@ def main(args: list[str] | None = None) -> None:
     parser.add_argument("--spec", type=Path, required=True)
     parser.add_argument("--pipe", type=int, required=True)
     given = parser.parse_args(args)
-    ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
+    ended = told_to_end()
     pipe = Pipe(socket.socket(fileno=given.pipe))
     try:
         _carry_out(BoxedStack.load(given.spec), pipe, ended)
@@ -143,7 +141,7 @@ def main(args: list[str] | None = None) -> None:
         pipe.close()
 
 
-def _carry_out(boxed: BoxedStack, pipe: Pipe, ended: threading.Event) -> None:
+def _carry_out(boxed: BoxedStack, pipe: Pipe, ended: Told) -> None:
     context = Context()
     rclpy.init(args=[], context=context, signal_handler_options=SignalHandlerOptions.NO)
     node, executor = plain_node(NODE, context=context), quick_executor(context)
@@ -173,7 +171,7 @@ def _carry_out(boxed: BoxedStack, pipe: Pipe, ended: threading.Event) -> None:
         rclpy.try_shutdown(context=context)
 
 
-def _take(pipe: Pipe, inside: Inside, topics: int, ended: threading.Event) -> None:
+def _take(pipe: Pipe, inside: Inside, topics: int, ended: Told) -> None:
     for got in pipe.received(topics):
         if isinstance(got, tuple):
             inside.give(*got)

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import rclpy
@@ -25,6 +26,7 @@ from mt_nodes.nodes.messages import message_class
 from mt_nodes.nodes.running import quick_executor
 from mt_nodes.nodes.spinning import plain_node
 from mt_nodes.processes import how_it_ended
+from mt_nodes.told import Told, told_to_end
 from mt_nodes.vehicle.boxed_stack import NODE, BoxedStack
 from mt_nodes.vehicle.boxing import boxed as in_box
 from mt_nodes.vehicle.boxing import read_report
@@ -57,9 +59,7 @@ def main(args: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="box_outside", description="Started in place of a stack.")
     parser.add_argument("--spec", type=Path, required=True, help="what is inside, as JSON")
     given = parser.parse_args(args)
-    ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
+    ended = told_to_end()
     try:
         _carry_out(BoxedStack.load(given.spec), given.spec, ended)
     except MtError as error:
@@ -67,7 +67,7 @@ def main(args: list[str] | None = None) -> None:
         sys.exit(error.exit_code)
 
 
-def _carry_out(boxed: BoxedStack, spec: Path, ended: threading.Event) -> None:
+def _carry_out(boxed: BoxedStack, spec: Path, ended: Told) -> None:
     context = Context()
     rclpy.init(args=[], context=context, signal_handler_options=SignalHandlerOptions.NO)
     node, executor = plain_node(NODE, context=context), quick_executor(context)
@@ -93,13 +93,14 @@ def _carry_out(boxed: BoxedStack, spec: Path, ended: threading.Event) -> None:
     _leave_as(box.returncode, report)
 
 
-def _hear(pipe: Pipe, node: Node, boxed: BoxedStack, ended: threading.Event) -> None:
+def _hear(pipe: Pipe, node: Node, boxed: BoxedStack, ended: Told) -> None:
     outside: Outside | None = None
-    for got in pipe.received(len(boxed.outputs)):
-        if isinstance(got, dict):
-            outside = Outside(node, boxed, pipe)
-        elif outside is not None:
-            outside.say(*got)
+    with suppress(ValueError):  # a report that is none ends it, as a message of no topic does
+        for got in pipe.received(len(boxed.outputs)):
+            if isinstance(got, dict):
+                outside = outside or Outside(node, boxed, pipe)
+            elif outside is not None:
+                outside.say(*got)
     ended.set()
 
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import argparse
 import gc
-import signal
 import sys
-import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -30,6 +28,7 @@ from mt_nodes.nodes.running import quick_executor
 from mt_nodes.nodes.spinning import quiet_node
 from mt_nodes.pipeline import Derived, MutationPipeline
 from mt_nodes.relations import load_relation, refuse_baseline
+from mt_nodes.told import Told, told_to_end
 from mt_nodes.transforms import TransformTree, load_transforms
 from mt_nodes.vehicle.caps import capped
 from mt_nodes.vehicle.inline import InlineConfig, load_inline_config
@@ -103,9 +102,7 @@ def main(args: list[str] | None = None) -> None:
     parser.add_argument("--offers", type=Path, required=True, help="socket of the relay")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args(args)
-    ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
+    ended = told_to_end()
     try:
         _carry_out(given, ended)
     except MtError as error:
@@ -113,7 +110,7 @@ def main(args: list[str] | None = None) -> None:
         sys.exit(error.exit_code)
 
 
-def _carry_out(given: argparse.Namespace, ended: threading.Event) -> None:
+def _carry_out(given: argparse.Namespace, ended: Told) -> None:
     config = load_inline_config(given.config)
     for directory in config.plugins:
         plugins.add_directory(Path(directory))

@@ -11,10 +11,10 @@ import argparse
 import gc
 import json
 import os
-import signal
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -35,15 +35,19 @@ from mt_nodes.nodes.by_fields import fields_of
 from mt_nodes.nodes.messages import message_class
 from mt_nodes.nodes.running import quick_executor
 from mt_nodes.nodes.spinning import quiet_node
+from mt_nodes.told import Told, told_to_end
 from mt_nodes.vehicle.budget import Durations
 from mt_nodes.vehicle.inline import Between, InlineConfig, load_inline_config
 from mt_nodes.vehicle.interlock import Interlock, Permission, Signal
 from mt_nodes.vehicle.line import Line
 from mt_nodes.vehicle.offers import OffersTaken
 
+#: Its node is called after this and its socket: another run's is not taken for one's own.
 NODE = "mt_relay"
 #: How often it looks for publishers, and tells how it goes.
 LOOK_EVERY_S = 0.5
+#: Whoever is found so soon was there before: others are discovered within about a second.
+NEW_S = 3.0
 #: A thread that waits for nothing in particular looks up so often.
 _IDLE_S = 1.0
 Data = bytes | memoryview
@@ -54,8 +58,11 @@ class _Topic:
 
     def __init__(self, node: Node, between: Between, hold_s: float, kind: str, offered: QoSProfile, depth: int) -> None:
         profile = QoSProfile(depth=depth, reliability=offered.reliability, durability=offered.durability)
+        # Whoever asks for what the sensor promises would hear nothing of one that does not promise it.
+        promised = ("reliability", "durability", "deadline", "lifespan", "liveliness", "liveliness_lease_duration")
+        same = QoSProfile(depth=depth, **{name: getattr(offered, name) for name in promised})
         self.between, self.added = between, Durations()
-        self.publisher: Publisher = node.create_publisher(message_class(kind), between.topic, profile)
+        self.publisher: Publisher = node.create_publisher(message_class(kind), between.topic, same)
         self.line = Line(hold_s, self._send)
         self._profile, self._kind = profile, kind
 
@@ -88,6 +95,7 @@ class Relay:
         self.alone = False
         #: Others who publish what only this node may.
         self._others = ""
+        self._began_s = time.monotonic()
         self.failure: MtError | None = None
         for number, row in enumerate(self._interlock.signals):
             self._hear(number, row)
@@ -110,22 +118,23 @@ class Relay:
         """Look who publishes; begin with a topic as soon as its raw one is there."""
         try:
             self._others = "; ".join(filter(None, map(self._second_publisher, self._config.topics)))
+            if self._others and time.monotonic() - self._began_s < NEW_S:
+                raise IsolationError(f"{self._others}; a relay must be the only one, or the stack gets both")
             for number, between in enumerate(self._config.topics):
                 if number not in self._topics and (rows := self._node.get_publishers_info_by_topic(between.raw)):
                     self._begin(number, between, rows[0].topic_type, rows[0].qos_profile)
         except MtError as error:
             self.failure = error
+        self.permission()  # what was lost for a moment is noticed, too
 
     def _begin(self, number: int, between: Between, kind: str, offered: QoSProfile) -> None:
-        if self._others:
-            raise IsolationError(f"{self._others}; a relay must be the only one, or the stack gets both")
         topic = _Topic(self._node, between, self._config.hold_s, kind, offered, self._config.depth)
         self._topics[number] = topic
         topic.listen(self._node, self._received)
 
     def _second_publisher(self, between: Between) -> str:
         rows = self._node.get_publishers_info_by_topic(between.topic)
-        others = [row for row in rows if row.node_name != NODE]
+        others = [row for row in rows if row.node_name != self._node.get_name()]
         names = ", ".join(f"{row.node_namespace.rstrip('/')}/{row.node_name}" for row in others)
         return f"{between.topic}: is published by {names}" if others else ""
 
@@ -145,10 +154,14 @@ class Relay:
 
     def permission(self) -> Permission:
         """Return whether input may be changed just now."""
+        against = self._others or self._said_by_many() or ("nobody looks on" if self.alone else "")
         with self._lock:
-            found = self._interlock.permission(time.monotonic())
-        against = self._others or ("nobody looks on" if self.alone else "")
-        return Permission(False, against) if against else found
+            return self._interlock.permission(time.monotonic(), against)
+
+    def _said_by_many(self) -> str:
+        """Say which signal has several publishers: one that still says yes would hide that another says no."""
+        counts = {row.topic: self._node.count_publishers(row.topic) for row in self._interlock.signals}
+        return next((f"{topic}: is published {count} times" for topic, count in counts.items() if count > 1), "")
 
     def _received(self, topic: _Topic, data: bytes) -> None:
         now_s = time.monotonic()
@@ -158,8 +171,15 @@ class Relay:
             self._held.set()
 
     def _offered(self, number: int, stamp_ns: int, data: memoryview) -> None:
-        if number in self._topics:
-            self._topics[number].line.replacement(stamp_ns, data, time.monotonic())
+        if number not in self._topics:
+            return
+        line = self._topics[number].line
+        if cdr.header_stamp_ns(data) != stamp_ns:
+            line.counts.wrong += 1
+        elif self.permission().granted:
+            line.replacement(stamp_ns, data, time.monotonic())
+        else:
+            line.counts.unasked += 1
 
     def _release(self) -> None:
         """Send originals whose time is up, whoever else stands still."""
@@ -191,7 +211,7 @@ class Relay:
 
 
 class _Events:
-    """Tells whoever started this process; who does not read is not waited for, who is gone is not told any more."""
+    """Tells whoever started this process; who does not read is not waited for."""
 
     def __init__(self, descriptor: int | None) -> None:
         self._descriptor = descriptor
@@ -199,14 +219,12 @@ class _Events:
             os.set_blocking(descriptor, False)
 
     def send(self, event: Mapping[str, Any]) -> bool:
-        """Tell; return whether somebody is there."""
+        """Tell; return whether somebody is there and reads."""
         if self._descriptor is None:
             return True
         try:
             os.write(self._descriptor, json.dumps(event).encode() + b"\n")
-        except BlockingIOError:
-            return True
-        except BrokenPipeError:
+        except (BlockingIOError, BrokenPipeError):
             return False
         return True
 
@@ -219,9 +237,7 @@ def main(args: list[str] | None = None) -> None:
     parser.add_argument("--armed", action="store_true")
     parser.add_argument("--events", type=int)
     given = parser.parse_args(args)
-    ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
+    ended = told_to_end()
     try:
         _carry_out(given, ended)
     except MtError as error:
@@ -230,11 +246,11 @@ def main(args: list[str] | None = None) -> None:
         sys.exit(error.exit_code)
 
 
-def _carry_out(given: argparse.Namespace, ended: threading.Event) -> None:
+def _carry_out(given: argparse.Namespace, ended: Told) -> None:
     config, events = load_inline_config(given.config), _Events(given.events)
     context = Context()
     rclpy.init(args=[], context=context, signal_handler_options=SignalHandlerOptions.NO)
-    node = quiet_node(NODE, context=context)
+    node = quiet_node(f"{NODE}_{zlib.crc32(os.fsencode(given.offers.resolve())):08x}", context=context)
     relay = Relay(node, config, given.armed, given.offers)
     executor = quick_executor(context)
     executor.add_node(node)

@@ -11,16 +11,16 @@ import json
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from mt_nodes.errors import ExitCode, MtError
 from mt_nodes.processes import die_with_parent, nobody_left_behind
+from mt_nodes.told import Told
 
 STATUS_EVERY_S = 0.5
-_interrupted = threading.Event()
+_interrupted = Told()
 
 
 class Events:

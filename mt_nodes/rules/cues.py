@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from mt_nodes.rules.ontology import Ontology
-from mt_nodes.rules.words import PUNCTUATION, Phrase, Token, found, words_of
+from mt_nodes.rules.words import PUNCTUATION, Phrases, Token, found, words_of
 
 _OFFENCES = frozenset(
     {"forbid", "prohibit", "prohibited", "ban", "banned", "illegal", "unlawful", "offence", "offense", "punishable"}
@@ -35,6 +35,7 @@ _IS = frozenset({"is", "are", "was", "were"})
 _LETS = frozenset({"let", "allow", "give", "leave", "make"})
 _OUGHT = _DUTIES | {"have", "has", "ought", "is", "are", "be", "ready", "prepared", "expected", "advised"}
 _COMPARED = frozenset({"more", "less", "closer", "nearer", "greater", "higher", "lower", "fewer", "later", "slower"})
+_AUXILIARIES = frozenset({"shall", "must", "should", "may", "can", "will", "not", "never", "driver"})
 _SCOPE, _TRIES = 8, 4
 
 
@@ -99,8 +100,8 @@ def _hits(
     """Return phrases and their words, in the order of the text; longer phrases first, those that say nothing never."""
     left = list(free)
     hits: list[tuple[str, tuple[int, ...]]] = []
-    words = words_of(tokens)
-    for phrase in (phrase for phrase in _phrases(ontology) if phrase.is_among(words)):
+    phrases = _phrases(ontology)
+    for phrase in (phrases.rows[i] for i in phrases.among(words_of(tokens))):
         for indices in found(phrase, tokens, left):
             fits = all(left[i] for i in indices) and not (_noun(tokens, indices) or _theirs(tokens, free, indices[0]))
             if fits and (phrase.text, indices) not in idle:
@@ -142,9 +143,9 @@ def _theirs(tokens: Sequence[Token], free: Sequence[bool], start: int) -> bool:
 
 
 @lru_cache(maxsize=8)
-def _phrases(ontology: Ontology) -> list[Phrase]:
+def _phrases(ontology: Ontology) -> Phrases:
     texts = {text for one in ontology.behaviours.values() for text in (*one.says, *one.says_not)}
-    return sorted(map(ontology.lexicon.phrase, sorted(texts)), key=lambda phrase: -phrase.size)
+    return Phrases(tuple(sorted(map(ontology.lexicon.phrase, sorted(texts)), key=lambda phrase: -phrase.size)))
 
 
 def _meaning(text: str, negated: bool, ontology: Ontology) -> str:
@@ -160,10 +161,14 @@ def _meaning(text: str, negated: bool, ontology: Ontology) -> str:
 def _negated(tokens: Sequence[Token], free: Sequence[bool], hits: Sequence[tuple[int, ...]]) -> list[bool]:
     """Return of each phrase whether a negation shortly before it, or before what it is joined to by "or", is of it."""
     told: list[bool] = []
+    aside = _aside(tokens)
     for n, indices in enumerate(hits):
         end = hits[n - 1][-1] if n else -1
         no = False
-        for i in range(indices[0] - 1, max(-1, indices[0] - 1 - _SCOPE), -1):
+        skipped = sum(i in aside for i in range(end + 1, indices[0]))
+        for i in range(indices[0] - 1, max(-1, indices[0] - 1 - _SCOPE - skipped), -1):
+            if i in aside and indices[0] not in aside:
+                continue
             if tokens[i].text in PUNCTUATION or tokens[i].text in _TURNS or (tokens[i].forms & _FAILS and i != end):
                 break
             if i == end:
@@ -179,6 +184,13 @@ def _negated(tokens: Sequence[Token], free: Sequence[bool], hits: Sequence[tuple
     return told
 
 
+def _aside(tokens: Sequence[Token]) -> frozenset[int]:
+    """Return the indices of what commas part behind "must" and the like: "shall, when passing them, drive"."""
+    commas = [i for i, token in enumerate(tokens) if token.text == ","]
+    rows = [range(one, two + 1) for one, two in pairwise(commas) if one and tokens[one - 1].text in _AUXILIARIES]
+    return frozenset(i for row in rows for i in row if tokens[row[0]].sentence == tokens[row[-1]].sentence)
+
+
 def _of_number(tokens: Sequence[Token], i: int, start: int) -> bool:
     """Whether a negation is of a comparison before a phrase: "at no more than 20 mph past", "not less than"."""
     return i + 1 < start and tokens[i + 1].text in _COMPARED
@@ -186,9 +198,11 @@ def _of_number(tokens: Sequence[Token], i: int, start: int) -> bool:
 
 def _forbidden(tokens: Sequence[Token], free: Sequence[bool], indices: tuple[int, ...]) -> bool:
     """Whether what is done is forbidden behind it: "overtaking here is prohibited", "turning is not allowed"."""
-    if not any(tokens[i].text.endswith("ing") for i in indices):
-        return False
     end = indices[-1]
+    if not (
+        any(tokens[i].text.endswith("ing") for i in indices) or (end + 1 < len(tokens) and tokens[end + 1].text in _IS)
+    ):
+        return False
     rest = [token for token, usable in zip(tokens[end + 1 :], free[end + 1 :], strict=True) if usable]
     here = [token for token in rest if token.clause == tokens[end].clause]
     allowed = any(one.text == "not" and other.forms & _ALLOWED for one, other in pairwise(here))

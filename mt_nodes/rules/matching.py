@@ -65,6 +65,8 @@ class Choice:
         chosen = next((c for c in self.candidates if c.index == self.index), None)
         if chosen is not None:
             return chosen.why
+        if not self.candidates:
+            return "none of 0 relations applies: store, region and origins leave none; `mt rules list` shows them"
         unclear = sum(c.applies is None for c in self.candidates)
         return f"none of {len(self.candidates)} relations applies; of {unclear} it is not known"
 

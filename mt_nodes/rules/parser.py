@@ -17,15 +17,23 @@ from functools import lru_cache
 from mt_nodes.rules import quantities
 from mt_nodes.rules.condition import conjunction
 from mt_nodes.rules.cues import Cue, cues_in, is_aim, opposes
-from mt_nodes.rules.nouns import PASSES, Thing, met, nouns_in, reasons, road_of
+from mt_nodes.rules.nouns import PASSES, Thing, met, nouns_in, road_of
 from mt_nodes.rules.ontology import ANY_ROAD, Behaviour, Element, Ontology
+from mt_nodes.rules.reasons import reasons
 from mt_nodes.rules.statement import ON_ROAD, ON_ROADSIDE, Statement
 from mt_nodes.rules.words import PUNCTUATION, Phrase, Token, found
 
 #: One rule is a sentence or three; more is a document, whose rules should be parted first.
 LONGEST = 2000
 _NOTHING_NAMED = "it names nothing of the ontology that could be added or replaced (rules are read in English)"
-_EGO = frozenset({"you", "who", "whoever", "driver", "when", "while", "before", "if", "vehicle", "on"})
+_EGO = frozenset({"you", "who", "whoever", "driver", "when", "while", "before", "if", "vehicle", "on", "make"})
+#: Who has priority by a sign or light that says so is the ego.
+_HAS_PRIORITY = frozenset(
+    {"have/has + priority/precedence/preference", "have/has + right of way", "priority", "right of way"}
+)
+_GOES = "keep_current"
+#: "Turn the wheel", "turn round", "turn on the lights".
+_NO_TURN = frozenset({"wheel", "around", "round", "back", "on", "off", "light", "headlight", "red", "green", "yellow"})
 _PLACES = (
     (ON_ROADSIDE, ("beside road", "roadside", "side of road", "edge of road", "shoulder", "kerb", "curb")),
     (ON_ROAD, ("on road", "in road", "across", "cross", "ahead")),
@@ -87,13 +95,16 @@ def _asked(
     tokens: Sequence[Token], things: Sequence[Thing], cues: Sequence[Cue], ontology: Ontology
 ) -> tuple[Cue | None, Sequence[Thing]]:
     """Return what is asked for, and the elements of the first sentence that names one and asks for something."""
+    asked_about: list[Thing] = []
     for sentence in range(tokens[-1].sentence + 1):
-        here = [one for one in things if tokens[one.start].sentence == sentence]
+        here = asked_about or [one for one in things if tokens[one.start].sentence == sentence]
         told = {tokens[one.start].sentence for one in things} - {sentence}
         asks = [cue for cue in cues if tokens[cue.indices[0]].sentence == sentence]
         if here and asks:
             asks += [cue for cue in cues if not told and tokens[cue.indices[0]].sentence > sentence]
             return _first(tokens, asks, ontology), here
+        # "A crash ahead? Slow down, and switch your hazard lights on."
+        asked_about = here if [token.text for token in tokens if token.sentence == sentence][-1:] == ["?"] else []
     return _first(tokens, cues, ontology), things
 
 
@@ -115,6 +126,8 @@ def _behaviour(
     """Return what a cue asks for: who may not pass what stands has to stop."""
     behaviour = ontology.behaviours[cue.behaviour]
     stands = any(one.element.stands for one in things) or any(token.text == "stopped" for token in tokens)
+    if not cue.negated and cue.phrase in _HAS_PRIORITY and things[0].element.asks == _GOES:
+        return ontology.behaviours[_GOES]
     if cue.negated and cue.phrase in PASSES and stands:
         behaviour = ontology.behaviours["stop"]
     return ontology.behaviours[behaviour.reads_as] if behaviour.reads_as and not strict else behaviour
@@ -151,8 +164,9 @@ def _turning(tokens: Sequence[Token], free: Sequence[bool]) -> list[str]:
     """Return that the ego turns, and where to, if the rule is for who turns."""
     for i, token in enumerate(tokens):
         before = {form for t in tokens[max(0, i - 3) : i] for form in t.forms}
-        if free[i] and token.text in ("turn", "turns", "turning") and (i == 0 or before & _EGO):
-            after = {t.text for t in tokens[i + 1 : i + 3]}
+        after = {t.text for t in tokens[i + 1 : i + 3]}
+        turns = free[i] and token.text in ("turn", "turns", "turning") and not after & _NO_TURN
+        if turns and (i == 0 or before & _EGO):
             return [next((f"ego_turning_{side}" for side in ("left", "right") if side in after), "ego_turning")]
     return []
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -55,8 +56,35 @@ _NUMBERS = {
 _NUMBERS |= {"fifteen": 15, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "hundred": 100}
 _NUMBERS |= {"eleven": 11, "twelve": 12}
 _VALUES = {word: str(value) for word, value in _NUMBERS.items()}
-_SHORT = {"can't": "can not", "cannot": "can not", "won't": "will not", "shan't": "shall not", "n't": " not"}
+_SHORT = {
+    "k.p.h.": "kph ",
+    "km.p.h.": "kph ",
+    "m.p.h.": "mph ",
+    "can't": "can not",
+    "cannot": "can not",
+    "won't": "will not",
+    "shan't": "shall not",
+    "n't": " not",
+}
 _EXCEPTS = frozenset({"unless", "except", "excepting"})
+#: Words that may stand between those of a phrase, though other phrases are made of them.
+_PASSED_OVER = frozenset(
+    {"still", "already", "also", "now", "just", "often", "always", "usually", "suddenly", "either"}
+)
+#: Words that part phrases, though no phrase is made of them; any other such word only tells more of what it is beside.
+_PARTS = frozenset(
+    {"a", "about", "above", "across", "after", "against", "along", "although", "am", "among", "an", "and"}
+    | {"another", "around", "as", "at", "because", "been", "before", "being", "below", "between", "beyond"}
+    | {"but", "by", "can", "could", "did", "do", "does", "down", "dry", "during", "each", "every", "except"}
+    | {"for", "from", "had", "has", "have", "he", "her", "him", "his", "how", "i", "if", "in", "inside", "into"}
+    | {"it", "its", "may", "me", "might", "must", "my", "near", "neither", "never", "no", "nobody", "none"}
+    | {"nor", "not", "nothing", "of", "off", "on", "once", "one", "onto", "or", "other", "our", "out"}
+    | {"outside", "over", "past", "she", "shall", "should", "since", "than", "that", "their", "them", "then"}
+    | {"there", "these", "they", "this", "those", "though", "through", "till", "to", "toward", "towards"}
+    | {"under", "unless", "until", "up", "upon", "us", "was", "we", "were", "what", "when", "whenever", "where"}
+    | {"wherever", "whether", "which", "while", "who", "whoever", "whose", "will", "with", "within", "without"}
+    | {"would", "you", "your"}
+)
 #: No more words than that between the first and the last of a phrase whose parts lie apart.
 _REACH = 16
 
@@ -67,13 +95,15 @@ class Token:
 
     Attributes:
         text: in small letters, synonyms replaced. forms: what it is a form of, ``text`` among them.
-        sentence, clause: numbers of the sentence and of the part between marks that it is in.
+        sentence, clause: numbers of the sentence and of the part between marks that it is in. quiet: no phrase has it
+            and none ends at it: it only tells more of what it stands beside, as most adjectives.
     """
 
     text: str
     forms: frozenset[str]
     sentence: int
     clause: int
+    quiet: bool = False
 
 
 def excepted(tokens: Sequence[Token]) -> frozenset[int]:
@@ -148,19 +178,23 @@ class Lexicon:
         tokens = []
         sentence = clause = 0
         for word in self._replaced(_split(text)):
-            tokens.append(Token(word, self._forms(word), sentence, clause))
+            forms = self._forms(word)
+            quiet = word.isalpha() and word not in _PARTS and forms.isdisjoint(self.known)
+            tokens.append(Token(word, forms, sentence, clause, quiet or word in _PASSED_OVER))
             sentence += word in _BREAKS
             clause += word in PUNCTUATION
         return tuple(tokens)
 
     def _replaced(self, words: Sequence[str]) -> list[str]:
+        bare = [word.removesuffix("'s") for word in words]
         done: list[str] = []
         i = 0
         while i < len(words):
             sizes = range(min(self._longest, len(words) - i), 0, -1)
-            size = next((n for n in sizes if tuple(words[i : i + n]) in self.same), 0)
-            done += self.same[tuple(words[i : i + size])] if size else [words[i]]
-            i += size or 1
+            rows = (tuple(row[i : i + n]) for n in sizes for row in (words, bare))
+            row = next((row for row in rows if row in self.same), None)
+            done += self.same[row] if row else [bare[i]]
+            i += len(row) if row else 1
         return done
 
     def _forms(self, word: str) -> frozenset[str]:
@@ -183,12 +217,35 @@ def stems_of(word: str) -> Iterator[str]:
     for ending, others in (("ies", ("y",)), ("es", ("", "e")), ("s", ("",)), ("ied", ("y",))):
         if word.endswith(ending) and len(word) - len(ending) >= 2:
             yield from (word[: -len(ending)] + other for other in others)
+    if word.endswith("ves"):
+        yield from (f"{word[:-3]}f", f"{word[:-3]}fe")
     if word.endswith("men"):
         yield f"{word[:-3]}man"
     for ending in ("ing", "ed", "er", "y"):
         stem = word[: -len(ending)]
         if word.endswith(ending) and len(stem) >= 2:
             yield from (stem, stem + "e", *((stem[:-1],) if stem[-1] == stem[-2] else ()))
+
+
+@dataclass(frozen=True)
+class Phrases:
+    """Phrases, found by the word of theirs that the fewest others have."""
+
+    rows: tuple[Phrase, ...]
+
+    @cached_property
+    def _by_word(self) -> Mapping[str, tuple[int, ...]]:
+        count = Counter(word for phrase in self.rows for choice in phrase.choices for word in choice)
+        by_word: dict[str, list[int]] = {}
+        for i, phrase in enumerate(self.rows):
+            for word in min(phrase.choices, key=lambda choice: sum(count[word] for word in choice), default=()):
+                by_word.setdefault(word, []).append(i)
+        return {word: tuple(row) for word, row in by_word.items()}
+
+    def among(self, words: frozenset[str]) -> list[int]:
+        """Return the indices of those all of whose words are there, in their order."""
+        near = {i for word in words for i in self._by_word.get(word, ())}
+        return sorted(i for i in near if self.rows[i].is_among(words))
 
 
 def words_of(tokens: Iterable[Token]) -> frozenset[str]:
@@ -202,7 +259,9 @@ def found(phrase: Phrase, tokens: Sequence[Token], free: Sequence[bool]) -> Iter
     if len(places) == 1:
         yield from places[0]
         return
-    for rows in product(*(row[:6] for row in places)):
+    # Parts in the order of the phrase, and close to each other, come first: "move right to let them move".
+    choices = product(*(row[:6] for row in places))
+    for rows in sorted(choices, key=lambda rows: (list(rows) != sorted(rows), rows[-1][-1] - rows[0][0])):
         indices = [i for row in rows for i in row]
         same = len({tokens[i].sentence for i in indices}) == 1
         if same and len(set(indices)) == len(indices) and max(indices) - min(indices) < _REACH + phrase.size:
@@ -217,13 +276,17 @@ def _runs(part: Sequence[frozenset[str]], tokens: Sequence[Token], free: Sequenc
 
 def _run(part: Sequence[frozenset[str]], tokens: Sequence[Token], free: Sequence[bool], start: int) -> tuple[int, ...]:
     run = [start]
+    last = start
     for i in range(start + 1, len(tokens)):
         if len(run) == len(part):
             break
         if tokens[i].forms & part[len(run)] and free[i]:
             run.append(i)
+            last = i
         elif tokens[i].text not in _FILLERS:
-            break
+            if not tokens[i].quiet or last < 0:
+                break
+            last = -1  # one such word, no more, between two of a phrase
     return tuple(run) if len(run) == len(part) else ()
 
 
@@ -232,5 +295,4 @@ def _split(text: str, *also: str) -> list[str]:
     for short, long in _SHORT.items():
         told = told.replace(short, long)
     pattern = re.compile("|".join((*map(re.escape, also), _TOKEN.pattern))) if also else _TOKEN
-    words = (word.removesuffix("'s") if word != "andrew's" else "andrew's" for word in pattern.findall(told))
-    return [_VALUES.get(word, word) for word in words]
+    return [_VALUES.get(word, word) for word in pattern.findall(told)]

@@ -7,14 +7,16 @@ open beside 0 to 2), ``report`` (file that is told of each layer why it is missi
 
 ==========  ===================================================================================================
 network     a network of its own with loopback only: no interface, no CAN bus, no abstract socket of others
-devices     a ``/dev`` with null, zero, full, random, urandom, tty, terminals of its own, and what is named
+devices     a ``/dev`` with null, zero, full, random, urandom, tty, terminals of its own, and what is named; device
+            files in other places cannot be opened
 memory      shared memory and message queues of its own, an empty ``/run``: no DDS shared memory is joined
 processes   others' processes are not seen and cannot be signalled; all in it end with its first one
 system      ``/sys`` and the switches below ``/proc`` can be read only
 files       nothing can be written to but ``writable``; only where that names something
 privileges  no capability, and none to be had by running a program (``no_new_privs``)
 sockets     Unix, IPv4, IPv6 and netlink sockets only: CAN, Bluetooth, raw packets and virtual machines' sockets are
-            refused, and io_uring, which opens sockets past that filter
+            refused, and io_uring, which opens sockets past that filter; so are user namespaces, which give
+            capabilities back, keys that processes of a user share, and typing into a terminal
 ==========  ===================================================================================================
 
 Not met: a Unix socket whose path is reached outside ``/run``, and what a named device does. It is there before the
@@ -96,7 +98,9 @@ class Box:
     def start(self, argv: Sequence[str]) -> None:
         """Become the command."""
         kept = sorted({0, 1, 2, *self._spec.get("keep", ())})
-        for low, high in pairwise([-1, *kept, resource.getrlimit(resource.RLIMIT_NOFILE)[0]]):
+        # A limit of today says nothing of descriptors from before it.
+        there = (int(each.name) for each in Path("/proc/self/fd").iterdir())
+        for low, high in pairwise([-1, *kept, max(*kept, *there) + 1]):
             if low + 1 < high:  # of an empty range Python may make all there are
                 os.closerange(low + 1, high)
         for descriptor in kept:

@@ -85,16 +85,9 @@ class Interlock:
         self._granted = False
 
     def heard(self, number: int, value: Any, now_s: float) -> None:
-        """Take in what one of :attr:`signals` says at a monotonic instant.
-
-        What stood against permission before, or does from now on, is noticed though nobody asks in between.
-        """
-        self.permission(now_s)
+        """Take in what one of :attr:`signals` says at a monotonic instant."""
+        self._notice(now_s)  # what stood against permission until now, though nobody asked
         self._said[number] = (value, now_s)
-        if number == len(self.signals) - 1 and not self.signals[number].holds(value):
-            self._let_go = True
-        if self._against(now_s):
-            self.permission(now_s)
 
     def permission(self, now_s: float, against: str = "") -> Permission:
         """Return what is granted at a monotonic instant; to be asked before each change of input.
@@ -102,14 +95,19 @@ class Interlock:
         Args:
             against: what else stands against it; the switch must be pressed anew after that, too.
         """
-        against = self._against(now_s) or against
-        if against:
-            self._granted, self._let_go = False, self._switch_is_let_go()
+        if against := self._notice(now_s, against):
             return Permission(False, against)
         if not self._granted and not self._let_go:
             return Permission(False, f"{self.signals[-1].topic}: let the switch go and press it again")
         self._granted, self._let_go = True, False
         return Permission(True)
+
+    def _notice(self, now_s: float, against: str = "") -> str:
+        """Take permission away while something stands against it, and return what does."""
+        against = self._against(now_s) or against
+        if against:
+            self._granted, self._let_go = False, self._switch_is_let_go()
+        return against
 
     def _switch_is_let_go(self) -> bool:
         said = self._said[-1]

@@ -14,22 +14,42 @@ import os
 import socket
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 _NEW_NS, _NEW_IPC, _NEW_USER, _NEW_PID, _NEW_NET = 0x20000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
 _RDONLY, _NOSUID, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 8, 32, 4096, 16384, 1 << 18
 _QUIET = _NOSUID | _NOEXEC
-_SETS_ATTRIBUTES, _WHOLE_TREE, _ATTRIBUTE_RDONLY, _HERE = 442, 0x8000, 1, -100
+_SETS_ATTRIBUTES, _WHOLE_TREE, _ATTRIBUTE_RDONLY, _ATTRIBUTE_NODEV, _HERE = 442, 0x8000, 1, 4, -100
 _SETS_SECCOMP, _DROPS_CAPABILITY, _SETS_NO_NEW_PRIVILEGES = 22, 24, 38
 _SETS_FLAGS_OF_INTERFACE, _UP, _LOOPBACK, _MULTICAST = 0x8914, 0x1, 0x8, 0x1000
 _CAPABILITIES_3 = 0x20080522
-_IO_URING = 425
+_IO_URING, _CLONE3 = 425, 435
+#: Requests of ``ioctl`` that type into a terminal: whoever reads there next would carry it out.
+_TYPES = (0x5412, 0x541C)
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 #: Below ``/proc``, what changes the computer.
 _SWITCHES = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi")
 _FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
-#: machine -> its number in audit records, that of the call ``socket``, and where numbers of another ABI begin.
-_MACHINES = {"x86_64": (0xC000003E, 41, 0x40000000), "aarch64": (0xC00000B7, 198, 0xFFFFFFFF)}
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """Number of a machine in audit records, those of its calls, and where numbers of another ABI begin."""
+
+    audit: int
+    other_abi: int
+    socket: int
+    ioctl: int
+    clone: int
+    unshare: int
+    keys: tuple[int, ...]
+
+
+_MACHINES = {
+    "x86_64": _Machine(0xC000003E, 0x40000000, 41, 16, 56, 272, (248, 249, 250)),
+    "aarch64": _Machine(0xC00000B7, 0xFFFFFFFF, 198, 29, 220, 97, (217, 218, 219)),
+}
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -97,20 +117,22 @@ def files(writable: Sequence[str]) -> None:
         _set_attributes(path, 0, _ATTRIBUTE_RDONLY)
 
 
-def _set_attributes(path: str, added: int, cleared: int) -> None:
+def _set_attributes(path: str, added: int, cleared: int, below: int = _WHOLE_TREE) -> None:
     wanted = struct.pack("4Q", added, cleared, 0, 0)
-    arguments = (_HERE, path.encode(), _WHOLE_TREE, wanted, ctypes.c_size_t(len(wanted)))
+    arguments = (_HERE, path.encode(), below, wanted, ctypes.c_size_t(len(wanted)))
     _call("syscall", ctypes.c_long(_SETS_ATTRIBUTES), *arguments)
 
 
 def devices(named: Sequence[str]) -> None:
-    """Cover ``/dev``; put into it what everybody needs, and what is named."""
+    """Cover ``/dev``; put into it what everybody needs, and what is named; device files elsewhere are none."""
+    _set_attributes("/", _ATTRIBUTE_NODEV, 0)
     opened = {path: os.open(path, os.O_PATH) for path in (*(f"/dev/{name}" for name in _DEVICES), *named)}
     _mount("tmpfs", "/dev", "tmpfs", _QUIET, "mode=755")
     for path, descriptor in opened.items():
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).touch()
         _mount(f"/proc/self/fd/{descriptor}", path, flags=_BIND)
+        _set_attributes(path, 0, _ATTRIBUTE_NODEV, below=0)
         os.close(descriptor)
     for name, target in {"fd": "fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}.items():
         Path("/dev", name).symlink_to(f"/proc/self/{target}")
@@ -149,27 +171,42 @@ def privileges() -> None:
 
 
 def sockets() -> None:
-    """Have the kernel refuse all but four families of sockets, and io_uring, by which they could be had, too.
+    """Have the kernel refuse all but four families of sockets, and what leads past this box or out of it.
 
-    A program of classic BPF over the number of a call and its first argument (``linux/filter.h``, ``linux/seccomp.h``);
-    calls of another machine's ABI are refused, since their numbers mean other calls.
+    That is io_uring, by which sockets could be had, too; user namespaces, which give every capability back in what
+    is made there; typing into terminals; keys that are kept for all processes of a user.
 
     Raises:
         OSError: or this kind of machine is not known.
     """
     if os.uname().machine not in _MACHINES:
         raise OSError(errno.ENOSYS, f"not known which calls a {os.uname().machine} has")
-    machine, opens, other_abi = _MACHINES[os.uname().machine]
-    load, equal, least, give = 0x20, 0x15, 0x35, 0x06
-    allowed, refused = (give, 0, 0, 0x7FFF0000), (give, 0, 0, 0x50000 | errno.EAFNOSUPPORT)
-    n = len(_FAMILIES)
-    rows = (
-        *((load, 0, 0, 4), (equal, 0, n + 7, machine)),
-        *((load, 0, 0, 0), (least, n + 5, 0, other_abi), (equal, n + 4, 0, _IO_URING), (equal, 0, n + 2, opens)),
-        *((load, 0, 0, 16), *((equal, n - i, 0, int(family)) for i, family in enumerate(_FAMILIES))),
-        *(refused, allowed, (give, 0, 0, 0x50000 | errno.ENOSYS)),
-    )
+    rows = _filter(_MACHINES[os.uname().machine])
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in rows))
     program = struct.pack("HxxxxxxQ", len(rows), ctypes.addressof(code))
     _set_process(_SETS_NO_NEW_PRIVILEGES, ctypes.c_ulong(1))
     _set_process(_SETS_SECCOMP, ctypes.c_ulong(2), ctypes.c_char_p(program))
+
+
+def _filter(machine: _Machine) -> tuple[tuple[int, int, int, int], ...]:
+    """Return a program of classic BPF (``linux/filter.h``, ``linux/seccomp.h``): code, jumps if true and not, number.
+
+    Calls of another machine's ABI are refused, since their numbers mean other calls, and so is ``clone3``, whose flags
+    no filter can read; libraries take ``clone`` then. Of arguments the lower half counts, as for the kernel.
+    """
+    load, equal, least, any_bit, give = 0x20, 0x15, 0x35, 0x45, 0x06
+    allowed, missing = (give, 0, 0, 0x7FFF0000), (give, 0, 0, 0x50000 | errno.ENOSYS)
+    refused, no_family = (give, 0, 0, 0x50000 | errno.EPERM), (give, 0, 0, 0x50000 | errno.EAFNOSUPPORT)
+    number, first, second = (load, 0, 0, 0), (load, 0, 0, 16), (load, 0, 0, 24)
+    return (
+        *((load, 0, 0, 4), (equal, 1, 0, machine.audit), missing),
+        *(number, (least, 0, 1, machine.other_abi), missing),
+        *(row for call in (_IO_URING, _CLONE3, *machine.keys) for row in ((equal, 0, 1, call), missing)),
+        *((equal, 1, 0, machine.clone), (equal, 0, 4, machine.unshare)),
+        *(first, (any_bit, 0, 1, _NEW_USER), refused, allowed),
+        *((equal, 0, 2 + 2 * len(_TYPES), machine.ioctl), second),
+        *(row for request in _TYPES for row in ((equal, 0, 1, request), refused)),
+        *(allowed, (equal, 1, 0, machine.socket), allowed, first),
+        *(row for family in _FAMILIES for row in ((equal, 0, 1, int(family)), allowed)),
+        no_family,
+    )

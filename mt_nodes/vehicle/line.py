@@ -12,6 +12,8 @@ Send = Callable[[bytes | memoryview, float], None]
 """Publishes a message; the instant at which its original came is for whoever counts how long that took."""
 #: Replacements that came before their originals; a mutator is never further ahead.
 _EARLY = 4
+#: So many stamps are remembered.
+_LATELY = 100
 
 
 @dataclass
@@ -20,13 +22,14 @@ class LineCounts:
 
     Attributes:
         originals: sent as they came. replaced: sent in another's place. late: replacements whose original was sent.
-        unasked: replacements of what was not to be replaced, or of what never came.
+        unasked: replacements of what was not to be replaced, or of what never came. wrong: what is none.
     """
 
     originals: int = 0
     replaced: int = 0
     late: int = 0
     unasked: int = 0
+    wrong: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +58,18 @@ class Line:
         self._held: deque[_Held] = deque()
         self._early: OrderedDict[int, bytes | memoryview] = OrderedDict()
         #: Stamps of what was sent as it came though a replacement was waited for: theirs come late.
-        self._given_up: deque[int] = deque(maxlen=100)
+        self._given_up: deque[int] = deque(maxlen=_LATELY)
+        self._stamps: deque[int] = deque(maxlen=_LATELY)
         self._lock = threading.Lock()
 
     def original(self, stamp_ns: int, data: bytes, now_s: float, replaceable: bool) -> None:
-        """Take an original in: it is sent at once where nothing may take its place, with all that was held."""
+        """Take an original in: it is sent at once where nothing may take its place, with all that was held.
+
+        Nothing may where its stamp does not tell it from others: it has none (0), or another one bore it lately.
+        """
         with self._lock:
+            replaceable = replaceable and stamp_ns != 0 and stamp_ns not in self._stamps
+            self._stamps.append(stamp_ns)
             if not replaceable:
                 self._send_held(lambda held: True)
                 self._early.clear()

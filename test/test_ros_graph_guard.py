@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a graph holds is found whoever hides behind another one's name, or has half an action."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from ros_support import Peer, until
+from std_msgs.msg import String
+from std_srvs.srv import SetBool
+
+from mt_nodes.nodes.graph_guard import endpoints
+from mt_nodes.vehicle.leaks import ACTION_CLIENT, ACTION_SERVER, CLIENT, PUBLISHER, SERVER, Endpoint
+
+SAYS = Endpoint("/detector", PUBLISHER, "/says", "std_msgs/msg/String")
+
+
+@pytest.fixture
+def peers(ending: ExitStack, domains: Any) -> tuple[Peer, Peer, Peer]:
+    """Two nodes that are called alike, and one that looks."""
+    return Peer(ending, domains[0], "detector"), Peer(ending, domains[0], "detector"), Peer(ending, domains[0], "looks")
+
+
+def named(look: Peer, name: str) -> set[Endpoint]:
+    return {one for one in endpoints(look.node) if one.name == name}
+
+
+def test_a_second_publisher_of_the_same_node_name_is_another_one(peers: tuple[Peer, Peer, Peer]) -> None:
+    first, second, look = peers
+    first.node.create_publisher(String, "/says", 1)
+    until(lambda: named(look, "/says") == {SAYS})
+    second.node.create_publisher(String, "/says", 1)
+    until(lambda: len(named(look, "/says")) == 2)
+    assert {one.number for one in named(look, "/says")} == {1, 2}
+
+
+def test_services_of_a_second_node_of_the_same_name_are_seen(peers: tuple[Peer, Peer, Peer]) -> None:
+    """Asked by the name of a node, ROS tells of one of both."""
+    *both, look = peers
+    for number, one in enumerate(both):
+        one.node.create_service(SetBool, f"/engage_{number}", lambda _, answer: answer)
+        one.node.create_client(SetBool, f"/ask_{number}")
+    for role, name in ((SERVER, "/engage"), (CLIENT, "/ask")):
+        for number in range(2):
+            until(lambda what=f"{name}_{number}", role=role: {one.role for one in named(look, what)} == {role})
+            assert len(named(look, f"{name}_{number}")) == 1
+
+
+def test_who_only_asks_for_goals_of_an_action_asks_for_the_action(peers: tuple[Peer, Peer, Peer]) -> None:
+    """An action is made of topics and services, and some of them are enough to command something."""
+    server, client, look = peers
+    server.node.create_service(SetBool, "/park/_action/send_goal", lambda _, answer: answer)
+    client.node.create_client(SetBool, "/park/_action/send_goal")
+    until(lambda: {one.role for one in named(look, "/park")} == {ACTION_SERVER, ACTION_CLIENT})
+    assert len(named(look, "/park")) == 2
