@@ -391,8 +391,8 @@ LASTING_PROOF = """
 from mt_nodes.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
 from mt_nodes.nodes import mutator
 from mt_nodes.processes import wait_until
-from mt_nodes.told import Told
-told, finish = Told(), mutator.Mutator.finish
+from mt_nodes.flag import Flag
+told, finish = Flag(), mutator.Mutator.finish
 mutator.Mutator.finish = lambda node: (finish(node), told.set())
 NoiseOutsideRoi.guarantee = lambda *_: None if wait_until(told.is_set, 30) else "no signal came"
 mutator.main()

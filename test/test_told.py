@@ -1,73 +1,233 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a signal's handler sets can be set while it is being set."""
+"""What a world tells beside sensors: in bundles, in hashes, in stack files, given to callables."""
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import yaml
+from told_worlds import START_NS, lanes_of, lights, people, told_bundle, without
 
-from mt_nodes.told import Told
-
-#: Tells by what is given, and has a second signal handled at every line that this takes.
-REENTERED = """
-import os, signal, sys, threading
-from mt_nodes.told import Told
-told, seconds = {made}, 0
-def second(*_):
-    global seconds
-    seconds += 1
-    told.set()
-signal.signal(signal.SIGUSR1, second)
-def at_each_line(frame, event, arg):
-    if frame.f_code.co_name in ("set", "notify_all", "notify") and event == "line":
-        sys.settrace(None)
-        os.kill(os.getpid(), signal.SIGUSR1)
-        sys.settrace(at_each_line)
-    return at_each_line
-def handle(*_):
-    sys.settrace(at_each_line)
-    told.set()
-    sys.settrace(None)
-signal.signal(signal.SIGTERM, handle)
-os.kill(os.getpid(), signal.SIGTERM)
-print(told.is_set() and seconds > 0)
-"""
+from mt_nodes import cdr, ledger
+from mt_nodes.arms import Unasked
+from mt_nodes.callable_arm import CallableArm
+from mt_nodes.engine import Heard
+from mt_nodes.errors import UsageError
+from mt_nodes.frames import Cloud, Odometry, SignalStates, Told
+from mt_nodes.live.config import LiveConfig, check_live
+from mt_nodes.mutations.stream.frames_dropped import FramesDropped
+from mt_nodes.mutations.stream.whole_stream import part_of, restamped, same, topics_of
+from mt_nodes.outputs import Control, Detections, Output
+from mt_nodes.params import plain
+from mt_nodes.plan import ReplayRequest, check_request
+from mt_nodes.stack_topics import TOLD_TYPES, ToldTopic
+from mt_nodes.stacks import Stack, load_stack
 
 
-def said(made: str) -> str:
-    code = [sys.executable, "-c", REENTERED.replace("{made}", made)]
-    return subprocess.run(code, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
+def driven(told: Any, stamp_ns: int | None = None) -> Output:
+    """A stack that says what it was given: the speed, and how many objects there are."""
+    seen.append(told)
+    objects = told["objects"] if isinstance(told, dict) else told
+    return Output(control=Control(None, speed_mps=float(len(objects)), yaw_rate_radps=0.0))
 
 
-def test_it_may_be_told_while_it_is_being_told() -> None:
-    assert said("Told()") == "True"
+seen: list[Any] = []
 
 
-def test_an_event_may_not() -> None:
-    with pytest.raises(subprocess.TimeoutExpired):
-        said("threading.Event()")
+@pytest.fixture
+def stack(tmp_path: Path) -> Callable[..., Stack]:
+    """Reads a stack file of given inputs."""
+
+    def read(inputs: Any, **more: Any) -> Stack:
+        file = tmp_path / "mine.yaml"
+        given = {"callable": "test_told:driven", "inputs": inputs, "outputs": {"control": None}, **more}
+        file.write_text(yaml.safe_dump(given))
+        return load_stack(str(file))
+
+    return read
 
 
-def test_it_is_not_told_before() -> None:
-    told = Told()
-    assert not told.is_set()
-    before = signal.signal(signal.SIGUSR1, told.set)
-    try:
-        os.kill(os.getpid(), signal.SIGUSR1)
-    finally:
-        signal.signal(signal.SIGUSR1, before)
-    assert told.is_set()
+def arm_of(made: Stack) -> CallableArm:
+    names = [topic for topics in made.topics.values() for topic in topics]
+    return CallableArm("source", made, dict(zip(names, names, strict=True)))
 
 
-@pytest.mark.parametrize("module", ["suite_process", "relay", "inline_mutator", "box_inside", "box_outside"])
-def test_no_handler_of_ours_sets_what_locks(module: str) -> None:
-    """``threading.Event`` would hang in a handler that is interrupted by another signal."""
-    import importlib
-    import inspect
+# --- stack files
 
-    source = inspect.getsource(importlib.import_module(f"mt_nodes.nodes.{module}"))
-    assert "Told" in source and "ended = threading.Event()" not in source
+
+def test_a_role_alone_takes_topic_and_type_as_usual_and_both_may_be_others(stack: Callable[..., Stack]) -> None:
+    made = stack({"objects": None, "odometry": "/odom", "route": {"type": "a/msg/Way"}})
+    assert made.told == {
+        "objects": ToldTopic("/perception/ground_truth/objects", "visualization_msgs/msg/MarkerArray"),
+        "odometry": ToldTopic("/odom", "nav_msgs/msg/Odometry"),
+        "route": ToldTopic("/planning/route", "a/msg/Way"),
+    }
+    assert (made.leading_input, made.leading_topic) == ("objects", "/perception/ground_truth/objects")
+    assert made.topics["odometry"] == ("/odom",) and made.joins
+
+
+def test_a_sensor_leads_where_there_is_one(stack: Callable[..., Stack]) -> None:
+    assert stack({"objects": None, "lidar": "/points"}).leading_input == "lidar"
+
+
+def test_what_is_saved_is_read_back(stack: Callable[..., Stack], tmp_path: Path) -> None:
+    made = stack({"objects": None, "signals": {"topic": "/lights"}})
+    file = tmp_path / "saved.yaml"
+    file.write_text(yaml.safe_dump(plain(made)))
+    assert load_stack(str(file)) == made
+
+
+@pytest.mark.parametrize(
+    ("inputs", "told"),
+    [
+        ({"objects": ["/a", "/b"]}, r"inputs.objects: got \['/a', '/b'\], expected a topic or {topic: …, type: …}"),
+        ({"objects": {"tpic": "/a"}}, "inputs.objects: unknown parameter 'tpic'; did you mean 'topic'"),
+        ({"objects": "a"}, "inputs.objects.topic: got 'a', expected an absolute topic"),
+        ({"objects": "/a", "route": "/a"}, "got /a more than once"),
+        ({"odometry": None}, "got odometry, expected lidar or camera among them, or objects"),
+        ({"lidar": {"topic": "/a", "type": "b/msg/C"}}, "inputs.lidar: got .* expected an absolute topic"),
+    ],
+)
+def test_what_a_stack_cannot_take_is_refused(stack: Callable[..., Stack], inputs: Any, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        stack(inputs)
+
+
+@pytest.mark.parametrize(("name", "more"), [("reference_planner", ", lanes"), ("reference_pilot", "")])
+def test_neither_a_bag_nor_a_live_system_tells_such_things(name: str, more: str) -> None:
+    told = f"'{name}' takes .*odometry, route, signals{more}, which a world tells"
+    with pytest.raises(UsageError, match=told):
+        check_request(ReplayRequest(("bag",), stack=name), load_stack(name))
+    with pytest.raises(UsageError, match=told):
+        check_live(LiveConfig(stack=name), load_stack(name))
+
+
+# --- bundles
+
+
+def test_what_is_told_is_part_of_the_bundle_and_of_its_hash() -> None:
+    bundle = told_bundle()
+    assert {type(message) for message in bundle.messages} == {Told}
+    assert ledger.sha256_of(bundle) == ledger.sha256_of(told_bundle())
+    others = [
+        told_bundle(objects=people((30.0, 4.0, 0.5, 0.0))),
+        told_bundle(odometry=Odometry("map", None, 1.0, 0.25, 0.125, 8.5, 0.0625)),
+        told_bundle(signals=lights(("red", 60.0), ("red", 90.0))),
+        restamped(bundle, 1),
+        without(bundle, "route"),
+        told_bundle(lanes=lanes_of(here=0.0, back=3.5)),
+    ]
+    assert len({ledger.sha256_of(b) for b in (bundle, *others)}) == 7
+
+
+def test_only_what_changed_is_said_to_have_changed() -> None:
+    bundle = told_bundle()
+    first = replace(bundle.told[0], data=people((31.0, 4.0, 0.0, 0.0)))
+    changed = replace(bundle, told=(first, *bundle.told[1:]))
+    assert changed.changed_topics(bundle) == {bundle.told[0].topic}
+
+
+def test_stamps_of_the_stream_move_those_of_what_is_told() -> None:
+    bundle = told_bundle()
+    later = restamped(bundle, 5)
+    assert {message.stamp_ns for message in later.told} == {START_NS + 5}
+    assert later.told[0].stamped.stamp_ns == START_NS + 5
+    assert same(bundle, later, 5) is None
+    assert topics_of(bundle, "all") == {m.topic for m in bundle.told}
+    assert topics_of(bundle, "camera") == topics_of(bundle, "lidar") == set()
+    assert FramesDropped(of="camera").struck(bundle) == frozenset()
+    assert FramesDropped(of="all").struck(bundle) == topics_of(bundle, "all")
+    assert [m.role for m in part_of(bundle, frozenset({bundle.told[2].topic})).told] == ["route"]
+
+
+def test_pieces_of_an_instant_come_together_and_are_taken_out_again() -> None:
+    bundle = told_bundle()
+    rest, late = without(bundle, "route"), part_of(bundle, frozenset({bundle.told[2].topic}))
+    assert [m.role for m in rest.joined_with([late]).told] == ["objects", "odometry", "signals", "lanes", "route"]
+    assert rest.without_messages().messages == ()
+
+
+def test_lights_have_as_many_names_as_colours() -> None:
+    with pytest.raises(ValueError, match="got 2 names, 1 colours and 1 stop lines"):
+        SignalStates.make("map", None, ["a", "b"], ["red"], [(0.0, 0.0, 0.0)])
+
+
+# --- messages
+
+
+def test_messages_have_the_usual_types_and_stamps() -> None:
+    bundle = told_bundle(3)
+    wires = {wire.topic: wire for wire in cdr.wires_of(bundle)}
+    for message in bundle.told:
+        wire = wires[message.topic]
+        assert wire.type == TOLD_TYPES[message.role]
+        read = cdr.decode(wire.type, wire.cdr)
+        header = read.markers[0].header if hasattr(read, "markers") else read.header
+        assert (cdr.stamp_ns_of(header), header.frame_id) == (bundle.stamp_ns, message.frame_id)
+
+
+def test_markers_hold_who_it_is_and_how_he_moves() -> None:
+    bundle = told_bundle(objects=people((30.0, 4.0, 1.5, -0.25)))
+    wire = cdr.wires_of(bundle)[0]
+    marker = cdr.decode(wire.type, wire.cdr).markers[1]
+    assert (marker.ns, marker.text) == ("pedestrian", "score=1.0 track=person_0 velocity=1.5,-0.25,0.0")
+    unknown = replace(people((30.0, 4.0, 0.0, 0.0)), velocity_mps=np.full((1, 3), np.nan))
+    wire = cdr.wires_of(told_bundle(objects=unknown))[0]
+    assert "velocity" not in cdr.decode(wire.type, wire.cdr).markers[1].text
+
+
+def test_lanes_are_bands_along_their_middles_in_the_order_of_driving() -> None:
+    wire = next(w for w in cdr.wires_of(told_bundle(lanes=lanes_of(here=0.0, back=3.5))) if w.topic == "/map/lanes")
+    here, back = cdr.decode(wire.type, wire.cdr).markers[1:]
+    assert [(m.ns, m.text, m.scale.x, m.type) for m in (here, back)] == [
+        ("here", "own", 3.5, 4),
+        ("back", "oncoming", 3.5, 4),
+    ]
+    assert (here.points[0].x, here.points[-1].x) == (-5.0, 115.0) == (back.points[-1].x, back.points[0].x)
+    assert {point.y for point in back.points} == {3.5}
+
+
+# --- callables
+
+
+def test_a_callable_gets_by_role_what_was_told(stack: Callable[..., Stack]) -> None:
+    arm = arm_of(stack(dict.fromkeys(("objects", "odometry", "route", "signals"))))
+    bundle = told_bundle(2, objects=people((30.0, 4.0, 0.0, 0.0), (9.0, 1.0, 0.0, 0.0)))
+    answer = arm.wait(arm.send(bundle, frozenset()))
+    assert answer.heard is Heard.ANSWERED and answer.output.control is not None
+    assert (answer.output.control.speed_mps, answer.output.control.stamp_ns) == (2.0, bundle.stamp_ns)
+    told = seen[-1]
+    assert set(told) == {"objects", "odometry", "route", "signals"}
+    assert isinstance(told["objects"], Detections) and told["odometry"].speed_mps == 8.0
+    assert told["signals"].colour.tolist() == ["red", "green"] and len(told["route"].pose) == 120
+    assert {told[role].stamp_ns for role in told} == {bundle.stamp_ns}
+
+
+def test_a_callable_of_objects_alone_gets_them_as_they_are(stack: Callable[..., Stack]) -> None:
+    arm = arm_of(stack("objects"))
+    answer = arm.wait(arm.send(told_bundle(), frozenset()))
+    assert answer.output.control is not None and answer.output.control.speed_mps == 1.0
+    assert isinstance(seen[-1], Detections)
+
+
+def test_without_a_part_no_answer_is_expected(stack: Callable[..., Stack]) -> None:
+    arm = arm_of(stack({"objects": None, "odometry": None}))
+    ticket = arm.send(without(told_bundle(), "odometry"), frozenset())
+    assert isinstance(ticket, Unasked) and "no message of /localization/odometry" in ticket.reason
+    late = told_bundle()
+    late = replace(late, told=(late.told[0], replace(late.told[1], stamp_ns=START_NS + 30_000_000)))
+    ticket = arm.send(late, frozenset())
+    assert isinstance(ticket, Unasked) and "+0.030 s off" in ticket.reason
+
+
+def test_a_cloud_and_what_is_told_are_one_instant(stack: Callable[..., Stack]) -> None:
+    made = stack({"lidar": "/points", "objects": None})
+    points = np.zeros(3, dtype=[("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("intensity", "<f4")])
+    bundle = replace(told_bundle(), clouds=(Cloud("/points", START_NS, "lidar", points),))
+    answer = arm_of(made).wait(arm_of(made).send(bundle, frozenset()))
+    assert answer.heard is Heard.ANSWERED and seen[-1]["points"].shape == (3, 4)

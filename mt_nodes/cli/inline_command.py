@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.errors import ExitCode, UsageError
-from mt_nodes.told import told_to_end
+from mt_nodes.flag import flag_of_signals
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     (out / CONFIG).write_text(
         yaml.safe_dump(_without_nothing(json.loads(json.dumps(config.as_plain())))), encoding="utf-8"
     )
-    ended = told_to_end()
+    ended = flag_of_signals()
     until_s = time.monotonic() + args.duration if args.duration else float("inf")
     standing_in = StandingIn(config, out, args.arm, _Shown(aside=args.json).show)
     summary = standing_in.run(lambda: ended.is_set() or time.monotonic() > until_s)

@@ -21,6 +21,7 @@ from rclpy.subscription import Subscription
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 from mt_nodes.errors import InfrastructureError, IsolationError, MtError
+from mt_nodes.flag import Flag, flag_of_signals
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.graph_guard import endpoints
 from mt_nodes.nodes.introducing import Introduction
@@ -30,7 +31,6 @@ from mt_nodes.nodes.running import quick_executor
 from mt_nodes.nodes.spinning import plain_node
 from mt_nodes.own_time import own_time_s
 from mt_nodes.processes import Child, wait_until
-from mt_nodes.told import Told, told_to_end
 from mt_nodes.vehicle.boxed_stack import NODE, BoxedStack, Passing
 from mt_nodes.vehicle.leaks import Watched, leaks_in_arm
 from mt_nodes.vehicle.pipe import Pipe
@@ -130,7 +130,7 @@ def main(args: list[str] | None = None) -> None:
     parser.add_argument("--spec", type=Path, required=True)
     parser.add_argument("--pipe", type=int, required=True)
     given = parser.parse_args(args)
-    ended = told_to_end()
+    ended = flag_of_signals()
     pipe = Pipe(socket.socket(fileno=given.pipe))
     try:
         _carry_out(BoxedStack.load(given.spec), pipe, ended)
@@ -141,7 +141,7 @@ def main(args: list[str] | None = None) -> None:
         pipe.close()
 
 
-def _carry_out(boxed: BoxedStack, pipe: Pipe, ended: Told) -> None:
+def _carry_out(boxed: BoxedStack, pipe: Pipe, ended: Flag) -> None:
     context = Context()
     rclpy.init(args=[], context=context, signal_handler_options=SignalHandlerOptions.NO)
     node, executor = plain_node(NODE, context=context), quick_executor(context)
@@ -171,7 +171,7 @@ def _carry_out(boxed: BoxedStack, pipe: Pipe, ended: Told) -> None:
         rclpy.try_shutdown(context=context)
 
 
-def _take(pipe: Pipe, inside: Inside, topics: int, ended: Told) -> None:
+def _take(pipe: Pipe, inside: Inside, topics: int, ended: Flag) -> None:
     for got in pipe.received(topics):
         if isinstance(got, tuple):
             inside.give(*got)

@@ -20,13 +20,13 @@ from rclpy.signals import SignalHandlerOptions
 
 from mt_nodes.environment import ros_environment
 from mt_nodes.errors import InfrastructureError, IsolationError, MtError, UsageError
+from mt_nodes.flag import Flag, flag_of_signals
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.box_inside import profile_of
 from mt_nodes.nodes.messages import message_class
 from mt_nodes.nodes.running import quick_executor
 from mt_nodes.nodes.spinning import plain_node
 from mt_nodes.processes import how_it_ended
-from mt_nodes.told import Told, told_to_end
 from mt_nodes.vehicle.boxed_stack import NODE, BoxedStack
 from mt_nodes.vehicle.boxing import boxed as in_box
 from mt_nodes.vehicle.boxing import read_report
@@ -59,7 +59,7 @@ def main(args: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="box_outside", description="Started in place of a stack.")
     parser.add_argument("--spec", type=Path, required=True, help="what is inside, as JSON")
     given = parser.parse_args(args)
-    ended = told_to_end()
+    ended = flag_of_signals()
     try:
         _carry_out(BoxedStack.load(given.spec), given.spec, ended)
     except MtError as error:
@@ -67,7 +67,7 @@ def main(args: list[str] | None = None) -> None:
         sys.exit(error.exit_code)
 
 
-def _carry_out(boxed: BoxedStack, spec: Path, ended: Told) -> None:
+def _carry_out(boxed: BoxedStack, spec: Path, ended: Flag) -> None:
     context = Context()
     rclpy.init(args=[], context=context, signal_handler_options=SignalHandlerOptions.NO)
     node, executor = plain_node(NODE, context=context), quick_executor(context)
@@ -93,7 +93,7 @@ def _carry_out(boxed: BoxedStack, spec: Path, ended: Told) -> None:
     _leave_as(box.returncode, report)
 
 
-def _hear(pipe: Pipe, node: Node, boxed: BoxedStack, ended: Told) -> None:
+def _hear(pipe: Pipe, node: Node, boxed: BoxedStack, ended: Flag) -> None:
     outside: Outside | None = None
     with suppress(ValueError):  # a report that is none ends it, as a message of no topic does
         for got in pipe.received(len(boxed.outputs)):

@@ -20,6 +20,7 @@ from rclpy.signals import SignalHandlerOptions
 
 from mt_nodes import cdr, plugins
 from mt_nodes.errors import MtError, NotApplicable
+from mt_nodes.flag import Flag, flag_of_signals
 from mt_nodes.frames import Bundle, Wire
 from mt_nodes.jsonl import LineFile
 from mt_nodes.ledger import sha256_of_followup
@@ -28,7 +29,6 @@ from mt_nodes.nodes.running import quick_executor
 from mt_nodes.nodes.spinning import quiet_node
 from mt_nodes.pipeline import Derived, MutationPipeline
 from mt_nodes.relations import load_relation, refuse_baseline
-from mt_nodes.told import Told, told_to_end
 from mt_nodes.transforms import TransformTree, load_transforms
 from mt_nodes.vehicle.caps import capped
 from mt_nodes.vehicle.inline import InlineConfig, load_inline_config
@@ -102,7 +102,7 @@ def main(args: list[str] | None = None) -> None:
     parser.add_argument("--offers", type=Path, required=True, help="socket of the relay")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args(args)
-    ended = told_to_end()
+    ended = flag_of_signals()
     try:
         _carry_out(given, ended)
     except MtError as error:
@@ -110,7 +110,7 @@ def main(args: list[str] | None = None) -> None:
         sys.exit(error.exit_code)
 
 
-def _carry_out(given: argparse.Namespace, ended: Told) -> None:
+def _carry_out(given: argparse.Namespace, ended: Flag) -> None:
     config = load_inline_config(given.config)
     for directory in config.plugins:
         plugins.add_directory(Path(directory))

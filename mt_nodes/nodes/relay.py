@@ -30,12 +30,12 @@ from rclpy.signals import SignalHandlerOptions
 from mt_nodes import cdr
 from mt_nodes.errors import IsolationError, MtError
 from mt_nodes.field_paths import FieldPath
+from mt_nodes.flag import Flag, flag_of_signals
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.by_fields import fields_of
 from mt_nodes.nodes.messages import message_class
 from mt_nodes.nodes.running import quick_executor
 from mt_nodes.nodes.spinning import quiet_node
-from mt_nodes.told import Told, told_to_end
 from mt_nodes.vehicle.budget import Durations
 from mt_nodes.vehicle.inline import Between, InlineConfig, load_inline_config
 from mt_nodes.vehicle.interlock import Interlock, Permission, Signal
@@ -237,7 +237,7 @@ def main(args: list[str] | None = None) -> None:
     parser.add_argument("--armed", action="store_true")
     parser.add_argument("--events", type=int)
     given = parser.parse_args(args)
-    ended = told_to_end()
+    ended = flag_of_signals()
     try:
         _carry_out(given, ended)
     except MtError as error:
@@ -246,7 +246,7 @@ def main(args: list[str] | None = None) -> None:
         sys.exit(error.exit_code)
 
 
-def _carry_out(given: argparse.Namespace, ended: Told) -> None:
+def _carry_out(given: argparse.Namespace, ended: Flag) -> None:
     config, events = load_inline_config(given.config), _Events(given.events)
     context = Context()
     rclpy.init(args=[], context=context, signal_handler_options=SignalHandlerOptions.NO)

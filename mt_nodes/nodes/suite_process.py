@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.errors import ExitCode, MtError
+from mt_nodes.flag import Flag
 from mt_nodes.processes import die_with_parent, nobody_left_behind
-from mt_nodes.told import Told
 
 STATUS_EVERY_S = 0.5
-_interrupted = Told()
+_interrupted = Flag()
 
 
 class Events:

@@ -6,28 +6,28 @@ from __future__ import annotations
 import signal
 
 
-class Told:
-    """False until it is told.
+class Flag:
+    """False until it is set.
 
     Not ``threading.Event``, whose ``set`` takes a lock: a second signal that comes while the first is being handled
     would wait for that lock in the very thread that holds it, for ever.
     """
 
     def __init__(self) -> None:
-        self._told = False
+        self._set = False
 
     def set(self, *_: object) -> None:
-        """Tell; may be a signal's handler."""
-        self._told = True
+        """Set it; may be a signal's handler."""
+        self._set = True
 
     def is_set(self) -> bool:
-        """Whether it was told."""
-        return self._told
+        """Whether it was."""
+        return self._set
 
 
-def told_to_end() -> Told:
-    """Return what SIGINT and SIGTERM tell from now on; to be called in the main thread."""
-    ended = Told()
+def flag_of_signals() -> Flag:
+    """Return a flag that SIGINT and SIGTERM set from now on; to be called in the main thread."""
+    ended = Flag()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, ended.set)
     return ended
