@@ -4,7 +4,8 @@ BIN := .venv/bin
 PINNED := setup.py setup.cfg pyproject.toml constraints.txt mt_nodes/__init__.py scripts/setup.sh
 export PYTHON
 # Tests at a time; files stay whole, in their order, so that each worker makes the fixtures of its own files only.
-JOBS := 2
+# More than there are processors: many tests wait for other processes.
+JOBS := 3
 WORKERS := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: help demo test test-extras lint bench faults kills fuzz soak docs gallery clean

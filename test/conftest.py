@@ -19,7 +19,7 @@ settings.register_profile("mt_nodes", deadline=None, derandomize=True)
 settings.load_profile("mt_nodes")
 
 #: The longest, in this order: begun last, one of them would keep a single worker busy when the others are done.
-FIRST = ("test_replay.py", "test_matrix.py")
+FIRST = ("test_replay.py", "test_matrix.py", "test_vehicle_inline.py", "test_ros_live_safety.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

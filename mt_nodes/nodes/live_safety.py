@@ -14,7 +14,9 @@ from mt_nodes.errors import IsolationError
 from mt_nodes.live.config import LiveConfig
 from mt_nodes.live.run import LiveRun
 from mt_nodes.nodes.graph_guard import endpoints
+from mt_nodes.nodes.isolation import NAMES_S, NOT_KNOWN_YET
 from mt_nodes.nodes.live_watch import LiveWatch
+from mt_nodes.own_time import own_time_s
 from mt_nodes.plan import ArmPlan, Replayed
 from mt_nodes.processes import Process
 from mt_nodes.vehicle.boxed_stack import boxed_stack, bridge_process
@@ -46,9 +48,11 @@ class LiveSafety:
         self._watched = Watched(config.actuators, config.observers, tuple(row.topic for row in run.stack.said))
         self._before: frozenset[Endpoint] = frozenset()
         self._usage = Usage()
+        self._began_s = own_time_s()
 
     def look_first(self, node: Node, topics: Mapping[str, Replayed]) -> None:
         """Begin to watch the live stack; to be called before anything of ours is started."""
+        self._began_s = own_time_s()
         if self._config.guard.baseline_s:
             topic = self._run.stack.leading_topic
             row = next(row for row in topics.values() if row.topic == topic)
@@ -57,6 +61,9 @@ class LiveSafety:
     def measured(self, node: Node) -> str:
         """Return what is waited for before anything of ours may be started; empty when all is known."""
         self._before = endpoints(node)
+        unknown = any(NOT_KNOWN_YET in one.node for one in self._before)
+        if unknown and own_time_s() - self._began_s < NAMES_S:
+            return "the names of nodes in the live domain"  # under their own they would be new to us later on
         if self._watch is not None and self._watch.health().why and self._watch.baseline is None:
             return self._watch.health().why
         return ""
