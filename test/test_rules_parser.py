@@ -70,7 +70,9 @@ def one(text: str, **options: Any) -> Statement:
 
 def test_golden_statements_are_in_words_of_the_ontology() -> None:
     rows = [row for name in REGIONS for row in golden(name).values()]
-    rows += [row for name in ("held_out", "varied", "developed", "kept_back", "unseen") for row in golden(name)]
+    rows += [
+        row for name in ("held_out", "varied", "developed", "kept_back", "unseen", "unseen_2") for row in golden(name)
+    ]
     for row in rows:
         for text in row["says"]:
             road, verb, element, behaviour = text.split()
@@ -99,7 +101,14 @@ def test_the_shipped_rules_are_read_as_a_person_reads_them(capsys: pytest.Captur
 
 @pytest.mark.parametrize(
     ("name", "least"),
-    [("held_out", 0.88), ("varied", 0.98), ("developed", 0.97), ("kept_back", 0.97), ("unseen", 0.93)],
+    [
+        ("held_out", 0.88),
+        ("varied", 0.98),
+        ("developed", 0.97),
+        ("kept_back", 0.97),
+        ("unseen", 0.93),
+        ("unseen_2", 0.95),
+    ],
 )
 def test_rules_in_other_words_are_read(name: str, least: float, capsys: pytest.CaptureFixture[str]) -> None:
     found = score((row["text"], row["says"]) for row in golden(name))
@@ -146,6 +155,10 @@ def test_rules_in_other_words_are_read(name: str, least: float, capsys: pytest.C
         ("Whoever passes the right-of-way sign has priority.", "keep_current"),
         ("Keep your speed under 30 m.p.h. near a dog.", "slow_down"),
         ("Move right to let faster vehicles behind you pass.", "turn_right"),
+        ("Where a dog is, nobody may drive so fast that they could not stop.", "slow_down"),
+        ("Swing right for a dog.", "turn_right"),
+        ("Where a dog is, speed must not be increased.", "keep_current"),
+        ("Move out of the left lane for a dog.", "turn_right"),
     ],
 )
 def test_verbs_and_their_denial(text: str, behaviour: str) -> None:
@@ -196,6 +209,15 @@ def test_verbs_and_their_denial(text: str, behaviour: str) -> None:
         ("Riders of mopeds wobble: slow down.", "auxiliary_motor_bicycle"),
         ("Stop at a red light and stay stopped until it turns green.", "red_light"),
         ("Where the road narrows, slow down and let oncoming traffic pass.", "oncoming_vehicle"),
+        ("Make way for an ambulance behind you.", "emergency_vehicle"),
+        ("Trucks entering a pedestrian zone shall not endanger dogs.", "dog"),
+        ("A convoy is one vehicle; do not break into it, wait until the last truck is past.", "vehicle_convoy"),
+        ("Where a thing is lying, slow down.", "obstacle"),
+        ("Parked cars may conceal a dog: slow down.", "dog"),
+        ("Never split a convoy of trucks.", "vehicle_convoy"),
+        ("A dog led by a child calls for less speed.", "dog"),
+        ("Slow down: there may be a dog behind a truck.", "dog"),
+        ("Learners know that a solid amber means stop.", "yellow_light"),
     ],
 )
 def test_the_element_that_a_rule_is_about(text: str, element: str) -> None:
@@ -214,6 +236,9 @@ def test_the_element_that_a_rule_is_about(text: str, element: str) -> None:
         ("Slow down for a dog away from a junction.", "any_road"),
         ("Slow down for a pedestrian crossing the road.", "any_road"),
         ("Before a children's crossing, slow down for a dog.", "crosswalk"),
+        ("After a school, slow down for a dog.", "any_road"),
+        ("Coming out of an alley, let dogs on the pavement pass.", "alley"),
+        ("Round a bend on a country lane, slow down for a dog.", "bend"),
     ],
 )
 def test_the_road_that_a_rule_is_about(text: str, road: str) -> None:
@@ -269,6 +294,8 @@ def test_forms_spelling_and_several_elements() -> None:
         told = {words(statement) for statement in read_rule(text, ONTOLOGY, rule="X-1").statements}
         assert told == {"intersection adds cyclist slow_down", "intersection adds dog slow_down"}
     assert one("Slow down for a dog.", rule="X-1").rules == ("X-1",)
+    riders = read_rule("Motorists overtaking cyclists or riders of scooters must slow down.", ONTOLOGY).statements
+    assert [statement.element for statement in riders] == ["cyclist", "electric_micro_vehicle"]
 
 
 @pytest.mark.parametrize(
@@ -291,6 +318,8 @@ def test_forms_spelling_and_several_elements() -> None:
         ("You need not drive faster for a dog.", "it names dog, but nothing"),
         ("Enter at a red light.", "it names red_light, but nothing"),
         ("Ignore all that was said and continue at a red light.", "it names red_light, but nothing"),
+        ("Look at a dog before you drive off.", "it names dog, but nothing"),
+        ("Hold no phone, even when you are waiting behind a bus.", "it names public_bus, but nothing"),
         (".,;:!?", "it names nothing of the ontology"),
         ("\x00\x1b[31m", "it names nothing of the ontology"),
         ("Slow down for a dog. " * 500_000, f"10,500,000 characters, at most {LONGEST:,}"),

@@ -26,11 +26,15 @@ _DUTIES = frozenset(
 _TURNS = frozenset({"but", "instead", "until", "because", "unless", "except"})
 _ALLOWED = frozenset({"allow", "allowed", "permit", "permitted"})
 _JOINS = frozenset({"or", "nor"})
+#: Between a verb and how it is done: who may not drive so fast may drive.
+_MANNER = frozenset({"so", "too", "at", "such", "a", "any", "much"})
 _OWNERS = frozenset({"its", "their", "the", "your"})
 _AT_A = frozenset({("at", "a"), ("from", "a"), ("near", "a")})
 _OF_THEM = frozenset({"can", "does", "do", "did", "who", "which", "that"})
 _OF_YOU = frozenset({"you", "driver", "must", "may", "shall", "nobody"})
 _PREPOSITIONS = frozenset({"in", "at", "on", "near", "behind", "past", "with", "for", "during", "before", "beside"})
+_OPENERS = frozenset({"when", "while", "if", "whenever"})
+_LATER = (["before", "you"], ["until", "you"])
 _IS = frozenset({"is", "are", "was", "were"})
 _LETS = frozenset({"let", "allow", "give", "leave", "make"})
 _OUGHT = _DUTIES | {"have", "has", "ought", "is", "are", "be", "ready", "prepared", "expected", "advised"}
@@ -134,12 +138,17 @@ def _noun(tokens: Sequence[Token], indices: tuple[int, ...]) -> bool:
 
 
 def _theirs(tokens: Sequence[Token], free: Sequence[bool], start: int) -> bool:
-    """Whether a phrase begins with what somebody else is doing: "which is slowing", "pedestrians waiting"."""
+    """Whether a phrase begins with what somebody else does: "which is slowing", "pedestrians waiting", and
+    what the ego does already, or only then: "while you are waiting", "before you drive off"."""
+    if [token.text for token in tokens[max(0, start - 2) : start]] in _LATER:
+        return True
     if not start or not tokens[start].text.endswith("ing"):
         return False
     before = tokens[start - 1].text
     named = not free[start - 1] and before not in PUNCTUATION
-    return named or (before in _IS and tokens[max(0, start - 2)].text != "you")
+    if before in _IS and tokens[max(0, start - 2)].text == "you":
+        return bool(words_of(tokens[max(0, start - 4) : start - 2]) & _OPENERS)
+    return named or before in _IS
 
 
 @lru_cache(maxsize=8)
@@ -173,7 +182,8 @@ def _negated(tokens: Sequence[Token], free: Sequence[bool], hits: Sequence[tuple
                 break
             if i == end:
                 between = {token.text for token in tokens[end + 1 : indices[0]]}
-                no = told[-1] and bool(between & _JOINS)
+                manner = bool(between) and between <= _MANNER
+                no = told[-1] and (manner or bool(between & _JOINS))
                 break
             if free[i] and tokens[i].forms & _NEGATIONS and not _of_number(tokens, i, indices[0]):
                 no = True

@@ -16,21 +16,28 @@ TARGETS = frozenset(
 )
 LOCATIVES = frozenset(
     {"at", "in", "on", "into", "onto", "near", "before", "from", "inside", "through", "off", "over", "along", "beyond"}
-    | {"leave", "enter", "reach", "approach", "within", "around", "to"}
+    | {"leave", "enter", "reach", "approach", "within", "around", "round", "out", "to"}
 )
-_ELSEWHERE = frozenset({"away", "outside", "without", "no"})
+_ELSEWHERE = frozenset({"after", "away", "outside", "without", "no"})
 YIELDS = frozenset({"let", "yield", "priority", "allow", "give"})
 PASSES = frozenset({"overtake", "pass"})
+#: Words that most names of vehicles end with.
+_HEADS = frozenset({"vehicle", "driver", "traffic"})
 _AVOIDED = frozenset({"avoid", "prevent", "risk"})
 _DRIVERS = frozenset({"driver", "rider", "operator", "owner"})
 _DRIVES = frozenset({"drive", "driving", "operate", "ride", "may"})
 _SUBJECT = frozenset({"a", "an", "the", "every", "each", "all", "any", "no", "and", "or", "both"})
 _DUTIES = frozenset({"must", "shall", "should"})
+_TELLS = frozenset({"let", "that", "which", "who", "with"})
 #: Behind a duty: what is due to others, not what they have to do.
-_DUE = frozenset({"be", "have", "get", "receive", "always", "never", "not"})
+_HOW = frozenset({"always", "never", "not", "still"})
+_DUE = _HOW | {"be", "have", "get", "receive"}
 #: What a light does or has done to it that shows its colour; and what may follow a colour that stands for a light.
 _SHOWS = frozenset({"on", "at", "have", "show", "see", "turn", "to", "against", "for", "through", "go", "run", "jump"})
-_COLOUR_DOES = frozenset({"mean", "appear", "appeared", "show", "tell", "say", "come", "order"})
+_COLOUR_DOES = frozenset(
+    {"mean", "means", "appear", "appears", "appeared", "show", "shows", "tell", "tells", "say", "says"}
+)
+_COLOUR_DOES |= {"come", "comes", "order", "orders", "oblige", "obliges", "require", "requires"}
 _BEHIND_COLOURS = (
     _COLOUR_DOES | OPENERS | {"and", "or", "you", "may", "must", "before", "until", "unless", "stop", "wait"}
 )
@@ -81,7 +88,7 @@ def nouns_in(tokens: Sequence[Token], ontology: Ontology) -> Nouns:
     taken: list[tuple[tuple[int, ...], Term]] = []
     for phrase, term in usable:
         for indices in found(phrase, tokens, free):
-            if all(free[i] for i in indices) and not _torn(phrase, term, indices, whole):
+            if all(free[i] for i in indices) and not _torn(tokens, phrase, term, indices, whole):
                 taken.append((indices, term))
                 for i in indices:
                     free[i] = False
@@ -128,14 +135,26 @@ def _is_ego(tokens: Sequence[Token], one: Thing) -> bool:
     around = words_before(tokens, one.start)
     follows = {token.text for token in tokens[max(one.indices) + 1 : max(one.indices) + 2]}
     drivers = around & _DRIVERS if follows & _DUTIES else around & _DRIVERS - {"rider"}
-    if "of" in around and drivers and not around & YIELDS:
-        return True
     ahead = [token.text for token in tokens[: one.start] if token.clause == tokens[one.start].clause]
+    passed = any(token.forms & PASSES for token in tokens[: one.start] if token.clause == tokens[one.start].clause)
+    if "of" in around and drivers and not passed and not around & YIELDS:
+        return True
     after = [token.text for token in tokens[max(one.indices) + 1 : max(one.indices) + 3]]
     if _SUBJECT.issuperset(ahead) and len(after) == 2 and after[0] in _DUTIES and after[1] not in _DUE:
         return True
+    if _SUBJECT.issuperset(ahead) and _is_bound(tokens, max(one.indices) + 1):
+        return True
     around |= {form for i in one.indices for form in tokens[i].forms}
     return one.element.weak and not around & (TARGETS | YIELDS | OPENERS | PASSES)
+
+
+def _is_bound(tokens: Sequence[Token], start: int) -> bool:
+    """Whether a subject of which more is told has to do something: "vehicles let into the zone must"."""
+    rest = [token.text for token in tokens[start:] if token.clause == tokens[start - 1].clause]
+    duty = next((i for i, word in enumerate(rest) if word in _DUTIES), 0)
+    told = duty > 0 and (rest[0].endswith(("ing", "ed")) or rest[0] in _TELLS)
+    deed = next((word for word in rest[duty + 1 :] if word not in _HOW), "")
+    return told and rest[duty - 1] != "you" and deed not in _DUE
 
 
 def _is_met(tokens: Sequence[Token], i: int) -> bool:
@@ -163,11 +182,18 @@ def _rows(tokens: Sequence[Token], nouns: Sequence[tuple[Phrase, Term]]) -> list
     return [indices for phrase in several for indices in found(phrase, tokens, free)]
 
 
-def _torn(phrase: Phrase, term: Term, indices: tuple[int, ...], whole: Sequence[tuple[int, ...]]) -> bool:
+def _torn(
+    tokens: Sequence[Token], phrase: Phrase, term: Term, indices: tuple[int, ...], whole: Sequence[tuple[int, ...]]
+) -> bool:
     """Whether a phrase of parts or of a general term takes a word out of another name: "bus" of "bus stop"."""
     mine = set(indices)
     loose = len(phrase.parts) > 1 or (isinstance(term, Element) and term.general)
-    return loose and any(0 < len(mine & set(row)) < len(row) for row in whole)
+    if loose and any(0 < len(mine & set(row)) < len(row) for row in whole):
+        return True
+    # "An ambulance behind you" is no vehicle behind you.
+    return tokens[indices[0]].text in _HEADS and any(
+        row[0] < indices[0] <= row[-1] and row[-1] - row[0] < len(row) for row in whole
+    )
 
 
 def words_before(tokens: Sequence[Token], start: int) -> frozenset[str]:

@@ -19,7 +19,7 @@ from mt_nodes.rules.condition import conjunction
 from mt_nodes.rules.cues import Cue, cues_in, is_aim, opposes
 from mt_nodes.rules.nouns import PASSES, Thing, met, nouns_in, road_of
 from mt_nodes.rules.ontology import ANY_ROAD, Behaviour, Element, Ontology
-from mt_nodes.rules.reasons import reasons
+from mt_nodes.rules.reasons import PRONOUNS, reasons
 from mt_nodes.rules.statement import ON_ROAD, ON_ROADSIDE, Statement
 from mt_nodes.rules.words import PUNCTUATION, Phrase, Token, found
 
@@ -97,27 +97,41 @@ def _asked(
     """Return what is asked for, and the elements of the first sentence that names one and asks for something."""
     asked_about: list[Thing] = []
     for sentence in range(tokens[-1].sentence + 1):
-        here = asked_about or [one for one in things if tokens[one.start].sentence == sentence]
+        named = [one for one in things if tokens[one.start].sentence == sentence]
+        here = asked_about or named
         told = {tokens[one.start].sentence for one in things} - {sentence}
         asks = [cue for cue in cues if tokens[cue.indices[0]].sentence == sentence]
         if here and asks:
             asks += [cue for cue in cues if not told and tokens[cue.indices[0]].sentence > sentence]
             return _first(tokens, asks, ontology), here
         # "A crash ahead? Slow down, and switch your hazard lights on."
-        asked_about = here if [token.text for token in tokens if token.sentence == sentence][-1:] == ["?"] else []
+        words = [i for i, token in enumerate(tokens) if token.sentence == sentence]
+        asked_about = here if tokens[words[-1]].text == "?" or _goes_on(tokens, words[-1] + 1, things) else []
     return _first(tokens, cues, ontology), things
+
+
+def _goes_on(tokens: Sequence[Token], start: int, things: Sequence[Thing]) -> bool:
+    """Whether a sentence speaks of what was named before it: "a convoy is one vehicle; nobody may cut into it"."""
+    here = [i for i in range(start, len(tokens)) if tokens[i].sentence == tokens[start].sentence]
+    first = min((one.start for one in things if one.start in here), default=len(tokens))
+    return any(tokens[i].text in PRONOUNS for i in here if i < first)
 
 
 def _first(tokens: Sequence[Token], cues: Sequence[Cue], ontology: Ontology) -> Cue | None:
     """Return the cue of the highest rank; who is turning is not told to turn."""
     ranks = list(ontology.behaviours)
-    told = [c for c in cues if not (c.behaviour.startswith("turn") and tokens[c.indices[0]].text.endswith("ing"))]
+    told = [c for c in cues if not (c.behaviour.startswith("turn") and _is_doing(tokens[c.indices[0]]))]
     # What is forbidden, and what for, says less than what is asked for: "do not go on, turn right to let them pass".
     return min(
         told,
         key=lambda cue: (ranks.index(cue.behaviour) + 3.5 * (cue.negated or is_aim(tokens, cue)), cue.indices),
         default=None,
     )
+
+
+def _is_doing(token: Token) -> bool:
+    """Whether a word is an -ing form, as "turning" is and "swing" is not."""
+    return token.text.endswith("ing") and len(token.forms) > 1
 
 
 def _behaviour(

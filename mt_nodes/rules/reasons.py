@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from mt_nodes.rules.nouns import BETWEEN, LOCATIVES, NEAR, OPENERS, PASSES, TARGETS, YIELDS, Thing, words_before
-from mt_nodes.rules.words import Token, excepted
+from mt_nodes.rules.words import Token, excepted, words_of
 
 _EVENTS = frozenset({"when", "whenever", "if", "once"})
 _PASSED = PASSES | {"past"}
@@ -20,19 +20,25 @@ _DESPITE = frozenset({"even", "despite", "although", "though", "notwithstanding"
 _EXPECTS = frozenset({"expect", "anticipate", "reckon"})
 _WATCHES = frozenset({"watch", "look", "beware", "lookout"})
 _HIDES = frozenset({"between", "hide", "hidden"})
+_CONCEALS = frozenset(
+    {"hide", "hides", "conceal", "conceals", "obscure", "obscures", "mask", "masks", "screen", "screens"}
+)
+_BEHIND = frozenset({"behind", "between", "among"})
 _LIKE = frozenset({"as", "like", "force", "meaning", "effect", "equivalent", "tantamount"})
 #: Behind "even", what makes it mean "in spite of", and not "so much as".
 _EVEN_SO = LOCATIVES | OPENERS | {"with", "though", "for", "during", "after"}
 _MAY = frozenset({"may", "might", "could"})
 _GAPS = frozenset({"distance", "gap", "second"})
-_PRONOUNS = frozenset({"it", "them", "him", "her"})
+PRONOUNS = frozenset({"it", "them", "him", "her"})
 _JOINS = frozenset({"and", "or", "as", "well", "also", "other", "either", "both", "nor", ","})
 _QUIET = frozenset(
     {"a", "an", "the", "in", "on", "with", "of", "person", "user", "rider", "walk", "far", "even", "more", "less"}
 )
-_BESIDE = frozenset({"on", "off", "from", "beside", "near", "around"})
+_BESIDE = frozenset({"on", "off", "from", "beside", "near", "around", "behind"})
 _BEARS = frozenset({"on", "of", "atop", "from"})
 _MEANT_APART = frozenset({"for", "and", "or", "to"})
+#: What somebody does to an animal or a vehicle beside him.
+_LED = frozenset({"led", "ridden", "held", "pulled", "pushed", "accompanied", "escorted", "guided", "steered"})
 #: Endings of what was done: "dropped", "left", "thrown".
 _PAST = ("ed", "left", "wn", "en", "ought", "pt", "lt")
 
@@ -55,6 +61,10 @@ def reasons(tokens: Sequence[Token], things: Sequence[Thing], behaviour: str, cu
     apart = False
     for i, (one, following) in enumerate(pairwise(things)):
         joined = i > 0 and apart and _joined(tokens, one, following)
+        hides = _hides(tokens, one, following)
+        weights[i] -= 1.5 * hides
+        weights[i + 1] += 2.0 * hides
+        weights[i + 1] -= 1.5 * _is_of(tokens, one, following)
         apart = joined or _left_by(tokens, one, following) or _is_beside(tokens, one, following)
         weights[i + 1] -= 2.5 * apart
     best = weights.index(max(weights))
@@ -81,11 +91,24 @@ def _means(tokens: Sequence[Token], one: Thing, following: Thing) -> bool:
 
 
 def _left_by(tokens: Sequence[Token], one: Thing, following: Thing) -> bool:
-    """Whether a thing only was the cause of what is named before it: "mud dropped by tractors"."""
+    """Whether a thing only did something to what is named before it: "mud dropped by tractors", "a horse led by"."""
     row = [token.text for token in tokens[max(one.indices) + 1 : following.start]]
     caused = "by" in row[1:] and row[row.index("by") - 1].endswith(_PAST) and len(row) <= BETWEEN
-    lies = one.element.category == "environment" or one.element.stands
+    lies = one.element.category == "environment" or one.element.stands or not _LED.isdisjoint(row)
     return caused and lies and following.element.category == "objects"
+
+
+def _hides(tokens: Sequence[Token], one: Thing, following: Thing) -> bool:
+    """Whether a thing only is what somebody cannot be seen for: "parked vans may conceal children"."""
+    row = tokens[max(one.indices) + 1 : following.start]
+    hidden = bool(words_of(row) & _CONCEALS) and not {token.text for token in row} & _BEHIND
+    return hidden and following.element.category == "objects" and len({token.clause for token in row}) == 1
+
+
+def _is_of(tokens: Sequence[Token], one: Thing, following: Thing) -> bool:
+    """Whether what follows tells what a thing is made of: "a convoy of trucks", "a queue of buses"."""
+    row = [token.text for token in tokens[max(one.indices) + 1 : following.start]]
+    return row[:1] == ["of"] and len(row) <= NEAR and one.element.category == following.element.category == "objects"
 
 
 def _is_beside(tokens: Sequence[Token], one: Thing, following: Thing) -> bool:
@@ -99,7 +122,7 @@ def _is_beside(tokens: Sequence[Token], one: Thing, following: Thing) -> bool:
 def _meant(tokens: Sequence[Token], things: Sequence[Thing]) -> frozenset[int]:
     """Return where objects begin that "it" or "them" stands for: "a tractor in the rain: do not pass it"."""
     asks = [
-        i for i, token in enumerate(tokens) if token.text in _PRONOUNS and words_before(tokens, i) & (YIELDS | PASSES)
+        i for i, token in enumerate(tokens) if token.text in PRONOUNS and words_before(tokens, i) & (YIELDS | PASSES)
     ]
     objects = [one.start for one in things if one.element.category == "objects"]
     return frozenset(max(before) for i in asks if (before := [start for start in objects if start < i]))

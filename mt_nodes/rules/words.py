@@ -214,11 +214,11 @@ class Lexicon:
 
 def stems_of(word: str) -> Iterator[str]:
     """Yield what an English word may be a form of, such as ``stop`` of ``stopping``; most are no words."""
-    for ending, others in (("ies", ("y",)), ("es", ("", "e")), ("s", ("",)), ("ied", ("y",))):
+    for ending, others in (("ies", ("y",)), ("es", ("", "e")), ("s", ("",)), ("ied", ("y",)), ("ves", ("f", "fe"))):
         if word.endswith(ending) and len(word) - len(ending) >= 2:
             yield from (word[: -len(ending)] + other for other in others)
-    if word.endswith("ves"):
-        yield from (f"{word[:-3]}f", f"{word[:-3]}fe")
+    if word.endswith("ying"):
+        yield f"{word[:-4]}ie"
     if word.endswith("men"):
         yield f"{word[:-3]}man"
     for ending in ("ing", "ed", "er", "y"):
