@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -76,6 +77,30 @@ def asks_outside(port: int) -> str:
         "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(10); "
         f"s.connect(('127.0.0.1', {port})); s.send(b'x'); return s.recv(10).decode()"
     )
+
+
+def test_a_system_that_allows_it_gives_a_whole_box() -> None:
+    """Asked of another program: were it asked of ours, what is broken there would only skip the tests below."""
+    program = shutil.which("unshare")
+    if program is None:
+        pytest.skip("no program unshare (util-linux) here to ask what the system allows")
+    own_user = [] if os.geteuid() == 0 else ["--map-root-user"]
+    asked = [program, *own_user, "--net", "--mount", "--ipc", "--pid", "--fork", "--mount-proc", "true"]
+    allowed = subprocess.run(asked, check=False, capture_output=True, text=True, timeout=LONG_S)
+    if allowed.returncode:
+        pytest.skip(f"this system allows no namespaces: {allowed.stderr.strip()}")
+    assert what_can_be_boxed().whole, what_can_be_boxed().shortfalls
+
+
+@needs_box
+def test_shared_memory_is_its_own_even_where_devices_are_not(tmp_path: Path) -> None:
+    ours = Path("/dev/shm") / f"mt_box_{os.getpid()}"
+    ours.write_bytes(b"port")
+    try:
+        ran = without_layer(tmp_path, "devices", required=False, then="import os; print(os.listdir('/dev/shm'))")
+    finally:
+        ours.unlink()
+    assert (ran.returncode, ran.stdout) == (0, "[]\n"), ran.stderr
 
 
 @needs_box
@@ -347,7 +372,9 @@ def test_a_layer_that_is_missing_is_told_with_what_that_means(monkeypatch: pytes
     assert set(WITHOUT) == set(box.LAYERS)
 
 
-def without_layer(tmp_path: Path, name: str, required: bool) -> subprocess.CompletedProcess[str]:
+def without_layer(
+    tmp_path: Path, name: str, required: bool, then: str = "print('ran')"
+) -> subprocess.CompletedProcess[str]:
     """Run a box on a system that does not allow one layer."""
     code = (
         "import sys, json; from mt_nodes.vehicle import box, layers\n"
@@ -355,7 +382,7 @@ def without_layer(tmp_path: Path, name: str, required: bool) -> subprocess.Compl
         "box.main(json.loads(sys.argv[1]), sys.argv[2:])"
     )
     spec = json.dumps({"required": required, "report": str(tmp_path / "report.json")})
-    argv = [sys.executable, "-c", code, spec, sys.executable, "-c", "print('ran')"]
+    argv = [sys.executable, "-c", code, spec, sys.executable, "-c", then]
     return subprocess.run(argv, check=False, capture_output=True, text=True, timeout=LONG_S)
 
 
