@@ -58,11 +58,15 @@ DEPENDENCIES: dict[str, tuple[str, str | None]] = {
 #: imported where it is installed -> the extra of setup.py that brings it, and what it is called there
 OPTIONAL = {
     "PIL": ("diffusion", "pillow"),
+    "dask": ("cluster", "dask"),
     "diffusers": ("diffusion", "diffusers"),
+    "distributed": ("cluster", "distributed"),
     "faiss": ("vectors", "faiss-cpu"),
+    "fsspec": ("cluster", "fsspec"),
     "gherkin": ("gherkin", "gherkin-official"),
     "google": ("awsim", "protobuf"),
     "openai": ("llm", "openai"),
+    "optuna": ("search", "optuna"),
     "pyarrow": ("parquet", "pyarrow"),
     "scenariogeneration": ("openscenario", "scenariogeneration"),
     "torch": ("models", "torch"),
