@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from recordings import Recorded, image, needs_kitti, recorded, stamp, write_bag
+from recordings import Recorded, image, needs_kitti, recorded, stamp, text, write_bag
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
@@ -321,6 +321,11 @@ def test_labels_that_cannot_be_found_are_named(reading: dict[str, Any], told: st
     rows = [recorded(image(0)), twist(0, 1.0, 0.0), twist(0, 1.0, 0.0, "/twist2")]
     with pytest.raises(UsageError, match=told):
         shown(bag_of(tmp_path / "bag", *rows), **reading)
+
+
+def test_a_bag_without_pictures_is_refused_before_labels_are_looked_for(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="camera"):
+        shown(bag_of(tmp_path / "blind", text(0, "no picture")))
 
 
 def test_steering_is_looked_for_where_the_speed_is(tmp_path: Path) -> None:

@@ -113,8 +113,7 @@ def _tell(args: argparse.Namespace, found: Sequence[Taken], readers: Readers) ->
         text(f"{usage['model']}: {usage['asked']} asked, {usage['cached']} known, {usage['failed']} failed; {tokens}")
     if unanswered := sum(not one.complete for _, one in found):
         text(f"{counted(unanswered, 'rule')} not answered by every model and not kept; run it again to go on")
-    if args.store:
-        text(f"kept in {args.store}")
+    text(f"kept in {args.store}" if args.store else "nothing was kept; --store FILE keeps it")
 
 
 def _tell_files(args: argparse.Namespace, ids: Sequence[str], unbound: Sequence[str]) -> None:

@@ -78,10 +78,11 @@ def shown_in_bag(bag: Path, reading: BagReading) -> Iterator[Shown]:
         UsageError: no such bag or topic, several that could be meant, a label in another unit.
         InfrastructureError: the bag is damaged.
     """
-    with BagReader(bag) as reader:
-        columns = {role: _values(reader, column) for role, column in _columns(reader, reading).items()}
     number, before_ns, interrupted = 0, None, False
+    # A bag without pictures is refused before labels are looked for.
     with BagSource(bag, reading.topics, require=("camera",), pictures=True) as source:
+        with BagReader(bag) as reader:
+            columns = {role: _values(reader, column) for role, column in _columns(reader, reading).items()}
         for bundle in source:
             speed, steering = _labels(columns, bundle.stamp_ns, reading)
             if math.isnan(speed) or math.isnan(steering):
