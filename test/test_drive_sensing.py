@@ -209,6 +209,19 @@ def test_a_route_without_target_goes_round_the_town_again_and_again() -> None:
     assert np.linalg.norm(np.diff(route.pose[:, :2], axis=0), axis=1).max() < 1.01
 
 
+def test_a_bend_limits_the_speed_in_the_bend_alone() -> None:
+    road = load_map("town")
+    first = next(lane for lane in road.lanes.values() if lane.on_road and lane.length_m > 20.0)
+    route = Route(road, first.pose_at(5.0))
+    lanes = [road.lanes[name] for name in route.lanes]
+    ends_m = np.cumsum([lane.length_m for lane in lanes])
+    lane_at = np.searchsorted(ends_m, np.arange(len(route.pose)), side="right")
+    wanted = np.array([lane.limit_mps for lane in lanes])[np.minimum(lane_at, len(lanes) - 1)]
+    assert len(set(wanted)) > 1
+    # A point each metre: where one lane ends and the next begins one of them may count with the other.
+    assert np.count_nonzero(route.limit_mps != wanted) <= 2 * len(lanes)
+
+
 def test_of_two_lanes_at_a_place_the_one_that_leads_there_is_taken() -> None:
     road = load_map("two_way")
     assert lane_of(road, Pose(100.0, 1.0, 0.0)).name == "lane_1"

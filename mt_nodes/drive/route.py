@@ -144,7 +144,8 @@ def _between(lane: Lane, begin_m: float, end_m: float) -> Floats:
 
 def _resampled(points: Floats, limits: Floats) -> tuple[Floats, Floats]:
     """Return poses (n, 3) at even distances along a polyline, and the limits (n,) there."""
-    fresh = np.concatenate([[True], np.linalg.norm(np.diff(points, axis=0), axis=1) > 1e-6])
+    # Of two lanes' points in one place the later stays: what follows is limited as its own lane is.
+    fresh = np.concatenate([np.linalg.norm(np.diff(points, axis=0), axis=1) > 1e-6, [True]])
     points, limits = points[fresh], limits[fresh]
     way = np.diff(points, axis=0)
     along = np.concatenate([[0.0], np.cumsum(np.linalg.norm(way, axis=1))])

@@ -192,18 +192,21 @@ def _of_member(member: Member, name: str, natural: bool) -> Iterator[Member]:
         if value != getattr(person, name):
             changed: Mapping[str, Any] = {name: value}
             after = replace(person, **changed)
-            another = natural and member.kind in PEOPLE and body_of(after) != body_of(person)
-            yield Member(body_of(after) if another else member.kind, after)
+            body = body_of(after, member.kind)
+            another = natural and member.kind in PEOPLE and body != body_of(person, member.kind)
+            yield Member(body if another else member.kind, after)
 
 
-def body_of(person: Person) -> str:
-    """Return the kind whose body is that of a person's mobility, else age; an adult's where neither is said."""
-    if person.mobility == "wheelchair":
+def body_of(person: Person, kind: str = "adult") -> str:
+    """Return the kind whose body is that of a person's mobility, else age; what is not said is that of a kind."""
+    if person.mobility == "wheelchair" or (not person.mobility and kind == "wheelchair_user"):
         return "wheelchair_user"
     age = person.age_years
-    if age is not None and age < _CHILD_YEARS:
+    if age is None:
+        return "adult" if kind == "wheelchair_user" else kind
+    if age < _CHILD_YEARS:
         return "child"
-    return "elderly" if age is not None and age >= _ELDERLY_YEARS else "adult"
+    return "elderly" if age >= _ELDERLY_YEARS else "adult"
 
 
 def _of_kinds(dilemma: Dilemma) -> Iterator[Dilemma]:
