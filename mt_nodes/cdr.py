@@ -221,25 +221,38 @@ def encode_image(image: Image) -> bytes:
     Raises:
         UsageError: the pixels are not what the encoding says.
     """
-    types, header = typestore().types, _header(image)
     if image.compressed is not None:
         data = np.frombuffer(image.compressed, np.uint8)
-        return encode(COMPRESSED_IMAGE, types[COMPRESSED_IMAGE](header=header, format=image.encoding, data=data))
+        make = typestore().types[COMPRESSED_IMAGE]
+        return encode(COMPRESSED_IMAGE, make(header=_header(image), format=image.encoding, data=data))
     sample, channels = pixel_layout(image.encoding, image.topic)
     pixels = np.ascontiguousarray(image.pixels)
     got = pixels.shape[2] if pixels.ndim == 3 else 1
     if pixels.dtype.newbyteorder("=") != sample or got != channels or pixels.ndim not in (2, 3):
         expected = f"(H, W, {channels}) of {sample}"
         raise UsageError(f"{image.topic}: got pixels {pixels.shape} of {pixels.dtype}, {image.encoding} is {expected}")
-    height, width = pixels.shape[:2]
-    message = types[IMAGE](
-        header=header,
+    big_endian = pixels.dtype.str[0] == ">"
+    head = bytearray(
+        _image_frame(image.frame_id, image.encoding, pixels.shape[:2], pixels.dtype.itemsize * channels, big_endian)
+    )
+    struct.pack_into("<iI", head, _STAMP_AT, *divmod(image.stamp_ns, 1_000_000_000))
+    struct.pack_into("<I", head, len(head) - 4, pixels.nbytes)
+    # Nothing stands behind the data: put in here, they are copied only once.
+    return b"".join((head, pixels.reshape(-1).view(np.uint8).data))
+
+
+@lru_cache(maxsize=64)
+def _image_frame(frame_id: str, encoding: str, size: tuple[int, int], pixel_bytes: int, big_endian: bool) -> bytes:
+    """Return what stands before the data of an ``Image`` of a size (H, W): those of one camera differ in stamp only."""
+    height, width = size
+    message = typestore().types[IMAGE](
+        header=header_of(frame_id, 0),
         height=height,
         width=width,
-        encoding=image.encoding,
-        is_bigendian=int(pixels.dtype.str[0] == ">"),
-        step=width * channels * sample.itemsize if height else 0,
-        data=pixels.reshape(-1).view(np.uint8),
+        encoding=encoding,
+        is_bigendian=int(big_endian),
+        step=width * pixel_bytes if height else 0,
+        data=np.empty(0, np.uint8),
     )
     return encode(IMAGE, message)
 
@@ -297,7 +310,9 @@ def wires_of(bundle: Bundle, changed: frozenset[str] = frozenset()) -> tuple[Wir
     for message in bundle.messages:
         old = wire_for(message, bundle.wires)
         if old is None or message.topic in changed:
-            new = Wire(message.topic, type_of(message), message.stamp_ns, encode_message(message, old))
+            came_s = None if old is None else old.came_s
+            encoded = encode_message(message, old)
+            new = Wire(message.topic, type_of(message), message.stamp_ns, encoded, came_s=came_s)
             out[id(old or new)] = new
     return tuple(out.values())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,15 @@ from mt_nodes.verdict import Pair
 
 #: Topic of all that was known of frames, to the last digit.
 TRANSFORMS = "/mt/transforms"
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What evidence holds: what each arm was given, topics as evidence names them, and all else that is there of it."""
+
+    source: Bundle
+    followup: Bundle
+    said: Mapping[str, tuple[Wire, ...]]
 
 
 def evidence_name(pair: Pair) -> str:
@@ -97,6 +106,36 @@ def read_source(path: Path, pair: Pair, topics: Sequence[str]) -> Bundle:
         raise InfrastructureError(f"{path}: cannot be read: {type(error).__name__}: {error}") from error
     lists: dict[str, Any] = {part: tuple(messages) for part, messages in parts.items()}
     return Bundle(pair.episode, pair.bundle or 0, wires[0].stamp_ns, transforms=tree, wires=tuple(wires), **lists)
+
+
+def read_evidence(path: Path, pair: Pair) -> Kept:
+    """Return all that evidence holds of a pair.
+
+    Raises:
+        UsageError: there is no such file.
+        InfrastructureError: it is damaged, or an arm was given nothing that a sensor sends.
+    """
+    with BagReader(path) as bag:
+        wires = list(bag.wires())
+    arms = {arm: [w for w in wires if w.topic.startswith(_placed(arm, ""))] for arm in ("source", "followup")}
+    try:
+        tree = _tree(next(cdr.decode(cdr.STRING, w.cdr).data for w in wires if w.topic == TRANSFORMS))
+        source, followup = (_bundle(pair, rows, tree) for rows in arms.values())
+    except (LookupError, StopIteration, TypeError, ValueError, MtError) as error:
+        raise InfrastructureError(f"{path}: cannot be read: {type(error).__name__}: {error}") from error
+    return Kept(source, followup, {a: tuple(w for w in rows if w.type not in DECODERS) for a, rows in arms.items()})
+
+
+def _bundle(pair: Pair, wires: Sequence[Wire], tree: TransformTree) -> Bundle:
+    """Return what sensors sent an arm, the first message of each topic."""
+    parts: dict[str, list[Any]] = {part: [] for part, _ in DECODERS.values()}
+    first = {wire.topic: wire for wire in reversed(wires) if wire.type in DECODERS}
+    for wire in (wire for wire in wires if first.get(wire.topic) is wire):
+        part, decode = DECODERS[wire.type]
+        parts[part].append(decode(wire.topic, cdr.decode(wire.type, wire.cdr)))
+    lists: dict[str, Any] = {part: tuple(messages) for part, messages in parts.items()}
+    stamp_ns = cdr.header_stamp_ns(next(iter(first.values())).cdr) or 0
+    return Bundle(pair.episode, pair.bundle or 0, stamp_ns, transforms=tree, wires=tuple(first.values()), **lists)
 
 
 def _rows(tree: TransformTree) -> str:

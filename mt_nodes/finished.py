@@ -21,6 +21,7 @@ from mt_nodes.plan import ReplayRequest
 from mt_nodes.relations import load_relation
 from mt_nodes.rules.case_plan import FILE
 from mt_nodes.run_record import read_record
+from mt_nodes.shrinking.reduction import FILE as REDUCTION
 from mt_nodes.verdict import Pair, Verdict
 
 
@@ -96,9 +97,10 @@ class Finished:
             )
         asked = ReplayRequest.from_plain(self.about["request"])
         bags = [self.located(name) for name in asked.bags]
-        bags[self.pair.episode] = bag or bags[self.pair.episode]
-        if not Path(bags[self.pair.episode]).exists():
-            raise UsageError(f"the run's bag {bags[self.pair.episode]} is not there; say where it is now with --bag")
+        place = self.pair.episode - asked.first_episode
+        bags[place] = bag or bags[place]
+        if not Path(bags[place]).exists():
+            raise UsageError(f"the run's bag {bags[place]} is not there; say where it is now with --bag")
         return dataclasses.replace(
             asked,
             bags=tuple(bags),
@@ -109,6 +111,8 @@ class Finished:
             pace="lockstep",
             waivers="",
             cases=asked.cases and str(self.directory.resolve() / FILE),
+            shrunk=asked.shrunk and str(self.directory.resolve() / REDUCTION),
+            first_pairs=(),
             only=str(self.pair),
             recorded=str(self.directory.resolve()),
         )

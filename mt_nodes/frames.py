@@ -203,12 +203,16 @@ class Told:
 
 @dataclass(frozen=True, eq=False)
 class Wire:
-    """One message as it goes over the wire: CDR bytes (with the 4-byte encapsulation header) and their type."""
+    """One message as it goes over the wire: CDR bytes (with the 4-byte encapsulation header) and their type.
+
+    ``came_s`` is when it was heard live (monotonic), None of what was recorded or made; what takes its place bears it.
+    """
 
     topic: str
     type: str
     stamp_ns: int
     cdr: bytes
+    came_s: float | None = field(default=None, kw_only=True)
 
 
 Message = Cloud | Image | CameraInfo | Told

@@ -17,7 +17,7 @@ from mt_nodes.open_loop import OpenLoop, settled
 from mt_nodes.outputs import Diagnostics
 from mt_nodes.preparing import Prepared, Preparer, Prepares, prepared_for
 from mt_nodes.relations import Suite
-from mt_nodes.results import Case, Recorder, owed
+from mt_nodes.results import Case, Keeps, owed
 from mt_nodes.schedule import EVERYTHING, Schedule
 from mt_nodes.sending import NOT_SENT, Part, parted
 from mt_nodes.series import NOTHING_MORE, LastWords, Series
@@ -45,7 +45,7 @@ class Lockstep:
         self,
         suite: Suite,
         seed: int,
-        recorder: Recorder,
+        recorder: Keeps,
         *,
         mode: str,
         stateless: bool,

@@ -28,6 +28,7 @@ class Evidence:
         p_violations: that the violations exceed those of control and sham, adjusted; None when nothing was paired.
         p_directions: that lost and gained differ, adjusted; None when nothing was decided.
         test: how the p-values were made, for people.
+        alpha: below this a p-value counts.
     """
 
     kind: str
@@ -38,6 +39,7 @@ class Evidence:
     p_violations: float | None
     p_directions: float | None
     test: str
+    alpha: float = ALPHA
 
 
 def relation_outcome(e: Evidence) -> tuple[RelationOutcome, str]:
@@ -45,8 +47,8 @@ def relation_outcome(e: Evidence) -> tuple[RelationOutcome, str]:
 
     Adjusted p-values serve every rule, so that what rule 1 lets pass as standing out fails by rule 4.
     """
-    stands_out = e.p_violations is not None and e.p_violations < ALPHA
-    alike = e.p_directions is None or e.p_directions >= ALPHA
+    stands_out = e.p_violations is not None and e.p_violations < e.alpha
+    alike = e.p_directions is None or e.p_directions >= e.alpha
     noisy = e.control.violated > 0 or e.sham.violated > 0
     background = f"control {e.control.violated} of {e.control.decided}, sham {e.sham.violated} of {e.sham.decided}"
     tested = f"adjusted p = {_p(e.p_violations)}, {e.test}"

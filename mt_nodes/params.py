@@ -18,7 +18,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Param:
-    """What is known of one parameter (kept in the dataclass field's metadata)."""
+    """What is known of one parameter (kept in the dataclass field's metadata).
+
+    ``neutral`` makes it a strength: the value at which it changes nothing, or the least that is in range. A number that
+    is none says so by its ``aspect``: ``place`` (where or when, not how much) or ``fixed`` (an assumption, a limit, a
+    seed). See :mod:`mt_nodes.campaign.strength`.
+    """
 
     low: float | None = None
     high: float | None = None
@@ -26,6 +31,8 @@ class Param:
     help: str = ""
     choices: tuple[str, ...] = ()
     convert: Callable[[Any, str], Any] | None = None
+    neutral: float | None = None
+    aspect: str = ""
 
 
 def param(
@@ -37,13 +44,16 @@ def param(
     help: str = "",
     choices: tuple[str, ...] = (),
     convert: Callable[[Any, str], Any] | None = None,
+    neutral: float | None = None,
+    aspect: str = "",
 ) -> Any:
     """Declare a parameter of a frozen dataclass.
 
     ``low`` and ``high`` are inclusive. ``convert(value, where)`` replaces the type check for values that
     are more than a number, a text or a flag; it raises :class:`UsageError`.
+    ``neutral`` and ``aspect``: see :class:`Param`.
     """
-    meta = {"param": Param(low, high, unit, help, choices, convert)}
+    meta = {"param": Param(low, high, unit, help, choices, convert, neutral, aspect)}
     if isinstance(default, (dict, list)):
         return dataclasses.field(default_factory=lambda: type(default)(default), metadata=meta)
     return dataclasses.field(default=default, metadata=meta)

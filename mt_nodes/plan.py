@@ -68,6 +68,10 @@ class ReplayRequest(Request):
     cases: str = param("", help="YAML file of cases that `mt rules match --plan` wrote, in place of relations")
     only: str = param("", help="the one pair to judge again, of the run in recorded")
     recorded: str = param("", help="results directory whose draws are used again")
+    first_episode: int = param(0, low=0, help="number of the first bag's episode")
+    report: bool = param(True, help="make tables and report at the end; of a part of a run nobody needs them")
+    shrunk: str = param("", help="what `mt shrink` left of the input of the one pair")
+    first_pairs: tuple[str, ...] = param((), help="pairs that are judged before all others")
 
 
 @dataclass(frozen=True)
@@ -175,10 +179,13 @@ def stack_process(stack: Stack, arm: ArmPlan, domain: int, out: Path, base_env: 
     return Process(name, filled(stack.command, values), env, log)
 
 
-def suite_process(out: Path, base_env: Mapping[str, str]) -> Process:
-    """Return the process that replays, mutates and judges; what it prints goes to the console log."""
-    argv = (*_node("suite"), "--run", str(out))
-    return Process("suite", argv, ros_environment(base_env, None), out / "console.log")
+def suite_process(out: Path, base_env: Mapping[str, str], node: str = "suite") -> Process:
+    """Return the process that replays, mutates and judges; that of a search is ``search_suite``.
+
+    What it prints goes to the console log.
+    """
+    argv = (*_node(node), "--run", str(out))
+    return Process(node.replace("_", " "), argv, ros_environment(base_env, None), out / "console.log")
 
 
 def drive_process(out: Path, base_env: Mapping[str, str], node: str = "drive_suite") -> Process:
@@ -191,6 +198,14 @@ def live_process(out: Path, base_env: Mapping[str, str]) -> Process:
     """Return the suite process of a run beside a live stack."""
     argv = (*_node("live_suite"), "--run", str(out))
     return Process("live suite", argv, ros_environment(base_env), out / "console.log")
+
+
+def inline_process(config: str, arm: bool, duration: str, out: str, base_env: Mapping[str, str]) -> Process:
+    """Return the process of ``mt inline``, which starts relays and mutator itself."""
+    where = ("--out", out) if out else ()
+    words = ("--config", config, *(["--arm"] if arm else []), "--duration", duration, *where)
+    argv = (sys.executable, "-m", "mt_nodes.cli.main", "inline", *words)
+    return Process("mt inline", argv, dict(base_env), Path(out) / "console.log")
 
 
 def simulator_processes(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -65,9 +66,19 @@ class RecordedDraws:
 class PrepareAgain:
     """Makes the follow-ups that a finished run sent, in place of new ones."""
 
-    def __init__(self, relation: Relation, directory: Path) -> None:
-        """Read the ledger of the results directory."""
-        self._draws = RecordedDraws(directory, relation)
+    def __init__(
+        self,
+        relation: Relation,
+        directory: Path,
+        reduced: Callable[[Derived, Bundle], Derived] = lambda derived, bundle: derived,
+    ) -> None:
+        """Read the ledger of the results directory.
+
+        Args:
+            relation: whose follow-ups they are. directory: results of the run.
+            reduced: returns what was left of a follow-up before it was sent.
+        """
+        self._draws, self._reduced = RecordedDraws(directory, relation), reduced
 
     def __call__(self, offer: Offer, bundle: Bundle) -> Prepared:
         """Make the follow-up of one offer again."""
@@ -75,7 +86,7 @@ class PrepareAgain:
         derived = self._draws.again(offer.followup_pair(bundle), bundle)
         if derived is None:
             return Prepared(offer, None, Outcome.SKIPPED, "the recorded run sent no follow-up of this bundle")
-        return Prepared.ready(offer, derived, 1e3 * (time.perf_counter() - began))
+        return Prepared.ready(offer, self._reduced(derived, bundle), 1e3 * (time.perf_counter() - began))
 
     def begin(self, offer: Offer, bundle: Bundle) -> None:
         """Recorded draws hold what persisted, too: there is nothing to begin, but bundles to look back on."""

@@ -5,21 +5,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.arms import Arm, start
+from mt_nodes.arms import Arm, restart, start
 from mt_nodes.callable_arm import CallableArm
 from mt_nodes.commands_file import CommandsFile
 from mt_nodes.directories import cannot_write, of_the_disk
 from mt_nodes.engine import Engine
 from mt_nodes.errors import InfrastructureError, IsolationError, UsageError
+from mt_nodes.first_pairs import FirstPairs
 from mt_nodes.lockstep import Lockstep
+from mt_nodes.preparing import Preparer
 from mt_nodes.realtime import Realtime
 from mt_nodes.recorded import PrepareAgain
 from mt_nodes.results import Case, Recorded, Recorder
 from mt_nodes.runs import Run
-from mt_nodes.verdict import Outcome, Verdict
+from mt_nodes.shrinking.reduction import reducing
+from mt_nodes.verdict import Outcome, Pair, Verdict
 
 Progress = Callable[[Sequence[Verdict]], None]
 Arms = tuple[Arm, Arm]
@@ -49,20 +53,28 @@ def execute(
         UsageError: the stack cannot be started as its file says; nothing was offered.
         InfrastructureError: the results cannot be written.
     """
-    return recorded(run, lambda recorder: _played(run, open_arms, recorder, progress), listen, show)
+    play = partial(_played, run, open_arms, progress)
+    return recorded(run, play, listen, show, report=run.request.report)
 
 
 def recorded(
-    run: Recorded, play: Callable[[Recorder], dict[str, Any]], listen: Callable[[str], None], show: Show
+    run: Recorded,
+    play: Callable[[Recorder], dict[str, Any]],
+    listen: Callable[[str], None],
+    show: Show,
+    *,
+    report: bool = True,
 ) -> dict[str, Any]:
     """Keep what is played, and return the summary; ``play`` returns what ended it early, see :func:`troubles`.
+
+    Without a ``report`` the summary is all that is made at the end.
 
     Raises:
         InfrastructureError: the results cannot be written.
     """
     try:
         with Recorder(run, listen, show) as recorder:
-            return recorder.finish(**play(recorder))
+            return recorder.finish(report=report, **play(recorder))
     except OSError as error:
         if of_the_disk(error):
             raise cannot_write(run.out, error) from error
@@ -99,20 +111,45 @@ def troubles(out: Path, begin: Callable[[ExitStack], Callable[[], None]]) -> dic
     return trouble
 
 
-def _played(run: Run, open_arms: Callable[[ExitStack], Arms], recorder: Recorder, progress: Progress) -> dict[str, Any]:
+def _played(run: Run, open_arms: Callable[[ExitStack], Arms], progress: Progress, recorder: Recorder) -> dict[str, Any]:
     """Play every episode; return what ended the run early, and what of the bags is damaged."""
 
     def begin(ending: ExitStack) -> Callable[[], None]:
         source, followup = open_arms(ending)
         start(source, followup)
         driver = _driver(run, recorder, progress, ending)
-        return lambda: driver.run(run.episodes, source, followup)
+
+        def play() -> None:
+            if run.request.first_pairs:
+                _first_pairs(run, recorder, progress).run(run.episodes, source, followup)
+                if not run.stack.external:  # whatever still comes of these would be taken for answers of the whole run
+                    restart(source, followup)
+            driver.run(run.episodes, source, followup)
+
+        return play
 
     trouble = troubles(run.out, begin)
     _tell_unreadable(run, recorder, progress)
     if run.damage.bags:
         trouble.setdefault("infrastructure", "; ".join(map(str, run.damage.bags.values())))
     return trouble
+
+
+def _first_pairs(run: Run, recorder: Recorder, progress: Progress) -> Lockstep:
+    """Return what plays the pairs that come before all others; the whole run then finds them judged."""
+    request, stack = run.request, run.stack
+    return Lockstep(
+        run.suite,
+        request.seed,
+        recorder,
+        mode=request.mode,
+        stateless=stack.stateless,
+        publishes_when_empty=stack.publishes_when_empty,
+        draws=request.draws,
+        prepare=Preparer(run.suite, request.seed),
+        schedule=FirstPairs([Pair.parse(name) for name in request.first_pairs], not stack.stateless),
+        progress=progress,
+    )
 
 
 def _tell_unreadable(run: Run, recorder: Recorder, progress: Progress) -> None:
@@ -140,7 +177,8 @@ def _driver(run: Run, recorder: Recorder, progress: Progress, ending: ExitStack)
     if request.pace == "realtime":
         return Realtime(run.suite, request.seed, recorder, rate=request.rate, progress=progress, **traits)
     if run.only is not None:
-        traits |= {"only": run.only, "prepare": PrepareAgain(run.offers[0].relation, Path(request.recorded))}
+        again = PrepareAgain(run.offers[0].relation, Path(request.recorded), reducing(request))
+        traits |= {"only": run.only, "prepare": again}
     if run.plan is not None:
         traits |= {"schedule": run.schedule, "answered": _tells_commands(run, ending)}
     return Lockstep(run.suite, request.seed, recorder, mode=request.mode, progress=progress, **traits)

@@ -15,6 +15,7 @@ from mt_nodes.ledger import baseline_of, sha256_of_followup
 from mt_nodes.pipeline import Derived, MutationPipeline
 from mt_nodes.recorded import RecordedDraws
 from mt_nodes.runs import Run
+from mt_nodes.shrinking.reduction import reducing
 from mt_nodes.verdict import Pair
 from mt_nodes.wording import counted
 
@@ -80,6 +81,8 @@ def prove(run: Run, finished: Finished) -> Proof:
             known, wrong = known + 1, wrong + (_hashes(_from_draws(recorded, pair, bundle)[0]) != was)
     made_draws, why_draws = _from_draws(recorded, finished.pair, bundle)
     made_seed, why_seed = _from_seed(seeded, offer.draw, bundle, run.schedule.first(offer, bundle))
+    reduced = reducing(run.request)
+    made_draws, made_seed = (made and reduced(made, bundle) for made in (made_draws, made_seed))
     why = [w for w in (_other_stamp(bundle, finished, source), why_draws, why_seed) if w]
     (from_draws, milder_draws), (from_seed, milder_seed) = _hashes(made_draws), _hashes(made_seed)
     milder = finished.baseline_sha256

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mt_nodes.background import Background
+from mt_nodes.directories import write_whole
 from mt_nodes.effects import Effects
 from mt_nodes.engine import Answer, Offer
 from mt_nodes.evidence import evidence_name, write_evidence
@@ -83,6 +85,26 @@ class Recorded(Protocol):
     @property
     def condition(self) -> dict[str, Any]:
         """What the journal begins with."""
+
+
+class Keeps(Protocol):
+    """What takes in what happens in a run: on disk (:class:`Recorder`), or in memory for one trial of many."""
+
+    @property
+    def fresh(self) -> bool:
+        """Whether nothing was judged before: the run is no resumed one."""
+
+    def followup(self, offer: Offer, bundle: Bundle, derived: Derived, made_ms: float) -> None:
+        """Take a follow-up that goes out."""
+
+    def done(self, pair: Pair) -> bool:
+        """Tell whether nothing more is owed for a pair."""
+
+    def verdicts(self, verdicts: Sequence[Verdict], case: Case | None) -> list[Verdict]:
+        """Take verdicts, and return those that are new."""
+
+    def series(self, judged: Sequence[Judged]) -> list[Verdict]:
+        """Take verdicts over sequences, and return those that are new."""
 
 
 class Recorder:
@@ -181,19 +203,22 @@ class Recorder:
                 if self._worst.takes(verdict.as_plain()):
                     self._evidence.do(self._keep_view, verdict, case)
 
-    def finish(self, **trouble: Any) -> dict[str, Any]:
-        """Write summary, tables and report, and return the summary; ``trouble`` is what ended the run early."""
+    def finish(self, *, report: bool = True, **trouble: Any) -> dict[str, Any]:
+        """Write the summary, with ``report`` tables and report, too; return it. ``trouble`` ended the run early."""
         from mt_nodes.report.files import write_files  # the plotting library is heavy
 
         self._evidence.wait()
         out = self._run.out
         infos = [RelationInfo(r.id, r.kind, r.min_decided, r.because, r.requirement) for r in self._run.suite.relations]
         latency = {"mutator": _quantiles(self._made_ms), "stack": _quantiles(self._answered_ms)}
-        lines = list(read_journal(out / "result.jsonl"))
-        summary = summarise(lines, infos, latency_ms={k: v for k, v in latency.items() if v}, **trouble)
+        journal = out / "result.jsonl"
+        summary = summarise(read_journal(journal), infos, latency_ms={k: v for k, v in latency.items() if v}, **trouble)
         if waivers := self._run.waivers:
-            summary = marked(summary, lines, load_waivers(Path(waivers)))
-        write_files(out, summary, lines)
+            summary = marked(summary, read_journal(journal), load_waivers(Path(waivers)))
+        if report:
+            write_files(out, summary, read_journal(journal))
+        else:
+            write_whole(out / "summary.json", json.dumps(summary, indent=2) + "\n")
         return summary
 
     def _evidence_path(self, pair: Pair) -> Path:
@@ -218,7 +243,7 @@ class Recorder:
         )
 
 
-def owed(recorder: Recorder, offer: Offer, episode: Episode, schedule: Schedule = EVERYTHING) -> bool:
+def owed(recorder: Keeps, offer: Offer, episode: Episode, schedule: Schedule = EVERYTHING) -> bool:
     """Tell whether a run owes anything for an offer over an episode; unless it is a resumed one it owes all."""
     if recorder.fresh:
         return True

@@ -27,6 +27,7 @@ from mt_nodes.relations import Suite, load_suite, sham_for
 from mt_nodes.rules.case_plan import FILE, CasePlan, write_cases
 from mt_nodes.run_record import in_directory, note_resumed, request_of, write_record
 from mt_nodes.schedule import EVERYTHING, Schedule
+from mt_nodes.shrinking.reduction import Reduction
 from mt_nodes.stacks import Stack, load_stack, with_faults
 from mt_nodes.transforms import TransformTree, UnknownTransform, dump_transforms, load_transforms
 from mt_nodes.verdict import Pair
@@ -80,7 +81,7 @@ class Run:
         only = Pair.parse(request.only).episode if request.only else None
         sources = tuple(
             BagSource(Path(bag), request.topics, extra, episode, request.limit, stack.topics, bool(stack.callable))
-            for episode, bag in enumerate(request.bags)
+            for episode, bag in enumerate(request.bags, request.first_episode)
             if only in (None, episode)
         )
         if not sources:
@@ -169,6 +170,7 @@ class Run:
             "transport": request.transport,
             "bags": list(request.bags),
             "limit": request.limit,
+            **({"first_episode": request.first_episode} if request.first_episode else {}),
             "stack": self.stack.name,
             "faults": list(request.faults),
             "relations": [r.id for r in self.suite.relations],
@@ -188,7 +190,9 @@ class Run:
 
         A stack that remembers is given all before a pair, any other what the follow-up looks back on.
         """
-        bundle = self.only.bundle if self.only else None
+        bundle, left = self.only.bundle if self.only else None, Reduction.of_request(self.request)
+        if left is not None and (bundle is None or not self.stack.stateless):
+            return left.first, left.end
         if bundle is None:
             return 0, None
         made = [offer.relation for offer in self.offers]
@@ -224,7 +228,7 @@ class Run:
     def pairs_to_come(self) -> int:
         """How many verdicts a whole run owes."""
         schedule, count = EVERYTHING if self.only else self.schedule, 0
-        for episode, source in enumerate(self.sources):
+        for episode, source in enumerate(self.sources, self.request.first_episode):
             for offer in self.offers:
                 whole, bundles = len(offer.sequences), schedule.count(offer, episode, self._bundles_of(source))
                 count += bundles * (len(offer.judges) - whole) + whole

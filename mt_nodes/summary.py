@@ -39,11 +39,13 @@ def summarise(
     usage: str | None = None,
     clocks: Mapping[str, Any] | None = None,
     safety: Mapping[str, Any] | None = None,
+    topics: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return ``summary.json`` from the verdict lines of a journal (other lines are passed over).
 
     ``infrastructure``, ``isolation`` and ``usage`` tell what went wrong with the run itself, None when nothing did;
     ``clocks`` how far those of other computers are off, by computer. ``safety``: what kept a run off the vehicle.
+    ``topics``: what is told of each that an instance beside a live stack is given, its added latency for one.
 
     Raises:
         InfrastructureError: a pair belongs to none of the relations, so the totals would not reconcile.
@@ -64,6 +66,7 @@ def summarise(
         **({"by_arrival": by_arrival} if by_arrival else {}),
         **({"clocks": dict(clocks)} if clocks else {}),
         **({"safety": dict(safety)} if safety else {}),
+        **({"topics": dict(topics)} if topics else {}),
         "relations": {r.id: _relation_plain(r, arms[r.id], evidence[r.id], ended[r.id]) for r in relations},
         "latency_ms": dict(latency_ms or {}),
     }

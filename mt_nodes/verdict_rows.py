@@ -60,7 +60,7 @@ def sorted_by_arm(verdicts: Iterable[Line], relations: Iterable[str]) -> tuple[d
     drives: dict[int, int] = {}
     for line in verdicts:
         if line.get("type") == "condition":
-            drives = dict(enumerate(line["drives"])) if "drives" in line else _drives(line.get("bags", ()))
+            drives = dict(enumerate(line["drives"])) if "drives" in line else _drives(line)
         if line.get("type") != "verdict":
             continue
         pair = Pair.parse(line["pair"])
@@ -82,10 +82,11 @@ def sorted_by_arm(verdicts: Iterable[Line], relations: Iterable[str]) -> tuple[d
     return arms, in_order(total)
 
 
-def _drives(bags: Sequence[str]) -> dict[int, int]:
+def _drives(condition: Line) -> dict[int, int]:
     """Episode -> the first one of the same bag: a drive that is played again is no further drive."""
-    names = [posixpath.normpath(bag) for bag in bags]
-    return {episode: names.index(name) for episode, name in enumerate(names)}
+    first = condition.get("first_episode", 0)
+    names = [posixpath.normpath(bag) for bag in condition.get("bags", ())]
+    return {episode: first + names.index(name) for episode, name in enumerate(names, first)}
 
 
 def _row(pair: Pair, drive: int, line: Line) -> Row:

@@ -130,8 +130,11 @@ def live_stack(place: Path, domain: int) -> Iterator[str]:
 
 
 @contextmanager
-def suite(place: Path, number: int, domain: int) -> Iterator[Path]:
-    """Have the suite join, and leave at the end of the block; yield its results directory."""
+def suite(place: Path, number: int, domain: int, changes: Sequence[str] = ()) -> Iterator[Path]:
+    """Have the suite join, with ``changes`` (key=value) of its configuration; yield its results directory.
+
+    It leaves at the end of the block.
+    """
     out = place / f"run_{number}"
     argv = [
         sys.executable,
@@ -142,6 +145,7 @@ def suite(place: Path, number: int, domain: int) -> Iterator[Path]:
         str(EXAMPLE / "live.yaml"),
         "--out",
         str(out),
+        *(word for change in changes for word in ("--set", change)),
     ]
     with (place / f"suite_{number}.log").open("w") as log:
         env = ros_environment(os.environ, domain)
@@ -161,7 +165,7 @@ def _tests(out: Path) -> bool:
     return journal.exists() and '"outcome": "HOLDS"' in journal.read_text()
 
 
-def measure(place: Path, rounds: int, seconds: float, beams: int) -> dict[str, Any]:
+def measure(place: Path, rounds: int, seconds: float, beams: int, changes: Sequence[str] = ()) -> dict[str, Any]:
     """Return the figures of all phases without and with the suite, how the stack started, and what the suite did."""
     from mt_nodes.nodes.spinning import SpinningContext, plain_node
 
@@ -170,6 +174,8 @@ def measure(place: Path, rounds: int, seconds: float, beams: int) -> dict[str, A
     write_bundles(place / "drive", generate_drive(BUNDLES, lidar=lidar))
     heard: dict[str, list[Phase]] = {"without": [], "with": []}
     outcomes: dict[str, int] = {}
+    added: dict[str, Any] = {}
+    safety: dict[str, Any] = {}
     with ExitStack() as ending:
         [domain] = ending.enter_context(free_domains(1)).domains
         how = ending.enter_context(live_stack(place, domain))
@@ -180,12 +186,17 @@ def measure(place: Path, rounds: int, seconds: float, beams: int) -> dict[str, A
             raise SystemExit(f"the live stack says nothing; see the logs in {place}")
         for number in range(rounds):
             heard["without"] += probe.listen("without", seconds)
-            with suite(place, number, domain) as out:
+            with suite(place, number, domain, changes) as out:
                 heard["with"] += probe.listen("with", seconds)
             summary = json.loads((out / "summary.json").read_text())
             for outcome, count in summary["outcomes"].items():
                 outcomes[outcome] = outcomes.get(outcome, 0) + count
+            added, safety = summary["topics"], summary["safety"]
     return {
+        "changes": list(changes),
+        # Of the last time: what our instance is given so much later, and what the suite takes.
+        "added_to_ours": added,
+        "safety": safety,
         "beams": beams,
         "started_by": how,
         "rounds": rounds,
@@ -238,10 +249,17 @@ def main() -> int:
     parser.add_argument(
         "--beams", type=int, default=64, choices=(16, 32, 64), help="of the LiDAR (default %(default)s)"
     )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="of the suite's configuration, such as caps.niceness=10 or box.use=auto; may be given again",
+    )
     parser.add_argument("--json", action="store_true", help="print figures in place of the table")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        found = measure(Path(place), given.rounds, given.seconds, given.beams)
+        found = measure(Path(place), given.rounds, given.seconds, given.beams, given.set)
     print(json.dumps(found, indent=2) if given.json else table(found))
     if not given.json:
         totals = ", ".join(f"{count} {outcome}" for outcome, count in found["outcomes"].items())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One ``mt replay`` with everything that it starts, for the long checks."""
+"""One ``mt replay``, or another command, with everything that it starts, for the long checks."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from mt_nodes.environment import ros_environment
 
 @dataclass(frozen=True)
 class Mt:
-    """One ``mt replay``; its processes are known by a variable of their environment."""
+    """One run of ``mt``; its processes are known by a variable of their environment."""
 
     process: subprocess.Popen[bytes]
     mark: str
 
     @classmethod
-    def start(cls, place: Path, *words: str) -> Mt:
+    def start(cls, place: Path, *words: str, command: str = "replay") -> Mt:
         """Start it in a directory."""
         mark = f"MT_KILLS_{uuid4().hex}"
-        argv = [sys.executable, "-m", "mt_nodes.cli.main", "replay", *words]
+        argv = [sys.executable, "-m", "mt_nodes.cli.main", command, *words]
         env = {**ros_environment(os.environ), mark: "1"}
         with (place / "said.txt").open("ab") as said:
             process = subprocess.Popen(argv, cwd=place, env=env, stdin=subprocess.DEVNULL, stdout=said, stderr=said)

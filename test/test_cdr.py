@@ -145,6 +145,10 @@ def test_images_come_back(encoding: str, dtype: str, shape: tuple[int, ...]) -> 
     assert (made.pixels.dtype, made.encoding, made.stamp_ns) == (pixels.dtype, encoding, stamp(0))
     assert np.array_equal(made.pixels, pixels)
     assert cdr.encode_image(made) == data
+    later = cdr.encode_image(replace(image(7), pixels=pixels[:2], encoding=encoding))
+    for each in (data, later):
+        assert cdr.encode(cdr.IMAGE, cdr.decode(cdr.IMAGE, each)) == each, "as a serializer of ROS makes it"
+    assert cdr.header_stamp_ns(later) == stamp(7)
 
 
 def test_image_row_padding_is_left_out_and_misfits_are_refused() -> None:

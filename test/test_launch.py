@@ -8,6 +8,7 @@ import importlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,16 +21,24 @@ import pytest
 from mt_nodes import resources
 from mt_nodes.arguments import Argument, replay_arguments, request_from_texts
 from mt_nodes.bags import write_bundles
-from mt_nodes.cli import demo_command, replay_command
+from mt_nodes.cli import demo_command, inline_command, replay_command
 from mt_nodes.environment import free_domains, ros_environment
 from mt_nodes.errors import UsageError
-from mt_nodes.plan import ReplayRequest, demo_process, realtime_nodes, simulator_processes, suite_stop_s
+from mt_nodes.plan import (
+    ReplayRequest,
+    demo_process,
+    inline_process,
+    realtime_nodes,
+    simulator_processes,
+    suite_stop_s,
+)
 from mt_nodes.processes import wait_until
 from mt_nodes.scene.drive import generate_drive
 from mt_nodes.stacks import Stack
 
 ROOT = Path(__file__).resolve().parents[1]
-FILES = {name: ROOT / "launch" / f"{name}.launch.py" for name in ("replay", "demo", "nodes", "live", "simulator")}
+NAMES = ("replay", "demo", "nodes", "live", "vehicle", "inline", "simulator")
+FILES = {name: ROOT / "launch" / f"{name}.launch.py" for name in NAMES}
 STACK = Stack(name="mine", callable="my_model:detect", inputs={"lidar": "/points"})
 EXAMPLE = ROOT / "examples" / "live"
 #: Waits for so many messages on a topic.
@@ -191,6 +200,19 @@ def test_the_demo_process_says_what_the_command_takes() -> None:
     assert parser.parse_args(demo_process("", "4", {}).argv[4:]).out is None
 
 
+@pytest.mark.parametrize("arm", [True, False])
+def test_the_inline_process_says_what_the_command_takes(arm: bool) -> None:
+    import argparse
+
+    parser = argparse.ArgumentParser()
+    inline_command.add_arguments(parser)
+    argv = inline_process("bench.yaml", arm, "2.5", "there", {}).argv
+    assert argv[:4] == (sys.executable, "-m", "mt_nodes.cli.main", "inline")
+    given = parser.parse_args(argv[4:])
+    assert (given.config, given.arm, given.duration, given.out) == (Path("bench.yaml"), arm, 2.5, "there")
+    assert parser.parse_args(inline_process("x", arm, "0", "", {}).argv[4:]).out is None
+
+
 @pytest.fixture(scope="module")
 def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("drive") / "bag"
@@ -251,6 +273,8 @@ def test_a_launch_file_declares_its_arguments(name: str) -> None:
         "demo": launching.DEMO_ARGUMENTS,
         "nodes": launching.NODE_ARGUMENTS,
         "live": launching.LIVE_ARGUMENTS,
+        "vehicle": launching.LIVE_ARGUMENTS,
+        "inline": launching.INLINE_ARGUMENTS,
         "simulator": launching.SIMULATOR_ARGUMENTS,
     }[name]
     declared = description.get_launch_arguments()
@@ -382,3 +406,57 @@ def join_and_leave(started: Any, place: Path) -> tuple[str, Path]:
     said, _ = launch.communicate(timeout=200)
     assert nothing_left_of(launch, out)
     return said, out
+
+
+@needs_launch
+def test_an_inline_run_that_is_interrupted_is_summed_up_and_leaves_nothing(started: Any, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    launch = started("inline", f"config:={EXAMPLE / 'inline.yaml'}", f"out:={out}")
+    assert wait_until((out / "offered.jsonl").exists, 60.0)
+    launch.send_signal(signal.SIGINT)
+    said, _ = launch.communicate(timeout=120)
+    assert launch.returncode == 0, said
+    assert "forwarding only: not armed" in said and "nobody publishes /lidar/points_raw" in said
+    assert json.loads((out / "summary.json").read_text())["armed"] is False
+    assert nothing_left_of(launch, out)
+
+
+@needs_launch
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("inline", f"config:={EXAMPLE / 'inline.yaml'}", "arm:=yes"), "arm: got 'yes', expected true or false"),
+        (("inline", "config:=nowhere.yaml"), "mt inline ended with exit code 2"),
+        (("vehicle", f"config:={EXAMPLE / 'live.yaml'}"), "box.use: got off (on a vehicle say box: {use: required})"),
+    ],
+)
+def test_what_is_not_safe_or_not_understood_is_not_launched(
+    started: Any, words: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
+    launch = started(*words, f"out:={tmp_path / 'out'}")
+    said, _ = launch.communicate(timeout=120)
+    assert launch.returncode == 1 and message in said, said
+    assert not (tmp_path / "out").exists()
+
+
+def _no_namespaces() -> str:
+    """Why no box can be put up here, as another program says; empty where one can."""
+    program = shutil.which("unshare")
+    if program is None:
+        return "no program unshare (util-linux) here to ask what the system allows"
+    own_user = [] if os.geteuid() == 0 else ["--map-root-user"]
+    asked = [program, *own_user, "--net", "--mount", "--ipc", "--pid", "--fork", "--mount-proc", "true"]
+    return subprocess.run(asked, check=False, capture_output=True, text=True, timeout=60).stderr.strip()
+
+
+@needs_launch
+def test_a_run_on_a_vehicle_begins_where_all_is_well(started: Any, tmp_path: Path) -> None:
+    if why := _no_namespaces():
+        pytest.skip(f"this system allows no box: {why}")
+    out = tmp_path / "out"
+    launch = started("vehicle", f"config:={EXAMPLE / 'vehicle.yaml'}", f"out:={out}")
+    assert wait_until(lambda: b"ROS domains: live" in _read(out / "console.log"), 60.0)
+    launch.send_signal(signal.SIGINT)
+    said, _ = launch.communicate(timeout=120)
+    assert launch.returncode == 1 and "exit code 130: interrupted" in said, said
+    assert nothing_left_of(launch, out)

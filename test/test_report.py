@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import csv
+import hashlib
 import json
 import re
 import shlex
@@ -217,7 +218,13 @@ def test_report_is_one_self_contained_page(tmp_path: Path) -> None:
     page = Page(text)
     assert page.open == []
     assert len(page.links) == 4 and all(link.startswith("data:image/svg+xml;base64,") for link in page.links)
-    assert not re.search(r"url\(|@import|<script|https?://", text)
+    assert not re.search(r"url\(|@import|https?://", text)
+    (script,) = re.findall(r'<script data-part="1">(.*?)</script>', text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert (
+        text.count("<script") == 1
+        and f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'\"" in text
+    )
     assert page.text.index("Relations") < page.text.index("Rates") < page.text.index("Worst violations")
     assert page.text.index("lost 2, gained 0") < page.text.index("lost 1, gained 0")
 

@@ -50,7 +50,7 @@ def cut(whole: Path, torn: Path, at: random.Random) -> None:
     """Leave of a run what a kill leaves: a journal that ends anywhere, a ledger that is no shorter, some evidence."""
     shutil.copytree(whole, torn)
     for made_at_the_end in ("summary.json", "pairs.csv", "junit.xml", "report.html"):
-        (torn / made_at_the_end).unlink()
+        (torn / made_at_the_end).unlink(missing_ok=True)
     journal = (whole / "result.jsonl").read_bytes()
     end = at.randrange(len(journal))
     (torn / "result.jsonl").write_bytes(journal[:end])

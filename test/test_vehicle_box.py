@@ -143,6 +143,24 @@ def test_an_abstract_socket_outside_is_not_reached() -> None:
 
 
 @needs_box
+def test_a_socket_by_path_is_not_reached_and_one_of_its_own_is() -> None:
+    with TemporaryDirectory() as place, socket.socket(socket.AF_UNIX) as server:
+        path = f"{place}/a socket"
+        server.bind(path)
+        server.listen()
+        connects = tries(f"s = socket.socket(socket.AF_UNIX); s.connect({path!r}); return 'reached'")
+        own = tries(
+            f"a, b = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX); a.bind({place + '/own'!r})\n"
+            f"a.listen(); b.connect({place + '/own'!r}); return 'reached'"
+        )
+        outside = subprocess.run([sys.executable, "-c", connects], check=False, capture_output=True, text=True)
+        assert json.loads(outside.stdout) == "reached"
+        assert run(connects) == "ECONNREFUSED"
+        assert run(own) == "reached"
+        assert Path(path).is_socket()
+
+
+@needs_box
 @pytest.mark.parametrize(
     ("family", "kind"), [("AF_CAN", "SOCK_RAW"), ("AF_PACKET", "SOCK_RAW"), ("AF_VSOCK", "SOCK_STREAM")]
 )

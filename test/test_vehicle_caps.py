@@ -44,12 +44,62 @@ def test_a_core_that_there_is_not_is_refused() -> None:
         pass
 
 
-def groups_can_be_made() -> str:
-    with capped(Caps(cpu_share=4.0, memory_mb=8000.0, niceness=0)) as held:
-        return "; ".join(held.lacking.values())
+def group_above(controller: str) -> Path | None:
+    """Return where a group for this process would be made: as the kernel tells it, not the code under test."""
+    mounts = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    own = dict(line.split(":", 2)[1:] for line in Path("/proc/self/cgroup").read_text().splitlines())
+    for row in mounts:
+        kind, options, place = row[row.index("-") + 1], row[-1].split(","), Path(row[4])
+        if kind == "cgroup" and controller in options:
+            paths = [path for names, path in own.items() if controller in names.split(",")]
+            return place / paths[0].lstrip("/") if paths else None
+        if kind == "cgroup2" and "" in own:
+            home = place / own[""].lstrip("/")
+            active = home.parent / "cgroup.subtree_control"
+            if home != place and active.exists() and controller in active.read_text().split():
+                return home.parent
+    return None
 
 
-needs_groups = pytest.mark.skipif(bool(groups_can_be_made()), reason=groups_can_be_made())
+def refused(controller: str) -> str:
+    """Make a group and remove it again; say why that cannot be done, empty if it can."""
+    above = group_above(controller)
+    if above is None:
+        return f"the kernel has no controller '{controller}' for this process"
+    try:
+        (above / f"mt_test_{os.getpid()}").mkdir()
+        (above / f"mt_test_{os.getpid()}").rmdir()
+    except OSError as error:
+        return f"no group may be made in {above}: {error.strerror}"
+    return ""
+
+
+WHY_NOT = {controller: refused(controller) for controller in ("cpu", "memory", "cpuset")}
+needs_groups = pytest.mark.skipif(any(WHY_NOT.values()), reason="; ".join(filter(None, WHY_NOT.values())))
+
+
+@needs_groups
+def test_where_the_system_allows_groups_nothing_is_lacking() -> None:
+    core = min(os.sched_getaffinity(0))
+    got = inside(f"Caps(cores=({core},), cpu_share=4.0, memory_mb=8000.0, niceness=0)", "found = 0")
+    assert got["lacking"] == {} and set(got["how"]) == {"cores", "cpu_share", "memory_mb"}
+
+
+@needs_groups
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core: there is no other to be kept from")
+def test_who_asks_for_more_cores_than_the_group_has_does_not_get_them() -> None:
+    core = min(os.sched_getaffinity(0))
+    code = "import os; os.sched_setaffinity(0, range(os.cpu_count())); print(sorted(os.sched_getaffinity(0)))"
+    then = f"found = json.loads(subprocess.check_output([sys.executable, '-c', {code!r}]))"
+    assert inside(f"Caps(cores=({core},), niceness=0)", then)["found"] == [core]
+
+
+def test_cores_that_are_kept_to_by_affinity_alone_are_told(tmp_path: Path) -> None:
+    core = min(before := os.sched_getaffinity(0))
+    with capped(Caps(cores=(core,), niceness=0), told(tmp_path, "", "")) as held:
+        assert held.how == {"cores": f"cores {core}"} and os.sched_getaffinity(0) == {core}
+        assert held.lacking["cores"].startswith("by affinity only, which can be changed: no control group")
+    assert os.sched_getaffinity(0) == before
 
 
 @needs_groups

@@ -6,39 +6,29 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-import threading
-import time
-import zlib
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from copy import copy
-from itertools import pairwise
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from inline_bench import (  # noqa: F401  (two are fixtures)
+    EVERY_S,
+    HOLD_S,
+    LONG_S,
+    RAW,
+    SIGNALS,
+    TOPIC,
+    Bench,
+    Inline,
+    command_of,
+    config,
+    made_bench,
+    started_inline,
+)
 
-from mt_nodes import cdr
 from mt_nodes.errors import ExitCode, UsageError
-from mt_nodes.keeper import descendants_of, signal_all
 from mt_nodes.processes import wait_until
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.transforms import dump_transforms
 from mt_nodes.vehicle.inline import inline_config
-
-LONG_S, EVERY_S, HOLD_S = 60.0, 0.1, 0.08
-RAW, TOPIC = "/lidar/points_raw", "/lidar/points"
-SIGNALS: dict[str, Any] = {
-    "permits": [{"topic": "/engaged", "type": "std_msgs/msg/Bool", "equals": False, "fresh_s": 1.0}],
-    "dead_man": {"topic": "/dead_man", "type": "std_msgs/msg/Bool", "equals": True, "fresh_s": 1.0},
-}
-
-
-def config(**more: Any) -> dict[str, Any]:
-    return {"topics": [{"raw": RAW, "topic": TOPIC}], "hold_s": HOLD_S, **SIGNALS, **more}
 
 
 @pytest.mark.parametrize(
@@ -57,145 +47,6 @@ def config(**more: Any) -> dict[str, Any]:
 def test_what_is_not_safe_is_refused(change: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         inline_config(config(**change), "bench.yaml")
-
-
-class Bench:
-    """A LiDAR, a vehicle that stands, an operator, and a stack that notes what it is given."""
-
-    def __init__(self, node: Any, place: Path) -> None:
-        from rclpy.duration import Duration
-        from sensor_msgs.msg import PointCloud2
-        from std_msgs.msg import Bool
-
-        from mt_nodes.nodes import qos
-
-        promised = copy(qos.REPLAY)
-        promised.deadline = promised.liveliness_lease_duration = Duration(seconds=LONG_S)
-        bundle = next(iter(generate_drive(1)))
-        self._data = cdr.encode_cloud(bundle.cloud())
-        dump_transforms(bundle.transforms, place / "transforms.yaml")
-        self.engaged, self.pressed, self._count, self._bool = False, False, 0, Bool
-        #: When, stamp and checksum of what the stack was given; of what the sensor sent, the checksum by stamp.
-        self.heard: list[tuple[float, int, int]] = []
-        self._lock = threading.Lock()
-        self.sent: dict[int, int] = {}
-        self.cloud = node.create_publisher(PointCloud2, RAW, promised)
-        self._says = [node.create_publisher(Bool, topic, 1) for topic in ("/engaged", "/dead_man")]
-        node.create_subscription(PointCloud2, TOPIC, self._heard, promised, raw=True)
-        node.create_timer(EVERY_S, self._send)
-        node.create_timer(EVERY_S, self._say)
-
-    def _send(self) -> None:
-        self._count += 1
-        stamp_ns = self._count * 100_000_000
-        seconds, rest = divmod(stamp_ns, 1_000_000_000)
-        data = self._data[:4] + seconds.to_bytes(4, "little") + rest.to_bytes(4, "little") + self._data[12:]
-        self.sent[stamp_ns], self.last = zlib.crc32(data), (stamp_ns, data)
-        self.cloud.publish(data)
-
-    def _say(self) -> None:
-        for publisher, value in zip(self._says, (self.engaged, self.pressed), strict=True):
-            publisher.publish(self._bool(data=value))
-
-    def _heard(self, data: bytes) -> None:
-        with self._lock:
-            self.heard.append((time.monotonic(), cdr.header_stamp_ns(data) or 0, zlib.crc32(data)))
-
-    def next(self, like: Callable[[bool], bool], count: int = 3) -> int:
-        """Wait until so many clouds in a row are (or are not) replaced; return how many came before them."""
-        begun, run = len(self.heard), 0
-        at = begun
-
-        def found() -> bool:
-            nonlocal at, run
-            while at < len(self.heard) and run < count:
-                run = run + 1 if like(self.replaced(at)) else 0
-                at += 1
-            return run >= count
-
-        assert wait_until(found, LONG_S), f"{len(self.heard) - begun} clouds came"
-        return at - count - begun
-
-    def replaced(self, number: int) -> bool:
-        _, stamp_ns, checksum = self.heard[number]
-        return checksum != self.sent[stamp_ns]
-
-    def all_in_order(self) -> None:
-        """Every cloud once, in its order, none left out since the first."""
-        stamps = [stamp_ns for _, stamp_ns, _ in self.heard]
-        assert stamps == list(range(stamps[0], stamps[0] + 100_000_000 * len(stamps), 100_000_000))
-
-    def longest_gap_s(self, first: int) -> float:
-        times = [at_s for at_s, _, _ in self.heard[first:]]
-        return max(later - before for before, later in pairwise(times))
-
-
-@pytest.fixture
-def bench(domains: tuple[int, ...], tmp_path: Path) -> Iterator[Bench]:
-    from mt_nodes.nodes.spinning import SpinningContext, plain_node
-
-    context = SpinningContext(domains[0])
-    made: list[Bench] = []
-
-    def node(*, context: Any) -> Any:
-        one = plain_node("bench", context=context)
-        made.append(Bench(one, tmp_path))
-        return one
-
-    context.add(node)
-    yield made[0]
-    context.close()
-
-
-class Inline:
-    """`mt inline` as a process."""
-
-    def __init__(self, place: Path, *words: str, **more: Any) -> None:
-        self.out = place / "out"
-        place.mkdir(exist_ok=True)
-        told = config(**{"transforms": str(place / "transforms.yaml"), **more})
-        (place / "bench.yaml").write_text(yaml.safe_dump(told))
-        argv = ["inline", "--config", str(place / "bench.yaml"), "--out", str(self.out), *words]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "mt_nodes.cli.main", *argv],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-    def of(self, module: str) -> list[int]:
-        return [
-            pid for pid in descendants_of(self.process.pid) if module in _command(pid) and "keeper" not in _command(pid)
-        ]
-
-    def end(self) -> dict[str, Any]:
-        self.process.send_signal(signal.SIGINT)
-        said, _ = self.process.communicate(timeout=LONG_S)
-        assert self.process.returncode == 0, said
-        self.said = said
-        return dict(json.loads((self.out / "summary.json").read_text()))
-
-
-def _command(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text()
-    except OSError:
-        return ""
-
-
-@pytest.fixture
-def started(tmp_path: Path, bench: Bench) -> Iterator[Callable[..., Inline]]:
-    with ExitStack() as ending:
-
-        def start(*words: str, **more: Any) -> Inline:
-            inline = Inline(tmp_path, *words, **more)
-            ending.callback(inline.process.communicate)
-            ending.callback(inline.process.kill)
-            ending.callback(lambda: signal_all(inline.of("nodes.relay"), signal.SIGKILL))
-            assert wait_until(lambda: len(bench.heard) > 3 or inline.process.poll() is not None, LONG_S)
-            return inline
-
-        yield start
 
 
 def test_without_arm_everything_is_forwarded_byte_for_byte(bench: Bench, started: Callable[..., Inline]) -> None:
@@ -340,7 +191,7 @@ def test_a_relay_whose_suite_is_killed_forwards_on_changes_nothing_and_is_no_sec
         bench.all_in_order()
     finally:
         os.kill(relay, signal.SIGTERM)
-    assert wait_until(lambda: not _command(relay), LONG_S), "it ends when it is told"
+    assert wait_until(lambda: not command_of(relay), LONG_S), "it ends when it is told"
 
 
 def test_a_second_switch_that_is_stuck_does_not_hide_that_the_first_is_let_go(
@@ -390,3 +241,86 @@ def test_a_topic_that_somebody_else_publishes_is_refused(
         assert f"{TOPIC}: is published by /driver" in said
     finally:
         context.close()
+
+
+def test_a_suite_that_stands_still_lets_nothing_be_changed_and_holds_up_nobody(
+    bench: Bench, started: Callable[..., Inline]
+) -> None:
+    inline = started("--arm")
+    bench.next(lambda replaced: not replaced)
+    bench.pressed = True
+    bench.next(lambda replaced: replaced)
+    os.kill(inline.process.pid, signal.SIGSTOP)
+    try:
+        bench.next(lambda replaced: not replaced, 10)
+    finally:
+        os.kill(inline.process.pid, signal.SIGCONT)
+    bench.next(lambda replaced: not replaced, 10)  # it reads again, and the switch was not let go since
+    bench.pressed = False
+    bench.next(lambda replaced: not replaced)
+    bench.pressed = True
+    bench.next(lambda replaced: replaced)
+    inline.end()
+    bench.all_in_order()
+    changed = [stamp for number, (_, stamp, _) in enumerate(bench.heard) if bench.replaced(number)]
+    record = [json.loads(line)["stamp_ns"] for line in (inline.out / "replaced.jsonl").read_text().splitlines()]
+    assert record[: len(changed)] == changed
+
+
+def test_what_was_said_before_a_relay_stood_still_is_no_yes_when_it_wakes(
+    bench: Bench, started: Callable[..., Inline]
+) -> None:
+    """The press waits in its queue; vehicle and operator have been silent for a while."""
+    inline = started("--arm", frozen_s=10.0)
+    assert wait_until(lambda: bool(inline.of("inline_mutator")), LONG_S)
+    bench.pressed = True
+    bench.next(lambda replaced: not replaced)
+    bench.pressed = False
+    bench.next(lambda replaced: not replaced)
+    bench.pressed = True
+    bench.next(lambda replaced: replaced)
+    bench.pressed = False
+    bench.next(lambda replaced: not replaced, 5)
+    (relay,) = inline.of("nodes.relay")
+    os.kill(relay, signal.SIGSTOP)
+    try:
+        sent = len(bench.sent)
+        bench.pressed = True
+        assert wait_until(lambda: len(bench.sent) > sent + 3, LONG_S)
+        bench.silent = True
+        silent_from = len(bench.sent)
+        assert wait_until(lambda: len(bench.sent) > silent_from + 15, LONG_S), "longer than fresh_s"
+    finally:
+        os.kill(relay, signal.SIGCONT)
+    first = len(bench.heard)
+    bench.next(lambda replaced: not replaced, 15)
+    assert not any(map(bench.replaced, range(first, len(bench.heard))))
+    inline.end()
+
+
+def test_a_raw_topic_that_is_published_otherwise_than_before_is_said_and_nothing_is_changed(
+    bench: Bench, started: Callable[..., Inline], domains: tuple[int, ...]
+) -> None:
+    from sensor_msgs.msg import PointCloud2
+    from std_msgs.msg import Bool
+
+    from mt_nodes.nodes import qos
+    from mt_nodes.nodes.spinning import SpinningContext, plain_node
+
+    inline = started("--arm")
+    for kind, profile in ((PointCloud2, qos.LIVE_TAP), (Bool, qos.REPLAY)):
+        bench.pressed = False
+        bench.next(lambda replaced: not replaced)
+        bench.pressed = True
+        bench.next(lambda replaced: replaced)
+        context = SpinningContext(domains[0])
+        try:
+            context.add(plain_node, "another").create_publisher(kind, RAW, profile)
+            bench.next(lambda replaced: not replaced, 10)
+        finally:
+            context.close()
+        bench.next(lambda replaced: not replaced, 10)  # it has gone, and the switch was not let go since
+    inline.end()
+    assert f"{RAW}: is published with reliability BEST_EFFORT now, was RELIABLE; start anew" in inline.said
+    assert f"{RAW}: is published as std_msgs/msg/Bool now, was sensor_msgs/msg/PointCloud2" in inline.said
+    bench.all_in_order()

@@ -133,6 +133,33 @@ def test_what_else_stands_against_it_needs_the_switch_anew_too() -> None:
     assert "let the switch go" in one.permission(0.2).why
 
 
+@pytest.mark.parametrize(("number", "value"), [(0, 0.0), (1, False), (2, True)])
+@pytest.mark.parametrize(("age_s", "says"), [(0.6, "0.60 s before it came"), (-0.6, "0.60 s after it came")])
+def test_what_waited_in_a_queue_or_bears_another_clock_is_no_yes(
+    number: int, value: Any, age_s: float, says: str
+) -> None:
+    one = pressed()
+    assert granted_at(one, 0.1)
+    one.heard(number, value, 0.1, age_s)
+    assert says in one.permission(0.1).why
+    one.heard(number, value, 0.15)
+    assert "let the switch go" in one.permission(0.15).why
+
+
+def test_what_is_said_is_as_old_as_its_publication() -> None:
+    one = pressed()
+    one.heard(2, True, 0.1, age_s=0.2)
+    assert not granted_at(one, 0.25), "0.35 s after it was published"
+
+
+def test_a_switch_that_was_let_go_long_ago_is_not_pressed_anew() -> None:
+    one = lock()
+    say(one, 0.0)
+    one.heard(2, False, 0.1, age_s=5.0)
+    one.heard(2, True, 0.11)
+    assert "let the switch go" in one.permission(0.12).why
+
+
 def test_what_was_never_heard_does_not_hold() -> None:
     one = lock()
     one.heard(0, 0.0, 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from mt_nodes.checks.base import Check
@@ -21,6 +21,8 @@ CRAWL_MPS = 0.1
 DRIVES = {"speed": "m/s", "acceleration": "m/s²", "pedals": "of full pedal"}
 #: Commands are compared to so many decimals: a message may round the last digits of what was computed.
 _DECIMALS = 9
+#: In the detail of a verdict: what is expected of the follow-up by the source's command, and what it commands.
+COMMANDED = "commanded"
 
 
 def at_most(measured: float, bound: float, unit: str, reason: str, **rest: Any) -> Judgement:
@@ -44,6 +46,11 @@ def _judged(measured: float, bound: float, margin: float, unit: str, reason: str
     return Judgement(
         outcome, round(measured, _DECIMALS), round(bound, _DECIMALS), margin, unit=unit, reason=reason, **rest
     )
+
+
+def _with_commands(judgement: Judgement, expected: float, after: float) -> Judgement:
+    said = [round(expected, _DECIMALS), round(after, _DECIMALS)]
+    return replace(judgement, detail={**judgement.detail, COMMANDED: said})
 
 
 def _told_no_more(what: str, unit: str) -> Judgement:
@@ -77,9 +84,10 @@ class SteeringCheck(Check):
     def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
         """Compare the two commands."""
         assert source.control is not None and followup.control is not None
-        return self.unknown(source.control, followup.control) or self.decide(
-            self.expected(source.control, effects), self.turn(followup.control)
-        )
+        if undecided := self.unknown(source.control, followup.control):
+            return undecided
+        expected, after = self.expected(source.control, effects), self.turn(followup.control)
+        return _with_commands(self.decide(expected, after), expected, after)
 
     def unknown(self, source: Control, followup: Control) -> Judgement | None:
         """Say what becomes of a pair whose steering cannot be compared, None where it can."""
@@ -116,7 +124,7 @@ class DriveCheck(Check):
             return nothing_to_judge(f"no {quantity} is told", DRIVES[quantity])
         if math.isnan(after):
             return _told_no_more(quantity, DRIVES[quantity])
-        return self.decide(quantity, round(before, _DECIMALS), round(after, _DECIMALS))
+        return _with_commands(self.decide(quantity, round(before, _DECIMALS), round(after, _DECIMALS)), before, after)
 
     @abstractmethod
     def quantity(self, source: Control) -> str:

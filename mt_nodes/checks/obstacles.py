@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from mt_nodes.errors import UsageError
 from mt_nodes.frames import Bundle
 from mt_nodes.outputs import Detections, Output
 from mt_nodes.params import param
+from mt_nodes.polar_cells import JUDGED_IN, counted_cells
 from mt_nodes.regions import Region, RegionUnavailable, load_region
 from mt_nodes.transforms import Matrix, UnknownTransform, move
 from mt_nodes.verdict import Judgement, Outcome
@@ -114,7 +115,7 @@ class ObstacleCheck(Check):
             return Judgement(
                 Outcome.NOT_APPLICABLE, reason=reason, unit="obstacles", detail={"counts": compared.counts}
             )
-        return self.decide(compared)
+        return _placed(self.decide(compared), compared)
 
     def demands(self, compared: Comparison) -> bool:
         """Whether there is anything to judge; by default an obstacle that is demanded."""
@@ -194,6 +195,16 @@ class ObstacleCheck(Check):
         inside = [d.label[region.contains(d.center_m) & (d.score >= self.score_high)].tolist() for d in (before, after)]
         classes = sorted({*inside[0], *inside[1]})
         return {"all": [len(i) for i in inside], **{c: [i.count(c) for i in inside] for c in classes}}
+
+
+def _placed(judged: Judgement, compared: Comparison) -> Judgement:
+    """Say where the obstacles were that were demanded or added: in which cells of range and bearing, by class."""
+    if not judged.outcome.decided:
+        return judged
+    added, demanded = compared.added.take(compared.added_kept), compared.source.take(compared.demanded)
+    xy = np.concatenate([demanded.center_m[:, :2], added.center_m[:, :2]])
+    cells = counted_cells(xy, np.concatenate([demanded.label, added.label]))
+    return replace(judged, detail={**judged.detail, JUDGED_IN: cells})
 
 
 def describe(obstacles: Detections, rows: Mask) -> str:

@@ -32,7 +32,8 @@ def run(args: argparse.Namespace) -> int:
 
     from mt_nodes.directories import new_directory
     from mt_nodes.vehicle.inline import load_inline_config
-    from mt_nodes.vehicle.standing_in import CONFIG, StandingIn
+    from mt_nodes.vehicle.relay_process import CONFIG
+    from mt_nodes.vehicle.standing_in import StandingIn
 
     if args.duration < 0.0:
         raise UsageError(f"--duration: got {args.duration:g}, expected seconds, or 0 for no end")
@@ -79,6 +80,10 @@ class _Shown:
             text = "forwarding only: the mutator is not there"
         if waiting:
             text += f" (nobody publishes {waiting})"
+        if event["changed"] and event["changed"] not in text:
+            text += f" ({event['changed']})"
+        if not event["guarded"]:
+            text += " (no relay stands by yet)"
         if text.split(" for ")[0] != self._last.split(" for ")[0]:
             print(time.strftime("%H:%M:%S"), text, file=self._file, flush=True)
         self._last = text

@@ -28,6 +28,8 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
         text(line)
     for name, latency in summary["latency_ms"].items():
         text(f"{name}: p50 {latency['p50']:.1f} ms, p99 {latency['p99']:.1f} ms")
+    for line in added(summary):
+        text(line)
     text(f"exit code {summary['exit_code']}: {summary['exit_why']}")
     text(f"results in {out}, report: {out / 'report.html'}")
 
@@ -43,6 +45,12 @@ def clocks(summary: Mapping[str, Any]) -> list[str]:
     rows = summary.get("clocks", {}).items()
     known = "the clock of {0} is ahead of ours by {1[offset_ms]:.1f} ms, give or take {1[bound_ms]:.1f} ms"
     return [row.get("warning") or known.format(name, row) for name, row in rows]
+
+
+def added(summary: Mapping[str, Any]) -> list[str]:
+    """Return a line for each topic beside a live stack: by how much later our instance was given what came on it."""
+    known = "{0}: {1[p50]:.1f} ms later to our instance (p50), p99 {1[p99]:.1f} ms, at most {1[max]:.1f} ms"
+    return [known.format(topic, told["added_ms"]) for topic, told in summary.get("topics", {}).items()]
 
 
 def print_waivers(summary: dict[str, Any]) -> None:

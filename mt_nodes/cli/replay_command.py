@@ -39,6 +39,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--draws", type=at_least_one, default=default.draws, metavar="N", help=with_default["draws"])
     add("--transforms", default="", metavar="FILE", help=about["transforms"])
     add("--waivers", default="", metavar="FILE", help=about["waivers"])
+    add(
+        "--failures", action="store_true", help="judge first what failed before, and keep what fails now for later runs"
+    )
+    add("--failures-file", type=Path, metavar="FILE", help="database of --failures (default mt_failures.sqlite)")
+    add(
+        "--keep-expired",
+        action="store_true",
+        help="keep cases whose mutation's code has changed; else they are taken out",
+    )
     add("--out", metavar="DIR", help="results directory (default mt_results/<time>)")
     add(
         "--resume",
@@ -58,6 +67,15 @@ def run(args: argparse.Namespace) -> int:
         return int(resume(args.resume, as_json=args.json)["exit_code"])
     if not args.bags:
         raise UsageError("got no bag; type `mt replay BAG`, or `mt replay --resume DIR`")
+    if args.failures:
+        from mt_nodes.cli.failing_first import replay_failing_first
+
+        summary = replay_failing_first(
+            _request(args), args.out, args.failures_file, keep_expired=args.keep_expired, as_json=args.json
+        )
+        return int(summary["exit_code"])
+    if args.failures_file or args.keep_expired:
+        raise UsageError("--failures-file and --keep-expired go with --failures")
     summary = replay(_request(args), args.out, as_json=args.json)
     return int(summary["exit_code"])
 

@@ -14,6 +14,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--waivers", type=Path, metavar="FILE", help="mark these in place of the waivers of the run")
     about = "show this pair of drives, too, violated or not; 'all': every one that was judged"
     parser.add_argument("--drive", action="append", default=[], metavar="PAIR", help=about)
+    about = "show this violated pair with pictures, too: clouds to turn, cameras, what was reported"
+    parser.add_argument("--pair", action="append", default=[], metavar="PAIR", help=about)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -28,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
         from mt_nodes.cli import moral_results
 
         return moral_results.report(args.dir, args)
-    summary = remake(args.dir, load_waivers(args.waivers) if args.waivers else None, args.drive)
+    summary = remake(args.dir, load_waivers(args.waivers) if args.waivers else None, args.drive, args.pair)
     if args.waivers:
         print_waivers(summary)
         text(f"exit code of the run: {summary['exit_code']}: {summary['exit_why']}")

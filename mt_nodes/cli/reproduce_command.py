@@ -112,7 +112,7 @@ def _of_replay(finished: Finished, args: argparse.Namespace) -> int:
     told = _all_told(finished, proof, changed)
     now, summary, out = None, None, args.out or finished.new_directory()
     if not args.json:
-        _print_proof(finished, proof, f"bag {request.bags[finished.pair.episode]}", changed)
+        _print_proof(finished, proof, f"bag {request.bags[finished.pair.episode - request.first_episode]}", changed)
     if proof.same:
         summary = replay(request, str(out), quiet=True)
         now = judged_again(out, finished.pair)

@@ -40,7 +40,7 @@ def replay(request: ReplayRequest, out: str | None, *, as_json: bool = False, qu
     Raises:
         MtError: nothing was run, or the suite process ended without a summary.
     """
-    return _carry_out(Run.create(request, out), as_json=as_json, quiet=quiet)
+    return replayed(Run.create(request, out), as_json=as_json, quiet=quiet)
 
 
 def resume(out: Path, *, as_json: bool = False) -> Summary:
@@ -51,7 +51,7 @@ def resume(out: Path, *, as_json: bool = False) -> Summary:
     """
     out = out.resolve()
     go_where_it_started(out)
-    return _carry_out(Run.resume(out), as_json=as_json)
+    return replayed(Run.resume(out), as_json=as_json)
 
 
 def go_where_it_started(out: Path) -> None:
@@ -60,7 +60,9 @@ def go_where_it_started(out: Path) -> None:
         os.chdir(json.loads((out / "run.json").read_text(encoding="utf-8"))["directory"])
 
 
-def _carry_out(run: Run, *, as_json: bool = False, quiet: bool = False) -> Summary:
+def replayed(run: Run, *, as_json: bool = False, quiet: bool = False) -> Summary:
+    """Carry out a replay that was made, print its outcome and return the summary; see :func:`replay`."""
+
     def here(progress: Callable[[Any], None]) -> Summary:
         return execute(run, lambda ending: in_process_arms(run), lambda line: None, progress)
 

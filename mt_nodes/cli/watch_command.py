@@ -39,6 +39,10 @@ def run(args: argparse.Namespace) -> int:
         from mt_nodes.cli import moral_results
 
         return moral_results.watch(args.dir)
+    if (args.dir / "campaign.sqlite").is_file():
+        from mt_nodes.cli import campaign_command
+
+        return campaign_command.watch(args.dir)
     # The link may come to name another run meanwhile.
     watched, out = WatchedRun(args.dir.resolve()), console()
     watched.look()

@@ -12,7 +12,7 @@ from mt_nodes.errors import UsageError
 from mt_nodes.params import build, param
 from mt_nodes.relations import DEFAULT
 from mt_nodes.stacks import Stack, refuse_told
-from mt_nodes.vehicle.settings import Actuators, Box, Caps, Guard
+from mt_nodes.vehicle.settings import Actuators, Box, Caps, Gpu, Guard
 from mt_nodes.yaml_files import read_mapping
 
 #: mode -> the arms in which it has instances of ours; the other arm of ``shadow`` is the live stack.
@@ -88,6 +88,7 @@ class LiveConfig:
     actuators: Actuators = param(Actuators(), convert=_part(Actuators), help="what moves the vehicle")
     observers: tuple[str, ...] = param((), help="nodes that only look on, such as /rosbag2_recorder or /rviz*")
     caps: Caps = param(Caps(), convert=_part(Caps), help="the most that all of ours may take")
+    gpu: Gpu = param(Gpu(), convert=_part(Gpu), help="the most that each instance of ours may take of GPUs")
     guard: Guard = param(Guard(), convert=_part(Guard), help="when testing stops because the live stack suffers")
     delay_s: float = param(
         0.1, low=0.0, high=5.0, unit="s", help="our instances get everything so much later; follow-ups are made in it"

@@ -136,6 +136,11 @@ class RosArm:
         """A node of the arm, through which its domain can be looked at."""
         return self._monitor
 
+    @property
+    def topics(self) -> dict[str, Any]:
+        """What is told of the topics that it is given: by how much later than it was heard live input went out."""
+        return self._publisher.added.as_plain()
+
     def refuse_strangers(self) -> None:
         """Look who is in the domain, as far as the stack file says who may be, and who plays or answers beside us.
 

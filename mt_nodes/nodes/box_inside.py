@@ -7,6 +7,8 @@ import argparse
 import socket
 import sys
 import threading
+import time
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -23,20 +25,20 @@ from rclpy.topic_endpoint_info import TopicEndpointInfo
 from mt_nodes.errors import InfrastructureError, IsolationError, MtError
 from mt_nodes.flag import Flag, flag_of_signals
 from mt_nodes.nodes import qos
-from mt_nodes.nodes.graph_guard import endpoints
+from mt_nodes.nodes.graph_guard import Ours, endpoints, participant
 from mt_nodes.nodes.introducing import Introduction
-from mt_nodes.nodes.isolation import NAMES_S, NOT_KNOWN_YET
+from mt_nodes.nodes.leak_watch import Look, Suspicion, pause_s
 from mt_nodes.nodes.messages import message_class
 from mt_nodes.nodes.running import quick_executor
 from mt_nodes.nodes.spinning import plain_node
 from mt_nodes.own_time import own_time_s
-from mt_nodes.processes import Child, wait_until
+from mt_nodes.processes import Child
 from mt_nodes.vehicle.boxed_stack import NODE, BoxedStack, Passing
 from mt_nodes.vehicle.leaks import Watched, leaks_in_arm
 from mt_nodes.vehicle.pipe import Pipe
 
-#: How often the graph is looked at until the stack is there, and then.
-_SOON_S, _LATER_S = 0.05, 0.5
+#: How often the graph is looked at until the stack is there.
+_SOON_S = 0.05
 _CLOCK = "/clock"
 
 
@@ -54,12 +56,13 @@ class Inside:
         self._outputs: list[Subscription] = [self._listen(number, qos.ANSWERS) for number in range(len(boxed.outputs))]
         self._weaker: set[int] = set()
         self._watched = Watched(boxed.actuators, boxed.observers)
-        self._leaking = False
+        self._ours = Ours(frozenset({f"/{NODE}"}), frozenset({participant(node)}))
+        self._suspicion = Suspicion()
         self._introduction = Introduction(node)
 
     def give(self, number: int, data: bytes) -> None:
         """Publish what came in, unless somebody was found here who may not be."""
-        if not self._leaking:
+        if not self._suspicion.why:
             self._inputs[number].publish(data)
 
     def lacking(self) -> list[str]:
@@ -88,26 +91,25 @@ class Inside:
             yield from self._node.get_subscriptions_info_by_topic(row.topic)
 
     def refuse_leaks(self) -> None:
-        """Raise when somebody is here who may not be, or would act on commands.
+        """Raise when somebody is here who may not be, or would act on commands; while that is not sure, give nothing.
 
         Raises:
             IsolationError: naming him.
         """
-        own = (f"/{NODE}",)
-        if self._leaks():
-            self._leaking = True
-            # Endpoints are discovered before the name of their node is; people need the name.
-            wait_until(lambda: not any(NOT_KNOWN_YET in leak for leak in self._leaks()), NAMES_S)
-            raise IsolationError(f"in the box: {(self._leaks() or ['somebody was there, and has gone'])[0]}")
-        names = {f"{space.rstrip('/')}/{name}" for name, space in self._node.get_node_names_and_namespaces()}
-        known = {*own, *self._boxed.nodes}
-        strangers = sorted(n for n in names - known if not self._watched.looks_on(n)) if self._boxed.nodes else []
-        if strangers:
+        found = endpoints(self._node, self._ours, self._watched.concerns)
+        self._suspicion.take(own_time_s(), Look(leaks_in_arm(found, self._watched, self._ours.names), found))
+        if self._suspicion.sure:
+            raise IsolationError(f"in the box: {self._suspicion.why}")
+        self._refuse_strangers()
+
+    def _refuse_strangers(self) -> None:
+        names = Counter(f"{space.rstrip('/')}/{name}" for name, space in self._node.get_node_names_and_namespaces())
+        others = names - Counter(self._ours.names)  # once: a second one is not ours
+        known = set(self._boxed.nodes)
+        strangers = sorted(n for n in others if n not in known and not self._watched.looks_on(n))
+        if strangers and known:
             may = ", ".join(self._boxed.nodes)
             raise IsolationError(f"in the box: got {strangers[0]}, expected {may}; see nodes, allow_nodes of the stack")
-
-    def _leaks(self) -> list[str]:
-        return leaks_in_arm(endpoints(self._node), self._watched, (f"/{NODE}",))
 
     def _listen(self, number: int, profile: QoSProfile) -> Subscription:
         row = self._boxed.outputs[number]
@@ -156,11 +158,12 @@ def _carry_out(boxed: BoxedStack, pipe: Pipe, ended: Flag) -> None:
             child.check()
             if own_time_s() < look_s:
                 continue
+            began_s = time.thread_time()
             inside.refuse_leaks()
             if not ready and not inside.lacking() and inside.known():
                 ready = True
                 pipe.report({"ready": True})
-            look_s = own_time_s() + (_LATER_S if ready else 0.0)
+            look_s = own_time_s() + (pause_s(time.thread_time() - began_s) if ready else 0.0)
     except InfrastructureError:
         if not ended.is_set():  # whoever ended this ended the stack, or the other side, too
             raise
@@ -172,10 +175,14 @@ def _carry_out(boxed: BoxedStack, pipe: Pipe, ended: Flag) -> None:
 
 
 def _take(pipe: Pipe, inside: Inside, topics: int, ended: Flag) -> None:
-    for got in pipe.received(topics):
-        if isinstance(got, tuple):
-            inside.give(*got)
-    ended.set()
+    try:
+        for got in pipe.received(topics):
+            if isinstance(got, tuple):
+                inside.give(*got)
+    except InfrastructureError as error:
+        print(f"box_inside: {error}", file=sys.stderr, flush=True)
+    finally:
+        ended.set()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import threading
-from contextlib import suppress
 from pathlib import Path
 
 import rclpy
@@ -78,8 +77,8 @@ def _carry_out(boxed: BoxedStack, spec: Path, ended: Flag) -> None:
     argv = in_box(boxed.box, inner, report, (theirs.fileno(),))
     box = subprocess.Popen(argv, env=ros_environment(os.environ, boxed.domain), pass_fds=(theirs.fileno(),))
     theirs.close()
-    heard = threading.Thread(target=_hear, args=(pipe, node, boxed, ended), name="pipe", daemon=True)
-    heard.start()
+    wrong: list[MtError] = []
+    threading.Thread(target=_hear, args=(pipe, node, boxed, ended, wrong), name="pipe", daemon=True).start()
     try:
         while not ended.is_set():
             executor.spin_once(timeout_sec=0.2)
@@ -91,17 +90,23 @@ def _carry_out(boxed: BoxedStack, spec: Path, ended: Flag) -> None:
         node.destroy_node()
         rclpy.try_shutdown(context=context)
     _leave_as(box.returncode, report)
+    if wrong:
+        raise wrong[0]
 
 
-def _hear(pipe: Pipe, node: Node, boxed: BoxedStack, ended: Flag) -> None:
+def _hear(pipe: Pipe, node: Node, boxed: BoxedStack, ended: Flag, wrong: list[MtError]) -> None:
+    """Take in what comes out until it ends, or is what may not come; nothing that it is may keep this from ending."""
     outside: Outside | None = None
-    with suppress(ValueError):  # a report that is none ends it, as a message of no topic does
+    try:
         for got in pipe.received(len(boxed.outputs)):
             if isinstance(got, dict):
                 outside = outside or Outside(node, boxed, pipe)
             elif outside is not None:
                 outside.say(*got)
-    ended.set()
+    except MtError as error:
+        wrong.append(error)
+    finally:
+        ended.set()
 
 
 def _leave_as(code: int, report: Path) -> None:

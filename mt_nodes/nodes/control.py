@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
@@ -41,11 +41,15 @@ class ControlNode(Node):
             self._outcomes[line["outcome"]] = self._outcomes.get(line["outcome"], 0) + 1
 
     def status(self, values: dict[str, Any], warnings: Sequence[str] = ()) -> None:
-        """Publish metrics and diagnostics; ``values`` are numbers and texts by name, ``warnings`` say what to do."""
+        """Publish metrics and diagnostics; ``warnings`` say what to do.
+
+        ``values`` are numbers and texts by name, or mappings of such: in diagnostics, where every value is a text, each
+        of theirs has a row of its own, named by the names on the way to it.
+        """
         self._topics["/mt/metrics"].publish(String(data=json.dumps({"outcomes": self._outcomes, **values})))
         level, message = _level(self._outcomes, warnings)
         status = DiagnosticStatus(level=level, name="mt_nodes: replay", message=message, hardware_id="")
-        status.values = [KeyValue(key=k, value=str(v)) for k, v in {**self._outcomes, **values}.items()]
+        status.values = [KeyValue(key=k, value=str(v)) for k, v in _rows({**self._outcomes, **values})]
         array = DiagnosticArray(status=[status])
         array.header.stamp = self.get_clock().now().to_msg()
         self._topics["/mt/diagnostics"].publish(array)
@@ -56,6 +60,14 @@ class ControlNode(Node):
 
         for publisher in self._topics.values():
             publisher.wait_for_all_acked(Duration(seconds=timeout_s))
+
+
+def _rows(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _rows(value, f"{before}{name} ")
+        else:
+            yield before + name, value
 
 
 def _level(outcomes: dict[str, int], warnings: Sequence[str]) -> tuple[bytes, str]:

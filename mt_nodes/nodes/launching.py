@@ -39,6 +39,7 @@ from mt_nodes.cli.mutate_command import settings
 from mt_nodes.drive.rig import Rig
 from mt_nodes.environment import free_domains, ros_environment, user_domain
 from mt_nodes.errors import MtError, UsageError, suggest
+from mt_nodes.live.config import LiveConfig
 from mt_nodes.live.run import LiveRun
 from mt_nodes.live.settings import configured
 from mt_nodes.nodes.mutator import MutatorParameters
@@ -48,6 +49,7 @@ from mt_nodes.params import plain, spec_of
 from mt_nodes.plan import (
     NodePlan,
     demo_process,
+    inline_process,
     live_process,
     realtime_nodes,
     simulator_processes,
@@ -59,6 +61,7 @@ from mt_nodes.run_record import STACK_FILE
 from mt_nodes.runs import NEVER_REPLAYED, Run
 from mt_nodes.stacks import load_stack
 from mt_nodes.transforms import dump_transforms
+from mt_nodes.vehicle.checkup import refuse_what_is_not_safe
 
 OUT = Argument("out", "", "results directory (empty: mt_results/<time>)")
 #: What `mt reproduce` fills in.
@@ -70,6 +73,14 @@ LIVE_ARGUMENTS = (
     Argument("set", "", "KEY=VALUE in place of what the file says; several with blanks between them"),
     OUT,
 )
+INLINE_ARGUMENTS = (
+    Argument("config", None, "YAML file of the run, as for `mt inline --config`"),
+    Argument("arm", "false", "true: input may be changed while every permit and the switch hold, as with `--arm`"),
+    Argument("duration", "0", "end after so many seconds (0: when told to)"),
+    OUT,
+)
+#: Its mutator and its relays end one after the other.
+INLINE_STOP_S = 30.0
 DEMO_ARGUMENTS = (Argument("seed", str(SEED), "of the drive and of every draw"), OUT)
 DEMO_STOP_S = 60.0
 #: What the nodes that run alone can do.
@@ -117,9 +128,39 @@ def live(context: Any) -> list[Any]:
     Raises:
         MtError: what was asked cannot run.
     """
+    return _live(context, lambda config: None)
+
+
+def vehicle(context: Any) -> list[Any]:
+    """Do as :func:`live` does, once ``mt doctor --vehicle`` finds no error in this computer and the configuration.
+
+    Raises:
+        MtError: what was asked cannot run, or not here.
+    """
+    return _live(context, refuse_what_is_not_safe)
+
+
+def _live(context: Any, check: Callable[[LiveConfig], None]) -> list[Any]:
     texts = _texts(context, LIVE_ARGUMENTS)
-    run = LiveRun.create(configured(Path(texts["config"]), settings(texts["set"].split())), texts["out"])
+    config = configured(Path(texts["config"]), settings(texts["set"].split()))
+    check(config)
+    run = LiveRun.create(config, texts["out"])
     return _suite(live_process(run.out, context.environment), run.out, suite_stop_s(run.stack))
+
+
+def inline(context: Any) -> list[Any]:
+    """Start ``mt inline``, in the domain of the shell where the configuration names none.
+
+    Raises:
+        MtError: ``arm`` is neither true nor false.
+    """
+    texts = _texts(context, INLINE_ARGUMENTS)
+    if texts["arm"] not in ("true", "false"):
+        raise UsageError(f"arm: got '{texts['arm']}', expected true or false")
+    process = inline_process(
+        texts["config"], texts["arm"] == "true", texts["duration"], texts["out"], context.environment
+    )
+    return _supervised(process, INLINE_STOP_S, lambda code: f"mt inline ended with exit code {code}")
 
 
 def _suite(suite: Process, out: Path, stop_s: float) -> list[Any]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -74,7 +75,8 @@ class LiveInputs:
         each.type = type_name
 
         def received(data: bytes) -> None:
-            self._received(Wire(each.topic, type_name, cdr.header_stamp_ns(data) or 0, data))
+            came_s = time.monotonic()
+            self._received(Wire(each.topic, type_name, cdr.header_stamp_ns(data) or 0, data, came_s=came_s))
 
         each.tap = self._node.create_subscription(
             message_class(type_name), each.topic, received, qos.LIVE_TAP, raw=True

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from rclpy.node import Node
@@ -13,8 +15,9 @@ from rclpy.node import Node
 from mt_nodes.errors import IsolationError
 from mt_nodes.live.config import LiveConfig
 from mt_nodes.live.run import LiveRun
-from mt_nodes.nodes.graph_guard import endpoints
+from mt_nodes.nodes.graph_guard import Ours, endpoints, participant
 from mt_nodes.nodes.isolation import NAMES_S, NOT_KNOWN_YET
+from mt_nodes.nodes.leak_watch import LeakWatch, Look
 from mt_nodes.nodes.live_watch import LiveWatch
 from mt_nodes.own_time import own_time_s
 from mt_nodes.plan import ArmPlan, Replayed
@@ -22,6 +25,7 @@ from mt_nodes.processes import Process
 from mt_nodes.vehicle.boxed_stack import boxed_stack, bridge_process
 from mt_nodes.vehicle.boxing import what_can_be_boxed
 from mt_nodes.vehicle.caps import Held, capped
+from mt_nodes.vehicle.gpu import gpu_environment, lacking_for
 from mt_nodes.vehicle.guarding import ComputerGuard
 from mt_nodes.vehicle.leaks import PUBLISHER, Endpoint, Watched, leaks_in_arm, leaks_in_live
 from mt_nodes.vehicle.settings import Actuators
@@ -45,6 +49,9 @@ class LiveSafety:
         self._held: Held = ending.enter_context(capped(config.caps))
         self._computer = ComputerGuard(config.guard)
         self._watch: LiveWatch | None = None
+        self._leaks: LeakWatch | None = None
+        #: Called in another thread as soon as a leak is sure.
+        self.stop: Callable[[], object] = lambda: None
         self._watched = Watched(config.actuators, config.observers, tuple(row.topic for row in run.stack.said))
         self._before: frozenset[Endpoint] = frozenset()
         self._usage = Usage()
@@ -73,7 +80,10 @@ class LiveSafety:
     ) -> Process | None:
         """Return what is started in place of an instance: a bridge to it in a box, where that is wanted."""
         config = self._config
-        if process is None or config.box.use == "off":
+        if process is None:
+            return None
+        process = replace(process, env={**process.env, **gpu_environment(config.gpu)})
+        if config.box.use == "off":
             return process
         guarded = (config.box, config.actuators, config.observers)
         inside = boxed_stack(process, self._run.stack, domain, topics, sorted(needed), *guarded)
@@ -81,25 +91,50 @@ class LiveSafety:
 
     def health(self) -> str:
         """Return why nothing may be tested just now; empty when all is well."""
+        if self.leak:
+            return self.leak
         found = self._computer.health()
         if found.well and self._watch is not None:
             found = self._watch.health()
         return found.why
 
-    def refuse_leaks(self, live: Node, arms: Iterable[Node]) -> None:
+    @property
+    def leak(self) -> str:
+        """By which way a test could reach an actuator just now, as far as it is known; empty when there is none."""
+        return self._leaks.why if self._leaks else ""
+
+    def watch_leaks(self, ending: ExitStack, live: Node, arms: Sequence[Node]) -> None:
+        """Look at the live domain, and at those of arms where actuators are named, until all ends."""
+        if not arms:
+            return  # nothing of ours is given anything
+        ours = Ours(frozenset({self._tap}), frozenset({participant(live)}))
+        looks = [partial(self._look_at_live, live, ours)]
+        if self._config.actuators != Actuators():
+            own = frozenset(map(participant, arms))
+            looks += [partial(self._look_at_arm, node, Ours(_names(node), own)) for node in arms]
+        self._leaks = LeakWatch(looks, self._stop_injection)
+        ending.callback(self._leaks.close)
+
+    def _stop_injection(self) -> None:
+        self.stop()  # what is to be called may be set later than the watch begins
+
+    def refuse_leaks(self) -> None:
         """Raise when a way has come up by which a test could reach an actuator.
 
         Raises:
-            IsolationError: naming it.
+            IsolationError: naming it. InfrastructureError: it cannot be looked at any more.
         """
-        found = endpoints(live)
+        if self._leaks is not None:
+            self._leaks.refuse()
+
+    def _look_at_live(self, node: Node, ours: Ours, whole: bool) -> Look:
+        found = endpoints(node, ours) if whole else endpoints(node, ours, self._watched.concerns)
         self._adopt(found)
-        leaks = leaks_in_live(found, self._before, self._watched, (self._tap,))
-        if self._config.actuators != Actuators():
-            for node in arms:
-                leaks += leaks_in_arm(endpoints(node), self._watched, _ours(node))
-        if leaks:
-            raise IsolationError(f"{leaks[0]}; nothing more is tested")
+        return Look(leaks_in_live(found, self._before, self._watched, ours.names), found)
+
+    def _look_at_arm(self, node: Node, ours: Ours, whole: bool) -> Look:
+        found = endpoints(node, ours, self._watched.concerns)
+        return Look(leaks_in_arm(found, self._watched, ours.names), found)
 
     def _adopt(self, found: Iterable[Endpoint]) -> None:
         """A live stack that was not there at first may come; a second one that says the same may not."""
@@ -124,13 +159,13 @@ class LiveSafety:
         return {
             "box": self._config.box.use,
             "box_lacks": list(self._missing),
-            "caps": dict(self._held.how),
-            "caps_lacking": dict(self._held.lacking),
+            "caps": {**self._held.how, **gpu_environment(self._config.gpu)},
+            "caps_lacking": {**self._held.lacking, **lacking_for(self._config.gpu, self._config.box, os.environ)},
             "usage": self._usage.as_plain(),
             **({"live_stack_before": figures} if figures else {}),
         }
 
 
-def _ours(node: Node) -> tuple[str, ...]:
-    names = ("mt_replayer", "mt_mutator", "mt_monitor_source", "mt_monitor_followup", "mt_box")
-    return (f"/{node.get_name()}", *(f"/{name}" for name in names))
+def _names(node: Node) -> frozenset[str]:
+    names = ("mt_replayer", "mt_mutator", "mt_monitor_source", "mt_monitor_followup")
+    return frozenset({f"/{node.get_name()}", *(f"/{name}" for name in names)})

@@ -93,13 +93,13 @@ class _LiveSuite:
         self._arms: Sequence[RosArm | ListeningArm] = ()
         self._taps: LiveTaps | None = None
         self._live: SpinningContext | None = None
-        self._tap_node: Node | None = None
         self._told_s = -STATUS_EVERY_S
+        self._alarmed = ""
 
     def play(self, recorder: Recorder) -> dict[str, Any]:
         """Do all of it; return what ended it early, and what is known of the clocks of other computers."""
         ended = troubles(self._run.out, lambda ending: self._begin(ending, recorder))
-        return {**ended, "clocks": self._clocks(), "safety": self._safety.told}
+        return {**ended, "clocks": self._clocks(), "safety": self._safety.told, "topics": self._given_topics()}
 
     def _begin(self, ending: ExitStack, recorder: Recorder) -> Callable[[], None]:
         """Join the live domain, wait for its topics, start our instances; return what is to be done then."""
@@ -107,7 +107,6 @@ class _LiveSuite:
         live = self._live = SpinningContext(self._run.config.live_domain)
         ending.callback(live.close)
         node: Node = live.add(quiet_node, TAP_NODE)
-        self._tap_node = node
         topics = self._topics(node)
         if self._over() or topics.missing():
             return lambda: None
@@ -117,6 +116,7 @@ class _LiveSuite:
             return lambda: None
         arms = self._open_arms(ending, node, given)
         self._arms = list(dict.fromkeys(arms))
+        self._safety.watch_leaks(ending, node, [arm.monitor for arm in self._arms if isinstance(arm, RosArm)])
         self._tell_domains()
         if not self._wait_for_external():
             return lambda: None
@@ -129,6 +129,7 @@ class _LiveSuite:
             presence=self._presence,
             forbidden=self._safety.health,
         )
+        self._safety.stop = driver.line.hold
         self._taps = LiveTaps(node, self._run.stack, beside, self._run.transforms, driver)
         return driver.run
 
@@ -187,6 +188,11 @@ class _LiveSuite:
         found = [arm.presence() for arm in self._arms if isinstance(arm, ExternalArm)]
         return Presence(next((p.away for p in found if p.away), ""), sum(p.times_lost for p in found))
 
+    def _given_topics(self) -> dict[str, Any]:
+        """Return what is told of the topics that the instance with the follow-ups is given."""
+        last = self._arms[-1] if self._arms else None
+        return last.topics if isinstance(last, RosArm) else {}
+
     def _over(self, began_s: float | None = None) -> bool:
         lasted_s = own_time_s() - began_s if began_s is not None else 0.0
         return self._commands.wishes.state is State.STOPPING or 0.0 < self._run.config.duration_s < lasted_s
@@ -234,28 +240,35 @@ class _LiveSuite:
             raise UsageError(self._taps.failure)
         if self._live is not None and self._live.failure:
             raise InfrastructureError(f"live taps: {self._live.failure}")
+        self._refuse_leaks(status)
         now_s = time.monotonic()
         if now_s - self._told_s < STATUS_EVERY_S:
             return
         self._told_s = now_s
         for arm in self._arms:
             status |= {f"{name}_{arm.name}": value for name, value in arm.status().items()}
-        status |= self._safety.usage()
+        status |= self._safety.usage() | {"topics": self._given_topics()}
         self._commands.tell(status)
         self._events.send(status)
         clocks = self._clocks()
         flat = {f"clock_{name}_{key}": value for name, row in clocks.items() for key, value in row.items()}
         self._control.status({**status, **flat}, [row["warning"] for row in clocks.values() if "warning" in row])
-        self._refuse(status)
+        self._refuse_strangers(status)
 
-    def _refuse(self, status: dict[str, Any]) -> None:
-        """End the run, and say so where people look, when somebody could carry a test's commands out."""
-        own = [arm for arm in self._arms if isinstance(arm, RosArm)]
+    def _refuse_leaks(self, status: dict[str, Any]) -> None:
+        """Say at once where people look that a test could reach an actuator, and end the run when that is sure."""
+        leak, before = self._safety.leak, self._alarmed
+        if leak != before:
+            self._alarmed = leak
+            self._control.status({**status, "leak": leak}, [leak] if leak else [])  # an ERROR would hide the second
+        self._safety.refuse_leaks()
+
+    def _refuse_strangers(self, status: dict[str, Any]) -> None:
+        """End the run, and say so where people look, when somebody is in an arm who may not be."""
         try:
-            for arm in own:
-                arm.refuse_strangers()
-            if own and self._tap_node is not None:
-                self._safety.refuse_leaks(self._tap_node, [arm.monitor for arm in own])
+            for arm in self._arms:
+                if isinstance(arm, RosArm):
+                    arm.refuse_strangers()
         except IsolationError as error:
             self._control.status(status, [str(error)])
             raise

@@ -7,6 +7,7 @@ which have one message and could not be heard late otherwise.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -136,7 +137,7 @@ class LiveTaps:
 
     def _passing(self, row: Replayed) -> Callable[[bytes], None]:
         def received(data: bytes) -> None:
-            self._receiver.passes(Wire(row.topic, row.type, 0, data))
+            self._receiver.passes(Wire(row.topic, row.type, 0, data, came_s=time.monotonic()))
 
         return received
 

@@ -22,6 +22,7 @@ from mt_nodes.nodes.convert import told_to_message
 from mt_nodes.nodes.messages import message_class, set_stamp
 from mt_nodes.plan import Replayed
 from mt_nodes.stack_topics import TOLD_TYPES
+from mt_nodes.vehicle.budget import AddedByTopic
 
 MOST_STEPS = 10_000
 #: Longest time that a node in our domain stayed unseen (measured: 1,055 ms).
@@ -46,6 +47,8 @@ class BundlePublisher:
         profiles: Mapping[str, QoSProfile] | None = None,
     ) -> None:
         self.incompatible: list[str] = []
+        #: How much later than it was heard live input went out, by topic of the live system.
+        self.added = AddedByTopic(topics)
         self._node = node
         self._profiles = profiles or {}
         self._always = required | {topic for topic, row in topics.items() if row.latched}
@@ -63,6 +66,8 @@ class BundlePublisher:
             if publisher is not None and (wire.topic in self._always or publisher.get_subscription_count()):
                 told = other.get(wire.topic)
                 publisher.publish(told_to_message(told, self._types[wire.topic]) if told else wire.cdr)
+                if wire.came_s is not None:
+                    self.added.sent(wire.topic, wire.came_s)
 
     def heard(self, topic: str) -> int:
         """Say how many subscribe to what carries this topic of the bag."""

@@ -68,7 +68,7 @@ def _carry_out(run: Run, events: Events) -> dict[str, Any]:
         status = Status(run.pairs_to_come, control, events)
         view = LiveView(control)
         return execute(
-            run, lambda stack: open_arms(run, stack, status, _open_arm), control.line, status.progress, view.show
+            run, lambda stack: open_arms(run, stack, status, open_arm), control.line, status.progress, view.show
         )
 
 
@@ -106,7 +106,8 @@ def _stop(arms: Sequence[RosArm]) -> None:
             arm.ask_to_end()
 
 
-def _open_arm(run: Run, plan: ArmPlan, domain: int, leased: bool) -> RosArm:
+def open_arm(run: Run, plan: ArmPlan, domain: int, leased: bool) -> RosArm:
+    """Make one arm of a replay: of its plan, its domain, and whether nobody else can be there."""
     topics, required = run.topics()
     unusable = {t: why for t, row in topics.items() if t not in required and (why := _unusable(row))}
     for topic, why in sorted(unusable.items()):

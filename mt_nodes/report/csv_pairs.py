@@ -7,43 +7,73 @@ import csv
 import importlib.util
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from sys import intern
+from typing import Any, NamedTuple
 
+from mt_nodes.checks.controls import COMMANDED
+from mt_nodes.report.concerned import concerned
 from mt_nodes.verdict import Pair
 
-COLUMNS = (
-    *("pair", "episode", "bundle", "relation", "draw", "judged_for", "requirement", "outcome"),
-    *("measured", "bound", "margin", "unit", "lost", "gained", "reason"),
-)
 #: Columns that are no text, as Parquet has them.
 NUMBERS = {
     **dict.fromkeys(("episode", "bundle", "lost", "gained"), "int64"),
-    **dict.fromkeys(("measured", "bound", "margin"), "float64"),
+    **dict.fromkeys(("measured", "bound", "margin", "range_m"), "float64"),
 }
-Row = dict[str, Any]
+
+
+class PairRow(NamedTuple):
+    """One pair. A run has many: of a verdict line nothing else is kept."""
+
+    pair: str
+    episode: int
+    bundle: int | None
+    relation: str
+    draw: str
+    judged_for: str
+    requirement: str
+    outcome: str
+    measured: float | None
+    bound: float | None
+    margin: float | None
+    unit: str
+    lost: int
+    gained: int
+    reason: str
+    #: Classes of the obstacles that the verdict is about, joined by ``;``, and the range of the nearest.
+    object_class: str
+    range_m: float | None
+    #: What source (as it is expected of the follow-up) and follow-up commanded; not in the tables.
+    commanded: tuple[float, float] | None = None
+
+    @property
+    def of_background(self) -> bool:
+        """Whether it is of control or sham."""
+        return "@" in self.draw
+
+
+COLUMNS = PairRow._fields[:-1]
 
 
 def pair_rows(
     verdicts: Iterable[Mapping[str, Any]], requirements: Mapping[str, Sequence[str]] | None = None
-) -> list[Row]:
+) -> list[PairRow]:
     """Return one row a verdict line of a journal, sorted by pair so that equal runs give equal files.
 
     ``requirements`` are the user's ids by relation; several are joined by ``;``.
     """
-    carried = requirements or {}
-    rows = [_row(line, carried) for line in verdicts if line.get("type") == "verdict"]
-    return sorted(rows, key=_order)
+    carried = {relation: ";".join(ids) for relation, ids in (requirements or {}).items()}
+    return sorted((_row(line, carried) for line in verdicts if line.get("type") == "verdict"), key=_order)
 
 
-def write_pairs_csv(path: Path, rows: Iterable[Row]) -> None:
+def write_pairs_csv(path: Path, rows: Iterable[PairRow]) -> None:
     """Write the rows; what was not measured is an empty cell, so is the bundle when a whole episode was judged."""
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows(row[: len(COLUMNS)] for row in rows)
 
 
-def write_pairs_parquet(path: Path, rows: Sequence[Row]) -> bool:
+def write_pairs_parquet(path: Path, rows: Sequence[PairRow]) -> bool:
     """Write the rows with the same columns (what is empty in CSV is null); False where ``pyarrow`` is not installed."""
     if importlib.util.find_spec("pyarrow") is None:
         return False
@@ -51,17 +81,36 @@ def write_pairs_parquet(path: Path, rows: Sequence[Row]) -> bool:
     import pyarrow.parquet
 
     schema = pyarrow.schema([(name, getattr(pyarrow, NUMBERS.get(name, "string"))()) for name in COLUMNS])
-    columns = {name: [row[name] for row in rows] for name in COLUMNS}
+    columns = {name: [row[at] for row in rows] for at, name in enumerate(COLUMNS)}
     pyarrow.parquet.write_table(pyarrow.table(columns, schema=schema), path)
     return True
 
 
-def _row(line: Mapping[str, Any], requirements: Mapping[str, Sequence[str]]) -> Row:
-    pair = Pair.parse(line["pair"])
-    identity = {name: getattr(pair, name) for name in ("episode", "bundle", "draw", "judged_for")}
-    return {**line, **identity, "requirement": ";".join(requirements.get(pair.judged_for, ()))}
+def _row(line: Mapping[str, Any], requirements: Mapping[str, str]) -> PairRow:
+    pair, detail = Pair.parse(line["pair"]), line.get("detail", {})
+    about, judged_for = concerned(detail), intern(pair.judged_for)
+    # Texts that many pairs share are kept once.
+    return PairRow(
+        pair=line["pair"],
+        episode=pair.episode,
+        bundle=pair.bundle,
+        relation=intern(pair.relation),
+        draw=intern(pair.draw),
+        judged_for=judged_for,
+        requirement=requirements.get(judged_for, ""),
+        outcome=intern(line["outcome"]),
+        measured=line["measured"],
+        bound=line["bound"],
+        margin=line["margin"],
+        unit=intern(line["unit"]),
+        lost=line["lost"],
+        gained=line["gained"],
+        reason=line["reason"],
+        object_class=intern(about.classes),
+        range_m=about.range_m,
+        commanded=tuple(detail[COMMANDED]) if COMMANDED in detail else None,
+    )
 
 
-def _order(row: Row) -> tuple[Any, ...]:
-    bundle = -1 if row["bundle"] is None else row["bundle"]
-    return row["episode"], bundle, row["relation"], row["draw"]
+def _order(row: PairRow) -> tuple[Any, ...]:
+    return row.episode, -1 if row.bundle is None else row.bundle, row.relation, row.draw

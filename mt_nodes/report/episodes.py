@@ -3,11 +3,8 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +13,11 @@ from mt_nodes.errors import InfrastructureError
 from mt_nodes.report.episode_svg import from_above, plots, seconds
 from mt_nodes.report.episode_view import EpisodeView
 from mt_nodes.report.episode_words import in_words
+from mt_nodes.report.scripts import Script, script_of
 from mt_nodes.verdict import Pair
 
 #: Violated drives that a report shows without being asked.
 SHOWN = 20
-_TEMPLATES = Path(__file__).parent / "templates"
 
 
 def viewers(results_dir: Path, verdicts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -33,11 +30,9 @@ def viewers(results_dir: Path, verdicts: Sequence[Mapping[str, Any]]) -> list[di
     return [{**line, **_viewer(results_dir, lines.get(pair.followup))} for pair, line in pairs.items()]
 
 
-@lru_cache
-def script() -> tuple[str, str]:
-    """Return the script, and the source by which a content security policy lets it and no other run."""
-    text = (_TEMPLATES / "episode.js").read_text(encoding="utf-8")
-    return text, f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+def script() -> Script:
+    """Return the script that plays drives, and the source by which a policy lets it run."""
+    return script_of("episode.js")
 
 
 def _viewer(results_dir: Path, line: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mt_nodes.directories import write_whole
 from mt_nodes.errors import InfrastructureError
 from mt_nodes.journal import read_journal
-from mt_nodes.report.csv_pairs import pair_rows, write_pairs_csv, write_pairs_parquet
-from mt_nodes.report.html import write_report
+from mt_nodes.report.csv_pairs import write_pairs_csv, write_pairs_parquet
+from mt_nodes.report.evidence_view import keep_views
+from mt_nodes.report.html import read_told, write_report
 from mt_nodes.report.junit import write_junit
 from mt_nodes.run_record import read_record
 from mt_nodes.summary import RelationInfo, summarise
@@ -22,59 +23,73 @@ Summary = dict[str, Any]
 
 
 def write_files(
-    out: Path, summary: Mapping[str, Any], lines: Sequence[Mapping[str, Any]], drives: Collection[str] = ()
+    out: Path,
+    summary: Mapping[str, Any],
+    lines: Iterable[Mapping[str, Any]],
+    drives: Collection[str] = (),
+    pairs: Collection[str] = (),
 ) -> Path:
     """Write ``summary.json``, ``pairs.csv`` (and ``.parquet``), ``junit.xml`` and ``report.html``; return the last.
 
     Args:
         out: results directory with ``result.jsonl``.
         summary: as :func:`mt_nodes.summary.summarise` makes it.
-        lines: of the journal.
+        lines: of the journal, read once; of a long one do not keep them, hand on what reads them.
         drives: pairs of drives that the report shows beside violated ones, or ``all``.
+        pairs: violated pairs that it shows with pictures beside the worst ones.
     """
     write_whole(out / "summary.json", json.dumps(summary, indent=2) + "\n")
-    rows = pair_rows(lines, {name: r["requirement"] for name, r in summary["relations"].items()})
-    write_pairs_csv(out / "pairs.csv", rows)
-    write_pairs_parquet(out / "pairs.parquet", rows)
+    told = read_told(lines, {name: r["requirement"] for name, r in summary["relations"].items()})
+    write_pairs_csv(out / "pairs.csv", told.rows)
+    write_pairs_parquet(out / "pairs.parquet", told.rows)
     write_junit(out / "junit.xml", summary)
-    return write_report(out, drives)
+    return write_report(out, drives, pairs, told)
 
 
-def remake(out: Path, waivers: Sequence[Waiver] | None = None, drives: Collection[str] = ()) -> Summary:
+def remake(
+    out: Path,
+    waivers: Sequence[Waiver] | None = None,
+    drives: Collection[str] = (),
+    pairs: Collection[str] = (),
+) -> Summary:
     """Make the files of a run anew and return its summary; ``waivers`` replace those of the run.
 
-    ``drives`` are pairs of drives that the report shows beside violated ones, or ``all``.
+    ``drives`` are pairs of drives that the report shows beside violated ones, or ``all``; ``pairs`` violated pairs
+    that it shows with pictures beside the worst ones.
 
     A run that was killed has no summary: one is made of what had been judged by then.
 
     Raises:
         MtError: it has no journal, or journal or summary are damaged.
     """
-    lines = list(read_journal(out / "result.jsonl"))
-    summary = read_summary(out) if (out / "summary.json").exists() else summary_of_a_killed_run(out, lines)
+    journal = out / "result.jsonl"
+    summary = read_summary(out) if (out / "summary.json").exists() else summary_of_a_killed_run(out)
     if waivers is not None:
-        summary = marked(summary, lines, waivers)
-    write_files(out, summary, lines, drives)
+        summary = marked(summary, read_journal(journal), waivers)
+    keep_views(out, pairs)
+    write_files(out, summary, read_journal(journal), drives, pairs)
     return summary
 
 
-def summary_of_a_killed_run(out: Path, lines: Sequence[Mapping[str, Any]]) -> Summary:
+def summary_of_a_killed_run(out: Path) -> Summary:
     """Sum up what a run that nobody could end had judged.
 
     Raises:
-        MtError: there is no telling what was asked of it.
+        MtError: it has no journal, or there is no telling what was asked of it.
     """
+    journal = out / "result.jsonl"
+    first = next(read_journal(journal), {})
     record = read_record(out)
-    offered: Sequence[str] = next((line["relations"] for line in lines if line["type"] == "condition"), [])
+    offered: Sequence[str] = first.get("relations", [])
     infos = [
         RelationInfo(r["id"], r["kind"], r["min_decided"], r["because"], tuple(r["requirement"]))
         for r in record["relations"]
         if r["id"] in offered
     ]
     cut_off = f"the run was cut off before its end; `mt replay --resume {out}` goes on with it"
-    summary = summarise(lines, infos, infrastructure=cut_off)
+    summary = summarise(read_journal(journal), infos, infrastructure=cut_off)
     if waivers := record["request"].get("waivers"):
-        summary = marked(summary, lines, load_waivers(Path(record["directory"]) / waivers))
+        summary = marked(summary, read_journal(journal), load_waivers(Path(record["directory"]) / waivers))
     return summary
 
 

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 
@@ -16,23 +16,46 @@ from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.experiment import read_experiment, tabulate
 from mt_nodes.finished import command
 from mt_nodes.journal import read_journal
-from mt_nodes.relations import CONTROL, LOOP_SHAM, SHAMS
-from mt_nodes.report import birdseye, camera_view, episodes
+from mt_nodes.report import episodes, pair_views, scripts
 from mt_nodes.report.categories import figure_uri
-from mt_nodes.report.series_view import draw_stretches
-from mt_nodes.report.undecided import Undecided
-from mt_nodes.report.view import evidence_file, load_view
-from mt_nodes.report.worst import PICTURED, in_turn, worst_first
+from mt_nodes.report.csv_pairs import PairRow, pair_rows
+from mt_nodes.report.packed_pairs import arm_of, packed_pairs
+from mt_nodes.report.undecided import why_undecided
+from mt_nodes.report.view import evidence_file
+from mt_nodes.report.worst import PICTURED, in_turn, worst_row
 from mt_nodes.verdict import Outcome, Pair
 
-#: Violated pairs in the list; the rest is in ``pairs.csv``.
+#: Violated pairs in the list that needs no script; the script shows all.
 LISTED = 200
 #: In place of a pair: all drives that were judged.
 ALL = "all"
 SYMBOLS = {"PASS": "✓", "FAIL": "✗", "INCONCLUSIVE": "?", "UNSTABLE": "≈"}
 
 
-def write_report(results_dir: Path, drives: Collection[str] = ()) -> Path:
+class Told(NamedTuple):
+    """What a journal tells: of the run, and of its pairs, sorted."""
+
+    condition: dict[str, Any]
+    rows: list[PairRow]
+
+
+def read_told(lines: Iterable[Mapping[str, Any]], requirements: Mapping[str, Sequence[str]] | None = None) -> Told:
+    """Read the lines of a journal, in one go; ``requirements`` are the user's ids by relation."""
+    condition: dict[str, Any] = {}
+
+    def verdicts() -> Iterator[Mapping[str, Any]]:
+        for line in lines:
+            if line.get("type") == "condition":
+                condition.update({k: v for k, v in line.items() if k not in ("schema", "type", "crc32")})
+            else:
+                yield line
+
+    return Told(condition, pair_rows(verdicts(), requirements))
+
+
+def write_report(
+    results_dir: Path, drives: Collection[str] = (), pairs: Collection[str] = (), told: Told | None = None
+) -> Path:
     """Make ``report.html`` of a results directory anew and return its path.
 
     Reads ``result.jsonl``, ``summary.json``, and where they are there ``run.json``, ``experiment.json`` (what was
@@ -41,6 +64,8 @@ def write_report(results_dir: Path, drives: Collection[str] = ()) -> Path:
 
     Args:
         drives: pairs of drives that are shown beside the worst violated ones, or ``all``.
+        pairs: violated pairs that are shown with pictures beside the worst ones.
+        told: what the journal tells, where it was read already.
 
     Raises:
         MtError: the journal or the summary is missing or damaged, or there is no such pair.
@@ -48,11 +73,13 @@ def write_report(results_dir: Path, drives: Collection[str] = ()) -> Path:
     summary = _json(results_dir / "summary.json")
     run_file = results_dir / "run.json"
     run = _json(run_file) if run_file.exists() else {}
+    told = told or read_told(read_journal(results_dir / "result.jsonl"))
     looped = (results_dir / FOLDER).is_dir()
-    condition, violated, asked_for, undecided = _from_journal(results_dir, frozenset(drives))
-    own = [v for v in violated if v["arm"] == "relation" and not looped]
-    driven = _driven(violated if looped else (), asked_for)
-    script, script_source = episodes.script()
+    violated = sorted((row for row in told.rows if row.outcome == Outcome.VIOLATED.value), key=worst_row)
+    driven = _driven(results_dir, told.rows, violated if looped else (), frozenset(drives))
+    own = [] if looped else [row for row in violated if not row.of_background]
+    pictured = _with(in_turn(own, worst_row)[:PICTURED], _asked_for(results_dir, told.rows, frozenset(pairs)))
+    views = [pair_views.shown(results_dir, row) for row in pictured]
     asked = read_experiment(results_dir)
     experiment = None if asked is None else tabulate(asked, summary)
     path = results_dir / "report.html"
@@ -63,20 +90,21 @@ def write_report(results_dir: Path, drives: Collection[str] = ()) -> Path:
             name=results_dir.resolve().name,
             summary=summary,
             relations=summary["relations"],
-            condition=dict(flat(condition)),
+            condition=dict(flat(told.condition)),
             run=dict(flat(run)),
             scale=_scale(summary["relations"]),
             symbols=SYMBOLS,
             experiment=experiment,
             category_figure=figure_uri(experiment["rows"]) if experiment else None,
-            pictured=[{**v, **_pictures(v["evidence"])} for v in in_turn(own)[:PICTURED]],
-            violated=violated[:LISTED],
+            pictured=[{**_shown(row, results_dir), **view} for row, view in zip(pictured, views, strict=True)],
+            violated=[_shown(row, results_dir) for row in violated[:LISTED]],
             violated_count=len(violated),
-            undecided=undecided,
+            undecided=why_undecided(told.rows),
             drives=episodes.viewers(results_dir, driven),
-            script=script,
-            script_source=script_source,
-            drives_left=len({v["pair"] for v in violated} - {v["pair"] for v in driven}) if looped else 0,
+            drives_left=len({row.pair for row in violated} - {line["pair"] for line in driven}) if looped else 0,
+            pair_count=len(told.rows),
+            packed=packed_pairs(results_dir, told.rows, violated) if told.rows else "",
+            scripts=scripts.of_report(drives=bool(driven), pairs=bool(told.rows)),
         )
     )
     path.write_text(page, encoding="utf-8")
@@ -107,69 +135,36 @@ def _json(path: Path) -> dict[str, Any]:
     return data
 
 
-def _from_journal(
-    results_dir: Path, drives: frozenset[str]
-) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]], dict[str, list[dict[str, Any]]]]:
-    """Return what the journal says of the run, the violated pairs, worst first, the drives that are asked for, and why
-    pairs were not decided.
-
-    One pass, little is kept.
-    """
-    condition: dict[str, Any] = {}
-    violated, asked_for = [], []
-    undecided = Undecided()
-    for line in read_journal(results_dir / "result.jsonl"):
-        if line.get("type") == "condition":
-            condition |= {k: v for k, v in line.items() if k not in ("schema", "type", "crc32")}
-        elif line.get("outcome") == Outcome.VIOLATED.value:
-            violated.append(_violation(line, results_dir))
-        elif "outcome" in line:
-            undecided.count(line)
-        if "outcome" in line and (line["pair"] in drives or (ALL in drives and Outcome(line["outcome"]).decided)):
-            asked_for.append(_violation(line, results_dir))
-    if unknown := drives - {ALL} - {line["pair"] for line in asked_for}:
-        raise UsageError(f"{results_dir}: no verdict of pair '{min(unknown)}'; pairs.csv lists them")
-    return condition, sorted(violated, key=worst_first), asked_for, undecided.most_common()
-
-
-def _driven(violated: Sequence[dict[str, Any]], asked_for: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _driven(
+    results_dir: Path, rows: Sequence[PairRow], violated: Sequence[PairRow], drives: frozenset[str]
+) -> list[dict[str, Any]]:
     """Return the drives that are shown: the worst, then those that are asked for."""
-    worst = in_turn(violated)[: episodes.SHOWN]
-    return list({line["pair"]: line for line in (*worst, *asked_for)}.values())
+    asked = _asked_for(results_dir, rows, drives - {ALL})
+    if ALL in drives:
+        asked = [row for row in rows if Outcome(row.outcome).decided]
+    return [_shown(row, results_dir) for row in _with(in_turn(violated, worst_row)[: episodes.SHOWN], asked)]
 
 
-def _violation(line: Mapping[str, Any], results_dir: Path) -> dict[str, Any]:
-    pair = Pair.parse(line["pair"])
+def _asked_for(results_dir: Path, rows: Sequence[PairRow], pairs: frozenset[str]) -> list[PairRow]:
+    asked = [row for row in rows if row.pair in pairs] if pairs else []
+    if unknown := pairs - {row.pair for row in asked}:
+        raise UsageError(f"{results_dir}: no verdict of pair '{min(unknown)}'; pairs.csv lists them")
+    return asked
+
+
+def _with(worst: Sequence[PairRow], asked: Sequence[PairRow]) -> list[PairRow]:
+    return list({row.pair: row for row in (*worst, *asked)}.values())
+
+
+def _shown(row: PairRow, results_dir: Path) -> dict[str, Any]:
+    pair = Pair.parse(row.pair)
     return {
-        **line,
-        "arm": {CONTROL: "control", **dict.fromkeys((*SHAMS, LOOP_SHAM), "sham")}[pair.relation]
-        if "@" in pair.draw
-        else "relation",
-        "where": f"episode {pair.episode}" + ("" if pair.bundle is None else f", frame {pair.bundle}"),
+        **row._asdict(),
+        "arm": arm_of(row),
+        "where": f"episode {row.episode}" + ("" if row.bundle is None else f", frame {row.bundle}"),
         "command": command(results_dir, pair),
         "evidence": evidence_file(results_dir, pair),
     }
-
-
-def _pictures(evidence: Path) -> dict[str, Any]:
-    """Damaged evidence must not cost the whole report: the page says what is wrong in the picture's place."""
-    nothing = {"views": [], "added": 0, "series": None}
-    table = evidence.with_suffix(".csv")
-    if table.exists():
-        try:
-            return {**nothing, "series": draw_stretches(table), "note": ""}
-        except InfrastructureError as error:
-            return {**nothing, "note": f"No picture: {error}"}
-    if not evidence.exists():
-        return {**nothing, "note": f"No picture: {evidence.parent.name}/{evidence.name} is not there."}
-    try:
-        view = load_view(evidence)
-    except InfrastructureError as error:
-        return {**nothing, "note": f"No picture: {error}"}
-    seen = [camera_view.draw(view)] if len(view.source_image) else []
-    if len(view.source_xyz) or not seen:
-        seen.append(birdseye.draw(view))
-    return {**nothing, "views": seen, "added": len(view.added_xyz), "note": ""}
 
 
 def _scale(relations: Mapping[str, Mapping[str, Any]]) -> float:

@@ -37,11 +37,15 @@ class Entry:
 
 def write_junit(path: Path, summary: Mapping[str, Any]) -> None:
     """Write a summary (as :func:`mt_nodes.summary.summarise` makes it) as JUnit XML."""
-    entries = [
-        Entry(r["kind"], name, tuple(_relation_trouble(r)), _account(r), tuple(_properties(r)))
+    write_entries(path, entries_of(summary), summary)
+
+
+def entries_of(summary: Mapping[str, Any], group: str = "") -> list[Entry]:
+    """Return one entry a relation of a summary; ``group`` is put before the kind that it stands under."""
+    return [
+        Entry(group + r["kind"], name, tuple(_relation_trouble(r)), _account(r), tuple(_properties(r)))
         for name, r in summary["relations"].items()
     ]
-    write_entries(path, entries, summary)
 
 
 def write_entries(path: Path, entries: Sequence[Entry], summary: Mapping[str, Any]) -> None:

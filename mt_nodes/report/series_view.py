@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws what a verdict over a sequence was judged by."""
+"""What a verdict over a sequence was judged by, over time: read from its table, drawn."""
 
 from __future__ import annotations
 
 import csv
-import itertools
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -18,9 +19,28 @@ from mt_nodes.errors import InfrastructureError
 from mt_nodes.report.birdseye import BLUE, GREY, ORANGE, data_uri
 from mt_nodes.report.stretches import ARMS
 
+Floats = npt.NDArray[np.float64]
 
-def draw_stretches(path: Path) -> str:
-    """Return a picture of a table as a data URI: each number over time, of both arms; grey where the arms settled.
+
+@dataclass(frozen=True, eq=False)
+class SeriesView:
+    """What both arms said over N instants.
+
+    Attributes:
+        time_s: (N,) since the first instant.
+        stretch: (N,) numbers; between two of them the arms settled.
+        changed: (N,) whether a follow-up went out.
+        told: by name, (N,) of the source and of the follow-up arm, NaN where nothing was told.
+    """
+
+    time_s: Floats
+    stretch: Floats
+    changed: Floats
+    told: Mapping[str, tuple[Floats, Floats]]
+
+
+def read_series(path: Path) -> SeriesView:
+    """Read the table of a sequence; where no number was told it has ``answered`` (0 or 1) in their place.
 
     Raises:
         InfrastructureError: the table cannot be read.
@@ -28,31 +48,45 @@ def draw_stretches(path: Path) -> str:
     try:
         with path.open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
-        time_s = [(int(row["stamp_ns"]) - int(rows[0]["stamp_ns"])) * 1e-9 for row in rows]
-        told = {name: _columns(rows, name) for name in (*COMMANDED, ANSWER_MS) if rows and f"source_{name}" in rows[0]}
-        answered = _columns(rows, "answered")
+        time_s = np.array([int(row["stamp_ns"]) - int(rows[0]["stamp_ns"]) for row in rows], dtype=np.float64) * 1e-9
+        told = {n: _columns(rows, n) for n in (*COMMANDED, ANSWER_MS) if rows and f"source_{n}" in rows[0]}
+        shown = {name: arms for name, arms in told.items() if any(np.isfinite(arm).any() for arm in arms)}
+        stretch, changed = (np.array([float(row[name]) for row in rows]) for name in ("stretch", "changed"))
+        return SeriesView(time_s, stretch, changed, shown or {"answered": _columns(rows, "answered")})
     except (OSError, ValueError, KeyError) as error:
         raise InfrastructureError(f"{path}: cannot be read as the table of a sequence: {error}") from error
-    shown = {name: arms for name, arms in told.items() if any(v == v for arm in arms for v in arm)}
-    figure = Figure(figsize=(7.5, 0.7 + 1.5 * max(1, len(shown))), layout="constrained")
+
+
+def draw_stretches(path: Path) -> str:
+    """Return a picture of a table as a data URI, as :func:`draw_series` does.
+
+    Raises:
+        InfrastructureError: the table cannot be read.
+    """
+    return draw_series(read_series(path))
+
+
+def draw_series(view: SeriesView) -> str:
+    """Return a picture as a data URI: each number over time, of both arms; grey where the arms settled."""
+    figure = Figure(figsize=(7.5, 0.7 + 1.5 * len(view.told)), layout="constrained")
     FigureCanvasAgg(figure)
-    panels = figure.subplots(max(1, len(shown)), 1, sharex=True, squeeze=False)[:, 0]
-    begins = [at for at, (a, b) in enumerate(itertools.pairwise(rows)) if a["stretch"] != b["stretch"]]
-    for axes, (name, arms) in zip(panels, (shown or {"answered": answered}).items(), strict=True):
-        _panel(axes, name, time_s, arms, begins)
+    panels = figure.subplots(len(view.told), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, (name, arms) in zip(panels, view.told.items(), strict=True):
+        _panel(axes, name, view, arms)
     panels[-1].set_xlabel("time (s)")
     return data_uri(figure)
 
 
-def _columns(rows: Sequence[dict[str, str]], name: str) -> list[list[float]]:
-    return [[float(row[f"{arm}_{name}"] or math.nan) for row in rows] for arm in ARMS]
+def _columns(rows: Sequence[dict[str, str]], name: str) -> tuple[Floats, Floats]:
+    source, followup = (np.array([float(row[f"{arm}_{name}"] or "nan") for row in rows]) for arm in ARMS)
+    return source, followup
 
 
-def _panel(axes: Axes, name: str, time_s: list[float], arms: list[list[float]], begins: list[int]) -> None:
+def _panel(axes: Axes, name: str, view: SeriesView, arms: tuple[Floats, Floats]) -> None:
     for arm, values, colour, style in zip(ARMS, arms, (BLUE, ORANGE), ("-", "--"), strict=True):
-        axes.plot(time_s, values, style, color=colour, linewidth=1.6, label=arm.replace("followup", "follow-up"))
-    for at in begins:
-        axes.axvspan(time_s[at], time_s[at + 1], color=GREY, alpha=0.3, linewidth=0)
+        axes.plot(view.time_s, values, style, color=colour, linewidth=1.6, label=arm.replace("followup", "follow-up"))
+    for at in np.flatnonzero(np.diff(view.stretch)).tolist():
+        axes.axvspan(view.time_s[at], view.time_s[at + 1], color=GREY, alpha=0.3, linewidth=0)
     axes.set_ylabel(name.replace("_", " "), fontsize=8)
     axes.tick_params(labelsize=8)
     axes.grid(color=GREY, alpha=0.3)

@@ -5,42 +5,55 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from mt_nodes.report.csv_pairs import PairRow
 from mt_nodes.verdict import Pair
 
 #: Violated pairs that a report shows with pictures.
 PICTURED = 6
-Key = tuple[Any, ...]
-Line = TypeVar("Line", bound=Mapping[str, Any])
+Line = TypeVar("Line")
 
 
-def worst_first(line: Mapping[str, Any]) -> Key:
-    """Return the place of a violated verdict line among others: most lost, then deepest margin, then the pair.
+class Place(NamedTuple):
+    """Where a violated pair comes among others: most lost, then deepest margin, then the pair.
 
     The relations' own pairs come before those of control and sham, and what could not be measured at all before what
     missed its bound.
     """
+
+    of_background: bool
+    kept: int
+    margin: float
+    episode: int
+    bundle: int
+    relation: str
+    draw: str
+
+
+def worst_first(line: Mapping[str, Any]) -> Place:
+    """Return the place of a violated verdict line."""
     pair = Pair.parse(line["pair"])
-    margin = -math.inf if line["margin"] is None else line["margin"]
-    bundle = -1 if pair.bundle is None else pair.bundle
-    return "@" in pair.draw, -line["lost"], margin, pair.episode, bundle, pair.relation, pair.draw
+    return _place("@" in pair.draw, line["lost"], line["margin"], pair)
 
 
-def in_turn(lines: Iterable[Line]) -> list[Line]:
+def worst_row(row: PairRow) -> Place:
+    """Return the place of a violated pair, the same as that of its verdict line."""
+    return _place(row.of_background, row.lost, row.margin, row)
+
+
+def in_turn(lines: Iterable[Line], place: Callable[[Line], Place] = worst_first) -> list[Line]:  # type: ignore[assignment]
     """Return violated verdict lines worst first, but one of every relation before the second of any.
 
     Few pictures then show what is wrong in many relations, and not one relation many times.
     """
     met: Counter[tuple[bool, str]] = Counter()
     placed = []
-    for line in sorted(lines, key=worst_first):
-        pair = Pair.parse(line["pair"])
-        of_its_own = "@" not in pair.draw
-        met[of_its_own, pair.relation] += 1
-        placed.append((not of_its_own, met[of_its_own, pair.relation], line))
+    for at, line in sorted(((place(line), line) for line in lines), key=itemgetter(0)):
+        met[at.of_background, at.relation] += 1
+        placed.append((at.of_background, met[at.of_background, at.relation], line))
     return [line for *_, line in sorted(placed, key=itemgetter(0, 1))]
 
 
@@ -58,3 +71,8 @@ class WorstSoFar:
         """Count a violated verdict line in; say whether it is among the worst so far."""
         self._lines = in_turn([*self._lines, line])[: self._most]
         return any(kept is line for kept in self._lines)
+
+
+def _place(of_background: bool, lost: int, margin: float | None, pair: Pair | PairRow) -> Place:
+    deep, bundle = -math.inf if margin is None else margin, -1 if pair.bundle is None else pair.bundle
+    return Place(of_background, -lost, deep, pair.episode, bundle, pair.relation, pair.draw)

@@ -9,7 +9,8 @@ open beside 0 to 2), ``report`` (file that is told of each layer why it is missi
 network     a network of its own with loopback only: no interface, no CAN bus, no abstract socket of others
 devices     a ``/dev`` with null, zero, full, random, urandom, tty, terminals of its own, and what is named; device
             files in other places cannot be opened
-memory      shared memory and message queues of its own, an empty ``/run``: no DDS shared memory is joined
+memory      shared memory and message queues of its own, an empty ``/run``: no DDS shared memory is joined; Unix
+            sockets in other places are covered, as far as they were there before
 processes   others' processes are not seen and cannot be signalled; all in it end with its first one
 system      ``/sys`` and the switches below ``/proc`` can be read only
 files       nothing can be written to but ``writable``; only where that names something
@@ -19,7 +20,7 @@ sockets     Unix, IPv4, IPv6 and netlink sockets only: CAN, Bluetooth, raw packe
             capabilities back, keys that processes of a user share, and typing into a terminal
 ==========  ===================================================================================================
 
-Not met: a Unix socket whose path is reached outside ``/run``, and what a named device does. It is there before the
+Not met: a Unix socket that is made later outside ``/run``, and what a named device does. It is there before the
 command and costs some ten milliseconds, since it starts without ``site``.
 """
 
@@ -57,11 +58,13 @@ class Box:
         """Open the report before anything is hidden."""
         self._spec = spec
         self.missing: dict[str, str] = {}
+        self._sockets: tuple[str, ...] = ()
         self._report = os.open(spec["report"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644) if "report" in spec else -1
 
     def leave(self) -> None:
         """Share no mounts and no network with others, and find out whether processes can be numbered anew."""
         self._try("mounts", layers.own_mounts)
+        self._try("memory", self._find_sockets)
         self._try("network", layers.network)
         self._try("processes", _try_numbering, mounts=True)
 
@@ -71,11 +74,15 @@ class Box:
             self._try("processes", layers.own_proc, mounts=True)
         self._try("files", lambda: layers.files(self._spec.get("writable", ())), mounts=True)
         self._try("devices", lambda: layers.devices(self._spec.get("devices", ())), mounts=True)
-        self._try("memory", layers.memory, mounts=True)
+        if not self.missing["memory"]:
+            self._try("memory", lambda: layers.memory(self._sockets), mounts=True)
         self._try("system", layers.system, mounts=True)
         self._try("privileges", layers.privileges)
         self._try("sockets", layers.sockets)
         self._tell({name: self.missing[name] for name in LAYERS})
+
+    def _find_sockets(self) -> None:
+        self._sockets = layers.named_sockets()
 
     def _try(self, name: str, layer: Callable[[], None], *, mounts: bool = False) -> None:
         """Put a layer up; one that mounts is none where others would see it."""

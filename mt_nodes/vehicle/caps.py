@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits for all processes of a run together: control groups where they may be made, niceness and cores always.
+"""Limits for all processes of a run together: control groups where they may be made, niceness and affinity always.
 
-A process that is started later inherits them. Control groups of both versions are used as the kernel's documentation
-has them (``admin-guide/cgroup-v1``, ``admin-guide/cgroup-v2.rst``); where none may be made, what is missing is told.
+A process that is started later inherits them. Cores are held by affinity, which each process may change for itself, and
+by a control group where there may be one, out of which it does not get. Control groups of both versions are used as the
+kernel's documentation has them (``admin-guide/cgroup-v1``, ``admin-guide/cgroup-v2.rst``); where none may be made, what
+is missing is told.
 """
 
 from __future__ import annotations
@@ -30,12 +32,13 @@ class Held:
 
 @dataclass(frozen=True)
 class _Limit:
-    """One limit of a control group: file and text by version of control groups."""
+    """One limit of a control group: texts by file, for each version; those without a text are as in the group above."""
 
     setting: str
     controller: str
-    first: tuple[str, str]
-    second: tuple[str, str]
+    first: Mapping[str, str]
+    second: Mapping[str, str]
+    without: str = ""
 
 
 @contextmanager
@@ -57,9 +60,9 @@ def capped(caps: Caps, proc: Path = Path("/proc/self")) -> Iterator[Held]:
             how["niceness"] = f"{os.nice(caps.niceness)}"
         for limit in _limits(caps):
             try:
-                how[limit.setting] = _grouped(limit, proc, ending)
+                how.setdefault(limit.setting, _grouped(limit, proc, ending))
             except OSError as error:
-                lacking[limit.setting] = f"no control group for it ({error.strerror or error})"
+                lacking[limit.setting] = f"{limit.without}no control group for it ({error.strerror or error})"
         yield Held(how, lacking)
 
 
@@ -75,10 +78,13 @@ def _keep_to(cores: tuple[int, ...], ending: ExitStack) -> str:
 def _limits(caps: Caps) -> Iterator[_Limit]:
     if caps.cpu_share:
         quota = str(round(caps.cpu_share * _PERIOD_US))
-        yield _Limit("cpu_share", "cpu", ("cpu.cfs_quota_us", quota), ("cpu.max", f"{quota} {_PERIOD_US}"))
+        yield _Limit("cpu_share", "cpu", {"cpu.cfs_quota_us": quota}, {"cpu.max": f"{quota} {_PERIOD_US}"})
     if caps.memory_mb:
         size = str(round(caps.memory_mb * _MB))
-        yield _Limit("memory_mb", "memory", ("memory.limit_in_bytes", size), ("memory.max", size))
+        yield _Limit("memory_mb", "memory", {"memory.limit_in_bytes": size}, {"memory.max": size})
+    if caps.cores:
+        cores = {"cpuset.cpus": ",".join(map(str, caps.cores))}
+        yield _Limit("cores", "cpuset", {"cpuset.mems": "", **cores}, cores, "by affinity only, which can be changed: ")
 
 
 def _grouped(limit: _Limit, proc: Path, ending: ExitStack) -> str:
@@ -90,11 +96,11 @@ def _grouped(limit: _Limit, proc: Path, ending: ExitStack) -> str:
     home = _home(limit.controller, proc)
     # Of the second version a group with processes has no limited groups in it, so ours is made beside that.
     second = (home / "cgroup.controllers").exists()
-    name, text = limit.second if second else limit.first
     group = (home.parent if second else home) / f"mt_nodes_{os.getpid()}"
     group.mkdir(exist_ok=True)
     ending.callback(_remove, group)
-    (group / name).write_text(text, encoding="ascii")
+    for name, text in (limit.second if second else limit.first).items():
+        (group / name).write_text(text or (home / name).read_text(encoding="ascii"), encoding="ascii")
     (group / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
     ending.callback(_move_back, home)
     return str(group)

@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from mt_nodes.doctor import Finding
-from mt_nodes.errors import InfrastructureError
+from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.live.config import LiveConfig
 from mt_nodes.vehicle.boxing import WITHOUT, what_can_be_boxed
 from mt_nodes.vehicle.caps import capped
+from mt_nodes.vehicle.gpu import CONTROL, lacking_for
 from mt_nodes.vehicle.guarding import hottest_c, load_per_core
 from mt_nodes.vehicle.settings import Actuators, Caps
 
@@ -33,8 +35,20 @@ def check_vehicle(config: LiveConfig | None = None, net: Path = Path("/sys/class
     yield _groups()
     yield _heat()
     yield _room()
+    yield _gpus()
     if config is not None:
         yield from _asked(config)
+
+
+def refuse_what_is_not_safe(config: LiveConfig) -> None:
+    """Refuse a computer and a configuration in which an error is found.
+
+    Raises:
+        UsageError: naming each, and what to do about it.
+    """
+    found = [f"{row.title}: {row.detail} ({row.fix})" for row in check_vehicle(config) if row.level == "error"]
+    if found:
+        raise UsageError(f"not started on a vehicle: {'; '.join(found)}")
 
 
 def _layers() -> Iterator[Finding]:
@@ -92,6 +106,12 @@ def _room() -> Finding:
     return Finding("warn", "room", text, "a second instance needs what the first one needs; use another computer")
 
 
+def _gpus() -> Finding:
+    if shutil.which(CONTROL):
+        return Finding("ok", "GPU", f"{CONTROL} is here: once it runs, gpu.memory_mib and gpu.share_percent hold")
+    return Finding("ok", "GPU", f"no {CONTROL} here: nothing limits what an instance takes of a GPU that it sees")
+
+
 def _asked(config: LiveConfig) -> Iterator[Finding]:
     if config.box.use != "required":
         yield Finding("error", "box.use", f"got {config.box.use}", "on a vehicle say box: {use: required}")
@@ -106,5 +126,9 @@ def _asked(config: LiveConfig) -> Iterator[Finding]:
     if not (config.caps.cores or config.caps.cpu_share):
         fix = "say caps: {cores: [2, 3]} or caps: {cpu_share: 1.5}"
         yield Finding("warn", "caps", "no limit on time of processors", fix)
+    for setting, why in lacking_for(config.gpu, config.box, os.environ).items():
+        yield Finding(
+            "warn", setting, why, "see docs/vehicle.md on GPUs; a GPU that both stacks share is limited by MPS only"
+        )
     if config.mode != "shadow":
         yield Finding("ok", "mode", f"{config.mode}: outputs of the live stack are not used")

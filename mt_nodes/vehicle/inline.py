@@ -49,6 +49,9 @@ class InlineConfig:
     hold_s: float = param(
         0.03, low=0.001, high=0.5, unit="s", help="how long an original waits for what may take its place"
     )
+    frozen_s: float = param(
+        0.3, low=0.1, high=10.0, unit="s", help="a relay without a sign of life for so long is killed and replaced"
+    )
     domain: int = param(-1, low=-1, high=232, help="ROS domain of the vehicle; -1: ROS_DOMAIN_ID")
     depth: int = param(5, low=1, high=1000, help="history depth of the topics; a remote depth cannot be seen")
     sync_s: float = param(0.02, low=0.0, high=1.0, unit="s", help="how far apart the messages of one instant may be")

@@ -53,6 +53,19 @@ def checked(signal: Signal, where: str) -> Signal:
 
 
 @dataclass(frozen=True)
+class _Said:
+    """A value, and the monotonic instant at which it was published; ``age_s`` old when it was heard."""
+
+    value: Any
+    at_s: float
+    age_s: float
+
+    def too_old_for(self, signal: Signal) -> bool:
+        """Whether it meant nothing any more when it came, or its publisher's clock is another one."""
+        return abs(self.age_s) > signal.fresh_s
+
+
+@dataclass(frozen=True)
 class Permission:
     """Whether input may be changed now, and what stands against it."""
 
@@ -79,15 +92,20 @@ class Interlock:
             raise UsageError("permits: got none, expected a signal of standstill or of disengagement")
         self._armed = armed
         self.signals = (*permits, dead_man)
-        self._said: list[tuple[Any, float] | None] = [None] * len(self.signals)
+        self._said: list[_Said | None] = [None] * len(self.signals)
         #: The switch was seen let go since something stood against permission.
         self._let_go = False
         self._granted = False
 
-    def heard(self, number: int, value: Any, now_s: float) -> None:
-        """Take in what one of :attr:`signals` says at a monotonic instant."""
+    def heard(self, number: int, value: Any, now_s: float, age_s: float = 0.0) -> None:
+        """Take in what one of :attr:`signals` says at a monotonic instant.
+
+        Args:
+            age_s: how long ago it was published, by the clock of its publisher. What waited in a queue while this
+                process stood still is as old as that; below zero the clocks differ.
+        """
         self._notice(now_s)  # what stood against permission until now, though nobody asked
-        self._said[number] = (value, now_s)
+        self._said[number] = _Said(value, now_s - max(0.0, age_s), age_s)
 
     def permission(self, now_s: float, against: str = "") -> Permission:
         """Return what is granted at a monotonic instant; to be asked before each change of input.
@@ -110,8 +128,8 @@ class Interlock:
         return against
 
     def _switch_is_let_go(self) -> bool:
-        said = self._said[-1]
-        return said is not None and not self.signals[-1].holds(said[0])
+        switch, said = self.signals[-1], self._said[-1]
+        return said is not None and not said.too_old_for(switch) and not switch.holds(said.value)
 
     def _against(self, now_s: float) -> str:
         if not self._armed:
@@ -119,9 +137,11 @@ class Interlock:
         for signal, said in zip(self.signals, self._said, strict=True):
             if said is None:
                 return f"{signal.topic}: nothing was heard yet"
-            value, since_s = said
-            if now_s - since_s > signal.fresh_s:
-                return f"{signal.topic}: nothing was heard for {now_s - since_s:.2f} s"
-            if not signal.holds(value):
-                return f"{signal.topic}: {signal.field} is {value}"
+            if said.too_old_for(signal):
+                when = f"{abs(said.age_s):.2f} s {'before' if said.age_s > 0.0 else 'after'}"
+                return f"{signal.topic}: was published {when} it came, by its publisher's clock"
+            if now_s - said.at_s > signal.fresh_s:
+                return f"{signal.topic}: nothing was heard for {now_s - said.at_s:.2f} s"
+            if not signal.holds(said.value):
+                return f"{signal.topic}: {signal.field} is {said.value}"
         return ""

@@ -14,6 +14,7 @@ import os
 import socket
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,7 +62,7 @@ def _call(name: str, *arguments: object) -> None:
 
 
 def _mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
-    _call("mount", source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), data.encode())
+    _call("mount", os.fsencode(source), os.fsencode(target), kind.encode(), ctypes.c_ulong(flags), data.encode())
 
 
 def _set_process(what: int, *arguments: object) -> None:
@@ -141,13 +142,28 @@ def devices(named: Sequence[str]) -> None:
     Path("/dev/ptmx").symlink_to("pts/ptmx")
 
 
-def memory() -> None:
-    """Have shared memory and message queues of one's own, and nothing of what services keep in ``/run``."""
+def named_sockets() -> tuple[str, ...]:
+    """Return the paths of Unix sockets that are there now; to be asked before :func:`network`, which shows its own."""
+    text = Path("/proc/net/unix").read_text(encoding="utf-8", errors="surrogateescape")
+    rows = (line.split(maxsplit=7) for line in text.splitlines())  # the last column is the path, of those that have one
+    return tuple({row[7] for row in rows if len(row) == 8 and row[7].startswith("/")})
+
+
+def memory(sockets: Sequence[str]) -> None:
+    """Have shared memory and message queues of one's own, nothing of what services keep in ``/run``, no named sockets.
+
+    Args:
+        sockets: paths that are covered, where they can be reached at all.
+    """
     _call("unshare", _NEW_IPC)
     Path("/dev/shm").mkdir(exist_ok=True)
     _mount("tmpfs", "/dev/shm", "tmpfs", _NOSUID, "mode=1777")
     if Path("/run").is_dir():
         _mount("tmpfs", "/run", "tmpfs", _NOSUID, "mode=755")
+    for path in sockets:
+        with suppress(FileNotFoundError, PermissionError):  # who cannot come to it cannot connect
+            if Path(path).is_socket():
+                _mount("/dev/null", path, flags=_BIND)
 
 
 def system() -> None:

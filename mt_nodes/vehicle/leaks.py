@@ -60,6 +60,12 @@ class Watched:
         }[one.role]
         return _named(one.name, names) or one.type in self.actuators.types
 
+    def concerns(self, name: str, kind: str) -> bool:
+        """Whether an endpoint of this name and type can be a leak at all, whatever its role."""
+        moving = self.actuators
+        names = (*moving.topics, *moving.services, *moving.actions, *self.outputs)
+        return kind in moving.types or _named(name, names)
+
     def looks_on(self, node: str) -> bool:
         """Whether a node only looks on, as the user says."""
         return _named(node, self.observers)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes through the wall of a box: messages of topics that were named beforehand, by number, and reports as JSON.
 
-Nothing that comes out is unpickled or imported: a message is bytes for one known topic, a report plain data.
+Nothing that comes out is unpickled or imported: a message is bytes for one known topic, a report plain data. Whoever is
+at the other end is not trusted: what is neither is refused, and ends it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from mt_nodes.vehicle.streams import exactly, shut
 _HEADER = struct.Struct("<HI")
 #: In place of a topic's number: what follows is a report.
 _REPORT = 0xFFFF
-_MOST_BYTES = 256 * 1024 * 1024
+_MOST_BYTES, _MOST_OF_REPORT = 256 * 1024 * 1024, 4096
 
 
 class Pipe:
@@ -37,7 +38,7 @@ class Pipe:
         self._send(number, data)
 
     def report(self, told: Mapping[str, Any]) -> None:
-        """Send plain data.
+        """Send plain data, of 4096 bytes at most.
 
         Raises:
             InfrastructureError: the other end is gone.
@@ -48,18 +49,21 @@ class Pipe:
         """Yield messages (number of the topic, bytes) and reports as they come, until the other end is gone.
 
         Args:
-            topics: how many there are; a message of another is nobody's, and ends it.
+            topics: how many there are.
+
+        Raises:
+            InfrastructureError: what came is neither a message of a topic nor a report, or is too long.
         """
         while (header := exactly(self._end, _HEADER.size)) is not None:
             number, length = _HEADER.unpack(header)
-            if length > _MOST_BYTES or (number >= topics and number != _REPORT):
-                return
+            if number >= topics and number != _REPORT:
+                raise _refused(f"a message of topic number {number}", f"a number below {topics}")
+            most = _MOST_OF_REPORT if number == _REPORT else _MOST_BYTES
+            if length > most:
+                raise _refused(f"{length} bytes at once", f"{most} at most")
             if (data := exactly(self._end, length)) is None:
                 return
-            if number != _REPORT:
-                yield number, bytes(data)
-            else:
-                yield dict(json.loads(data))
+            yield _report(data) if number == _REPORT else (number, bytes(data))
 
     def close(self) -> None:
         """End it for both ends."""
@@ -72,3 +76,17 @@ class Pipe:
                 self._end.sendall(data)
         except OSError as error:
             raise InfrastructureError(f"the other side of the box is gone ({error})") from error
+
+
+def _report(data: bytearray) -> dict[str, Any]:
+    try:
+        told = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise _refused(f"a report that is no JSON ({error})", "an object") from error
+    if not isinstance(told, dict):
+        raise _refused(f"a report that is a {type(told).__name__}", "an object")
+    return told
+
+
+def _refused(got: str, expected: str) -> InfrastructureError:
+    return InfrastructureError(f"from the other side of the box: got {got}, expected {expected}")

@@ -42,6 +42,15 @@ class Caps:
 
 
 @dataclass(frozen=True)
+class Gpu:
+    """The most that each instance may take of NVIDIA GPUs; without MPS running only ``devices`` means something."""
+
+    devices: tuple[str, ...] = param((), help="GPUs that it sees, by UUID (`nvidia-smi -L`) or number; empty: all")
+    memory_mib: int = param(0, low=0, high=4_000_000, unit="MiB", help="memory of each at most, by MPS; 0: no limit")
+    share_percent: float = param(0.0, low=0.0, high=100.0, unit="%", help="of its threads at most, by MPS; 0: all")
+
+
+@dataclass(frozen=True)
 class Guard:
     """When injection stops because the live stack or the computer suffers; a ratio or limit of 0 is not watched."""
 

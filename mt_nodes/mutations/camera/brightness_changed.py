@@ -26,7 +26,9 @@ class BrightnessChanged(Pointwise):
     Guaranteed: the mean brightness moved the way asked for, by at most what was added and at least a tenth of that.
     """
 
-    offset: float = param(0.15, low=-0.9, high=0.9, help="what is added, as a share of full scale; below 0: darker")
+    offset: float = param(
+        0.15, low=-0.9, high=0.9, neutral=0.0, help="what is added, as a share of full scale; below 0: darker"
+    )
 
     def curves(self) -> tuple[Curve, ...]:
         """One straight line of slope 1."""

@@ -21,8 +21,10 @@ class ContrastChanged(Pointwise):
     its old value, or rose with one above 1, to no more than that.
     """
 
-    gain: float = param(0.6, low=0.05, high=4.0, help="factor of the distance from middle grey; below 1: flatter")
-    middle: float = param(0.5, low=0.0, high=1.0, help="the grey that stays, as a share of full scale")
+    gain: float = param(
+        0.6, low=0.05, high=4.0, neutral=1.0, help="factor of the distance from middle grey; below 1: flatter"
+    )
+    middle: float = param(0.5, low=0.0, high=1.0, aspect="fixed", help="the grey that stays, as a share of full scale")
 
     def curves(self) -> tuple[Curve, ...]:
         """One straight line through the middle."""

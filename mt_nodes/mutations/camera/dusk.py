@@ -27,9 +27,15 @@ class Dusk(LowLight):
     Guaranteed: the mean brightness fell.
     """
 
-    stops: float = param(2.5, low=0.5, high=6.0, unit="EV", help="powers of two by which there is less light")
-    temperature_k: float = param(9000.0, low=3000.0, high=20000.0, unit="K", help="colour of the sky's light")
-    full_well_e: float = param(4000.0, low=50.0, high=100000.0, unit="electrons", help="electrons at white: the noise")
+    stops: float = param(
+        2.5, low=0.5, high=6.0, unit="EV", neutral=0.5, help="powers of two by which there is less light"
+    )
+    temperature_k: float = param(
+        9000.0, low=3000.0, high=20000.0, unit="K", neutral=6500.0, help="colour of the sky's light"
+    )
+    full_well_e: float = param(
+        4000.0, low=50.0, high=100000.0, unit="electrons", neutral=100000.0, help="electrons at white: the noise"
+    )
 
     def noise(self) -> SensorNoise:
         """Return that of a sensor at some gain."""

@@ -23,9 +23,11 @@ from mt_nodes.params import param
 class Edited(EachImage):
     """Asks a model for each picture once, and takes the kept edit from then on: same picture and words, same edit."""
 
-    steps: int = param(30, low=1, high=200, help="steps of denoising")
-    seed: int = param(0, low=0, high=2**31 - 1, help="of the model's own noise")
-    size_px: int = param(1024, low=64, high=4096, unit="pixels", help="longer side of what the model is given")
+    steps: int = param(30, low=1, high=200, aspect="fixed", help="steps of denoising")
+    seed: int = param(0, low=0, high=2**31 - 1, aspect="fixed", help="of the model's own noise")
+    size_px: int = param(
+        1024, low=64, high=4096, unit="pixels", aspect="fixed", help="longer side of what the model is given"
+    )
     device: str = param("auto", help="auto (a GPU if there is one), cpu, cuda, cuda:1 …")
     cache: str = param("", help="directory of finished edits; empty: the user's cache directory")
     when_missing: str = param(

@@ -23,7 +23,7 @@ class ExposureChanged(Pointwise):
     Guaranteed: the mean brightness rose or fell as asked for, and over-exposed pictures have no less white.
     """
 
-    stops: float = param(1.5, low=-6.0, high=6.0, unit="EV", help="power of two; below 0: under-exposed")
+    stops: float = param(1.5, low=-6.0, high=6.0, unit="EV", neutral=0.0, help="power of two; below 0: under-exposed")
 
     def curves(self) -> tuple[Curve, ...]:
         """One factor of the light."""

@@ -23,7 +23,7 @@ class GammaChanged(Pointwise):
     there still is, within a tenth of full scale.
     """
 
-    gamma: float = param(1.5, low=0.2, high=5.0, help="the power; above 1: darker between black and white")
+    gamma: float = param(1.5, low=0.2, high=5.0, neutral=1.0, help="the power; above 1: darker between black and white")
 
     def curves(self) -> tuple[Curve, ...]:
         """One power."""

@@ -30,7 +30,7 @@ class ImageDefocused(EachImage):
     """
 
     radius_px: float = param(
-        3.0, low=0.5, high=30.0, unit="pixels", help="radius of the disc, in pixels of the picture"
+        3.0, low=0.5, high=30.0, unit="pixels", neutral=0.5, help="radius of the disc, in pixels of the picture"
     )
     random: ClassVar[bool] = False
 

@@ -37,11 +37,15 @@ class ImageInpainted(Edited):
     prompt: str = param("a pedestrian crossing the road", help="what is to be seen in the place")
     label: str = param("pedestrian", help="class that a detector would give it")
     model: str = param("black-forest-labs/FLUX.1-Fill-dev", help="directory of a diffusers pipeline, or its hub id")
-    guidance: float = param(30.0, low=0.0, high=100.0, help="how strictly the sentence is followed")
-    range_m: float = param(12.0, low=2.0, high=200.0, unit="m", help="how far ahead of base_link it stands")
-    left_m: float = param(0.0, low=-50.0, high=50.0, unit="m", help="how far to the left of the path")
-    width_m: float = param(1.2, low=0.1, high=20.0, unit="m", help="width of the place")
-    height_m: float = param(2.0, low=0.1, high=10.0, unit="m", help="height of the place, from the ground")
+    guidance: float = param(30.0, low=0.0, high=100.0, aspect="fixed", help="how strictly the sentence is followed")
+    range_m: float = param(
+        12.0, low=2.0, high=200.0, unit="m", aspect="place", help="how far ahead of base_link it stands"
+    )
+    left_m: float = param(0.0, low=-50.0, high=50.0, unit="m", aspect="place", help="how far to the left of the path")
+    width_m: float = param(1.2, low=0.1, high=20.0, unit="m", aspect="fixed", help="width of the place")
+    height_m: float = param(
+        2.0, low=0.1, high=10.0, unit="m", aspect="fixed", help="height of the place, from the ground"
+    )
 
     def request(self) -> EditRequest:
         """Ask for the sentence."""

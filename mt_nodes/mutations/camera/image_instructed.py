@@ -21,7 +21,7 @@ class ImageInstructed(Edited):
 
     instruction: str = param("make it a snowy day", help="what is to be done to the picture")
     model: str = param("timbrooks/instruct-pix2pix", help="directory of a diffusers pipeline, or its id on the hub")
-    guidance: float = param(7.5, low=0.0, high=50.0, help="how strictly the instruction is followed")
+    guidance: float = param(7.5, low=0.0, high=50.0, aspect="fixed", help="how strictly the instruction is followed")
 
     def request(self) -> EditRequest:
         """Ask for the instruction."""

@@ -49,9 +49,13 @@ class ImageMotionBlurred(EachImage):
     stayed within 2 % of full scale.
     """
 
-    exposure_ms: float = param(20.0, low=0.1, high=200.0, unit="ms", help="time that the shutter is open")
-    ego_speed_mps: float = param(15.0, low=-20.0, high=70.0, unit="m/s", help="speed of the vehicle, forward")
-    yaw_rate_radps: float = param(0.0, low=-1.5, high=1.5, unit="rad/s", help="its turning, positive to the left")
+    exposure_ms: float = param(20.0, low=0.1, high=200.0, unit="ms", neutral=0.1, help="time that the shutter is open")
+    ego_speed_mps: float = param(
+        15.0, low=-20.0, high=70.0, unit="m/s", aspect="fixed", help="speed of the vehicle, forward"
+    )
+    yaw_rate_radps: float = param(
+        0.0, low=-1.5, high=1.5, unit="rad/s", neutral=0.0, help="its turning, positive to the left"
+    )
     random: ClassVar[bool] = False
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:

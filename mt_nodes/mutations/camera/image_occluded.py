@@ -31,7 +31,7 @@ class ImageOccluded(EachImage):
     picture cut off, is uniformly dark, and outside of it every pixel stayed.
     """
 
-    share: float = param(0.1, low=0.005, high=0.6, help="share of the picture that is covered")
+    share: float = param(0.1, low=0.005, high=0.6, neutral=0.005, help="share of the picture that is covered")
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> int:
         """Choose what covers the lens over a segment: a key."""

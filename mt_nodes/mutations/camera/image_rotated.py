@@ -25,7 +25,9 @@ class ImageRotated(ImageWarped):
     Guaranteed: places have the brightness of those they came from, within half of what one pixel of shift makes.
     """
 
-    angle_deg: float = param(1.0, low=-45.0, high=45.0, unit="°", help="what it shows turns anti-clockwise if above 0")
+    angle_deg: float = param(
+        1.0, low=-45.0, high=45.0, unit="°", neutral=0.0, help="what it shows turns anti-clockwise if above 0"
+    )
 
     def __post_init__(self) -> None:
         if self.angle_deg == 0.0:

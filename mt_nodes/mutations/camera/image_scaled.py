@@ -33,7 +33,7 @@ class ImageScaled(ImageWarped):
     Guaranteed: places have the brightness of those they came from, within half of what one pixel of shift makes.
     """
 
-    factor: float = param(1.05, low=0.5, high=2.0, help="above 1: larger")
+    factor: float = param(1.05, low=0.5, high=2.0, neutral=1.0, help="above 1: larger")
     intrinsics: str = param("follow", choices=("follow", "kept"), help="whether CameraInfo is scaled, too")
 
     def __post_init__(self) -> None:

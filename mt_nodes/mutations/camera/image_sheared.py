@@ -27,7 +27,9 @@ class ImageSheared(ImageWarped):
     Guaranteed: places have the brightness of those they came from, within half of what one pixel of shift makes.
     """
 
-    shear: float = param(0.02, low=-0.5, high=0.5, help="columns a row is shifted by for each row above the middle")
+    shear: float = param(
+        0.02, low=-0.5, high=0.5, neutral=0.0, help="columns a row is shifted by for each row above the middle"
+    )
 
     def __post_init__(self) -> None:
         if self.shear == 0.0:

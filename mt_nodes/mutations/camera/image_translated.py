@@ -28,8 +28,8 @@ class ImageTranslated(ImageWarped):
     Guaranteed: places have the brightness of those they came from, within half of what one pixel of shift makes.
     """
 
-    right: float = param(0.02, low=-0.5, high=0.5, help="shift to the right, as a share of the width")
-    down: float = param(0.0, low=-0.5, high=0.5, help="shift downward, as a share of the height")
+    right: float = param(0.02, low=-0.5, high=0.5, neutral=0.0, help="shift to the right, as a share of the width")
+    down: float = param(0.0, low=-0.5, high=0.5, neutral=0.0, help="shift downward, as a share of the height")
     intrinsics: str = param("follow", choices=("follow", "kept"), help="whether CameraInfo is shifted, too")
 
     def __post_init__(self) -> None:

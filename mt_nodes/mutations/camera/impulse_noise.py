@@ -24,8 +24,10 @@ class ImpulseNoise(EachImage):
     Guaranteed: the pixels drawn and no others changed, each to black or white (but for what a lossy encoding does).
     """
 
-    share: float = param(0.002, low=0.00001, high=0.2, help="share of the pixels that are hit")
-    white_share: float = param(0.5, low=0.0, high=1.0, help="share of those that turn white; the others turn black")
+    share: float = param(0.002, low=0.00001, high=0.2, neutral=1e-05, help="share of the pixels that are hit")
+    white_share: float = param(
+        0.5, low=0.0, high=1.0, aspect="fixed", help="share of those that turn white; the others turn black"
+    )
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Choose a key for the places, and how many turn white."""

@@ -25,7 +25,7 @@ class JpegCompressed(EachImage):
     2 % of full scale, and on average no sample is off by more than a fifth of full scale.
     """
 
-    quality: float = param(20.0, low=1.0, high=95.0, help="libjpeg's quality; lower: more loss")
+    quality: float = param(20.0, low=1.0, high=95.0, neutral=95.0, help="libjpeg's quality; lower: more loss")
     random: ClassVar[bool] = False
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:

@@ -28,10 +28,14 @@ class LensDirt(OnTheLens):
     pixel stayed.
     """
 
-    blots: int = param(12, low=1, high=200, help="how many")
-    opacity: float = param(0.8, low=0.05, high=1.0, help="share of light that the middle of a blot stops")
-    radius_min: float = param(0.01, low=0.002, high=0.3, help="smallest radius, as a share of the picture's width")
-    radius_max: float = param(0.05, low=0.002, high=0.3, help="largest radius, as a share of the picture's width")
+    blots: int = param(12, low=1, high=200, neutral=1, help="how many")
+    opacity: float = param(0.8, low=0.05, high=1.0, neutral=0.05, help="share of light that the middle of a blot stops")
+    radius_min: float = param(
+        0.01, low=0.002, high=0.3, aspect="fixed", help="smallest radius, as a share of the picture's width"
+    )
+    radius_max: float = param(
+        0.05, low=0.002, high=0.3, aspect="fixed", help="largest radius, as a share of the picture's width"
+    )
 
     def spots_drawn(self) -> int:
         """As many as asked for."""

@@ -31,10 +31,16 @@ class LensDrops(OnTheLens):
     stayed.
     """
 
-    drops: int = param(25, low=1, high=300, help="how many")
-    radius_min: float = param(0.006, low=0.002, high=0.2, help="smallest radius, as a share of the picture's width")
-    radius_max: float = param(0.03, low=0.002, high=0.2, help="largest radius, as a share of the picture's width")
-    view_widths: float = param(4.0, low=1.0, high=20.0, help="how wide a drop's view is, in its own widths")
+    drops: int = param(25, low=1, high=300, neutral=1, help="how many")
+    radius_min: float = param(
+        0.006, low=0.002, high=0.2, aspect="fixed", help="smallest radius, as a share of the picture's width"
+    )
+    radius_max: float = param(
+        0.03, low=0.002, high=0.2, aspect="fixed", help="largest radius, as a share of the picture's width"
+    )
+    view_widths: float = param(
+        4.0, low=1.0, high=20.0, aspect="fixed", help="how wide a drop's view is, in its own widths"
+    )
 
     def spots_drawn(self) -> int:
         """As many as asked for."""

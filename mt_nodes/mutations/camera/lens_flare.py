@@ -42,9 +42,15 @@ class LensFlare(EachImage):
     Guaranteed: the picture is brighter on average, and no 8 x 8 pixels of it are darker by 2 % of full scale.
     """
 
-    strength: float = param(0.35, low=0.02, high=1.0, help="brightness of the veil at the light, of full scale")
-    veil_radius: float = param(0.2, low=0.02, high=1.0, help="distance at which the veil is a third, in picture widths")
-    least_light: float = param(0.7, low=0.2, high=1.0, help="brightness that a spot needs to raise a flare")
+    strength: float = param(
+        0.35, low=0.02, high=1.0, neutral=0.02, help="brightness of the veil at the light, of full scale"
+    )
+    veil_radius: float = param(
+        0.2, low=0.02, high=1.0, neutral=0.02, help="distance at which the veil is a third, in picture widths"
+    )
+    least_light: float = param(
+        0.7, low=0.2, high=1.0, aspect="fixed", help="brightness that a spot needs to raise a flare"
+    )
     random: ClassVar[bool] = False
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:

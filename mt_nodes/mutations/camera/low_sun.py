@@ -41,9 +41,13 @@ class LowSun(EachImage):
     Guaranteed: red over blue rose, and the ground in the new shadows is darker than it was.
     """
 
-    azimuth_rad: float = param(1.2, low=-6.2832, high=6.2832, unit="rad", help="of the sun: 0 ahead, positive left")
-    elevation_rad: float = param(0.2, low=0.05, high=0.8, unit="rad", help="of the sun over the horizon")
-    temperature_k: float = param(4000.0, low=2000.0, high=6500.0, unit="K", help="colour of its light")
+    azimuth_rad: float = param(
+        1.2, low=-6.2832, high=6.2832, unit="rad", aspect="place", help="of the sun: 0 ahead, positive left"
+    )
+    elevation_rad: float = param(
+        0.2, low=0.05, high=0.8, unit="rad", aspect="place", help="of the sun over the horizon"
+    )
+    temperature_k: float = param(4000.0, low=2000.0, high=6500.0, unit="K", aspect="fixed", help="colour of its light")
     random: ClassVar[bool] = False
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:

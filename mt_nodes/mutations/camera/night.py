@@ -35,9 +35,15 @@ class Night(LowLight):
     Guaranteed: the mean brightness fell.
     """
 
-    stops: float = param(6.0, low=1.0, high=10.0, unit="EV", help="powers of two by which there is less light")
-    headlights: float = param(1.0, low=0.0, high=5.0, help="strength of the ego's headlights; 0: switched off")
-    full_well_e: float = param(800.0, low=50.0, high=100000.0, unit="electrons", help="electrons at white: the noise")
+    stops: float = param(
+        6.0, low=1.0, high=10.0, unit="EV", neutral=1.0, help="powers of two by which there is less light"
+    )
+    headlights: float = param(
+        1.0, low=0.0, high=5.0, aspect="fixed", help="strength of the ego's headlights; 0: switched off"
+    )
+    full_well_e: float = param(
+        800.0, low=50.0, high=100000.0, unit="electrons", neutral=100000.0, help="electrons at white: the noise"
+    )
 
     def noise(self) -> SensorNoise:
         """Return that of a sensor at high gain."""

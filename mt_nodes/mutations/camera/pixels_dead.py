@@ -25,9 +25,9 @@ class PixelsDead(EachImage):
     Guaranteed: those pixels and no others changed, each is black or white now (but for what a lossy encoding does).
     """
 
-    dead: int = param(50, low=0, high=100000, help="single pixels that stay black")
-    hot: int = param(50, low=0, high=100000, help="single pixels that stay white")
-    dead_rows: int = param(1, low=0, high=200, help="rows that stay black")
+    dead: int = param(50, low=0, high=100000, neutral=0, help="single pixels that stay black")
+    hot: int = param(50, low=0, high=100000, neutral=0, help="single pixels that stay white")
+    dead_rows: int = param(1, low=0, high=200, neutral=0, help="rows that stay black")
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> int:
         """Choose what is broken for a segment: a key."""

@@ -44,7 +44,9 @@ class PixelsDithered(EachImage):
 
     role = "sham"
 
-    share: float = param(0.25, low=0.01, high=1.0, help="share of the samples that change, half up, half down")
+    share: float = param(
+        0.25, low=0.01, high=1.0, neutral=0.01, help="share of the samples that change, half up, half down"
+    )
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Draw the key of the pattern: the pattern itself is as large as the picture."""

@@ -47,11 +47,17 @@ class RoadPainted(EachImage):
     """
 
     kind: str = param("crosswalk", choices=tuple(MARKS), help="what is painted")
-    range_m: float = param(9.0, low=2.0, high=80.0, unit="m", help="where it begins, ahead of base_link")
-    length_m: float = param(4.0, low=0.3, high=60.0, unit="m", help="how far it goes along the road (not a stop line)")
-    left_m: float = param(0.0, low=-20.0, high=20.0, unit="m", help="its middle, to the left of the path")
-    width_m: float = param(7.0, low=0.5, high=30.0, unit="m", help="how wide it is, across the road")
-    contrast: float = param(4.0, low=1.1, high=8.0, help="light of fresh paint over that of the road")
+    range_m: float = param(
+        9.0, low=2.0, high=80.0, unit="m", aspect="place", help="where it begins, ahead of base_link"
+    )
+    length_m: float = param(
+        4.0, low=0.3, high=60.0, unit="m", aspect="fixed", help="how far it goes along the road (not a stop line)"
+    )
+    left_m: float = param(
+        0.0, low=-20.0, high=20.0, unit="m", aspect="place", help="its middle, to the left of the path"
+    )
+    width_m: float = param(7.0, low=0.5, high=30.0, unit="m", aspect="fixed", help="how wide it is, across the road")
+    contrast: float = param(4.0, low=1.1, high=8.0, neutral=1.1, help="light of fresh paint over that of the road")
     random: ClassVar[bool] = False
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:

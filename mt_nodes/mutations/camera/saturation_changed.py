@@ -25,7 +25,7 @@ class SaturationChanged(EachImage):
     the mean brightness stayed, within 2 % of full scale where colours are cut off.
     """
 
-    factor: float = param(0.3, low=0.0, high=3.0, help="factor of the distance from grey; below 1: paler")
+    factor: float = param(0.3, low=0.0, high=3.0, neutral=1.0, help="factor of the distance from grey; below 1: paler")
     random: ClassVar[bool] = False
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:

@@ -51,9 +51,16 @@ class SensorNoise(EachImage):
     """
 
     full_well_e: float = param(
-        1500.0, low=50.0, high=100000.0, unit="electrons", help="electrons at white; fewer: more noise"
+        1500.0,
+        low=50.0,
+        high=100000.0,
+        unit="electrons",
+        neutral=100000.0,
+        help="electrons at white; fewer: more noise",
     )
-    read_noise_e: float = param(8.0, low=0.0, high=200.0, unit="electrons", help="standard deviation of reading out")
+    read_noise_e: float = param(
+        8.0, low=0.0, high=200.0, unit="electrons", neutral=0.0, help="standard deviation of reading out"
+    )
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> int:
         """Choose the field of noise of a segment: its key."""

@@ -30,7 +30,9 @@ class WhiteBalanceShifted(Pointwise):
     Guaranteed: red over blue rose for a lower temperature and fell for a higher one.
     """
 
-    temperature_k: float = param(3500.0, low=2000.0, high=20000.0, unit="K", help="lower: warmer, redder")
+    temperature_k: float = param(
+        3500.0, low=2000.0, high=20000.0, unit="K", neutral=6500.0, help="lower: warmer, redder"
+    )
 
     def gains(self) -> tuple[float, float, float]:
         """Return the factors of red, green and blue light."""

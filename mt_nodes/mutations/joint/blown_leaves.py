@@ -48,9 +48,15 @@ class BlownLeaves(Precipitation):
     pictures, pixels change where a leaf is seen and nowhere else, towards the colour of leaves.
     """
 
-    shutter_ms: float = param(3.0, low=0.05, high=100.0, unit="ms", help="exposure of the cameras: length of streaks")
-    leaves_per_m3: float = param(0.6, low=0.005, high=2.0, unit="1/m3", help="leaves and scraps in the air")
-    wind_y_mps: float = param(15.0, low=-50.0, high=50.0, unit="m/s", help="wind to the left of the ego")
+    shutter_ms: float = param(
+        3.0, low=0.05, high=100.0, unit="ms", aspect="fixed", help="exposure of the cameras: length of streaks"
+    )
+    leaves_per_m3: float = param(
+        0.6, low=0.005, high=2.0, unit="1/m3", neutral=0.005, help="leaves and scraps in the air"
+    )
+    wind_y_mps: float = param(
+        15.0, low=-50.0, high=50.0, unit="m/s", aspect="fixed", help="wind to the left of the ego"
+    )
 
     @property
     def spectrum(self) -> Spectrum:

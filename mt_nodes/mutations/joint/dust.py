@@ -24,9 +24,15 @@ class Dust(HazyAir):
     the hard return but for range noise, intensities fall by the law and stay in scale, every other byte stays.
     """
 
-    patchiness: float = param(0.6, low=0.0, high=0.9, help="density varies between 1 ± this: dust comes in swathes")
-    visibility_m: float = param(200.0, low=10.0, high=2000.0, unit="m", help="meteorological optical range")
-    lidar_ratio_sr: float = param(50.0, low=35.0, high=70.0, unit="sr", help="extinction over backscatter")
+    patchiness: float = param(
+        0.6, low=0.0, high=0.9, aspect="fixed", help="density varies between 1 ± this: dust comes in swathes"
+    )
+    visibility_m: float = param(
+        200.0, low=10.0, high=2000.0, unit="m", neutral=2000.0, help="meteorological optical range"
+    )
+    lidar_ratio_sr: float = param(
+        50.0, low=35.0, high=70.0, unit="sr", aspect="fixed", help="extinction over backscatter"
+    )
 
     @property
     def extinction_per_m(self) -> float:

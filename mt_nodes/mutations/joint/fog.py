@@ -24,7 +24,9 @@ class Fog(HazyAir):
     the hard return but for range noise, intensities fall by the law and stay in scale, every other byte stays.
     """
 
-    visibility_m: float = param(200.0, low=10.0, high=2000.0, unit="m", help="meteorological optical range")
+    visibility_m: float = param(
+        200.0, low=10.0, high=2000.0, unit="m", neutral=2000.0, help="meteorological optical range"
+    )
 
     @property
     def extinction_per_m(self) -> float:

@@ -34,8 +34,12 @@ class Hail(Precipitation):
     the hard return but for range noise, intensities fall by the law and stay in scale, every other byte stays.
     """
 
-    stones_per_m3: float = param(2.0, low=0.01, high=20.0, unit="1/m3", help="stones of 5 mm and more in the air")
-    fold_mm: float = param(3.0, low=1.0, high=15.0, unit="mm", help="stones are e times fewer when larger by this")
+    stones_per_m3: float = param(
+        2.0, low=0.01, high=20.0, unit="1/m3", neutral=0.01, help="stones of 5 mm and more in the air"
+    )
+    fold_mm: float = param(
+        3.0, low=1.0, high=15.0, unit="mm", aspect="fixed", help="stones are e times fewer when larger by this"
+    )
 
     @property
     def spectrum(self) -> Spectrum:

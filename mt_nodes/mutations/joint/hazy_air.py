@@ -37,10 +37,15 @@ _PARTS_OF_PICTURES = 24
 class HazyAir(JointWeather):
     """Air with an extinction α × density, where the density is a lattice that drifts (:class:`Patches`)."""
 
-    patchiness: float = param(0.3, low=0.0, high=0.9, help="density varies between 1 ± this")
-    patch_m: float = param(15.0, low=5.0, high=200.0, unit="m", help="size of a patch")
+    patchiness: float = param(0.3, low=0.0, high=0.9, aspect="fixed", help="density varies between 1 ± this")
+    patch_m: float = param(15.0, low=5.0, high=200.0, unit="m", aspect="fixed", help="size of a patch")
     pulse_ns: float = param(
-        10.0, low=1.0, high=50.0, unit="ns", help="half-power width of the laser's pulse (Hahner et al.: 20, then 10)"
+        10.0,
+        low=1.0,
+        high=50.0,
+        unit="ns",
+        aspect="fixed",
+        help="half-power width of the laser's pulse (Hahner et al.: 20, then 10)",
     )
 
     @property

@@ -56,13 +56,25 @@ class Precipitation(JointWeather):
     """
 
     divergence_mrad: float = param(
-        3.0, low=0.1, high=20.0, unit="mrad", help="how fast a beam widens (VLS-128: 3.0, and 1.5 across the scan)"
+        3.0,
+        low=0.1,
+        high=20.0,
+        unit="mrad",
+        aspect="fixed",
+        help="how fast a beam widens (VLS-128: 3.0, and 1.5 across the scan)",
     )
     aperture_mm: float = param(
-        10.0, low=1.0, high=50.0, unit="mm", help="width of a beam at the sensor (assumed: no data sheet tells it)"
+        10.0,
+        low=1.0,
+        high=50.0,
+        unit="mm",
+        aspect="fixed",
+        help="width of a beam at the sensor (assumed: no data sheet tells it)",
     )
-    shutter_ms: float = param(8.0, low=0.05, high=100.0, unit="ms", help="exposure of the cameras: length of streaks")
-    reach_m: float = param(10.0, low=2.0, high=20.0, unit="m", help="particles beyond only weaken")
+    shutter_ms: float = param(
+        8.0, low=0.05, high=100.0, unit="ms", aspect="fixed", help="exposure of the cameras: length of streaks"
+    )
+    reach_m: float = param(10.0, low=2.0, high=20.0, unit="m", aspect="fixed", help="particles beyond only weaken")
 
     @property
     @abstractmethod

@@ -32,10 +32,12 @@ class Rain(Precipitation):
     """
 
     focus_m: float = param(
-        2.0, low=0.5, high=50.0, unit="m", help="nearer echoes are out of focus: not stronger (assumed)"
+        2.0, low=0.5, high=50.0, unit="m", aspect="fixed", help="nearer echoes are out of focus: not stronger (assumed)"
     )
-    rain_mm_per_h: float = param(10.0, low=0.1, high=200.0, unit="mm/h", help="rainfall rate")
-    range_noise: float = param(0.0, low=0.0, high=0.1, help="Goodin's coefficient of range noise, 0.02 in the paper")
+    rain_mm_per_h: float = param(10.0, low=0.1, high=200.0, unit="mm/h", neutral=0.1, help="rainfall rate")
+    range_noise: float = param(
+        0.0, low=0.0, high=0.1, neutral=0.0, help="Goodin's coefficient of range noise, 0.02 in the paper"
+    )
 
     @property
     def spectrum(self) -> Spectrum:

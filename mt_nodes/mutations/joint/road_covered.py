@@ -63,11 +63,17 @@ class RoadCovered(CoveredRoadInPictures):
     random = False
 
     kind: str = param("snow", choices=tuple(COVERS), help="what lies on the road")
-    cover: float = param(0.9, low=0.05, high=1.0, help="share of the ground that it covers")
-    road_reflectivity: float = param(0.18, low=0.02, high=0.9, help="reflectivity of bare road at the LiDAR (assumed)")
-    tolerance_m: float = param(0.15, low=0.01, high=1.0, unit="m", help="returns this near to the plane are ground")
-    sensitivity: float = param(0.9, low=1e-6, high=1.0, help="intensity, 0 to 1, of the weakest echo at max_range_m")
-    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", help="the sensor's range")
+    cover: float = param(0.9, low=0.05, high=1.0, neutral=0.05, help="share of the ground that it covers")
+    road_reflectivity: float = param(
+        0.18, low=0.02, high=0.9, aspect="fixed", help="reflectivity of bare road at the LiDAR (assumed)"
+    )
+    tolerance_m: float = param(
+        0.15, low=0.01, high=1.0, unit="m", aspect="fixed", help="returns this near to the plane are ground"
+    )
+    sensitivity: float = param(
+        0.9, low=1e-6, high=1.0, aspect="fixed", help="intensity, 0 to 1, of the weakest echo at max_range_m"
+    )
+    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
     ego_frame_id: str = param("base_link", help="frame on the road under the ego, x ahead, z up")
 
     @property

@@ -28,11 +28,19 @@ class Smoke(HazyAir):
     pictures contrast falls over range by the law.
     """
 
-    patchiness: float = param(0.6, low=0.0, high=0.9, help="density varies between 1 ± this: smoke comes in swathes")
-    visibility_m: float = param(60.0, low=10.0, high=2000.0, unit="m", help="meteorological optical range")
-    exponent: float = param(1.0, low=0.0, high=2.5, help="Ångström exponent of the extinction")
-    lidar_ratio_sr: float = param(60.0, low=30.0, high=100.0, unit="sr", help="extinction over backscatter")
-    darkness: float = param(0.6, low=0.0, high=0.95, help="share of the sky's light that thick smoke keeps (assumed)")
+    patchiness: float = param(
+        0.6, low=0.0, high=0.9, aspect="fixed", help="density varies between 1 ± this: smoke comes in swathes"
+    )
+    visibility_m: float = param(
+        60.0, low=10.0, high=2000.0, unit="m", neutral=2000.0, help="meteorological optical range"
+    )
+    exponent: float = param(1.0, low=0.0, high=2.5, aspect="fixed", help="Ångström exponent of the extinction")
+    lidar_ratio_sr: float = param(
+        60.0, low=30.0, high=100.0, unit="sr", aspect="fixed", help="extinction over backscatter"
+    )
+    darkness: float = param(
+        0.6, low=0.0, high=0.95, aspect="fixed", help="share of the sky's light that thick smoke keeps (assumed)"
+    )
 
     @property
     def seen_extinction_per_m(self) -> float:

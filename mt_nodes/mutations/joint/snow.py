@@ -39,11 +39,13 @@ class Snow(Precipitation):
     the hard return but for range noise, intensities fall by the law and stay in scale, every other byte stays.
     """
 
-    reach_m: float = param(6.0, low=2.0, high=20.0, unit="m", help="flakes beyond only weaken: few echoes are farther")
-    snow_mm_per_h: float = param(0.5, low=0.1, high=10.0, unit="mm/h", help="snowfall rate, as water")
+    reach_m: float = param(
+        6.0, low=2.0, high=20.0, unit="m", aspect="fixed", help="flakes beyond only weaken: few echoes are farther"
+    )
+    snow_mm_per_h: float = param(0.5, low=0.1, high=10.0, unit="mm/h", neutral=0.1, help="snowfall rate, as water")
 
     ground_cover: float = param(
-        0.0, low=0.0, high=1.0, help="share of the ground that cameras see white; LiDARs see it as it was"
+        0.0, low=0.0, high=1.0, neutral=0.0, help="share of the ground that cameras see white; LiDARs see it as it was"
     )
 
     def cover(self, view: View) -> npt.NDArray[np.float64]:

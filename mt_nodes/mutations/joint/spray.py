@@ -83,19 +83,36 @@ class Spray(EachCloud):
     quadrature, and those are lost that fall below the floor.
     """
 
-    water_mm: float = param(1.0, low=0.001, high=10.0, unit="mm", help="depth of the water film on the road")
-    speed_mps: float = param(20.0, low=1.0, high=60.0, unit="m/s", help="speed of the vehicle ahead over the road")
-    airborne_share: float = param(0.05, low=0.0001, high=1.0, help="share of the film under the tyres that flies")
-    length_m: float = param(4.0, low=0.5, high=50.0, unit="m", help="decay length behind the vehicle")
-    height_m: float = param(0.8, low=0.1, high=5.0, unit="m", help="decay height over the road")
-    ahead_m: tuple[float, float] = param((5.0, 50.0), low=2.0, high=150.0, unit="m", help="where its back may be")
-    aside_m: float = param(
-        4.0, low=0.5, high=20.0, unit="m", help="how far from the ego's path its middle may be (own lane: 1.75)"
+    water_mm: float = param(
+        1.0, low=0.001, high=10.0, unit="mm", neutral=0.001, help="depth of the water film on the road"
     )
-    least_points: int = param(50, low=5, high=100_000, help="returns the vehicle must have")
-    min_range_m: float = param(1.0, low=0.1, high=50.0, unit="m", help="the sensor reports nothing nearer")
-    sensitivity: float = param(0.9, low=1e-6, high=1.0, help="intensity, 0 to 1, of the weakest echo at max_range_m")
-    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", help="the sensor's range")
+    speed_mps: float = param(
+        20.0, low=1.0, high=60.0, unit="m/s", aspect="fixed", help="speed of the vehicle ahead over the road"
+    )
+    airborne_share: float = param(
+        0.05, low=0.0001, high=1.0, aspect="fixed", help="share of the film under the tyres that flies"
+    )
+    length_m: float = param(4.0, low=0.5, high=50.0, unit="m", aspect="fixed", help="decay length behind the vehicle")
+    height_m: float = param(0.8, low=0.1, high=5.0, unit="m", aspect="fixed", help="decay height over the road")
+    ahead_m: tuple[float, float] = param(
+        (5.0, 50.0), low=2.0, high=150.0, unit="m", aspect="place", help="where its back may be"
+    )
+    aside_m: float = param(
+        4.0,
+        low=0.5,
+        high=20.0,
+        unit="m",
+        aspect="place",
+        help="how far from the ego's path its middle may be (own lane: 1.75)",
+    )
+    least_points: int = param(50, low=5, high=100_000, aspect="fixed", help="returns the vehicle must have")
+    min_range_m: float = param(
+        1.0, low=0.1, high=50.0, unit="m", aspect="fixed", help="the sensor reports nothing nearer"
+    )
+    sensitivity: float = param(
+        0.9, low=1e-6, high=1.0, aspect="fixed", help="intensity, 0 to 1, of the weakest echo at max_range_m"
+    )
+    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
     ego_frame_id: str = param("base_link", help="frame on the road under the ego, x ahead, z up")
 
     def __post_init__(self) -> None:

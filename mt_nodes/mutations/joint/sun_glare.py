@@ -69,20 +69,39 @@ class SunGlare(SunInPictures):
     """
 
     azimuth_rad: float | None = param(
-        None, low=-6.2832, high=6.2832, unit="rad", help="0 ahead, positive left; that of a return if unset"
+        None,
+        low=-6.2832,
+        high=6.2832,
+        unit="rad",
+        aspect="place",
+        help="0 ahead, positive left; that of a return if unset",
     )
-    elevation_rad: float = param(0.05, low=-0.1, high=1.5708, unit="rad", help="of the sun above the horizon")
-    half_angle_rad: float = param(0.1, low=0.005, high=1.5708, unit="rad", help="stray light: one standard deviation")
+    elevation_rad: float = param(
+        0.05, low=-0.1, high=1.5708, unit="rad", aspect="place", help="of the sun above the horizon"
+    )
+    half_angle_rad: float = param(
+        0.1, low=0.005, high=1.5708, unit="rad", neutral=0.005, help="stray light: one standard deviation"
+    )
     background: float = param(
-        100.0, low=1.0, high=1e7, help="variance of the noise in the sun over that of the sensor's own"
+        100.0, low=1.0, high=1e7, neutral=1.0, help="variance of the noise in the sun over that of the sensor's own"
     )
-    false_share: float = param(0.02, low=0.0, high=1.0, help="share of the beams into the sun with a false return")
+    false_share: float = param(
+        0.02, low=0.0, high=1.0, neutral=0.0, help="share of the beams into the sun with a false return"
+    )
     glare_light: float = param(
-        1.5, low=0.05, high=20.0, help="light that cameras see where the sun is, beside its disc, in full scale"
+        1.5,
+        low=0.05,
+        high=20.0,
+        neutral=0.05,
+        help="light that cameras see where the sun is, beside its disc, in full scale",
     )
-    min_range_m: float = param(1.0, low=0.1, high=50.0, unit="m", help="the sensor reports nothing nearer")
-    sensitivity: float = param(0.9, low=1e-6, high=1.0, help="intensity, 0 to 1, of the weakest echo at max_range_m")
-    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", help="the sensor's range")
+    min_range_m: float = param(
+        1.0, low=0.1, high=50.0, unit="m", aspect="fixed", help="the sensor reports nothing nearer"
+    )
+    sensitivity: float = param(
+        0.9, low=1e-6, high=1.0, aspect="fixed", help="intensity, 0 to 1, of the weakest echo at max_range_m"
+    )
+    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
     frame_id: str = param("base_link", help="frame the sun stands still in: a fixed one, or the ego's")
 
     def __post_init__(self) -> None:

@@ -112,18 +112,26 @@ class Weather(EachCloud):
     reported.
     """
 
-    max_range_m: float = param(120.0, low=10.0, high=500.0, unit="m", help="the sensor sees a 90 % target that far")
+    max_range_m: float = param(
+        120.0, low=10.0, high=500.0, unit="m", aspect="fixed", help="the sensor sees a 90 % target that far"
+    )
     focus_m: float = param(
-        5.0, low=0.5, high=50.0, unit="m", help="nearer echoes are out of focus: not stronger (assumed)"
+        5.0, low=0.5, high=50.0, unit="m", aspect="fixed", help="nearer echoes are out of focus: not stronger (assumed)"
     )
     unknown_reflectivity: float = param(
-        0.3, low=0.05, high=1.0, help="reflectivity assumed of every return of a cloud without intensities"
+        0.3,
+        low=0.05,
+        high=1.0,
+        aspect="fixed",
+        help="reflectivity assumed of every return of a cloud without intensities",
     )
-    ego_speed_mps: float = param(10.0, low=-20.0, high=70.0, unit="m/s", help="speed of the vehicle, forward")
+    ego_speed_mps: float = param(
+        10.0, low=-20.0, high=70.0, unit="m/s", aspect="fixed", help="speed of the vehicle, forward"
+    )
     wind_x_mps: float = param(
-        0.0, low=-40.0, high=40.0, unit="m/s", help="wind along the vehicle's x axis, over ground"
+        0.0, low=-40.0, high=40.0, unit="m/s", aspect="fixed", help="wind along the vehicle's x axis, over ground"
     )
-    wind_y_mps: float = param(0.0, low=-40.0, high=40.0, unit="m/s", help="wind along its y axis")
+    wind_y_mps: float = param(0.0, low=-40.0, high=40.0, unit="m/s", aspect="fixed", help="wind along its y axis")
 
     @property
     def receiver(self) -> Receiver:

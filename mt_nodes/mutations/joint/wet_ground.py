@@ -59,10 +59,14 @@ class WetGround(WetRoadInPictures):
 
     random = False
 
-    water_mm: float = param(1.0, low=0.001, high=10.0, unit="mm", help="depth of the water film")
-    tolerance_m: float = param(0.15, low=0.01, high=1.0, unit="m", help="returns this near to the plane are ground")
-    sensitivity: float = param(0.9, low=1e-6, high=1.0, help="intensity, 0 to 1, of the weakest echo at max_range_m")
-    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", help="the sensor's range")
+    water_mm: float = param(1.0, low=0.001, high=10.0, unit="mm", neutral=0.001, help="depth of the water film")
+    tolerance_m: float = param(
+        0.15, low=0.01, high=1.0, unit="m", aspect="fixed", help="returns this near to the plane are ground"
+    )
+    sensitivity: float = param(
+        0.9, low=1e-6, high=1.0, aspect="fixed", help="intensity, 0 to 1, of the weakest echo at max_range_m"
+    )
+    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
     ego_frame_id: str = param("base_link", help="frame on the road under the ego, x ahead, z up")
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:

@@ -25,8 +25,10 @@ class BeamsLost(LostReturns):
     or found. Guaranteed: no return of a lost beam is left, and none of another one is touched.
     """
 
-    count: int = param(4, low=1, high=MOST, help="beams that are lost, drawn once a segment")
-    rings: tuple[int, ...] = param((), low=0, help="the numbers of the rings that are lost, in place of count")
+    count: int = param(4, low=1, high=MOST, neutral=1, help="beams that are lost, drawn once a segment")
+    rings: tuple[int, ...] = param(
+        (), low=0, aspect="place", help="the numbers of the rings that are lost, in place of count"
+    )
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Floats:
         """Draw in which order beams fail (256,)."""

@@ -49,9 +49,15 @@ class BeamsMiscalibrated(EachCloud):
     differs by the ring's own offsets, within rounding. A return whose ring is not known stays.
     """
 
-    elevation_sigma_deg: float = param(0.03, low=0.0, high=2.0, unit="deg", help="standard deviation between beams")
-    azimuth_sigma_deg: float = param(0.03, low=0.0, high=2.0, unit="deg", help="standard deviation between beams")
-    range_sigma_m: float = param(0.01, low=0.0, high=0.5, unit="m", help="standard deviation between beams")
+    elevation_sigma_deg: float = param(
+        0.03, low=0.0, high=2.0, unit="deg", neutral=0.0, help="standard deviation between beams"
+    )
+    azimuth_sigma_deg: float = param(
+        0.03, low=0.0, high=2.0, unit="deg", neutral=0.0, help="standard deviation between beams"
+    )
+    range_sigma_m: float = param(
+        0.01, low=0.0, high=0.5, unit="m", neutral=0.0, help="standard deviation between beams"
+    )
 
     random = False
 

@@ -24,8 +24,10 @@ class CloudRotated(SceneMoved):
     Guaranteed: height and distance from the axis of every return are kept, and its bearing has grown by a.
     """
 
-    yaw_rad: float = param(0.1, low=-np.pi, high=np.pi, unit="rad", help="turn to the left")
-    spread_rad: float = param(0.05, low=0.0, high=np.pi, unit="rad", help="half-width about it that is drawn from")
+    yaw_rad: float = param(0.1, low=-np.pi, high=np.pi, unit="rad", neutral=0.0, help="turn to the left")
+    spread_rad: float = param(
+        0.05, low=0.0, high=np.pi, unit="rad", neutral=0.0, help="half-width about it that is drawn from"
+    )
 
     def draw_scene(self, rng: np.random.Generator) -> Draw:
         """Choose the angle."""

@@ -25,8 +25,8 @@ class CloudScaled(SceneMoved):
     are lost.
     """
 
-    factor: float = param(1.03, low=0.5, high=2.0, help="sizes and distances times this")
-    spread: float = param(0.02, low=0.0, high=0.4, help="half-width about it that is drawn from")
+    factor: float = param(1.03, low=0.5, high=2.0, neutral=1.0, help="sizes and distances times this")
+    spread: float = param(0.02, low=0.0, high=0.4, neutral=0.0, help="half-width about it that is drawn from")
 
     def draw_scene(self, rng: np.random.Generator) -> Draw:
         """Choose the factor."""

@@ -24,10 +24,12 @@ class CloudTranslated(SceneMoved):
     Guaranteed: every return has moved by that vector, but for those now out of the sensor's reach, which are lost.
     """
 
-    x_m: float = param(1.0, low=-50.0, high=50.0, unit="m", help="ahead")
-    y_m: float = param(0.0, low=-50.0, high=50.0, unit="m", help="to the left")
-    z_m: float = param(0.0, low=-5.0, high=5.0, unit="m", help="up: the ground moves, too")
-    spread_m: float = param(0.5, low=0.0, high=50.0, unit="m", help="half-width about x_m and y_m that is drawn from")
+    x_m: float = param(1.0, low=-50.0, high=50.0, unit="m", neutral=0.0, help="ahead")
+    y_m: float = param(0.0, low=-50.0, high=50.0, unit="m", neutral=0.0, help="to the left")
+    z_m: float = param(0.0, low=-5.0, high=5.0, unit="m", neutral=0.0, help="up: the ground moves, too")
+    spread_m: float = param(
+        0.5, low=0.0, high=50.0, unit="m", neutral=0.0, help="half-width about x_m and y_m that is drawn from"
+    )
 
     def draw_scene(self, rng: np.random.Generator) -> Draw:
         """Choose the vector."""

@@ -42,8 +42,10 @@ class Crosstalk(EachCloud):
     still on its beam.
     """
 
-    share: float = param(0.001, low=1e-6, high=0.2, help="share of the returns that are replaced")
-    min_range_m: float = param(1.0, low=0.1, high=50.0, unit="m", help="the sensor reports nothing nearer")
+    share: float = param(0.001, low=1e-6, high=0.2, neutral=1e-06, help="share of the returns that are replaced")
+    min_range_m: float = param(
+        1.0, low=0.1, high=50.0, unit="m", aspect="fixed", help="the sensor reports nothing nearer"
+    )
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Choose returns, their new ranges and intensities."""

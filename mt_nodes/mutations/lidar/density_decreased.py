@@ -28,8 +28,8 @@ class DensityDecreased(LostReturns):
     Guaranteed: of each ring every k-th return is there byte for byte, and no other.
     """
 
-    keep_every: int = param(2, low=2, high=100, help="one return of so many is kept in each ring")
-    first: int = param(0, low=0, high=99, help="returns of each ring before the first one that is kept")
+    keep_every: int = param(2, low=2, high=100, neutral=2, help="one return of so many is kept in each ring")
+    first: int = param(0, low=0, high=99, aspect="place", help="returns of each ring before the first one that is kept")
 
     def __post_init__(self) -> None:
         if self.first >= self.keep_every:

@@ -41,9 +41,15 @@ class DensityIncreased(EachCloud):
     depth jump; every old point is there byte for byte, in its order.
     """
 
-    share: float = param(0.25, low=0.0001, high=1.0, help="share of the gaps on one surface that are filled")
-    jump_m: float = param(0.1, low=0.001, high=5.0, unit="m", help="ranges that differ by more are two surfaces")
-    gap_deg: float = param(1.0, low=0.01, high=10.0, unit="deg", help="returns farther apart are no neighbours")
+    share: float = param(
+        0.25, low=0.0001, high=1.0, neutral=0.0001, help="share of the gaps on one surface that are filled"
+    )
+    jump_m: float = param(
+        0.1, low=0.001, high=5.0, unit="m", aspect="fixed", help="ranges that differ by more are two surfaces"
+    )
+    gap_deg: float = param(
+        1.0, low=0.01, high=10.0, unit="deg", aspect="fixed", help="returns farther apart are no neighbours"
+    )
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Choose gaps."""

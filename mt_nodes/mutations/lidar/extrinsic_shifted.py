@@ -44,12 +44,16 @@ class ExtrinsicShifted(EachCloud):
     expected to be shifted alike.
     """
 
-    roll_deg: float = param(0.0, low=-10.0, high=10.0, unit="deg", help="about the sensor's x axis")
-    pitch_deg: float = param(0.0, low=-10.0, high=10.0, unit="deg", help="about its y axis, positive: nose down")
-    yaw_deg: float = param(0.5, low=-180.0, high=180.0, unit="deg", help="about its z axis, positive to the left")
-    x_m: float = param(0.0, low=-2.0, high=2.0, unit="m", help="ahead")
-    y_m: float = param(0.0, low=-2.0, high=2.0, unit="m", help="to the left")
-    z_m: float = param(0.0, low=-2.0, high=2.0, unit="m", help="up")
+    roll_deg: float = param(0.0, low=-10.0, high=10.0, unit="deg", neutral=0.0, help="about the sensor's x axis")
+    pitch_deg: float = param(
+        0.0, low=-10.0, high=10.0, unit="deg", neutral=0.0, help="about its y axis, positive: nose down"
+    )
+    yaw_deg: float = param(
+        0.5, low=-180.0, high=180.0, unit="deg", neutral=0.0, help="about its z axis, positive to the left"
+    )
+    x_m: float = param(0.0, low=-2.0, high=2.0, unit="m", neutral=0.0, help="ahead")
+    y_m: float = param(0.0, low=-2.0, high=2.0, unit="m", neutral=0.0, help="to the left")
+    z_m: float = param(0.0, low=-2.0, high=2.0, unit="m", neutral=0.0, help="up")
 
     random = False
 

@@ -30,8 +30,10 @@ class FarPointsDropped(RowsLost):
     deviations, and the rest is there byte for byte, in its order.
     """
 
-    from_m: float = param(20.0, low=0.0, high=300.0, unit="m", help="nothing is lost up to this range")
-    half_m: float = param(20.0, low=0.1, high=1000.0, unit="m", help="of every so many metres more, half of them are")
+    from_m: float = param(20.0, low=0.0, high=300.0, unit="m", neutral=300.0, help="nothing is lost up to this range")
+    half_m: float = param(
+        20.0, low=0.1, high=1000.0, unit="m", neutral=1000.0, help="of every so many metres more, half of them are"
+    )
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Toss a coin for every return."""

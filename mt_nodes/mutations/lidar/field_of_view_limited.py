@@ -34,10 +34,18 @@ class FieldOfViewLimited(LostReturns):
     not said.
     """
 
-    centre_deg: float = param(0.0, low=-180.0, high=180.0, unit="deg", help="azimuth of the window's middle")
-    width_deg: float = param(120.0, low=1.0, high=360.0, unit="deg", help="width of the window; 360: all around")
-    lowest_deg: float = param(-90.0, low=-90.0, high=90.0, unit="deg", help="lowest elevation that is seen")
-    highest_deg: float = param(90.0, low=-90.0, high=90.0, unit="deg", help="highest elevation that is seen")
+    centre_deg: float = param(
+        0.0, low=-180.0, high=180.0, unit="deg", aspect="place", help="azimuth of the window's middle"
+    )
+    width_deg: float = param(
+        120.0, low=1.0, high=360.0, unit="deg", neutral=360.0, help="width of the window; 360: all around"
+    )
+    lowest_deg: float = param(
+        -90.0, low=-90.0, high=90.0, unit="deg", neutral=-90.0, help="lowest elevation that is seen"
+    )
+    highest_deg: float = param(
+        90.0, low=-90.0, high=90.0, unit="deg", neutral=90.0, help="highest elevation that is seen"
+    )
 
     def __post_init__(self) -> None:
         if self.lowest_deg >= self.highest_deg:

@@ -58,12 +58,22 @@ class GhostReflections(EachCloud):
     the surface, behind it, where the mirror image of a return of the cloud is, and weaker than that.
     """
 
-    ghosts: int = param(50, low=1, high=100_000, help="ghosts in each cloud")
-    strength: float = param(0.2, low=0.0, high=1.0, help="a ghost's intensity over that of what is mirrored")
-    max_range_m: float = param(120.0, low=1.0, high=500.0, unit="m", help="the sensor's range: no ghost beyond it")
-    size_m: float = param(3.0, low=0.5, high=50.0, unit="m", help="how far the surface reaches from its middle")
-    flatness_m: float = param(0.03, low=0.001, high=0.2, unit="m", help="returns this near to the plane are on it")
-    beam_rad: float = param(0.003, low=1e-4, high=0.02, unit="rad", help="an image is seen by beams as near as this")
+    ghosts: int = param(50, low=1, high=100_000, neutral=1, help="ghosts in each cloud")
+    strength: float = param(
+        0.2, low=0.0, high=1.0, neutral=0.0, help="a ghost's intensity over that of what is mirrored"
+    )
+    max_range_m: float = param(
+        120.0, low=1.0, high=500.0, unit="m", aspect="fixed", help="the sensor's range: no ghost beyond it"
+    )
+    size_m: float = param(
+        3.0, low=0.5, high=50.0, unit="m", aspect="fixed", help="how far the surface reaches from its middle"
+    )
+    flatness_m: float = param(
+        0.03, low=0.001, high=0.2, unit="m", aspect="fixed", help="returns this near to the plane are on it"
+    )
+    beam_rad: float = param(
+        0.003, low=1e-4, high=0.02, unit="rad", aspect="fixed", help="an image is seen by beams as near as this"
+    )
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Find a mirror, under ``plane`` (4,), beams ``rows`` (n,), rising, and what each shows, ``images`` (n,)."""

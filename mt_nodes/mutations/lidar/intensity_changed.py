@@ -33,10 +33,14 @@ class IntensityChanged(EachCloud):
     Guaranteed: coordinates and all other fields are untouched, intensities are within 0 … S and follow the formula.
     """
 
-    scale: float = param(1.0, low=0.0, high=10.0, help="gain")
-    shift: float = param(0.0, low=-1.0, high=1.0, help="added, as a share of full scale")
-    noise: float = param(0.02, low=0.0, high=1.0, help="standard deviation of what is added at random, same unit")
-    saturate_at: float = param(1.0, low=0.01, high=1.0, help="from this share of full scale on, full scale")
+    scale: float = param(1.0, low=0.0, high=10.0, neutral=1.0, help="gain")
+    shift: float = param(0.0, low=-1.0, high=1.0, neutral=0.0, help="added, as a share of full scale")
+    noise: float = param(
+        0.02, low=0.0, high=1.0, neutral=0.0, help="standard deviation of what is added at random, same unit"
+    )
+    saturate_at: float = param(
+        1.0, low=0.01, high=1.0, neutral=1.0, help="from this share of full scale on, full scale"
+    )
 
     def __post_init__(self) -> None:
         if (self.scale, self.shift, self.noise, self.saturate_at) == (1.0, 0.0, 0.0, 1.0):

@@ -52,11 +52,15 @@ class MotionDistorted(EachCloud):
     where it was, within rounding. Obstacles move by up to v T / 2, and may be torn where the sweep begins.
     """
 
-    speed_mps: float = param(10.0, low=-60.0, high=60.0, unit="m/s", help="of the vehicle, along its x axis")
-    yaw_rate_degps: float = param(
-        0.0, low=-120.0, high=120.0, unit="deg/s", help="of the vehicle, positive to the left"
+    speed_mps: float = param(
+        10.0, low=-60.0, high=60.0, unit="m/s", neutral=0.0, help="of the vehicle, along its x axis"
     )
-    period_s: float = param(0.1, low=0.02, high=0.5, unit="s", help="of one sweep, for clouds without a time field")
+    yaw_rate_degps: float = param(
+        0.0, low=-120.0, high=120.0, unit="deg/s", neutral=0.0, help="of the vehicle, positive to the left"
+    )
+    period_s: float = param(
+        0.1, low=0.02, high=0.5, unit="s", aspect="fixed", help="of one sweep, for clouds without a time field"
+    )
     ego_frame_id: str = param("base_link", help="frame of the vehicle, whose x axis points ahead")
 
     random = False

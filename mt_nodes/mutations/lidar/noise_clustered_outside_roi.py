@@ -37,13 +37,17 @@ class NoiseClusteredOutsideRoi(EachCloud):
     reach; all else is untouched.
     """
 
-    clusters: int = param(20, low=1, high=10_000, help="clumps in each cloud")
-    points_each: int = param(50, low=1, high=10_000, help="points in each clump")
-    radius_m: float = param(0.5, low=0.01, high=20.0, unit="m", help="of a clump")
+    clusters: int = param(20, low=1, high=10_000, neutral=1, help="clumps in each cloud")
+    points_each: int = param(50, low=1, high=10_000, neutral=1, help="points in each clump")
+    radius_m: float = param(0.5, low=0.01, high=20.0, unit="m", aspect="fixed", help="of a clump")
     region: Region = param("front_40m", convert=load_region, help="what the noise stays out of")
-    margin_m: float = param(1.0, low=0.0, high=100.0, unit="m", help="noise-free margin around the region")
-    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", help="the sensor's range")
-    ego_radius_m: float = param(3.0, low=0.0, high=50.0, unit="m", help="no noise this near the sensor (over ground)")
+    margin_m: float = param(
+        1.0, low=0.0, high=100.0, unit="m", aspect="place", help="noise-free margin around the region"
+    )
+    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
+    ego_radius_m: float = param(
+        3.0, low=0.0, high=50.0, unit="m", aspect="fixed", help="no noise this near the sensor (over ground)"
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "region", load_region(self.region))

@@ -48,9 +48,9 @@ class NoiseInsideRoi(EachCloud):
     has limits), beyond ``ego_radius_m``; all else is untouched.
     """
 
-    points: int = param(20, low=1, high=100_000, help="noise points in each cloud")
+    points: int = param(20, low=1, high=100_000, neutral=1, help="noise points in each cloud")
     region: Region = param("front_40m", convert=load_region, help="where the noise is")
-    ego_radius_m: float = param(3.0, low=0.1, high=50.0, unit="m", help="no noise this near the sensor")
+    ego_radius_m: float = param(3.0, low=0.1, high=50.0, unit="m", aspect="fixed", help="no noise this near the sensor")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "region", load_region(self.region))

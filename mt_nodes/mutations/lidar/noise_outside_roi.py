@@ -52,15 +52,24 @@ class NoiseOutsideRoi(Mutation):
 
     sensors = ("lidar",)
 
-    points: int = param(1000, low=1, high=1_000_000, help="noise points in each cloud")
+    points: int = param(1000, low=1, high=1_000_000, neutral=1, help="noise points in each cloud")
     mode: str = param("paper", choices=("paper", "on_ray"), help="scattered anywhere, or each on a beam of the sensor")
     region: Region = param("front_40m", convert=load_region, help="what the noise stays out of")
-    margin_m: float = param(1.0, low=0.0, high=100.0, unit="m", help="noise-free margin around the region")
-    within_m: float | None = param(
-        None, low=0.01, high=1000.0, unit="m", help="only in a band of this width around region and margin"
+    margin_m: float = param(
+        1.0, low=0.0, high=100.0, unit="m", aspect="place", help="noise-free margin around the region"
     )
-    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", help="the sensor's range")
-    ego_radius_m: float = param(3.0, low=0.0, high=50.0, unit="m", help="no noise this near the sensor (over ground)")
+    within_m: float | None = param(
+        None,
+        low=0.01,
+        high=1000.0,
+        unit="m",
+        aspect="place",
+        help="only in a band of this width around region and margin",
+    )
+    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
+    ego_radius_m: float = param(
+        3.0, low=0.0, high=50.0, unit="m", aspect="fixed", help="no noise this near the sensor (over ground)"
+    )
     intensity: str = param(
         "frame", choices=("frame", "full_scale"), help="uniform over the frame's own, or a retro-reflector's"
     )

@@ -27,7 +27,9 @@ class PointsDropped(RowsLost):
     Guaranteed: so many returns and no others are gone; the rest is there byte for byte, in its order.
     """
 
-    share: float = param(0.1, low=0.0001, high=0.99, help="share of the returns of each cloud that are lost")
+    share: float = param(
+        0.1, low=0.0001, high=0.99, neutral=0.0001, help="share of the returns of each cloud that are lost"
+    )
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Choose the returns to lose."""

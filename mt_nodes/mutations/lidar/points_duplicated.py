@@ -30,7 +30,9 @@ class PointsDuplicated(EachCloud):
     Guaranteed: so many returns have a copy, all old points are there in their order.
     """
 
-    share: float = param(0.1, low=0.0001, high=1.0, help="share of the returns of each cloud that are there twice")
+    share: float = param(
+        0.1, low=0.0001, high=1.0, neutral=0.0001, help="share of the returns of each cloud that are there twice"
+    )
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Choose the returns to repeat."""

@@ -60,10 +60,14 @@ class PointsJittered(EachCloud):
 
     distribution: str = param("gaussian", choices=("gaussian", "uniform", "impulse"), help="of the offsets")
     direction: str = param("along_ray", choices=("along_ray", "in_space"), help="where returns may go")
-    size_m: float = param(0.02, low=1e-6, high=5.0, unit="m", help="standard deviation, half width or length of moves")
-    share: float = param(1.0, low=0.0001, high=1.0, help="share of the returns that are moved")
-    min_range_m: float = param(0.5, low=0.01, high=10.0, unit="m", help="the sensor sees nothing nearer")
-    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", help="the sensor's range")
+    size_m: float = param(
+        0.02, low=1e-6, high=5.0, unit="m", neutral=1e-06, help="standard deviation, half width or length of moves"
+    )
+    share: float = param(1.0, low=0.0001, high=1.0, neutral=0.0001, help="share of the returns that are moved")
+    min_range_m: float = param(
+        0.5, low=0.01, high=10.0, unit="m", aspect="fixed", help="the sensor sees nothing nearer"
+    )
+    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Choose the returns (unless all are meant), and an offset for each."""

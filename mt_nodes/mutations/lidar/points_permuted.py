@@ -30,7 +30,7 @@ class PointsPermuted(Mutation):
     role = "sham"
 
     jitter_m: float = param(
-        1e-5, low=0.0, high=1e-3, unit="m", help="standard deviation along the ray, organised clouds only"
+        1e-5, low=0.0, high=1e-3, unit="m", neutral=0.0, help="standard deviation along the ray, organised clouds only"
     )
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:

@@ -40,10 +40,12 @@ class RangeBiased(EachCloud):
 
     random = False
 
-    offset_m: float = param(0.02, low=-2.0, high=2.0, unit="m", help="added to every range")
-    scale: float = param(0.0, low=-0.1, high=0.1, help="added to every range as a share of it")
-    min_range_m: float = param(0.5, low=0.01, high=10.0, unit="m", help="the sensor sees nothing nearer")
-    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", help="the sensor's range")
+    offset_m: float = param(0.02, low=-2.0, high=2.0, unit="m", neutral=0.0, help="added to every range")
+    scale: float = param(0.0, low=-0.1, high=0.1, neutral=0.0, help="added to every range as a share of it")
+    min_range_m: float = param(
+        0.5, low=0.01, high=10.0, unit="m", aspect="fixed", help="the sensor sees nothing nearer"
+    )
+    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
 
     def __post_init__(self) -> None:
         if self.offset_m == 0.0 and self.scale == 0.0:

@@ -37,7 +37,9 @@ class RangeQuantised(EachCloud):
 
     random = False
 
-    step_m: float = param(0.004, low=1e-4, high=1.0, unit="m", help="all ranges become multiples of this")
+    step_m: float = param(
+        0.004, low=1e-4, high=1.0, unit="m", neutral=0.0001, help="all ranges become multiples of this"
+    )
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Leave nothing to chance."""

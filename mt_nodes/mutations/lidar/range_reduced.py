@@ -24,7 +24,7 @@ class RangeReduced(LostReturns):
     within it is touched. Effects: everything that far away is occluded.
     """
 
-    max_range_m: float = param(60.0, low=1.0, high=300.0, unit="m", help="returns farther away are lost")
+    max_range_m: float = param(60.0, low=1.0, high=300.0, unit="m", neutral=300.0, help="returns farther away are lost")
 
     tolerance: ClassVar[float] = 1e-4
 

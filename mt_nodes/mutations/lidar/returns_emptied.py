@@ -33,7 +33,9 @@ class ReturnsEmptied(EachCloud):
     Guaranteed: ``round(share * n)`` of n returns, at least one, are empty in the chosen way; all else is untouched.
     """
 
-    share: float = param(0.05, low=0.0001, high=0.99, help="share of the returns of each cloud that become empty")
+    share: float = param(
+        0.05, low=0.0001, high=0.99, neutral=0.0001, help="share of the returns of each cloud that become empty"
+    )
     value: str = param("own", choices=("own", "nan", "zero"), help="the cloud's own empty value (else NaN), NaN or 0")
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:

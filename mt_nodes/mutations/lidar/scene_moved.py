@@ -42,8 +42,12 @@ class SceneMoved(EachCloud):
     """
 
     frame_id: str = param("base_link", help="the ego's frame: on the ground, x forward, y left, z up")
-    min_range_m: float = param(0.5, low=0.0, high=10.0, unit="m", help="nearest that the sensor can see")
-    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", help="farthest that the sensor can see")
+    min_range_m: float = param(
+        0.5, low=0.0, high=10.0, unit="m", aspect="fixed", help="nearest that the sensor can see"
+    )
+    max_range_m: float = param(
+        120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="farthest that the sensor can see"
+    )
     drawn_once: bool = param(False, help="draw once an episode: the scene stays steady for a stack that remembers")
 
     @abstractmethod

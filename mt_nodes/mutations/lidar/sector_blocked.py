@@ -40,10 +40,14 @@ class SectorBlocked(LostReturns):
     byte stays; inside, exactly the returns below the floor are lost. Effects: the sector is occluded.
     """
 
-    centre_deg: float = param(0.0, low=-180.0, high=180.0, unit="deg", help="azimuth of the sector's middle")
-    width_deg: float = param(20.0, low=0.5, high=360.0, unit="deg", help="width of the sector")
-    attenuation: float = param(1.0, low=0.01, high=1.0, help="share of the light that is lost on one way")
-    max_range_m: float = param(120.0, low=1.0, high=500.0, unit="m", help="the sensor's range, for partial attenuation")
+    centre_deg: float = param(
+        0.0, low=-180.0, high=180.0, unit="deg", aspect="place", help="azimuth of the sector's middle"
+    )
+    width_deg: float = param(20.0, low=0.5, high=360.0, unit="deg", neutral=0.5, help="width of the sector")
+    attenuation: float = param(1.0, low=0.01, high=1.0, neutral=0.01, help="share of the light that is lost on one way")
+    max_range_m: float = param(
+        120.0, low=1.0, high=500.0, unit="m", aspect="fixed", help="the sensor's range, for partial attenuation"
+    )
 
     def lost(self, cloud: Cloud, draw: Draw) -> Mask:
         """Compare angles and powers of single precision."""

@@ -33,8 +33,8 @@ class SectorDropped(RowsLost):
     there byte for byte, in its order.
     """
 
-    sectors: int = param(3, low=1, high=360, help="sectors that are lost; they may overlap")
-    width_deg: float = param(4.8, low=0.01, high=360.0, unit="deg", help="width of each")
+    sectors: int = param(3, low=1, high=360, neutral=1, help="sectors that are lost; they may overlap")
+    width_deg: float = param(4.8, low=0.01, high=360.0, unit="deg", neutral=0.01, help="width of each")
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Choose azimuths, and find the returns there."""

@@ -29,7 +29,9 @@ class TimeShifted(Mutation):
     random = False
     about_stamps = True
 
-    offset_s: float = param(0.05, low=-10.0, high=10.0, unit="s", help="added to the stamp; negative: earlier")
+    offset_s: float = param(
+        0.05, low=-10.0, high=10.0, unit="s", neutral=0.0, help="added to the stamp; negative: earlier"
+    )
 
     def __post_init__(self) -> None:
         if self._offset_ns == 0:

@@ -24,8 +24,8 @@ class VerticalResolutionReduced(LostReturns):
     and no other has a return.
     """
 
-    keep_every: int = param(2, low=2, high=64, help="one beam of so many is kept")
-    first: int = param(0, low=0, high=63, help="beams below the first one that is kept")
+    keep_every: int = param(2, low=2, high=64, neutral=2, help="one beam of so many is kept")
+    first: int = param(0, low=0, high=63, aspect="place", help="beams below the first one that is kept")
 
     def __post_init__(self) -> None:
         if self.first >= self.keep_every:

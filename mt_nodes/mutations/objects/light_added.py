@@ -27,15 +27,25 @@ class LightAdded(ObjectAdded):
     kind: str = param("red", choices=tuple(SIGNALS), help="what shines")
     where: str = param("bearing", choices=("path", "beside", "bearing"), help="in the way, beside it, or in a sector")
     range_m: tuple[float, float] = param(
-        (7.0, 16.0), low=3.0, high=100.0, unit="m", help="nearest and farthest from the ego, over ground"
+        (7.0, 16.0),
+        low=3.0,
+        high=100.0,
+        unit="m",
+        aspect="place",
+        help="nearest and farthest from the ego, over ground",
     )
     bearing_rad: tuple[float, float] = param(
-        (-0.45, -0.1), low=-6.2832, high=6.2832, unit="rad", help="0 ahead, positive left; where: bearing only"
+        (-0.45, -0.1),
+        low=-6.2832,
+        high=6.2832,
+        unit="rad",
+        aspect="place",
+        help="0 ahead, positive left; where: bearing only",
     )
     yaw_rad: float | None = param(
-        0.0, low=-6.2832, high=6.2832, unit="rad", help="0: its face looks back along x; any if unset"
+        0.0, low=-6.2832, high=6.2832, unit="rad", aspect="place", help="0: its face looks back along x; any if unset"
     )
-    clearance_m: float = param(0.4, low=0.0, high=20.0, unit="m", help="free space around it")
+    clearance_m: float = param(0.4, low=0.0, high=20.0, unit="m", aspect="fixed", help="free space around it")
 
     @property
     def body(self) -> Body:

@@ -74,25 +74,43 @@ class ObjectAdded(Shown):
     kind: str = param("adult", choices=tuple(KINDS), help="what is put there")
     where: str = param("beside", choices=("path", "beside", "bearing"), help="in the ego's way, beside it, or anywhere")
     range_m: tuple[float, float] = param(
-        (8.0, 20.0), low=3.0, high=100.0, unit="m", help="nearest and farthest from the ego, over ground"
+        (8.0, 20.0),
+        low=3.0,
+        high=100.0,
+        unit="m",
+        aspect="place",
+        help="nearest and farthest from the ego, over ground",
     )
     bearing_rad: tuple[float, float] = param(
-        (-3.1416, 3.1416), low=-6.2832, high=6.2832, unit="rad", help="0 ahead, positive left; where: bearing only"
+        (-3.1416, 3.1416),
+        low=-6.2832,
+        high=6.2832,
+        unit="rad",
+        aspect="place",
+        help="0 ahead, positive left; where: bearing only",
     )
-    yaw_rad: float | None = param(None, low=-6.2832, high=6.2832, unit="rad", help="which way it looks; any if unset")
+    yaw_rad: float | None = param(
+        None, low=-6.2832, high=6.2832, unit="rad", aspect="place", help="which way it looks; any if unset"
+    )
     frame_id: str = param("base_link", help="frame it stands still in: a fixed one, or the ego's to go along with it")
     closing_mps: float = param(
-        0.0, low=-60.0, high=60.0, unit="m/s", help="how fast it comes nearer along x of frame_id"
+        0.0, low=-60.0, high=60.0, unit="m/s", aspect="fixed", help="how fast it comes nearer along x of frame_id"
     )
-    clearance_m: float = param(1.0, low=0.0, high=20.0, unit="m", help="free space around it")
-    least_visible: float = param(0.7, low=0.0, high=1.0, help="share of it that must be in sight")
-    least_points: int = param(10, low=1, high=100_000, help="returns it must give, in the first cloud")
-    places: int = param(32, low=1, high=64, help="how many to keep in reserve for when the first is taken; 1: none")
+    clearance_m: float = param(1.0, low=0.0, high=20.0, unit="m", aspect="fixed", help="free space around it")
+    least_visible: float = param(0.7, low=0.0, high=1.0, aspect="fixed", help="share of it that must be in sight")
+    least_points: int = param(10, low=1, high=100_000, aspect="fixed", help="returns it must give, in the first cloud")
+    places: int = param(
+        32, low=1, high=64, aspect="fixed", help="how many to keep in reserve for when the first is taken; 1: none"
+    )
     ego_frame_id: str = param("base_link", help="frame on the road under the ego, x ahead, z up")
-    range_sigma_m: float = param(0.02, low=0.0, high=0.5, unit="m", help="noise of a range, cut at 3 sigma")
-    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", help="the sensor's range")
+    range_sigma_m: float = param(
+        0.02, low=0.0, high=0.5, unit="m", aspect="fixed", help="noise of a range, cut at 3 sigma"
+    )
+    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
     lamps: str = param(OFF, choices=(OFF, *_LAMPS), help="what of its lamps shines, in pictures")
-    sensitivity: float = param(0.06, low=0.0, high=1.0, help="reflectivity times cosine just seen at max_range_m")
+    sensitivity: float = param(
+        0.06, low=0.0, high=1.0, aspect="fixed", help="reflectivity times cosine just seen at max_range_m"
+    )
 
     def __post_init__(self) -> None:
         for name in ("range_m", "bearing_rad"):

@@ -107,9 +107,13 @@ class ObjectMoved(ObjectExchanged):
     own turned, that none is left behind the thing on a ray amid it, and that nothing else changed.
     """
 
-    shift_m: tuple[float, float] = param((3.0, 8.0), low=0.5, high=100.0, unit="m", help="how far, to either side")
-    clearance_m: float = param(0.5, low=0.0, high=20.0, unit="m", help="free space around the new place")
-    least_visible: float = param(0.7, low=0.0, high=1.0, help="share of it that must be in sight there")
+    shift_m: tuple[float, float] = param(
+        (3.0, 8.0), low=0.5, high=100.0, unit="m", aspect="place", help="how far, to either side"
+    )
+    clearance_m: float = param(
+        0.5, low=0.0, high=20.0, unit="m", aspect="fixed", help="free space around the new place"
+    )
+    least_visible: float = param(0.7, low=0.0, high=1.0, aspect="fixed", help="share of it that must be in sight there")
 
     def __post_init__(self) -> None:
         low, high = self.shift_m

@@ -59,13 +59,21 @@ class ObjectRemoved(EachCloud):
     object, the new ones are on its rays and within the sensor's range, all else is untouched.
     """
 
-    ahead_m: tuple[float, float] = param((4.0, 30.0), low=0.0, high=200.0, unit="m", help="nearest and farthest x")
-    aside_m: float = param(6.0, low=0.5, high=100.0, unit="m", help="farthest from the path, to either side")
-    least_points: int = param(30, low=3, high=100_000, help="returns that make an object")
-    largest_m: float = param(6.0, low=0.5, high=50.0, unit="m", help="what is longer is no object")
-    similar: float = param(0.15, low=0.0, high=1.0, help="ranges that differ by this share are of one surface")
-    range_sigma_m: float = param(0.02, low=0.0, high=0.5, unit="m", help="noise of a range, cut at 3 sigma")
-    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", help="the sensor's range")
+    ahead_m: tuple[float, float] = param(
+        (4.0, 30.0), low=0.0, high=200.0, unit="m", aspect="place", help="nearest and farthest x"
+    )
+    aside_m: float = param(
+        6.0, low=0.5, high=100.0, unit="m", aspect="place", help="farthest from the path, to either side"
+    )
+    least_points: int = param(30, low=3, high=100_000, aspect="fixed", help="returns that make an object")
+    largest_m: float = param(6.0, low=0.5, high=50.0, unit="m", aspect="fixed", help="what is longer is no object")
+    similar: float = param(
+        0.15, low=0.0, high=1.0, aspect="fixed", help="ranges that differ by this share are of one surface"
+    )
+    range_sigma_m: float = param(
+        0.02, low=0.0, high=0.5, unit="m", aspect="fixed", help="noise of a range, cut at 3 sigma"
+    )
+    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
     ego_frame_id: str = param("base_link", help="frame on the road under the ego, x ahead, z up")
     pictures: str = param(
         "refuse",

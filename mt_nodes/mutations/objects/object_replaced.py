@@ -48,10 +48,12 @@ class ObjectReplaced(ObjectExchanged):
 
     size: str = param("person", choices=("any", "person", "car"), help="what is looked for: as large as that")
     by: str = param("child", choices=tuple(KINDS), help="what stands there then")
-    clearance_m: float = param(0.1, low=0.0, high=20.0, unit="m", help="free space around it")
-    least_returns: int = param(10, low=1, high=100_000, help="returns it must give, in the first cloud")
-    least_visible: float = param(0.7, low=0.0, high=1.0, help="share of it that must be in sight")
-    sensitivity: float = param(0.06, low=0.0, high=1.0, help="reflectivity times cosine just seen at max_range_m")
+    clearance_m: float = param(0.1, low=0.0, high=20.0, unit="m", aspect="fixed", help="free space around it")
+    least_returns: int = param(10, low=1, high=100_000, aspect="fixed", help="returns it must give, in the first cloud")
+    least_visible: float = param(0.7, low=0.0, high=1.0, aspect="fixed", help="share of it that must be in sight")
+    sensitivity: float = param(
+        0.06, low=0.0, high=1.0, aspect="fixed", help="reflectivity times cosine just seen at max_range_m"
+    )
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> float:
         """Choose which way a person looks, in radians."""

@@ -27,8 +27,12 @@ class ClockStepped(WholeStream):
 
     about_stamps = True
 
-    step_s: float = param(0.02, low=-3600.0, high=3600.0, unit="s", help="added to the stamps; negative: set back")
-    from_frame: int = param(5, low=0, high=10_000_000, unit="frames", help="number of the first frame after the step")
+    step_s: float = param(
+        0.02, low=-3600.0, high=3600.0, unit="s", neutral=0.0, help="added to the stamps; negative: set back"
+    )
+    from_frame: int = param(
+        5, low=0, high=10_000_000, unit="frames", aspect="place", help="number of the first frame after the step"
+    )
 
     def __post_init__(self) -> None:
         if self._step_ns == 0:

@@ -27,7 +27,7 @@ class FramesDelayed(OneKind):
 
     strikes_all = True
 
-    delay_s: float = param(0.05, low=0.0, high=60.0, unit="s", help="how much later")
+    delay_s: float = param(0.05, low=0.0, high=60.0, unit="s", neutral=0.0, help="how much later")
     stamps: str = param("kept", choices=("kept", "new"), help="time of the measurement, or of sending")
 
     def __post_init__(self) -> None:

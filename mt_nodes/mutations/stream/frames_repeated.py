@@ -22,8 +22,8 @@ class FramesRepeated(NowAndThen):
 
     strikes_all = True
 
-    times: int = param(1, low=1, high=10, help="how often it comes again")
-    after_s: float = param(0.0, low=0.0, high=1.0, unit="s", help="how long after the one before")
+    times: int = param(1, low=1, high=10, neutral=1, help="how often it comes again")
+    after_s: float = param(0.0, low=0.0, high=1.0, unit="s", neutral=0.0, help="how long after the one before")
 
     def strike(self, bundle: Bundle, nth: int) -> Followup:
         """Send it again."""

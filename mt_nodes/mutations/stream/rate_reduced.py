@@ -26,7 +26,9 @@ class RateReduced(WholeStream):
     frames that are not sent are SKIPPED. Guaranteed: of any first n frames n / one_of were sent, rounded up.
     """
 
-    one_of: float = param(2.0, low=1.001, high=1000.0, unit="frames", help="of so many frames one is sent")
+    one_of: float = param(
+        2.0, low=1.001, high=1000.0, unit="frames", neutral=1.001, help="of so many frames one is sent"
+    )
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
         """Leave nothing to chance."""

@@ -29,7 +29,7 @@ class StampsJittered(WholeStream):
     random = True
     about_stamps = True
 
-    jitter_s: float = param(0.005, low=0.0, high=1.0, unit="s", help="farthest that a stamp moves")
+    jitter_s: float = param(0.005, low=0.0, high=1.0, unit="s", neutral=0.0, help="farthest that a stamp moves")
 
     def __post_init__(self) -> None:
         if self._jitter_ns == 0:

@@ -40,9 +40,13 @@ class NowAndThen(WholeStream):
     #: Whether ``every`` may be 1: each bundle is struck.
     strikes_all: ClassVar[bool] = False
 
-    every: int = param(10, low=1, high=100_000, unit="frames", help="length of the stretches that hold one burst each")
-    burst: int = param(1, low=1, high=100, unit="frames", help="frames in a row that are struck")
-    from_frame: int = param(0, low=0, high=1_000_000, unit="frames", help="number of the first that may be struck")
+    every: int = param(
+        10, low=1, high=100_000, unit="frames", neutral=100000, help="length of the stretches that hold one burst each"
+    )
+    burst: int = param(1, low=1, high=100, unit="frames", neutral=1, help="frames in a row that are struck")
+    from_frame: int = param(
+        0, low=0, high=1_000_000, unit="frames", aspect="place", help="number of the first that may be struck"
+    )
 
     def __post_init__(self) -> None:
         if self.length >= self.every and not (self.strikes_all and self.every == self.length == 1):

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""As live.launch.py, on a vehicle computer: refuses to start where `mt doctor --vehicle` finds an error."""
+
+from launch import LaunchDescription
+from mt_nodes.nodes.launching import LIVE_ARGUMENTS, described, vehicle
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Return the arguments, and what starts when they are known."""
+    return LaunchDescription(described(LIVE_ARGUMENTS, vehicle))

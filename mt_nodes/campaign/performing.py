@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Does one item of a campaign: whoever does it, and however often, the verdict lines are the same."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import hashlib
+import os
+import socket
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from mt_nodes.campaign.item import Item, ItemResult, PartResult, Tally
+from mt_nodes.campaign.planning import relation_files
+from mt_nodes.environment import keep_freed_memory
+from mt_nodes.errors import InfrastructureError, MtError
+from mt_nodes.journal import read_journal
+from mt_nodes.jsonl import seal
+from mt_nodes.outcomes import Tally as ArmTally
+from mt_nodes.plan import ReplayRequest, suite_process, suite_stop_s
+from mt_nodes.processes import wait_until
+from mt_nodes.replay import execute, in_process_arms
+from mt_nodes.report.files import read_summary
+from mt_nodes.runs import Run
+from mt_nodes.verdict_rows import sorted_by_arm, tally
+
+#: How long the suite of a worker that was killed may take to let go of its journal.
+LET_GO_S = 120.0
+_TROUBLES = ("isolation", "usage", "infrastructure")
+
+
+def perform(item: Item, scratch: Path) -> ItemResult:
+    """Do an item, or go on with what ``scratch/<key>`` already holds of it.
+
+    Args:
+        item: what to do. scratch: holds a results directory for each item, and bags that were fetched.
+
+    Raises:
+        KeyboardInterrupt: it was interrupted; it can be gone on with.
+    """
+    began_s, out = time.monotonic(), scratch / item.key
+    out.mkdir(parents=True, exist_ok=True)
+    with _alone(out):
+        try:
+            summary = _carried_out(item, scratch)
+        except MtError as error:
+            code, trouble = int(error.exit_code), str(error)
+        else:
+            if summary["interrupted"]:
+                raise KeyboardInterrupt
+            code, trouble = int(summary["exit_code"]), _trouble(summary)
+        parts, sha256 = _judged(out / "result.jsonl", item.relations)
+    return ItemResult(item.key, code, parts, sha256, round(time.monotonic() - began_s, 3), worker_name(), trouble)
+
+
+def worker_name() -> str:
+    """Return what tells this worker from others: ``host:pid``."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def _carried_out(item: Item, scratch: Path) -> dict[str, Any]:
+    """Return the summary of the item's run; that of a run that ended well is not made again."""
+    out = scratch / item.key
+    if (out / "summary.json").exists():
+        summary = read_summary(out)
+        if not summary["interrupted"] and not _trouble(summary):
+            return summary
+    run = Run.resume(out) if (out / "run.json").exists() else Run.create(_request(item, scratch), str(out))
+    if run.request.transport == "inprocess":
+        (out / "console.log").touch()
+        keep_freed_memory()
+        return execute(run, lambda ending: in_process_arms(run), lambda line: None, lambda verdicts: None)
+    from mt_nodes.cli.running import in_suite
+
+    suite = suite_process(out, os.environ)
+    return in_suite(suite, suite_stop_s(run.stack), lambda event: None, "the campaign goes on with it")
+
+
+def _request(item: Item, scratch: Path) -> ReplayRequest:
+    """Return the request with the files of this worker."""
+    return dataclasses.replace(
+        item.request,
+        bags=(str(_local(item, scratch)),),
+        relations=relation_files(item.relations, item.texts, scratch / item.key / "relations"),
+    )
+
+
+def _local(item: Item, scratch: Path) -> Path:
+    if "://" not in item.drive.url:
+        return Path(item.drive.url)
+    from mt_nodes.campaign.inputs import fetched
+
+    return fetched(item.drive, scratch / "bags")
+
+
+def _trouble(summary: Mapping[str, Any]) -> str:
+    return "; ".join(str(summary[name]) for name in _TROUBLES if summary.get(name))
+
+
+def _judged(journal: Path, relations: Iterable[str]) -> tuple[tuple[PartResult, ...], str]:
+    """Return what the journal of an item holds, by relation, and the SHA-256 of its verdict lines, sorted."""
+    lines = list(read_journal(journal)) if journal.exists() else []
+    verdicts = sorted(seal(line) for line in lines if line["type"] == "verdict")
+    arms, _ = sorted_by_arm(lines, relations)
+    parts = []
+    for name, rows in arms.items():
+        outcomes = Counter(row.outcome.value for row in rows.all)
+        tallies = (_plain_tally(tally(each)) for each in (rows.relation, rows.control, rows.sham))
+        parts.append(PartResult(name, outcomes.total(), dict(sorted(outcomes.items())), *tallies))
+    return tuple(parts), hashlib.sha256("\n".join(verdicts).encode()).hexdigest()
+
+
+def _plain_tally(found: ArmTally) -> Tally:
+    return Tally(found.decided, found.violated)
+
+
+@contextlib.contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """Hold an item's directory; what a killed worker left behind may still be ending there.
+
+    Raises:
+        InfrastructureError: it does not end.
+    """
+    with (out / ".lock").open("ab") as held, contextlib.ExitStack() as ending:
+        journal = ending.enter_context((out / "result.jsonl").open("rb")) if (out / "result.jsonl").exists() else None
+        if not wait_until(lambda: _locked(held), LET_GO_S) or not wait_until(
+            lambda: journal is None or _locked(journal), LET_GO_S
+        ):
+            raise InfrastructureError(f"{out}: somebody is still at this item after {LET_GO_S:g} s; end them")
+        if journal is not None:
+            fcntl.flock(journal, fcntl.LOCK_UN)
+        yield
+
+
+def _locked(file: Any) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

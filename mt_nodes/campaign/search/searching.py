@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One search from its trials to a confirmed violation and the ordinary results of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+from mt_nodes.arms import start
+from mt_nodes.campaign.search.played import Played
+from mt_nodes.campaign.search.playing import Player
+from mt_nodes.campaign.search.run import SUMMARY, TRIALS, SearchRun
+from mt_nodes.campaign.search.seeking import Sought, seek
+from mt_nodes.campaign.search.summing import summed
+from mt_nodes.campaign.search.trial import Trial
+from mt_nodes.directories import write_whole
+from mt_nodes.errors import InfrastructureError
+from mt_nodes.journal import refuse_other_condition
+from mt_nodes.jsonl import LineFile, jsonable, read_lines
+from mt_nodes.relations import Relation
+from mt_nodes.replay import Arms, execute, troubles
+from mt_nodes.runs import Run
+from mt_nodes.verdict import SCHEMA, Outcome, Pair, Verdict
+
+#: Opens the arms of a replay, and puts their end on the stack.
+OpenArms = Callable[[Run, ExitStack], Arms]
+#: Of the trials that violate so many are tried to confirm, the weakest first.
+CANDIDATES = 5
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """Whether a violation came again on the same input.
+
+    Attributes:
+        trial: its number.
+        violated, plays: how often the pair of the trial was violated, of how many plays.
+        control: how often the control was, which changes nothing, on the same bundle and by the same check.
+        needed: violations that confirm it.
+    """
+
+    trial: int
+    violated: int
+    plays: int
+    control: int
+    needed: int
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether it is a violation of the relation: it comes again, and not without the change."""
+        return self.violated >= self.needed and not self.control
+
+
+class _Journal:
+    """``search.jsonl``: condition, trials, confirmations."""
+
+    def __init__(self, run: SearchRun) -> None:
+        self._file = LineFile(run.out / TRIALS)
+        lines = list(read_lines(self._file.path))
+        condition = jsonable({"schema": SCHEMA, "type": "condition", **run.condition})
+        if lines:
+            refuse_other_condition(self._file.path, lines[0], condition)
+        else:
+            self._file.append(condition)
+        self.trials = [line for line in lines if line["type"] == "trial"]
+        self._confirmed = {line["trial"]: line for line in lines if line["type"] == "confirmation"}
+
+    def trial(self, trial: Trial) -> None:
+        """Append a trial."""
+        self._file.append(trial.as_plain())
+
+    def confirmation(self, number: int, make: Callable[[], Confirmation]) -> Confirmation:
+        """Return the confirmation of a trial, made now unless it is there."""
+        if line := self._confirmed.get(number):
+            return Confirmation(**{k: v for k, v in line.items() if k not in ("schema", "type")})
+        made = make()
+        self._file.append({"schema": SCHEMA, "type": "confirmation", **asdict(made)})
+        return made
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class _Search:
+    """The state of one search: what was played, and what of it was confirmed."""
+
+    def __init__(self, run: SearchRun, show: Callable[[Trial], None], progress: Callable[[Any], None]) -> None:
+        self._run, self._show, self._progress = run, show, progress
+        self.sought: Sought | None = None
+        self.confirmations: list[Confirmation] = []
+        self.played: Played | None = None
+
+    def begin(self, open_arms: OpenArms, ending: ExitStack) -> Callable[[], None]:
+        """Start the arms; return what is left to do."""
+        journal = _Journal(self._run)
+        ending.callback(journal.close)
+        arms = open_arms(self._run.run, ending)
+        start(*arms)
+        return partial(self._go, arms, journal)
+
+    def _go(self, arms: Arms, journal: _Journal) -> None:
+        run = self._run
+        player = Player(run.run, arms, self._progress)
+        if not player.bundles:
+            raise InfrastructureError(f"{', '.join(run.run.request.bags)}: no bundle could be read")
+
+        def tell(trial: Trial) -> None:
+            journal.trial(trial)
+            self._show(trial)
+
+        def play(relation: Relation) -> list[list[Verdict]]:
+            return [player.play(relation, run.run.request.draws) for _ in range(run.request.repeats)]
+
+        self.played = Played(run.relation, run.axes, play, run.request.trials, journal.trials, tell)
+        self.sought = seek(self.played, run.axes, run.places, run.run.request.seed, run.request.tolerance)
+        for trial in self.played.violated[:CANDIDATES]:
+            confirm = partial(_confirmed, player, self.played.relation(trial), trial, run.request.confirmations)
+            self.confirmations.append(journal.confirmation(trial.number, confirm))
+            if self.confirmations[-1].confirmed:
+                return
+
+    @property
+    def found(self) -> Trial | None:
+        """The weakest violation that was confirmed."""
+        confirmed = next((c.trial for c in self.confirmations if c.confirmed), None)
+        return None if confirmed is None or self.played is None else self.played.trials[confirmed]
+
+
+def search(
+    run: SearchRun,
+    open_arms: OpenArms,
+    show: Callable[[Trial], None] = lambda trial: None,
+    progress: Callable[[Any], None] = lambda verdicts: None,
+) -> dict[str, Any]:
+    """Search, and return the summary; whatever ends it early is in the summary and in its exit code.
+
+    Args:
+        run: what to do; of one that was interrupted, the trials that it has are not played again.
+        open_arms: opens the arms, once for all trials and once for the replay of what was found.
+        show: called with each trial that was played.
+        progress: called with each group of verdicts.
+
+    Raises:
+        UsageError: the stack cannot be started as its file says, or the journal is of another search.
+        InfrastructureError: the results cannot be written.
+    """
+    state = _Search(run, show, progress)
+    trouble = troubles(run.out, lambda ending: state.begin(open_arms, ending))
+    if unread := _unread(run.run):
+        trouble.setdefault("infrastructure", unread)
+    replayed: Mapping[str, Any] | None = None
+    if state.found is not None and state.played is not None and not trouble:
+        again = run.replayed(run.write_relation(state.played.relation(state.found)))
+        replayed = execute(again, partial(open_arms, again), lambda line: None, progress)
+    trials = () if state.played is None else tuple(state.played.trials)
+    summary = summed(run, trials, state.sought, state.confirmations, state.found, replayed, **trouble)
+    write_whole(run.out / SUMMARY, json.dumps(jsonable(summary), indent=2) + "\n")
+    return summary
+
+
+def _confirmed(player: Player, relation: Relation, trial: Trial, confirmations: tuple[int, int]) -> Confirmation:
+    """Play the pair of a trial again, and the control on its input."""
+    needed, plays = confirmations
+    pair = Pair.parse(trial.pair)
+
+    def violated(one: Pair) -> int:
+        found = [player.play_pair(relation, one) for _ in range(plays)]
+        return sum(any(v.outcome is Outcome.VIOLATED for v in verdicts) for verdicts in found)
+
+    return Confirmation(trial.number, violated(pair), plays, violated(player.control(pair)), needed)
+
+
+def _unread(run: Run) -> str:
+    """What of the bags could not be read; empty: nothing."""
+    bags = [str(error) for error in run.damage.bags.values()]
+    bundles = [str(found.error) for found in run.damage.bundles.values()]
+    return "; ".join((*bags, *bundles[:3], *([f"and {len(bundles) - 3} bundles more"] if len(bundles) > 3 else ())))

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``mt campaign FILE``: many drives, stacks, relations and seeds, by workers, to be gone on with after any kill."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mt_nodes.cli.replay_command import at_least_one
+from mt_nodes.errors import UsageError
+
+if TYPE_CHECKING:
+    from mt_nodes.campaign.conducting import Conducted
+    from mt_nodes.campaign.file import Campaign
+    from mt_nodes.campaign.store import Standing
+
+COLUMNS = ("cell", "relation", "outcome", "violated", "drives", "stopped")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command line."""
+    parser.epilog = "example: mt campaign night.yaml --workers 4 --minutes 480"
+    add = parser.add_argument
+    add("file", type=Path, nargs="?", metavar="FILE", help="YAML file of the campaign")
+    add("--out", metavar="DIR", help="directory of the campaign (default mt_results/<time>); goes on with one there")
+    add("--resume", type=Path, metavar="DIR", help="go on with the campaign in DIR, without its file")
+    add("--workers", type=at_least_one, metavar="N", help="items at a time, in place of the file's")
+    add("--minutes", type=_minutes, metavar="M", help="no further item begins after so many, in place of the file's")
+    add("--pairs", type=at_least_one, metavar="N", help="pairs at most, in whole drives, in place of the file's")
+    add("--limit", type=at_least_one, metavar="N", help="bundles per drive at most, in place of the file's")
+    add("--json", action="store_true", help="print summary.json instead of a table")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Conduct a campaign, print what it came to, return its exit code."""
+    from mt_nodes.campaign.conducting import conduct
+    from mt_nodes.flag import flag_of_signals
+
+    conducted = _conducted(args)
+    interrupted = flag_of_signals()
+    with _bar(conducted, aside=args.json) as show:
+        summary = conduct(conducted, interrupted.is_set, show)
+    if args.json:
+        print(json.dumps(summary, indent=2))
+    else:
+        print_campaign(summary, conducted.out)
+    return int(summary["exit_code"])
+
+
+def _conducted(args: argparse.Namespace) -> Conducted:
+    from mt_nodes.campaign.conducting import begin, resume
+    from mt_nodes.campaign.file import Campaign
+
+    def changed(campaign: Campaign) -> Campaign:
+        given = {name: getattr(args, name) for name in ("minutes", "pairs") if getattr(args, name) is not None}
+        workers = args.workers or campaign.workers
+        return dataclasses.replace(campaign, budget=dataclasses.replace(campaign.budget, **given), workers=workers)
+
+    if args.resume:
+        if args.file or args.out or args.limit:
+            raise UsageError("--resume goes on with what DIR holds; leave FILE, --out and --limit out")
+        return resume(args.resume.resolve(), changed)
+    if args.file is None:
+        raise UsageError("got no file; type `mt campaign FILE`, or `mt campaign --resume DIR`")
+    campaign = Campaign.load(args.file)
+    return begin(dataclasses.replace(campaign, limit=args.limit or campaign.limit), args.out, changed)
+
+
+def print_campaign(summary: Mapping[str, Any], out: Path) -> None:
+    """Print one row a relation of a cell, what was left, why it ended as it did, and where everything is."""
+    from mt_nodes.cli.printing import table, text
+
+    rows = [_row(cell, name, r) for cell, found in summary["cells"].items() for name, r in found["relations"].items()]
+    table(COLUMNS, rows, right=COLUMNS[3:])
+    for note in summary["campaign"]["notes"]:
+        text(f"note: {note}")
+    for failed in summary["campaign"]["failed"]:
+        text(f"failed: {failed['url']} in {failed['cell']}: {failed['trouble']}")
+    counts = ", ".join(f"{count} {state}" for state, count in summary["items"].items() if count)
+    text(f"{summary['campaign']['drives']} drives, items: {counts or 'none'}")
+    text(f"exit code {summary['exit_code']}: {summary['exit_why']}")
+    text(f"results in {out}, of each cell in {out / 'cells'}")
+
+
+def _row(cell: str, name: str, relation: Mapping[str, Any]) -> tuple[str, ...]:
+    stopped = relation.get("sequential", {}).get("stopped_after")
+    return (
+        cell,
+        name,
+        relation["outcome"] + (" (waived)" if relation.get("waived") else ""),
+        f"{relation['violated']}/{relation['decided']}",
+        str(relation["drives"]),
+        "-" if stopped is None else f"after {stopped}",
+    )
+
+
+def watch(directory: Path) -> int:
+    """Show how far a campaign is, once."""
+    from mt_nodes.campaign.store import FILE, Store
+    from mt_nodes.cli.printing import text
+
+    with Store(directory / FILE, read_only=True) as store:
+        standing, drives = store.standing(), len(store.plan().drives)
+    states = ", ".join(f"{count} {state}" for state, count in standing.items.items())
+    text(f"campaign over {drives} drives: {standing.over} of {sum(standing.items.values())} items over ({states})")
+    text(f"{standing.pairs} pairs judged, {standing.violated} violated")
+    if (directory / "summary.json").exists():
+        summary = json.loads((directory / "summary.json").read_text(encoding="utf-8"))
+        text(f"last summed up with exit code {summary['exit_code']}: {summary['exit_why']}")
+    return 0
+
+
+@contextlib.contextmanager
+def _bar(conducted: Conducted, *, aside: bool) -> Iterator[Callable[[Standing], None]]:
+    """Yield what shows how far it is: a bar on a terminal, nothing elsewhere.
+
+    Args:
+        aside: something else goes to standard output.
+    """
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("campaign"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total} items, {task.fields[pairs]} pairs, {task.fields[violated]} violated"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, transient=True, disable=aside or not sys.stdout.isatty()) as progress:
+        task: Any = None
+
+        def show(standing: Standing) -> None:
+            nonlocal task
+            done, pairs, violated = standing.over, standing.pairs, standing.violated
+            if task is None:  # what was done before says nothing about the pace
+                task = progress.add_task("", total=conducted.items, completed=done, pairs=pairs, violated=violated)
+            progress.update(task, completed=done, pairs=pairs, violated=violated)
+
+        yield show
+
+
+def _minutes(text: str) -> float:
+    """Read a number of minutes, for argparse."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value <= 1e6:
+        raise argparse.ArgumentTypeError(f"got '{text:.30}', expected a number of minutes from 0 to 1,000,000")
+    return value

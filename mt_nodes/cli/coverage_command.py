@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``mt coverage DIR…``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from mt_nodes.errors import ExitCode
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command line."""
+    parser.epilog = "example: mt coverage mt_results/latest"
+    add = parser.add_argument
+    about = "results directory of a run, of a campaign (all its cells), or of a search (what it found)"
+    add("dirs", type=Path, nargs="+", metavar="DIR", help=about)
+    add("--out", type=Path, metavar="DIR", help="where coverage.json and coverage.html go (default the first DIR)")
+    add("--json", action="store_true", help="print coverage.json instead of a table")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Say what was tried; 0 whatever was violated, 3 where no pair was decided."""
+    from mt_nodes.campaign.coverage import coverage
+    from mt_nodes.campaign.coverage_view import COLUMNS, coverage_page, rows, summary
+    from mt_nodes.cli.printing import table, text
+    from mt_nodes.directories import cannot_write, write_whole
+
+    found, out = coverage(args.dirs), args.out or args.dirs[0]
+    told = json.dumps(found.as_plain(), indent=2)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        write_whole(out / "coverage.json", told + "\n")
+        write_whole(out / "coverage.html", coverage_page(found))
+    except OSError as error:
+        raise cannot_write(out, error) from error
+    if args.json:
+        print(told)
+    else:
+        table(COLUMNS, rows(found), right=COLUMNS[2:])
+        for line in summary(found):
+            text(line)
+        text(f"map: {out / 'coverage.html'}, numbers: {out / 'coverage.json'}")
+    return int(ExitCode.PASS if found.weathers else ExitCode.UNDECIDED)

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which obstacle a verdict is about: its class and its range, as far as the check told of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from mt_nodes.polar_cells import JUDGED_IN
+from mt_nodes.recall import OBJECTS, OBJECTS_BY
+
+#: What checks write into the detail of a verdict: rows [x m, y m, class]; the first that has any counts.
+_PLACES = ("lost_at", "gained_at", "changed_at")
+#: The same in a camera's picture, rows [x0, y0, x1, y1, class] in pixels, which tell no range.
+_BOXES = ("lost_px", "gained_px")
+
+
+class Concerned(NamedTuple):
+    """Classes of the obstacles, sorted and joined by ``;``, empty where not told; range of the nearest in m, or None.
+
+    Ranges are from the origin of the frame that the check judges in.
+    """
+
+    classes: str = ""
+    range_m: float | None = None
+
+
+def concerned(detail: Mapping[str, Any]) -> Concerned:
+    """Return whom a verdict is about, from its ``detail``.
+
+    That is who was lost, else gained, else changed; where objects were added, those that were not found, else all.
+    Of a pair that holds there may be no more than the classes that were judged.
+    """
+    if rows := _first(detail, _PLACES):
+        return Concerned(_classes(row[2:] for row in rows), round(min(math.hypot(row[0], row[1]) for row in rows), 2))
+    if rows := _first(detail, _BOXES):
+        return Concerned(_classes(row[4:] for row in rows))
+    if rows := detail.get(OBJECTS, ()):
+        missed = [row for row in rows if not row[1]] or rows
+        in_metres = detail.get(OBJECTS_BY, {}).get("unit") == "m"
+        return Concerned(_classes(row[2:] for row in missed), min(row[0] for row in missed) if in_metres else None)
+    return Concerned(";".join(sorted(detail.get(JUDGED_IN, ()))))
+
+
+def _first(detail: Mapping[str, Any], names: Sequence[str]) -> Sequence[Sequence[Any]]:
+    return next((rows for name in names if (rows := detail.get(name))), ())
+
+
+def _classes(labels: Any) -> str:
+    return ";".join(sorted({str(label[0]) for label in labels if label}))

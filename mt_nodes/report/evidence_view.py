@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arrays of a pair's picture from its evidence: for one that was not among the worst when it was judged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mt_nodes import cdr, plugins
+from mt_nodes.checks.base import Check
+from mt_nodes.effects import Effects
+from mt_nodes.errors import InfrastructureError, UsageError
+from mt_nodes.evidence import evidence_name, read_evidence
+from mt_nodes.frames import Wire
+from mt_nodes.image_markers import IMAGE_MARKER, LINES, PATH
+from mt_nodes.journal import read_journal
+from mt_nodes.markers import ADD, CUBE, MARKERS
+from mt_nodes.outputs import Detections, ImageBoxes, Output
+from mt_nodes.outputs import Path as OutputPath
+from mt_nodes.params import build
+from mt_nodes.pictures import write_view
+from mt_nodes.report.stretches import series_file
+from mt_nodes.report.view import evidence_file
+from mt_nodes.run_record import read_record
+from mt_nodes.verdict import Pair
+
+
+def keep_views(results_dir: Path, pairs: Iterable[str]) -> None:
+    """Write the arrays of those pairs that have evidence but no arrays yet.
+
+    Obstacles are read from ``MarkerArray``, boxes from ``ImageMarker``, paths from ``Path``; what an arm said in other
+    messages is not drawn. Pairs of drives and sequences have pictures of another kind.
+
+    Raises:
+        UsageError: nothing was kept of a pair.
+        InfrastructureError: its evidence is damaged.
+    """
+    wanted = [pair for pair in map(Pair.parse, pairs) if _lacks(results_dir, pair)]
+    if not wanted:
+        return
+    record = read_record(results_dir)
+    details = _details(results_dir, {str(pair) for pair in wanted})
+    for pair in wanted:
+        evidence = results_dir / "evidence" / evidence_name(pair)
+        if not evidence.is_file():
+            raise UsageError(f"{results_dir}: nothing was kept of pair '{pair}' to be shown: no {evidence}")
+        kept = read_evidence(evidence, pair)
+        write_view(
+            evidence_file(results_dir, pair),
+            *(kept.source, kept.followup),
+            outputs=(_output(kept.said["source"]), _output(kept.said["followup"])),
+            effects=Effects(),
+            check=_check(record, pair),
+            detail=details.get(str(pair), {}),
+        )
+
+
+def _lacks(results_dir: Path, pair: Pair) -> bool:
+    there = (evidence_file(results_dir, pair), series_file(results_dir, pair))
+    return pair.bundle is not None and not any(path.exists() for path in there)
+
+
+def _details(results_dir: Path, pairs: set[str]) -> dict[str, dict[str, Any]]:
+    lines = (line for line in read_journal(results_dir / "result.jsonl") if line.get("pair") in pairs)
+    return {line["pair"]: line.get("detail", {}) for line in lines}
+
+
+def _check(record: Mapping[str, Any], pair: Pair) -> Check | None:
+    """Return the check that judged a pair, as the run recorded it: it tells the region."""
+    for name in record["request"].get("plugins", ()):
+        if Path(name).resolve() not in plugins.directories():
+            plugins.add_directory(Path(name))
+    told = next((row["check"] for row in record["relations"] if row["id"] == pair.judged_for), None)
+    if not told:
+        return None
+    ((name, params),) = told.items()
+    where = f"check of relation '{pair.judged_for}'"
+    made: Check = build(plugins.find("checks", name, where), params, where)
+    return made.background if "@" in pair.draw else made
+
+
+def _output(said: Iterable[Wire]) -> Output:
+    """Return what an arm said, as far as it can be drawn."""
+    told: dict[str, Any] = {}
+    for wire in said:
+        if wire.type in _READ:
+            name, read = _READ[wire.type]
+            try:
+                told[name] = read(cdr.decode(wire.type, wire.cdr))
+            except (LookupError, TypeError, ValueError) as error:
+                raise InfrastructureError(f"{wire.topic}: cannot be read as {wire.type}: {error}") from error
+    return Output(**told)
+
+
+def _detections(message: Any) -> Detections:
+    cubes = [marker for marker in message.markers if (marker.action, marker.type) == (ADD, CUBE)]
+    turns = [2.0 * math.atan2(m.pose.orientation.z, m.pose.orientation.w) for m in cubes]
+    frame = next((marker.header.frame_id for marker in message.markers), "")
+    return Detections.make(
+        frame,
+        None,
+        [[getattr(m.pose.position, k) for k in "xyz"] for m in cubes],
+        [[getattr(m.scale, k) for k in "xyz"] for m in cubes],
+        turns,
+        [m.ns or "unknown" for m in cubes],
+    )
+
+
+def _boxes(message: Any) -> ImageBoxes:
+    places = np.array([[p.x, p.y] for p in message.points]).reshape(-1, len(LINES), 2)
+    # Of the eight ends of a box's lines the first and the fourth are opposite corners.
+    labels = message.ns.split(",") if message.ns else []
+    return ImageBoxes.make(message.header.frame_id, None, np.hstack([places[:, 0], places[:, 3]]), labels)
+
+
+def _path(message: Any) -> OutputPath:
+    poses = [[p.pose.position.x, p.pose.position.y, 0.0] for p in message.poses]
+    return OutputPath.make(message.header.frame_id, None, poses)
+
+
+_READ: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    MARKERS: ("detections", _detections),
+    IMAGE_MARKER: ("boxes", _boxes),
+    PATH: ("path", _path),
+}

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is shown of one violated pair: pictures that need no script, and the same packed for one that turns them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.errors import InfrastructureError
+from mt_nodes.report import birdseye, camera_view
+from mt_nodes.report.csv_pairs import PairRow
+from mt_nodes.report.packing import packed
+from mt_nodes.report.series_view import SeriesView, draw_series, read_series
+from mt_nodes.report.stretches import series_file
+from mt_nodes.report.view import View, evidence_file, load_view
+from mt_nodes.verdict import Pair
+
+#: Points of each sort (in both clouds, in one alone) that the script gets at most; others are left out at random.
+MOST_POINTS = 60_000
+#: Places are whole numbers of steps, at least so long: what moved by less has not moved.
+_FINEST_M = 0.001
+_LARGEST = np.iinfo(np.int16).max
+_IN_PICTURE = (
+    *("source_px", "followup_px", "lost_px", "gained_px", "added_px"),
+    *("source_path_px", "followup_path_px", "expected_path_px"),
+)
+_ON_GROUND = ("source_boxes", "followup_boxes", "lost_at", "gained_at", "region", "keep")
+
+
+def shown(results_dir: Path, row: PairRow) -> dict[str, Any]:
+    """Return what the template shows of a pair: ``views``, ``added``, ``series``, ``packed`` and ``note``.
+
+    Damaged evidence must not cost the whole report: ``note`` says what is wrong in the picture's place.
+    """
+    pair = Pair.parse(row.pair)
+    nothing = {"views": [], "added": 0, "series": None, "packed": "", "note": ""}
+    table, arrays = series_file(results_dir, pair), evidence_file(results_dir, pair)
+    try:
+        if table.exists():
+            series = read_series(table)
+            return {**nothing, "series": draw_series(series), "packed": packed_series(series)}
+        if not arrays.exists():
+            return {**nothing, "note": f"No picture: {arrays.parent.name}/{arrays.name} is not there."}
+        view = load_view(arrays)
+    except InfrastructureError as error:
+        return {**nothing, "note": f"No picture: {error}"}
+    seen = [camera_view.draw(view)] if len(view.source_image) else []
+    if len(view.source_xyz) or not seen:
+        seen.append(birdseye.draw(view))
+    return {**nothing, "views": seen, "added": len(view.added_xyz), "packed": packed_view(view)}
+
+
+def packed_view(view: View) -> str:
+    """Return clouds, outputs and pictures of a pair as one text (see :mod:`mt_nodes.report.packing`).
+
+    Points (N, 3) are int16 steps from the header's ``origin_m``: ``kept`` are those of both clouds, ``removed`` the
+    source's alone, ``added`` the follow-up's alone, and what the mutation added beyond what the picture shows.
+    """
+    header: dict[str, Any] = {
+        "labels": {arm: getattr(view, f"{arm}_labels").tolist() for arm in ("source", "followup")},
+        "window": view.window,
+    }
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    if len(view.source_xyz) or len(view.followup_xyz):
+        cloud, origin, step = _cloud(view)
+        arrays |= {name: _thinned(points) for name, points in cloud.items()}
+        counts = {name: len(points) for name, points in cloud.items()}
+        left_out = sum(counts.values()) - sum(len(points) for points in arrays.values())
+        header |= {"origin_m": origin, "step_m": step, "counts": counts, "left_out": left_out}
+        arrays |= {name: np.asarray(getattr(view, name), dtype=np.float32) for name in _ON_GROUND}
+    if len(view.source_image):
+        arrays |= {name: np.asarray(getattr(view, name), np.uint8) for name in ("source_image", "followup_image")}
+        arrays |= {name: np.asarray(getattr(view, name), dtype=np.float32) for name in _IN_PICTURE}
+    return packed(header, arrays)
+
+
+def packed_series(view: SeriesView) -> str:
+    """Return what both arms said over time as one text, names as ``source_steering_rad``."""
+    arrays = {"time_s": view.time_s, "stretch": view.stretch, "changed": view.changed}
+    arms = {
+        f"{arm}_{name}": arms[at] for name, arms in view.told.items() for at, arm in enumerate(("source", "followup"))
+    }
+    return packed({"told": list(view.told)}, {**arrays, **arms})
+
+
+def _cloud(view: View) -> tuple[dict[str, npt.NDArray[np.int16]], list[float], float]:
+    clouds = (view.source_xyz, view.followup_xyz, view.added_xyz)
+    every = np.concatenate([np.asarray(cloud, dtype=np.float64) for cloud in clouds])
+    low, high = every.min(axis=0), every.max(axis=0)
+    origin = (low + high) / 2.0
+    step = max(_FINEST_M, float((high - low).max()) / (2.0 * _LARGEST))
+    source, followup, beyond = (np.round((cloud - origin) / step).astype(np.int16) for cloud in clouds)
+    stays = np.isin(_keys(followup), _keys(source))
+    new = np.concatenate([followup[~stays], beyond])
+    cloud = {
+        "kept": followup[stays],
+        "removed": source[~np.isin(_keys(source), _keys(followup))],
+        "added": new[np.unique(_keys(new), return_index=True)[1]],
+    }
+    return cloud, origin.round(4).tolist(), step
+
+
+def _keys(points: npt.NDArray[np.int16]) -> npt.NDArray[np.int64]:
+    """Return one number (N,) for each place (N, 3)."""
+    x, y, z = (points.astype(np.int64) & 0xFFFF).T
+    return np.asarray((x << 32) | (y << 16) | z)
+
+
+def _thinned(points: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
+    if len(points) <= MOST_POINTS:
+        return points
+    return points[np.sort(np.random.default_rng(0).permutation(len(points))[:MOST_POINTS])]

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scripts of a report, and the policy by which a browser runs these and no others."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+_TEMPLATES = Path(__file__).parent / "templates"
+#: Files of the script that shows pairs, in the order in which they build on each other.
+_PAIRS = ("unpacking.js", "cloud_view.js", "pair_views.js", "pairs.js")
+
+
+class Script(NamedTuple):
+    """A script, and the source by which a content security policy lets it and no other run."""
+
+    text: str
+    source: str
+
+
+@lru_cache
+def script_of(*names: str) -> Script:
+    """Return files of the templates as one script."""
+    text = "".join((_TEMPLATES / name).read_text(encoding="utf-8") for name in names)
+    return Script(text, f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'")
+
+
+def of_report(*, drives: bool, pairs: bool) -> list[Script]:
+    """Return the scripts of a page that shows drives, pairs or both."""
+    return [*([script_of("episode.js")] if drives else []), *([script_of(*_PAIRS)] if pairs else [])]

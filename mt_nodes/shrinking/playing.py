@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plays one pair again and again in the loop, each time with another input, in arms that stay alive."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from mt_nodes.arms import Arm, restart
+from mt_nodes.bags import BagSource, Unreadable
+from mt_nodes.engine import Heard, Offer
+from mt_nodes.errors import UsageError
+from mt_nodes.frames import Bundle
+from mt_nodes.lockstep import Lockstep
+from mt_nodes.pipeline import Derived
+from mt_nodes.preparing import Prepared, Preparer
+from mt_nodes.relations import Relation, Suite
+from mt_nodes.results import Case, Recorder
+from mt_nodes.runs import Run
+from mt_nodes.series import Judged
+from mt_nodes.shrinking.difference import Difference
+from mt_nodes.shrinking.reduction import Reduction, difference_of
+from mt_nodes.verdict import Outcome, Pair, Verdict
+
+#: Bundles that are kept in memory; more are read from the bag in each play.
+_IN_MEMORY_BYTES = 500_000_000
+#: Follow-ups of so long a window are kept, to be recorded without another play.
+_KEPT_BUNDLES = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A smaller form of a pair: a relation that may be weaker, and what is left of its input."""
+
+    relation: Relation
+    left: Reduction
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """The follow-up of the pair's own bundle, as a relation makes it."""
+
+    relation: Relation
+    prepared: Prepared
+    bundle: Bundle
+
+    @functools.cached_property
+    def difference(self) -> Difference | None:
+        """What tells it from what the source arm is given; None where it cannot be divided, or there is none."""
+        made = self.prepared.derived
+        return None if made is None else difference_of(made, self.bundle)
+
+
+@dataclass(eq=False)
+class Played:
+    """What came of one play; takes in what a run loop has to say as a recorder would."""
+
+    fresh: bool = True
+    followups: list[tuple[Offer, Bundle, Derived, float]] = field(default_factory=list)
+    judged: list[tuple[Sequence[Verdict], Case | None]] = field(default_factory=list)
+    over_series: list[Sequence[Judged]] = field(default_factory=list)
+    #: Whether everything was kept; else the follow-up last sent alone.
+    whole: bool = True
+
+    def done(self, pair: Pair) -> bool:
+        """Nothing was judged before."""
+        return False
+
+    def followup(self, offer: Offer, bundle: Bundle, derived: Derived, made_ms: float) -> None:
+        """Take in a follow-up that goes out."""
+        if len(self.followups) >= _KEPT_BUNDLES:
+            self.whole = False
+            self.followups.clear()
+            self.judged = self.judged[-1:]
+        self.followups.append((offer, bundle, derived, made_ms))
+
+    def verdicts(self, verdicts: Sequence[Verdict], case: Case | None) -> Sequence[Verdict]:
+        """Take in verdicts."""
+        self.judged.append((verdicts, case))
+        return verdicts
+
+    def series(self, judged: Sequence[Judged]) -> Sequence[Verdict]:
+        """Take in verdicts over sequences."""
+        self.over_series.append(judged)
+        return [verdict for verdict, _ in judged]
+
+    def verdict(self, pair: Pair) -> Verdict | None:
+        """Return how a pair ended."""
+        groups = (*(v for v, _ in self.judged), *([v for v, _ in judged] for judged in self.over_series))
+        return next((v for group in groups for v in group if v.pair == pair), None)
+
+    @property
+    def late(self) -> bool:
+        """Whether an arm owes an answer, which may still come."""
+        answers = (a for _, case in self.judged if case for a in (case.source_answer, case.followup_answer))
+        return any(answer.heard in (Heard.SILENT, Heard.SKIPPED) for answer in answers)
+
+    def record(self, recorder: Recorder) -> None:
+        """Have all of it recorded."""
+        for sent in self.followups:
+            recorder.followup(*sent)
+        for verdicts, case in self.judged:
+            recorder.verdicts(verdicts, case)
+        for judged in self.over_series:
+            recorder.series(judged)
+
+
+class Tape:
+    """The bundles of an episode up to one, read once where memory allows."""
+
+    def __init__(self, source: BagSource, end: int | None) -> None:
+        self._source, self._end = source, end
+        self._kept: list[Bundle] | None = None
+
+    def __iter__(self) -> Iterator[Bundle]:
+        if self._kept is not None:
+            yield from self._kept
+            return
+        kept: list[Bundle] | None = []
+        size = 0
+        for bundle in self._read():
+            size += sum(len(wire.cdr) for wire in bundle.wires)
+            kept = None if kept is None or size > _IN_MEMORY_BYTES else [*kept, bundle]
+            yield bundle
+        self._kept = kept
+
+    def _read(self) -> Iterator[Bundle]:
+        for found in self._source.readings():
+            number = found.bundle.index if isinstance(found, Unreadable) else found.index
+            if self._end is not None and number >= self._end:
+                return
+            if not isinstance(found, Unreadable):
+                yield found
+
+
+class Player:
+    """Plays candidates for a pair.
+
+    Args:
+        run: made of :meth:`mt_nodes.finished.Finished.request`.
+        arms: of the source and of the follow-up, ready.
+        progress: called with the verdicts of every instant.
+    """
+
+    def __init__(
+        self, run: Run, arms: tuple[Arm, Arm], progress: Callable[[Sequence[Verdict]], None] = lambda verdicts: None
+    ) -> None:
+        assert run.only is not None, "one pair is played"
+        self._run, self._arms, self._progress = run, arms, progress
+        (self._source,), (offer,) = run.sources, run.offers
+        self.pair, self.relation = run.only, offer.relation
+        self.tape = Tape(self._source, None if self.pair.bundle is None else self.pair.bundle + 1)
+        self._target: Target | None = None
+        self._worn = False
+        self.plays = 0
+
+    @property
+    def whole(self) -> Candidate:
+        """The pair as it was."""
+        numbers = [bundle.index for bundle in self.tape]
+        if not numbers or self.pair.bundle not in (None, numbers[-1]):
+            raise UsageError(f"{self._source.reader.path}: pair '{self.pair}' needs more bundles than the bag has")
+        return Candidate(self.relation, Reduction(0, numbers[-1] + 1))
+
+    def suite(self, relation: Relation) -> Suite:
+        """Return the suite of the run with a relation in the place of the one of its id."""
+        own = self._run.suite
+        return replace(own, relations=tuple(relation if r.id == relation.id else r for r in own.relations))
+
+    def target(self, relation: Relation) -> Target:
+        """Return the follow-up of the pair's bundle as a relation makes it."""
+        if self._target is None or self._target.relation is not relation:
+            suite, run = self.suite(relation), self._run
+            preparer, bundle = Preparer(suite, run.request.seed, run.schedule), None
+            (offer,) = run.schedule.offers(suite, run.request.draws, self.pair)
+            for bundle in self.tape:
+                if bundle.index != self.pair.bundle:
+                    preparer.begin(offer, bundle)
+            assert bundle is not None, "the tape ends with the pair's bundle"
+            self._target = Target(relation, preparer(offer, bundle), bundle)
+        return self._target
+
+    def play(self, candidate: Candidate) -> Played:
+        """Play a candidate in arms as fresh as the stack needs.
+
+        Raises:
+            InfrastructureError: the stack died.
+        """
+        self.plays += 1
+        run, stack = self._run, self._run.stack
+        if self._worn:
+            restart(*self._arms)
+        self._worn = not stack.stateless
+        suite, heard = self.suite(candidate.relation), Played()
+        prepare = _Reduced(self, candidate, Preparer(suite, run.request.seed, run.schedule))
+        loop = Lockstep(
+            suite,
+            run.request.seed,
+            cast(Recorder, heard),
+            mode=run.request.mode,
+            stateless=stack.stateless,
+            publishes_when_empty=stack.publishes_when_empty,
+            draws=run.request.draws,
+            only=self.pair,
+            prepare=prepare,
+            schedule=run.schedule,
+            progress=self._progress,
+        )
+        loop.run([prepare.episode], *self._arms)
+        # What comes late would bear the stamp of the next play, and be taken for its answer.
+        self._worn = self._worn or (heard.late and not stack.external)
+        return heard
+
+    def fails(self, played: Played) -> bool:
+        """Tell whether the pair was violated in a play."""
+        verdict = played.verdict(self.pair)
+        return verdict is not None and verdict.outcome is Outcome.VIOLATED
+
+    @property
+    def stateless(self) -> bool:
+        """Whether the stack forgets."""
+        return self._run.stack.stateless
+
+
+class _Reduced:
+    """Makes the follow-ups of one play: of the pair's own bundle what is left of it."""
+
+    def __init__(self, player: Player, candidate: Candidate, preparer: Preparer) -> None:
+        self._player, self._candidate, self._preparer = player, candidate, preparer
+        (self._offer,) = player._run.schedule.offers(player.suite(candidate.relation), only=player.pair)
+        self._alone = player.stateless and player.pair.bundle is not None
+
+    def episode(self) -> Iterator[Bundle]:
+        """Yield what is played; what lies before it may begin what persists, as in the run."""
+        left = self._candidate.left
+        if self._alone:
+            yield self._player.target(self._candidate.relation).bundle
+            return
+        for bundle in self._player.tape:
+            if bundle.index >= left.end:
+                return
+            if bundle.index < left.first:
+                self._preparer.begin(self._offer, bundle)
+            else:
+                yield bundle
+
+    def __call__(self, offer: Offer, bundle: Bundle) -> Prepared:
+        """Make the follow-up of one bundle."""
+        if bundle.index != self._player.pair.bundle:
+            return self._preparer(offer, bundle)
+        target = self._player.target(self._candidate.relation)
+        if target.bundle is not bundle:  # a long drive is read anew in each play
+            target = Target(target.relation, self._preparer(offer, bundle), bundle)
+        made = target.prepared
+        if made.derived is None or self._candidate.left.kept is None:
+            return replace(made, offer=offer)
+        return replace(made, offer=offer, derived=self._candidate.left.of(made.derived, target.difference))
+
+    def begin(self, offer: Offer, bundle: Bundle) -> None:
+        """Look at a bundle that is not offered."""
+        self._preparer.begin(offer, bundle)

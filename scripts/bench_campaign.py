@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pairs per second of a campaign by number of workers, on generated drives.
+
+Each number of workers does the same campaign in a directory of its own; what is measured begins when the leader does
+and ends with its summary, so that the start of workers, the merge and the report count. One small campaign before
+them warms up files and caches. Cores are what workers share: on a machine with other load only the ratios say much.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import yaml
+
+from mt_nodes.bags import write_bundles
+from mt_nodes.campaign.conducting import begin, conduct
+from mt_nodes.campaign.file import Campaign
+from mt_nodes.scene.drive import generate_drive
+
+
+def measured(file: Path, out: Path, workers: int) -> dict[str, float]:
+    """Do the campaign of a file with so many workers; return pairs, seconds and pairs per second."""
+    began_s = time.monotonic()
+    conducted = begin(Campaign.load(file), str(out), lambda campaign: replaced(campaign, workers))
+    planned_s = time.monotonic()
+    summary = conduct(conducted, lambda: False)
+    took_s = time.monotonic() - planned_s
+    pairs = sum(cell["offered"] for cell in summary["cells"].values())
+    told = {"plan_s": planned_s - began_s, "s": took_s, "pairs_per_s": pairs / took_s}
+    return {"workers": workers, "pairs": pairs, **{name: round(value, 2) for name, value in told.items()}}
+
+
+def replaced(campaign: Campaign, workers: int) -> Campaign:
+    """Return the campaign with so many workers."""
+    return dataclasses.replace(campaign, workers=workers)
+
+
+def main() -> None:
+    """Print a JSON line for each number of workers."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workers", default="1,2", help="numbers of workers, in turn")
+    parser.add_argument("--drives", type=int, default=8)
+    parser.add_argument("--bundles", type=int, default=10, help="length of each drive")
+    parser.add_argument("--transport", choices=("inprocess", "ros"), default="inprocess")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
+        for number in range(given.drives):
+            write_bundles(place / "drives" / f"drive_{number}", generate_drive(given.bundles, given.seed + number))
+        asked = {
+            "bags": ["drives/*"],
+            "relations": ["noise_outside_roi_10", "noise_outside_roi_100", "noise_outside_roi_1000"],
+            "transport": given.transport,
+        }
+        (place / "campaign.yaml").write_text(yaml.safe_dump(asked))
+        (place / "warm.yaml").write_text(yaml.safe_dump({**asked, "bags": ["drives/drive_0"]}))
+        measured(place / "warm.yaml", place / "warm", 1)
+        for workers in map(int, given.workers.split(",")):
+            row = measured(place / "campaign.yaml", place / f"workers_{workers}", workers)
+            print(json.dumps({**row, "cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1)}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A test bench for `mt inline`: a LiDAR, a vehicle that stands, an operator with a switch, and a stack that listens."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from copy import copy
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mt_nodes import cdr
+from mt_nodes.keeper import descendants_of, signal_all
+from mt_nodes.processes import wait_until
+from mt_nodes.scene.drive import generate_drive
+from mt_nodes.transforms import dump_transforms
+
+LONG_S, EVERY_S, HOLD_S = 60.0, 0.1, 0.08
+RAW, TOPIC = "/lidar/points_raw", "/lidar/points"
+SIGNALS: dict[str, Any] = {
+    "permits": [{"topic": "/engaged", "type": "std_msgs/msg/Bool", "equals": False, "fresh_s": 1.0}],
+    "dead_man": {"topic": "/dead_man", "type": "std_msgs/msg/Bool", "equals": True, "fresh_s": 1.0},
+}
+
+
+def config(**more: Any) -> dict[str, Any]:
+    return {"topics": [{"raw": RAW, "topic": TOPIC}], "hold_s": HOLD_S, **SIGNALS, **more}
+
+
+class Bench:
+    """A LiDAR, a vehicle that stands, an operator, and a stack that notes what it is given."""
+
+    def __init__(self, node: Any, place: Path) -> None:
+        from rclpy.duration import Duration
+        from sensor_msgs.msg import PointCloud2
+        from std_msgs.msg import Bool
+
+        from mt_nodes.nodes import qos
+
+        promised = copy(qos.REPLAY)
+        promised.deadline = promised.liveliness_lease_duration = Duration(seconds=LONG_S)
+        bundle = next(iter(generate_drive(1)))
+        self._data = cdr.encode_cloud(bundle.cloud())
+        dump_transforms(bundle.transforms, place / "transforms.yaml")
+        self.engaged, self.pressed, self._count, self._bool = False, False, 0, Bool
+        #: The vehicle and the operator say nothing.
+        self.silent = False
+        #: When, stamp and checksum of what the stack was given; of what the sensor sent, the checksum by stamp.
+        self.heard: list[tuple[float, int, int]] = []
+        self._lock = threading.Lock()
+        self.sent: dict[int, int] = {}
+        self.cloud = node.create_publisher(PointCloud2, RAW, promised)
+        self._node = node
+        self._says = [node.create_publisher(Bool, topic, 1) for topic in ("/engaged", "/dead_man")]
+        node.create_subscription(PointCloud2, TOPIC, self._heard, promised, raw=True)
+        node.create_timer(EVERY_S, self._send)
+        node.create_timer(EVERY_S, self._say)
+
+    def _send(self) -> None:
+        self._count += 1
+        stamp_ns = self._count * 100_000_000
+        seconds, rest = divmod(stamp_ns, 1_000_000_000)
+        data = self._data[:4] + seconds.to_bytes(4, "little") + rest.to_bytes(4, "little") + self._data[12:]
+        self.sent[stamp_ns], self.last = zlib.crc32(data), (stamp_ns, data)
+        self.cloud.publish(data)
+
+    def _say(self) -> None:
+        if self.silent:
+            return
+        for publisher, value in zip(self._says, (self.engaged, self.pressed), strict=True):
+            publisher.publish(self._bool(data=value))
+
+    def _heard(self, data: bytes) -> None:
+        with self._lock:
+            self.heard.append((time.monotonic(), cdr.header_stamp_ns(data) or 0, zlib.crc32(data)))
+
+    def next(self, like: Callable[[bool], bool], count: int = 3) -> int:
+        """Wait until so many clouds in a row are (or are not) replaced; return how many came before them."""
+        begun, run = len(self.heard), 0
+        at = begun
+
+        def found() -> bool:
+            nonlocal at, run
+            while at < len(self.heard) and run < count:
+                run = run + 1 if like(self.replaced(at)) else 0
+                at += 1
+            return run >= count
+
+        assert wait_until(found, LONG_S), f"{len(self.heard) - begun} clouds came"
+        return at - count - begun
+
+    def replaced(self, number: int) -> bool:
+        _, stamp_ns, checksum = self.heard[number]
+        return checksum != self.sent[stamp_ns]
+
+    def relays(self) -> set[int]:
+        """Numbers of the relays that subscribe to the raw topic, and publish the other, as the graph shows them."""
+        sides = (self._node.get_subscriptions_info_by_topic(RAW), self._node.get_publishers_info_by_topic(TOPIC))
+        names = [{row.node_name for row in rows if row.node_name.startswith("mt_relay_")} for rows in sides]
+        return {int(name.rpartition("_")[2]) for name in names[0] & names[1]}
+
+    def all_in_order(self) -> None:
+        """Every cloud once, in its order, none left out since the first."""
+        stamps = [stamp_ns for _, stamp_ns, _ in self.heard]
+        assert stamps == list(range(stamps[0], stamps[0] + 100_000_000 * len(stamps), 100_000_000))
+
+    def longest_gap_s(self, first: int) -> float:
+        times = [at_s for at_s, _, _ in self.heard[first:]]
+        return max(later - before for before, later in pairwise(times))
+
+
+@pytest.fixture(name="bench")
+def made_bench(domains: tuple[int, ...], tmp_path: Path) -> Iterator[Bench]:
+    from mt_nodes.nodes.spinning import SpinningContext, plain_node
+
+    context = SpinningContext(domains[0])
+    made: list[Bench] = []
+
+    def node(*, context: Any) -> Any:
+        one = plain_node("bench", context=context)
+        made.append(Bench(one, tmp_path))
+        return one
+
+    context.add(node)
+    yield made[0]
+    context.close()
+
+
+class Inline:
+    """`mt inline` as a process."""
+
+    def __init__(self, place: Path, *words: str, **more: Any) -> None:
+        self.out = place / "out"
+        place.mkdir(exist_ok=True)
+        told = config(**{"transforms": str(place / "transforms.yaml"), **more})
+        (place / "bench.yaml").write_text(yaml.safe_dump(told))
+        argv = ["inline", "--config", str(place / "bench.yaml"), "--out", str(self.out), *words]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "mt_nodes.cli.main", *argv],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def of(self, module: str) -> list[int]:
+        return [
+            pid
+            for pid in descendants_of(self.process.pid)
+            if module in command_of(pid) and "keeper" not in command_of(pid)
+        ]
+
+    def kill(self) -> None:
+        """End it with its relays, which outlive it; stopped first, so that it starts no other one meanwhile."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGSTOP)
+            left = [*self.of("nodes.standby_relay"), *self.of("nodes.relay")]
+            self.process.kill()
+            signal_all(left, signal.SIGKILL)
+        self.process.communicate()
+
+    def end(self) -> dict[str, Any]:
+        self.process.send_signal(signal.SIGINT)
+        said, _ = self.process.communicate(timeout=LONG_S)
+        assert self.process.returncode == 0, said
+        self.said = said
+        return dict(json.loads((self.out / "summary.json").read_text()))
+
+
+def command_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
+
+
+@pytest.fixture(name="started")
+def started_inline(tmp_path: Path, bench: Bench) -> Iterator[Callable[..., Inline]]:
+    with ExitStack() as ending:
+
+        def start(*words: str, **more: Any) -> Inline:
+            inline = Inline(tmp_path, *words, **more)
+            ending.callback(inline.kill)
+            assert wait_until(lambda: len(bench.heard) > 3 or inline.process.poll() is not None, LONG_S)
+            return inline
+
+        yield start

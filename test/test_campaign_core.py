@@ -1,0 +1,486 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A campaign comes to what one replay of all its drives comes to, whoever works on it and whatever stops them."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from campaign_runs import (
+    FAULT,
+    RELATIONS,
+    Here,
+    campaign_file,
+    carried_out,
+    drives,
+    gone_on_with,
+    here,
+    planned,
+    results_of,
+    summary_of,
+    verdict_lines,
+)
+from made_runs import carry_out
+from test_resume import cut
+
+from mt_nodes.campaign.conducting import CELLS, ITEMS, begin, conduct
+from mt_nodes.campaign.file import Campaign
+from mt_nodes.campaign.item import Item, PartResult, Tally
+from mt_nodes.campaign.leading import Leader, Limits, Stops
+from mt_nodes.campaign.local_pool import LocalPool
+from mt_nodes.campaign.performing import perform
+from mt_nodes.campaign.store import FILE, Store
+from mt_nodes.cli.main import main
+from mt_nodes.errors import UsageError
+from mt_nodes.journal import read_journal
+from mt_nodes.plan import ReplayRequest
+from mt_nodes.runs import Run
+
+SEEDS, BUNDLES = [0, 1], 2
+CELL = "reference_detector-seed{}"
+VARIED = {"id": "fog_keeps_near_obstacles", "set": {"fog.visibility_m": [60, 200]}}
+
+
+@pytest.fixture(scope="module")
+def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return drives(tmp_path_factory.mktemp("drives"), 3, bundles=BUNDLES)
+
+
+@pytest.fixture(scope="module")
+def whole(bags: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An undisturbed campaign of one worker."""
+    asked: dict[str, Any] = {"relations": [*RELATIONS, VARIED], "seeds": SEEDS}
+    return carried_out(tmp_path_factory.mktemp("campaign"), bags, **asked)
+
+
+@pytest.fixture
+def without_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages for people take most of the time of such small campaigns."""
+    monkeypatch.setattr("mt_nodes.report.files.write_report", lambda out, *rest: out / "report.html")
+
+
+# --- what comes out
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_cell_is_what_one_replay_of_all_drives_leaves(
+    bags: list[Path], whole: Path, tmp_path: Path, seed: int
+) -> None:
+    cell = whole / CELLS / CELL.format(seed)
+    relations = (*RELATIONS, *sorted(map(str, (whole / "relations").glob("*.yaml")), key=len))
+    asked = ReplayRequest(
+        tuple(map(str, bags)), relations, transport="inprocess", seed=seed, faults=(FAULT,), mode="twin"
+    )
+    run = Run.create(asked, str(tmp_path / "one"))
+    carry_out(run)
+    one = tmp_path / "one"
+    assert verdict_lines(cell) == verdict_lines(one)
+    assert any('"VIOLATED"' in line for line in verdict_lines(one)), "there is something to find"
+    assert sorted((cell / "ledger.jsonl").read_text().splitlines()) == sorted(
+        (one / "ledger.jsonl").read_text().splitlines()
+    )
+    for folder in ("draws", "evidence"):
+        assert {p.name for p in (one / folder).glob("*.npz" if folder == "draws" else "*.mcap")} == {
+            p.name for p in (cell / folder).glob("*.npz" if folder == "draws" else "*.mcap")
+        }
+    mine, its = summary_of(cell), summary_of(one)
+    assert {**mine, "latency_ms": {}} == {**its, "latency_ms": {}}
+    first = [json.loads((place / "result.jsonl").open().readline()) for place in (cell, one)]
+    for line in first:
+        del line["crc32"]
+    assert first[0] == first[1], "the journal begins as that of the one run"
+
+
+def test_the_commands_for_results_take_a_cell(whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cell = shutil.copytree(whole / CELLS / CELL.format(0), tmp_path / "cell")
+    pair = next(json.loads(line)["pair"] for line in verdict_lines(cell) if '"VIOLATED"' in line and '"1/' in line)
+    assert main(["report", str(cell)]) == 0
+    assert main(["compare", str(cell), str(whole / CELLS / CELL.format(1))]) in (0, 1)
+    assert main(["reproduce", str(cell), pair]) == 0
+    assert "the same judgement as in the run" in capsys.readouterr().out
+
+
+def test_evidence_and_draws_are_links(whole: Path) -> None:
+    for folder in ("draws", "evidence"):
+        files = list((whole / CELLS / CELL.format(0) / folder).iterdir())
+        assert files
+        assert all(file.stat().st_nlink == 2 for file in files)
+
+
+def test_the_campaign_sums_up_its_cells(whole: Path) -> None:
+    summary = summary_of(whole)
+    assert set(summary["cells"]) == {CELL.format(seed) for seed in SEEDS}
+    assert summary["items"] == {"done": 6, "failed": 0, "stopped": 0, "left": 0}
+    assert summary["exit_code"] == max(cell["exit_code"] for cell in summary["cells"].values())
+    cases = ET.parse(whole / "junit.xml").getroot().findall("testcase")
+    assert len(cases) == len(SEEDS) * (len(RELATIONS) + 2)
+    assert {case.get("classname", "").split(".")[1] for case in cases} == set(summary["cells"])
+
+
+@pytest.mark.usefixtures("without_reports")
+def test_two_workers_and_one_come_to_the_same(bags: list[Path], whole: Path, tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"relations": [*RELATIONS, VARIED], "seeds": SEEDS}
+    assert results_of(carried_out(tmp_path, bags, workers=2, **asked)) == results_of(whole)
+
+
+def test_an_item_done_twice_is_done_once(bags: list[Path], tmp_path: Path) -> None:
+    conducted = planned(tmp_path, bags[:1])
+    item = conducted.plan.cells[0].item(conducted.plan.drives[0])
+    first = perform(item, tmp_path / "scratch")
+    journal = (tmp_path / "scratch" / item.key / "result.jsonl").read_bytes()
+    again = perform(item, tmp_path / "scratch")
+    assert (tmp_path / "scratch" / item.key / "result.jsonl").read_bytes() == journal
+    elsewhere = perform(item, tmp_path / "elsewhere")
+    assert first.sha256 == again.sha256 == elsewhere.sha256
+    assert first.parts == again.parts == elsewhere.parts
+    assert {part.relation: part.offered for part in first.parts} == dict.fromkeys(RELATIONS, 3 * BUNDLES)
+
+
+def test_a_part_does_not_depend_on_the_others(bags: list[Path], tmp_path: Path) -> None:
+    conducted = planned(tmp_path, bags[:2])
+    item = conducted.plan.cells[0].item(conducted.plan.drives[1])
+    alone = item.narrowed(RELATIONS[1:])
+    assert alone.key != item.key
+    assert perform(alone, tmp_path / "scratch").parts == perform(item, tmp_path / "scratch").parts[1:]
+    every = verdict_lines(tmp_path / "scratch" / item.key)
+    assert set(verdict_lines(tmp_path / "scratch" / alone.key)) < set(every)
+
+
+def test_items_travel_as_plain_data(bags: list[Path], tmp_path: Path) -> None:
+    conducted = planned(tmp_path, bags, relations=[VARIED])
+    items = [cell.item(drive) for drive in conducted.plan.drives for cell in conducted.plan.cells]
+    assert [Item.from_plain(json.loads(json.dumps(item.as_plain()))) for item in items] == items
+    assert len({item.key for item in items}) == len(items)
+    moved = Item.make(items[0].cell, items[0].drive, items[0].request, items[0].texts, items[0].versions)
+    assert moved.key == items[0].key
+
+
+# --- kills
+
+
+def torn(whole: Path, out: Path, at: random.Random) -> None:
+    """Leave of a campaign what a kill at any moment leaves: items done, cut off, or not begun, and half a merge."""
+    shutil.copytree(whole, out)
+    with Store(out / FILE) as store, sqlite3.connect(out / FILE) as edited:
+        begun = at.randrange(7)
+        for place, work in enumerate(store.ended(CELL.format(0)) + store.ended(CELL.format(1))):
+            state = at.choice(("done", "running", "planned")) if place <= begun else "planned"
+            edited.execute("UPDATE items SET state = ? WHERE place = ?", (state, work.place))
+            if state == "done":
+                continue
+            edited.execute("DELETE FROM parts WHERE place = ?", (work.place,))
+            if place > begun:
+                edited.execute("UPDATE items SET key = NULL, relations = NULL WHERE place = ?", (work.place,))
+                shutil.rmtree(out / ITEMS / work.key)
+            elif at.random() < 0.7:
+                shutil.rmtree(out / ITEMS / work.key)
+                cut(whole / ITEMS / work.key, out / ITEMS / work.key, at)
+    for cell in (out / CELLS).iterdir():
+        for path in [path for path in cell.iterdir() if path.is_file() and at.random() < 0.5]:
+            path.unlink()
+
+
+@pytest.mark.usefixtures("without_reports")
+@pytest.mark.parametrize("seed", range(6))
+def test_a_campaign_cut_off_anywhere_comes_to_the_same(whole: Path, tmp_path: Path, seed: int) -> None:
+    out = tmp_path / "torn"
+    torn(whole, out, random.Random(seed))
+    assert gone_on_with(out)["items"] == {"done": 6, "failed": 0, "stopped": 0, "left": 0}
+    assert results_of(out) == results_of(whole)
+    for journal in out.glob("items/*/result.jsonl"):
+        pairs = [line["pair"] for line in read_journal(journal) if line["type"] == "verdict"]
+        assert len(pairs) == len(set(pairs)), "nothing is judged twice"
+
+
+@pytest.mark.usefixtures("without_reports")
+def test_what_a_dead_worker_was_at_goes_back_and_counts(bags: list[Path], tmp_path: Path) -> None:
+    conducted = planned(tmp_path, bags)
+    with Store(conducted.out / FILE) as store:
+        pool = Here(conducted.out / ITEMS, kills=[1, 3, 4, 5])
+        limits = Limits(3, retries=2)
+        Leader(store, conducted.plan, pool, Stops(conducted.plan, {}), limits, lambda: None).lead(lambda: False)
+        ended = store.ended(CELL.format(0))
+    assert [work.state for work in ended] == ["done", "failed", "done"]
+    assert (ended[1].trouble, ended[1].attempts) == ("killed", 3)
+    assert len(pool.given) == 6
+    summary = gone_on_with(conducted.out)
+    assert summary["items"] == {"done": 3, "failed": 0, "stopped": 0, "left": 0}, "asked for again, it is tried again"
+
+
+@pytest.mark.usefixtures("without_reports")
+def test_a_killed_worker_is_replaced_and_its_item_gone_on_with(bags: list[Path], whole: Path, tmp_path: Path) -> None:
+    conducted = planned(tmp_path, bags, relations=[*RELATIONS, VARIED], seeds=SEEDS, retries=50)
+    killed: list[int] = []
+    with Store(conducted.out / FILE) as store:
+        pool = LocalPool(1, conducted.out / ITEMS)
+
+        def kill_some() -> None:
+            if len(killed) < 3 and any((conducted.out / ITEMS).glob("*/result.jsonl")):
+                [pid] = pool.pids
+                if pid not in killed:
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(pid)
+
+        limits = Limits(3, retries=50)
+        try:
+            Leader(store, conducted.plan, pool, Stops(conducted.plan, {}), limits, kill_some).lead(lambda: False)
+        finally:
+            pool.close()
+    assert len(killed) == 3
+    gone_on_with(conducted.out)
+    assert results_of(conducted.out) == results_of(whole)
+
+
+@pytest.mark.usefixtures("without_reports")
+def test_a_merge_that_was_killed_is_made_anew(whole: Path, tmp_path: Path) -> None:
+    out = shutil.copytree(whole, tmp_path / "torn", copy_function=os.link)
+    cell = out / CELLS / CELL.format(0)
+    for name in ("summary.json", "ledger.jsonl", "run.json"):
+        (cell / name).unlink()
+    text = (cell / "result.jsonl").read_bytes()
+    (cell / "result.jsonl").unlink()
+    (cell / "result.jsonl").write_bytes(text[: len(text) // 2])
+    shutil.rmtree(cell / "draws")
+    (cell / "notes.txt").write_text("the user's")
+    gone_on_with(out)
+    assert results_of(out) == results_of(whole)
+    assert (cell / "notes.txt").exists(), "what others put there stays"
+
+
+@pytest.mark.usefixtures("without_reports")
+def test_an_interrupted_campaign_says_so_and_goes_on(bags: list[Path], whole: Path, tmp_path: Path) -> None:
+    conducted = planned(tmp_path, bags, relations=[*RELATIONS, VARIED], seeds=SEEDS)
+    with Store(conducted.out / FILE) as looked_at:
+        enough = lambda: looked_at.standing().items.get("done", 0) >= 2  # noqa: E731
+        summary = conduct(conducted, enough, start=here)
+    assert summary["exit_code"] == 130
+    assert summary["items"]["left"] >= 1
+    assert gone_on_with(conducted.out)["exit_code"] != 130
+    assert results_of(conducted.out) == results_of(whole)
+
+
+@pytest.mark.usefixtures("without_reports")
+def test_two_leaders_do_not_share_a_campaign(bags: list[Path], tmp_path: Path) -> None:
+    conducted = planned(tmp_path, bags)
+    told: list[str] = []
+
+    def second() -> bool:
+        with pytest.raises(UsageError, match="another process conducts"):
+            conduct(conducted, lambda: True)
+        told.append("refused")
+        return True
+
+    conduct(conducted, second)
+    assert told
+
+
+# --- trouble
+
+
+@pytest.mark.usefixtures("without_reports")
+def test_a_drive_that_cannot_be_read_is_tried_again_and_ends_as_infrastructure(
+    bags: list[Path], tmp_path: Path
+) -> None:
+    damaged = tmp_path / "damaged"
+    shutil.copytree(bags[0], damaged)
+    data = next(damaged.glob("*.mcap"))
+    data.write_bytes(data.read_bytes()[: data.stat().st_size // 2])
+    out = carried_out(tmp_path, [damaged, bags[1]], retries=1)
+    summary = summary_of(out)
+    assert summary["items"] == {"done": 1, "failed": 1, "stopped": 0, "left": 0}
+    assert summary["exit_code"] == 4
+    [failed] = summary["campaign"]["failed"]
+    assert failed["url"] == str(damaged)
+    with Store(out / FILE) as store:
+        assert [work.attempts for work in store.ended(CELL.format(0))] == [2, 0]
+    assert "1 item failed" in summary["exit_why"]
+    assert {line.split("/")[0][-1] for line in verdict_lines(out / CELLS / CELL.format(0))} >= {"1"}
+
+
+# --- budgets and plans
+
+
+@pytest.mark.usefixtures("without_reports")
+def test_a_budget_of_pairs_is_a_prefix_of_drives(bags: list[Path], tmp_path: Path) -> None:
+    each = 3 * BUNDLES * len(RELATIONS)
+    out = carried_out(tmp_path, bags, budget={"pairs": 3 * each - 1})
+    summary = summary_of(out)
+    assert summary["items"] == {"done": 2, "failed": 0, "stopped": 0, "left": 1}
+    assert "1 item left" in summary["exit_why"]
+    assert summary["cells"][CELL.format(0)]["offered"] == 2 * each
+    larger = begin(Campaign.load(campaign_file(tmp_path, bags, budget={"pairs": 3 * each})), str(out))
+    assert conduct(larger, lambda: False, start=here)["items"]["left"] == 0
+    with pytest.raises(UsageError, match=f"the first drive alone owes {each}"):
+        planned(tmp_path, bags, "none", budget={"pairs": each - 1})
+
+
+def test_a_budget_of_time_lets_nothing_further_begin(bags: list[Path], tmp_path: Path) -> None:
+    out = carried_out(tmp_path, bags, budget={"minutes": 0})
+    summary = summary_of(out)
+    assert summary["items"] == {"done": 0, "failed": 0, "stopped": 0, "left": 3}
+    assert summary["exit_code"] == 3
+    assert "goes on" in summary["exit_why"]
+
+
+def test_a_changed_plan_is_refused_with_what_changed(bags: list[Path], whole: Path, tmp_path: Path) -> None:
+    def refused(bags: Sequence[Path], **more: object) -> str:
+        asked = {"relations": [*RELATIONS, VARIED], "seeds": SEEDS, **more}
+        with pytest.raises(UsageError) as error:
+            begin(Campaign.load(campaign_file(tmp_path, bags, **asked)), str(whole))
+        return str(error.value)
+
+    assert "1 drive gone" in refused(bags[:2])
+    assert "1 drive added" in refused([*bags, *drives(tmp_path / "more", 4)[3:]])
+    assert "order of drives" in refused(bags[::-1])
+    assert f"cell {CELL.format(2)} added" in refused(bags, seeds=[0, 1, 2])
+    assert "limit: was None, is 2" in refused(bags, limit=2)
+    assert "stop_early" in refused(bags, stop_early={"when": "clear"})
+    assert "fog_keeps_near_obstacles~visibility_m_60" in refused(bags, relations=list(RELATIONS))
+    assert "stack 'reference_detector'" in refused(bags, faults=[])
+    free = {"relations": [*RELATIONS, VARIED], "seeds": SEEDS, "workers": 3, "retries": 9}
+    begin(Campaign.load(campaign_file(tmp_path, bags, **free)), str(whole))
+
+
+def test_a_drive_that_is_there_twice_counts_once(bags: list[Path], tmp_path: Path) -> None:
+    again = shutil.copytree(bags[0], tmp_path / "again")
+    conducted = planned(tmp_path, [bags[0], again, bags[1]])
+    assert [(drive.number, drive.url) for drive in conducted.plan.drives] == [(0, str(bags[0])), (1, str(bags[1]))]
+    [note] = conducted.plan.notes
+    assert note.startswith(f"{again} has the content of {bags[0]}")
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"stack": ["reference_detector"]}, "unknown parameter 'stack'; did you mean 'stacks'"),
+        ({"relations": []}, "relations: got [], expected a list"),
+        ({"relations": [{"id": "fog_keeps_near_obstacles", "sets": {}}]}, "unknown key 'sets'; did you mean 'set'"),
+        ({"relations": [{**VARIED, "set": {"fog.visibility": [1]}}]}, "did you mean 'fog.visibility_m'"),
+        ({"relations": [{**VARIED, "set": {"fog.visibility_m": [1]}}]}, "expected 10 to 2000 m"),
+        ({"relations": [{**VARIED, "set": {"fog.visibility_m": []}}]}, "got no value"),
+        ({"relations": [*RELATIONS, RELATIONS[0]]}, "noise_outside_roi_10 twice"),
+        ({"seeds": [1, 1]}, "seeds: got 1 twice"),
+        ({"seeds": ["a"]}, "expected whole numbers"),
+        ({"budget": {"hours": 2}}, "unknown parameter 'hours'"),
+        ({"stop_early": {"alpha": 2}}, "expected 1e-09 to 0.5"),
+        ({"faults": ["no_such"]}, "no_such"),
+        ({"search": {"trials": 3}}, "`mt search`"),
+        ({"workers": 0}, "expected 1 to"),
+    ],
+)
+def test_what_a_file_may_not_say(bags: list[Path], tmp_path: Path, more: dict[str, Any], told: str) -> None:
+    with pytest.raises(UsageError) as error:
+        planned(tmp_path, bags, **more)
+    assert told in str(error.value)
+    assert not (tmp_path / "out").exists(), "nothing was written"
+
+
+def test_paths_of_a_file_are_relative_to_it(bags: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(bags[0], tmp_path / "here" / "street")
+    (tmp_path / "here" / "campaign.yaml").write_text(f"{{bags: [str*], relations: [{RELATIONS[0]}]}}")
+    monkeypatch.chdir(tmp_path)
+    campaign = Campaign.load(Path("here/campaign.yaml"))
+    assert campaign.bags == (str(tmp_path / "here" / "str*"),)
+    assert Campaign.from_plain(json.loads(json.dumps(campaign.as_plain())), "here") == campaign
+
+
+# --- early stop
+
+
+class After:
+    """Stops a relation after so many drives, once they are all known."""
+
+    def __init__(self, drives: int) -> None:
+        self._drives = drives
+
+    def stopped_at(self, relation: str, drives: Sequence[PartResult | None]) -> int | None:
+        known = all(part is not None for part in drives[: self._drives])
+        return self._drives if relation == RELATIONS[0] and known else None
+
+
+def part(relation: str) -> PartResult:
+    return PartResult(relation, 1, {"HOLDS": 1}, Tally(1, 0), Tally(0, 0), Tally(0, 0))
+
+
+def test_where_a_relation_stops_does_not_depend_on_who_was_ready_first(bags: list[Path], tmp_path: Path) -> None:
+    plan = planned(tmp_path, bags).plan
+    cell = plan.cells[0].name
+    stops = Stops(plan, {cell: After(2)})
+    stops.take(cell, 2, part(RELATIONS[0]))
+    stops.take(cell, 0, part(RELATIONS[0]))
+    assert stops.open(cell, 2, RELATIONS) == RELATIONS
+    stops.take(cell, 1, part(RELATIONS[0]))
+    assert stops.open(cell, 2, RELATIONS) == RELATIONS[1:]
+    assert stops.open(cell, 1, RELATIONS) == RELATIONS
+    assert stops.of(cell) == {RELATIONS[0]: 2}
+    assert len(stops.counted(cell, RELATIONS[0])) == 2, "what came of drives beyond does not count"
+
+
+@pytest.mark.usefixtures("without_reports")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_relation_whose_answer_is_clear_ends_and_what_comes_after_is_left_out(
+    bags: list[Path], tmp_path: Path, workers: int
+) -> None:
+    stop = {"when": "first_violation"}
+    whole = carried_out(tmp_path, bags, "whole")
+    out = carried_out(tmp_path, bags, "stopped", stop_early=stop, workers=workers)
+    summary = summary_of(out)
+    stopped = summary["campaign"]["stopped"][CELL.format(0)]
+    assert stopped
+    everything = verdict_lines(whole / CELLS / CELL.format(0))
+    kept = [
+        line
+        for line in everything
+        for drive, relation in [_whose(json.loads(line)["pair"])]
+        if drive < stopped.get(relation, len(bags))
+    ]
+    assert verdict_lines(out / CELLS / CELL.format(0)) == kept
+    assert len(kept) < len(everything)
+    for name, after in stopped.items():
+        row = summary["cells"][CELL.format(0)]["relations"][name]
+        assert row["sequential"]["stopped_after"] == after
+        assert (row["outcome"], row["p_adjusted"]) == ("FAIL", None)
+    assert results_of(out)[CELL.format(0)][2], "evidence of what counts is there"
+
+
+def _whose(pair: str) -> tuple[int, str]:
+    episode, _, relation, draw = pair.split("/")
+    return int(episode), draw.partition("@")[2] or relation
+
+
+# --- the command
+
+
+def test_the_command_prints_and_resumes(
+    bags: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    monkeypatch.chdir(tmp_path)
+    file = campaign_file(tmp_path, bags[:2])
+    try:
+        code = main(["campaign", str(file), "--out", "night", "--minutes", "0"])
+        assert code == 3
+        assert "2 items left" in capsys.readouterr().out
+        assert main(["watch", "night"]) == 0
+        assert "0 of 2 items over" in capsys.readouterr().out
+        code = main(["campaign", "--resume", "night"])
+        told = capsys.readouterr().out
+        assert "2 done" in told
+        assert code == summary_of(tmp_path / "night")["exit_code"]
+        assert main(["campaign", "--resume", "night", "--json"]) == code
+        assert json.loads(capsys.readouterr().out)["exit_code"] == code
+        assert main(["campaign", "--resume", "night", str(file)]) == 2
+        assert main(["campaign"]) == 2
+        assert main(["campaign", "--resume", "nothing"]) == 2
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A relay that dies, or stands still, is followed by one that stood by: nothing lost, nothing twice, hardly a pause."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from copy import copy
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from inline_bench import (  # noqa: F401  (two are fixtures)
+    EVERY_S,
+    LONG_S,
+    TOPIC,
+    Bench,
+    Inline,
+    command_of,
+    made_bench,
+    started_inline,
+)
+
+from mt_nodes.keeper import children_of
+from mt_nodes.processes import is_stopped, wait_until
+from mt_nodes.vehicle.baton import Baton
+from mt_nodes.vehicle.inline import Between, InlineConfig
+
+FROZEN_S = InlineConfig().frozen_s
+
+
+def relays(inline: Inline) -> list[int]:
+    """The relay that serves, then its standby: the one was started before the other."""
+    words = {pid: command_of(pid).split("\0") for pid in children_of(inline.process.pid)}
+    found = [pid for pid, row in words.items() if {"mt_nodes.nodes.relay", "mt_nodes.nodes.standby_relay"} & set(row)]
+    return sorted(found, key=lambda pid: int(words[pid][words[pid].index("--number") + 1]))
+
+
+def gone(pid: int) -> bool:
+    return wait_until(lambda: not command_of(pid), LONG_S)
+
+
+def standing_by(bench: Bench, inline: Inline, number: int) -> list[int]:
+    """Wait until the relay of this number stands by, and the stack knows it; return who serves and who stands by."""
+    assert wait_until(lambda: number in bench.relays() and len(relays(inline)) == 2, LONG_S), bench.relays()
+    bench.next(lambda replaced: not replaced, 10)
+    return relays(inline)
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize(("number", "limit_s", "rounds"), [(signal.SIGKILL, 0.0, 2), (signal.SIGSTOP, FROZEN_S, 1)])
+def test_a_standby_takes_over_without_loss_within_a_frame_and_changes_nothing(
+    number: signal.Signals, limit_s: float, rounds: int, bench: Bench, started: Callable[..., Inline]
+) -> None:
+    inline = started("--arm")
+    gaps_s = []
+    for times in range(1, rounds + 1):
+        first, _ = standing_by(bench, inline, times + 1)
+        bench.pressed = True
+        bench.next(lambda replaced: replaced)
+        before, offered = len(bench.heard), offers(inline)
+        os.kill(first, number)
+        assert gone(first), "it is dead before another publishes"
+        bench.next(lambda replaced: not replaced, 5)
+        gaps_s.append(bench.longest_gap_s(before - 1))
+        # The mutator offers again, to whoever took over; the switch is still held, and was not let go since.
+        assert wait_until(lambda count=offered: offers(inline) > count + 10, LONG_S)
+        assert not any(map(bench.replaced, range(before + 2, len(bench.heard))))
+        bench.pressed = False
+    summary = inline.end()
+    print("gaps", [round(gap_s, 3) for gap_s in gaps_s])
+    bench.all_in_order()
+    assert max(gaps_s) < limit_s + 2 * EVERY_S + 0.1, gaps_s
+    why = {signal.SIGKILL: "died", signal.SIGSTOP: "frozen"}[number]
+    assert summary["takeovers"] == [{"why": why, "in_doubt": 0}] * rounds
+    assert summary["restarts"]["relay"] == rounds and "standby" not in summary["restarts"]
+    assert "let the switch go" in inline.said and "no relay stands by yet" in inline.said
+
+
+def offers(inline: Inline) -> int:
+    """So many times the mutator has offered something."""
+    return (inline.out / "offered.jsonl").read_text().count('"sha256"')
+
+
+class Node:
+    """In place of a ROS node: what is published is written down."""
+
+    def __init__(self, published: list[int]) -> None:
+        self._published = published
+
+    def create_publisher(self, *_: object) -> Node:
+        return self
+
+    def publish(self, data: bytes) -> None:
+        self._published.append(int(data))
+
+
+def topic_of(published: list[int], baton: Baton) -> Any:
+    from mt_nodes.nodes import qos
+    from mt_nodes.nodes.relay_topic import RelayTopic
+
+    told = SimpleNamespace(topic_type="std_msgs/msg/Bool", qos_profile=promising(qos.REPLAY))
+    config = InlineConfig(topics=(Between("/raw", "/topic"),))
+    return RelayTopic(Node(published), config, 0, told, baton)  # type: ignore[arg-type]
+
+
+def promising(profile: Any) -> Any:
+    from rclpy.duration import Duration
+
+    whole = copy(profile)
+    whole.deadline = whole.lifespan = whole.liveliness_lease_duration = Duration(seconds=1.0)
+    return whole
+
+
+@given(st.lists(st.sampled_from("ab"), max_size=40), st.integers(0, 40))
+def test_whichever_of_two_relays_is_ahead_when_one_dies_each_message_is_sent_once(order: list[str], end: int) -> None:
+    """Both hear the same messages, each in its own time; after so many events the first is dead."""
+    baton, published = Baton.made(1), []
+    first, second = topic_of(published, baton), topic_of(published, baton)
+    first.relieve()
+    heard = {"a": 0, "b": 0}
+
+    def hear(who: str) -> None:
+        heard[who] += 1
+        (first if who == "a" else second).take(heard[who], b"%d" % heard[who], 0.0, replaceable=False)
+
+    for who in order[:end]:
+        hear(who)
+    assert published == list(range(1, heard["a"] + 1)), "the second keeps silent"
+    assert second.relieve() is False
+    for _ in range(max(0, heard["a"] - heard["b"]) + 3):
+        hear("b")
+    assert published == list(range(1, heard["b"] + 1))
+    os.close(baton.descriptor)
+
+
+def test_a_standby_knows_how_long_the_other_leaves_out_what_came() -> None:
+    baton = Baton.made(1)
+    second = topic_of([], baton)
+    assert second.behind_s() == 0.0
+    now_s = time.monotonic()
+    for number, came_s in ((1, now_s - 5.0), (2, now_s - 2.0)):
+        second.take(number, b"%d" % number, came_s, replaceable=False)
+    assert 5.0 <= second.behind_s() < 5.0 + LONG_S
+    baton.claim(0, 1)
+    assert 2.0 <= second.behind_s() < 2.0 + LONG_S
+    baton.claim(0, 2)
+    assert second.behind_s() == 0.0
+    os.close(baton.descriptor)
+
+
+def test_a_relay_that_died_while_it_sent_leaves_a_message_in_doubt_that_is_not_sent_again() -> None:
+    baton, published = Baton.made(1), []
+    second = topic_of(published, baton)
+    for number in (1, 2, 3):
+        second.take(number, b"%d" % number, 0.0, replaceable=False)
+    baton.claim(0, 2)
+    assert second.relieve() is True
+    assert published == [3] and second.relieve() is False
+    os.close(baton.descriptor)
+
+
+def test_a_standby_that_is_killed_is_followed_by_another(bench: Bench, started: Callable[..., Inline]) -> None:
+    inline = started()
+    first, second = standing_by(bench, inline, 2)
+    os.kill(second, signal.SIGKILL)
+    assert standing_by(bench, inline, 3)[0] == first
+    assert inline.end()["restarts"] == {"standby": 1}
+    bench.all_in_order()
+
+
+def test_a_standby_that_stands_still_takes_nothing_over_also_when_it_wakes(
+    bench: Bench, started: Callable[..., Inline]
+) -> None:
+    inline = started()
+    first, second = standing_by(bench, inline, 2)
+    os.kill(second, signal.SIGSTOP)
+    assert wait_until(lambda: is_stopped(second), LONG_S)
+    os.kill(first, signal.SIGKILL)
+    assert gone(second), "it might wake up and publish"
+    standing_by(bench, inline, 4)
+    stamps = [stamp_ns for _, stamp_ns, _ in bench.heard]
+    assert stamps == sorted(set(stamps)), "nothing twice"
+    summary = inline.end()
+    assert summary["restarts"] == {"relay": 1, "mutator": 1} and summary["takeovers"] == []
+
+
+def test_a_standby_takes_over_without_the_suite_and_ends_when_it_is_told(
+    bench: Bench, started: Callable[..., Inline]
+) -> None:
+    inline = started("--arm")
+    first, second = standing_by(bench, inline, 2)
+    inline.process.kill()
+    inline.process.wait()
+    try:
+        os.kill(first, signal.SIGKILL)
+        bench.pressed = True
+        bench.next(lambda replaced: not replaced, 10)
+        bench.all_in_order()
+    finally:
+        os.kill(second, signal.SIGTERM)
+    assert gone(second)
+
+
+def test_a_relay_that_is_told_to_end_takes_its_standby_with_it(bench: Bench, started: Callable[..., Inline]) -> None:
+    inline = started()
+    first, second = standing_by(bench, inline, 2)
+    inline.process.kill()
+    inline.process.wait()
+    os.kill(first, signal.SIGTERM)
+    try:
+        assert gone(first) and gone(second)
+    finally:
+        if command_of(second):
+            os.kill(second, signal.SIGKILL)
