@@ -64,8 +64,8 @@ setup(
     ],
     extras_require={
         "awsim": ["pyzmq>=25", "protobuf>=4.25"],
-        # aiohttp: bags by http(s) through fsspec.
-        "cluster": ["distributed>=2024.8", "dask>=2024.8", "fsspec>=2024.6", "aiohttp>=3.9"],
+        # aiohttp: bags by http(s) through fsspec. backports.zstd: what workers send home is packed.
+        "cluster": ["distributed>=2024.8", "dask>=2024.8", "fsspec>=2024.6", "aiohttp>=3.9", "backports.zstd>=1.0"],
         "llm": ["openai>=1.50"],
         "search": ["optuna>=4"],
         "vectors": ["faiss-cpu>=1.9", "openai>=1.50"],
@@ -78,7 +78,8 @@ setup(
             *("pytest>=7.4", "pytest-timeout", "pytest-xdist>=3.6", "hypothesis>=6.98"),
             *("ruff", "mypy", "types-PyYAML"),
             *("pyzmq>=25", "protobuf>=4.25", "openai>=1.50", "gherkin-official>=29", "faiss-cpu>=1.9"),
-            *("distributed>=2024.8", "dask>=2024.8", "fsspec>=2024.6", "aiohttp>=3.9", "optuna>=4"),
+            *("distributed>=2024.8", "dask>=2024.8", "fsspec>=2024.6", "aiohttp>=3.9", "backports.zstd>=1.0"),
+            "optuna>=4",
         ],
     },
     entry_points={

@@ -98,7 +98,7 @@ def _relation(name: str, before: Finished, after: Finished) -> dict[str, Any]:
     return {
         "before": _side(was),
         "after": _side(now),
-        "change": _change(was["outcome"], now["outcome"]),
+        "change": change_of(was["outcome"], now["outcome"]),
         "waived": now.get("waived"),
         "requirement": now["requirement"],
         "test": test,
@@ -113,7 +113,8 @@ def _side(relation: Mapping[str, Any]) -> dict[str, Any]:
     return {key: relation[key] for key in ("outcome", "violated", "decided", "rate")}
 
 
-def _change(was: str, now: str) -> str:
+def change_of(was: str, now: str) -> str:
+    """Return in words what became of a relation, from its outcomes in two runs."""
     if now == FAIL:
         return "still failing" if was == FAIL else "newly failing"
     if was == FAIL:
@@ -150,14 +151,15 @@ def _unpaired(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[float | N
 def _notes(before: Finished, after: Finished) -> list[str]:
     """Say what else differs between the runs, and which of them did not come to its end."""
     pairs = [(key, before.condition.get(key), after.condition.get(key)) for key in TOLD]
-    notes = [f"{key}: {_told(was)} before, {_told(now)} after" for key, was, now in pairs if was != now]
+    notes = [f"{key}: {told(was)} before, {told(now)} after" for key, was, now in pairs if was != now]
     for when, run in (("before", before), ("after", after)):
         if run.summary["exit_code"] >= ExitCode.INFRASTRUCTURE:
             notes.append(f"the run {when} did not come to its end: {run.summary['exit_why']}")
     return notes + [str(note) for note in after.summary.get("waivers", ())]
 
 
-def _told(setting: Any) -> str:
+def told(setting: Any) -> str:
+    """Return a setting of a run in words."""
     if isinstance(setting, (list, tuple)):
         return ", ".join(map(str, setting)) or "(none)"
     return "(none)" if setting is None else str(setting)

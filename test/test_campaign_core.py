@@ -37,6 +37,7 @@ from mt_nodes.campaign.file import Campaign
 from mt_nodes.campaign.item import Item, PartResult, Tally
 from mt_nodes.campaign.leading import Leader, Limits, Stops
 from mt_nodes.campaign.local_pool import LocalPool
+from mt_nodes.campaign.merging import Piece, merge
 from mt_nodes.campaign.performing import perform
 from mt_nodes.campaign.store import FILE, Store
 from mt_nodes.cli.main import main
@@ -450,6 +451,32 @@ def test_a_relation_whose_answer_is_clear_ends_and_what_comes_after_is_left_out(
         assert row["sequential"]["stopped_after"] == after
         assert (row["outcome"], row["p_adjusted"]) == ("FAIL", None)
     assert results_of(out)[CELL.format(0)][2], "evidence of what counts is there"
+
+
+def test_what_drives_beyond_a_stop_had_ready_is_kept_out_of_the_cell(whole: Path, tmp_path: Path) -> None:
+    with Store(whole / FILE) as store:
+        plan, works = store.plan(), store.ended(CELL.format(0))
+    cell, stopped = plan.cells[0], RELATIONS[1]
+    pieces = [
+        Piece(work.drive, whole / ITEMS / work.key, frozenset(work.relations) - ({stopped} if work.drive else set()))
+        for work in works
+    ]
+    merge(tmp_path / "cell", cell, plan.drives, pieces, tmp_path / "relations")
+
+    def kept(pair: str) -> bool:
+        drive, relation = _whose(pair)
+        return drive == 0 or relation != stopped
+
+    every = verdict_lines(whole / CELLS / cell.name)
+    assert verdict_lines(tmp_path / "cell") == [line for line in every if kept(json.loads(line)["pair"])]
+    ledgers = [
+        (place / "ledger.jsonl").read_text().splitlines() for place in (whole / CELLS / cell.name, tmp_path / "cell")
+    ]
+    assert ledgers[1] == [line for line in ledgers[0] if kept(json.loads(line)["pair"])]
+    for folder in ("draws", "evidence"):
+        names = {path.name for path in (tmp_path / "cell" / folder).iterdir()}
+        assert names < {path.name for path in (whole / CELLS / cell.name / folder).iterdir()}
+        assert not [name for name in names if stopped in name and name[0] != "0"]
 
 
 def _whose(pair: str) -> tuple[int, str]:

@@ -27,7 +27,6 @@ from mt_nodes.nodes import qos
 from mt_nodes.nodes.control import _rows
 from mt_nodes.nodes.suite_process import Events
 from mt_nodes.summary import summarise
-from mt_nodes.vehicle import budget
 from mt_nodes.vehicle.budget import AddedByTopic
 
 DELAY_S, TAKES_S = 0.15, 0.5
@@ -35,7 +34,7 @@ PERIOD_NS = round(1e9 / HZ)
 
 
 def test_what_is_added_is_counted_by_topic(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(budget.time, "monotonic", lambda: 10.25)
+    monkeypatch.setattr("mt_nodes.vehicle.budget.time.monotonic", lambda: 10.25)
     counted = AddedByTopic(["/a", "/b", "/silent"])
     for came_s in (10.0, 10.15, 10.24):
         counted.sent("/a", came_s)

@@ -58,6 +58,7 @@ DEPENDENCIES: dict[str, tuple[str, str | None]] = {
 #: imported where it is installed -> the extra of setup.py that brings it, and what it is called there
 OPTIONAL = {
     "PIL": ("diffusion", "pillow"),
+    "backports": ("cluster", "backports.zstd"),
     "dask": ("cluster", "dask"),
     "diffusers": ("diffusion", "diffusers"),
     "distributed": ("cluster", "distributed"),

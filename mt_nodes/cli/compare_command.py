@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``mt compare DIR DIR``."""
+"""``mt compare DIR DIR…``."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from mt_nodes.errors import UsageError
+
+if TYPE_CHECKING:
+    from mt_nodes.waivers import Waiver
 
 COLUMNS = ("relation", "change", "before", "after", "violated before", "after", "p", "test")
 #: Pairs that are listed of each kind; --json has them all.
@@ -16,29 +22,113 @@ LISTED = 10
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     parser.epilog = "example: mt compare results_of_main results_of_my_branch --waivers waivers.yaml"
-    parser.add_argument("before", type=Path, metavar="DIR", help="results directory to compare with")
-    parser.add_argument("after", type=Path, metavar="DIR", help="results directory that is judged")
-    parser.add_argument("--waivers", type=Path, metavar="FILE", help="violations that are known and accepted for now")
-    parser.add_argument("--json", action="store_true", help="print one object")
+    add = parser.add_argument
+    about = "results directories: what to compare with and what is judged; of three or more a trend, oldest first"
+    add("dirs", type=Path, metavar="DIR", nargs="+", help=about)
+    add("--waivers", type=Path, metavar="FILE", help="violations that are known and accepted for now")
+    add("--json", action="store_true", help="print one object")
+    about = "what a directory is called in a trend (default its path)"
+    add("--label", action="append", default=[], metavar="NAME=DIR", help=about)
+    about = "order of a trend: given (default) or date: when the runs began"
+    add("--by", default="given", choices=("given", "date"), metavar="ORDER", help=about)
+    add("--html", type=Path, metavar="FILE", help="write a trend as a page with plots, too")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what fails newly, no longer and still; 1 when a relation fails newly."""
-    from mt_nodes.comparison import Finished, compare
+    """Print what fails newly, no longer and still, or the trend over versions; 1 when a relation fails newly."""
     from mt_nodes.moral.report_journal import is_campaign
+    from mt_nodes.trend import versions
     from mt_nodes.waivers import load_waivers
 
-    if is_campaign(args.before) and is_campaign(args.after):
+    if len(args.dirs) < 2:
+        raise UsageError(f"got {args.dirs[0]} alone, expected two results directories or more")
+    if len(args.dirs) == 2 and all(map(is_campaign, args.dirs)):
         from mt_nodes.cli import moral_results
 
-        return moral_results.compare(args.before, args.after, as_json=args.json)
+        return moral_results.compare(*args.dirs, as_json=args.json)
     waivers = load_waivers(args.waivers) if args.waivers else None
-    found = compare(Finished.load(args.before), Finished.load(args.after, waivers))
+    asked = args.label or args.html or args.by != "given"
+    if len(args.dirs) > 2 or asked or any(map(versions.is_campaign, args.dirs)):
+        return _trend(args, waivers)
+    return _two(args, waivers)
+
+
+def _two(args: argparse.Namespace, waivers: Sequence[Waiver] | None) -> int:
+    from mt_nodes.comparison import Finished, compare
+
+    before, after = args.dirs
+    found = compare(Finished.load(before), Finished.load(after, waivers))
     if args.json:
         print(json.dumps(found, indent=2))
     else:
         _print(found)
     return int(found["exit_code"])
+
+
+def _trend(args: argparse.Namespace, waivers: Sequence[Waiver] | None) -> int:
+    from mt_nodes.trend.versions import Version, by_date, trend
+
+    labels = _labels(args.label, args.dirs)
+    versions = [Version.load(path, labels.get(path, ""), waivers) for path in args.dirs]
+    found = trend(by_date(versions) if args.by == "date" else versions)
+    if args.html:
+        from mt_nodes.trend.page import write_page
+
+        write_page(args.html, found)
+    if args.json:
+        print(json.dumps(found, indent=2))
+    else:
+        _print_trend(found, args.html)
+    return int(found["exit_code"])
+
+
+def _labels(given: Sequence[str], dirs: Sequence[Path]) -> dict[Path, str]:
+    """Return what directories are called.
+
+    Raises:
+        UsageError: it names no directory of those compared, or two names are alike.
+    """
+    labels: dict[Path, str] = {}
+    for text in given:
+        name, equals, place = text.partition("=")
+        if not (name and equals and Path(place) in dirs):
+            known = ", ".join(map(str, dirs))
+            raise UsageError(f"--label: got '{text}', expected NAME=DIR with one of the directories compared: {known}")
+        labels[Path(place)] = name
+    names = [labels.get(path, str(path)) for path in dirs]
+    if alike := next((name for name in names if names.count(name) > 1), None):
+        raise UsageError(f"two versions are called '{alike}'; every one needs a name of its own")
+    return labels
+
+
+def _print_trend(found: dict[str, Any], page: Path | None) -> None:
+    from mt_nodes.cli.printing import table, text
+
+    labels = [version["label"] for version in found["versions"]]
+    rows = [
+        (row["name"], *map(_point, row["points"]), row["change"] or "not in the last", _p(row))
+        for row in found["relations"]
+    ]
+    table(("relation", *labels, "last change", "p"), rows, right=("p",))
+    for row in found["relations"]:
+        for change in row["changes"]:
+            rates = " and ".join(f"{100 * change[side]:.1f} %" for side in ("rate_before", "rate_after"))
+            text(
+                f"{row['name']}: changed at {change['version']}, {rates} before and after, p = {change['p_adjusted']:.2g}"
+            )
+        if row["failing_since"]:
+            text(f"{row['name']}: failing since {row['failing_since']}")
+    for note in found["notes"]:
+        text(note)
+    if page:
+        text(str(page))
+    text(f"exit code {found['exit_code']}: {found['exit_why']}")
+
+
+def _point(point: dict[str, Any] | None) -> str:
+    if point is None:
+        return "-"
+    return f"{point['violated']}/{point['decided']} {point['outcome']}" + (" (waived)" if point["waived"] else "")
 
 
 def _print(found: dict[str, Any]) -> None:
@@ -78,6 +168,10 @@ def _row(name: str, relation: dict[str, Any]) -> tuple[str, ...]:
         now["outcome"],
         f"{was['violated']}/{was['decided']}",
         f"{now['violated']}/{now['decided']}",
-        "-" if relation["p_adjusted"] is None else f"{relation['p_adjusted']:.2g}",
+        _p(relation),
         relation["test"],
     )
+
+
+def _p(relation: dict[str, Any]) -> str:
+    return "-" if relation["p_adjusted"] is None else f"{relation['p_adjusted']:.2g}"

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several runs of one stack, version after version: rates over time, and where they change."""

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finished runs as versions of one stack: of each relation the rate in each, and at which version it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mt_nodes.comparison import FAIL, TOLD, Finished, change_of, told
+from mt_nodes.errors import ExitCode, UsageError
+from mt_nodes.run_record import FILE, read_record
+from mt_nodes.statistics import ALPHA, holm
+from mt_nodes.trend.changes import Counts, best_split, further_splits
+from mt_nodes.verdict import SCHEMA
+from mt_nodes.waivers import Waiver
+
+#: Of a campaign: where the results of its cells lie.
+CELLS = "cells"
+_KEPT = ("outcome", "violated", "decided", "rate", "ci95")
+
+
+@dataclass(frozen=True)
+class Version:
+    """One version: its name in the table, its directory, when its run began ("" where nobody knows), and its runs.
+
+    ``runs`` has the run of each cell of a campaign by name, else one run under the name "".
+    """
+
+    label: str
+    path: Path
+    started: str
+    runs: Mapping[str, Finished]
+
+    @classmethod
+    def load(cls, path: Path, label: str = "", waivers: Sequence[Waiver] | None = None) -> Version:
+        """Read a results directory, or the cells of a campaign's.
+
+        Raises:
+            MtError: it is none, or damaged.
+        """
+        cells = sorted(p for p in (path / CELLS).glob("*") if (p / "result.jsonl").exists())
+        places = {cell.name: cell for cell in cells} or {"": path}
+        begun = [str(read_record(p).get("started", "")) for p in places.values() if (p / FILE).exists()]
+        runs = {name: Finished.load(place, waivers) for name, place in places.items()}
+        return cls(label or str(path), path, min(begun, default=""), runs)
+
+
+def is_campaign(path: Path) -> bool:
+    """Whether a directory holds the cells of a campaign."""
+    return (path / CELLS).is_dir()
+
+
+def by_date(versions: Sequence[Version]) -> list[Version]:
+    """Return versions in the order in which their runs began.
+
+    Raises:
+        UsageError: of one that is not known.
+    """
+    for version in versions:
+        if not version.started:
+            raise UsageError(f"--by date: {version.path / FILE} does not say when its run began; use --by given")
+    return sorted(versions, key=lambda version: version.started)
+
+
+def trend(versions: Sequence[Version]) -> dict[str, Any]:
+    """Return what became of every relation from version to version, with the exit code.
+
+    The exit code is 1 when a relation fails in the last version and did not in the one before that had it (a waived
+    FAIL does not count), else 0. A relation has changed where the best split of the versions in two stands out after
+    correction for the splits (Bonferroni) and for the relations (Holm); further changes are looked for on both sides.
+
+    Raises:
+        UsageError: no relation is in two versions.
+    """
+    rows = [_row(cell, name, versions) for cell, name in _named(versions)]
+    rows = [row for row in rows if sum(point is not None for point in row["points"]) > 1]
+    if not rows:
+        had = "; ".join(f"{v.label} has {', '.join(_relations(v)) or '(none)'}" for v in versions)
+        raise UsageError(f"nothing to compare, no relation is in two of the versions: {had}")
+    _find_changes(rows, versions)
+    newly = [row for row in rows if row["change"] == "newly failing"]
+    counting = [row["name"] for row in newly if not row["points"][-1]["waived"]]
+    return {
+        "schema": SCHEMA,
+        "versions": [{"label": v.label, "path": str(v.path), "started": v.started} for v in versions],
+        "relations": rows,
+        "notes": list(_notes(versions)),
+        "exit_code": int(ExitCode.FAIL if counting else ExitCode.PASS),
+        "exit_why": _why([row["name"] for row in newly], counting, versions[-1].label),
+    }
+
+
+def _named(versions: Sequence[Version]) -> list[tuple[str, str]]:
+    """Return (cell, relation) of all versions, in the order in which they first come."""
+    return list(
+        dict.fromkeys(
+            (cell, name) for v in versions for cell, run in v.runs.items() for name in run.summary["relations"]
+        )
+    )
+
+
+def _relations(version: Version) -> list[str]:
+    return [name for _, name in _named([version])]
+
+
+def _row(cell: str, name: str, versions: Sequence[Version]) -> dict[str, Any]:
+    points = [_point(v, cell, name) for v in versions]
+    there = [(v.label, point) for v, point in zip(versions, points, strict=True) if point]
+    steps = [
+        {"version": label, "change": change_of(was["outcome"], now["outcome"])}
+        for (_, was), (label, now) in zip(there, there[1:], strict=False)
+    ]
+    return {
+        "cell": cell,
+        "relation": name,
+        "name": f"{cell}: {name}" if cell else name,
+        "points": points,
+        "change": steps[-1]["change"] if steps and points[-1] else None,
+        "turns": [step for step in steps if step["change"] not in ("as before", "still failing")],
+        "failing_since": _failing_since(there),
+    }
+
+
+def _point(version: Version, cell: str, name: str) -> dict[str, Any] | None:
+    run = version.runs.get(cell)
+    if run is None or name not in run.summary["relations"]:
+        return None
+    relation = run.summary["relations"][name]
+    return {**{key: relation[key] for key in _KEPT}, "waived": relation.get("waived")}
+
+
+def _failing_since(there: Sequence[tuple[str, Mapping[str, Any]]]) -> str | None:
+    """Return the version from which on a relation fails up to the last one, None where it does not."""
+    since = None
+    for label, point in there:
+        since = (since or label) if point["outcome"] == FAIL else None
+    return since
+
+
+def _find_changes(rows: Sequence[dict[str, Any]], versions: Sequence[Version]) -> None:
+    """Add to each row its ``test``, ``p``, ``p_adjusted`` and ``changes``."""
+    tables = [_strata(row, versions) for row in rows]
+    firsts = [best_split(hits, trials) for hits, trials, _ in tables]
+    adjusted = iter(holm([first.p for first in firsts if first]))
+    for row, first, (hits, trials, test) in zip(rows, firsts, tables, strict=True):
+        row |= {"test": test, "p": first and first.p, "p_adjusted": next(adjusted) if first else None, "changes": []}
+        if first and row["p_adjusted"] < ALPHA:
+            found = [(first.at, row["p_adjusted"]), *further_splits(hits, trials, first.at, len(rows), ALPHA)]
+            row["changes"] = [
+                {"version": versions[at].label, "p_adjusted": p, **_rates(hits, trials, at)} for at, p in sorted(found)
+            ]
+
+
+def _strata(row: Mapping[str, Any], versions: Sequence[Version]) -> tuple[Counts, Counts, str]:
+    """Return hits and trials (S, V): a stratum for each pair where all versions were offered the same, else one."""
+    runs = [None if point is None else v.runs[row["cell"]] for v, point in zip(versions, row["points"], strict=True)]
+    name = row["relation"]
+    decided = [{} if run is None else run.violated[name] for run in runs]
+    offered = {run.offered[name] for run in runs if run is not None}
+    if len(offered) == 1 and offered != {frozenset()}:
+        pairs = sorted({pair for run in decided for pair in run})
+        trials = np.array([[pair in run for run in decided] for pair in pairs], dtype=np.int64)
+        hits = np.array([[run.get(pair, False) for run in decided] for pair in pairs], dtype=np.int64)
+        shape = (len(pairs), len(versions))
+        return hits.reshape(shape), trials.reshape(shape), "exact test of each split, pair by pair"
+    hits = np.array([[sum(run.values()) for run in decided]], dtype=np.int64)
+    return (
+        hits,
+        np.array([[len(run) for run in decided]], dtype=np.int64),
+        "Fisher's exact test of each split, other pairs",
+    )
+
+
+def _rates(hits: Counts, trials: Counts, at: int) -> dict[str, float | None]:
+    sides = {"before": slice(None, at), "after": slice(at, None)}
+    counts = {side: (int(hits[:, part].sum()), int(trials[:, part].sum())) for side, part in sides.items()}
+    return {f"rate_{side}": hit / count if count else None for side, (hit, count) in counts.items()}
+
+
+def _notes(versions: Sequence[Version]) -> Iterator[str]:
+    """Say what else changed from version to version, and which runs did not come to their end."""
+    for was, now in zip(versions, versions[1:], strict=False):
+        for cell in (cell for cell in now.runs if cell in was.runs):
+            before, after = was.runs[cell].condition, now.runs[cell].condition
+            for key in (key for key in TOLD if before.get(key) != after.get(key)):
+                where = f"{now.label}, {cell}" if cell else now.label
+                yield f"{where}: {key} is {told(after.get(key))}, was {told(before.get(key))} in {was.label}"
+    for version in versions:
+        for run in version.runs.values():
+            if run.summary["exit_code"] >= ExitCode.INFRASTRUCTURE:
+                yield f"{version.label}: {run.path} did not come to its end: {run.summary['exit_why']}"
+            yield from (f"{version.label}: {note}" for note in run.summary.get("waivers", ()))
+
+
+def _why(newly: Sequence[str], counting: Sequence[str], last: str) -> str:
+    if counting:
+        return f"newly failing in {last}: {', '.join(counting)}"
+    return f"newly failing in {last}, but waived: {', '.join(newly)}" if newly else f"no relation fails newly in {last}"
