@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -96,11 +97,12 @@ def trend(versions: Sequence[Version]) -> dict[str, Any]:
 
 def _named(versions: Sequence[Version]) -> list[tuple[str, str]]:
     """Return (cell, relation) of all versions, in the order in which they first come."""
-    return list(
-        dict.fromkeys(
-            (cell, name) for v in versions for cell, run in v.runs.items() for name in run.summary["relations"]
-        )
-    )
+    return list(dict.fromkeys((cell, name) for v in versions for cell, run in v.runs.items() for name in _names(run)))
+
+
+def _names(run: Finished) -> Mapping[str, Any]:
+    relations: Mapping[str, Any] = run.summary["relations"]
+    return relations
 
 
 def _relations(version: Version) -> list[str]:
@@ -112,7 +114,7 @@ def _row(cell: str, name: str, versions: Sequence[Version]) -> dict[str, Any]:
     there = [(v.label, point) for v, point in zip(versions, points, strict=True) if point]
     steps = [
         {"version": label, "change": change_of(was["outcome"], now["outcome"])}
-        for (_, was), (label, now) in zip(there, there[1:], strict=False)
+        for (_, was), (label, now) in pairwise(there)
     ]
     return {
         "cell": cell,
@@ -175,6 +177,10 @@ def _strata(row: Mapping[str, Any], versions: Sequence[Version]) -> tuple[Counts
     )
 
 
+def _violated(decided: Mapping[str, bool]) -> int:
+    return sum(decided.values())
+
+
 def _rates(hits: Counts, trials: Counts, at: int) -> dict[str, float | None]:
     sides = {"before": slice(None, at), "after": slice(at, None)}
     counts = {side: (int(hits[:, part].sum()), int(trials[:, part].sum())) for side, part in sides.items()}
@@ -183,7 +189,7 @@ def _rates(hits: Counts, trials: Counts, at: int) -> dict[str, float | None]:
 
 def _notes(versions: Sequence[Version]) -> Iterator[str]:
     """Say what else changed from version to version, and which runs did not come to their end."""
-    for was, now in zip(versions, versions[1:], strict=False):
+    for was, now in pairwise(versions):
         for cell in (cell for cell in now.runs if cell in was.runs):
             before, after = was.runs[cell].condition, now.runs[cell].condition
             for key in (key for key in TOLD if before.get(key) != after.get(key)):
