@@ -21,9 +21,9 @@ from ros_support import Peer, until
 from test_replay import NOISE, Place, Ran
 
 from mt_nodes import cdr
-from mt_nodes.cli.running import _Suite
 from mt_nodes.keeper import children_of
 from mt_nodes.processes import Process, is_stopped
+from mt_nodes.suite_watch import _Suite
 
 BOXES, MARKERS = "/perception/obstacles", "visualization_msgs/msg/MarkerArray"
 #: Longer than any deadline of a stack that is to be frozen.

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from mt_nodes.cli.running import in_suite
 from mt_nodes.jsonl import read_lines
 from mt_nodes.moral.campaign import execute
 from mt_nodes.moral.request import MoralRequest
 from mt_nodes.moral.run import MoralRun
 from mt_nodes.plan import drive_process, suite_stop_s
+from mt_nodes.suite_watch import in_suite
 
 POOL = """\
 woman_and_boar:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mt_nodes.cli.running import in_suite
 from mt_nodes.processes import Process
+from mt_nodes.suite_watch import in_suite
 
 #: A suite that loses the first signal, as one that is importing may, and says that it is there.
 DEAF_AT_FIRST = """

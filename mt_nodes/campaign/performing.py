@@ -27,6 +27,7 @@ from mt_nodes.processes import wait_until
 from mt_nodes.replay import execute, in_process_arms
 from mt_nodes.report.files import read_summary
 from mt_nodes.runs import Run
+from mt_nodes.suite_watch import in_suite
 from mt_nodes.verdict_rows import sorted_by_arm, tally
 
 #: How long the suite of a worker that was killed may take to let go of its journal.
@@ -75,8 +76,6 @@ def _carried_out(item: Item, scratch: Path) -> dict[str, Any]:
         (out / "console.log").touch()
         keep_freed_memory()
         return execute(run, lambda ending: in_process_arms(run), lambda line: None, lambda verdicts: None)
-    from mt_nodes.cli.running import in_suite
-
     suite = suite_process(out, os.environ)
     return in_suite(suite, suite_stop_s(run.stack), lambda event: None, "the campaign goes on with it")
 

@@ -124,10 +124,10 @@ def _play(replays: Mapping[str, Run], show: Shown) -> bool:
 
 
 def _replay(replay: Run, show: Shown) -> None:
-    from mt_nodes.cli.running import in_suite
     from mt_nodes.environment import keep_freed_memory
     from mt_nodes.plan import suite_process, suite_stop_s
     from mt_nodes.replay import execute, in_process_arms
+    from mt_nodes.suite_watch import in_suite
 
     if replay.request.transport == "inprocess":
         (replay.out / "console.log").touch()

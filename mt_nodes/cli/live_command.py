@@ -64,10 +64,10 @@ def run(args: argparse.Namespace) -> int:
 def _begin(args: argparse.Namespace) -> int:
     from mt_nodes.cli.mutate_command import settings
     from mt_nodes.cli.outcome import print_summary
-    from mt_nodes.cli.running import in_suite
     from mt_nodes.live.run import LiveRun
     from mt_nodes.live.settings import configured
     from mt_nodes.plan import live_process, suite_stop_s
+    from mt_nodes.suite_watch import in_suite
 
     plugins = {"plugins": [str(p.resolve()) for p in args.plugins]} if args.plugins else {}
     run = LiveRun.create(configured(args.config, {**plugins, **settings(args.set)}, args.seed), args.out)

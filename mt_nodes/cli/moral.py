@@ -80,10 +80,10 @@ def conduct(run: MoralRun, *, as_json: bool = False) -> int:
 
 
 def _drive(run: MoralRun, show: Callable[[Mapping[str, Any]], None]) -> None:
-    from mt_nodes.cli.running import in_suite
     from mt_nodes.environment import keep_freed_memory
     from mt_nodes.moral.campaign import execute
     from mt_nodes.plan import drive_process, suite_stop_s
+    from mt_nodes.suite_watch import in_suite
 
     if run.request.transport == "inprocess":
         (run.out / "console.log").touch()

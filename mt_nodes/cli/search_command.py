@@ -79,9 +79,9 @@ def carry_out(run: SearchRun) -> dict[str, Any]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from mt_nodes.campaign.search.searching import search
-    from mt_nodes.cli.running import in_suite
     from mt_nodes.plan import suite_process, suite_stop_s
     from mt_nodes.replay import in_process_arms
+    from mt_nodes.suite_watch import in_suite
 
     words = TextColumn("{task.completed}/{task.total} trials, {task.fields[violated]} violate")
     columns = (TextColumn("{task.description}"), BarColumn(), words, TimeRemainingColumn())

@@ -65,10 +65,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _carried_out(shrinking: ShrinkRun) -> dict[str, Any]:
-    from mt_nodes.cli.running import in_suite
     from mt_nodes.plan import suite_process, suite_stop_s
     from mt_nodes.replay import in_process_arms
     from mt_nodes.shrinking.run import TOLD, carry_out
+    from mt_nodes.suite_watch import in_suite
 
     run = shrinking.run
     with _progress(shrinking.asked.plays) as tell:
