@@ -12,6 +12,8 @@ from pathlib import Path
 from mt_nodes.errors import InfrastructureError, UsageError
 
 DEFAULT_ROOT = Path("mt_results")
+#: By these a directory is known to hold results: of a run, of a campaign, of a search.
+_HELD = ("result.jsonl", "campaign.sqlite", "search.jsonl")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DISK = (*_FULL, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ENAMETOOLONG)
 
@@ -28,8 +30,9 @@ def new_directory(out: str | None, now: datetime.datetime | None = None) -> Path
     if path.exists() and not path.is_dir():
         raise UsageError(f"--out {path}: got a file, expected a directory; choose another one")
     try:
-        if (path / "result.jsonl").exists():
-            raise UsageError(f"--out {path}: holds the results of a run already; choose another directory")
+        if held := next((name for name in _HELD if (path / name).exists()), None):
+            kind = held.split(".")[0].replace("result", "run")
+            raise UsageError(f"--out {path}: holds the results of a {kind} already; choose another directory")
         path.mkdir(parents=True, exist_ok=True)
         (path / "evidence").mkdir(exist_ok=True)
         if not out:

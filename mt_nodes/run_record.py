@@ -110,7 +110,12 @@ def read_record(out: Path) -> Record:
         record = json.loads(path.read_text(encoding="utf-8"))
         return {**record, "request": dict(record["request"]), "relations": list(record["relations"])}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"{path}: cannot be read: {error}; expected a results directory of `mt replay`") from error
+        if cells := sorted(p.parent for p in out.glob(f"cells/*/{FILE}")):
+            raise UsageError(
+                f"{out}: holds a campaign, expected one of its cells: {', '.join(map(str, cells))}"
+            ) from error
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(f"{path}: cannot be read: {why}; expected a results directory of `mt replay`") from error
 
 
 def request_of(out: Path, key: str, command: str) -> Record:

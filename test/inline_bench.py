@@ -11,7 +11,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from copy import copy
 from itertools import pairwise
 from pathlib import Path
@@ -110,6 +110,17 @@ class Bench:
         names = [{row.node_name for row in rows if row.node_name.startswith("mt_relay_")} for rows in sides]
         return {int(name.rpartition("_")[2]) for name in names[0] & names[1]}
 
+    def changed(self) -> list[int]:
+        """Stamps of what the stack was given in the place of another."""
+        return [stamp for number, (_, stamp, _) in enumerate(self.heard) if self.replaced(number)]
+
+    def hold(self) -> None:
+        """Let the switch go, and press it; wait until input is changed."""
+        self.pressed = False
+        self.next(lambda replaced: not replaced)
+        self.pressed = True
+        self.next(lambda replaced: replaced)
+
     def all_in_order(self) -> None:
         """Every cloud once, in its order, none left out since the first."""
         stamps = [stamp_ns for _, stamp_ns, _ in self.heard]
@@ -120,21 +131,28 @@ class Bench:
         return max(later - before for before, later in pairwise(times))
 
 
-@pytest.fixture(name="bench")
-def made_bench(domains: tuple[int, ...], tmp_path: Path) -> Iterator[Bench]:
+@contextmanager
+def bench_in(domain: int, place: Path) -> Iterator[Bench]:
+    """A bench in a domain; where its LiDAR is goes to a file in the directory."""
     from mt_nodes.nodes.spinning import SpinningContext, plain_node
 
-    context = SpinningContext(domains[0])
+    context = SpinningContext(domain)
     made: list[Bench] = []
 
     def node(*, context: Any) -> Any:
         one = plain_node("bench", context=context)
-        made.append(Bench(one, tmp_path))
+        made.append(Bench(one, place))
         return one
 
     context.add(node)
     yield made[0]
     context.close()
+
+
+@pytest.fixture(name="bench")
+def made_bench(domains: tuple[int, ...], tmp_path: Path) -> Iterator[Bench]:
+    with bench_in(domains[0], tmp_path) as bench:
+        yield bench
 
 
 class Inline:
@@ -146,12 +164,20 @@ class Inline:
         told = config(**{"transforms": str(place / "transforms.yaml"), **more})
         (place / "bench.yaml").write_text(yaml.safe_dump(told))
         argv = ["inline", "--config", str(place / "bench.yaml"), "--out", str(self.out), *words]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "mt_nodes.cli.main", *argv],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        self._said = place / "said.txt"
+        with self._said.open("wb") as said:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "mt_nodes.cli.main", *argv], stdout=said, stderr=subprocess.STDOUT
+            )
+
+    @property
+    def said(self) -> str:
+        """What it has printed so far."""
+        return self._said.read_text()
+
+    def changed(self) -> list[int]:
+        """Stamps of what it has written down as replaced."""
+        return [json.loads(line)["stamp_ns"] for line in (self.out / "replaced.jsonl").read_text().splitlines()]
 
     def of(self, module: str) -> list[int]:
         return [
@@ -167,13 +193,11 @@ class Inline:
             left = [*self.of("nodes.standby_relay"), *self.of("nodes.relay")]
             self.process.kill()
             signal_all(left, signal.SIGKILL)
-        self.process.communicate()
+        self.process.wait()
 
     def end(self) -> dict[str, Any]:
         self.process.send_signal(signal.SIGINT)
-        said, _ = self.process.communicate(timeout=LONG_S)
-        assert self.process.returncode == 0, said
-        self.said = said
+        assert self.process.wait(LONG_S) == 0, self.said
         return dict(json.loads((self.out / "summary.json").read_text()))
 
 

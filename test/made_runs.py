@@ -4,9 +4,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from mt_nodes.bags import write_bundles
 from mt_nodes.journal import Journal, read_journal
@@ -14,6 +18,7 @@ from mt_nodes.plan import ReplayRequest
 from mt_nodes.replay import Run, execute, in_process_arms
 from mt_nodes.report.files import write_files
 from mt_nodes.scene.drive import generate_drive
+from mt_nodes.scene.lidar import hdl_64e
 from mt_nodes.summary import RelationInfo, summarise
 from mt_nodes.verdict import Judgement, Outcome, Pair, Verdict
 
@@ -54,6 +59,20 @@ def made_run(path: Path, rows: Iterable[Verdict], *relations: RelationInfo, **tr
 def short_drive(path: Path, bundles: int, seed: int = 1) -> Path:
     write_bundles(path, generate_drive(bundles, seed))
     return path
+
+
+def sparse_drive(path: Path, bundles: int, seed: int = 1) -> Path:
+    """Write one of half as many columns, which takes half the time to judge."""
+    write_bundles(path, generate_drive(bundles, seed, replace(hdl_64e(), azimuths=900)))
+    return path
+
+
+@contextmanager
+def no_pages() -> Iterator[None]:
+    """Let runs of this process make no report.html, which takes longer than judging a few pairs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mt_nodes.report.files.write_report", lambda out, *rest: out / "report.html")
+        yield
 
 
 def in_process(bag: Path, out: Path, *relations: str, **asked: Any) -> Run:

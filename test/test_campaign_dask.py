@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import signal
 import sys
 import time
@@ -112,11 +113,12 @@ def test_directories_come_home(items: list[Item], undisturbed: dict[str, Any], t
     asked = {"kind": "local", "workers": 1, "shared": False, "scratch": str(scratch)}
     for results in ("", f"file://{parcels}"):
         with closing(DaskPool({**asked, "results": results}, home)) as pool:
-            assert told(done(pool, items[:2])) == {item.key: undisturbed[item.key] for item in items[:2]}
-        for item in items[:2]:
-            assert len(verdicts(item, home)) == sum(part.offered for part in undisturbed[item.key][1])
-            assert (home / item.key / "summary.json").is_file() and not (scratch / item.key).exists()
-    assert sorted(p.name for p in parcels.iterdir()) == sorted(f"{item.key}.tar.zst" for item in items[:2])
+            assert told(done(pool, items[:1])) == {item.key: undisturbed[item.key] for item in items[:1]}
+        item = items[0]
+        assert len(verdicts(item, home)) == sum(part.offered for part in undisturbed[item.key][1])
+        assert (home / item.key / "summary.json").is_file() and not (scratch / item.key).exists()
+        shutil.rmtree(home / item.key)
+    assert [p.name for p in parcels.iterdir()] == [f"{items[0].key}.tar.zst"]
 
 
 def test_an_item_that_kills_every_worker_is_lost(

@@ -194,6 +194,16 @@ def test_a_url_is_fetched_once_and_whole(served: tuple[str, list[str]], tmp_path
     assert drives([str(fetched(two, tmp_path / "cache"))], tmp_path / "hashes")[0].sha256 == two.sha256
 
 
+def test_a_server_that_knows_no_ranges_is_read_from_the_beginning(
+    served: tuple[str, list[str]], folder: Path, tmp_path: Path
+) -> None:
+    """More than a client would read ahead: this server answers with the whole file, whatever part is asked for."""
+    (folder / "large.mcap").write_bytes(os.urandom(1 << 20) * 6)
+    (drive,) = drives([f"{served[0]}/large.mcap"], tmp_path / "hashes")
+    assert drive.sha256 == hashlib.sha256((folder / "large.mcap").read_bytes()).hexdigest()
+    assert fetched(drive, tmp_path / "cache").read_bytes() == (folder / "large.mcap").read_bytes()
+
+
 def test_a_url_with_a_query_is_a_bag(served: tuple[str, list[str]], tmp_path: Path) -> None:
     (drive,) = drives([f"{served[0]}/b.mcap?key=1"], tmp_path / "hashes")
     assert drive.sha256 == sha256("B")

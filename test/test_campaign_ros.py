@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -23,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 from mt_process import Mt
 
 LIMIT_S = 240.0
+ASKED: dict[str, Any] = {"relations": list(RELATIONS[1:])}
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +32,13 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return drives(tmp_path_factory.mktemp("drives"), 2, bundles=2)
 
 
-@pytest.mark.parametrize("stack", ["reference_detector", "reference_tracker"])
+# The detector's is what is killed below.
+@pytest.mark.parametrize("stack", [pytest.param("reference_detector", marks=pytest.mark.long), "reference_tracker"])
 def test_a_cell_over_topics_is_what_one_replay_leaves(bags: list[Path], tmp_path: Path, stack: str) -> None:
-    asked = {"stacks": [stack], "relations": list(RELATIONS[1:]), "transport": "ros", "workers": 2}
-    out = carried_out(tmp_path, bags, **asked)
+    """That replay is in process: what it comes to does not depend on the transport."""
+    out = carried_out(tmp_path, bags, stacks=[stack], transport="ros", workers=2, **ASKED)
     words = ["--relations", RELATIONS[1], "--stack", stack, "--fault", FAULT, "--out", str(tmp_path / "one")]
+    words += ["--transport", "inprocess"]
     assert main(["replay", *map(str, bags), *words]) in (1, 3)
     [cell] = (out / CELLS).iterdir()
     assert verdict_lines(cell) == verdict_lines(tmp_path / "one")
@@ -58,16 +62,19 @@ def test_a_stack_that_dies_is_tried_again_and_ends_as_infrastructure(bags: list[
     assert tries.read_text() == "xxx", "once, and twice again"
 
 
-@pytest.mark.parametrize("victim", ["leader", "worker", "all"])
-def test_a_campaign_killed_over_topics_goes_on(bags: list[Path], tmp_path: Path, victim: str) -> None:
-    asked = {"relations": list(RELATIONS[1:]), "transport": "ros"}
-    rng = random.Random(victim)
-    whole = carried_out(tmp_path, bags, "whole", **asked)
-    file = campaign_file(tmp_path, bags, retries=9, **asked)
+@pytest.fixture(scope="module")
+def whole(bags: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An undisturbed campaign, in process."""
+    return carried_out(tmp_path_factory.mktemp("whole"), bags, **ASKED)
+
+
+# A worker that is killed is replaced: `test_campaign_core.py` shows it in process.
+@pytest.mark.parametrize("victim", ["leader", *(pytest.param(v, marks=pytest.mark.long) for v in ("worker", "all"))])
+def test_a_campaign_killed_over_topics_goes_on(bags: list[Path], whole: Path, tmp_path: Path, victim: str) -> None:
+    file = campaign_file(tmp_path, bags, transport="ros", retries=9, **ASKED)
     mt = Mt.start(tmp_path, str(file), "--out", "killed", command="campaign")
-    journals = (tmp_path / "killed" / ITEMS).glob
-    wanted = rng.randint(1, 5)
-    assert wait_until(lambda: sum(p.read_bytes().count(b"\n") for p in journals("*/result.jsonl")) >= wanted, LIMIT_S)
+    wanted = random.Random(victim).randint(1, 5)
+    assert wait_until(lambda: _lines(tmp_path / "killed") >= wanted, LIMIT_S)
     there = mt.processes()
     workers = [pid for pid, command in there.items() if "multiprocessing.spawn" in command]
     assert workers, "there is somebody to kill"
@@ -86,3 +93,8 @@ def test_a_campaign_killed_over_topics_goes_on(bags: list[Path], tmp_path: Path,
     assert {name: found[:3] for name, found in mine.items()} == {name: found[:3] for name, found in its.items()}
     with Store(tmp_path / "killed" / FILE) as store:
         assert store.standing().items == {"done": 2}
+
+
+def _lines(out: Path) -> int:
+    """How many lines the journals of a campaign's items have."""
+    return sum(path.read_bytes().count(b"\n") for path in (out / ITEMS).glob("*/result.jsonl"))

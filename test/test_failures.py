@@ -7,12 +7,13 @@ import json
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from made_runs import about_the_stream
+from made_runs import about_the_stream, no_pages
 from recordings import bundles
 
 from mt_nodes.bags import write_bundles
@@ -50,13 +51,14 @@ CASE = Case("drive", "aa", "odd", Pair(0, 3, "dropped", "0"), 0, "{}", "code", -
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     write_bundles(tmp_path / "drive", bundles(COUNT, points=POINTS))
     (tmp_path / "failures_stack.py").write_text(STACK)
     stack(tmp_path, [2, 5])
     relation(tmp_path, 0.3)
-    return tmp_path
+    with no_pages():
+        yield tmp_path
 
 
 def stack(place: Path, numbers: list[int], name: str = "Odd") -> None:

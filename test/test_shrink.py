@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from made_runs import NOISE, carry_out, made_run, verdict
+from made_runs import NOISE, carry_out, made_run, no_pages, verdict
 from recordings import bundles
 
 from mt_nodes.bags import write_bundles
@@ -92,6 +94,18 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.fixture(autouse=True)
+def pages(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Make no report.html, but where it is looked for."""
+    with nullcontext() if "with_pages" in request.fixturenames else no_pages():
+        yield
+
+
+@pytest.fixture
+def with_pages() -> None:
+    """Ask for report.html."""
+
+
 def stack(place: Path, name: str, stateless: bool = True, **params: Any) -> str:
     told = {"name": name, "callable": f"shrink_stack:{name}", "stateless": stateless, "params": params}
     path = place / f"{name}.yaml"
@@ -125,6 +139,7 @@ def ahead(place: Path) -> int:
     return int((as_points(cloud, "lidar", bundles(1)[0].transforms)[:, 0] > 0).sum())
 
 
+@pytest.mark.usefixtures("with_pages")
 def test_exactly_the_points_that_matter_are_left(
     place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

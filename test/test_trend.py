@@ -73,6 +73,9 @@ def test_changes_are_found_where_they_are() -> None:
     assert first is not None and first.p < 1e-4
     both = {first.at, *(split.at for split in further_splits(hits, trials, first.at, 1, 0.05))}
     assert both == {3, 6}
+    second = further_splits(hits, trials, first.at, 1, 0.05)[0].p
+    assert further_splits(hits, trials, first.at, 10, 1.0)[0].p == pytest.approx(10 * second)
+    assert further_splits(hits, trials, first.at, int(0.05 / second) + 1, 0.05) == []
 
 
 @pytest.fixture(scope="module")
@@ -102,12 +105,23 @@ def test_what_became_of_relations_over_versions(runs: list[Path]) -> None:
     assert noise["turns"] == [{"version": "v2", "change": "newly failing"}]
     assert noise["failing_since"] == "v2" and noise["change"] == "still failing"
     assert [change["version"] for change in noise["changes"]] == ["v2"]
+    # Pair by pair: twelve are hit in both later versions of four, two in one of these, all behind the best of 3 splits.
+    assert noise["test"].startswith("exact") and noise["p"] == pytest.approx(3 * 2 * (1 / 6) ** 12 * (1 / 2) ** 2)
     assert noise["changes"][0]["rate_before"] == 0.0
     assert noise["changes"][0]["rate_after"] == pytest.approx(26 / 60)
     assert fog["points"][0] is None and fog["failing_since"] == "v3" and fog["changes"] == []
     # Three splits; Holm over two relations.
     assert noise["p_adjusted"] == pytest.approx(min(1.0, 2 * noise["p"]))
     assert told["exit_code"] == 1 and told["exit_why"] == "newly failing in v3: fog"
+
+
+def test_rates_are_those_between_neighbouring_changes(tmp_path: Path) -> None:
+    counts = (1, 2, 0, 15, 18, 15, 3)
+    runs = [made_run(tmp_path / f"v{at}", verdicts("noise", range(n)), NOISE) for at, n in enumerate(counts)]
+    changes = row(found(*runs), "noise")["changes"]
+    assert [change["version"] for change in changes] == ["v3", "v6"]
+    assert [change["rate_before"] for change in changes] == pytest.approx([3 / 90, 48 / 90])
+    assert [change["rate_after"] for change in changes] == pytest.approx([48 / 90, 3 / 30])
 
 
 def test_only_what_fails_newly_in_the_last_version_counts(runs: list[Path]) -> None:

@@ -144,3 +144,10 @@ def test_every_original_goes_out_once_in_its_order_and_in_time(events: list[tupl
     counts = topic.line.counts
     assert counts.originals + counts.replaced == came
     assert counts.replaced == sum(data.startswith(b"other") for data in topic.sent)
+
+
+def test_what_bears_no_stamp_or_that_of_another_is_counted_where_it_might_be_replaced() -> None:
+    topic = Topic()
+    for stamp_ns, replaceable in ((0, False), (1, False), (1, False), (2, True), (2, True), (0, True), (3, True)):
+        topic.line.original(stamp_ns, original(stamp_ns), 0.0, replaceable)
+    assert topic.line.counts.ambiguous == 2

@@ -7,28 +7,34 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from copy import copy
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_bench import (  # noqa: F401  (two are fixtures)
     EVERY_S,
     LONG_S,
+    RAW,
     TOPIC,
     Bench,
     Inline,
     command_of,
+    config,
     made_bench,
     started_inline,
 )
 
 from mt_nodes.keeper import children_of
 from mt_nodes.processes import is_stopped, wait_until
-from mt_nodes.vehicle.baton import Baton
-from mt_nodes.vehicle.inline import Between, InlineConfig
+from mt_nodes.vehicle.baton import Baton, Phase
+from mt_nodes.vehicle.inline import Between, InlineConfig, inline_config
+from mt_nodes.vehicle.relay_process import CONFIG, RelayProcess
 
 FROZEN_S = InlineConfig().frozen_s
 
@@ -52,7 +58,14 @@ def standing_by(bench: Bench, inline: Inline, number: int) -> list[int]:
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize(("number", "limit_s", "rounds"), [(signal.SIGKILL, 0.0, 2), (signal.SIGSTOP, FROZEN_S, 1)])
+@pytest.mark.parametrize(
+    ("number", "limit_s", "rounds"),
+    [
+        (signal.SIGKILL, 0.0, 1),
+        (signal.SIGSTOP, FROZEN_S, 1),
+        pytest.param(signal.SIGKILL, 0.0, 2, marks=pytest.mark.long),  # one that took over is followed in its turn
+    ],
+)
 def test_a_standby_takes_over_without_loss_within_a_frame_and_changes_nothing(
     number: signal.Signals, limit_s: float, rounds: int, bench: Bench, started: Callable[..., Inline]
 ) -> None:
@@ -161,6 +174,33 @@ def test_a_relay_that_died_while_it_sent_leaves_a_message_in_doubt_that_is_not_s
     baton.claim(0, 2)
     assert second.relieve() is True
     assert published == [3] and second.relieve() is False
+    os.close(baton.descriptor)
+
+
+def test_a_relay_that_lives_but_does_not_hear_the_sensor_is_killed_and_all_that_it_left_out_is_sent(
+    bench: Bench, tmp_path: Path, ending: ExitStack
+) -> None:
+    """The first listens to another raw topic: it gives its signs of life, and has nothing to send."""
+    baton = Baton.made(1)
+
+    def relay(number: int, raw: str, after: RelayProcess | None = None) -> RelayProcess:
+        (tmp_path / CONFIG).write_text(yaml.safe_dump(config(topics=[{"raw": raw, "topic": TOPIC}])))
+        one = RelayProcess(inline_config(config(), "bench"), tmp_path, False, baton, number, after)
+        ending.callback(one.kill)
+        assert wait_until(lambda: bool(one.events()), LONG_S), (tmp_path / "relay.log").read_text()
+        return one
+
+    deaf = relay(1, f"{RAW}/elsewhere")
+    assert baton.owner == deaf.pid and baton.phase is Phase.SERVING
+    second = relay(2, RAW, after=deaf)
+    assert wait_until(lambda: 2 in bench.relays(), LONG_S)
+    sent = len(bench.sent)
+    assert wait_until(lambda: len(bench.heard) > 10, LONG_S)
+    assert deaf.code == -signal.SIGKILL and baton.owner == second.pid
+    told = [event for event in second.stop() if event.get("took_over")]
+    assert told[-1]["took_over"] == {"why": "deaf", "in_doubt": 0}
+    bench.all_in_order()
+    assert bench.heard[0][1] <= (sent + 2) * 100_000_000, "what was heard while the other left it out is not lost"
     os.close(baton.descriptor)
 
 

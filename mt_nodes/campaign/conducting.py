@@ -3,7 +3,7 @@
 
 DIR/campaign.sqlite   what is done and owed     DIR/items/<key>/      one item's own results
 DIR/relations/        variants as files         DIR/cells/<cell>/     results as of one replay
-DIR/summary.json, DIR/junit.xml                 over all cells
+DIR/summary.json, DIR/junit.xml, DIR/report.html     over all cells
 """
 
 from __future__ import annotations
@@ -23,11 +23,14 @@ from mt_nodes.campaign.merging import Piece, merge
 from mt_nodes.campaign.planning import Cell, Plan, differences, plan_of, relation_files
 from mt_nodes.campaign.pool import Pool
 from mt_nodes.campaign.stopping import SequentialStopper
-from mt_nodes.campaign.store import FAILED, FILE, Standing, Store
+from mt_nodes.campaign.store import FAILED, FILE, PLANNED, RUNNING, Standing, Store
 from mt_nodes.campaign.summing import Policy, Summary, infos_of, nothing_judged, sum_up, sum_up_cell
+from mt_nodes.campaign.watched import LOCK
 from mt_nodes.directories import new_directory
 from mt_nodes.errors import UsageError
 from mt_nodes.relations import load_relation
+from mt_nodes.report.campaign_page import write_campaign_page
+from mt_nodes.wording import counted
 
 ITEMS, CELLS, RELATIONS = "items", "cells", "relations"
 #: Keys of a campaign that do not change what its items come to.
@@ -81,7 +84,8 @@ def begin(campaign: Campaign, out: str | None, changed: Change = lambda campaign
     plan = plan_of(campaign, drives(campaign.bags, _cache()))
     plan.within(changed(campaign).budget.pairs)
     made = new_directory(out)
-    (made / "evidence").rmdir()
+    if not any((made / "evidence").iterdir()):  # what is there already is somebody's
+        (made / "evidence").rmdir()
     with Store(made / FILE) as store:
         store.begin(plan, {"campaign": campaign.as_plain()})
     return Conducted(made, changed(campaign), plan)
@@ -145,9 +149,11 @@ def conduct(
         limits = Limits(conducted.allowed, campaign.retries, seconds)
         if store.next(1, conducted.allowed):
             with closing((start or pool_of)(campaign, out)) as pool:
-                leader = Leader(store, plan, pool, stops, limits, lambda: show(store.standing()))
-                leader.lead(interrupted)
-        return _merged(conducted, store, stops, interrupted=interrupted())
+                told = lambda: show(store.standing())  # noqa: E731
+                Leader(store, plan, pool, stops, limits, told, _journalled(out)).lead(interrupted)
+        summary = _merged(conducted, store, stops, interrupted=interrupted())
+    write_campaign_page(out)
+    return summary
 
 
 def pool_of(campaign: Campaign, out: Path) -> Pool:
@@ -183,9 +189,15 @@ def _policy(plan: Plan, campaign: Campaign) -> Policy:
 def _merged(conducted: Conducted, store: Store, stops: Stops, *, interrupted: bool) -> Summary:
     out, plan, campaign = conducted.out, conducted.plan, conducted.campaign
     cells = {cell.name: _merged_cell(conducted, cell, store, stops, interrupted) for cell in plan.cells}
+    items = store.standing().items
     about: Mapping[str, Any] = {
         "drives": len(plan.drives),
+        "cells": {
+            cell.name: {"stack": cell.request.stack, "seed": cell.request.seed, "relations": list(cell.relations)}
+            for cell in plan.cells
+        },
         "notes": list(plan.notes),
+        "left": _why_left(conducted, items, interrupted=interrupted),
         "stop_early": campaign.as_plain()["stop_early"],
         "stopped": {cell.name: stops.of(cell.name) for cell in plan.cells if stops.of(cell.name)},
         "failed": [
@@ -198,7 +210,35 @@ def _merged(conducted: Conducted, store: Store, stops: Stops, *, interrupted: bo
     why = f"`mt campaign --resume {out}` goes on" + (
         ", with a larger budget of pairs" if conducted.allowed < len(plan.drives) else ""
     )
-    return sum_up(out, about, cells, store.standing().items, why_left=why, interrupted=interrupted)
+    return sum_up(out, about, cells, items, why_left=why, interrupted=interrupted)
+
+
+def _why_left(conducted: Conducted, items: Mapping[str, int], *, interrupted: bool) -> list[str]:
+    """Return what kept items from being done."""
+    budget, cells = conducted.campaign.budget, len(conducted.plan.cells)
+    beyond = len(conducted.plan.drives) - conducted.allowed
+    left = items.get(PLANNED, 0) + items.get(RUNNING, 0)
+    whys = []
+    if left and beyond:
+        whys.append(f"{counted(beyond, 'drive')} beyond the budget of {budget.pairs} pairs")
+    if left > beyond * cells and interrupted:
+        whys.append("the campaign was interrupted")
+    elif left > beyond * cells and budget.minutes is not None:
+        whys.append(f"the budget of {budget.minutes:g} minutes was spent")
+    return whys
+
+
+def _journalled(out: Path) -> Callable[[str], int]:
+    """Return what tells how many lines the journal of an item has, by its key: none while it has no journal here."""
+
+    def lines(key: str) -> int:
+        try:
+            with (out / ITEMS / key / "result.jsonl").open("rb") as file:
+                return sum(part.count(b"\n") for part in iter(lambda: file.read(1 << 20), b""))
+        except FileNotFoundError:
+            return 0
+
+    return lines
 
 
 def _merged_cell(conducted: Conducted, cell: Cell, store: Store, stops: Stops, interrupted: bool) -> Summary:
@@ -225,9 +265,10 @@ def _cache() -> Path:
 
 @contextmanager
 def _alone(out: Path) -> Iterator[None]:
-    with (out / ".lock").open("ab") as held:
+    with (out / LOCK).open("ab") as held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise UsageError(f"{out}: another process conducts this campaign; wait for its end, or stop it") from error
+        os.utime(held.fileno())  # whoever watches takes a summary that is older for that of a start before
         yield

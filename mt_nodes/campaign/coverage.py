@@ -16,7 +16,7 @@ from mt_nodes.journal import read_journal
 from mt_nodes.ledger import FILE as LEDGER
 from mt_nodes.ledger import read_ledger
 from mt_nodes.polar_cells import BEARING_DEG, RANGE_M, Polar, cells_in, polar_of
-from mt_nodes.verdict import SCHEMA, Outcome, Pair
+from mt_nodes.verdict import SCHEMA, Outcome
 
 #: Every direction, from the rightmost on, behind the ego at both ends.
 BEARINGS_DEG = tuple(range(-180, 180, BEARING_DEG))
@@ -27,6 +27,7 @@ _NAMED_AT = ("lost_at", "gained_at", "changed_at")
 #: Mutations of the camera that are weather or light; all joint ones are.
 _LIGHT = ("dusk", "low_sun", "night")
 _VOLUMES = ("added", "removed", "occluded")
+_VIOLATED = Outcome.VIOLATED.value
 #: Weather where a mutation leaves it as it was.
 AS_RECORDED = "as recorded"
 
@@ -138,48 +139,56 @@ def coverage(directories: Iterable[Path]) -> Coverage:
         UsageError: one of them holds no results.
         InfrastructureError: a line is damaged.
     """
-    cells: dict[Cell, Count] = defaultdict(Count)
-    weathers: dict[str, Totals] = defaultdict(Totals)
-    undecided = 0
+    tried = Tried()
     for directory in itertools.chain.from_iterable(map(results_of, directories)):
+        for _ in tried.passing(directory, read_journal(directory / "result.jsonl")):
+            pass
+    return tried.coverage
+
+
+class Tried:
+    """Counts what runs tried while somebody else reads their lines."""
+
+    def __init__(self) -> None:
+        self._cells: dict[Cell, Count] = defaultdict(Count)
+        self._weathers: dict[str, Totals] = defaultdict(Totals)
+        self._undecided = 0
+
+    @property
+    def coverage(self) -> Coverage:
+        """What was counted so far."""
+        return Coverage(dict(self._cells), dict(self._weathers), self._undecided)
+
+    def passing(self, directory: Path, lines: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+        """Yield the lines of a run's journal as they are, and count them.
+
+        Raises:
+            InfrastructureError: a line of its ledger is damaged.
+        """
         weather_of, volumes = _made(directory)
-        for line in _judged(directory):
-            if not Outcome(line["outcome"]).decided:
-                undecided += 1
-                continue
-            weather = weather_of.get(line["relation"], AS_RECORDED)
-            _count(line, weather, volumes.get(line["pair"], set()), cells, weathers[weather])
-    return Coverage(dict(cells), dict(weathers), undecided)
-
-
-def _judged(directory: Path) -> Iterator[dict[str, Any]]:
-    """Verdict lines of relations: those of control and sham say ``@``."""
-    for line in read_journal(directory / "result.jsonl"):
-        if line["type"] == "verdict" and "@" not in Pair.parse(line["pair"]).draw:
+        for line in lines:
+            # Those of control and sham say ``@``.
+            if line.get("type") == "verdict" and "@" not in line["pair"].rpartition("/")[2]:
+                self._take(line, weather_of.get(line["relation"], AS_RECORDED), volumes.get(line["pair"], set()))
             yield line
 
-
-def _count(
-    line: Mapping[str, Any],
-    weather: str,
-    volumes: set[tuple[str, Polar]],
-    cells: dict[Cell, Count],
-    totals: Totals,
-) -> None:
-    """Take in one decided pair."""
-    detail, violated = line.get("detail", {}), line["outcome"] == Outcome.VIOLATED.value
-    blamed = _blamed(detail) if violated else set()
-    tried = set(cells_in(detail)) or volumes
-    # Nobody is blamed by name where an arm fell silent, or a command was wrong: then all of its cells are.
-    blamed = blamed or (tried if violated else set())
-    totals.decided += 1
-    totals.violated += violated
-    totals.decided_nowhere += not (tried | blamed)
-    totals.violated_nowhere += violated and not blamed
-    for label, place in tried | blamed:
-        count = cells[Cell(*place, label, weather)]
-        count.tried += 1
-        count.violated += (label, place) in blamed
+    def _take(self, line: Mapping[str, Any], weather: str, volumes: set[tuple[str, Polar]]) -> None:
+        if not Outcome(line["outcome"]).decided:
+            self._undecided += 1
+            return
+        totals, detail, violated = self._weathers[weather], line.get("detail", {}), line["outcome"] == _VIOLATED
+        blamed = _blamed(detail) if violated else set()
+        tried = set(cells_in(detail)) or volumes
+        # Nobody is blamed by name where an arm fell silent, or a command was wrong: then all of its cells are.
+        blamed = blamed or (tried if violated else set())
+        totals.decided += 1
+        totals.violated += violated
+        totals.decided_nowhere += not (tried | blamed)
+        totals.violated_nowhere += violated and not blamed
+        for label, place in tried | blamed:
+            count = self._cells[Cell(*place, label, weather)]
+            count.tried += 1
+            count.violated += (label, place) in blamed
 
 
 def _blamed(detail: Mapping[str, Any]) -> set[tuple[str, Polar]]:

@@ -13,10 +13,13 @@ from mt_nodes.polar_cells import BEARING_DEG, RANGE_M
 COLUMNS = ("class", "weather", "cells", "tried", "violated", "never tried")
 _STYLE = """<style>
 .mt-coverage{font:14px system-ui,sans-serif}
-.mt-coverage table{border-collapse:collapse;margin:0 1.5em 1.5em 0;display:inline-table}
+.mt-coverage>div{overflow-x:auto}
+.mt-coverage table{border-collapse:collapse;margin:0 1.5em 1.5em 0;display:inline-table;width:auto}
 .mt-coverage caption{text-align:left;font-weight:600;padding:.3em 0}
-.mt-coverage th{font-weight:400;padding:.1em .4em;text-align:right}
-.mt-coverage td{border:1px solid #8886;min-width:2.6em;height:1.7em;text-align:center}
+.mt-coverage th{font-weight:400;padding:.1em .4em;text-align:right;border:0}
+.mt-coverage td{border:1px solid #8886;min-width:2.6em;height:1.7em;text-align:center;padding:.1em .3em}
+.mt-coverage th[scope=col]{text-align:center}
+.mt-coverage th,.mt-coverage td{white-space:nowrap}
 .mt-coverage .never{background:repeating-linear-gradient(45deg,#8883 0 3px,transparent 3px 7px)}
 </style>"""
 #: Of the colours: never quite nothing, so that one pair can be seen.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from mt_nodes.errors import ExitCode
 
 #: How long a signal or the end of the time may go unnoticed.
 LOOK_EVERY_S = 0.5
+#: How often it shows how far it is, and how many times as long as that took it does not.
+SHOW_EVERY_S, PAUSES = 0.25, 50.0
 
 
 class Stopper(Protocol):
@@ -82,13 +85,44 @@ class Limits:
     seconds: float | None = None
 
 
+class Paced:
+    """Calls something now and then, for no more than a small share of the time."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call, self._next_s = call, -math.inf
+
+    def __call__(self, *, now: bool = False) -> None:
+        """Call it, if it is time to, or ``now``."""
+        began_s = time.monotonic()
+        if not now and began_s < self._next_s:
+            return
+        self._call()
+        ended_s = time.monotonic()
+        self._next_s = ended_s + max(SHOW_EVERY_S, PAUSES * (ended_s - began_s))
+
+
 class Leader:
     """Has the items of a campaign done."""
 
     def __init__(
-        self, store: Store, plan: Plan, pool: Pool, stops: Stops, limits: Limits, show: Callable[[], None]
+        self,
+        store: Store,
+        plan: Plan,
+        pool: Pool,
+        stops: Stops,
+        limits: Limits,
+        show: Callable[[], None],
+        journalled: Callable[[str], int] = lambda key: 0,
     ) -> None:
-        self._store, self._pool, self._stops, self._limits, self._show = store, pool, stops, limits, show
+        """Take in what it works with.
+
+        Args:
+            show: called now and then, and at the end. journalled: lines that are kept of an item, by its key.
+        """
+        self._store, self._pool, self._stops, self._limits, self._show = store, pool, stops, limits, Paced(show)
+        self._journalled = journalled
+        #: Lines that were kept of what is being done when its worker began.
+        self._before: dict[str, int] = {}
         self._cells = {cell.name: cell for cell in plan.cells}
         self._drives = plan.drives
         self._running: dict[str, Work] = {}
@@ -103,10 +137,11 @@ class Leader:
             if until_s is None or time.monotonic() < until_s:
                 self._submit()
             if not self._running:
-                return
+                break
             for ended in self._pool.finished(LOOK_EVERY_S):
                 self._take(ended)
             self._show()
+        self._show(now=True)
 
     def _submit(self) -> None:
         while (free := self._pool.free) > 0:
@@ -125,12 +160,15 @@ class Leader:
             return
         item = cell.item(drive, relations)
         self._store.start(work, item.key, relations)
-        self._running[item.key] = work
+        self._running[item.key], self._before[item.key] = work, self._journalled(item.key)
         self._pool.submit(item)
 
     def _take(self, ended: ItemResult | Lost) -> None:
-        work = self._running.pop(ended.key)
-        if isinstance(ended, Lost):
+        work, before = self._running.pop(ended.key), self._before.pop(ended.key)
+        if isinstance(ended, Lost) and self._journalled(ended.key) > before:
+            # It got on with what is kept, so that a next worker has less to do: no reason to give it up.
+            self._store.put_back(work)
+        elif isinstance(ended, Lost):
             self._store.trouble(work, ended.why, self._limits.retries)
         elif ended.trouble:
             again = ended.exit_code == ExitCode.INFRASTRUCTURE

@@ -145,8 +145,9 @@ class Web:
         return ":".join([str(info.get("size")), *known]) if known else ""
 
     def chunks(self, file: str) -> Iterator[bytes]:
-        """Yield the content of a file."""
-        with _told(file), self._fs.open(file, "rb") as opened:
+        """Yield the content of a file, by HTTP as one stream: not every server knows ranges, nor are they needed."""
+        whole = {"block_size": 0} if self.protocol in ("http", "https") else {}
+        with _told(file), self._fs.open(file, "rb", **whole) as opened:
             while chunk := opened.read(CHUNK_BYTES):
                 yield chunk
 

@@ -132,7 +132,7 @@ def sum_up(
         out: directory of the campaign. about: what is to be told of it.
         cells: summaries by name.
         items: how many are in each state.
-        why_left: why some were not begun, empty where none is left. interrupted: whether it was.
+        why_left: what goes on with those that were not begun. interrupted: whether it was.
     """
     left = sum(items.values()) - sum(items.get(state, 0) for state in (DONE, FAILED, STOPPED))
     code, why = _exit(cells, interrupted)

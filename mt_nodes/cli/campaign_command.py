@@ -16,9 +16,12 @@ from mt_nodes.cli.replay_command import at_least_one
 from mt_nodes.errors import UsageError
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from mt_nodes.campaign.conducting import Conducted
     from mt_nodes.campaign.file import Campaign
     from mt_nodes.campaign.store import Standing
+    from mt_nodes.campaign.watched import WatchedCampaign
 
 COLUMNS = ("cell", "relation", "outcome", "violated", "drives", "stopped")
 
@@ -85,7 +88,7 @@ def print_campaign(summary: Mapping[str, Any], out: Path) -> None:
     counts = ", ".join(f"{count} {state}" for state, count in summary["items"].items() if count)
     text(f"{summary['campaign']['drives']} drives, items: {counts or 'none'}")
     text(f"exit code {summary['exit_code']}: {summary['exit_why']}")
-    text(f"results in {out}, of each cell in {out / 'cells'}")
+    text(f"results in {out}, of each cell in {out / 'cells'}, report: {out / 'report.html'}")
 
 
 def _row(cell: str, name: str, relation: Mapping[str, Any]) -> tuple[str, ...]:
@@ -100,20 +103,31 @@ def _row(cell: str, name: str, relation: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def watch(directory: Path) -> int:
-    """Show how far a campaign is, once."""
-    from mt_nodes.campaign.store import FILE, Store
+def report(directory: Path, args: argparse.Namespace) -> int:
+    """Make the page of a campaign anew."""
     from mt_nodes.cli.printing import text
+    from mt_nodes.report.campaign_page import write_campaign_page
 
-    with Store(directory / FILE, read_only=True) as store:
-        standing, drives = store.standing(), len(store.plan().drives)
-    states = ", ".join(f"{count} {state}" for state, count in standing.items.items())
-    text(f"campaign over {drives} drives: {standing.over} of {sum(standing.items.values())} items over ({states})")
-    text(f"{standing.pairs} pairs judged, {standing.violated} violated")
-    if (directory / "summary.json").exists():
-        summary = json.loads((directory / "summary.json").read_text(encoding="utf-8"))
-        text(f"last summed up with exit code {summary['exit_code']}: {summary['exit_why']}")
+    if args.waivers or args.drive or args.pair:
+        cells = directory / "cells"
+        raise UsageError(f"{directory}: holds a campaign; --waivers, --drive and --pair go with one of {cells}/*")
+    text(str(write_campaign_page(directory)))
     return 0
+
+
+def picture(watched: WatchedCampaign) -> RenderableType:
+    """Return how far a campaign is, in words."""
+    from rich.text import Text
+
+    standing, summary = watched.standing, watched.summary()
+    states = ", ".join(f"{count} {state}" for state, count in standing.items.items())
+    over = f"{standing.over} of {sum(standing.items.values())} items over ({states})"
+    lines = [f"campaign over {watched.drives} drives: {over}"]
+    lines.append(f"{standing.pairs} pairs judged, {standing.violated} violated")
+    if summary is not None:
+        when = "ended" if watched.finished else "goes on; last summed up"
+        lines.append(f"{when} with exit code {summary['exit_code']}: {summary['exit_why']}")
+    return Text("\n".join(lines))
 
 
 @contextlib.contextmanager

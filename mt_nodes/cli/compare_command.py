@@ -113,9 +113,7 @@ def _print_trend(found: dict[str, Any], page: Path | None) -> None:
     for row in found["relations"]:
         for change in row["changes"]:
             rates = " and ".join(f"{100 * change[side]:.1f} %" for side in ("rate_before", "rate_after"))
-            text(
-                f"{row['name']}: changed at {change['version']}, {rates} before and after, p = {change['p_adjusted']:.2g}"
-            )
+            text(f"{row['name']}: changed at {change['version']}, {rates} before and after, p = {_p(change)}")
         if row["failing_since"]:
             text(f"{row['name']}: failing since {row['failing_since']}")
     for note in found["notes"]:

@@ -13,6 +13,8 @@ from typing import Any
 
 from mt_nodes.errors import ExitCode, UsageError
 from mt_nodes.flag import flag_of_signals
+from mt_nodes.vehicle.interlock import cause
+from mt_nodes.wording import counted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,27 +68,55 @@ def _without_nothing(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+#: Why a message is not changed though it might be.
+AMBIGUOUS = "its messages bear no stamp, or one that another bore lately"
+#: What became of a relay whose place was taken, see :class:`mt_nodes.vehicle.sentry.Fate`.
+TAKEN_OVER = {
+    "died": "died",
+    "frozen": "gave no sign of life, and was killed",
+    "deaf": "did not send what its standby heard, and was killed",
+}
+
+
 class _Shown:
     """Says whenever permission comes or goes, and why: the operator's indicator."""
 
     def __init__(self, aside: bool) -> None:
         self._file = sys.stderr if aside else sys.stdout
         self._last = ""
+        #: Of each topic, and the relay that told: originals that nothing could take the place of, and replacements.
+        self._counts: dict[tuple[int, str], tuple[int, int]] = {}
 
     def show(self, event: Mapping[str, Any]) -> None:
         waiting = ", ".join(event["waiting_for"])
         text = "INPUT IS CHANGED" if event["granted"] and event["mutator"] else f"forwarding only: {event['why']}"
         if event["granted"] and not event["mutator"]:
             text = "forwarding only: the mutator is not there"
+        elif event["granted"] and not event["topics"]:
+            text = "forwarding only: there is nothing to change"
         if waiting:
             text += f" (nobody publishes {waiting})"
         if event["changed"] and event["changed"] not in text:
             text += f" ({event['changed']})"
         if not event["guarded"]:
             text += " (no relay stands by yet)"
-        if text.split(" for ")[0] != self._last.split(" for ")[0]:
+        if unchanged := self._as_they_came(event):
+            text += f" (but not {', '.join(unchanged)}: {AMBIGUOUS})"
+        if (told := cause(text)) != self._last:
             print(time.strftime("%H:%M:%S"), text, file=self._file, flush=True)
-        self._last = text
+        self._last = told
+
+    def _as_they_came(self, event: Mapping[str, Any]) -> list[str]:
+        """Return the topics of which, since the last event, some could not be replaced and none was."""
+        before = self._counts
+        relay = event["relay"]
+        now = {(relay, name): (told["ambiguous"], told["replaced"]) for name, told in event["topics"].items()}
+        self._counts = now
+        return [
+            name
+            for (_, name), (ambiguous, replaced) in now.items()
+            if ambiguous > (was := before.get((relay, name), (0, 0)))[0] and replaced == was[1]
+        ]
 
 
 def _print(summary: Mapping[str, Any], out: Path) -> None:
@@ -100,8 +130,13 @@ def _print(summary: Mapping[str, Any], out: Path) -> None:
     printing.table(columns, rows, right=columns[1:])
     for why, seconds in summary["seconds"].items():
         printing.text(f"{seconds:.1f} s: {why}")
+    for name, told in summary["topics"].items():
+        if told["ambiguous"]:
+            printing.text(f"{name}: {counted(told['ambiguous'], 'message')} could not be replaced: {AMBIGUOUS}")
+    for takeover in summary["takeovers"]:
+        printing.text(f"a standby took the place of a relay: it {TAKEN_OVER[takeover['why']]}")
     for what, count in summary["restarts"].items():
-        printing.text(f"the {what} was started anew {count} times")
+        printing.text(f"the {what} was followed by another {counted(count, 'time')}")
     printing.text(f"results are in {out}")
 
 

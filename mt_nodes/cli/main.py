@@ -34,7 +34,8 @@ COMMANDS = {
     "reproduce": "make one pair of a finished run again, prove it and have it judged",
     "shrink": "make a violated pair small: the weakest change, the fewest points, the shortest window that still fail",
     "failures": "list or forget cases that failed before, which `mt replay --failures` judges first",
-    "compare": "say what fails newly, no longer or still in the second of two runs",
+    "compare": "say what fails newly, no longer or still in the second of two runs, or the trend over many",
+    "review": "have people rate cases of a run, blind, and say how far they agree with its verdicts",
     "coverage": "say what runs tried: range, bearing, class and weather, and what never was",
     "doctor": "say what is wrong on this machine and what to type",
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     parser.epilog = "example: mt report mt_results/latest --waivers waivers.yaml"
-    parser.add_argument("dir", type=Path, metavar="DIR", help="results directory of a finished run")
+    parser.add_argument("dir", type=Path, metavar="DIR", help="directory of a finished run, or of a campaign")
     parser.add_argument("--waivers", type=Path, metavar="FILE", help="mark these in place of the waivers of the run")
     about = "show this pair of drives, too, violated or not; 'all': every one that was judged"
     parser.add_argument("--drive", action="append", default=[], metavar="PAIR", help=about)
@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make report.html, pairs.csv and junit.xml anew; the exit code says only whether that worked."""
+    from mt_nodes.campaign import conducting
     from mt_nodes.cli.outcome import print_waivers
     from mt_nodes.cli.printing import text
     from mt_nodes.moral.report_journal import is_campaign
@@ -30,6 +31,10 @@ def run(args: argparse.Namespace) -> int:
         from mt_nodes.cli import moral_results
 
         return moral_results.report(args.dir, args)
+    if conducting.is_campaign(args.dir):
+        from mt_nodes.cli import campaign_command
+
+        return campaign_command.report(args.dir, args)
     summary = remake(args.dir, load_waivers(args.waivers) if args.waivers else None, args.drive, args.pair)
     if args.waivers:
         print_waivers(summary)

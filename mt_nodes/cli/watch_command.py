@@ -6,16 +6,29 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from time import monotonic
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from mt_nodes.watching import WatchedRun
 
-#: A file that grows announces itself to nobody, so it is looked at.
-EVERY_S = 0.5
+#: A file that grows announces itself to nobody, so it is looked at; and not for so many times as long as that took.
+EVERY_S, PAUSES = 0.5, 4.0
+
+
+class Watched(Protocol):
+    """What is being worked on by others."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has ended."""
+
+    def look(self) -> bool:
+        """Read on; say whether there was anything new."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,39 +36,57 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "example: mt watch mt_results/latest"
     default = Path("mt_results/latest")
     parser.add_argument(
-        "dir", type=Path, nargs="?", default=default, metavar="DIR", help="results directory (default %(default)s)"
+        "dir",
+        type=Path,
+        nargs="?",
+        default=default,
+        metavar="DIR",
+        help="directory of a run, or campaign (%(default)s)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show a run until it has its summary; once where nobody looks (no terminal)."""
-    from rich.live import Live
-
-    from mt_nodes.cli.printing import console
+    """Show a run, or a campaign, until it has its summary; once where nobody looks (no terminal)."""
     from mt_nodes.moral.report_journal import is_campaign
     from mt_nodes.watching import WatchedRun
 
+    # The link may come to name another run meanwhile.
+    directory = args.dir.resolve()
     if is_campaign(args.dir):
         from mt_nodes.cli import moral_results
 
         return moral_results.watch(args.dir)
-    if (args.dir / "campaign.sqlite").is_file():
+    if (directory / "campaign.sqlite").is_file():
+        from mt_nodes.campaign.watched import WatchedCampaign
         from mt_nodes.cli import campaign_command
 
-        return campaign_command.watch(args.dir)
-    # The link may come to name another run meanwhile.
-    watched, out = WatchedRun(args.dir.resolve()), console()
+        campaign = WatchedCampaign(directory)
+        return follow(campaign, lambda: campaign_command.picture(campaign))
+    watched = WatchedRun(directory)
+    return follow(watched, lambda: _picture(watched))
+
+
+def follow(watched: Watched, picture: Callable[[], RenderableType]) -> int:
+    """Show something until it is finished; once where nobody looks."""
+    from rich.live import Live
+
+    from mt_nodes.cli.printing import console
+
+    out = console()
     watched.look()
     if not out.is_terminal:
-        out.print(_picture(watched))
+        out.print(picture())
         return 0
-    with Live(_picture(watched), console=out, auto_refresh=False) as live:
+    with Live(picture(), console=out, auto_refresh=False) as live:
+        took_s = 0.0
         while not watched.finished:
-            time.sleep(EVERY_S)
+            time.sleep(max(EVERY_S, PAUSES * took_s))
+            began_s = monotonic()
             if watched.look():
-                live.update(_picture(watched), refresh=True)
+                live.update(picture(), refresh=True)
+            took_s = monotonic() - began_s
         watched.look()
-        live.update(_picture(watched), refresh=True)
+        live.update(picture(), refresh=True)
     return 0
 
 

@@ -72,7 +72,7 @@ class LiveSafety:
         if unknown and own_time_s() - self._began_s < NAMES_S:
             return "the names of nodes in the live domain"  # under their own they would be new to us later on
         if self._watch is not None and self._watch.health().why and self._watch.baseline is None:
-            return self._watch.health().why
+            return f"a baseline: {self._watch.health().why}"
         return ""
 
     def process(

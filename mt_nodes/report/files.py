@@ -39,7 +39,7 @@ def write_files(
         pairs: violated pairs that it shows with pictures beside the worst ones.
     """
     write_whole(out / "summary.json", json.dumps(summary, indent=2) + "\n")
-    told = read_told(lines, {name: r["requirement"] for name, r in summary["relations"].items()})
+    told = read_told(out, lines, {name: r["requirement"] for name, r in summary["relations"].items()})
     write_pairs_csv(out / "pairs.csv", told.rows)
     write_pairs_parquet(out / "pairs.parquet", told.rows)
     write_junit(out / "junit.xml", summary)

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import jinja2
 
+from mt_nodes.campaign.coverage import Coverage, Tried
+from mt_nodes.campaign.coverage_view import coverage_html
 from mt_nodes.drive.trace_file import FOLDER
 from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.experiment import read_experiment, tabulate
@@ -33,24 +35,35 @@ SYMBOLS = {"PASS": "✓", "FAIL": "✗", "INCONCLUSIVE": "?", "UNSTABLE": "≈"}
 
 
 class Told(NamedTuple):
-    """What a journal tells: of the run, and of its pairs, sorted."""
+    """What a journal tells: of the run, of its pairs, sorted, and of what they tried."""
 
     condition: dict[str, Any]
     rows: list[PairRow]
+    tried: Coverage
 
 
-def read_told(lines: Iterable[Mapping[str, Any]], requirements: Mapping[str, Sequence[str]] | None = None) -> Told:
-    """Read the lines of a journal, in one go; ``requirements`` are the user's ids by relation."""
+def read_told(
+    results_dir: Path,
+    lines: Iterable[Mapping[str, Any]],
+    requirements: Mapping[str, Sequence[str]] | None = None,
+) -> Told:
+    """Read the lines of the journal of a results directory, in one go; ``requirements`` are the user's ids by relation.
+
+    Raises:
+        InfrastructureError: a line of its ledger is damaged.
+    """
     condition: dict[str, Any] = {}
+    tried = Tried()
 
     def verdicts() -> Iterator[Mapping[str, Any]]:
-        for line in lines:
+        for line in tried.passing(results_dir, lines):
             if line.get("type") == "condition":
                 condition.update({k: v for k, v in line.items() if k not in ("schema", "type", "crc32")})
             else:
                 yield line
 
-    return Told(condition, pair_rows(verdicts(), requirements))
+    rows = pair_rows(verdicts(), requirements)
+    return Told(condition, rows, tried.coverage)
 
 
 def write_report(
@@ -58,8 +71,8 @@ def write_report(
 ) -> Path:
     """Make ``report.html`` of a results directory anew and return its path.
 
-    Reads ``result.jsonl``, ``summary.json``, and where they are there ``run.json``, ``experiment.json`` (what was
-    asked; its table is made anew from the summary), ``evidence/*.npz``, and of drives ``ledger.jsonl`` and
+    Reads ``result.jsonl``, ``summary.json``, and where they are there ``run.json``, ``ledger.jsonl``,
+    ``experiment.json`` (what was asked; its table is made anew from the summary), ``evidence/*.npz``, and of drives
     ``episodes/*.npz``.
 
     Args:
@@ -73,7 +86,7 @@ def write_report(
     summary = _json(results_dir / "summary.json")
     run_file = results_dir / "run.json"
     run = _json(run_file) if run_file.exists() else {}
-    told = told or read_told(read_journal(results_dir / "result.jsonl"))
+    told = told or read_told(results_dir, read_journal(results_dir / "result.jsonl"))
     looped = (results_dir / FOLDER).is_dir()
     violated = sorted((row for row in told.rows if row.outcome == Outcome.VIOLATED.value), key=worst_row)
     driven = _driven(results_dir, told.rows, violated if looped else (), frozenset(drives))
@@ -100,6 +113,9 @@ def write_report(
             violated=[_shown(row, results_dir) for row in violated[:LISTED]],
             violated_count=len(violated),
             undecided=why_undecided(told.rows),
+            # Where no pair tells a place, as of commands, there is no map.
+            coverage=coverage_html(told.tried) if told.tried.cells else "",
+            maps=len(told.tried.labels) * len(told.tried.weathers),
             drives=episodes.viewers(results_dir, driven),
             drives_left=len({row.pair for row in violated} - {line["pair"] for line in driven}) if looped else 0,
             pair_count=len(told.rows),

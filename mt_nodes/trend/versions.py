@@ -152,9 +152,19 @@ def _find_changes(rows: Sequence[dict[str, Any]], versions: Sequence[Version]) -
         row |= {"test": test, "p": first and first.p, "p_adjusted": next(adjusted) if first else None, "changes": []}
         if first and row["p_adjusted"] < ALPHA:
             found = [(first.at, row["p_adjusted"]), *further_splits(hits, trials, first.at, len(rows), ALPHA)]
-            row["changes"] = [
-                {"version": versions[at].label, "p_adjusted": p, **_rates(hits, trials, at)} for at, p in sorted(found)
-            ]
+            row["changes"] = _told(sorted(found), hits, trials, versions)
+
+
+def _told(
+    found: Sequence[tuple[int, float]], hits: Counts, trials: Counts, versions: Sequence[Version]
+) -> list[dict[str, Any]]:
+    """Return changes with the rates of the stretches before and after each, up to the next ones."""
+    ends = [0, *(at for at, _ in found), len(versions)]
+    rates = [_rate(hits[:, start:end], trials[:, start:end]) for start, end in pairwise(ends)]
+    return [
+        {"version": versions[at].label, "p_adjusted": p, "rate_before": before, "rate_after": after}
+        for (at, p), (before, after) in zip(found, pairwise(rates), strict=True)
+    ]
 
 
 def _strata(row: Mapping[str, Any], versions: Sequence[Version]) -> tuple[Counts, Counts, str]:
@@ -181,10 +191,9 @@ def _violated(decided: Mapping[str, bool]) -> int:
     return sum(decided.values())
 
 
-def _rates(hits: Counts, trials: Counts, at: int) -> dict[str, float | None]:
-    sides = {"before": slice(None, at), "after": slice(at, None)}
-    counts = {side: (int(hits[:, part].sum()), int(trials[:, part].sum())) for side, part in sides.items()}
-    return {f"rate_{side}": hit / count if count else None for side, (hit, count) in counts.items()}
+def _rate(hits: Counts, trials: Counts) -> float:
+    """Return the share of trials that hit; a stretch between changes has some."""
+    return int(hits.sum()) / int(trials.sum())
 
 
 def _notes(versions: Sequence[Version]) -> Iterator[str]:

@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mt_nodes.errors import UsageError
 from mt_nodes.params import param
+
+#: What is measured has a decimal point, or is an exponent's.
+_MEASURED = re.compile(r"-?\b\d+(\.\d+)?(e[+-]?\d+)\b|-?\b\d+\.\d+\b")
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,11 @@ class Signal:
             number = isinstance(value, (int, float)) and not isinstance(value, bool)
             return number and math.isfinite(value) and low <= value <= high
         return type(value) is type(self.equals) and value == self.equals
+
+
+def cause(why: str) -> str:
+    """Return a reason without what was measured, which is another number each time it is told."""
+    return _MEASURED.sub("…", why)
 
 
 def checked(signal: Signal, where: str) -> Signal:

@@ -23,6 +23,7 @@ class LineCounts:
     Attributes:
         originals: sent as they came. replaced: sent in another's place. late: replacements whose original was sent.
         unasked: replacements of what was not to be replaced, or of what never came. wrong: what is none.
+        ambiguous: originals that nothing could take the place of: no stamp, or one that another bore lately.
     """
 
     originals: int = 0
@@ -30,6 +31,7 @@ class LineCounts:
     late: int = 0
     unasked: int = 0
     wrong: int = 0
+    ambiguous: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +70,9 @@ class Line:
         Nothing may where its stamp does not tell it from others: it has none (0), or another one bore it lately.
         """
         with self._lock:
-            replaceable = replaceable and stamp_ns != 0 and stamp_ns not in self._stamps
+            ambiguous = stamp_ns == 0 or stamp_ns in self._stamps
+            self.counts.ambiguous += replaceable and ambiguous
+            replaceable = replaceable and not ambiguous
             self._stamps.append(stamp_ns)
             if not replaceable:
                 self._send_held(lambda held: True)

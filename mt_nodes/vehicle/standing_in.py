@@ -15,6 +15,7 @@ from typing import Any
 from mt_nodes.jsonl import LineFile
 from mt_nodes.processes import Child, Process
 from mt_nodes.vehicle.inline import InlineConfig
+from mt_nodes.vehicle.interlock import cause
 from mt_nodes.vehicle.relay_pair import RelayPair
 from mt_nodes.vehicle.relay_process import CONFIG, OFFERS, environment
 
@@ -85,7 +86,7 @@ class StandingIn:
                 self._relay, self._before = event["relay"], self._counts.copy()  # a new one counts from nothing
                 self._takeovers += [event["took_over"]] if event["took_over"] else []
             now_s = time.monotonic()
-            self._granted[event["why"] or "granted"] += now_s - self._told_s  # type: ignore[assignment]
+            self._granted[cause(event["why"]) or "granted"] += now_s - self._told_s  # type: ignore[assignment]
             self._told_s = now_s
             for topic, told in event["topics"].items():
                 for stamp_ns in told.pop("replaced_ns"):

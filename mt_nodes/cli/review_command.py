@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``mt review DIR``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mt_nodes.errors import ExitCode, UsageError
+from mt_nodes.plan import TRANSPORTS
+
+if TYPE_CHECKING:
+    from mt_nodes.review.ratings import Ratings
+    from mt_nodes.review.sample import Sample
+
+#: Cases of a review, and ratings of each, when nothing else is said.
+_CASES, _RATERS = 20, 3
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command line."""
+    parser.epilog = "example: mt review mt_results/latest --cases 30"
+    add = parser.add_argument
+    add("dir", type=Path, metavar="DIR", help="results directory of a finished run")
+    add("--cases", type=int, metavar="N", help=f"cases that are shown (default {_CASES})")
+    add("--seed", type=int, metavar="N", help="of the draw of cases (default 0)")
+    add("--raters", type=int, metavar="N", help=f"ratings that each case is to have (default {_RATERS})")
+    add("--port", type=int, default=0, metavar="P", help="of the page on this machine (default any that is free)")
+    add("--page", type=Path, metavar="FILE", help="write the page as one file for others, and serve nothing")
+    about = "take in the ratings that others downloaded from such a page, and serve nothing"
+    add("--import", dest="imported", type=Path, nargs="+", default=[], metavar="FILE", help=about)
+    add("--summary", action="store_true", help="sum up what was rated so far; writes review.json and review.html")
+    add("--transport", default="", choices=TRANSPORTS, metavar="T", help="of pairs that are played again to be shown")
+    add("--bag", default="", metavar="BAG", help="where the bag of a run with one bag is now")
+    add("--json", action="store_true", help="with --summary: print one object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Have people rate cases, take their ratings in, or sum them up."""
+    from mt_nodes.review.ratings import FILE, Ratings
+    from mt_nodes.review.sample import FOLDER
+
+    folder = args.dir / FOLDER
+    sample = _sample(args, folder)
+    if args.page:
+        return _write_page(args, sample)
+    if args.summary and not args.imported:
+        return _sum_up(args, sample, folder)
+    with Ratings(folder / FILE, (case.id for case in sample.cases)) as ratings:
+        if not args.imported:
+            return _serve(args, sample, ratings)
+        _take_in(args.imported, sample, ratings)
+    return _sum_up(args, sample, folder) if args.summary else int(ExitCode.PASS)
+
+
+def _sample(args: argparse.Namespace, folder: Path) -> Sample:
+    """Return the sample that was drawn before, else draw it."""
+    from mt_nodes.review.sample import FILE, Sample
+
+    kept = Sample.load(folder)
+    if kept is None:
+        if args.imported or args.summary:
+            raise UsageError(f"{folder / FILE}: is not there, nothing was rated; begin with `mt review {args.dir}`")
+        return _drawn(args, folder)
+    given = {"cases": kept.asked, "seed": kept.seed, "raters": kept.raters}
+    for name, was in given.items():
+        if getattr(args, name) not in (None, was):
+            raise UsageError(
+                f"--{name}: {folder} holds a review with {was}; leave --{name} out to go on with it, or move it away"
+            )
+    return kept
+
+
+def _drawn(args: argparse.Namespace, folder: Path) -> Sample:
+    from mt_nodes.cli.printing import text
+    from mt_nodes.cli.running import replay
+    from mt_nodes.review.sample import draw, shares
+    from mt_nodes.review.showing import Shower
+    from mt_nodes.run_record import read_record
+    from mt_nodes.wording import counted
+
+    raters = _RATERS if args.raters is None else args.raters
+    if raters < 1:
+        raise UsageError(f"--raters: got {raters}, expected 1 or more")
+    wanted = shares(_CASES if args.cases is None else args.cases)
+    record = read_record(args.dir)
+    if args.bag and len(record["request"].get("bags", ())) != 1:
+        raise UsageError("--bag: is for runs with one bag; leave it out")
+    becauses = {row["id"]: row.get("because", "") for row in record["relations"]}
+    show = Shower(args.dir, lambda asked, out: replay(asked, str(out), quiet=True), args.transport, args.bag)
+    sample = draw(args.dir, becauses, wanted, show, args.seed or 0, raters)
+    sample.save(folder)
+    told = ", ".join(f"{name} {sum(case.stratum == name for case in sample.cases)}" for name in wanted)
+    text(f"{counted(len(sample.cases), 'case')}: {told}")
+    for pair, why in sample.left_out.items():
+        text(f"{pair} cannot be shown: {why}")
+    return sample
+
+
+def _write_page(args: argparse.Namespace, sample: Sample) -> int:
+    from mt_nodes.cli.printing import text
+    from mt_nodes.directories import cannot_write, write_whole
+    from mt_nodes.review.page import whole_page
+
+    try:
+        write_whole(args.page, whole_page(sample, args.dir))
+    except OSError as error:
+        raise cannot_write(args.page, error) from error
+    text(f"{args.page}: what people download from it `mt review {args.dir} --import FILE` takes in")
+    return int(ExitCode.PASS)
+
+
+def _serve(args: argparse.Namespace, sample: Sample, ratings: Ratings) -> int:
+    from mt_nodes.review.serving import ReviewServer
+
+    with ReviewServer(args.dir, sample, ratings, args.port) as server:
+        print(f"{server.url}\nto end: Ctrl-C; then `mt review {args.dir} --summary`", flush=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print(f"\n{len(ratings.latest)} ratings are kept in {ratings.path}", flush=True)
+    return int(ExitCode.PASS)
+
+
+def _take_in(files: list[Path], sample: Sample, ratings: Ratings) -> None:
+    from mt_nodes.cli.printing import text
+    from mt_nodes.review.ratings import read_download
+
+    for path in files:
+        found = read_download(path, sample.review)
+        text(f"{path}: {sum([ratings.add(rating) for rating in found])} of {len(found)} ratings are new")
+
+
+def _sum_up(args: argparse.Namespace, sample: Sample, folder: Path) -> int:
+    from mt_nodes.directories import write_whole
+    from mt_nodes.review.page import template
+    from mt_nodes.review.ratings import FILE, read_ratings
+    from mt_nodes.review.summing import summarise
+
+    found = summarise(sample, read_ratings(folder / FILE).values())
+    write_whole(folder / "review.json", json.dumps(found, indent=2) + "\n")
+    named = {"name": args.dir.resolve().name, "found": found, "waivers": _waivers(found)}
+    write_whole(folder / "review.html", template("review.html.j2").render(**named))
+    if args.json:
+        print(json.dumps(found, indent=2))
+    else:
+        _print(found, folder / "review.html")
+    return int(ExitCode.PASS)
+
+
+def _waivers(found: dict[str, Any]) -> str:
+    import yaml
+
+    rows = found["triage"]["waivers"]
+    return yaml.safe_dump(rows, sort_keys=False, allow_unicode=True) if rows else ""
+
+
+def _print(found: dict[str, Any], page: Path) -> None:
+    from mt_nodes.cli.printing import table, text
+
+    cases = sum(found["cases"].values())
+    text(f"{found['ratings']} ratings by {len(found['raters'])} people of {cases} cases, {found['complete']} complete")
+    text(f"Fleiss' kappa: realistic {_kappa(found['realistic'])}, reaction wrong {_kappa(found['wrong'])}")
+    one = found["confusion"]
+    rows = [("VIOLATED", str(one["tp"]), str(one["fp"])), ("HOLDS", str(one["fn"]), str(one["tn"]))]
+    table(("verdict", "people: wrong", "people: right"), rows)
+    shares = ", ".join(
+        f"{name.replace('_', ' ')} {_share(one[name])}" for name in ("precision", "recall", "recall_in_run")
+    )
+    text(f"{shares}; without a majority {one['undecided']}")
+    checks = found["checks"]
+    text(f"hidden checks that people call wrong: {checks['wrong']} of {checks['wrong'] + checks['right']}")
+    relations = [
+        (name, str(row["cases"]), _number(row["mean"]), _percent(row["share"]))
+        for name, row in found["relations"].items()
+    ]
+    table(("relation", "cases", "mean realism", "above neutral"), relations)
+    for kind in ("false_alarms", "misses", "unrealistic"):
+        for row in found["triage"][kind]:
+            text(f"{kind.replace('_', ' ')}: {row['pair']}, {row['wrong']} say wrong, {row['right']} right")
+    if waivers := _waivers(found):
+        text(f"to waive the false alarms:\n{waivers}")
+    text(str(page))
+
+
+def _kappa(row: dict[str, Any]) -> str:
+    if row["kappa"] is None:
+        return "not defined"
+    return f"{row['kappa']:.2f}" + (f" ({row['ci95'][0]:.2f} to {row['ci95'][1]:.2f})" if row["ci95"] else "")
+
+
+def _share(row: dict[str, Any] | None) -> str:
+    return "not measured" if row is None else f"{row['rate']:.2f} ({row['ci95'][0]:.2f} to {row['ci95'][1]:.2f})"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.0f} %"

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``report.html`` of a campaign: one self-contained page over all its cells, made from what they left on disk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from mt_nodes.campaign.coverage import Tried
+from mt_nodes.campaign.coverage_view import coverage_html
+from mt_nodes.directories import write_whole
+from mt_nodes.errors import InfrastructureError
+from mt_nodes.journal import read_journal
+from mt_nodes.report import effect
+from mt_nodes.report.html import SYMBOLS, environment
+from mt_nodes.report.worst import worst_first
+from mt_nodes.verdict import Outcome
+
+FILE = "report.html"
+#: Failed drives that are listed; ``summary.json`` has all.
+LISTED = 200
+#: Charts that are shown unfolded.
+UNFOLDED = 6
+
+Summary = Mapping[str, Any]
+
+
+def write_campaign_page(out: Path) -> Path:
+    """Make ``report.html`` of a campaign's directory anew and return its path.
+
+    Reads ``summary.json``, and of each cell ``result.jsonl`` and ``ledger.jsonl``.
+
+    Raises:
+        MtError: the campaign was not summed up, or a file of a cell is damaged.
+    """
+    summary = _summary(out)
+    tried, worst = Tried(), {}
+    places = {cell: out / "cells" / cell for cell in summary["cells"]}
+    judged = {cell: place for cell, place in places.items() if (place / "result.jsonl").is_file()}
+    for cell, place in judged.items():
+        worst[cell] = _worst(place, tried)
+    found, about = tried.coverage, summary["campaign"]
+    relations = {cell: each["relations"] for cell, each in summary["cells"].items()}
+    page = (
+        environment()
+        .get_template("campaign.html.j2")
+        .render(
+            name=out.resolve().name,
+            summary=summary,
+            about=about,
+            symbols=SYMBOLS,
+            relations=list(dict.fromkeys(name for each in about["cells"].values() for name in each["relations"])),
+            links={cell: _links(cell, worst.get(cell)) for cell in summary["cells"]},
+            offered=sum(each["offered"] for each in summary["cells"].values()),
+            violated=sum(r["violated"] for each in relations.values() for r in each.values()),
+            failed=_by_drive(about["failed"], len(summary["cells"]))[:LISTED],
+            failed_count=len({each["drive"] for each in about["failed"]}),
+            charts=effect.charts(relations, {cell: each["stack"] for cell, each in about["cells"].items()}),
+            unfolded=UNFOLDED,
+            area=effect,
+            coverage=coverage_html(found) if found.weathers else "",
+        )
+    )
+    write_whole(out / FILE, page)
+    return out / FILE
+
+
+def _summary(out: Path) -> Summary:
+    """Return what the campaign came to.
+
+    Raises:
+        InfrastructureError: it was not summed up yet, or by another version.
+    """
+    path = out / "summary.json"
+    sum_up = f"`mt campaign --resume {out} --minutes 0` sums up what is done"
+    try:
+        summary: Summary = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InfrastructureError(f"{path}: cannot be read: {error}; {sum_up}") from error
+    if "cells" not in summary.get("campaign", {}):
+        raise InfrastructureError(f"{path}: does not say what its cells are; {sum_up}")
+    return summary
+
+
+def _worst(place: Path, tried: Tried) -> dict[str, str]:
+    """Return the worst violated pair of each relation of a cell, and have its lines counted."""
+    worst: dict[str, Mapping[str, Any]] = {}
+    for line in tried.passing(place, read_journal(place / "result.jsonl")):
+        if line.get("outcome") != Outcome.VIOLATED.value or "@" in line["pair"].rpartition("/")[2]:
+            continue
+        known = worst.get(line["relation"])
+        if known is None or worst_first(line) < worst_first(known):
+            worst[line["relation"]] = line
+    return {relation: line["pair"] for relation, line in worst.items()}
+
+
+def _links(cell: str, worst: Mapping[str, str] | None) -> dict[str, Any]:
+    """Return where a cell's report is, and in it the worst pair of each relation; empty where it has none."""
+    if worst is None:
+        return {"report": "", "pairs": {}}
+    report = f"cells/{quote(cell)}/{FILE}"
+    return {"report": report, "pairs": {name: f"{report}#pair={quote(pair, '/@~')}" for name, pair in worst.items()}}
+
+
+def _by_drive(failed: Sequence[Mapping[str, Any]], cells: int) -> list[dict[str, Any]]:
+    """Return failed items by drive and trouble: most often a drive that cannot be read fails in every cell."""
+    found: dict[tuple[int, str, str], list[str]] = {}
+    for item in failed:
+        found.setdefault((item["drive"], item["url"], item["trouble"]), []).append(item["cell"])
+    return [
+        {"drive": drive, "url": url, "trouble": trouble, "cells": "every cell" if len(of) == cells else ", ".join(of)}
+        for (drive, url, trouble), of in sorted(found.items())
+    ]
