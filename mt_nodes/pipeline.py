@@ -15,7 +15,7 @@ from mt_nodes.errors import NotApplicable, UsageError
 from mt_nodes.frames import Bundle
 from mt_nodes.mutations.base import Draw, Followup, Mutation
 from mt_nodes.plugins import name_of
-from mt_nodes.seeds import ForeseenGenerator, Request, generator
+from mt_nodes.seeds import generator
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +63,6 @@ class MutationPipeline:
         self._baseline = MutationPipeline(baseline, seed, relation) if baseline else None
         #: Generators made before their bundle came, each for one draw.
         self._foreseen: dict[tuple[Any, ...], np.random.Generator] = {}
-        #: What the draws of the last two bundles asked of their generators first, by step.
-        self._asked: dict[int, tuple[Request | None, Request | None]] = {}
 
     def meet(self, bundle: Bundle) -> Bundle:
         """Take a bundle in, for later ones to look back on; return it with those that it looks back on itself."""
@@ -79,16 +77,9 @@ class MutationPipeline:
         return met
 
     def foresee(self, episode: int, index: int) -> None:
-        """Make what the draws of a bundle that is to come depend on beside it, so that it need not wait for that.
-
-        Where the last two bundles asked the same of their generators, it is expected to do so, too.
-        """
-        foreseen = {}
-        for step in range(len(self.mutations)):
-            key = self._key(episode, index, "0", step, 0)
-            plain, (last, before) = generator(*key), self._asked.get(step, (None, None))
-            foreseen[key] = ForeseenGenerator(plain, last) if last is not None and last == before else plain
-        self._foreseen = foreseen
+        """Make what the draws of a bundle that is to come depend on beside it, so that it need not wait for that."""
+        keys = (self._key(episode, index, "0", step, 0) for step in range(len(self.mutations)))
+        self._foreseen = {key: generator(*key) for key in keys}
 
     def derive(self, bundle: Bundle, draw_number: str | int = "0", first: int | None = None) -> Derived:
         """Draw and make a follow-up, and prove every step on its own input and output; a broken step is the last.
@@ -153,8 +144,6 @@ class MutationPipeline:
             refuse_loose(self.mutations[step], source)
             made = self.mutations[step].draw(rng, source, self._state(step, source, first))
             draws.append(made)
-            if part == 0:
-                self._asked[step] = self.mutations[step].asks_first(source), self._asked.get(step, (None, None))[0]
             return made
 
         return draw

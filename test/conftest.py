@@ -19,7 +19,11 @@ settings.register_profile("mt_nodes", deadline=None, derandomize=True)
 settings.load_profile("mt_nodes")
 
 #: The longest, in this order: begun last, one of them would keep a single worker busy when the others are done.
-FIRST = ("test_replay.py", "test_matrix.py", "test_vehicle_inline.py", "test_ros_live_safety.py")
+FIRST = (
+    *("test_replay.py", "test_matrix.py", "test_vehicle_inline.py", "test_ros_live_safety.py"),
+    *("test_campaign_core.py", "test_campaign_ros.py", "test_campaign_dask.py"),
+    *("test_vehicle_standby.py", "test_ros_adversarial.py", "test_ros_shrink.py"),
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -12,9 +12,8 @@ from mt_nodes import pipeline
 from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Bundle
 from mt_nodes.ledger import sha256_of_followup
-from mt_nodes.mutations.lidar.points_permuted import PointsPermuted
 from mt_nodes.pipeline import Derived, MutationPipeline
-from mt_nodes.seeds import ForeseenGenerator, generator
+from mt_nodes.seeds import generator
 
 
 def hashes(made: list[Derived]) -> list[str]:
@@ -57,24 +56,6 @@ def test_what_was_foreseen_is_used_once(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(made) == 1, "what was foreseen is taken"
     maker.derive(bundle)
     assert len(made) == 2, "and cannot be taken twice: a generator goes on"
-
-
-@pytest.mark.parametrize("height", [1, 5])
-def test_an_order_that_is_made_before_its_bundle_comes_is_the_same(height: int) -> None:
-    """Whether the bundle that comes is as long as the last, or another one."""
-    source = [
-        replace(bundle, clouds=(replace(bundle.cloud(), height=height),))
-        for bundle in (*bundles(4, 50), *bundles(6, 60)[4:])
-    ]
-    plain, foreseeing = (MutationPipeline([PointsPermuted()], 7, "r") for _ in range(2))
-    expected = hashes([plain.derive(b) for b in source])
-    made, kinds = [], []
-    for bundle in source:
-        foreseeing.foresee(0, bundle.index)
-        kinds += [type(one) is ForeseenGenerator for one in foreseeing._foreseen.values()]
-        made.append(foreseeing.derive(bundle))
-    assert hashes(made) == expected
-    assert kinds == [False, False, True, True, True, False], "made beforehand once two bundles were alike"
 
 
 @pytest.mark.parametrize("change", [{"seed": 8}, {"relation": "s"}, {"episode": 1}, {"index": 1}, {"draw": "1"}])

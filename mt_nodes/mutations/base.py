@@ -11,7 +11,6 @@ import numpy as np
 
 from mt_nodes.effects import Effects
 from mt_nodes.frames import Bundle
-from mt_nodes.seeds import Request
 
 Draw = dict[str, Any]
 """Every random choice of one bundle: arrays and numbers by name, so that a ledger can hold them."""
@@ -67,12 +66,6 @@ class Mutation(ABC):
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Any:
         """Return what persists over a segment (particles, a placed object)."""
-        return None
-
-    def asks_first(self, bundle: Bundle) -> Request | None:
-        """Return what :meth:`draw` asks of its generator first, where bundles of one size ask the same and it takes
-        long: of a bundle like the last it is answered before that comes. None: nothing.
-        """
         return None
 
     @abstractmethod

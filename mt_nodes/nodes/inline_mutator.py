@@ -55,12 +55,8 @@ class InlineMutator:
         self.failure: MtError | None = None
 
     def received(self, wires: Sequence[Wire]) -> None:
-        """Take in the messages of one instant, offer, then write down what was, and make ready for the next."""
+        """Take in the messages of one instant, offer, then write down what was."""
         index, self._count = self._count, self._count + 1
-        self._answer(index, wires)
-        self._pipeline.foresee(0, self._count)
-
-    def _answer(self, index: int, wires: Sequence[Wire]) -> None:
         try:
             bundle = self._pipeline.meet(self._reader.read(index, wires))
             derived = self._pipeline.derive(bundle)

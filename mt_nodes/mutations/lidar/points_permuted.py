@@ -13,7 +13,6 @@ from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Draw, Followup, Mutation
 from mt_nodes.params import param
-from mt_nodes.seeds import Request
 
 _CUT = 5.0
 
@@ -33,13 +32,6 @@ class PointsPermuted(Mutation):
     jitter_m: float = param(
         1e-5, low=0.0, high=1e-3, unit="m", neutral=0.0, help="standard deviation along the ray, organised clouds only"
     )
-
-    def asks_first(self, bundle: Bundle) -> Request | None:
-        """Return what the first cloud's order or jitter is made of."""
-        if not bundle.clouds:
-            return None
-        first = bundle.clouds[0]
-        return Request("standard_normal" if first.organised else "permutation", len(first))
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
         """Choose an order or a jitter for every cloud, under ``<topic>|order`` or ``<topic>|jitter_m``."""
