@@ -15,6 +15,7 @@ from mt_nodes.plan import ReplayRequest
 
 #: Fields of several values, by the word that ``mt replay`` has for one of them.
 SINGULAR = {"bags": "bag", "faults": "fault", "topics": "topic"}
+_BOOLS = {"true": True, "false": False}
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,8 @@ def _default(field: dataclasses.Field[Any]) -> str | None:
         return None
     if isinstance(field.default, tuple):
         return ",".join(field.default)
+    if isinstance(field.default, bool):
+        return str(field.default).lower()
     return "" if field.default is None else str(field.default)
 
 
@@ -99,6 +102,10 @@ def _value(text: str, hint: Any, name: str) -> Any:
         return role_topics(words, name)
     if not text and type(None) in get_args(hint):
         return None
+    if hint is bool:
+        if text.lower() not in _BOOLS:
+            raise UsageError(f"{name}: got '{text}', expected true or false")
+        return _BOOLS[text.lower()]
     kind, expected = (float, "a number") if hint is float else (int, "a whole number")
     try:
         return kind(text)

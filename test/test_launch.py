@@ -127,6 +127,7 @@ def test_what_is_typed_arrives() -> None:
     ("typed", "message"),
     [
         ({"limit": "three"}, "limit: got 'three', expected a whole number"),
+        ({"report": "perhaps"}, "report: got 'perhaps', expected true or false"),
         ({"limit": "0"}, "limit: got 0, expected 1"),
         ({"seed": "1.5"}, "seed: got '1.5', expected a whole number"),
         ({"rate": "fast"}, "rate: got 'fast', expected a number"),

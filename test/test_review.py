@@ -255,8 +255,14 @@ def test_a_port_that_is_taken_is_a_usage_error(server: ReviewServer, reviewed: P
         ReviewServer(reviewed, sampled(reviewed), server.ratings, server.server_port)
 
 
-def test_the_command_serves_until_it_is_interrupted(reviewed: Path) -> None:
-    command = [sys.executable, "-m", "mt_nodes.cli.main", "review", str(reviewed)]
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_command_serves_until_it_is_interrupted(number: int, reviewed: Path) -> None:
+    # As a shell starts what it puts into the background: without the keyboard's signal.
+    ignoring = (
+        "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    mt = [sys.executable, "-m", "mt_nodes.cli.main", "review", str(reviewed)]
+    command = [sys.executable, "-c", ignoring, *mt]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         url = process.stdout.readline().strip()
@@ -265,7 +271,7 @@ def test_the_command_serves_until_it_is_interrupted(reviewed: Path) -> None:
         row = {"case": sampled(reviewed).cases[0].id, "rater": "Ada", "realistic": None, "wrong": None}
         to.request("POST", f"/{token}/ratings", json.dumps(row), {"Content-Type": "application/json"})
         assert to.getresponse().status == 200
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         rest, _ = process.communicate(timeout=60)
     assert process.returncode == 0 and "1 ratings are kept" in rest
     assert len(read_ratings(reviewed / FOLDER / FILE)) == 1

@@ -226,7 +226,9 @@ def test_a_standby_that_stands_still_takes_nothing_over_also_when_it_wakes(
     stamps = [stamp_ns for _, stamp_ns, _ in bench.heard]
     assert stamps == sorted(set(stamps)), "nothing twice"
     summary = inline.end()
-    assert summary["restarts"] == {"relay": 1, "mutator": 1} and summary["takeovers"] == []
+    # The mutator ends with the relay, and as often again as it is back before the next relay is.
+    assert summary["restarts"].pop("mutator") >= 1
+    assert summary["restarts"] == {"relay": 1} and summary["takeovers"] == []
 
 
 def test_a_standby_takes_over_without_the_suite_and_ends_when_it_is_told(

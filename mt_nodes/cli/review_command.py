@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,6 +117,9 @@ def _serve(args: argparse.Namespace, sample: Sample, ratings: Ratings) -> int:
     from mt_nodes.review.serving import ReviewServer
 
     with ReviewServer(args.dir, sample, ratings, args.port) as server:
+        # Also where a shell that put us into the background has it ignored; who manages processes sends the other.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.default_int_handler)
         print(f"{server.url}\nto end: Ctrl-C; then `mt review {args.dir} --summary`", flush=True)
         try:
             server.serve_forever()

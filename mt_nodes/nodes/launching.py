@@ -64,10 +64,10 @@ from mt_nodes.transforms import dump_transforms
 from mt_nodes.vehicle.checkup import refuse_what_is_not_safe
 
 OUT = Argument("out", "", "results directory (empty: mt_results/<time>)")
-#: What `mt reproduce` fills in.
-REPRODUCTION = ("only", "recorded")
+#: What other commands fill in: reproduce, shrink, campaigns, failing cases first.
+OURS = ("only", "recorded", "first_episode", "report", "shrunk", "first_pairs")
 #: The suite goes over topics; without them there is nothing to launch (`mt replay --transport inprocess`).
-REPLAY_ARGUMENTS = (*replay_arguments(leave_out=("transport", *REPRODUCTION)), OUT)
+REPLAY_ARGUMENTS = (*replay_arguments(leave_out=("transport", *OURS)), OUT)
 LIVE_ARGUMENTS = (
     Argument("config", None, "YAML file of the run, as for `mt live --config`"),
     Argument("set", "", "KEY=VALUE in place of what the file says; several with blanks between them"),
