@@ -61,17 +61,27 @@ class LiveInputs:
             UsageError: one is of a type that is no sensor's.
         """
         for each in (i for i in self.inputs if i.offered is None):
-            if rows := self._node.get_publishers_info_by_topic(each.topic):
-                each.offered = rows[0].qos_profile
-                if each.type != rows[0].topic_type:
-                    self._tap(each, rows[0].topic_type)
+            if not (rows := self._node.get_publishers_info_by_topic(each.topic)):
+                continue
+            if each.tap is not None and each.type != rows[0].topic_type:
+                self._untap(each)
+                continue
+            if each.tap is None:
+                self._tap(each, rows[0].topic_type)
+            each.offered = rows[0].qos_profile
         return all(each.offered is not None for each in self.inputs)
+
+    def _untap(self, each: LiveInput) -> None:
+        """Take down a tap of another type. The next look makes the right one: until the executor has let go of this one
+        its topic is there with its type, and no other may be subscribed to.
+        """
+        assert each.tap is not None
+        self._node.destroy_subscription(each.tap)
+        each.tap = None
 
     def _tap(self, each: LiveInput, type_name: str) -> None:
         if type_name not in cdr.SENSOR_TYPES:
             raise UsageError(f"{each.topic}: got type {type_name}, expected one of {', '.join(cdr.SENSOR_TYPES)}")
-        if each.tap is not None:
-            self._node.destroy_subscription(each.tap)
         each.type = type_name
 
         def received(data: bytes) -> None:
