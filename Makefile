@@ -3,6 +3,8 @@
 BIN := .venv/bin
 PINNED := setup.py setup.cfg pyproject.toml constraints.txt mt_nodes/__init__.py scripts/setup.sh
 export PYTHON
+# Hundreds of processes are started; each would compile our modules anew.
+export PYTHONDONTWRITEBYTECODE :=
 # Tests at a time; files stay whole, in their order, so that each worker makes the fixtures of its own files only.
 # More than there are processors: many tests wait for other processes.
 JOBS := 3

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-import open3d as o3d
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import KDTree
 
 Ints = npt.NDArray[np.int64]
 
@@ -14,18 +16,22 @@ def cluster(xy_mm: Ints, column_mm: int, tolerance_mm: int, column_points: int) 
     """Return (N,) the cluster number of each point, −1 for points that stand alone.
 
     Points are gathered into square columns; one with fewer than ``column_points`` is noise and joins nothing, so
-    that a stray point is no bridge. Columns whose centres are at most ``tolerance_mm`` apart belong together
-    (DBSCAN with one point a core is exactly that). Columns are numbered by place, so the order of points is nothing.
+    that a stray point is no bridge. Columns whose centres are at most ``tolerance_mm`` apart belong together, and
+    whatever hangs together by such is a cluster. Columns are numbered by place, so the order of points is nothing.
     """
     column, inverse, counts = _columns(xy_mm // column_mm)
     solid = counts >= column_points
     number = np.full(len(column), -1, dtype=np.int64)
     if solid.any():
-        centres = np.column_stack([column[solid], np.zeros(int(solid.sum()))]).astype(np.float64)
-        cloud = o3d.geometry.PointCloud(o3d.utility.Vector3dVector(centres))
-        reach = tolerance_mm / column_mm + 1e-6
-        number[solid] = np.asarray(cloud.cluster_dbscan(eps=reach, min_points=1, print_progress=False))
+        number[solid] = _hanging_together(column[solid], tolerance_mm / column_mm + 1e-6)
     return np.asarray(number[inverse])
+
+
+def _hanging_together(places: Ints, reach: float) -> npt.NDArray[np.int32]:
+    """Return the number (M,) of what each place (M, 2) hangs together with, in the order of their first places."""
+    near = KDTree(places).query_pairs(reach, output_type="ndarray")
+    edges = coo_array((np.ones(len(near), dtype=np.int8), tuple(near.T)), shape=(len(places), len(places)))
+    return np.asarray(connected_components(edges, directed=False)[1])
 
 
 def _columns(index: Ints) -> tuple[Ints, Ints, Ints]:

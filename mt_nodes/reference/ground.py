@@ -33,10 +33,11 @@ def height_mm(xyz_mm: Ints) -> Floats:
     Args:
         xyz_mm: (N, 3) points in a frame that stands on the road, N ≥ 1.
     """
-    cell = xyz_mm[:, :2] // CELL_MM
-    cell -= cell.min(axis=0)
-    rows, columns = (cell.max(axis=0) + 1).tolist()
-    address = cell[:, 0] * columns + cell[:, 1]
+    # Column by column: NumPy takes several times as long over rows of two.
+    row, column = (xyz_mm[:, axis] // CELL_MM for axis in (0, 1))
+    row, column = row - row.min(), column - column.min()
+    rows, columns = int(row.max()) + 1, int(column.max()) + 1
+    address = row * columns + column
     low = _third_lowest(address, xyz_mm[:, 2], rows * columns, plausible_mm(xyz_mm)).reshape(rows, columns)
     for _ in range(REACH_CELLS):
         low = np.minimum(low, ndimage.minimum_filter(low, size=3, mode="nearest") + SLOPE_MM)

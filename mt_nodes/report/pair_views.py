@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is shown of one violated pair: pictures that need no script, and the same packed for one that turns them."""
+"""What is shown of one violated pair: pictures that need no script, and the same packed for one that turns them.
+
+What draws is imported late: most reports show no pair, and Matplotlib is a good part of a short run.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.errors import InfrastructureError
-from mt_nodes.report import birdseye, camera_view
 from mt_nodes.report.csv_pairs import PairRow
 from mt_nodes.report.packing import packed
-from mt_nodes.report.series_view import SeriesView, draw_series, read_series
 from mt_nodes.report.stretches import series_file
 from mt_nodes.report.view import View, evidence_file, load_view
 from mt_nodes.verdict import Pair
+
+if TYPE_CHECKING:
+    from mt_nodes.report.series_view import SeriesView
 
 #: Points of each sort (in both clouds, in one alone) that the script gets at most; others are left out at random.
 MOST_POINTS = 60_000
@@ -40,17 +44,27 @@ def shown(results_dir: Path, row: PairRow) -> dict[str, Any]:
     table, arrays = series_file(results_dir, pair), evidence_file(results_dir, pair)
     try:
         if table.exists():
-            series = read_series(table)
-            return {**nothing, "series": draw_series(series), "packed": packed_series(series)}
+            return {**nothing, **_series(table)}
         if not arrays.exists():
             return {**nothing, "note": f"No picture: {arrays.parent.name}/{arrays.name} is not there."}
         view = load_view(arrays)
     except InfrastructureError as error:
         return {**nothing, "note": f"No picture: {error}"}
+    return {**nothing, "views": _views(view), "added": len(view.added_xyz), "packed": packed_view(view)}
+
+
+def _series(table: Path) -> dict[str, str]:
+    from mt_nodes.report.series_view import draw_series, read_series
+
+    series = read_series(table)
+    return {"series": draw_series(series), "packed": packed_series(series)}
+
+
+def _views(view: View) -> list[tuple[str, str]]:
+    from mt_nodes.report import birdseye, camera_view
+
     seen = [camera_view.draw(view)] if len(view.source_image) else []
-    if len(view.source_xyz) or not seen:
-        seen.append(birdseye.draw(view))
-    return {**nothing, "views": seen, "added": len(view.added_xyz), "packed": packed_view(view)}
+    return seen if seen and not len(view.source_xyz) else [*seen, birdseye.draw(view)]
 
 
 def packed_view(view: View) -> str:
