@@ -10,7 +10,8 @@ import sys
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from itertools import pairwise
@@ -27,15 +28,38 @@ from mt_nodes.scene.drive import generate_drive
 from mt_nodes.transforms import dump_transforms
 
 LONG_S, EVERY_S, HOLD_S = 60.0, 0.1, 0.08
+#: What a machine that stands still for a while may not lose: so many clouds wait for whoever is held up.
+DEPTH = 100
+#: Nor may it take a relay for frozen, or a signal for lost: those tests that are about it say less.
+PATIENT_S = 10.0
+#: From the stamp of one cloud to that of the next; the first bears this one.
+STAMP_NS = 100_000_000
 RAW, TOPIC = "/lidar/points_raw", "/lidar/points"
-SIGNALS: dict[str, Any] = {
-    "permits": [{"topic": "/engaged", "type": "std_msgs/msg/Bool", "equals": False, "fresh_s": 1.0}],
-    "dead_man": {"topic": "/dead_man", "type": "std_msgs/msg/Bool", "equals": True, "fresh_s": 1.0},
-}
+#: What is said while the switch is let go.
+LET_GO = "/dead_man: data is False"
+
+
+def signals(fresh_s: float = PATIENT_S) -> dict[str, Any]:
+    """What must hold: that the vehicle is not engaged, and that the switch is held."""
+    engaged = {"topic": "/engaged", "type": "std_msgs/msg/Bool", "equals": False, "fresh_s": fresh_s}
+    dead_man = {"topic": "/dead_man", "type": "std_msgs/msg/Bool", "equals": True, "fresh_s": fresh_s}
+    return {"permits": [engaged], "dead_man": dead_man}
 
 
 def config(**more: Any) -> dict[str, Any]:
-    return {"topics": [{"raw": RAW, "topic": TOPIC}], "hold_s": HOLD_S, **SIGNALS, **more}
+    waits = {"hold_s": HOLD_S, "frozen_s": PATIENT_S, "depth": DEPTH}
+    return {"topics": [{"raw": RAW, "topic": TOPIC}], **waits, **signals(), **more}
+
+
+def disorder(numbers: Sequence[int]) -> str:
+    """Say which of numbers in a row, beginning with the first, are missing, double or out of order; empty if none."""
+    counts = Counter(numbers)
+    found = {
+        "missing": [n for n in range(min(numbers), max(numbers) + 1) if n not in counts],
+        "double": [n for n, count in counts.items() if count > 1],
+        "after a later one": [later for before, later in pairwise(numbers) if later < before],
+    }
+    return "; ".join(f"{what}: {which}" for what, which in found.items() if which)
 
 
 class Bench:
@@ -49,6 +73,7 @@ class Bench:
         from mt_nodes.nodes import qos
 
         promised = copy(qos.REPLAY)
+        promised.depth = DEPTH
         promised.deadline = promised.liveliness_lease_duration = Duration(seconds=LONG_S)
         bundle = next(iter(generate_drive(1)))
         self._data = cdr.encode_cloud(bundle.cloud())
@@ -69,7 +94,7 @@ class Bench:
 
     def _send(self) -> None:
         self._count += 1
-        stamp_ns = self._count * 100_000_000
+        stamp_ns = self._count * STAMP_NS
         seconds, rest = divmod(stamp_ns, 1_000_000_000)
         data = self._data[:4] + seconds.to_bytes(4, "little") + rest.to_bytes(4, "little") + self._data[12:]
         self.sent[stamp_ns], self.last = zlib.crc32(data), (stamp_ns, data)
@@ -114,17 +139,10 @@ class Bench:
         """Stamps of what the stack was given in the place of another."""
         return [stamp for number, (_, stamp, _) in enumerate(self.heard) if self.replaced(number)]
 
-    def hold(self) -> None:
-        """Let the switch go, and press it; wait until input is changed."""
-        self.pressed = False
-        self.next(lambda replaced: not replaced)
-        self.pressed = True
-        self.next(lambda replaced: replaced)
-
     def all_in_order(self) -> None:
         """Every cloud once, in its order, none left out since the first."""
-        stamps = [stamp_ns for _, stamp_ns, _ in self.heard]
-        assert stamps == list(range(stamps[0], stamps[0] + 100_000_000 * len(stamps), 100_000_000))
+        numbers = [stamp_ns // STAMP_NS for _, stamp_ns, _ in self.heard]
+        assert not (wrong := disorder(numbers)), f"of the clouds {numbers[0]} to {numbers[-1]}: {wrong}"
 
     def longest_gap_s(self, first: int) -> float:
         times = [at_s for at_s, _, _ in self.heard[first:]]
@@ -160,6 +178,8 @@ class Inline:
 
     def __init__(self, place: Path, *words: str, **more: Any) -> None:
         self.out = place / "out"
+        #: What the test has killed, and the run has to start anew.
+        self.killed = Counter[str]()
         place.mkdir(exist_ok=True)
         told = config(**{"transforms": str(place / "transforms.yaml"), **more})
         (place / "bench.yaml").write_text(yaml.safe_dump(told))
@@ -185,6 +205,13 @@ class Inline:
             for pid in descendants_of(self.process.pid)
             if module in command_of(pid) and "keeper" not in command_of(pid)
         ]
+
+    def hold(self, bench: Bench) -> None:
+        """Let the switch go until that is told, and press it; wait until input is changed."""
+        bench.pressed = False
+        assert wait_until(lambda: LET_GO in "".join(self.said.splitlines()[-1:]), LONG_S), self.said
+        bench.pressed = True
+        bench.next(lambda replaced: replaced)
 
     def kill(self) -> None:
         """End it with its relays, which outlive it; stopped first, so that it starts no other one meanwhile."""
@@ -214,6 +241,7 @@ def started_inline(tmp_path: Path, bench: Bench) -> Iterator[Callable[..., Inlin
 
         def start(*words: str, **more: Any) -> Inline:
             inline = Inline(tmp_path, *words, **more)
+            ending.callback(lambda: print(inline.said))  # for whoever wonders why it failed
             ending.callback(inline.kill)
             assert wait_until(lambda: len(bench.heard) > 3 or inline.process.poll() is not None, LONG_S)
             return inline

@@ -119,8 +119,15 @@ GRAPHS = {
     "a name of ours": ("/mt_mutator, which is none of ours, subscribes to /vehicle/steer",),
 }
 
-#: Found in the way that another one is, too: not in each run of the tests.
-LIKE_OTHERS = ("remap in the live domain", "remap in the arm", "service in the arm", "action client")
+#: Found in the way that another one is, too: not in each run of the tests. Clients and servers are seen in real graphs
+#: in test_ros_graph_guard.py. A bridge has endpoints where others have them, and one is run beside a boxed stack; what
+#: comes to the actuator until it is noticed is looked at where a stack itself reaches out.
+LIKE_OTHERS = (
+    *("remap in the live domain", "remap in the arm", "bridge"),
+    *("service in the arm", "service client", "action client"),
+)
+#: Not about what is in time: a machine that is too busy makes nothing in less.
+LATE_S = 1.0
 
 #: A stack that commands in its own domain, as it should, and in the live one, as it should not.
 REACHES_OUT = f"""
@@ -259,8 +266,14 @@ def within_ms(stopped: Stopped, stranger: Stranger) -> str:
     return " and ".join(f"{1e3 * (at_s - stranger.made_s):.0f} ms" for at_s in (stopped.begun_s, stopped.sent_s))
 
 
-def attacked(kind: str, ending: ExitStack, live: int, place: Path, carry_out: Carry, **config: Any) -> Any:
-    """Carry a run out beside which somebody does this; return the summary, who it was, and the actuator."""
+def attacked(
+    kind: str, ending: ExitStack, live: int, place: Path, carry_out: Carry, tested: int = 2, **config: Any
+) -> Any:
+    """Carry a run out beside which somebody does this, once so much was tested.
+
+    Returns:
+        The summary, who it was, and the actuator.
+    """
     Live(ending, live)
     actuator, stranger = Actuator(ending, live), Stranger(ending, place, kind, live)
 
@@ -271,7 +284,7 @@ def attacked(kind: str, ending: ExitStack, live: int, place: Path, carry_out: Ca
         actuator.alarms = alarms.messages
         stranger.go(domains["followup"])
 
-    events = At(2, go)
+    events = At(tested, go)
     _, summary, _ = carry_out(events=events, duration_s=LIMIT_S, **config)
     events.join()
     return summary, stranger, actuator
@@ -287,7 +300,8 @@ def test_whoever_would_carry_commands_to_an_actuator_is_named_and_ends_the_run(
     assert summary["exit_code"] == ExitCode.ISOLATION, summary
     assert any(says in summary["isolation"] for says in GRAPHS[kind]), summary["isolation"]
     assert stopped.line._held, "what waits to go out is not dropped"
-    assert any(text in str(alarm.status) for alarm in actuator.alarms for text in GRAPHS[kind]), "nobody was told"
+    # It is on its way to the actuator when the run is over.
+    until(lambda: any(text in str(alarm.status) for alarm in actuator.alarms for text in GRAPHS[kind]))
     late = [at_s for at_s in actuator.from_followups if at_s > stopped.sent_s + 1.0]
     assert not late, "a command made of a follow-up came a second after injection was stopped"
     print(
@@ -296,24 +310,18 @@ def test_whoever_would_carry_commands_to_an_actuator_is_named_and_ends_the_run(
 
 
 @needs_box
-def test_of_a_boxed_stack_nothing_gets_through_a_bridge_of_somebody_else(
+def test_a_boxed_stack_that_reaches_out_itself_reaches_nobody_nor_through_a_bridge_of_somebody_else(
     carry_out: Carry, ending: ExitStack, domains: Any, tmp_path: Path
 ) -> None:
     """What is no answer of the stack's does not leave the box: there is nothing to be bridged."""
-    summary, _, actuator = attacked("bridge", ending, domains[1], tmp_path, carry_out, box={"use": "required"})
+    boxed = {"reaches": domains[1], "box": {"use": "required"}, "delay_s": LATE_S}
+    summary, _, actuator = attacked("bridge", ending, domains[1], tmp_path, carry_out, tested=6, **boxed)
     assert summary["exit_code"] == ExitCode.ISOLATION
-    assert "/bridge" in summary["isolation"] and not actuator.told
-
-
-@needs_box
-def test_a_boxed_stack_that_reaches_out_itself_reaches_nobody(
-    carry_out: Carry, ending: ExitStack, domains: Any
-) -> None:
-    Live(ending, domains[1])
-    actuator = Actuator(ending, domains[1])
-    lines, summary, _ = carry_out(domains[1], events=At(0, lambda: None, 6), box={"use": "required"})
-    assert summary["isolation"] is None and sum(line["outcome"] == "HOLDS" for line in lines) >= 4
+    assert "/bridge" in summary["isolation"], "it was the stack itself"
+    assert summary["outcomes"]["HOLDS"] >= 4, summary["outcomes"]
     assert not actuator.told and not actuator.called
+    assert summary["safety"]["box"] == "required" and summary["safety"]["box_lacks"] == []
+    assert (tmp_path / "out_shadow" / "box_followup_box_report.json").exists()
 
 
 def test_a_stack_without_a_box_that_reaches_out_itself_ends_the_run(

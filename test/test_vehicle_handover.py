@@ -25,12 +25,13 @@ from mt_nodes.vehicle.events import UNREAD_S, Events
 from mt_nodes.vehicle.sentry import BUSY_TIMES, LOOKS, Fate, Sentry
 
 LONG_S, FROZEN_S = 30.0, 0.3
+DEPTH = 3
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 2**62), st.booleans()), max_size=60))
 def test_both_sides_see_what_was_claimed_last_and_whether_it_went_out(rows: list[tuple[int, int, bool]]) -> None:
-    one = Baton.made(3)
-    other = Baton(one.descriptor, 3)
+    one = Baton.made(3, DEPTH)
+    other = Baton(one.descriptor, 3, DEPTH)
     claimed: dict[int, list[int]] = {0: [], 1: [], 2: []}
     out = {0: True, 1: True, 2: True}
     for topic, when_ns, sent in rows:
@@ -40,7 +41,7 @@ def test_both_sides_see_what_was_claimed_last_and_whether_it_went_out(rows: list
             one.sent(topic)
         out[topic] = sent
     for topic, whens in claimed.items():
-        assert other.claimed(topic) == set(whens[-CLAIMS:])
+        assert other.claimed(topic) == set(whens[-CLAIMS - 2 * DEPTH :])
         assert other.in_doubt(topic) is not out[topic]
     other.forget()
     assert not any(one.claimed(topic) or one.in_doubt(topic) for topic in claimed)
@@ -128,6 +129,9 @@ class Watched:
 
     def __init__(self, ending: ExitStack, phase: Phase = Phase.SERVING, frozen_s: float = FROZEN_S) -> None:
         self._frozen_s, self.behind = frozen_s, False
+        #: Whether it is behind at each look; the last holds on.
+        self.looks: Iterator[bool] = iter(())
+        self.looked = 0
         self.baton = Baton.made(1)
         ending.callback(os.close, self.baton.descriptor)
         self.process = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
@@ -144,10 +148,14 @@ class Watched:
         ending.callback(self.end)
 
     def _watch(self) -> None:
-        sentry = Sentry(os.pidfd_open(self.process.pid), self.baton, self._frozen_s, lambda: self.behind)
+        sentry = Sentry(os.pidfd_open(self.process.pid), self.baton, self._frozen_s, self._look)
         self.fate = sentry.wait(lambda: self._over)
         sentry.close()
         self.alive_then = self.process.poll() is None
+
+    def _look(self) -> bool:
+        self.looked += 1
+        return next(self.looks, self.behind)
 
     def _beat(self) -> None:
         while not self._over:
@@ -203,6 +211,14 @@ def test_a_relay_that_lives_and_does_not_send_is_dead_before_that_is_told(watche
     watched.behind = True
     assert watched.found() is Fate.DEAF
     assert watched.alive_then is False
+
+
+def test_a_relay_that_catches_up_before_it_was_found_behind_often_enough_is_left_alone(watched: Watched) -> None:
+    """As it does when the whole computer stood still, and who watches is the first to go on."""
+    watched.looks = iter([*[True] * (LOOKS - 1), False] * 3)
+    looked = watched.looked
+    assert wait_until(lambda: watched.looked > looked + 3 * LOOKS, LONG_S)
+    assert watched.fate is None and watched.process.poll() is None
 
 
 @pytest.mark.parametrize("phase", [Phase.STARTING, Phase.ENDED])

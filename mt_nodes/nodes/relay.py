@@ -47,8 +47,11 @@ NODE = "mt_relay"
 LOOK_EVERY_S = 0.5
 #: A sign of life, so often; a standby looks less often.
 BEAT_EVERY_S = 0.03
-#: A relay that has not sent for so many times ``frozen_s`` what its standby has heard does not hear it.
-DEAF_TIMES = 3.0
+#: A relay that has not sent for so many times ``frozen_s`` what its standby has heard, and for another is found so at
+#: each look, does not hear it.
+DEAF_TIMES = 2.0
+#: A run's first relay publishes nothing until it would have found who does so already (measured: within 1,055 ms).
+SEEN_S = 1.2
 #: Whoever is found so soon was there before: others are discovered within about a second; so are their names.
 NEW_S, NAMED_S = 3.0, 1.5
 #: A thread that waits for nothing in particular looks up so often.
@@ -76,7 +79,7 @@ class Relay:
         standing_by: bool = False,
     ) -> None:
         self._node, self._config, self._offers_at, self._number = node, config, offers, number
-        self._baton = baton or Baton.made(len(config.topics))
+        self._baton = baton or Baton.made(len(config.topics), config.depth)
         self._interlock = Interlock(armed, config.permits, config.dead_man)
         self._lock = threading.Lock()
         self._topics: dict[int, RelayTopic] = {}
@@ -84,10 +87,12 @@ class Relay:
         self._closing = False
         #: Nobody looks on any more who could stop it; set by whoever tells events.
         self.alone = False
-        self._standing_by = standing_by
+        self._standing_by = self._came_to_stand_by = standing_by
         #: Others who publish what only this node may, and who publishes a raw topic otherwise than in the beginning.
         self._others = self._changed = ""
         self._strange_since_s: float | None = None
+        #: Whether earlier relays of the run lived for long enough to see who else there is.
+        self._looked_before = self._baton.beats * BEAT_EVERY_S > SEEN_S
         #: What became of the relay before, and in how many topics it died while it sent.
         self._took_over: dict[str, Any] | None = None
         self._began_s = time.monotonic()
@@ -154,9 +159,13 @@ class Relay:
         rows = self._node.get_publishers_info_by_topic(self._config.topics[number].raw)
         if number in self._topics:
             return self._topics[number].changed(rows)
-        if rows:
+        if rows and (self._standing_by or self._is_alone()):
             self._begin(number, rows[0])
         return ""
+
+    def _is_alone(self) -> bool:
+        """Whether nobody else publishes, as far as that is known by now: the stack must not get anything twice."""
+        return not self._others and (self._looked_before or time.monotonic() - self._began_s > SEEN_S)
 
     def _begin(self, number: int, offered: TopicEndpointInfo) -> None:
         if not self._standing_by:
@@ -217,7 +226,7 @@ class Relay:
 
     def status(self) -> dict[str, Any]:
         """Return how it goes, and the stamps that were replaced since it was last asked."""
-        if self._standing_by:
+        if self._came_to_stand_by and self._took_over is None:  # also while it takes over
             return {"relay": self._number, "standing_by": True}
         permission = self.permission()
         missing = [row.raw for number, row in enumerate(self._config.topics) if number not in self._topics]
@@ -257,8 +266,8 @@ def main(args: list[str] | None = None) -> None:
 
 def _carry_out(given: argparse.Namespace, ended: Flag, events: Events) -> None:
     config = load_inline_config(given.config)
-    topics = len(config.topics)
-    baton = Baton.made(topics) if given.baton is None else Baton(given.baton, topics)
+    sizes = (len(config.topics), config.depth)
+    baton = Baton.made(*sizes) if given.baton is None else Baton(given.baton, *sizes)
     context = Context()
     rclpy.init(args=[], context=context, signal_handler_options=SignalHandlerOptions.NO)
     run = zlib.crc32(os.fsencode(given.offers.resolve()))

@@ -11,7 +11,8 @@ import mmap
 import os
 from enum import IntEnum
 
-#: So many messages of a topic are remembered as claimed: more than can be on their way from one reader to another.
+#: So many messages of a topic are remembered as claimed, and twice the depth of its readers: more than can be on their
+#: way from a publisher to one reader that another has had already.
 CLAIMS = 16
 #: So many relays of one run are told from strangers; older ones are long forgotten by the graph.
 KIN = 16
@@ -20,7 +21,6 @@ PREFIX_BYTES = 12
 _PHASE, _OWNER, _BEATS, _FIRST_KIN = range(4)
 _KIN_CELLS = 2
 _FIRST_TOPIC = _FIRST_KIN + KIN * _KIN_CELLS
-_TOPIC_CELLS = 2 + CLAIMS
 
 
 class Phase(IntEnum):
@@ -39,19 +39,19 @@ class Baton:
     """The shared memory of the relays of one run.
 
     Args:
-        descriptor: of the memory, see :meth:`made`. topics: how many there are.
+        descriptor: of the memory, see :meth:`made`. topics: how many there are. depth: history depth of their readers.
     """
 
-    def __init__(self, descriptor: int, topics: int) -> None:
-        self.descriptor, self._topics = descriptor, topics
-        self._cells = memoryview(mmap.mmap(descriptor, _size(topics))).cast("q")
+    def __init__(self, descriptor: int, topics: int, depth: int = 0) -> None:
+        self.descriptor, self._topics, self._claims = descriptor, topics, _claims(depth)
+        self._cells = memoryview(mmap.mmap(descriptor, _size(topics, depth))).cast("q")
 
     @classmethod
-    def made(cls, topics: int) -> Baton:
+    def made(cls, topics: int, depth: int = 0) -> Baton:
         """Return new memory that nobody else has yet; processes get it by its descriptor."""
         descriptor = os.memfd_create("mt_relay")
-        os.ftruncate(descriptor, _size(topics))
-        return cls(descriptor, topics)
+        os.ftruncate(descriptor, _size(topics, depth))
+        return cls(descriptor, topics, depth)
 
     @property
     def phase(self) -> Phase:
@@ -85,7 +85,7 @@ class Baton:
 
     def forget(self) -> None:
         """Forget what was sent: nobody who takes over has any of it."""
-        for at in range(_FIRST_TOPIC, _FIRST_TOPIC + self._topics * _TOPIC_CELLS):
+        for at in range(_FIRST_TOPIC, len(self._cells)):
             self._cells[at] = 0
 
     def announce(self, number: int, prefix: bytes) -> None:
@@ -111,7 +111,7 @@ class Baton:
         at = self._at(topic)
         count = self._cells[at]
         self._cells[at] = count + 1
-        self._cells[at + 2 + count % CLAIMS] = published_ns
+        self._cells[at + 2 + count % self._claims] = published_ns
 
     def sent(self, topic: int) -> None:
         """Say that what was claimed last is out."""
@@ -121,7 +121,7 @@ class Baton:
     def claimed(self, topic: int) -> frozenset[int]:
         """Return when the messages claimed last were published, ns."""
         at = self._at(topic)
-        return frozenset(self._cells[at + 2 : at + 2 + CLAIMS]) - {0}
+        return frozenset(self._cells[at + 2 : at + 2 + self._claims]) - {0}
 
     def in_doubt(self, topic: int) -> bool:
         """Whether a message was claimed, and not said to be out: it may have been, and may not."""
@@ -131,8 +131,12 @@ class Baton:
     def _at(self, topic: int) -> int:
         if not 0 <= topic < self._topics:
             raise IndexError(f"got topic {topic} of {self._topics}")
-        return _FIRST_TOPIC + topic * _TOPIC_CELLS
+        return _FIRST_TOPIC + topic * (2 + self._claims)
 
 
-def _size(topics: int) -> int:
-    return 8 * (_FIRST_TOPIC + topics * _TOPIC_CELLS)
+def _claims(depth: int) -> int:
+    return CLAIMS + 2 * depth
+
+
+def _size(topics: int, depth: int) -> int:
+    return 8 * (_FIRST_TOPIC + topics * (2 + _claims(depth)))

@@ -34,7 +34,7 @@ class RelayPair:
 
     def __init__(self, config: InlineConfig, out: Path, armed: bool) -> None:
         self._config, self._out, self._armed = config, out, armed
-        self._baton = Baton.made(len(config.topics))
+        self._baton = Baton.made(len(config.topics), config.depth)
         self._number = 0
         #: So many relays, and standbys, in a row ended before they told anything.
         self._idle = Counter[str]()

@@ -12,7 +12,7 @@ from enum import Enum
 from mt_nodes.vehicle.baton import Baton, Phase
 
 #: So many looks in a row without a sign of life make ``frozen_s``. Looks are counted, not seconds: when the whole
-#: computer stood still, nobody did.
+#: computer stood still, nobody did. As many in a row must find it behind: it gets time to catch up.
 LOOKS = 6
 #: A relay that is busy may keep silent for so many times as long.
 BUSY_TIMES = 20
@@ -48,7 +48,7 @@ class Sentry:
 
     def wait(self, over: Callable[[], bool]) -> Fate | None:
         """Return what became of it, once no thread of it runs any more; None when ``over()`` says so before."""
-        beats, silent = self._baton.beats, 0
+        beats, silent, behind = self._baton.beats, 0, 0
         while not over():
             if self._poll.poll(self._every_ms):
                 return Fate.ENDED if self._baton.phase is Phase.ENDED else Fate.DIED
@@ -56,7 +56,8 @@ class Sentry:
             beats = self._baton.beats
             if silent >= self._patience():
                 return self._end(Fate.FROZEN)
-            if self._baton.phase is Phase.SERVING and self._is_behind():
+            behind = behind + 1 if self._baton.phase is Phase.SERVING and self._is_behind() else 0
+            if behind >= LOOKS:
                 return self._end(Fate.DEAF)
         return None
 
