@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,9 +34,48 @@ def measured_of(line: Any) -> Measured | None:
     return Measured(float(value), float(bound), float(margin), line["unit"])
 
 
+@dataclass
+class _OfUnit:
+    """The numbers of one unit: value and margin of each pair, and the largest bound."""
+
+    values: array[float] = field(default_factory=lambda: array("d"))
+    margins: array[float] = field(default_factory=lambda: array("d"))
+    bound: float = -math.inf
+
+
+class Numbers:
+    """The numbers of many pairs, sixteen bytes each."""
+
+    def __init__(self, found: Iterable[Measured] = ()) -> None:
+        self._units: dict[str, _OfUnit] = {}
+        for measured in found:
+            self.take(measured)
+
+    def take(self, measured: Measured) -> None:
+        """Take in those of a pair."""
+        of = self._units.setdefault(measured.unit, _OfUnit())
+        of.values.append(measured.value)
+        of.margins.append(measured.margin)
+        of.bound = max(of.bound, measured.bound)
+
+    @property
+    def unit(self) -> str | None:
+        """That of the first pair, None where there is none."""
+        return next(iter(self._units), None)
+
+    def of(self, unit: str) -> _OfUnit:
+        """Return those of one unit."""
+        return self._units.get(unit, _OfUnit())
+
+
 def noise_floor(
-    relation: Sequence[Measured], control: Sequence[Measured], sham: Sequence[Measured]
+    relation: Iterable[Measured], control: Iterable[Measured], sham: Iterable[Measured]
 ) -> dict[str, Any] | None:
+    """Return :func:`floor_of` of what was measured in decided pairs."""
+    return floor_of(Numbers(relation), Numbers(control), Numbers(sham))
+
+
+def floor_of(relation: Numbers, control: Numbers, sham: Numbers) -> dict[str, Any] | None:
     """Return the distributions of what was measured in the decided pairs, None where there is nothing.
 
     Control and sham of a check that demands a difference are judged by its background: what they measure is how far
@@ -43,20 +85,17 @@ def noise_floor(
         ``unit``, ``bound`` (the largest asked), for each arm ``n``, ``p50``, ``p95`` and ``max``; ``violated`` pairs,
         and how many of them missed their bound by more than any pair of control and sham (``above``).
     """
-    if not relation:
+    if (unit := relation.unit) is None:
         return None
-    unit = relation[0].unit
-    arms = {"relation": relation, "control": control, "sham": sham}
-    alike = {arm: [m for m in found if m.unit == unit] for arm, found in arms.items()}
-    background = [m.margin for arm in ("control", "sham") for m in alike[arm]]
-    violated = [m.margin for m in alike["relation"] if m.margin < 0.0]
-    above = sum(margin < min(background, default=0.0) for margin in violated)
+    arms = {"relation": relation.of(unit), "control": control.of(unit), "sham": sham.of(unit)}
+    least = min((min(arms[arm].margins) for arm in ("control", "sham") if arms[arm].margins), default=0.0)
+    violated = [margin for margin in arms["relation"].margins if margin < 0.0]
     return {
         "unit": unit,
-        "bound": _digits(max(m.bound for m in alike["relation"])),
-        **{arm: _spread([m.value for m in found]) for arm, found in alike.items()},
+        "bound": _digits(arms["relation"].bound),
+        **{arm: _spread(found.values) for arm, found in arms.items()},
         "violated": len(violated),
-        "above": above,
+        "above": sum(margin < least for margin in violated),
     }
 
 

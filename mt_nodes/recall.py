@@ -3,25 +3,18 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from mt_nodes.statistics import Unit, proportion_interval
+from mt_nodes.statistics import MIN_CLUSTERS, ClusterSums, Unit, interval_of
 
 #: What a check writes into the detail of a verdict: rows [number, found, class]; name, unit and bin of that number.
 OBJECTS, OBJECTS_BY = "objects", "objects_by"
 ALL = "all"
 
 Detail = Mapping[str, Any]
-
-
-class _Object(NamedTuple):
-    unit: Unit
-    bin: int
-    found: bool
-    label: str
 
 
 def about_objects(detail: Detail) -> Detail:
@@ -36,40 +29,65 @@ def recall(pairs: Iterable[tuple[Unit, Detail]]) -> dict[str, Any] | None:
         pairs: source case, and what :func:`about_objects` finds, of each.
 
     Returns:
-        ``by``: name, unit and bin of the number. ``classes``: how many were found of each class, of all together first
-        where there are several: ``found`` of ``objects``, ``rate``, ``ci95`` and its method; the same of every bin
-        that has an object in ``bins``, ``from`` and ``to`` its limits. Intervals are Wilson's, as those of all rates.
+        See :meth:`Recall.plain`.
     """
-    said = [(unit, detail) for unit, detail in pairs if detail]
-    if not said:
-        return None
-    by = dict(said[0][1][OBJECTS_BY])
-    objects = [
-        _Object(unit, math.floor(number / by["bin"]), found, label)
-        for unit, detail in said
-        for number, found, label in detail[OBJECTS]
-    ]
-    labels = sorted({o.label for o in objects})
-    classes = {label: _binned([o for o in objects if o.label == label], by["bin"]) for label in labels}
-    return {"by": by, "classes": classes if len(labels) == 1 else {ALL: _binned(objects, by["bin"]), **classes}}
+    found = Recall()
+    for unit, detail in pairs:
+        found.take(unit, detail)
+    return found.plain()
 
 
-def _binned(objects: Sequence[_Object], width: float) -> dict[str, Any]:
-    bins = (
-        {"from": place * width, "to": (place + 1) * width, **_rate([o for o in objects if o.bin == place])}
-        for place in sorted({o.bin for o in objects})
-    )
-    return {**_rate(objects), "bins": list(bins)}
+class Recall:
+    """Counts objects that were found, pair by pair."""
+
+    def __init__(self) -> None:
+        self._by: dict[str, Any] | None = None
+        #: By class (None: all together) and bin (None: all of them).
+        self._rates: dict[tuple[str | None, int | None], ClusterSums] = {}
+
+    def take(self, unit: Unit, detail: Detail) -> None:
+        """Count what a decided pair says of single objects, which may be nothing: see :func:`about_objects`."""
+        if not detail:
+            return
+        self._by = by = self._by or dict(detail[OBJECTS_BY])
+        for number, found, label in detail[OBJECTS]:
+            place = math.floor(number / by["bin"])
+            for key in itertools.product((None, label), (None, place)):
+                self._rates.setdefault(key, ClusterSums(MIN_CLUSTERS)).add(unit, int(found), 1)
+
+    def plain(self) -> dict[str, Any] | None:
+        """Return what was found, None where nothing was said.
+
+        Returns:
+            ``by``: name, unit and bin of the number. ``classes``: how many were found of each class, of all together
+            first where there are several: ``found`` of ``objects``, ``rate``, ``ci95`` and its method; the same of
+            every bin that has an object in ``bins``, ``from`` and ``to`` its limits. Intervals are Wilson's, as those
+            of all rates.
+        """
+        if self._by is None or not self._rates:
+            return None
+        labels = sorted({label for label, _ in self._rates if label is not None})
+        told = {label: self._binned(label, self._by["bin"]) for label in labels}
+        return {
+            "by": self._by,
+            "classes": told if len(labels) == 1 else {ALL: self._binned(None, self._by["bin"]), **told},
+        }
+
+    def _binned(self, label: str | None, width: float) -> dict[str, Any]:
+        places = sorted(place for of, place in self._rates if of == label and place is not None)
+        bins = [
+            {"from": place * width, "to": (place + 1) * width, **_rate(self._rates[label, place])} for place in places
+        ]
+        return {**_rate(self._rates[label, None]), "bins": bins}
 
 
-def _rate(objects: Sequence[_Object]) -> dict[str, Any]:
-    trials = Counter(o.unit for o in objects)
-    hits = Counter(o.unit for o in objects if o.found)
-    interval = proportion_interval({unit: (hits[unit], count) for unit, count in trials.items()})
+def _rate(sums: ClusterSums) -> dict[str, Any]:
+    found, objects = (sum(row[i] for row in sums.rows) for i in (0, 1))
+    interval = interval_of(sums)
     return {
-        "found": hits.total(),
-        "objects": len(objects),
-        "rate": round(hits.total() / len(objects), 4),
+        "found": found,
+        "objects": objects,
+        "rate": round(found / objects, 4),
         "ci95": [round(float(limit), 4) for limit in (interval.low, interval.high)] if interval else None,
         "ci95_method": interval.method if interval else None,
     }

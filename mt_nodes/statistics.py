@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +24,6 @@ MIN_STRUCK = 4
 
 Unit = tuple[int, int | None]
 """One source case: (drive, bundle); bundle is None when a whole episode is judged. Repeated draws share it."""
-Cluster = Callable[[Unit], Hashable]
 
 
 class Interval(NamedTuple):
@@ -40,37 +38,106 @@ def wilson_interval(hits: int, trials: int) -> tuple[float, float] | None:
     """Return the 95 % score interval of a proportion (Wilson, JASA 22, 1927), None without trials."""
     if trials == 0:
         return None
-    from scipy import stats  # heavy, and needed at the end of a run only
+    z, share = _normal_quantile(), hits / trials
+    spread = 2 * (trials + z**2)
+    middle = (2 * trials * share + z**2) / spread
+    half = z / spread * math.sqrt(4 * trials * share * (1 - share) + z**2)
+    return 0.0 if hits == 0 else middle - half, 1.0 if hits == trials else middle + half
 
-    interval = stats.binomtest(hits, trials).proportion_ci(1 - ALPHA, method="wilson")
-    return float(interval.low), float(interval.high)
+
+class ClusterSums:
+    """Sums of whole numbers by unit, kept by the coarsest clusters that are numerous enough; single units if none are.
+
+    Tried in turn: drives, blocks of consecutive bundles. Where whole episodes are judged a unit is a drive. What is
+    added is kept no finer than that, so that memory goes by drives, not by bundles.
+    """
+
+    def __init__(self, needed: int) -> None:
+        """Begin without any unit; ``needed``: how many clusters are enough."""
+        self._needed = needed
+        self._level = 0
+        self._sums: dict[Hashable, list[int]] = {}
+        #: Clusters of the coarser levels, as long as they are too few.
+        self._coarser: list[set[Hashable]] = [set() for _ in _LEVELS[1:]]
+        self._whole = True
+
+    def add(self, unit: Unit, *numbers: int) -> None:
+        """Add numbers, each time as many, to those of the unit's cluster."""
+        key = _LEVELS[self._level](unit)
+        known = self._sums.get(key)
+        if known is None:
+            self._sums[key] = list(numbers)
+            self._take(unit)
+            return
+        for at, number in enumerate(numbers):
+            known[at] += number
+
+    def __len__(self) -> int:
+        """How many clusters there are."""
+        return len(self._sums)
+
+    @property
+    def rows(self) -> list[list[int]]:
+        """The sums of each cluster, in the order in which they came."""
+        return list(self._sums.values())
+
+    @property
+    def single(self) -> bool:
+        """Whether each cluster is one unit."""
+        return self._level == 0
+
+    @property
+    def told(self) -> str:
+        """How many of what, for people."""
+        names = ("drive" if self._whole and self._sums else "frame", f"blocks of {BLOCK_BUNDLES} frame", "drive")
+        return counted(len(self), names[self._level])
+
+    def _take(self, unit: Unit) -> None:
+        """Count the clusters of a unit that was not there before, and go over to those that are enough now."""
+        self._whole = self._whole and unit[1] is None
+        for level in range(len(_LEVELS) - 1, self._level, -1):
+            found = self._coarser[level - 1]
+            found.add(_LEVELS[level](unit))
+            if len(found) >= self._needed:
+                self._coarsen(level)
+                return
+
+    def _coarsen(self, level: int) -> None:
+        fine, self._sums, self._level = self._sums, {}, level
+        for key, numbers in fine.items():
+            known = self._sums.setdefault(_LEVELS[level](key), [0] * len(numbers))
+            for at, number in enumerate(numbers):
+                known[at] += number
 
 
 def proportion_interval(pairs: Mapping[Unit, tuple[int, int]]) -> Interval | None:
-    """Return the 95 % interval of a proportion over units (hits, trials), None without trials.
+    """Return the 95 % interval of a proportion over units (hits, trials), None without trials."""
+    sums = ClusterSums(MIN_CLUSTERS)
+    for unit, (hits, trials) in pairs.items():
+        sums.add(unit, hits, trials)
+    return interval_of(sums)
+
+
+def interval_of(sums: ClusterSums) -> Interval | None:
+    """Return the 95 % interval of a proportion from sums of hits and trials, None without trials.
 
     Wilson's when each unit is one trial and no coarser clusters are numerous enough; else Wilson's with the effective
     number of trials that the spread between clusters leaves, and Student's t for their number (Kott and Carr,
     J. Off. Statist. 13, 1997; Franco et al., J. Surv. Stat. Methodol. 7, 2019).
     """
-    hits, trials = (sum(p[i] for p in pairs.values()) for i in (0, 1))
+    hits, trials = (sum(row[i] for row in sums.rows) for i in (0, 1))
     if trials == 0:
         return None
-    key, name = clusters_of(pairs, MIN_CLUSTERS)
-    if key is _itself and trials == len(pairs):
+    if sums.single and trials == len(sums):
         low, high = wilson_interval(hits, trials) or (0.0, 1.0)
-        return Interval(low, high, f"Wilson, {_counted(trials, name)} taken as independent")
-    sums: dict[Hashable, tuple[int, int]] = {}
-    for unit, (x, n) in pairs.items():
-        before = sums.get(key(unit), (0, 0))
-        sums[key(unit)] = (before[0] + x, before[1] + n)
-    low, high = _clustered_interval(np.array(list(sums.values()), dtype=np.float64))
-    return Interval(low, high, f"Wilson, cluster-robust over {_counted(len(sums), name)}")
+        return Interval(low, high, f"Wilson, {sums.told} taken as independent")
+    low, high = _clustered_interval(np.array(sums.rows, dtype=np.float64))
+    return Interval(low, high, f"Wilson, cluster-robust over {sums.told}")
 
 
 def _clustered_interval(clusters: npt.NDArray[np.float64]) -> tuple[float, float]:
     """Wilson's interval from clusters (M, 2) of hits and trials."""
-    from scipy import stats
+    from scipy import special  # scipy.stats has the same, slower, and its import takes as long as all else here
 
     count, (hits, trials) = len(clusters), clusters.sum(axis=0)
     share = hits / trials
@@ -83,7 +150,7 @@ def _clustered_interval(clusters: npt.NDArray[np.float64]) -> tuple[float, float
         # By chance clusters spread less than independent pairs would; t allows for that, but not for no spread at all.
         shown = share * (1.0 - share) / max(variance, independent / 4)
         effective = shown if struck >= MIN_STRUCK else min(shown, effective)
-    z = float(stats.t.ppf(1 - ALPHA / 2, count - 1) if count > 1 else stats.norm.ppf(1 - ALPHA / 2))
+    z = float(special.stdtrit(count - 1, 1 - ALPHA / 2)) if count > 1 else _normal_quantile()
     middle, spread = share + z * z / (2 * effective), 1 + z * z / effective
     half = z * math.sqrt(share * (1 - share) / effective + z * z / (4 * effective * effective))
     return max(0.0, (middle - half) / spread), min(1.0, (middle + half) / spread)
@@ -91,9 +158,7 @@ def _clustered_interval(clusters: npt.NDArray[np.float64]) -> tuple[float, float
 
 def sign_test_p(lost: int, gained: int) -> float:
     """Return the two-sided exact sign test of two counts that chance would make alike."""
-    from scipy import stats
-
-    return float(stats.binomtest(lost, lost + gained, 0.5).pvalue) if lost + gained else 1.0
+    return 1.0 if lost == gained else min(1.0, 2 * _tail(max(lost, gained), lost + gained))
 
 
 def fisher_p(before: tuple[int, int], after: tuple[int, int]) -> float:
@@ -109,9 +174,21 @@ def mcnemar_p(relation_only: int, control_only: int) -> float:
     Small when the relation is violated where the control holds more often than the other way round
     (McNemar, Psychometrika 12, 1947, in its exact binomial form).
     """
-    from scipy import stats
+    return _tail(relation_only, relation_only + control_only)
 
-    return float(stats.binom.sf(relation_only - 1, relation_only + control_only, 0.5))
+
+def _tail(least: int, count: int) -> float:
+    """Return the probability that of ``count`` fair coins ``least`` or more show heads."""
+    from scipy import special
+
+    return float(special.betainc(least, count - least + 1, 0.5)) if least else 1.0
+
+
+def _normal_quantile() -> float:
+    """Return how many standard deviations to each side hold all but ALPHA of a normal distribution."""
+    from scipy import special
+
+    return float(special.ndtri(1 - ALPHA / 2))
 
 
 def sign_flip_p(differences: Sequence[int], *, two_sided: bool = False) -> float:
@@ -147,38 +224,23 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def cluster_sums(differences: Mapping[Unit, int], family: int) -> tuple[list[int], str]:
-    """Sum differences over the coarsest clusters that are numerous enough, and say over what.
-
-    Enough means that a test over them could still reach ALPHA after Holm's correction over ``family`` relations.
-    """
-    needed = max(MIN_CLUSTERS, math.floor(math.log2(max(family, 1) / ALPHA)) + 1)
-    key, name = clusters_of(differences, needed)
-    sums: Counter[Hashable] = Counter()
+    """Sum differences over the coarsest clusters that are numerous enough, and say over what."""
+    sums = ClusterSums(needed_in(family))
     for unit, difference in differences.items():
-        sums[key(unit)] += difference
-    found = list(sums.values())
-    exact = key is _itself and len({abs(d) for d in found if d}) <= 1
-    return found, f"{'exact McNemar' if exact else 'sign-flip'} test over {_counted(len(found), name)}"
+        sums.add(unit, difference)
+    return tested(sums)
 
 
-def clusters_of(units: Collection[Unit], needed: int) -> tuple[Cluster, str]:
-    """Return the coarsest clusters of which there are ``needed``, and their name; single units if there are none.
-
-    Tried in turn: drives, blocks of consecutive bundles. Where whole episodes are judged a unit is a drive.
-    """
-    levels: tuple[tuple[str, Cluster], ...] = (
-        ("drives", lambda unit: unit[0]),
-        (f"blocks of {BLOCK_BUNDLES} frames", _block),
-    )
-    for name, key in levels:
-        if len({key(unit) for unit in units}) >= needed:
-            return key, name
-    whole = bool(units) and all(bundle is None for _, bundle in units)
-    return _itself, "drives" if whole else "frames"
+def needed_in(family: int) -> int:
+    """Return how many clusters a test needs to reach ALPHA after Holm's correction over ``family`` relations."""
+    return max(MIN_CLUSTERS, math.floor(math.log2(max(family, 1) / ALPHA)) + 1)
 
 
-def _counted(count: int, clusters: str) -> str:
-    return counted(count, clusters.removesuffix("s"))
+def tested(sums: ClusterSums) -> tuple[list[int], str]:
+    """Return sums of differences, and what a test of their signs is called."""
+    found = [difference for (difference,) in sums.rows]
+    exact = sums.single and len({abs(d) for d in found if d}) <= 1
+    return found, f"{'exact McNemar' if exact else 'sign-flip'} test over {sums.told}"
 
 
 def _itself(unit: Unit) -> Hashable:
@@ -188,3 +250,7 @@ def _itself(unit: Unit) -> Hashable:
 def _block(unit: Unit) -> Hashable:
     episode, bundle = unit
     return episode, None if bundle is None else bundle // BLOCK_BUNDLES
+
+
+#: From single units to the coarsest clusters; a coarser key is made from any finer one.
+_LEVELS: tuple[Callable[[Any], Hashable], ...] = (_itself, _block, lambda key: key[0])

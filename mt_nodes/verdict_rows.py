@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from mt_nodes.statistics import Unit
 from mt_nodes.verdict import Outcome, Pair
 
 Line = Mapping[str, Any]
+_BACKGROUND = {CONTROL: "control", **dict.fromkeys((*SHAMS, LOOP_SHAM), "sham")}
 
 
 class Row(NamedTuple):
@@ -56,7 +57,17 @@ def sorted_by_arm(verdicts: Iterable[Line], relations: Iterable[str]) -> tuple[d
         InfrastructureError: a pair belongs to none of the relations.
     """
     arms = {name: RelationArms() for name in relations}
-    total: Counter[str] = Counter()
+    for name, arm, row in rows_by_arm(verdicts, tuple(arms)):
+        getattr(arms[name], arm).append(row)
+    return arms, in_order(Counter(row.outcome.value for each in arms.values() for row in each.all))
+
+
+def rows_by_arm(verdicts: Iterable[Line], relations: Collection[str]) -> Iterator[tuple[str, str, Row]]:
+    """Yield relation, arm (``relation``, ``control`` or ``sham``) and row of each verdict line.
+
+    Raises:
+        InfrastructureError: a pair belongs to none of the relations.
+    """
     drives: dict[int, int] = {}
     for line in verdicts:
         if line.get("type") == "condition":
@@ -64,22 +75,15 @@ def sorted_by_arm(verdicts: Iterable[Line], relations: Iterable[str]) -> tuple[d
         if line.get("type") != "verdict":
             continue
         pair = Pair.parse(line["pair"])
-        if pair.judged_for not in arms:
-            known = ", ".join(arms) or "(none)"
+        if pair.judged_for not in relations:
+            known = ", ".join(relations) or "(none)"
             raise InfrastructureError(f"pair {pair}: '{pair.judged_for}' is none of the run's relations: {known}")
-        own = arms[pair.judged_for]
-        rows = (
-            own.relation
-            if "@" not in pair.draw
-            else {CONTROL: own.control, **dict.fromkeys((*SHAMS, LOOP_SHAM), own.sham)}.get(pair.relation)
-        )
-        if rows is None:
+        arm = _BACKGROUND.get(pair.relation) if "@" in pair.draw else "relation"
+        if arm is None:
             raise InfrastructureError(
                 f"pair {pair}: got '{pair.relation}' with '@', expected {' or '.join((CONTROL, *SHAMS, LOOP_SHAM))}"
             )
-        rows.append(_row(pair, drives.get(pair.episode, pair.episode), line))
-        total[line["outcome"]] += 1
-    return arms, in_order(total)
+        yield pair.judged_for, arm, _row(pair, drives.get(pair.episode, pair.episode), line)
 
 
 def _drives(condition: Line) -> dict[int, int]:

@@ -3,17 +3,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from made_bundles import LAYOUTS, made_bundle, made_cloud
 
 from mt_nodes import plugins
 from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Bundle, Cloud
+from mt_nodes.mutations import keyed
 from mt_nodes.mutations.base import Draw, Followup, Mutation
 from mt_nodes.mutations.lidar.points_permuted import PointsPermuted
 from mt_nodes.mutations.stream.identity import Identity
@@ -208,13 +213,39 @@ def test_permuted_catches_tampering(tamper: str) -> None:
     assert PointsPermuted().guarantee(bundle, with_cloud(followup, cloud.with_raw(raw)), draw)
 
 
-def test_permuted_catches_a_draw_that_is_no_permutation() -> None:
+def test_permuted_catches_an_order_that_is_no_permutation(monkeypatch: pytest.MonkeyPatch) -> None:
     bundle = BUNDLES["velodyne"]
-    _, draw = derive(PointsPermuted(), bundle)
-    order = next(iter(draw.values())).copy()
-    order[0] = order[1]
-    bad = dict.fromkeys(draw, order)
-    assert "no permutation" in str(PointsPermuted().guarantee(bundle, PointsPermuted().apply(bundle, bad), bad))
+
+    def lying(key: int, count: int) -> npt.NDArray[np.int64]:
+        order = keyed.order_of(key, count).copy()
+        order[0] = order[1]
+        return order
+
+    monkeypatch.setattr("mt_nodes.mutations.lidar.points_permuted.order_of", lying)
+    followup, draw = derive(PointsPermuted(), bundle)
+    assert "no permutation" in str(PointsPermuted().guarantee(bundle, followup, draw))
+
+
+def test_no_draw_holds_a_number_for_every_point(mutation: Mutation) -> None:
+    """A ledger keeps every draw: of a follow-up's size it would be as long as the drive."""
+    bundle = BUNDLES["street"]
+    _, draw = derive_if_applicable(mutation, bundle)
+    held = {name: np.size(value) for name, value in draw.items()}
+    assert max(held.values(), default=0) < 0.5 * len(bundle.cloud()), held
+
+
+def test_a_key_stands_for_the_same_numbers_wherever_it_is_asked() -> None:
+    """As the ledger of an earlier run counts on: these bytes change only where the numbers do."""
+    order, normal = keyed.order_of(5, 1000), keyed.cut_normals(5, 20_000, 2.0)
+    assert sorted(order.tolist()) == list(range(1000))
+    assert np.abs(normal).max() == 2.0 and abs(float(normal.mean())) < 0.03 and abs(float(normal.std()) - 0.96) < 0.02
+    script = "from mt_nodes.mutations.keyed import *; import hashlib; print(*(hashlib.sha256(a.tobytes()).hexdigest()"
+    script += " for a in (order_of(5, 1000), cut_normals(5, 20_000, 2.0))))"
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=100)
+    assert told.stdout.split() == [hashlib.sha256(array.tobytes()).hexdigest() for array in (order, normal)]
+    for array in (order, normal):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
 
 
 @pytest.mark.parametrize(("field", "by"), [("x", 0.01), ("intensity", 1.0), ("x", np.nan)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable, Hashable
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from mt_nodes.statistics import (
     BLOCK_BUNDLES,
+    ClusterSums,
     cluster_sums,
     holm,
     mcnemar_p,
@@ -131,3 +133,36 @@ def test_whole_episodes_are_called_drives_not_frames() -> None:
     assert cluster_sums({(drive, None): 1 for drive in range(3)}, 1) == ([1] * 3, "exact McNemar test over 3 drives")
     both = {(0, None): 1, (0, 4): 1}
     assert cluster_sums(both, 1)[1] == "exact McNemar test over 2 frames"
+
+
+@given(
+    st.integers(1, 12),
+    st.lists(st.tuples(st.integers(0, 14), st.none() | st.integers(0, 200), st.integers(-3, 3)), max_size=80),
+)
+def test_sums_are_those_of_the_coarsest_clusters_that_are_enough(
+    needed: int, rows: list[tuple[int, int | None, int]]
+) -> None:
+    """Whatever the order: all units at once tell which clusters are enough, and each comes in its turn."""
+    levels: list[Callable[[int, int | None], Hashable]] = [
+        lambda drive, bundle: drive,
+        lambda drive, bundle: (drive, None if bundle is None else bundle // BLOCK_BUNDLES),
+        lambda drive, bundle: (drive, bundle),
+    ]
+    enough = (key for key in levels if len({key(drive, bundle) for drive, bundle, _ in rows}) >= needed)
+    key = next(enough, levels[-1])
+    expected: dict[Hashable, list[int]] = {}
+    sums = ClusterSums(needed)
+    for drive, bundle, number in rows:
+        sums.add((drive, bundle), number, 1)
+        known = expected.setdefault(key(drive, bundle), [0, 0])
+        known[0], known[1] = known[0] + number, known[1] + 1
+    assert sums.rows == list(expected.values())
+    assert sums.single == (key is levels[-1])
+
+
+def test_sums_over_many_drives_keep_nothing_of_their_bundles() -> None:
+    sums = ClusterSums(6)
+    for drive in range(20):
+        for bundle in range(1000):
+            sums.add((drive, bundle), 1)
+    assert sums.rows == [[1000]] * 20 and len(sums._sums) == 20

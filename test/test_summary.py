@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
-from collections.abc import Iterable
+import tracemalloc
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -364,3 +366,41 @@ def test_totals_reconcile_whatever_happened(rows: list[tuple[Outcome, str, str]]
     assert summary["offered"] == sum(sum(share.values()) for share in shares)
     green = summary["exit_code"] == 0
     assert not green or all(r["outcome"] == "PASS" and r["decided"] >= 20 for r in summary["relations"].values())
+
+
+@given(
+    st.lists(
+        st.lists(st.tuples(st.sampled_from(list(Outcome)), st.integers(0, 2), st.integers(0, 30)), max_size=12),
+        max_size=14,
+    )
+)
+def test_drive_by_drive_comes_to_the_same(drives: list[list[tuple[Outcome, int, int]]]) -> None:
+    lines: list[Line] = [{"schema": 1, "type": "condition", "bags": [f"drive_{i}" for i in range(len(drives))]}]
+    for episode, rows in enumerate(drives):
+        for number, (outcome, lost, bundle) in enumerate(rows):
+            for arm, draw in (("fog", ""), ("identity", "@fog"), ("points_permuted", "@fog")):
+                each = outcome if lost or arm == "fog" else Outcome.HOLDS
+                counts = {"all": [3, 3 - lost]}
+                lines.append(line(arm, bundle, each, draw=f"{number}{draw}", episode=episode, lost=lost, counts=counts))
+    assert summarise(lines, [FOG], drive_by_drive=True) == summarise(lines, [FOG])
+
+
+def test_drive_by_drive_takes_the_memory_of_one_drive() -> None:
+    def peak_bytes(drives: int) -> int:
+        def lines() -> Iterator[Line]:
+            for episode in range(drives):
+                for bundle in range(30):
+                    yield line("fog", bundle, episode=episode, counts={"all": [3, 3]})
+                    yield line("identity", bundle, episode=episode, draw="0@fog")
+
+        gc.collect()
+        tracemalloc.start()
+        try:
+            summarise(lines(), [FOG], drive_by_drive=True)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak_bytes(10)  # what is imported late is there from now on
+    few, many = peak_bytes(10), peak_bytes(60)
+    assert many - few < 50 * 1000, "for each of 50 drives more a dozen sums, whose 60 pairs would take 40 kB"

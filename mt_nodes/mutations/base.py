@@ -64,6 +64,9 @@ class Mutation(ABC):
         """
         return 0
 
+    def ready(self) -> None:  # noqa: B027
+        """Load what the first bundle would otherwise wait for, such as a library."""
+
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Any:
         """Return what persists over a segment (particles, a placed object)."""
         return None

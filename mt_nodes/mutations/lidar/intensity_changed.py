@@ -12,6 +12,7 @@ import numpy.typing as npt
 from mt_nodes.errors import NotApplicable, UsageError
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Draw
+from mt_nodes.mutations.keyed import cut_normals, new_key
 from mt_nodes.mutations.lidar.each_cloud import EachCloud, proof_of_change
 from mt_nodes.mutations.lidar.intensity_scale import full_scale
 from mt_nodes.mutations.lidar.placement import finite_range
@@ -47,12 +48,9 @@ class IntensityChanged(EachCloud):
             raise UsageError("scale 1, shift 0, noise 0 and saturate_at 1 change nothing")
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Draw the noise of every return."""
-        _, values, full = _scale(cloud)
-        if self.noise == 0.0:
-            return {"full_scale": full}
-        normal = rng.standard_normal(len(values), dtype=np.float32)
-        return {"full_scale": full, "noise": np.clip(normal, -_CUT, _CUT).astype(np.float16)}
+        """Draw what stands for the noise of every return."""
+        full = _scale(cloud)[2]
+        return {"full_scale": full} if self.noise == 0.0 else {"full_scale": full, "noise_key": new_key(rng)}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Write the new intensities."""
@@ -67,7 +65,7 @@ class IntensityChanged(EachCloud):
         full = draw["full_scale"]
         new = values * self.scale + self.shift * full
         if self.noise:
-            new += draw["noise"] * np.float32(self.noise * full)
+            new += _noise(len(new), draw) * np.float32(self.noise * full)
         new[new >= self.saturate_at * full] = full
         return np.asarray(np.clip(new, 0.0, full, out=new))
 
@@ -82,13 +80,18 @@ class IntensityChanged(EachCloud):
         if not ((after >= 0.0) & (after <= full)).all():
             return f"intensities from {after.min():g} to {after.max():g} leave 0 to {full:g}"
         grain = (0.5 if new.points.dtype[name].kind in "iu" else 0.0) + 1e-6 * full
-        share = self.scale * before / full + self.shift + self.noise * draw.get("noise", np.zeros(1)).astype(np.float64)
+        share = self.scale * before / full + self.shift + self.noise * _noise(len(before), draw).astype(np.float64)
         expected, saturated = np.clip(share, 0.0, 1.0) * full, share * full >= self.saturate_at * full - grain
         off = np.abs(after - expected) > grain
         if (off & ~(saturated & (after >= full - grain))).any():
             return "an intensity does not follow the formula"
         dull = (share * full > self.saturate_at * full + grain) & (after < full - grain)
         return "an intensity did not saturate" if dull.any() else None
+
+
+def _noise(count: int, draw: Draw) -> npt.NDArray[np.float32]:
+    """Return the noise (count,) of returns; zeros where none was drawn."""
+    return cut_normals(draw["noise_key"], count, _CUT) if "noise_key" in draw else np.zeros(count, np.float32)
 
 
 def _scale(cloud: Cloud) -> tuple[npt.NDArray[np.int64] | slice, Floats, float]:

@@ -13,12 +13,14 @@ import numpy.typing as npt
 from mt_nodes.effects import Effects
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Draw
+from mt_nodes.mutations.keyed import cut_normals, generator_of, kept, new_key
 from mt_nodes.mutations.lidar.angle_fields import write_angles
 from mt_nodes.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.mutations.lidar.placement import RANGE_FIELDS
 from mt_nodes.mutations.lidar.rays import (
     At,
     Floats,
+    Rows,
     at_rows,
     columns,
     held,
@@ -37,8 +39,7 @@ from mt_nodes.params import param
 _CUT = 5.0
 #: Points worked on at a time: little memory, which stays in the processor's cache.
 _PIECE = 1 << 13
-#: Half precision: a thousandth of a standard deviation is enough, and a ledger keeps every draw.
-Offsets = npt.NDArray[np.float16]
+Offsets = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -70,28 +71,27 @@ class PointsJittered(EachCloud):
     max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Choose the returns (unless all are meant), and an offset for each."""
+        """Choose the returns (unless all are meant), and what stands for an offset of each."""
         refuse_whole_numbers(cloud)
         rows = returns(cloud)
         chosen: Draw = {} if self.share == 1.0 else {"rows": rows_of_share(rng, rows, self.share)}
-        return {**chosen, "offset": self._offsets(rng, len(chosen.get("rows", rows)))}
+        return {**chosen, "offset_key": new_key(rng)}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Move the returns drawn."""
-        at = _moved(cloud, draw)
+        at, offsets = self._drawn(cloud, draw)
         if self.direction == "in_space":
-            return self._shifted(cloud, at, draw["offset"])
+            return self._shifted(cloud, at, offsets)
         old_m = ranges_m(cloud, at)
-        new_m = old_m + draw["offset"] * np.float32(self.size_m)
+        new_m = old_m + offsets * np.float32(self.size_m)
         return with_ranges(cloud, at, old_m, held(new_m, old_m, self.min_range_m, self.max_range_m))
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Measure how far, and whether off the beam, each return moved."""
-        at = _moved(old, draw)
+        at, offset = self._drawn(old, draw)
         broken = (proof_on_beam if self.direction == "along_ray" else proof_of_move)(old, new, at)
         if broken is not None:
             return broken
-        offset = draw["offset"]
         parts = (self._astray(old, new, part, offset[..., place]) for place, part in _parts(at, offset.shape[-1]))
         return next(filter(None, parts), None)
 
@@ -115,12 +115,13 @@ class PointsJittered(EachCloud):
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Count the moved returns."""
-        return Effects(numbers={"points_moved": float(sum(d["offset"].shape[-1] for d in draws.values()))})
+        moved = (len(_moved(cloud, draws[cloud.topic])) for cloud in bundle.clouds)
+        return Effects(numbers={"points_moved": float(sum(moved))})
 
     @property
     def _most_m(self) -> float:
         length = self.size_m * (_CUT if self.distribution == "gaussian" else 1.001)
-        # Three axes are cut one by one; an impulse has its length in any direction (to half precision).
+        # Three axes are cut one by one; an impulse has its length in any direction, to rounding.
         return length if self.direction == "along_ray" or self.distribution == "impulse" else length * float(np.sqrt(3))
 
     def _shifted(self, cloud: Cloud, at: At, offsets: Offsets) -> Cloud:
@@ -141,35 +142,31 @@ class PointsJittered(EachCloud):
         write_angles(points, cloud, at)
         return moved
 
-    def _offsets(self, rng: np.random.Generator, count: int) -> Offsets:
-        """Draw offsets (count,) along the beam or (3, count) in space, in units of ``size_m``."""
-        shape = (count,) if self.direction == "along_ray" else (3, count)
-        if self.distribution == "uniform":
-            return np.asarray(rng.random(shape, dtype=np.float32) * 2.0 - 1.0, dtype=np.float16)
-        if self.distribution == "gaussian":
-            return _cut_normal(rng, int(np.prod(shape))).reshape(shape)
-        normal = rng.standard_normal(shape, dtype=np.float32)
-        if self.direction == "along_ray":
-            return np.copysign(np.float16(1.0), normal.astype(np.float16))
-        return np.asarray(normal / np.maximum(np.linalg.norm(normal, axis=0), 1e-6), dtype=np.float16)
+    def _drawn(self, cloud: Cloud, draw: Draw) -> tuple[At, Offsets]:
+        """Return the points that are moved, and their offsets, see :func:`_offsets`."""
+        rows = _moved(cloud, draw)
+        axes = 1 if self.direction == "along_ray" else 3
+        return at_rows(cloud, rows), _offsets(draw["offset_key"], len(rows), axes, self.distribution)
 
 
-def _moved(cloud: Cloud, draw: Draw) -> At:
+def _moved(cloud: Cloud, draw: Draw) -> Rows:
     """Return the points that an offset was drawn for."""
-    if "rows" in draw:
-        return np.asarray(draw["rows"], dtype=np.int64)
-    return at_rows(cloud, returns(cloud))
+    return np.asarray(draw["rows"], dtype=np.int64) if "rows" in draw else returns(cloud)
 
 
-def _cut_normal(rng: np.random.Generator, count: int) -> Offsets:
-    """Draw standard normal numbers (count,), cut; a piece at a time gives the same numbers as all at once."""
-    cut = np.empty(count, dtype=np.float16)
-    for start in range(0, count, _PIECE):
-        piece = cut[start : start + _PIECE]
-        normal = rng.standard_normal(len(piece), dtype=np.float32)
-        np.clip(normal, -_CUT, _CUT, out=normal)
-        piece[:] = normal
-    return cut
+@kept
+def _offsets(key: int, count: int, axes: int, distribution: str) -> Offsets:
+    """Return offsets (count,) of one axis, the beam, or (3, count) in space, in units of ``size_m``."""
+    shape = (count,) if axes == 1 else (axes, count)
+    if distribution == "gaussian":
+        return cut_normals(key, count * axes, _CUT).reshape(shape)
+    rng = generator_of(key)
+    if distribution == "uniform":
+        return np.asarray(rng.random(shape, dtype=np.float32) * 2.0 - 1.0, dtype=np.float32)
+    normal = rng.standard_normal(shape, dtype=np.float32)
+    if axes == 1:
+        return np.copysign(np.float32(1.0), normal)
+    return np.asarray(normal / np.maximum(np.linalg.norm(normal, axis=0), 1e-6), dtype=np.float32)
 
 
 def _parts(at: At, count: int) -> Iterator[tuple[slice, At]]:

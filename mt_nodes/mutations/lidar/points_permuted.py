@@ -12,6 +12,7 @@ import numpy.typing as npt
 from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.mutations.base import Draw, Followup, Mutation
+from mt_nodes.mutations.keyed import cut_normals, new_key, order_of
 from mt_nodes.params import param
 
 _CUT = 5.0
@@ -34,32 +35,43 @@ class PointsPermuted(Mutation):
     )
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
-        """Choose an order or a jitter for every cloud, under ``<topic>|order`` or ``<topic>|jitter_m``."""
+        """Choose an order for every cloud, under ``<topic>|order_key``, or a jitter, under ``<topic>|jitter_key``."""
         if not bundle.clouds:
             raise NotApplicable(f"bundle {bundle.index} has no cloud")
         return dict(self._draw_cloud(rng, cloud) for cloud in bundle.clouds)
 
     def apply(self, bundle: Bundle, draw: Draw) -> Followup:
         """Permute or jitter every cloud."""
-        return Followup(((0, bundle.with_clouds([_changed(c, draw) for c in bundle.clouds])),))
+        return Followup(((0, bundle.with_clouds([self._changed(c, draw) for c in bundle.clouds])),))
 
     def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
         """Prove that the points are the same ones, or moved by less than the bound and along their rays."""
         for old in source.clouds:
             new = followup.first.cloud(old.topic)
-            broken = self._jittered(old, new) if old.organised else _permuted(old, new, draw[f"{old.topic}|order"])
+            broken = self._jittered(old, new) if old.organised else _permuted(old, new, _order(old, draw))
             if broken is not None:
                 return f"{old.topic}: {broken}"
         return None
 
-    def _draw_cloud(self, rng: np.random.Generator, cloud: Cloud) -> tuple[str, npt.NDArray[Any]]:
+    def _draw_cloud(self, rng: np.random.Generator, cloud: Cloud) -> tuple[str, int]:
         if not cloud.organised:
-            # The smallest type that holds it: the ledger keeps one order for every follow-up.
-            return f"{cloud.topic}|order", rng.permutation(len(cloud)).astype(np.min_scalar_type(len(cloud)))
+            return f"{cloud.topic}|order_key", new_key(rng)
         if any(cloud.points.dtype[name].kind != "f" for name in "xyz"):
             raise NotApplicable(f"organised {cloud.topic} has whole-number coordinates, too coarse for a jitter")
-        jitter = np.clip(rng.standard_normal(len(cloud)), -_CUT, _CUT) * self.jitter_m
-        return f"{cloud.topic}|jitter_m", jitter
+        return f"{cloud.topic}|jitter_key", new_key(rng)
+
+    def _changed(self, cloud: Cloud, draw: Draw) -> Cloud:
+        if not cloud.organised:
+            return cloud.with_raw(cloud.raw.take(_order(cloud, draw)), height=cloud.height)
+        raw = cloud.raw.copy()
+        points, xyz = raw.view(cloud.points.dtype), cloud.xyz.astype(np.float64)
+        range_m = np.linalg.norm(xyz, axis=1)
+        rows = np.flatnonzero(np.isfinite(range_m) & (range_m > 0.0))
+        along_m = cut_normals(draw[f"{cloud.topic}|jitter_key"], len(cloud), _CUT)[rows] * self.jitter_m
+        moved = xyz[rows] * (1.0 + along_m / range_m[rows])[:, None]
+        for i, name in enumerate("xyz"):
+            points[name][rows] = moved[:, i]
+        return cloud.with_raw(raw, height=cloud.height)
 
     def _jittered(self, old: Cloud, new: Cloud) -> str | None:
         if len(new) != len(old) or new.height != old.height:
@@ -80,21 +92,11 @@ class PointsPermuted(Mutation):
         )
 
 
-def _changed(cloud: Cloud, draw: Draw) -> Cloud:
-    order = draw.get(f"{cloud.topic}|order")
-    if order is not None:
-        return cloud.with_raw(cloud.raw.take(order), height=cloud.height)
-    raw = cloud.raw.copy()
-    points, xyz = raw.view(cloud.points.dtype), cloud.xyz.astype(np.float64)
-    range_m = np.linalg.norm(xyz, axis=1)
-    rows = np.flatnonzero(np.isfinite(range_m) & (range_m > 0.0))
-    moved = xyz[rows] * (1.0 + draw[f"{cloud.topic}|jitter_m"][rows] / range_m[rows])[:, None]
-    for i, name in enumerate("xyz"):
-        points[name][rows] = moved[:, i]
-    return cloud.with_raw(raw, height=cloud.height)
+def _order(cloud: Cloud, draw: Draw) -> npt.NDArray[np.int64]:
+    return order_of(draw[f"{cloud.topic}|order_key"], len(cloud))
 
 
-def _permuted(old: Cloud, new: Cloud, order: npt.NDArray[np.unsignedinteger]) -> str | None:
+def _permuted(old: Cloud, new: Cloud, order: npt.NDArray[np.int64]) -> str | None:
     """Prove the multiset of points unchanged: ``order`` names every old row once, and the new rows are those."""
     if len(new) != len(old) or new.height != old.height:
         return f"{len(new)} points, expected {len(old)}"

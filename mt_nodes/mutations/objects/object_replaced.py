@@ -25,6 +25,7 @@ from mt_nodes.mutations.objects.in_scene import (
 from mt_nodes.mutations.objects.object_removed import Floats, standing_within
 from mt_nodes.params import param
 from mt_nodes.scene.objects import KINDS
+from mt_nodes.scene.open3d_late import open3d
 from mt_nodes.scene.placement_solver import Footprint, NoRoom, Place, solve, stand_on
 from mt_nodes.scene.sight import Body, body_of
 from mt_nodes.transforms import Matrix
@@ -58,6 +59,10 @@ class ObjectReplaced(ObjectExchanged):
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> float:
         """Choose which way a person looks, in radians."""
         return float(rng.uniform(-np.pi, np.pi))
+
+    def ready(self) -> None:
+        """Load what casts rays."""
+        open3d()
 
     def choose(self, bundle: Bundle, state: Any) -> Choice:
         """Choose the nearest thing that the object can stand in for."""

@@ -22,6 +22,7 @@ from mt_nodes.mutations.joint.in_sync import refuse_out_of_sync
 from mt_nodes.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.mutations.objects.in_pictures import LEAST_PIXELS, camera_from, shot_of, with_object
 from mt_nodes.mutations.objects.picture_proof import Sight, sight_of
+from mt_nodes.scene.open3d_late import open3d
 from mt_nodes.scene.rendering import Figure
 from mt_nodes.scene.sight import Body
 from mt_nodes.transforms import Matrix
@@ -39,6 +40,10 @@ class Shown(EverySensor):
     """
 
     ego_frame_id: str
+
+    def ready(self) -> None:
+        """Load what casts rays."""
+        open3d()
 
     @property
     @abstractmethod
