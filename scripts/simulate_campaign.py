@@ -3,7 +3,7 @@
 
 Events are simulated, the policy is not: :class:`mt_nodes.campaign.leading.Leader` gives out items, counts what is lost
 and gives up. Workers die at a constant rate (exponential lives) and are replaced. What they leave of an item is gone on
-with (``resume``: they share a file system, or the item comes back to its machine) or begun anew.
+with (``resume``: they share a file system, or the item comes back to its machine; its journal grows) or begun anew.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from mt_nodes.campaign.store import FILE, Store
 from mt_nodes.plan import ReplayRequest
 
 HOUR_S = 3600.0
+#: Verdicts that a worker journals while it plays.
+LINES_PER_S = 50.0
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Fleet:
     Attributes:
         setup_s: of an item: fetching, starting the stack. play_s: the rest, its median where ``spread`` is above 0.
         spread: standard deviation of the logarithm of play_s. straggling: share of items that take ten times as long.
-        poisoned: share of items that kill their worker, however often they are tried.
+        poisoned: share of items that kill their worker in the middle, however often they are tried.
         lost_per_h: rate at which a worker dies. replaced_s: until another one is there.
         resume: what was played is gone on with; else the item begins anew.
     """
@@ -101,7 +103,9 @@ class SimulatedPool:
         self._events: list[tuple[float, int, bool, str, float]] = []
         self._serial = itertools.count()
         self._left_s: dict[str, float] = {}
-        self._poisoned: set[str] = set()
+        self._journals_s: dict[str, float] = {}
+        #: What is left of an item where it kills its worker.
+        self._poison_s: dict[str, float] = {}
         self._idle: list[float] = [0.0] * fleet.workers  # since when
         self.played = Played()
 
@@ -110,13 +114,15 @@ class SimulatedPool:
         fleet, began_s = self._fleet, max(heapq.heappop(self._idle), self.played.end_s)
         if item.key not in self._left_s:
             self._begin(item.key)
-        needed_s = fleet.setup_s + self._left_s[item.key]
+        left_s = self._left_s[item.key]
+        needed_s = fleet.setup_s + left_s
         dies_s = self._random.expovariate(fleet.lost_per_h / HOUR_S) if fleet.lost_per_h else math.inf
-        if item.key in self._poisoned:
-            dies_s = min(dies_s, fleet.setup_s + 0.5 * self._left_s[item.key])
+        dies_s = min(dies_s, fleet.setup_s + left_s - self._poison_s.get(item.key, -math.inf))
         dead = dies_s < needed_s
-        if dead and fleet.resume and item.key not in self._poisoned:
-            self._left_s[item.key] -= max(0.0, dies_s - fleet.setup_s)
+        if dead and fleet.resume:
+            played_s = max(0.0, dies_s - fleet.setup_s)
+            self._left_s[item.key] -= played_s
+            self._journals_s[item.key] = self._journals_s.get(item.key, 0.0) + played_s
         taken_s = dies_s + fleet.replaced_s if dead else needed_s
         self.played.busy_s += taken_s
         heapq.heappush(self._events, (began_s + taken_s, next(self._serial), dead, item.key, taken_s))
@@ -129,6 +135,10 @@ class SimulatedPool:
         heapq.heappush(self._idle, self.played.end_s)
         self.played.lost += dead
         yield Lost(key, "simulated") if dead else ItemResult(key, 0, (), "", taken_s, "simulated")
+
+    def journalled(self, key: str) -> int:
+        """Return how many lines of an item are kept where the next worker finds them."""
+        return round(LINES_PER_S * self._journals_s.get(key, 0.0))
 
     @property
     def free(self) -> int:
@@ -143,7 +153,7 @@ class SimulatedPool:
         play_s = fleet.play_s * math.exp(fleet.spread * draw.gauss(0.0, 1.0))
         self._left_s[key] = play_s * (10.0 if draw.random() < fleet.straggling else 1.0)
         if draw.random() < fleet.poisoned:
-            self._poisoned.add(key)
+            self._poison_s[key] = 0.5 * self._left_s[key]
         else:
             self.played.least_s += fleet.setup_s + self._left_s[key]
 
@@ -161,7 +171,8 @@ def simulate(fleet: Fleet, drives: int, retries: int, seed: int = 0) -> Played:
     plan, pool = made_plan(drives), SimulatedPool(fleet, seed)
     with tempfile.TemporaryDirectory() as place, Store(Path(place) / FILE) as store:
         store.begin(plan, {})
-        leader = Leader(store, plan, pool, Stops(plan, {}), Limits(drives, retries), lambda: None)
+        stops, limits = Stops(plan, {}), Limits(drives, retries)
+        leader = Leader(store, plan, pool, stops, limits, lambda: None, pool.journalled)
         leader.lead(lambda: False)
         pool.played.states.update(store.standing().items)
     return pool.played

@@ -7,6 +7,7 @@ SSH, Kubernetes and SLURM are stood in for: what is tested there is what their d
 from __future__ import annotations
 
 import io
+import logging
 import os
 import shutil
 import signal
@@ -19,44 +20,54 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from campaign_runs import drives
 
-from mt_nodes.bags import write_bundles
 from mt_nodes.campaign.clusters import asked_of, client_of
+from mt_nodes.campaign.conducting import pool_of
 from mt_nodes.campaign.dask_pool import DaskPool
 from mt_nodes.campaign.file import Campaign
-from mt_nodes.campaign.inputs import drives
+from mt_nodes.campaign.inputs import drives as found
 from mt_nodes.campaign.item import Item, ItemResult
-from mt_nodes.campaign.local_pool import LocalPool
 from mt_nodes.campaign.parcels import pack, unpack
+from mt_nodes.campaign.performing import perform
 from mt_nodes.campaign.planning import plan_of
 from mt_nodes.campaign.pool import Lost, Pool
 from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.params import build
-from mt_nodes.scene.drive import generate_drive
 
 GENEROUS_S = 150.0
-BUNDLES = 4
+BUNDLES = 8
+RELATIONS = ["noise_outside_roi_10", "noise_outside_roi_100"]
 
 
 @pytest.fixture(scope="module")
 def items(tmp_path_factory: pytest.TempPathFactory) -> list[Item]:
     """One item for each of three drives."""
     place = tmp_path_factory.mktemp("drives")
-    whole = list(generate_drive(BUNDLES + 3))
-    for i in range(3):
-        write_bundles(place / f"drive{i}", whole[i : i + BUNDLES])
-    relations = ["noise_outside_roi_10", "noise_outside_roi_100"]
-    asked = {"bags": [str(place / "drive*")], "relations": relations, "transport": "inprocess"}
+    asked = {"bags": list(map(str, drives(place, 3, BUNDLES))), "relations": RELATIONS, "transport": "inprocess"}
     campaign = build(Campaign, asked, "test")
-    plan = plan_of(campaign, drives(campaign.bags, place / "hashes"))
+    plan = plan_of(campaign, found(campaign.bags, place / "hashes"))
     return [plan.cells[0].item(drive) for drive in plan.drives]
 
 
 @pytest.fixture(scope="module")
 def undisturbed(items: list[Item], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What workers of our own make of them."""
-    with closing(LocalPool(1, tmp_path_factory.mktemp("local"))) as pool:
-        return told(done(pool, items))
+    """What comes of them where nobody dies, and no Dask is."""
+    place = tmp_path_factory.mktemp("here")
+    return told([perform(item, place) for item in items])
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskPool]:
+    """A pool that starts two workers, to which the pools of other tests go, too: starting some takes long."""
+    with closing(DaskPool({"kind": "local"}, tmp_path_factory.mktemp("shared"), workers=2)) as pool:
+        assert pool.free == 2, "as many as are asked for"
+        yield pool
+
+
+def at(pool: DaskPool, **asked: Any) -> dict[str, Any]:
+    """Return what a campaign says that is to have workers that are there already."""
+    return {"kind": "address", "address": pool._client.scheduler.address, **asked}
 
 
 def done(pool: Pool, items: Sequence[Item], look: Callable[[], None] = lambda: None) -> list[ItemResult]:
@@ -85,72 +96,66 @@ def verdicts(item: Item, home: Path) -> list[str]:
 
 
 def test_a_worker_that_is_killed_changes_no_result(
-    items: list[Item], undisturbed: dict[str, Any], tmp_path: Path
+    items: list[Item], undisturbed: dict[str, Any], shared: DaskPool
 ) -> None:
     """Workers on one machine see the same files, so that the next one goes on where the killed one was."""
-    killed: list[tuple[str, int]] = []
-    with closing(DaskPool({"kind": "local", "workers": 2}, tmp_path)) as pool:
-        pids = pool._client.run(os.getpid)
+    killed: list[str] = []
+    pids, home = shared._client.run(os.getpid), shared._home
 
-        def kill_one_that_is_at_something() -> None:
-            for worker, tasks in () if killed else pool._client.processing().items():
-                for key in (task.rpartition("-")[0] for task in tasks):
-                    journal = tmp_path / key / "result.jsonl"
-                    if journal.exists() and journal.read_text().count('"type": "verdict"') > 3:
-                        os.kill(pids[worker], signal.SIGKILL)
-                        unfinished = not (tmp_path / key / "summary.json").exists()
-                        killed.append((key, 1)) if unfinished else None
-                        return
+    def kill_one_that_is_at_something() -> None:
+        for worker, tasks in () if killed else shared._client.processing().items():
+            for key in (task.rpartition("-")[0] for task in tasks):
+                journal = home / key / "result.jsonl"
+                if journal.exists() and journal.read_text().count('"type": "verdict"') > 3:
+                    os.kill(pids[worker], signal.SIGKILL)
+                    unfinished = not (home / key / "summary.json").exists()
+                    killed.append(key) if unfinished else None
+                    return
 
-        found = done(pool, items, kill_one_that_is_at_something)
+    ended = done(shared, items, kill_one_that_is_at_something)
     assert killed, "no worker was killed at its work: the test showed nothing"
-    assert told(found) == undisturbed
+    assert told(ended) == undisturbed
 
 
-def test_directories_come_home(items: list[Item], undisturbed: dict[str, Any], tmp_path: Path) -> None:
+def test_directories_come_home(
+    items: list[Item], undisturbed: dict[str, Any], shared: DaskPool, tmp_path: Path
+) -> None:
     """Through the scheduler, and through a folder behind a URL; the worker's own are taken away."""
     home, scratch, parcels = tmp_path / "home", tmp_path / "scratch", tmp_path / "parcels"
-    asked = {"kind": "local", "workers": 1, "shared": False, "scratch": str(scratch)}
+    item = items[0]
     for results in ("", f"file://{parcels}"):
-        with closing(DaskPool({**asked, "results": results}, home)) as pool:
-            assert told(done(pool, items[:1])) == {item.key: undisturbed[item.key] for item in items[:1]}
-        item = items[0]
+        with closing(DaskPool(at(shared, scratch=str(scratch), results=results), home)) as pool:
+            assert told(done(pool, [item])) == {item.key: undisturbed[item.key]}
         assert len(verdicts(item, home)) == sum(part.offered for part in undisturbed[item.key][1])
         assert (home / item.key / "summary.json").is_file() and not (scratch / item.key).exists()
         shutil.rmtree(home / item.key)
-    assert [p.name for p in parcels.iterdir()] == [f"{items[0].key}.tar.zst"]
+    assert [p.name for p in parcels.iterdir()] == [f"{item.key}.tar.zst"]
 
 
-def test_an_item_that_kills_every_worker_is_lost(
-    items: list[Item], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import dask
-
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        closing(DaskPool({"kind": "local", "workers": 1}, tmp_path)) as pool,
-    ):
-        pids = pool._client.run(os.getpid)
-        monkeypatch.setattr("mt_nodes.campaign.dask_pool.dask_worker.do", _dies)
-        pool.submit(items[0])
-        ended = waited(pool)
-        assert isinstance(ended, Lost) and ended.key == items[0].key
-        assert ended.why.startswith("KilledWorker: "), ended.why
-        assert pids
-
-
-def test_an_item_whose_process_dies_is_lost(items: list[Item], tmp_path: Path) -> None:
+def test_an_item_whose_process_dies_is_lost(items: list[Item], shared: DaskPool, tmp_path: Path) -> None:
     """The worker lives on, and does the next."""
-    with closing(DaskPool({"kind": "local", "workers": 1}, tmp_path)) as pool:
+    workers = shared._client.run(os.getpid)
+    with closing(DaskPool(at(shared, shared=True), tmp_path)) as pool:
         pool.submit(items[0])
-        children: list[int] = []
-        until_s = time.monotonic() + GENEROUS_S
+        until_s, children = time.monotonic() + GENEROUS_S, list[int]()
         while not children and time.monotonic() < until_s:
-            children = next(iter(pool._client.run(_children).values()))
+            children = [pid for found in pool._client.run(_children, str(tmp_path)).values() for pid in found]
         os.kill(children[0], signal.SIGKILL)
         ended = waited(pool)
         assert isinstance(ended, Lost) and "the process that did it was ended by SIGKILL" in ended.why
         assert done(pool, items[:1])
+    assert shared._client.run(os.getpid) == workers
+
+
+def test_an_item_that_kills_every_worker_is_lost(
+    items: list[Item], shared: DaskPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared._client.cluster.scheduler, "allowed_failures", 0)
+    monkeypatch.setattr("mt_nodes.campaign.dask_pool.dask_worker.do", _dies)
+    shared.submit(items[0])
+    ended = waited(shared)
+    assert isinstance(ended, Lost) and ended.key == items[0].key
+    assert ended.why.startswith("KilledWorker: "), ended.why
 
 
 def waited(pool: Pool) -> ItemResult | Lost:
@@ -165,16 +170,16 @@ def _dies(*args: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _children() -> list[int]:
+def _children(place: str) -> list[int]:
     from mt_nodes.campaign import dask_worker
 
-    return [child._process.pid for child in dask_worker._children]
+    return [child._process.pid for child in dask_worker._children if str(child.asked[0]) == place]
 
 
 def test_a_scheduler_that_is_gone_is_told(items: list[Item], tmp_path: Path) -> None:
     from distributed import LocalCluster
 
-    with LocalCluster(n_workers=1, threads_per_worker=3, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=1, threads_per_worker=3, processes=False, dashboard_address=":0") as cluster:
         pool = DaskPool({"kind": "address", "address": cluster.scheduler_address, "shared": True}, tmp_path)
         assert pool.free == 1, "one item a worker, however many threads it has"
         pool._client.close()
@@ -297,6 +302,25 @@ def test_deployers_get_what_the_file_says(given: list[Any], cluster: dict[str, A
         assert ("scale", (9,), {}) in given
     if cluster["kind"] == "address":
         assert given[0][1] == ("tcp://host:8786",)
+
+
+@pytest.mark.parametrize(("cluster", "count"), [({"kind": "local"}, 3), ({"kind": "local", "workers": 5}, 5)])
+def test_the_campaigns_workers_are_asked_for_unless_the_cluster_says_how_many(
+    given: list[Any], cluster: dict[str, Any], count: int, tmp_path: Path
+) -> None:
+    asked = {"bags": ["drive"], "relations": RELATIONS, "workers": 3, "cluster": cluster}
+    pool_of(build(Campaign, asked, "test"), tmp_path).close()
+    assert [kwargs["n_workers"] for name, _, kwargs in given if name == "LocalCluster"] == [count]
+
+
+def test_that_a_slow_worker_is_killed_at_the_end_is_not_told(
+    given: list[Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    nannies = logging.getLogger("distributed.nanny")
+    monkeypatch.setattr(sys.modules["distributed"].LocalCluster, "close", lambda self: nannies.warning("killing"))
+    connected({"kind": "local"})
+    nannies.warning("what comes at other times")
+    assert [row.getMessage() for row in caplog.records] == ["what comes at other times"]
 
 
 @pytest.mark.parametrize(

@@ -37,11 +37,20 @@ def test_nothing_is_lost_where_nobody_dies() -> None:
     assert (played.overhead, played.end_s, played.states) == (0.0, 6000.0, {DONE: 100})
 
 
-def test_an_item_that_kills_its_workers_ends_as_failed_and_the_rest_is_done() -> None:
-    played = simulate(Fleet(workers=10, poisoned=0.05), 200, retries=2)
+@pytest.mark.parametrize(("resume", "tries"), [(False, 3), (True, 4)])
+def test_an_item_that_kills_its_workers_ends_as_failed_and_the_rest_is_done(resume: bool, tries: int) -> None:
+    """It is tried once and two times more; where its journal is kept, the try that gets on to the middle is none."""
+    played = simulate(Fleet(workers=10, poisoned=0.05, resume=resume), 200, retries=2)
     failed = played.states["failed"]
     assert 0 < failed < 30 and played.states[DONE] == 200 - failed
-    assert played.lost == 3 * failed, "each is tried once and two times more"
+    assert played.lost == tries * failed
+
+
+def test_what_is_journalled_is_no_try_that_failed() -> None:
+    """Items of an hour on workers that live half as long end well where they are gone on with."""
+    fleet = Fleet(workers=20, play_s=3590.0, lost_per_h=2.0)
+    played = simulate(fleet, 100, retries=2)
+    assert played.lost > 100 and played.states["failed"] < 5
 
 
 def test_tries_that_are_used_up_by_dying_workers_are_counted() -> None:

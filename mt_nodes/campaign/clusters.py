@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -91,7 +92,7 @@ def client_of(cluster: Mapping[str, Any], asked: Asked, ending: ExitStack) -> An
             target = KINDS[kind](rest, asked)
         except (TypeError, ValueError) as error:
             raise UsageError(f"cluster: {kind}: {error}") from error
-        ending.callback(target.close)
+        ending.callback(_end, target)
     else:
         raise UsageError(f"cluster.kind: got {kind!r}{suggest(str(kind), [*KINDS, 'address'])}")
     try:
@@ -101,6 +102,17 @@ def client_of(cluster: Mapping[str, Any], asked: Asked, ending: ExitStack) -> An
     except (TimeoutError, OSError) as error:
         raise InfrastructureError(f"cluster: {kind}: no worker within {asked.wait_s:g} s: {error}") from error
     return client
+
+
+def _end(cluster: Any) -> None:
+    """End what was started. A slow worker is killed then, which is no news: it is idle, or can be gone on with."""
+    nannies = logging.getLogger("distributed.nanny")
+    before = nannies.level
+    nannies.setLevel(logging.ERROR)
+    try:
+        cluster.close()
+    finally:
+        nannies.setLevel(before)
 
 
 def _deployer(module: str, name: str, package: str = "") -> Any:

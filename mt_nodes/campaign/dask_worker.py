@@ -20,11 +20,10 @@ from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
-from mt_nodes.campaign import local_pool
 from mt_nodes.campaign.item import Item, ItemResult
 from mt_nodes.campaign.parcels import pack
+from mt_nodes.campaign.serving import serve
 from mt_nodes.errors import InfrastructureError
 from mt_nodes.processes import how_it_ended
 
@@ -141,7 +140,6 @@ def _child(scratch: Path, directories: tuple[str, ...]) -> _Child:
 def main(arguments: Sequence[str]) -> None:
     """Be the child: the number of the inherited end of a pipe, and what is asked, pickled by the parent."""
     scratch, directories, parent = pickle.loads(bytes.fromhex(arguments[1]))
-    serve: Any = local_pool._serve
     with contextlib.suppress(KeyboardInterrupt):
         serve(Connection(int(arguments[0])), scratch, [Path(d) for d in directories], parent)
 

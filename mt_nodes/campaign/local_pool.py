@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import multiprocessing
 import os
-import signal
-import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from multiprocessing import connection
 from multiprocessing.connection import Connection
@@ -17,37 +16,43 @@ from pathlib import Path
 
 from mt_nodes import plugins
 from mt_nodes.campaign.item import Item, ItemResult
-from mt_nodes.campaign.performing import perform, worker_name
 from mt_nodes.campaign.pool import Lost
-from mt_nodes.environment import free_domains
-from mt_nodes.errors import ExitCode
-from mt_nodes.processes import die_with_parent, how_it_ended, uninterrupted
+from mt_nodes.campaign.serving import serve
+from mt_nodes.own_time import own_time_s
+from mt_nodes.processes import how_it_ended, uninterrupted
 
 #: What ending may take before it is enforced: stacks end first, and a summary is written.
 END_S = 120.0
-#: Says in a worker's environment that its ROS domain is leased for it.
-_OWN = "MT_CAMPAIGN_DOMAIN"
 
 
 @dataclass(eq=False)
 class _Worker:
-    """A process, our end of its pipe, and the key of what it is at, empty when it is idle."""
+    """A process, our end of its pipe, and what it is at.
+
+    Attributes:
+        key: of its item, empty when it is idle. size: bytes of that item's journal when it last grew, or began.
+        since_s: when that was, own time.
+    """
 
     process: SpawnProcess
     pipe: Connection
     key: str = ""
+    size: int = 0
+    since_s: float = 0.0
 
 
 class LocalPool:
-    """So many workers; one that dies is replaced."""
+    """So many workers; one that dies is replaced, and one that gets no further is ended."""
 
-    def __init__(self, count: int, scratch: Path) -> None:
+    def __init__(self, count: int, scratch: Path, stall_s: float = math.inf) -> None:
         """Start the workers.
 
         Args:
             count: how many. scratch: see :func:`mt_nodes.campaign.performing.perform`.
+            stall_s: how long the journal of an item may go without a further line, by our own time.
         """
-        self._scratch = scratch
+        own_time_s.keep_looking()
+        self._scratch, self._stall_s = scratch, stall_s
         self._workers = [self._started() for _ in range(count)]
 
     def submit(self, item: Item) -> None:
@@ -59,7 +64,7 @@ class LocalPool:
         worker = next((w for w in self._workers if not w.key), None)
         if worker is None:
             raise RuntimeError("every worker is at an item; submit no more than are free")
-        worker.key = item.key
+        worker.key, worker.size, worker.since_s = item.key, self._journalled(item.key), own_time_s()
         with contextlib.suppress(OSError):  # it died: the end of its pipe tells
             worker.pipe.send(item)
 
@@ -78,6 +83,10 @@ class LocalPool:
             else:
                 worker.key = ""
                 yield answer
+        for worker in [w for w in self._workers if w.key and self._stands_still(w)]:
+            worker.process.terminate()
+            why = f"got no further for {self._stall_s / 60:g} min (stall_minutes)"
+            yield Lost(worker.key, f"{why}; {self._replace(worker)}")
 
     @property
     def free(self) -> int:
@@ -106,14 +115,26 @@ class LocalPool:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         arguments = (theirs, self._scratch, plugins.directories(), os.getpid())
-        process = context.Process(target=_serve, args=arguments, name="campaign-worker")
+        process = context.Process(target=serve, args=arguments, name="campaign-worker")
         with uninterrupted():
             process.start()
         theirs.close()
         return _Worker(process, ours)
 
+    def _stands_still(self, worker: _Worker) -> bool:
+        """Whether the journal of what a worker is at has not grown for too long."""
+        if (size := self._journalled(worker.key)) != worker.size:
+            worker.size, worker.since_s = size, own_time_s()
+        return own_time_s() - worker.since_s > self._stall_s
+
+    def _journalled(self, key: str) -> int:
+        try:
+            return (self._scratch / key / "result.jsonl").stat().st_size
+        except FileNotFoundError:
+            return 0
+
     def _replace(self, worker: _Worker) -> str:
-        """Put another in the place of a worker that died; return how it ended."""
+        """Put another in the place of a worker that died or is to end; return how it ended."""
         worker.pipe.close()
         worker.process.join(END_S)
         if worker.process.is_alive():  # it closed its pipe and lives: nobody can tell it anything
@@ -121,40 +142,3 @@ class LocalPool:
             worker.process.join()
         self._workers[self._workers.index(worker)] = self._started()
         return f"its worker {how_it_ended(worker.process.exitcode or 0)}"
-
-
-def _serve(pipe: Connection, scratch: Path, directories: Sequence[Path], leader: int) -> None:
-    """Do what is asked until nobody asks any more."""
-    os.setsid()  # an interruption at the terminal is the leader's: it ends us
-    die_with_parent()
-    if os.getppid() != leader:  # it ended before we asked to be told
-        return
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for directory in directories:
-        plugins.add_directory(directory)
-    with contextlib.ExitStack() as ending:
-        while True:
-            try:
-                item = pipe.recv()
-            except (EOFError, OSError):
-                return
-            try:
-                answer = _answer(item, scratch, ending)
-            except KeyboardInterrupt:
-                return
-            try:
-                pipe.send(answer)
-            except OSError:  # nobody listens any more
-                return
-
-
-def _answer(item: Item, scratch: Path, ending: contextlib.ExitStack) -> ItemResult:
-    try:
-        if item.request.transport == "ros" and _OWN not in os.environ:
-            # What its suites say of themselves goes to a domain that no other worker's suites speak in.
-            domain = ending.enter_context(free_domains(1)).domains[0]
-            os.environ |= {"ROS_DOMAIN_ID": str(domain), _OWN: str(domain)}
-        return perform(item, scratch)
-    except Exception:  # noqa: BLE001 - told to the leader, which tries again elsewhere
-        why = f"a worker failed: {traceback.format_exc(limit=-3)}"
-        return ItemResult(item.key, int(ExitCode.INFRASTRUCTURE), (), "", 0.0, worker_name(), why)

@@ -69,7 +69,9 @@ def sum_up_cell(
     journal, infos = out / "result.jsonl", infos_of(read_record(out)["relations"])
     offered = next(line["relations"] for line in read_journal(journal) if line["type"] == "condition")
     relations = [infos[name] for name in offered if name in infos]
-    summary = summarise(read_journal(journal), relations, **_troubles(failed), interrupted=interrupted)
+    # The lines of a cell are those of its items, a drive each, one after the other.
+    told: dict[str, Any] = {**_troubles(failed), "interrupted": interrupted, "drive_by_drive": True}
+    summary = summarise(read_journal(journal), relations, **told)
     if policy.stop_early is not None:
         summary = _sequential(summary, name, infos, policy, policy.stop_early, stops)
     if policy.waivers:
