@@ -9,6 +9,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar, get_args, get_origin
 
 from mt_nodes.errors import UsageError, suggest
@@ -69,7 +70,7 @@ def build(cls: type[T], given: Mapping[str, Any] | None, where: str) -> T:
     if not isinstance(values, Mapping):
         raise UsageError(f"{where}: got {type(values).__name__} {values!r}, expected a mapping of parameters")
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
-    hints = typing.get_type_hints(cls)
+    hints = _hints(cls)  # type: ignore[arg-type]
     for key in values:
         if key not in fields:
             raise UsageError(f"{where}: unknown parameter '{key}'{suggest(str(key), fields)}")
@@ -93,8 +94,8 @@ def spec_of(field: dataclasses.Field[Any]) -> Param:
 
 
 def describe(cls: type) -> list[dict[str, Any]]:
-    """List a dataclass's parameters as plain data: name, type, default, unit, low, high, choices, help."""
-    hints = typing.get_type_hints(cls)
+    """List a dataclass's parameters as plain data: name, type, default, and what its :class:`Param` says of it."""
+    hints = _hints(cls)
     rows = []
     for f in dataclasses.fields(cls):
         spec = spec_of(f)
@@ -109,9 +110,19 @@ def describe(cls: type) -> list[dict[str, Any]]:
                 "high": spec.high,
                 "choices": list(spec.choices),
                 "help": spec.help,
+                "neutral": spec.neutral,
+                "aspect": spec.aspect,
             }
         )
     return rows
+
+
+def strength_of(parameter: Mapping[str, Any]) -> str:
+    """Return in words what a number that :func:`describe` lists does to the strength of a change; empty for others."""
+    if parameter["neutral"] is None:
+        return str(parameter["aspect"])
+    unit = f" {parameter['unit']}" if parameter["unit"] else ""
+    return f"least at {parameter['neutral']:g}{unit}"
 
 
 def plain(value: Any) -> Any:
@@ -125,6 +136,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and math.isinf(value):
         return str(value)
     return value
+
+
+@cache
+def _hints(cls: type) -> Mapping[str, Any]:
+    """Types of the fields by name; Python compiles each text that stands for one, so once a class."""
+    return types.MappingProxyType(typing.get_type_hints(cls))
 
 
 def _type_name(hint: Any) -> str:

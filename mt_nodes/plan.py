@@ -70,8 +70,10 @@ class ReplayRequest(Request):
     recorded: str = param("", help="results directory whose draws are used again")
     first_episode: int = param(0, low=0, help="number of the first bag's episode")
     report: bool = param(True, help="make tables and report at the end; of a part of a run nobody needs them")
+    from_evidence: bool = param(False, help="the bag is the evidence of the one pair, whose instant is played")
     shrunk: str = param("", help="what `mt shrink` left of the input of the one pair")
     first_pairs: tuple[str, ...] = param((), help="pairs that are judged before all others")
+    only_first: bool = param(False, help="judge these, with control and sham on their bundles, and no others")
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from mt_nodes.recorded import PrepareAgain
 from mt_nodes.results import Case, Recorded, Recorder
 from mt_nodes.runs import Run
 from mt_nodes.shrinking.reduction import reducing
-from mt_nodes.verdict import Outcome, Pair, Verdict
+from mt_nodes.verdict import Outcome, Verdict
 
 Progress = Callable[[Sequence[Verdict]], None]
 Arms = tuple[Arm, Arm]
@@ -122,6 +122,8 @@ def _played(run: Run, open_arms: Callable[[ExitStack], Arms], progress: Progress
         def play() -> None:
             if run.request.first_pairs:
                 _first_pairs(run, recorder, progress).run(run.episodes, source, followup)
+                if run.request.only_first:
+                    return
                 if not run.stack.external:  # whatever still comes of these would be taken for answers of the whole run
                     restart(source, followup)
             driver.run(run.episodes, source, followup)
@@ -147,7 +149,7 @@ def _first_pairs(run: Run, recorder: Recorder, progress: Progress) -> Lockstep:
         publishes_when_empty=stack.publishes_when_empty,
         draws=request.draws,
         prepare=Preparer(run.suite, request.seed),
-        schedule=FirstPairs([Pair.parse(name) for name in request.first_pairs], not stack.stateless),
+        schedule=FirstPairs.of(request, remembers=not stack.stateless),
         progress=progress,
     )
 

@@ -15,9 +15,11 @@ import numpy as np
 
 from mt_nodes import plugins
 from mt_nodes.bag_reader import Topic
-from mt_nodes.bags import BagSource, Unreadable
+from mt_nodes.bags import BagSource, Source, Unreadable
 from mt_nodes.engine import Offer
 from mt_nodes.errors import InfrastructureError, UsageError
+from mt_nodes.evidence_source import EvidenceSource
+from mt_nodes.first_pairs import FirstPairs
 from mt_nodes.fitting import check_needs, check_requirements
 from mt_nodes.frames import Bundle, Episode
 from mt_nodes.message_packages import refuse_missing
@@ -52,7 +54,7 @@ class Run:
     request: ReplayRequest
     suite: Suite
     stack: Stack
-    sources: tuple[BagSource, ...]
+    sources: tuple[Source, ...]
     out: Path
     damage: Damage = field(default_factory=Damage)
     plan: CasePlan | None = None
@@ -79,17 +81,20 @@ class Run:
             load_waivers(Path(request.waivers))
         extra = load_transforms(Path(request.transforms)) if request.transforms else None
         only = Pair.parse(request.only).episode if request.only else None
-        sources = tuple(
+        sources: tuple[Source, ...] = tuple(
             BagSource(Path(bag), request.topics, extra, episode, request.limit, stack.topics, bool(stack.callable))
             for episode, bag in enumerate(request.bags, request.first_episode)
-            if only in (None, episode)
+            if only in (None, episode) and not request.from_evidence
         )
+        if request.from_evidence:
+            sources = (EvidenceSource(Path(request.bags[0]), Pair.parse(request.only), stack),)
         if not sources:
             raise UsageError("got no bag to replay; type `mt replay BAG`")
         check_needs(sources, stack)
         if plan and not request.only:
             refuse_missing_frames(plan, request, sources)
-        return cls(request, suite, stack, sources, out, plan=plan, schedule=schedule_of(plan))
+        alone = FirstPairs.of(request, remembers=not stack.stateless) if request.only_first else None
+        return cls(request, suite, stack, sources, out, plan=plan, schedule=alone or schedule_of(plan))
 
     @classmethod
     def create(cls, request: ReplayRequest, out: str | None) -> Run:
@@ -139,7 +144,7 @@ class Run:
         """One episode a bag; each can be opened again. What cannot be read is left out and kept in ``damage``."""
         return [functools.partial(self._readable, source) for source in self.sources]
 
-    def _readable(self, source: BagSource) -> Iterator[Bundle]:
+    def _readable(self, source: Source) -> Iterator[Bundle]:
         try:
             for found in itertools.islice(source.readings(), *self._span):
                 if isinstance(found, Unreadable):
@@ -191,6 +196,8 @@ class Run:
         A stack that remembers is given all before a pair, any other what the follow-up looks back on.
         """
         bundle, left = self.only.bundle if self.only else None, Reduction.of_request(self.request)
+        if self.request.from_evidence:
+            return 0, None
         if left is not None and (bundle is None or not self.stack.stateless):
             return left.first, left.end
         if bundle is None:
@@ -219,7 +226,7 @@ class Run:
         """How many bundles the bags give."""
         return sum(map(self._bundles_of, self.sources))
 
-    def _bundles_of(self, source: BagSource) -> int:
+    def _bundles_of(self, source: Source) -> int:
         first, end = self._span
         ends = [e for e in (self.request.limit, end) if e is not None]
         return max(0, min([source.info[source.lead].count, *ends]) - first)
@@ -282,7 +289,7 @@ class Run:
         return trees[0] if trees else TransformTree()
 
 
-def _first_readable(source: BagSource) -> Bundle | None:
+def _first_readable(source: Source) -> Bundle | None:
     """Return the first bundle that can be understood, None of a bag without any.
 
     Raises:

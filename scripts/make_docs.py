@@ -16,7 +16,7 @@ from mt_nodes.nodes import live_control
 from mt_nodes.nodes.interfaces import NODES
 from mt_nodes.nodes.live_control import SERVICES
 from mt_nodes.nodes.qos import describe as describe_qos
-from mt_nodes.params import describe
+from mt_nodes.params import describe, strength_of
 from mt_nodes.scenarios.language.reference import reference
 from mt_nodes.stacks import Stack
 
@@ -65,9 +65,17 @@ def everything() -> str:
         parts.append(f"## {kind.capitalize()}")
         if kind == "adapters":
             parts += [adapters(), any_type()]
+        if kind == "mutations":
+            parts.append(
+                "*Strength*: the value at which a number makes the change least: `mt search` and `mt shrink` go by it; "
+                "or that it is a *place* (where or when, not how much), or *fixed* (an assumption, a limit, a seed)."
+            )
         for row in catalogue.rows(kind):
             parts += [f"### `{row['name']}`", " ".join(str(row.get("doc") or row["summary"]).split())]
-            if row.get("parameters"):
+            if row.get("parameters") and kind == "mutations":
+                told = [(*cells, strength_of(p), about) for p in row["parameters"] for *cells, about in [_parameter(p)]]
+                parts.append(table(("parameter", "default", "range", "strength", "what"), told))
+            elif row.get("parameters"):
                 columns = ("parameter", "default", "range", "what")
                 parts.append(table(columns, [_parameter(p) for p in row["parameters"]]))
     return "\n\n".join(parts) + "\n"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,19 @@ def test_a_parameter_that_is_varied_is_drawn(page: Browser) -> None:
     assert texts(page, ".effect figcaption")[0].split() == ["fog", "first"]
 
 
+def test_what_is_folded_comes_out_in_print(page: Browser) -> None:
+    page.value("document.querySelector('details').open = false")
+    shown = "document.querySelector('details .effect svg').checkVisibility({contentVisibilityAuto: true})"
+    assert not page.value(shown)
+    page.ask("Emulation.setEmulatedMedia", media="print")
+    try:
+        page.value("new Promise(requestAnimationFrame)")
+        assert page.value(shown)
+        assert page.value("document.querySelector('.effect svg').getBoundingClientRect().height") > 100
+    finally:
+        page.ask("Emulation.setEmulatedMedia", media="")
+
+
 def test_what_all_cells_tried_is_shown_together(page: Browser, campaign: Path) -> None:
     assert coverage_html(coverage([campaign])) in (campaign / "report.html").read_text()
     assert "6/90" in texts(page, ".mt-coverage td")
@@ -153,6 +167,19 @@ def test_the_page_fits_small_screens_and_dark_ones(page: Browser, width: int) ->
     light = page.value(colours)
     page.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
     assert page.value(colours) == "rgb(228, 230, 232)rgb(21, 24, 28)" != light
+
+
+def test_what_lies_beside_it_is_linked(campaign: Path, tmp_path: Path) -> None:
+    out = Path(shutil.copytree(campaign, tmp_path / "night"))
+    assert "Beside this page" not in (out / "report.html").read_text()
+    pages = [Path("trend.html"), Path("cells/first-seed0/review/review.html")]
+    for page in pages:
+        (out / page).parent.mkdir(exist_ok=True)
+        (out / page).touch()
+    assert main(["report", str(write_campaign_page(out).parent / "cells" / "first-seed0")]) == 0
+    assert all(f'href="{page}"' in (out / "report.html").read_text() for page in pages)
+    report = (out / "cells" / "first-seed0" / "report.html").read_text()
+    assert 'href="review/review.html"' in report and 'href="trend.html"' not in report
 
 
 def test_it_is_made_anew(campaign: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

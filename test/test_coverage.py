@@ -18,8 +18,9 @@ from made_runs import NOISE as BY_HAND
 from made_runs import in_process, made_run, short_drive, verdict
 
 from mt_nodes import plugins
-from mt_nodes.campaign.coverage import AS_RECORDED, BEARINGS_DEG, Cell, coverage, results_of, weather
+from mt_nodes.campaign.coverage import AS_RECORDED, BEARINGS_DEG, Cell, coverage, weather
 from mt_nodes.campaign.coverage_view import coverage_html, rows
+from mt_nodes.campaign.results_dirs import results_of
 from mt_nodes.cli.main import main
 from mt_nodes.errors import UsageError
 from mt_nodes.journal import read_journal

@@ -17,10 +17,10 @@ from made_runs import about_the_stream, no_pages
 from recordings import bundles
 
 from mt_nodes.bags import write_bundles
+from mt_nodes.campaign import cases, regression
 from mt_nodes.campaign import failures as failing
-from mt_nodes.campaign import regression
+from mt_nodes.campaign.cases import code_of
 from mt_nodes.campaign.failures import RETIRE_AFTER, Case, Failures
-from mt_nodes.campaign.regression import code_of
 from mt_nodes.cli.main import main
 from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.journal import read_journal
@@ -175,7 +175,7 @@ def test_another_bag_or_stack_has_no_cases(place: Path) -> None:
 
 
 def test_only_so_many_of_a_relation_and_the_worst_first(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(regression, "MOST_NEW", 1)
+    monkeypatch.setattr(cases, "MOST_NEW", 1)
     replay("one")
     assert len(kept()) == 1
 

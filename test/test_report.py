@@ -240,7 +240,7 @@ def test_report_shows_rates_counts_background_and_settings(tmp_path: Path) -> No
         "relation 1 / 0 of 26 1 / 0 p = 1",
         "p50 (ms) mutator 3.1",
         "all 77 1 78",
-        "bags <drive>",
+        "stack reference_detector · mode twin · bags <drive> · seed 7",
         "versions.numpy 2.0",
     ):
         assert piece in text

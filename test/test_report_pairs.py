@@ -190,6 +190,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     head = "stretch,stamp_ns,changed,source_answered,followup_answered,source_speed_mps,followup_speed_mps\n"
     table = "".join(f"{b // 5},{10**9 * b},1,1,1,{b},{b + 0.5 if b != 3 else ''}\n" for b in range(10))
     (run / "evidence" / "0_-_steer_0.csv").write_text(head + table)
+    write_report(run)
     return run
 
 
@@ -258,7 +259,6 @@ def opened(page: Browser, run: Path, pair: str = "") -> Browser:
 
 @pytest.fixture
 def page(browser: Browser, made: Path) -> Browser:
-    write_report(made)
     return opened(browser, made)
 
 

@@ -10,16 +10,18 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from browser import Browser
-from made_runs import in_process, short_drive
+from made_runs import NOISE, in_process, made_run, short_drive, verdicts
 
 from mt_nodes.cli.demo_command import FAULT
 from mt_nodes.cli.main import main
+from mt_nodes.cli.running import replay
 from mt_nodes.errors import UsageError
 from mt_nodes.journal import read_journal
 from mt_nodes.report.view import View, evidence_file, load_view
@@ -58,7 +60,7 @@ def server(reviewed: Path) -> Iterator[ReviewServer]:
         Ratings(reviewed / FOLDER / FILE, [case.id for case in sample.cases]) as ratings,
         ReviewServer(reviewed, sample, ratings) as opened,
     ):
-        thread = threading.Thread(target=opened.serve_forever)
+        thread = threading.Thread(target=opened.serve_forever, args=(0.01,))  # so that it ends at once
         thread.start()
         yield opened
         opened.shutdown()
@@ -151,6 +153,24 @@ def test_what_cannot_be_shown_makes_way_and_is_told(made: Path) -> None:
     assert sample.left_out == {seen[0]: "its bag is gone"} and seen[0] not in {case.pair for case in sample.cases}
     with pytest.raises(UsageError, match="no case can be shown: gone"):
         draw(made, {}, shares(4), lambda case: "gone")
+
+
+def test_where_nothing_is_violated_more_that_hold_are_shown(tmp_path: Path) -> None:
+    run = made_run(tmp_path / "run", verdicts("noise"), NOISE)
+    sample = draw(run, {}, shares(10), lambda case: "")
+    assert Counter(case.stratum for case in sample.cases) == {HOLDS: 8, CHECK: 2} and sample.asked == 10
+
+
+def test_what_is_shown_does_not_tell_whether_it_was_kept(reviewed: Path) -> None:
+    """Evidence is kept of violated pairs alone: were those drawn otherwise, one could see which they are."""
+    case = next(case for case in sampled(reviewed).cases if case.stratum == VIOLATED)
+    before = case_file(reviewed, case.id).read_text()
+    arrays = evidence_file(reviewed, Pair.parse(case.pair))
+    for gone in ((arrays,), (arrays, arrays.with_suffix(".mcap"))):
+        for kept in (case_file(reviewed, case.id), *gone):
+            kept.unlink()
+        assert Shower(reviewed, lambda asked, out: replay(asked, str(out), quiet=True))(case) == ""
+        assert case_file(reviewed, case.id).read_text() == before, gone
 
 
 def test_a_bag_that_is_gone_leaves_what_was_kept(
@@ -348,6 +368,22 @@ def test_what_the_server_refuses_is_told_and_nothing_is_lost(browser: Browser, s
     until(browser, "document.querySelector('#trouble').textContent.includes('at most 60')")
     assert browser.value("document.querySelector('#case').dataset.case") == case
     assert browser.value("document.querySelector('[name=realistic]').checked") and server.ratings.latest == {}
+
+
+def test_a_server_that_is_gone_is_told_and_the_form_keeps_what_it_holds(browser: Browser, server: ReviewServer) -> None:
+    browser.open(server.url)
+    begun(browser, "Ada")
+    for name in ("realistic", "wrong"):
+        browser.value(f"document.querySelector('[name={name}]').click()")
+    server.shutdown()
+    server.server_close()
+    browser.value("document.querySelector('#form button').click()")
+    until(browser, "document.querySelector('#trouble').textContent.includes('the server does not answer')")
+    assert browser.value("document.querySelector('[name=realistic]').checked")
+    browser.value("scrollTo(0, document.documentElement.scrollHeight)")
+    # Who has scrolled down to the button sees it, too.
+    top = browser.value("document.querySelector('#trouble').getBoundingClientRect().top")
+    assert 0 <= top < 100 < browser.value("scrollY")
 
 
 def test_the_page_without_a_server_gives_ratings_that_are_taken_in(

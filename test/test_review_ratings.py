@@ -191,6 +191,16 @@ def test_verdicts_against_people_by_hand() -> None:
     assert found["complete"] == 6 and found["ratings"] == 16 and found["cases"] == {VIOLATED: 4, HOLDS: 3, CHECK: 2}
 
 
+def test_few_cases_without_a_miss_are_no_certainty() -> None:
+    found = summarise(
+        sample(violated=4, holds=2), said(**{f"violated{i}": "yy" for i in range(4)}, holds0="n", holds1="n")
+    )
+    one = found["confusion"]["recall_in_run"]
+    assert one["rate"] == 1.0 and one["ci95"][1] == 1.0
+    # Whoever saw 2 of 990 that hold cannot rule out that a tenth of them is wrong, ten times what was violated.
+    assert one["ci95"][0] < 0.1
+
+
 def test_precision_and_recall_of_the_published_study() -> None:
     """AutoMT, user study of 118 pairs: 29.3, 14.8 and 19.0 % give 66.4 and 60.7 %."""
     tp, fp, fn, tn = 29.3, 14.8, 19.0, 36.9

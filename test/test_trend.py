@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -188,6 +190,31 @@ def test_command_line_json_and_page_say_the_same(
     out = capsys.readouterr().out
     assert "12/30 FAIL" in out and f"noise: failing since {runs[2]}" in out and f"changed at {runs[2]}" in out
     assert f"exit code 1: newly failing in {runs[3]}: fog" in out
+
+
+def test_the_page_leads_to_the_reports_of_the_versions(runs: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "far" / "away").mkdir(parents=True)
+    page = tmp_path / "elsewhere" / "trend.html"
+    page.parent.symlink_to(tmp_path / "far" / "away")
+    (tmp_path / "there").symlink_to(runs[0])
+    assert main(["compare", str(tmp_path / "there"), *map(str, runs[1:]), "--html", str(page)]) == 1
+    links = re.findall(r'<td><a href="([^"#]+)"', page.read_text())
+    # As a browser does, which knows of no links between directories.
+    assert [os.path.normpath(page.parent / link) for link in links] == [str(run / "report.html") for run in runs]
+    assert not any(Path(link).is_absolute() for link in links)
+
+
+def test_a_version_is_not_compared_with_itself(
+    runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for cell in ("a-seed0", "b-seed0"):
+        made_run(tmp_path / "night" / "cells" / cell, verdicts("noise"), NOISE)
+    (tmp_path / "again").symlink_to(tmp_path / "night")
+    night, again = str(tmp_path / "night"), str(tmp_path / "again")
+    assert main(["compare", night, again]) == 2
+    assert f"got {again} twice ({night} is the same), expected another directory" in capsys.readouterr().err
+    assert main(["compare", *map(str, (runs[0], runs[1], runs[0]))]) == 2
+    assert f"got {runs[0]} twice, expected" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("label", ["nameless", "=v0", "name=nowhere"])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mt_nodes import plugins
-from mt_nodes.errors import UsageError
+from mt_nodes.campaign.results_dirs import results_of
 from mt_nodes.journal import read_journal
 from mt_nodes.ledger import FILE as LEDGER
 from mt_nodes.ledger import read_ledger
@@ -110,18 +110,6 @@ class Coverage:
             "weathers": {weather: vars(totals) for weather, totals in sorted(self.weathers.items())},
             "undecided": self.undecided,
         }
-
-
-def results_of(directory: Path) -> list[Path]:
-    """Return the results directories that one stands for: itself, a campaign's cells, or what a search found.
-
-    Raises:
-        UsageError: there is none.
-    """
-    for places in ([directory], sorted(directory.glob("cells/*")), [directory / "confirmed"]):
-        if found := [place for place in places if (place / "result.jsonl").is_file()]:
-            return found
-    raise UsageError(f"{directory}: no result.jsonl; expected a results directory of a run, or one of a campaign")
 
 
 def coverage(directories: Iterable[Path]) -> Coverage:

@@ -3,29 +3,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mt_nodes import pipeline, seeds
+from mt_nodes.campaign.cases import Judged, code_of, of_results, stack_name, violated
 from mt_nodes.campaign.failures import RETIRE_AFTER, Case, Failures
 from mt_nodes.campaign.inputs import drives
+from mt_nodes.campaign.results_dirs import results_of
 from mt_nodes.errors import UsageError
-from mt_nodes.jsonl import jsonable
-from mt_nodes.mutations.base import Mutation
-from mt_nodes.relations import Relation
 from mt_nodes.runs import Run
-from mt_nodes.verdict import Outcome, Pair, RelationOutcome
+from mt_nodes.verdict import Outcome
 from mt_nodes.wording import counted
-
-#: New cases that a run leaves of one bag and relation: those violated most.
-MOST_NEW = 20
-#: What every follow-up is made by, beside its mutation.
-_MODULES = (pipeline, seeds, inspect.getmodule(Mutation))
 
 
 @dataclass(frozen=True)
@@ -60,7 +50,10 @@ class Stored:
             )
         if self.others:
             count = counted(len(self.others), "stored case")
-            told.append(f"{count} of these bags not judged first: of another seed, place of the bag or relation")
+            told.append(
+                f"{count} of these bags not judged first: of another seed, place of the bag or relation; "
+                "`mt replay --failures` without a bag plays them"
+            )
         return told
 
 
@@ -99,67 +92,54 @@ def note(
 ) -> list[str]:
     """Keep what came of a run, and say so: how stored cases ended, and what else was violated.
 
-    Violations of a relation that does not stand out from its control and sham, which were violated too, are no cases.
-
     Args:
         failures: the database. stored: what it held for the run. run: which one.
         summary: of the run. lines: of its journal.
     """
     ended = {line["pair"]: line for line in lines if line["type"] == "verdict"}
-    outcomes = [(c.key, Outcome(ended[str(c.pair)]["outcome"])) for c in stored.first if str(c.pair) in ended]
+    outcomes = outcomes_of(stored.first, ended)
     retired = failures.judged(outcomes)
     known = {case.key for case in stored.first}
-    new = failures.failed([case for case in _violated(stored, run, summary, ended.values()) if case.key not in known])
+    new = failures.failed(
+        [case for case in violated(_judged(stored, run), summary, ended.values()) if case.key not in known]
+    )
     failed = sum(outcome is Outcome.VIOLATED for _, outcome in outcomes)
     told = [f"of {counted(len(outcomes), 'case')} that failed before, {failed} failed again"] if outcomes else []
     told += [f"{counted(new, 'new case')} kept in {failures.path}"] if new else []
-    return told + ([f"{counted(len(retired), 'case')} held {RETIRE_AFTER} times: taken out"] if retired else [])
+    return told + retired_words(retired)
 
 
-def _violated(stored: Stored, run: Run, summary: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> list[Case]:
-    """Return the violated pairs of relations that failed, of each bag and relation the worst."""
-    relations = {r.id: r for r in run.suite.relations}
-    judged = summary.get("relations", {})
-    found: dict[tuple[int, str], list[Case]] = {}
-    for line in lines:
-        pair, name = Pair.parse(line["pair"]), line["relation"]
-        if name in relations and line["outcome"] == Outcome.VIOLATED.value and _steady(judged.get(name, {})):
-            found.setdefault((pair.episode, name), []).append(_case(stored, run, relations[name], pair, line["margin"]))
-    worst = (sorted(cases, key=_how_bad)[:MOST_NEW] for cases in found.values())
-    return [case for cases in worst for case in cases]
+def outcomes_of(cases: Iterable[Case], ended: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, Outcome]]:
+    """Return how cases ended, by their keys, from verdict lines by pair; those without a line are left out."""
+    return [(case.key, Outcome(ended[str(case.pair)]["outcome"])) for case in cases if str(case.pair) in ended]
 
 
-def _steady(relation: Mapping[str, Any]) -> bool:
-    """Whether violations say something of the change: they stand out, or control and sham were never violated."""
-    background = sum(relation.get(arm, {}).get("violated", 0) for arm in ("control", "sham"))
-    return relation.get("outcome") == RelationOutcome.FAIL.value or background == 0
+def retired_words(retired: Sequence[Case]) -> list[str]:
+    """Say how many cases held so often that they were taken out."""
+    return [f"{counted(len(retired), 'case')} held {RETIRE_AFTER} times: taken out"] if retired else []
 
 
-def _how_bad(case: Case) -> tuple[float, Pair]:
-    return (-float("inf") if case.margin is None else case.margin, case.pair)
+def add(failures: Failures, directories: Iterable[Path]) -> tuple[int, int]:
+    """Keep the violated pairs of finished runs, campaigns and searches; return how many are new, and how many known.
 
-
-def _case(stored: Stored, run: Run, relation: Relation, pair: Pair, margin: float | None) -> Case:
-    place = pair.episode - run.request.first_episode
-    bag = str(Path(run.request.bags[place]).resolve())
-    plain = json.dumps(jsonable(relation.as_plain()), sort_keys=True)
-    return Case(bag, stored.bags[place], stack_of(run), pair, run.request.seed, plain, code_of(relation), margin)
+    Raises:
+        UsageError: one of them holds no results of replays; nothing was kept.
+        MtError: something of them is damaged.
+    """
+    places = [place for directory in directories for place in results_of(directory)]
+    found = {case.key: case for place in places for case in of_results(place, failures.path)}
+    new = failures.failed(list(found.values()))
+    return new, len(found) - new
 
 
 def stack_of(run: Run) -> str:
     """Return what a stack is called, with the faults that are planted in it."""
-    return "+".join((run.stack.name, *run.request.faults))
+    return stack_name(run.stack.name, run.request.faults)
 
 
-def code_of(relation: Relation) -> str:
-    """Return the SHA-256 of what a relation's follow-ups are made by: its own words, and the source files.
+def _judged(stored: Stored, run: Run) -> Judged:
+    def drive(episode: int) -> tuple[str, str]:
+        place = episode - run.request.first_episode
+        return str(Path(run.request.bags[place]).resolve()), stored.bags[place]
 
-    Those are of its mutations, of all that these inherit from, and of what draws and applies them.
-    """
-    mutations = (type(mutation) for mutation in (*relation.mutate, *relation.baseline))
-    bases = (base for mutation in mutations for base in mutation.__mro__ if base.__module__ not in ("builtins", "abc"))
-    files = {inspect.getsourcefile(found) for found in (*bases, *_MODULES) if found is not None}
-    digest = hashlib.sha256(json.dumps(jsonable(relation.as_plain()), sort_keys=True).encode())
-    for file in sorted(str(file) for file in files):
-        digest.update(hashlib.sha256(Path(file).read_bytes()).digest())
-    return digest.hexdigest()
+    return Judged(stack_of(run), run.request.seed, {r.id: r for r in run.suite.relations}, drive)

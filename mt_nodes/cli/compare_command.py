@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what fails newly, no longer and still, or the trend over versions; 1 when a relation fails newly."""
+    from mt_nodes.campaign.results_dirs import cells_of
     from mt_nodes.moral.report_journal import is_campaign
-    from mt_nodes.trend import versions
     from mt_nodes.waivers import load_waivers
 
     if len(args.dirs) < 2:
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         return moral_results.compare(*args.dirs, as_json=args.json)
     waivers = load_waivers(args.waivers) if args.waivers else None
     asked = args.label or args.html or args.by != "given"
-    if len(args.dirs) > 2 or asked or any(map(versions.is_campaign, args.dirs)):
+    if len(args.dirs) > 2 or asked or any(map(cells_of, args.dirs)):
         return _trend(args, waivers)
     return _two(args, waivers)
 
@@ -68,6 +68,7 @@ def _two(args: argparse.Namespace, waivers: Sequence[Waiver] | None) -> int:
 def _trend(args: argparse.Namespace, waivers: Sequence[Waiver] | None) -> int:
     from mt_nodes.trend.versions import Version, by_date, trend
 
+    _refuse_same(args.dirs)
     labels = _labels(args.label, args.dirs)
     versions = [Version.load(path, labels.get(path, ""), waivers) for path in args.dirs]
     found = trend(by_date(versions) if args.by == "date" else versions)
@@ -80,6 +81,20 @@ def _trend(args: argparse.Namespace, waivers: Sequence[Waiver] | None) -> int:
     else:
         _print_trend(found, args.html)
     return int(found["exit_code"])
+
+
+def _refuse_same(dirs: Sequence[Path]) -> None:
+    """Refuse a directory that is named twice: a run is no version of itself.
+
+    Raises:
+        UsageError: naming it.
+    """
+    places = [place.resolve() for place in dirs]
+    for at, place in enumerate(places):
+        if place in places[:at]:
+            first = dirs[places.index(place)]
+            alias = "" if first == dirs[at] else f" ({first} is the same)"
+            raise UsageError(f"got {dirs[at]} twice{alias}, expected another directory for each version")
 
 
 def _labels(given: Sequence[str], dirs: Sequence[Path]) -> dict[Path, str]:
@@ -103,6 +118,7 @@ def _labels(given: Sequence[str], dirs: Sequence[Path]) -> dict[Path, str]:
 
 def _print_trend(found: dict[str, Any], page: Path | None) -> None:
     from mt_nodes.cli.printing import table, text
+    from mt_nodes.report.beside import TREND
 
     labels = [version["label"] for version in found["versions"]]
     rows = [
@@ -119,7 +135,7 @@ def _print_trend(found: dict[str, Any], page: Path | None) -> None:
     for note in found["notes"]:
         text(note)
     if page:
-        text(str(page))
+        text(f"{page}; `mt report DIR` links it where it lies in DIR, as {TREND}")
     text(f"exit code {found['exit_code']}: {found['exit_why']}")
 
 

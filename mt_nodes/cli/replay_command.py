@@ -39,9 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--draws", type=at_least_one, default=default.draws, metavar="N", help=with_default["draws"])
     add("--transforms", default="", metavar="FILE", help=about["transforms"])
     add("--waivers", default="", metavar="FILE", help=about["waivers"])
-    add(
-        "--failures", action="store_true", help="judge first what failed before, and keep what fails now for later runs"
-    )
+    kept = "judge first what failed before, and keep what fails now for later runs; without a BAG play only the former"
+    add("--failures", action="store_true", help=kept)
     add("--failures-file", type=Path, metavar="FILE", help="database of --failures (default mt_failures.sqlite)")
     add(
         "--keep-expired",
@@ -65,8 +64,13 @@ def run(args: argparse.Namespace) -> int:
     if args.resume:
         refuse_more_than_resume(args, add_arguments, bags="BAG")
         return int(resume(args.resume, as_json=args.json)["exit_code"])
-    if not args.bags:
+    if not (args.bags or args.failures):
         raise UsageError("got no bag; type `mt replay BAG`, or `mt replay --resume DIR`")
+    if args.failures and not args.bags:
+        from mt_nodes.cli.failing_again import replay_failing_again
+
+        given = {"keep_expired": args.keep_expired, "as_json": args.json}
+        return replay_failing_again(_request(args), args.out, args.failures_file, **given)
     if args.failures:
         from mt_nodes.cli.failing_first import replay_failing_first
 

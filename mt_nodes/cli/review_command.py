@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import signal
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,13 +94,37 @@ def _drawn(args: argparse.Namespace, folder: Path) -> Sample:
         raise UsageError("--bag: is for runs with one bag; leave it out")
     becauses = {row["id"]: row.get("because", "") for row in record["relations"]}
     show = Shower(args.dir, lambda asked, out: replay(asked, str(out), quiet=True), args.transport, args.bag)
-    sample = draw(args.dir, becauses, wanted, show, args.seed or 0, raters)
+    text("making what is shown; pairs of which no evidence was kept are played again")
+    with _bar(sum(wanted.values())) as tried:
+        sample = draw(args.dir, becauses, wanted, lambda case: tried(show(case)), args.seed or 0, raters)
     sample.save(folder)
     told = ", ".join(f"{name} {sum(case.stratum == name for case in sample.cases)}" for name in wanted)
-    text(f"{counted(len(sample.cases), 'case')}: {told}")
+    lacking = "" if len(sample.cases) == sample.asked else f", {sample.asked} were asked for"
+    text(f"{counted(len(sample.cases), 'case')}{lacking}: {told}")
     for pair, why in sample.left_out.items():
         text(f"{pair} cannot be shown: {why}")
     return sample
+
+
+@contextlib.contextmanager
+def _bar(count: int) -> Iterator[Callable[[str], str]]:
+    """Yield what takes why a case cannot be shown, "" when it can, and hands it on; counts on a terminal."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("review"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total} cases"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, transient=True, disable=not sys.stdout.isatty()) as progress:
+        task = progress.add_task("", total=count)
+
+        def tried(why: str) -> str:
+            progress.update(task, advance=not why)
+            return why
+
+        yield tried
 
 
 def _write_page(args: argparse.Namespace, sample: Sample) -> int:
@@ -138,6 +165,7 @@ def _take_in(files: list[Path], sample: Sample, ratings: Ratings) -> None:
 
 
 def _sum_up(args: argparse.Namespace, sample: Sample, folder: Path) -> int:
+    from mt_nodes.cli.printing import text
     from mt_nodes.directories import write_whole
     from mt_nodes.review.page import template
     from mt_nodes.review.ratings import FILE, read_ratings
@@ -151,6 +179,7 @@ def _sum_up(args: argparse.Namespace, sample: Sample, folder: Path) -> int:
         print(json.dumps(found, indent=2))
     else:
         _print(found, folder / "review.html")
+        text(f"`mt report {args.dir}` puts a link to it into the run's report")
     return int(ExitCode.PASS)
 
 

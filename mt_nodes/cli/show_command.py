@@ -15,6 +15,7 @@ from mt_nodes.cli import catalogue
 from mt_nodes.cli.printing import heading, table, text
 from mt_nodes.cli.replay_command import whole_number
 from mt_nodes.errors import UsageError
+from mt_nodes.params import strength_of
 from mt_nodes.plan import ReplayRequest
 
 #: What is of use with a bag only: option, and its default.
@@ -62,8 +63,12 @@ def run(args: argparse.Namespace) -> int:
         text(yaml.safe_dump(row, sort_keys=False, allow_unicode=True).rstrip())
         return 0
     text(row["doc"])
-    if row["parameters"]:
-        table(("parameter", "default", "range", "what it is"), [_parameter(p) for p in row["parameters"]])
+    parameters = row["parameters"]
+    if kind == "mutations" and parameters:
+        told = [(*cells, strength_of(p), about) for p in parameters for *cells, about in [_parameter(p)]]
+        table(("parameter", "default", "range", "strength", "what it is"), told)
+    elif parameters:
+        table(("parameter", "default", "range", "what it is"), [_parameter(p) for p in parameters])
     return 0
 
 

@@ -65,7 +65,7 @@ from mt_nodes.vehicle.checkup import refuse_what_is_not_safe
 
 OUT = Argument("out", "", "results directory (empty: mt_results/<time>)")
 #: What other commands fill in: reproduce, shrink, campaigns, failing cases first.
-OURS = ("only", "recorded", "first_episode", "report", "shrunk", "first_pairs")
+OURS = ("only", "recorded", "first_episode", "report", "shrunk", "first_pairs", "only_first")
 #: The suite goes over topics; without them there is nothing to launch (`mt replay --transport inprocess`).
 REPLAY_ARGUMENTS = (*replay_arguments(leave_out=("transport", *OURS)), OUT)
 LIVE_ARGUMENTS = (

@@ -15,6 +15,7 @@ from mt_nodes.directories import write_whole
 from mt_nodes.errors import InfrastructureError
 from mt_nodes.journal import read_journal
 from mt_nodes.report import effect
+from mt_nodes.report.beside import Link, beside
 from mt_nodes.report.html import SYMBOLS, environment
 from mt_nodes.report.worst import worst_first
 from mt_nodes.verdict import Outcome
@@ -53,12 +54,13 @@ def write_campaign_page(out: Path) -> Path:
             about=about,
             symbols=SYMBOLS,
             relations=list(dict.fromkeys(name for each in about["cells"].values() for name in each["relations"])),
-            links={cell: _links(cell, worst.get(cell)) for cell in summary["cells"]},
+            links={cell: _links(cell, worst.get(cell), place) for cell, place in places.items()},
+            beside=beside(out),
             offered=sum(each["offered"] for each in summary["cells"].values()),
             violated=sum(r["violated"] for each in relations.values() for r in each.values()),
             failed=_by_drive(about["failed"], len(summary["cells"]))[:LISTED],
             failed_count=len({each["drive"] for each in about["failed"]}),
-            charts=effect.charts(relations, {cell: each["stack"] for cell, each in about["cells"].items()}),
+            charts=effect.charts(relations, {cell: cell.rpartition("-seed")[0] for cell in about["cells"]}),
             unfolded=UNFOLDED,
             area=effect,
             coverage=coverage_html(found) if found.weathers else "",
@@ -97,12 +99,18 @@ def _worst(place: Path, tried: Tried) -> dict[str, str]:
     return {relation: line["pair"] for relation, line in worst.items()}
 
 
-def _links(cell: str, worst: Mapping[str, str] | None) -> dict[str, Any]:
-    """Return where a cell's report is, and in it the worst pair of each relation; empty where it has none."""
+def _links(cell: str, worst: Mapping[str, str] | None, place: Path) -> dict[str, Any]:
+    """Return where a cell's report is, in it the worst pair of each relation, what is beside it; empty without one."""
     if worst is None:
-        return {"report": "", "pairs": {}}
-    report = f"cells/{quote(cell)}/{FILE}"
-    return {"report": report, "pairs": {name: f"{report}#pair={quote(pair, '/@~')}" for name, pair in worst.items()}}
+        return {"report": "", "pairs": {}, "beside": []}
+    home = f"cells/{quote(cell)}"
+    report = f"{home}/{FILE}"
+    pairs = {name: f"{report}#pair={quote(pair, '/@~')}" for name, pair in worst.items()}
+    return {
+        "report": report,
+        "pairs": pairs,
+        "beside": [Link(f"{home}/{href}", about) for href, about in beside(place)],
+    }
 
 
 def _by_drive(failed: Sequence[Mapping[str, Any]], cells: int) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jinja2
 
@@ -19,13 +19,16 @@ from mt_nodes.experiment import read_experiment, tabulate
 from mt_nodes.finished import command
 from mt_nodes.journal import read_journal
 from mt_nodes.report import episodes, pair_views, scripts
-from mt_nodes.report.categories import figure_uri
+from mt_nodes.report.beside import beside
 from mt_nodes.report.csv_pairs import PairRow, pair_rows
 from mt_nodes.report.packed_pairs import arm_of, packed_pairs
 from mt_nodes.report.undecided import why_undecided
 from mt_nodes.report.view import evidence_file
 from mt_nodes.report.worst import PICTURED, in_turn, worst_row
 from mt_nodes.verdict import Outcome, Pair
+
+if TYPE_CHECKING:
+    from mt_nodes.report.categories import Rows
 
 #: Violated pairs in the list that needs no script; the script shows all.
 LISTED = 200
@@ -101,14 +104,16 @@ def write_report(
         .get_template("report.html.j2")
         .render(
             name=results_dir.resolve().name,
+            beside=beside(results_dir),
             summary=summary,
             relations=summary["relations"],
             condition=dict(flat(told.condition)),
+            bags=_bags(told.condition.get("bags", ())),
             run=dict(flat(run)),
             scale=_scale(summary["relations"]),
             symbols=SYMBOLS,
             experiment=experiment,
-            category_figure=figure_uri(experiment["rows"]) if experiment else None,
+            category_figure=_category_figure(experiment["rows"]) if experiment else None,
             pictured=[{**_shown(row, results_dir), **view} for row, view in zip(pictured, views, strict=True)],
             violated=[_shown(row, results_dir) for row in violated[:LISTED]],
             violated_count=len(violated),
@@ -125,6 +130,12 @@ def write_report(
     )
     path.write_text(page, encoding="utf-8")
     return path
+
+
+def _category_figure(rows: Rows) -> str:
+    from mt_nodes.report.categories import figure_uri  # Matplotlib is for those who have a figure
+
+    return figure_uri(rows)
 
 
 @lru_cache
@@ -181,6 +192,12 @@ def _shown(row: PairRow, results_dir: Path) -> dict[str, Any]:
         "command": command(results_dir, pair),
         "evidence": evidence_file(results_dir, pair),
     }
+
+
+def _bags(bags: Sequence[str]) -> str:
+    """Return the bags of a run in words; one that was played several times only once."""
+    distinct = list(dict.fromkeys(map(str, bags)))
+    return ", ".join(distinct) + (f" ({len(bags)} times)" if len(distinct) == 1 < len(bags) else "")
 
 
 def _scale(relations: Mapping[str, Mapping[str, Any]]) -> float:

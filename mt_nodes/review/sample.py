@@ -104,9 +104,14 @@ def draw(
         raise UsageError(f"{results_dir}: no pair was decided, there is nothing to rate")
     cases: list[Sampled] = []
     left_out: dict[str, str] = {}
+    lacking = 0
     for name, pairs in strata.items():
-        order = random.Random(f"{seed}/{name}").sample(pairs, min(len(pairs), _TRIES * wanted[name]))
-        cases += _shown(name, order, wanted[name], becauses, show, left_out)
+        # Where fewer are violated than are wanted, more are shown that hold.
+        count = wanted[name] + (lacking if name == HOLDS else 0)
+        order = random.Random(f"{seed}/{name}").sample(pairs, min(len(pairs), _TRIES * count))
+        found = list(_shown(name, order, count, becauses, show, left_out))
+        lacking = count - len(found)
+        cases += found
     if not cases:
         raise UsageError(f"{results_dir}: no case can be shown: {next(iter(left_out.values()))}")
     sizes = {name: len(pairs) for name, pairs in strata.items()}

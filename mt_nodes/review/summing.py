@@ -10,6 +10,7 @@ from statistics import mean, median
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mt_nodes.review.agreement import RESAMPLES, fleiss_kappa, kappa_interval
 from mt_nodes.review.ratings import REALISTIC, SCHEMA, WRONG, Rating
@@ -68,8 +69,9 @@ def confusion(
     """Return verdicts against people's majorities; positive is VIOLATED, true what people call wrong.
 
     ``precision`` and ``recall`` are of the cases that were shown, with Wilson's intervals. Those were drawn by verdict,
-    and so not as they come: ``recall_in_run`` weighs them by how many of each the run has, with the percentile
-    interval of cases drawn anew within each verdict.
+    and so not as they come: ``recall_in_run`` weighs them by how many of each the run has, with the interval that
+    Jeffreys' priors of both shares give (Brown, Cai and DasGupta, Statist. Sci. 16, 2001): none missed of two cases is
+    no certainty, as drawing these anew would have it.
     """
     found = Counter((case.stratum, majorities[case.id]) for case in cases)
     tp, fp = (found[VIOLATED, answer] for answer in WRONG)
@@ -97,12 +99,17 @@ def _recall_in_run(
     if not (n_violated and n_holding) or not (violated[0] or holding[0]):
         return None
     rng = np.random.default_rng(0)
-    wrong = [violated[0], *rng.binomial(n_violated, violated[0] / n_violated, RESAMPLES)]
-    missed = [holding[0], *rng.binomial(n_holding, holding[0] / n_holding, RESAMPLES)]
-    caught = np.array(wrong) * (sizes[VIOLATED] / n_violated)
-    total = caught + np.array(missed) * (sizes[HOLDS] / n_holding)
-    rates = np.divide(caught, total, out=np.full(len(total), np.nan), where=total > 0)
-    return {"rate": float(rates[0]), "ci95": np.nanpercentile(rates[1:], _ENDS).tolist()}
+    caught = sizes[VIOLATED] * np.array([violated[0] / n_violated, *_jeffreys(rng, violated)])
+    missed = sizes[HOLDS] * np.array([holding[0] / n_holding, *_jeffreys(rng, holding)])
+    rates = caught / (caught + missed)
+    low, high = np.percentile(rates[1:], _ENDS)
+    return {"rate": float(rates[0]), "ci95": [float(min(low, rates[0])), float(max(high, rates[0]))]}
+
+
+def _jeffreys(rng: np.random.Generator, counts: tuple[int, int]) -> npt.NDArray[np.float64]:
+    """Draw shares of hits, of which (hits, others) were seen, from their distribution by Jeffreys' prior."""
+    hits, others = counts
+    return rng.beta(hits + 0.5, others + 0.5, RESAMPLES)
 
 
 def _agreement(given: Sequence[Sequence[Any]], answers: Sequence[Any]) -> dict[str, Any]:

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import jinja2
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -19,6 +21,8 @@ from mt_nodes.report.html import SYMBOLS, environment
 _HERE = Path(__file__).parent / "templates"
 #: Labels longer than this are cut at their beginning: paths differ at their ends.
 _LABEL = 24
+#: Of a version's results directory.
+REPORT = "report.html"
 
 
 def write_page(path: Path, found: Mapping[str, Any]) -> None:
@@ -31,11 +35,21 @@ def write_page(path: Path, found: Mapping[str, Any]) -> None:
     loader = jinja2.ChoiceLoader([jinja2.FileSystemLoader(_HERE), *([shared.loader] if shared.loader else [])])
     labels = [version["label"] for version in found["versions"]]
     rows = [{**row, "plot": plot(row, labels)} for row in found["relations"]]
-    page = shared.overlay(loader=loader).get_template("trend.html.j2").render(found=found, rows=rows, symbols=SYMBOLS)
+    reports = [_link(path.parent, Path(version["path"]) / REPORT) for version in found["versions"]]
+    template = shared.overlay(loader=loader).get_template("trend.html.j2")
+    page = template.render(found=found, rows=rows, reports=reports, symbols=SYMBOLS)
     try:
         write_whole(path, page)
     except OSError as error:
         raise cannot_write(path, error) from error
+
+
+def _link(place: Path, report: Path) -> str:
+    """Return the way from a directory to a report as a relative link, empty where there is no report."""
+    if not report.is_file():
+        return ""
+    # A browser goes up by names, whatever they stand for; and `latest` will stand for another run tomorrow.
+    return quote(os.path.relpath(report.resolve(), place.absolute()))
 
 
 def plot(row: Mapping[str, Any], labels: Sequence[str]) -> str:
@@ -54,7 +68,9 @@ def plot(row: Mapping[str, Any], labels: Sequence[str]) -> str:
         low, high = (100 * end for end in point["ci95"])
         axes.vlines(at, low, high, color=colour, linewidth=1.6)
         face = colour if failed else "white"
-        axes.plot(at, 100 * point["rate"], "s" if failed else "o", color=colour, markerfacecolor=face, markersize=7)
+        # A rate of zero lies on the edge of the plot, and is to be seen whole.
+        look: dict[str, Any] = {"color": colour, "markerfacecolor": face, "markersize": 7, "clip_on": False}
+        axes.plot(at, 100 * point["rate"], "s" if failed else "o", zorder=3, **look)
     for change in row["changes"]:
         axes.axvline(labels.index(change["version"]) - 0.5, color="black", linestyle="--", linewidth=1.0)
     axes.set_xticks(range(len(labels)), [_cut(label) for label in labels], rotation=30, ha="right", fontsize=8)

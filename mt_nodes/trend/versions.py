@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mt_nodes.campaign.results_dirs import cells_of
 from mt_nodes.comparison import FAIL, TOLD, Finished, change_of, told
 from mt_nodes.errors import ExitCode, UsageError
 from mt_nodes.run_record import FILE, read_record
@@ -19,8 +20,6 @@ from mt_nodes.trend.changes import Counts, best_split, further_splits
 from mt_nodes.verdict import SCHEMA
 from mt_nodes.waivers import Waiver
 
-#: Of a campaign: where the results of its cells lie.
-CELLS = "cells"
 _KEPT = ("outcome", "violated", "decided", "rate", "ci95")
 
 
@@ -43,16 +42,10 @@ class Version:
         Raises:
             MtError: it is none, or damaged.
         """
-        cells = sorted(p for p in (path / CELLS).glob("*") if (p / "result.jsonl").exists())
-        places = {cell.name: cell for cell in cells} or {"": path}
+        places = cells_of(path) or {"": path}
         begun = [str(read_record(p).get("started", "")) for p in places.values() if (p / FILE).exists()]
         runs = {name: Finished.load(place, waivers) for name, place in places.items()}
         return cls(label or str(path), path, min(begun, default=""), runs)
-
-
-def is_campaign(path: Path) -> bool:
-    """Whether a directory holds the cells of a campaign."""
-    return (path / CELLS).is_dir()
 
 
 def by_date(versions: Sequence[Version]) -> list[Version]:
@@ -203,7 +196,7 @@ def _notes(versions: Sequence[Version]) -> Iterator[str]:
             before, after = was.runs[cell].condition, now.runs[cell].condition
             for key in (key for key in TOLD if before.get(key) != after.get(key)):
                 where = f"{now.label}, {cell}" if cell else now.label
-                yield f"{where}: {key} is {told(after.get(key))}, was {told(before.get(key))} in {was.label}"
+                yield f"{where}: {key}: {told(after.get(key))}; in {was.label}: {told(before.get(key))}"
     for version in versions:
         for run in version.runs.values():
             if run.summary["exit_code"] >= ExitCode.INFRASTRUCTURE:

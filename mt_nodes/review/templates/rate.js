@@ -26,7 +26,9 @@ function inOrder(ids, name) {
 }
 
 async function asked(path, options) {
-  const answer = await fetch(path, options);
+  const answer = await fetch(path, options).catch(() => {
+    throw new Error("the server does not answer. What you saved is kept: when it runs again, open its new address and give the same name.");
+  });
   const body = await answer.json();
   if (!answer.ok) throw new Error(body.error || answer.statusText);
   return body;
