@@ -56,6 +56,8 @@ class MutationPipeline:
         if late := [name_of(type(m)) for m in mutations[1:] if m.looks_back]:
             raise UsageError(f"{relation}: {late[0]} looks back at former bundles of the source; make it the first")
         self.mutations = tuple(mutations)
+        for mutation in self.mutations:
+            mutation.ready()
         self._seed, self._relation = seed, relation
         self._states: dict[tuple[int, int | None, int], Any] = {}
         self._looks_back = max((m.looks_back for m in mutations), default=0)

@@ -6,10 +6,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import lru_cache
 from pathlib import Path
 
 from mt_nodes.errors import UsageError, suggest
+
+#: So many names are told in an error; of more, how to have them listed.
+_SCREENFUL = 20
 
 
 @lru_cache
@@ -31,7 +35,7 @@ def config_dir() -> Path:
 
 def shipped(folder: str, suffix: str = ".yaml") -> dict[str, Path]:
     """Return the files of ``config/<folder>`` that end so, by stem."""
-    return {p.stem: p for p in sorted((config_dir() / folder).glob(f"*{suffix}"))}
+    return {name: config_dir() / folder / f"{name}{suffix}" for name in _stems(config_dir() / folder, suffix)}
 
 
 def find(folder: str, name: str, suffixes: Sequence[str] = (".yaml", ".yml"), also: str = "") -> Path:
@@ -49,8 +53,18 @@ def find(folder: str, name: str, suffixes: Sequence[str] = (".yaml", ".yml"), al
         if path.is_file():
             return path
         raise UsageError(f"no file {path}")
-    known = shipped(folder, suffixes[0]) | (shipped(also, suffixes[0]) if also else {})
-    if name not in known:
-        what = folder.rstrip("s")
-        raise UsageError(f"no {what} '{name}'{suggest(name, known)} (or give the path of a {suffixes[0]} file)")
-    return known[name]
+    places = [config_dir() / one for one in (also, folder) if one]
+    for place in places:
+        if name in _stems(place, suffixes[0]):
+            return place / f"{name}{suffixes[0]}"
+    names = [known for place in places for known in _stems(place, suffixes[0])]
+    listed = f"`mt list {folder}` shows all {len(names)}" if len(names) > _SCREENFUL else ""
+    hint = suggest(name, names, listed)
+    raise UsageError(f"no {folder.rstrip('s')} '{name}'{hint} (or give the path of a {suffixes[0]} file)")
+
+
+@lru_cache
+def _stems(place: Path, suffix: str) -> tuple[str, ...]:
+    """Names of the files of a directory that end so, without that, sorted; what is shipped stays as it is."""
+    with os.scandir(place) if place.is_dir() else nullcontext(()) as entries:
+        return tuple(sorted(entry.name.removesuffix(suffix) for entry in entries if entry.name.endswith(suffix)))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from functools import cache
 from math import pi
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from mt_nodes.fitting import unfit
 from mt_nodes.jsonl import read_lines
 from mt_nodes.reference.faults import passed_are_remembered
 from mt_nodes.reference.faults.moral_base import MoralFault
-from mt_nodes.relations import LOOP_FOLDER, shipped_relations
+from mt_nodes.relations import CONTROL, LOOP_FOLDER, LOOP_SHAM, shipped_relations
 from mt_nodes.run_record import write_record
 from mt_nodes.scenarios.changes.base import Setting
 from mt_nodes.scene.lidar import hdl_64e
@@ -93,6 +94,7 @@ def before_a_light(colour: str) -> Setting:
     return replace(scene, scenario=replace(scene.scenario, ego=ego))
 
 
+FOLLOWER = slowly(setting(lead(18.0, 5.0), duration_s=4.0), 5.0)
 WALKER, CROSSER = setting(pedestrian(60.0), duration_s=6.0), setting(crossing(50.0), duration_s=6.0)
 CASES = [
     case("far_object_same_trace", "cruise_by_count", setting(duration_s=4.0)),
@@ -118,13 +120,7 @@ CASES = [
     case("red_light_slows_down", "lights_blurred_at_speed", before_a_light("green")),
     case("zone_30_slows_down", "limits_unread", setting(duration_s=9.0)),
     *(
-        case(
-            relation,
-            "intensity_threshold",
-            slowly(setting(lead(18.0, 5.0), duration_s=4.0), 5.0),
-            stack="pilot",
-            weakest=40.0,
-        )
+        case(relation, "intensity_threshold", FOLLOWER, stack="pilot", weakest=40.0)
         for relation in ("fog_drives_no_faster", "thick_fog_drives_no_faster")
     ),
     case(
@@ -138,25 +134,44 @@ CASES = [
 ]
 
 
-def outcomes(out: Path, one: Case, fault: str = "") -> dict[str, list[str]]:
-    """Return how the pairs of control, sham and relation ended."""
+def outcomes(out: Path, one: Case, fault: str = "", *others: str) -> dict[str, dict[str, list[str]]]:
+    """Return for the relation, and for others, how pairs of control, sham and relation ended by its check."""
     stack = load_stack(one.stack)
     stack = with_faults(stack, {fault: one.params}) if fault else stack
-    run = made_run(out, [one.scene], [one.relation], stack, lidar=LIDAR, seed=one.seed)
+    run = made_run(out, [one.scene], [one.relation, *others], stack, lidar=LIDAR, seed=one.seed)
     write_record(out, run.request, run.suite.all, run.stack, {})
     execute(run, lambda ending: in_process_arms(run), lambda line: None, lambda verdicts: None)
-    found = defaultdict(list)
+    found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for line in read_lines(out / "result.jsonl"):
         if line["type"] == "verdict":
-            found[Pair.parse(line["pair"]).relation].append(line["outcome"])
-    return dict(found)
+            pair = Pair.parse(line["pair"])
+            found[pair.judged_for][pair.relation].append(line["outcome"])
+    return found
+
+
+@cache
+def told(place: Path, one: Case, fault: str) -> dict[str, dict[str, list[str]]]:
+    """The outcomes of a case, from one run of a stack in a scene for all relations."""
+
+    def driven(case: Case) -> tuple[Any, ...]:
+        return (id(case.scene), case.seed, case.stack, *((case.fault, case.params) if fault else ()))
+
+    alike = [other for other in CASES if driven(other) == driven(one)]
+    if one is not alike[0]:
+        return told(place, alike[0], fault)
+    return outcomes(place / f"{CASES.index(one)}_{fault}", one, fault, *(other.relation for other in alike[1:]))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("matrix")
 
 
 @pytest.mark.parametrize("one", CASES, ids=lambda one: f"{one.relation}-{one.fault}")
-def test_the_honest_driver_holds_and_the_faulty_one_is_found(one: Case, tmp_path: Path) -> None:
-    clean = {"identity": ["HOLDS"], "sensors_resampled": ["HOLDS"]}
-    assert outcomes(tmp_path / "honest", one) == {**clean, one.relation: ["HOLDS"]}
-    assert outcomes(tmp_path / "faulty", one, one.fault) == {**clean, one.relation: ["VIOLATED"]}
+def test_the_honest_driver_holds_and_the_faulty_one_is_found(one: Case, place: Path) -> None:
+    clean = {CONTROL: ["HOLDS"], LOOP_SHAM: ["HOLDS"]}
+    assert told(place, one, "")[one.relation] == {**clean, one.relation: ["HOLDS"]}
+    assert told(place, one, one.fault)[one.relation] == {**clean, one.relation: ["VIOLATED"]}
 
 
 def test_a_memory_that_outlives_a_restart_is_told_by_the_control(
@@ -166,7 +181,7 @@ def test_a_memory_that_outlives_a_restart_is_told_by_the_control(
     scene = setting(crossing(40.0), duration_s=14.0)
     one = case("far_object_same_trace", "passed_are_remembered", scene)
     found = outcomes(tmp_path, one, one.fault)
-    assert found == {name: ["VIOLATED"] for name in ("identity", "sensors_resampled", one.relation)}
+    assert found == {one.relation: {name: ["VIOLATED"] for name in ("identity", "sensors_resampled", one.relation)}}
     relation = json.loads((tmp_path / "summary.json").read_text())["relations"][one.relation]
     assert relation["outcome"] == "UNSTABLE"
 

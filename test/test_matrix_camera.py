@@ -154,8 +154,8 @@ class Kept:
 @cache
 def drive(camera: CameraSensor) -> tuple[Bundle, ...]:
     frames = FRAMES if camera == USUAL else FRAMES[:1]
-    made = generate_drive(frames[-1] + 1, lidar=replace(hdl_64e(), azimuths=450), camera=camera, bend_1pm=BEND_1PM)
-    return tuple(bundle for bundle in made if bundle.index in frames)
+    lidar = replace(hdl_64e(), azimuths=450)
+    return tuple(generate_drive(frames[-1] + 1, lidar=lidar, camera=camera, bend_1pm=BEND_1PM, only=frames))
 
 
 @cache

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from alive import alive
 from moral_toys import dilemma, stack_of
 
 from mt_nodes.drive.scenario_files import scenarios_of
@@ -142,7 +143,7 @@ def test_workers_end_with_whoever_started_them_even_if_it_is_killed(tmp_path: Pa
     assert len(pids) == 1
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    assert wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), 20.0)
+    assert wait_until(lambda: not any(map(alive, pids)), 20.0)
 
 
 def violated(out: Path) -> MoralRun:

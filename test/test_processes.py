@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from alive import alive
 
 from mt_nodes import processes
 from mt_nodes.errors import InfrastructureError, UsageError
@@ -32,14 +33,6 @@ def child_of(children: list[Child], tmp_path: Path, code: str, *args: str) -> Ch
     argv = (sys.executable, "-u", "-c", code, *args)
     children.append(Child(Process("the stack", argv, dict(os.environ), tmp_path / "logs" / "stack.log")))
     return children[-1]
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and waits for its parent does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def wrote(child: Child, lines: int) -> list[str]:

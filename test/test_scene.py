@@ -23,6 +23,12 @@ def test_same_arguments_same_bytes_and_a_longer_drive_begins_alike(drive: list[B
         assert longer.cloud().points.tobytes() == shorter.cloud().points.tobytes()
 
 
+def test_some_bundles_of_a_drive_are_those_of_the_whole(drive: list[Bundle]) -> None:
+    (some,) = generate_drive(5, only=[3])
+    assert (some.index, some.stamp_ns) == (3, drive[3].stamp_ns)
+    assert some.cloud().points.tobytes() == drive[3].cloud().points.tobytes()
+
+
 def test_another_seed_is_another_drive(drive: list[Bundle]) -> None:
     assert next(generate_drive(1, seed=2)).cloud().points.tobytes() != drive[0].cloud().points.tobytes()
 

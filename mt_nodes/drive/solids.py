@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import open3d as o3d
 
 from mt_nodes.drive.looks import Body
 from mt_nodes.scene.meshes import Mesh, merged
+from mt_nodes.scene.open3d_late import open3d, tensor
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -58,10 +58,10 @@ class Solids:
         self.of = np.repeat(np.arange(len(placed), dtype=np.int32), [len(mesh.triangles) for mesh in placed])
         self._mesh = merged(placed) if placed else Mesh(np.empty((0, 3)), np.empty((0, 3), np.uint32), np.empty(0))
         self.reflectivity = self._mesh.reflectivity
-        self._scene = o3d.t.geometry.RaycastingScene(nthreads=1)
+        self._scene = open3d().t.geometry.RaycastingScene(nthreads=1)
         if placed:
             vertices = self._mesh.vertices_m - (*shift_m, 0.0)
-            self._scene.add_triangles(_tensor(vertices.astype(np.float32)), _tensor(self._mesh.triangles))
+            self._scene.add_triangles(tensor(vertices.astype(np.float32)), tensor(self._mesh.triangles))
 
     def __len__(self) -> int:
         return len(self.bodies)
@@ -92,7 +92,7 @@ class Solids:
 
     def cast(self, rays: Singles) -> Hits:
         """Follow rays (N, 6), origin and direction, to the first triangle."""
-        found = self._scene.cast_rays(_tensor(rays))
+        found = self._scene.cast_rays(tensor(rays))
         range_m, normal, weights = (found[key].numpy() for key in ("t_hit", "primitive_normals", "primitive_uvs"))
         triangle = np.where(np.isfinite(range_m), found["primitive_ids"].numpy(), 0).astype(np.int64)
         return Hits(range_m, triangle, normal, weights)
@@ -105,7 +105,7 @@ class Solids:
 
     def hides(self, rays: Singles) -> npt.NDArray[np.bool_]:
         """Return whether rays (N, 6) meet anything."""
-        return np.asarray(self._scene.test_occlusions(_tensor(rays)).numpy())
+        return np.asarray(self._scene.test_occlusions(tensor(rays)).numpy())
 
     @cached_property
     def corners_m(self) -> Floats:
@@ -134,7 +134,3 @@ def turned(vectors: Singles, yaw_rad: npt.ArrayLike) -> Singles:
     c, s = np.cos(yaw_rad).astype(np.float32), np.sin(yaw_rad).astype(np.float32)
     x, y, z = vectors.T
     return np.stack([c * x - s * y, s * x + c * y, z], axis=1)
-
-
-def _tensor(array: npt.NDArray[Any]) -> Any:
-    return o3d.core.Tensor.from_numpy(np.ascontiguousarray(array))

@@ -44,6 +44,8 @@ Steps = npt.NDArray[np.intp]
 
 #: The proof looks at every second instant: a car at 50 m/s goes 1 m between them, and nobody slips through.
 _EVERY = 2
+#: Bodies farther apart than this do not touch, however their corners were rounded.
+_ROUNDED_M = 1e-6
 
 
 class Answer(str, Enum):
@@ -197,11 +199,37 @@ def _first_contact(outline_m: Floats, egos: Floats, body: Body, rows: Floats, un
     near = np.hypot(x + middle * np.cos(yaw) - rows[..., 0], y + middle * np.sin(yaw) - rows[..., 1]) < reach
     near &= np.arange(len(egos))[:, None] <= until
     k, m = np.nonzero(near)
-    other = rows[k, m if rows.shape[1] > 1 else 0]
-    touch = shapely.intersects(_placed(outline_m, egos[k, m]), _placed(body.corners_m, other))
-    first = np.full(egos.shape[1], len(egos))
-    np.minimum.at(first, m[touch], k[touch])
+    ego, other = egos[k, m], rows[k, m if rows.shape[1] > 1 else 0]
+    close = ~(_beside(outline_m, ego, body.corners_m, other) | _beside(body.corners_m, other, outline_m, ego))
+    k, m, ego, other = k[close], m[close], ego[close], other[close]
+    first, looked = np.full(egos.shape[1], len(egos)), 1
+    while len(k):  # the earliest of each that nobody looked at yet, and twice as many the next time
+        now = _place_among(m) < looked
+        touch = shapely.intersects(_placed(outline_m, ego[now]), _placed(body.corners_m, other[now]))
+        np.minimum.at(first, m[now][touch], k[now][touch])
+        left = ~now & (first[m] == len(egos))
+        k, m, ego, other, looked = k[left], m[left], ego[left], other[left], 2 * looked
     return first
+
+
+def _beside(own_m: Floats, own: Floats, others_m: Floats, others: Floats) -> npt.NDArray[np.bool_]:
+    """Return (n,) whether a body at poses (n, 3 or more) has all of another on one side of its bounding box."""
+    x, y = _placed_points(others_m, others)
+    x, y = x - own[:, 0, None], y - own[:, 1, None]
+    c, s = np.cos(own[:, 2, None]), np.sin(own[:, 2, None])
+    ahead, left = c * x + s * y, c * y - s * x
+    low, high = own_m.min(axis=0) - _ROUNDED_M, own_m.max(axis=0) + _ROUNDED_M
+    apart = (ahead.min(axis=1) > high[0]) | (ahead.max(axis=1) < low[0])
+    return np.asarray(apart | (left.min(axis=1) > high[1]) | (left.max(axis=1) < low[1]))
+
+
+def _place_among(groups: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Return (n,) how many of the same group stand before each."""
+    order = np.argsort(groups, kind="stable")
+    _, start, count = np.unique(groups[order], return_index=True, return_counts=True)
+    place = np.empty(len(groups), np.intp)
+    place[order] = np.arange(len(groups)) - np.repeat(start, count)
+    return place
 
 
 def _placed(corners_m: Floats, rows: Floats) -> npt.NDArray[np.object_]:

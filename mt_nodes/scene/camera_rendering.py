@@ -5,17 +5,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import cv2
 import numpy as np
 import numpy.typing as npt
-import open3d as o3d
 
 from mt_nodes.camera.model import CameraModel
 from mt_nodes.frames import CameraInfo
 from mt_nodes.scene import paint
 from mt_nodes.scene.meshes import Mesh
+from mt_nodes.scene.open3d_late import open3d, tensor
 from mt_nodes.scene.street import GROUND, HOUSE, Piece
 from mt_nodes.transforms import Matrix, pose_matrix
 
@@ -109,12 +108,12 @@ class _Hits:
 
     @classmethod
     def of(cls, laid: Mesh, ego_m: float, sensor: CameraSensor) -> _Hits:
-        scene = o3d.t.geometry.RaycastingScene()
+        scene = open3d().t.geometry.RaycastingScene()
         eye = np.array([ego_m + sensor.forward_m, 0.0, sensor.height_m])
-        scene.add_triangles(_tensor((laid.vertices_m - eye).astype(np.float32)), _tensor(laid.triangles))
+        scene.add_triangles(tensor((laid.vertices_m - eye).astype(np.float32)), tensor(laid.triangles))
         rays = np.zeros((sensor.height * sensor.width, 6), dtype=np.float32)
         rays[:, 3:] = sensor.rays.reshape(-1, 3)
-        answer = scene.cast_rays(_tensor(rays))
+        answer = scene.cast_rays(tensor(rays))
         range_m = answer["t_hit"].numpy()
         hit = np.isfinite(range_m)
         directions, range_m = rays[hit, 3:], range_m[hit]
@@ -125,7 +124,7 @@ class _Hits:
         to_sun[:, :3] = directions[facing] * range_m[facing, None] + 0.02 * normal[facing]
         to_sun[:, 3:] = SUN
         lit = facing
-        lit[facing] = ~scene.test_occlusions(_tensor(to_sun)).numpy()
+        lit[facing] = ~scene.test_occlusions(tensor(to_sun)).numpy()
         triangle = answer["primitive_ids"].numpy()[hit].astype(np.int64)
         return cls(hit, triangle, range_m, normal, answer["primitive_uvs"].numpy()[hit], lit)
 
@@ -172,7 +171,3 @@ def _developed(seen: Singles, noise: float, rng: np.random.Generator) -> npt.NDA
 
 def _curve() -> Singles:
     return (255.0 * (np.arange(4096) / 4095.0) ** (1.0 / _GAMMA)).astype(np.float32)
-
-
-def _tensor(array: npt.NDArray[Any]) -> Any:
-    return o3d.core.Tensor.from_numpy(np.ascontiguousarray(array))

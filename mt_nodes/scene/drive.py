@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,7 @@ def generate_drive(
     lidar: LidarModel | None = None,
     camera: CameraSensor | None = None,
     bend_1pm: float = 0.0,
+    only: Collection[int] | None = None,
 ) -> Iterator[Bundle]:
     """Yield the bundles of one drive: a cloud in frame ``velodyne``, perhaps an image, and transforms.
 
@@ -44,6 +45,7 @@ def generate_drive(
             clouds, which are the same without it.
         bend_1pm: largest curvature of the road in 1/m, which bends left and right in turn; 0 for a straight one. The
             ego drives along the middle of its lane.
+        only: numbers of the bundles to make; the others are left out. None: all.
     """
     lidar = lidar or hdl_64e()
     mount = pose_matrix((0.0, 0.0, LIDAR_HEIGHT_M), (0.0, 0.0, 0.0, 1.0))
@@ -52,7 +54,7 @@ def generate_drive(
         frames.append(Transform("base_link", "camera", camera.mount))
     transforms = TransformTree(frames)
     street = Street(seed, bundles * PERIOD_NS * 1e-9, bend_1pm)
-    for index in range(bundles):
+    for index in range(bundles) if only is None else sorted(only):
         time_s = index * PERIOD_NS * 1e-9
         pieces, ego_m = street.pieces(time_s), EGO_SPEED_MPS * time_s
         laid = street.road.laid(meshes.merged(piece.mesh for piece in pieces), ego_m)

@@ -12,7 +12,8 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-import open3d as o3d
+
+from mt_nodes.scene.open3d_late import open3d
 
 Vector = tuple[float, float, float]
 
@@ -170,7 +171,7 @@ def _affine(name: str, columns: npt.NDArray[np.float64], center: Iterable[float]
 @lru_cache
 def _primitive(name: str) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint32]]:
     """Vertices and triangles of a unit primitive centred on the origin."""
-    make = o3d.geometry.TriangleMesh
+    make = open3d().geometry.TriangleMesh
     mesh = {
         "box": lambda: make.create_box(1.0, 1.0, 1.0),
         "sphere": lambda: make.create_sphere(1.0, resolution=8),

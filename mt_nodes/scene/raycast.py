@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
-import open3d as o3d
 
 from mt_nodes.frames import Points
 from mt_nodes.scene.lidar import LidarModel
 from mt_nodes.scene.meshes import Mesh
+from mt_nodes.scene.open3d_late import open3d, tensor
 
 #: The layout of the velodyne driver: x, y, z, intensity, ring, time, packed.
 VELODYNE_LAYOUT = np.dtype(
@@ -67,17 +65,13 @@ def cast(
         range in metres (N,), infinite where nothing is hit; triangle index (N,), 0 where nothing is hit; cosine of
         the angle between ray and surface normal (N,).
     """
-    scene = o3d.t.geometry.RaycastingScene()
+    scene = open3d().t.geometry.RaycastingScene()
     vertices = (mesh.vertices_m - origin_m).astype(np.float32)
-    scene.add_triangles(_tensor(vertices), _tensor(mesh.triangles))
+    scene.add_triangles(tensor(vertices), tensor(mesh.triangles))
     rays = np.zeros((len(directions), 6), dtype=np.float32)
     rays[:, 3:] = directions
-    answer = scene.cast_rays(_tensor(rays))
+    answer = scene.cast_rays(tensor(rays))
     range_m = answer["t_hit"].numpy().astype(np.float64)
     triangle = np.where(np.isfinite(range_m), answer["primitive_ids"].numpy(), 0).astype(np.int64)
     cosine = np.abs(np.einsum("ij,ij->i", answer["primitive_normals"].numpy(), rays[:, 3:])).astype(np.float64)
     return range_m, triangle, cosine
-
-
-def _tensor(array: npt.NDArray[Any]) -> Any:
-    return o3d.core.Tensor.from_numpy(np.ascontiguousarray(array))

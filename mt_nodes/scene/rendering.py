@@ -14,13 +14,13 @@ from typing import Any
 import cv2
 import numpy as np
 import numpy.typing as npt
-import open3d as o3d
 
 from mt_nodes.camera.model import CameraModel
 from mt_nodes.scene.appearance import Paint, Surface, paint_of
 from mt_nodes.scene.lamps import OFF
 from mt_nodes.scene.meshes import Mesh
 from mt_nodes.scene.objects import mesh_of
+from mt_nodes.scene.open3d_late import open3d, tensor
 from mt_nodes.transforms import Matrix, move
 
 Floats = npt.NDArray[np.float64]
@@ -46,8 +46,8 @@ class Figure:
         self._mesh = mesh
         self._reflectivity = mesh.reflectivity.astype(np.float32)
         self._normals = smooth_normals(mesh)
-        self._scene = o3d.t.geometry.RaycastingScene(nthreads=1)
-        self._scene.add_triangles(_tensor(mesh.vertices_m.astype(np.float32)), _tensor(mesh.triangles))
+        self._scene = open3d().t.geometry.RaycastingScene(nthreads=1)
+        self._scene.add_triangles(tensor(mesh.vertices_m.astype(np.float32)), tensor(mesh.triangles))
         low, high = mesh.vertices_m.min(axis=0), mesh.vertices_m.max(axis=0)
         self.center_m, self.top_m = (low + high) / 2.0, float(high[2])
         feet = mesh.vertices_m[mesh.vertices_m[:, 2] < 0.35]
@@ -67,7 +67,7 @@ class Figure:
         Returns:
             range (N,), infinite where nothing is hit; of what is hit (n,): place (n, 3), normal (n, 3), reflectivity.
         """
-        answer = self._scene.cast_rays(_tensor(rays), nthreads=1)
+        answer = self._scene.cast_rays(tensor(rays), nthreads=1)
         range_m = answer["t_hit"].numpy()
         hit = np.flatnonzero(np.isfinite(range_m))
         triangle, along = answer["primitive_ids"].numpy()[hit], rays[hit, 3:]
@@ -288,7 +288,3 @@ def _meeting(vertex: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.
     first = np.repeat(np.repeat(start, count), many)
     within = np.arange(len(first)) - np.repeat(np.cumsum(many) - many, many)
     return np.repeat(order, many), order[first + within]
-
-
-def _tensor(array: npt.NDArray[Any]) -> Any:
-    return o3d.core.Tensor.from_numpy(np.ascontiguousarray(array))

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import open3d as o3d
 
 from mt_nodes.frames import Cloud
 from mt_nodes.scene.meshes import Mesh
 from mt_nodes.scene.objects import mesh_of
+from mt_nodes.scene.open3d_late import open3d, tensor
 from mt_nodes.scene.returns import lengths, places, returns_at, within_cone
 from mt_nodes.scene.silent_rays import silent_rays
 from mt_nodes.transforms import Matrix, move
@@ -53,8 +52,8 @@ class Body:
     """An object ready to be cast at; its own frame is that of its mesh."""
 
     def __init__(self, mesh: Mesh) -> None:
-        self._scene = o3d.t.geometry.RaycastingScene(nthreads=1)
-        self._scene.add_triangles(_tensor(mesh.vertices_m.astype(np.float32)), _tensor(mesh.triangles))
+        self._scene = open3d().t.geometry.RaycastingScene(nthreads=1)
+        self._scene.add_triangles(tensor(mesh.vertices_m.astype(np.float32)), tensor(mesh.triangles))
         self._reflectivity = mesh.reflectivity
         self.low_m, self.high_m = mesh.vertices_m.min(axis=0), mesh.vertices_m.max(axis=0)
         self.center_m = (self.low_m + self.high_m) / 2
@@ -95,7 +94,7 @@ class Body:
 
     def _hits(self, rows: Rows, direction: Floats, own: Floats, pose: Matrix) -> Hits:
         rays = _into(pose, direction)
-        answer = self._scene.cast_rays(_tensor(rays), nthreads=1)
+        answer = self._scene.cast_rays(tensor(rays), nthreads=1)
         range_m = answer["t_hit"].numpy().astype(np.float64)
         hit = np.flatnonzero(np.isfinite(range_m))
         cosine = np.abs(np.einsum("ij,ij->i", answer["primitive_normals"].numpy()[hit], rays[hit, 3:]))
@@ -106,13 +105,13 @@ class Body:
         """Return the rows (n,) of returns that lie more than ``slack_m`` behind the object's surface on their ray."""
         rows = self.around(cloud, pose)
         direction, own = _directions(cloud, rows)
-        first = self._scene.cast_rays(_tensor(_into(pose, direction)), nthreads=1)["t_hit"].numpy()
+        first = self._scene.cast_rays(tensor(_into(pose, direction)), nthreads=1)["t_hit"].numpy()
         return np.asarray(rows[first < own - slack_m])
 
     def off_surface_m(self, xyz: Floats, pose: Matrix) -> Floats:
         """Return how far points (n, 3) of the cloud's frame are from the object's surface (n,)."""
         inside = move(np.asarray(np.linalg.inv(pose), dtype=np.float64), xyz).astype(np.float32)
-        return np.asarray(self._scene.compute_distance(_tensor(inside), nthreads=1).numpy(), dtype=np.float64)
+        return np.asarray(self._scene.compute_distance(tensor(inside), nthreads=1).numpy(), dtype=np.float64)
 
 
 @lru_cache
@@ -135,7 +134,3 @@ def _into(pose: Matrix, direction: Floats) -> npt.NDArray[np.float32]:
     rays[:, :3] = back[:3, 3]
     rays[:, 3:] = direction @ back[:3, :3].T
     return rays
-
-
-def _tensor(array: npt.NDArray[Any]) -> Any:
-    return o3d.core.Tensor.from_numpy(np.ascontiguousarray(array))
