@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from mt_nodes import cdr
 from mt_nodes.bag_reader import BagReader, RecordedWire, Topic
@@ -16,7 +16,7 @@ from mt_nodes.camera.codecs import decode as pictured
 from mt_nodes.errors import InfrastructureError, MtError, UsageError
 from mt_nodes.frames import Bundle, Image
 from mt_nodes.gathering import Gathering, Moment
-from mt_nodes.topic_roles import candidates, choose
+from mt_nodes.topic_roles import Roles, candidates, choose
 from mt_nodes.transform_buffer import TransformBuffer
 from mt_nodes.transforms import Transform, TransformTree
 
@@ -36,6 +36,25 @@ class Unreadable:
 
     bundle: Bundle
     error: MtError
+
+
+class Source(Protocol):
+    """Where the bundles of an episode come from, as often as one likes.
+
+    Attributes:
+        reader: the file. info: every topic of it by name. roles: role -> topics. lead: topic that bundles follow.
+    """
+
+    reader: BagReader
+    info: dict[str, Topic]
+    roles: Roles
+    lead: str
+
+    def __iter__(self) -> Iterator[Bundle]:
+        """Yield every bundle; raises what keeps one from being understood."""
+
+    def readings(self) -> Iterator[Bundle | Unreadable]:
+        """Yield every bundle, or what is wrong with it."""
 
 
 class BagSource:

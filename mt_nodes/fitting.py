@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mt_nodes.bags import BagSource
+from mt_nodes.bags import Source
 from mt_nodes.errors import UsageError
 from mt_nodes.plugins import name_of
 from mt_nodes.relations import Relation, Suite
@@ -52,7 +52,7 @@ def check_requirements(suite: Suite, stack: Stack, loop: bool = False) -> None:
             raise UsageError(reason)
 
 
-def check_needs(sources: Sequence[BagSource], stack: Stack) -> None:
+def check_needs(sources: Sequence[Source], stack: Stack) -> None:
     """Refuse bags that lack a topic the stack needs besides its inputs.
 
     Raises:

@@ -15,7 +15,9 @@ from mt_nodes.ledger import baseline_of, find_followup, load_draws, sha256_of_fo
 from mt_nodes.mutations.base import Mutation
 from mt_nodes.params import build
 from mt_nodes.pipeline import MutationPipeline
+from mt_nodes.plan import ReplayRequest
 from mt_nodes.reproduce import Proof
+from mt_nodes.stacks import load_stack
 from mt_nodes.verdict import Outcome
 
 
@@ -35,6 +37,45 @@ def prove_from_evidence(finished: Finished) -> Proof:
     other = f"{path}: the source has the stamp {source.stamp_ns}, had {was} in the run: it was changed"
     notes = [other] if source.stamp_ns != was else []
     return Proof(finished.sha256, made, None, (*notes, *([why] if why else [])), drawn_anew=False)
+
+
+def request_of_instant(finished: Finished, transport: str = "") -> ReplayRequest:
+    """Return the request of a replay of the one instant that evidence holds of a violated pair.
+
+    Args:
+        transport: another one than topics.
+
+    Raises:
+        UsageError: what was kept is not all that the stack's answer depended on; says what to do instead.
+    """
+    asked, path = finished.about["request"], _evidence(finished)
+    _mutations(finished, find_followup(finished.directory, finished.pair))
+    stack, where = load_stack(finished.located(asked["stack"])), f"{finished.directory}: pair '{finished.pair}'"
+    record = "record its input (`ros2 bag record`), `mt replay` the bag, and shrink that run's pair"
+    if stack.external:
+        raise UsageError(
+            f"{where}: stack '{stack.name}' is external, nothing of ours starts it, and where it runs something may be "
+            f"driven by it; give it a file with a command or callable, {record}"
+        )
+    if not stack.stateless:
+        raise UsageError(
+            f"{where}: stack '{stack.name}' remembers, and of what it was given before nothing is kept; {record}"
+        )
+    return ReplayRequest(
+        bags=(str(path.resolve()),),
+        relations=(finished.relation(tuple(asked["relations"])),),
+        stack=finished.located(asked["stack"]),
+        mode="twin" if asked["mode"] == "shadow" else asked["mode"],
+        transport=transport or "ros",
+        seed=asked["seed"],
+        faults=tuple(asked["faults"]),
+        qos=finished.located(asked["qos"]),
+        plugins=tuple(map(finished.located, asked["plugins"])),
+        only=str(finished.pair),
+        recorded=str(finished.directory.resolve()),
+        first_episode=finished.pair.episode,
+        from_evidence=True,
+    )
 
 
 def _evidence(finished: Finished) -> Path:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mt_nodes.bags import BagSource
+from mt_nodes.bags import Source
 from mt_nodes.checks.sequence import SequenceCheck
 from mt_nodes.errors import UsageError
 from mt_nodes.fitting import unfit
@@ -50,7 +50,7 @@ def schedule_of(plan: CasePlan | None) -> Schedule:
     return Schedule([replace(case, relation=ids[case.relation]) for case in plan.cases])
 
 
-def refuse_missing_frames(plan: CasePlan, request: ReplayRequest, sources: Sequence[BagSource]) -> None:
+def refuse_missing_frames(plan: CasePlan, request: ReplayRequest, sources: Sequence[Source]) -> None:
     """Refuse cases whose frames are in no bag.
 
     Args:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mt_nodes.bags import BagSource
+from mt_nodes.bags import Source
 from mt_nodes.engine import Offer
 from mt_nodes.errors import InfrastructureError, NotApplicable, UsageError
 from mt_nodes.finished import Finished, joined
@@ -91,7 +91,7 @@ def prove(run: Run, finished: Finished) -> Proof:
 
 
 def _prove_episode(
-    source: BagSource, offer: Offer, finished: Finished, recorded: RecordedDraws, seeded: MutationPipeline
+    source: Source, offer: Offer, finished: Finished, recorded: RecordedDraws, seeded: MutationPipeline
 ) -> Proof:
     """Make all that was sent in an episode again; its hash is that of all their hashes, in order."""
     made: list[tuple[tuple[str | None, str | None], tuple[str | None, str | None]]] = []
@@ -117,7 +117,7 @@ def _prove_episode(
     return Proof(finished.sha256, draws, seed, tuple(filter(None, why)), (0, 0), baseline)
 
 
-def _up_to(source: BagSource, pair: Pair) -> Iterator[Bundle]:
+def _up_to(source: Source, pair: Pair) -> Iterator[Bundle]:
     """Yield the bundles up to and with that of a pair."""
     count = 0
     for bundle in source:
@@ -153,7 +153,7 @@ def _from_seed(
     return derived, derived.broken or ""
 
 
-def _other_stamp(bundle: Bundle, finished: Finished, source: BagSource) -> str:
+def _other_stamp(bundle: Bundle, finished: Finished, source: Source) -> str:
     was = finished.verdict.stamp_ns
     if bundle.stamp_ns == was:
         return ""

@@ -6,14 +6,16 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_runs import short_drive
+from made_runs import no_pages, short_drive
 
 from mt_nodes.campaign.search.bisection import bisect
 from mt_nodes.campaign.search.played import Played, TrialsSpent
@@ -29,6 +31,7 @@ from mt_nodes.jsonl import read_lines
 from mt_nodes.plan import ReplayRequest
 from mt_nodes.relations import Relation, load_relation
 from mt_nodes.replay import in_process_arms
+from mt_nodes.runs import Run
 from mt_nodes.verdict import Judgement, Outcome, Pair, Verdict
 
 NOISE = "noise_outside_roi_1000"
@@ -297,11 +300,24 @@ def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return short_drive(tmp_path_factory.mktemp("bag") / "drive", 3)
 
 
+@pytest.fixture(autouse=True)
+def pages(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Make no report.html, but where it is looked for."""
+    with nullcontext() if "with_pages" in request.fixturenames else no_pages():
+        yield
+
+
+@pytest.fixture
+def with_pages() -> None:
+    """Ask for report.html."""
+
+
 def searched(request: SearchRequest, out: Path, show: Callable[[Trial], None] = lambda trial: None) -> dict[str, Any]:
     run = SearchRun.create(request, str(out))
     return search(run, lambda replay, ending: in_process_arms(replay), show)
 
 
+@pytest.mark.usefixtures("with_pages")
 def test_a_planted_fault_is_found_with_the_least_change_that_shows_it(bag: Path, tmp_path: Path) -> None:
     """A buffer for so many points: the least noise that overflows it, beside the frame that is the largest."""
     summary = searched(asked(bag, faults=("point_buffer_cap",), trials=25), tmp_path / "out")
@@ -378,10 +394,19 @@ class Stopped(KeyboardInterrupt):
     """Somebody pressed Ctrl-C."""
 
 
+@pytest.fixture(scope="module")
+def undisturbed(bag: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A search that nobody interrupts: its directory and its summary."""
+    out = tmp_path_factory.mktemp("undisturbed") / "whole"
+    with no_pages():
+        return out, searched(asked(bag, faults=("point_buffer_cap",), limit=1), out)
+
+
 @pytest.mark.parametrize("after", [1, 9])
-def test_a_search_that_is_interrupted_goes_on_where_it_was(bag: Path, tmp_path: Path, after: int) -> None:
-    request = asked(bag, faults=("point_buffer_cap",), limit=1)
-    whole = searched(request, tmp_path / "whole")
+def test_a_search_that_is_interrupted_goes_on_where_it_was(
+    bag: Path, tmp_path: Path, undisturbed: tuple[Path, dict[str, Any]], after: int
+) -> None:
+    request, (at, whole) = asked(bag, faults=("point_buffer_cap",), limit=1), undisturbed
 
     def stop(trial: Trial) -> None:
         if trial.number + 1 == after:
@@ -394,8 +419,26 @@ def test_a_search_that_is_interrupted_goes_on_where_it_was(bag: Path, tmp_path: 
     assert not (tmp_path / "out" / "summary.json").exists()
     summary = search(resumed, lambda replay, ending: in_process_arms(replay), played.append)
     assert summary == whole and played[0].number == after
-    trials = [(tmp_path / name / "search.jsonl").read_text() for name in ("whole", "out")]
-    assert trials[0] == trials[1]
+    assert (at / "search.jsonl").read_text() == (tmp_path / "out" / "search.jsonl").read_text()
+
+
+def test_a_search_that_was_finished_starts_no_stack_when_it_is_resumed(
+    bag: Path, tmp_path: Path, undisturbed: tuple[Path, dict[str, Any]]
+) -> None:
+    at, summary = undisturbed
+    out = shutil.copytree(at, tmp_path / "out")
+
+    def nobody(replay: Run, ending: ExitStack) -> Any:
+        raise AssertionError("there is nothing to play")
+
+    assert search(SearchRun.resume(out), nobody) == summary
+    assert json.loads((out / "summary.json").read_text()) == json.loads(json.dumps(summary))
+    assert (out / "search.jsonl").read_text() == (at / "search.jsonl").read_text()
+    # One whose last line a kill took needs its stack again, for what is missing.
+    lines = (out / "search.jsonl").read_text().splitlines()
+    (out / "search.jsonl").write_text("\n".join(lines[:-1]) + "\n")
+    with pytest.raises(AssertionError, match="nothing to play"):
+        search(SearchRun.resume(out), nobody)
 
 
 def test_another_search_is_not_gone_on_with(bag: Path, tmp_path: Path) -> None:
@@ -422,4 +465,7 @@ def test_on_the_command_line(bag: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert json.loads(capsys.readouterr().out)["found"]
     assert main(["search", str(bag)]) == 2 and "--relation" in capsys.readouterr().err
     assert main(["search"]) == 2 and "mt search BAG" in capsys.readouterr().err
+    assert main(["search", str(bag), "--relation", "qqq"]) == 2
+    said = capsys.readouterr().err
+    assert "no relation 'qqq'; `mt list relations` shows" in said and len(said) < 200
     assert main(["search", "--resume", str(tmp_path / "out"), "--seed", "3"]) == 2

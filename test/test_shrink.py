@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_runs import NOISE, carry_out, made_run, no_pages, verdict
+from made_runs import carry_out, no_pages
 from recordings import bundles
 
 from mt_nodes.bags import write_bundles
@@ -269,22 +269,6 @@ def test_what_was_not_violated_is_refused(place: Path, tmp_path: Path, capsys: p
     assert not (run / "shrunk").exists()
     for words in (("--confirm", "3"), ("--confirm", "0/3")):
         assert main(["shrink", str(run), "0/1/dropped/0", *words]) == 2
-
-
-@pytest.mark.parametrize(("asked", "hint"), [({"scenarios": ["s"]}, "mt scenario"), ({"config": "c"}, "mt live")])
-def test_drives_and_live_runs_are_told_what_to_use(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: dict[str, Any], hint: str
-) -> None:
-    run = made_run(tmp_path / "run", [verdict("noise", 0, True)], NOISE)
-    (run / "run.json").write_text(json.dumps({"request": asked, "relations": []}))
-    line = {"pair": "0/0/noise/0", "relation": "noise", "sha256": "0", "schema": 1, "type": "followup"}
-    from mt_nodes.jsonl import LineFile
-
-    ledger = LineFile(run / "ledger.jsonl")
-    ledger.append(line)
-    ledger.close()
-    assert main(["shrink", str(run), "0/0/noise/0"]) == 2
-    assert hint in capsys.readouterr().err
 
 
 def test_a_check_that_asks_for_the_change_keeps_what_the_mutation_vouches_for(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,15 +14,17 @@ from hypothesis import strategies as st
 from recordings import cloud, image, stamp
 
 from mt_nodes.campaign.strength import Strength
+from mt_nodes.confirming import Confirm, Count, confirmed, counted_out
 from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.frames import Bundle, Cloud, Image, Told
 from mt_nodes.ledger import sha256_of
 from mt_nodes.outputs import Detections
-from mt_nodes.shrinking.confirming import Confirm, confirmed, counted_out
+from mt_nodes.relations import Relation, load_relation
 from mt_nodes.shrinking.difference import BLOCK_PX, Difference
 from mt_nodes.shrinking.matching import RowEdit
 from mt_nodes.shrinking.minimal import TOLERANCE, fewest, shortest, weakest
 from mt_nodes.shrinking.reduction import Reduction
+from mt_nodes.shrinking.shrinking import Budget, Shrinker
 
 
 @given(st.integers(1, 300), st.data())
@@ -276,3 +278,42 @@ def test_hashes_see_every_reduction() -> None:
     old = cloud(0)
     difference = Difference.between(of(old), of(old.with_raw(old.raw[:45])))
     assert len({sha256_of(some(difference, *range(n))) for n in range(6)}) == 6
+
+
+@dataclass(frozen=True)
+class Sized:
+    """A form of which nothing counts but its size."""
+
+    size: int
+    relation: Relation = field(default_factory=lambda: load_relation("identity"))
+
+
+class AlwaysFails:
+    """Plays forms, each of which fails."""
+
+    def __init__(self) -> None:
+        self.plays, self.whole = 0, Sized(9)
+
+    def play(self, form: Sized) -> Sized:
+        self.plays += 1
+        return form
+
+    def fails(self, played: Sized) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("smaller", "begun"), [(9, ["window"]), (4, ["window", "window"])])
+def test_a_move_comes_again_where_something_has_become_smaller(smaller: int, begun: list[str]) -> None:
+    shrinker: Shrinker[Sized, Sized] = Shrinker(AlwaysFails(), Budget(100, 1.0), None)
+    moves: list[str] = []
+
+    def points() -> None:
+        if smaller < shrinker.best.size:
+            assert shrinker.tries("points", str(smaller), Sized(smaller))
+
+    def window() -> None:
+        moves.append("window")
+
+    shrinker.shrink([window, points, window])
+    assert moves == begun and shrinker.told.complete and shrinker.best.size == smaller
+    assert shrinker.told.first == Count(5, 5, True) and shrinker.told.played == shrinker.best

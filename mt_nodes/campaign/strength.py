@@ -8,13 +8,16 @@ import math
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mt_nodes import plugins
 from mt_nodes.errors import UsageError, suggest
 from mt_nodes.mutations.base import Mutation
 from mt_nodes.params import Param, plain, spec_of
 from mt_nodes.relations import Relation
+
+if TYPE_CHECKING:
+    from mt_nodes.scenarios.changes.base import Setting
 
 #: Ends that differ by this factor or more are joined by equal ratios, not by equal steps.
 LOG_FROM_RATIO = 10.0
@@ -27,12 +30,13 @@ class Strength:
     """One parameter of a relation's change, from the value that changes least to that which changes most.
 
     Attributes:
-        step: which of the relation's mutations it is of.
+        step: which of the relation's mutations, or changes of the world, it is of.
         mutation, parameter: names.
         weak, strong: values at the fractions 0 and 1; ``weak`` may be the larger one (visibility in fog).
         whole: it has integer values.
         pair: it is an interval of the relation, which the search narrows to one value (places only).
         unit: of the values.
+        part: of the relation that it is in: ``mutate``, or ``scenario`` where it is of a change of the world.
     """
 
     step: int
@@ -43,6 +47,7 @@ class Strength:
     whole: bool = False
     pair: bool = False
     unit: str = ""
+    part: str = "mutate"
 
     @property
     def name(self) -> str:
@@ -114,6 +119,24 @@ def strengths(relation: Relation, reach: str = "relation") -> tuple[Strength, ..
         for field in dataclasses.fields(mutation)  # type: ignore[arg-type]
         if field.init and (made := _strength(relation, step, mutation, field, reach)) is not None
     ]
+    return tuple(one for one in found if one.weak != one.strong)
+
+
+def strengths_in_world(relation: Relation, setting: Setting) -> tuple[Strength, ...]:
+    """Return the strengths of a relation's changes of the world, whose weak ends the source's world tells.
+
+    Args:
+        relation: of the closed loop; its own values are the strong ends.
+        setting: of the source.
+    """
+    found = []
+    for step, change in enumerate(relation.scenario):
+        specs = {field.name: spec_of(field) for field in dataclasses.fields(change)}  # type: ignore[arg-type]
+        for name, weak in change.weak_ends(setting).items():
+            spec, strong, whole = specs[name], getattr(change, name), _whole_numbers(type(change), name)
+            least = min(max(weak, weak if spec.low is None else spec.low), weak if spec.high is None else spec.high)
+            made = Strength(step, plugins.name_of(type(change)), name, least, strong, whole, False, spec.unit)
+            found.append(replace(made, part="scenario"))
     return tuple(one for one in found if one.weak != one.strong)
 
 
@@ -214,12 +237,19 @@ def at(relation: Relation, axes: Sequence[Strength], fractions: Sequence[float])
 
 def with_values(relation: Relation, axes: Sequence[Strength], values: Sequence[float]) -> Relation:
     """Return the relation with these values of the axes' parameters; see :func:`at`."""
-    changed: dict[int, dict[str, Any]] = {}
+    changed: dict[tuple[str, int], dict[str, Any]] = {}
     for axis, value in zip(axes, values, strict=True):
-        changed.setdefault(axis.step, {})[axis.parameter] = (value, value) if axis.pair else value
-    steps = enumerate(relation.mutate)
-    mutate = tuple(replace(m, **changed[i]) if i in changed else m for i, m in steps)  # type: ignore[type-var]
-    return replace(relation, mutate=mutate)
+        changed.setdefault((axis.part, axis.step), {})[axis.parameter] = (value, value) if axis.pair else value
+    made = {part: list(getattr(relation, part)) for part, _ in changed}
+    for (part, step), parameters in changed.items():
+        made[part][step] = replace(made[part][step], **parameters)
+    parts: dict[str, Any] = {part: tuple(steps) for part, steps in made.items()}
+    return replace(relation, **parts)
+
+
+def value_of(relation: Relation, axis: Strength) -> float:
+    """Return the value that a relation has of an axis that is no interval."""
+    return float(getattr(getattr(relation, axis.part)[axis.step], axis.parameter))
 
 
 def overall(relation: Relation, axes: Sequence[Strength], fractions: Sequence[float]) -> float:

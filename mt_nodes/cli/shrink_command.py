@@ -44,9 +44,9 @@ def run(args: argparse.Namespace) -> int:
     Returns 0 when there is a smallest form, be it the pair itself, 3 when the pair holds now, 4 or more when the stack
     failed, 130 when it was interrupted; what was found until then is kept.
     """
+    from mt_nodes.confirming import Confirm
     from mt_nodes.errors import UsageError
     from mt_nodes.moral.report_journal import is_campaign
-    from mt_nodes.shrinking.confirming import Confirm
     from mt_nodes.shrinking.run import ShrinkRequest, ShrinkRun
 
     if is_campaign(args.dir):
@@ -66,7 +66,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _carried_out(shrinking: ShrinkRun) -> dict[str, Any]:
     from mt_nodes.plan import suite_process, suite_stop_s
-    from mt_nodes.replay import in_process_arms
     from mt_nodes.shrinking.run import TOLD, carry_out
     from mt_nodes.suite_watch import in_suite
 
@@ -75,7 +74,7 @@ def _carried_out(shrinking: ShrinkRun) -> dict[str, Any]:
         if run.request.transport == "inprocess":
             (run.out / "console.log").touch()
             return carry_out(
-                shrinking, lambda ending: in_process_arms(run), lambda line: None, lambda verdicts: None, tell
+                shrinking, lambda ending: shrinking.subject.arms(), lambda line: None, lambda verdicts: None, tell
             )
 
         def show(event: dict[str, Any]) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 from mt_nodes.arms import Arm, restart, start
 from mt_nodes.callable_arm import CallableArm
 from mt_nodes.drive.changing import Changed, changed
-from mt_nodes.drive.episode import Eyes, Played, Player, Side, play
+from mt_nodes.drive.episode import WHOLE, Eyes, Played, Player, Side, play
 from mt_nodes.drive.judging import EpisodeJudge, without_followup
 from mt_nodes.drive.keeping import Keeper
 from mt_nodes.drive.run import Planned, ScenarioRun
@@ -21,7 +22,7 @@ from mt_nodes.errors import InfrastructureError, NotApplicable, UsageError, head
 from mt_nodes.pipeline import MutationPipeline
 from mt_nodes.relations import Relation
 from mt_nodes.replay import Arms, Progress, recorded, troubles
-from mt_nodes.results import Recorder
+from mt_nodes.results import Keeps, Recorder
 from mt_nodes.scenarios.changes.base import Setting
 from mt_nodes.scene.drive import PERIOD_NS, START_NS
 from mt_nodes.seeds import generator
@@ -53,7 +54,8 @@ def execute(
         def begin(ending: ExitStack) -> Callable[[], None]:
             source, followup = open_arms(ending)
             start(source, followup)
-            return Conductor(run, recorder, progress, source, followup).run
+            keeper = Keeper(run, recorder, partial(player_of, run))
+            return Conductor(run, recorder, keeper, progress, source, followup).run
 
         return troubles(run.out, begin)
 
@@ -68,19 +70,41 @@ def in_process_arms(run: ScenarioRun) -> Arms:
     return source, CallableArm("followup", run.stack, topics) if apart else source
 
 
+class KeepsDrives(Protocol):
+    """What takes in pairs of drives: on disk (:class:`Keeper`), or in memory for one trial of many."""
+
+    def keep(
+        self, planned: Planned, offer: Offer, made: Changed, source: Side, followup: Side, verdicts: Sequence[Verdict]
+    ) -> list[Verdict]:
+        """Take in a pair of drives with its verdicts; return those that are new."""
+
+
 class Conductor:
     """Plays what a run owes, and has it judged and kept.
 
     In ``two_pass`` one instance of the stack drives the source episode, then each follow-up, started anew in between;
     in ``twin`` two instances drive side by side, and the source episode is driven again with each follow-up.
+
+    Args:
+        run: what is owed. recorder: what was judged, and takes in what is. keeper: takes in drives.
+        progress: called with each group of verdicts.
+        source, followup: arms, ready. fresh: whether nothing was played in them since they were started.
     """
 
-    def __init__(self, run: ScenarioRun, recorder: Recorder, progress: Progress, source: Arm, followup: Arm) -> None:
-        self._run, self._progress, self._recorder = run, progress, recorder
-        self._source, self._followup = source, followup
+    def __init__(
+        self,
+        run: ScenarioRun,
+        recorder: Keeps,
+        keeper: KeepsDrives,
+        progress: Progress,
+        source: Arm,
+        followup: Arm,
+        *,
+        fresh: bool = True,
+    ) -> None:
+        self._run, self._progress, self._recorder, self._keeper = run, progress, recorder, keeper
+        self._source, self._followup, self._fresh = source, followup, fresh
         self._judge = EpisodeJudge(run.stack.publishes_when_empty)
-        self._keeper = Keeper(run, recorder, self._player)
-        self._fresh = True
 
     def run(self) -> None:
         """Play every episode."""
@@ -96,19 +120,20 @@ class Conductor:
         return all(self._recorder.done(offer.series_pair(planned.number, judge)) for judge in offer.judges)
 
     def _two_pass(self, planned: Planned, owed: Sequence[Offer]) -> None:
-        (source,) = self._play(planned, owed, [self._player(planned, planned.setting, self._source)])
+        (source,) = self._play(planned, owed, [player_of(self._run, planned, planned.setting, self._source)])
         before = Side(planned.setting, source, f"{planned.number}.source")
         for offer in owed:
             if (made := self._changed(planned, offer, source)) is not None:
-                (followup,) = self._play(planned, [offer], [self._player(planned, made.setting, self._followup, offer)])
+                changes = player_of(self._run, planned, made.setting, self._followup, offer)
+                (followup,) = self._play(planned, [offer], [changes])
                 self._conclude(planned, offer, made, before, followup)
 
     def _twin(self, planned: Planned, offer: Offer) -> None:
         if (made := self._changed(planned, offer)) is None:
             return
         players = [
-            self._player(planned, planned.setting, self._source),
-            self._player(planned, made.setting, self._followup, offer),
+            player_of(self._run, planned, planned.setting, self._source),
+            player_of(self._run, planned, made.setting, self._followup, offer),
         ]
         source, followup = self._play(planned, [offer], players)
         name = f"{planned.number}.{offer.relation.id}.{offer.draw}.source"
@@ -127,18 +152,6 @@ class Conductor:
         if settled is not None:
             self._record(without_followup(offer, planned.number, START_NS, settled))
         return made
-
-    def _player(self, planned: Planned, setting: Setting, arm: Arm | None, offer: Offer | None = None) -> Player:
-        """Return what plays an episode in a setting, the source's where there is no offer."""
-        eyes: Eyes = Sensors(
-            setting.scenario, setting.road, self._run.rig, self._seed("sensors", planned, setting.noise)
-        )
-        world = World(setting.scenario, self._seed("world", planned), setting.road)
-        tap, draw = (_tap(offer.relation, self._run.request.seed), offer.draw) if offer else (None, 0)
-        return Player(setting, world, eyes, arm, planned.number, PERIOD_S, tap, draw)
-
-    def _seed(self, what: str, planned: Planned, number: int = 0) -> int:
-        return int(generator(self._run.request.seed, what, planned.number, None, number).integers(2**31))
 
     def _play(self, planned: Planned, offers: Sequence[Offer], players: Sequence[Player]) -> list[Played]:
         """Play episodes with fresh arms; a stack that dies or hangs ends the run, and the pairs say so."""
@@ -160,6 +173,21 @@ class Conductor:
 
     def _record(self, verdicts: Sequence[Verdict]) -> None:
         self._progress(self._recorder.verdicts(verdicts, None))
+
+
+def player_of(
+    run: ScenarioRun, planned: Planned, setting: Setting, arm: Arm | None, offer: Offer | None = None
+) -> Player:
+    """Return what plays an episode in a setting, the source's where there is no offer."""
+
+    def seed(what: str, number: int = 0) -> int:
+        return int(generator(run.request.seed, what, planned.number, None, number).integers(2**31))
+
+    eyes: Eyes = Sensors(setting.scenario, setting.road, run.rig, seed("sensors", setting.noise))
+    world = World(setting.scenario, seed("world"), setting.road)
+    tap, draw = (_tap(offer.relation, run.request.seed), offer.draw) if offer else (None, 0)
+    window = planned.again.window if planned.again else WHOLE
+    return Player(setting, world, eyes, arm, planned.number, PERIOD_S, tap, draw, window)
 
 
 def _tap(relation: Relation, seed: int) -> MutationPipeline | None:

@@ -27,6 +27,9 @@ SILENT, UNFIT = "silent", "unfit"
 BAD_COMMAND = "bad_command"
 #: A stack that answers nothing for so long of the world's time will not answer any more: nobody waits for the rest.
 SILENT_S = 1.0
+#: First instant of a stretch of an episode and the one behind the last; None: to the end.
+Window = tuple[int, int | None]
+WHOLE: Window = (0, None)
 
 
 class Eyes(Protocol):
@@ -82,6 +85,7 @@ class Player:
         setting: what the world is made of. arm: what drives, None where nobody does: :func:`seen_again`.
         episode: its number.
         tap: what changes the bundles on their way to the arm; None for nothing.
+        window: instants at which it does.
         period_s: between two instants at which the stack is asked.
     """
 
@@ -93,6 +97,7 @@ class Player:
     period_s: float = 0.1
     tap: MutationPipeline | None = None
     draw: int = 0
+    window: Window = WHOLE
     _recording: Recording = field(init=False)
     _commands: list[Control | None] = field(default_factory=list)
     _answer_ms: list[float] = field(default_factory=list)
@@ -140,6 +145,9 @@ class Player:
         self._stamp_ns = seen.stamp_ns if index == 0 else self._stamp_ns
         if self.tap is None:
             return seen
+        first, end = self.window
+        if index < first or (end is not None and index >= end):
+            return self._unchanged(seen)
         derived = self.tap.derive(seen, self.draw)
         if derived.broken is not None:
             self._unfit = (Outcome.INVALID, f"bundle {index}: {derived.broken}")
@@ -147,6 +155,16 @@ class Player:
             raise NotApplicable("on the loop an input is sent once, at its own instant")
         self._sent.update(sha256_of(derived.followup.first).encode())
         return derived.followup.first
+
+    def _unchanged(self, seen: Bundle) -> Bundle:
+        """Return what is seen where nothing is changed; what persists over an episode begins with it all the same."""
+        assert self.tap is not None
+        if self.tap.begun(seen.episode):
+            self.tap.meet(seen)
+        else:
+            self.tap.derive(seen, self.draw)
+        self._sent.update(sha256_of(seen).encode())
+        return seen
 
     def hear(self) -> None:
         """Wait for the command, and let the world go on by one period."""

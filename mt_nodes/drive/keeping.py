@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mt_nodes.drive.changing import Changed
-from mt_nodes.drive.episode import Player, Side, seen_again
+from mt_nodes.drive.episode import WHOLE, Player, Side, seen_again
 from mt_nodes.drive.episode_bag import write_drives
 from mt_nodes.drive.trace_file import FOLDER, save_trace, sha256_of_trace, trace_file
 from mt_nodes.engine import Offer
@@ -78,6 +78,8 @@ def _about(
     return {
         "scenario": plain(planned.setting.scenario),
         "changes": [{"name": name_of(type(c)), "params": plain(c)} for c in relation.scenario],
+        **({"back": list(made.back)} if made.back else {}),
+        **({"window": list(made.window)} if made.window != WHOLE else {}),
         "effects": made.effects.as_plain(),
         "mutations": [{"name": name_of(type(m)), "params": plain(m)} for m in relation.mutate],
         **({"sent_sha256": sent} if sent else {}),

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes import plugins
+from mt_nodes.drive.changing import applied
 from mt_nodes.drive.driven import Driven
+from mt_nodes.drive.episode import WHOLE, Window
 from mt_nodes.drive.maps import load_map
 from mt_nodes.drive.scenario import Scenario
 from mt_nodes.drive.trace_file import load_trace
@@ -30,12 +32,15 @@ class Kept:
     Attributes:
         settings, drives: of the source and of the follow-up. effects: how the follow-up's world differs.
         changes: what was done to the source's world, by name, and what was drawn for it.
+        back, window: what of that `mt shrink` left, see :class:`mt_nodes.drive.changing.Changed`.
     """
 
     settings: tuple[Setting, Setting]
     drives: tuple[Driven, Driven]
     effects: WorldEffects
     changes: tuple[tuple[str, Mapping[str, Any]], ...]
+    back: tuple[str, ...] = ()
+    window: Window = WHOLE
 
 
 def episode_lines(results_dir: Path, pairs: Collection[Pair] | None = None) -> dict[Pair, dict[str, Any]]:
@@ -71,19 +76,20 @@ def load_kept(results_dir: Path, line: Line) -> Kept:
     """
     try:
         setting = _setting(line["scenario"])
-        changed, effects, changes = setting, WorldEffects(), []
-        for row, draw in zip(line["changes"], load_draws(results_dir, dict(line)), strict=True):
-            change: Any = build(plugins.find("scenario_changes", row["name"], "change"), row["params"], row["name"])
-            changed, more = change.apply(changed, draw)
-            effects = effects.merged(more)
-            changes.append((row["name"], draw))
+        rows, draws = line["changes"], load_draws(results_dir, dict(line))
+        changes: list[Any] = [
+            build(plugins.find("scenario_changes", r["name"], "change"), r["params"], r["name"]) for r in rows
+        ]
+        first, end = line.get("window", WHOLE)
+        made = applied(setting, changes, draws, line.get("back", ()), (first, end))
         source = _driven(results_dir / line["source"]["trace"], setting)
-        followup = _driven(results_dir / line["trace"], changed)
+        followup = _driven(results_dir / line["trace"], made.setting)
     except (MtError, LookupError, TypeError, ValueError) as error:
         raise InfrastructureError(
             f"{results_dir}: drives of pair {line['pair']} cannot be told: {type(error).__name__}: {error}"
         ) from error
-    return Kept((setting, changed), (source, followup), effects, tuple(changes))
+    named = tuple((row["name"], draw) for row, draw in zip(rows, draws, strict=True))
+    return Kept((setting, made.setting), (source, followup), made.effects, named, made.back, made.window)
 
 
 def _setting(scenario: Mapping[str, Any]) -> Setting:

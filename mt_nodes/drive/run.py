@@ -203,7 +203,8 @@ def _recorded(request: ScenarioRequest) -> tuple[Planned]:
     directory, pair = Path(request.recorded), Pair.parse(request.only)
     kept = load_kept(directory, episode_line(directory, pair))
     setting, made = kept.settings
-    again = Changed(made, kept.effects, tuple(dict(draw) for _, draw in kept.changes))
+    draws = tuple(dict(draw) for _, draw in kept.changes)
+    again = Changed(made, kept.effects, draws, kept.back, kept.window)
     return (Planned(pair.episode, setting, ", ".join(request.scenarios), again),)
 
 

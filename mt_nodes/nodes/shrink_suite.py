@@ -7,11 +7,14 @@ import os
 from contextlib import ExitStack
 from typing import Any
 
+from mt_nodes.drive.run import ScenarioRun
 from mt_nodes.environment import clean_shared_memory, user_domain
 from mt_nodes.nodes.control import ControlNode
+from mt_nodes.nodes.drive_suite import world_arm
 from mt_nodes.nodes.spinning import SpinningContext
 from mt_nodes.nodes.suite import Status, open_arm, open_arms
 from mt_nodes.nodes.suite_process import Events, check_interrupted, run_suite
+from mt_nodes.replay import Arms
 from mt_nodes.shrinking.run import ShrinkRun, carry_out
 
 
@@ -34,9 +37,12 @@ def _carry_out(shrinking: ShrinkRun, events: Events) -> dict[str, Any]:
             check_interrupted()
             events.send({"play": play, "words": words})
 
-        return carry_out(
-            shrinking, lambda stack: open_arms(run, stack, status, open_arm), control.line, status.progress, tell
-        )
+        def open_all(stack: ExitStack) -> Arms:
+            if isinstance(run, ScenarioRun):
+                return open_arms(run, stack, status, world_arm)
+            return open_arms(run, stack, status, open_arm)
+
+        return carry_out(shrinking, open_all, control.line, status.progress, tell)
 
 
 if __name__ == "__main__":

@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import cast
+from dataclasses import dataclass, replace
 
-from mt_nodes.arms import Arm, restart
-from mt_nodes.bags import BagSource, Unreadable
-from mt_nodes.engine import Heard, Offer
+from mt_nodes.arms import Arm
+from mt_nodes.bags import Unreadable
+from mt_nodes.engine import Offer
 from mt_nodes.errors import UsageError
 from mt_nodes.frames import Bundle
-from mt_nodes.lockstep import Lockstep
 from mt_nodes.pipeline import Derived
+from mt_nodes.playing import Bench, Played, Tape
 from mt_nodes.preparing import Prepared, Preparer
 from mt_nodes.relations import Relation, Suite
 from mt_nodes.results import Case, Recorder
@@ -22,10 +21,8 @@ from mt_nodes.runs import Run
 from mt_nodes.series import Judged
 from mt_nodes.shrinking.difference import Difference
 from mt_nodes.shrinking.reduction import Reduction, difference_of
-from mt_nodes.verdict import Outcome, Pair, Verdict
+from mt_nodes.verdict import Verdict
 
-#: Bundles that are kept in memory; more are read from the bag in each play.
-_IN_MEMORY_BYTES = 500_000_000
 #: Follow-ups of so long a window are kept, to be recorded without another play.
 _KEPT_BUNDLES = 200
 
@@ -53,86 +50,43 @@ class Target:
         return None if made is None else difference_of(made, self.bundle)
 
 
-@dataclass(eq=False)
-class Played:
-    """What came of one play; takes in what a run loop has to say as a recorder would."""
+class Filmed(Played):
+    """What came of one play, and all that it takes to record it: follow-ups and cases."""
 
-    fresh: bool = True
-    followups: list[tuple[Offer, Bundle, Derived, float]] = field(default_factory=list)
-    judged: list[tuple[Sequence[Verdict], Case | None]] = field(default_factory=list)
-    over_series: list[Sequence[Judged]] = field(default_factory=list)
-    #: Whether everything was kept; else the follow-up last sent alone.
-    whole: bool = True
-
-    def done(self, pair: Pair) -> bool:
-        """Nothing was judged before."""
-        return False
+    def __init__(self) -> None:
+        super().__init__()
+        self._followups: list[tuple[Offer, Bundle, Derived, float]] = []
+        self._cases: list[tuple[Sequence[Verdict], Case | None]] = []
+        self._over_series: list[Sequence[Judged]] = []
+        #: Whether everything was kept; else the follow-up last sent alone.
+        self.whole = True
 
     def followup(self, offer: Offer, bundle: Bundle, derived: Derived, made_ms: float) -> None:
         """Take in a follow-up that goes out."""
-        if len(self.followups) >= _KEPT_BUNDLES:
+        if len(self._followups) >= _KEPT_BUNDLES:
             self.whole = False
-            self.followups.clear()
-            self.judged = self.judged[-1:]
-        self.followups.append((offer, bundle, derived, made_ms))
+            self._followups.clear()
+            self._cases = self._cases[-1:]
+        self._followups.append((offer, bundle, derived, made_ms))
 
-    def verdicts(self, verdicts: Sequence[Verdict], case: Case | None) -> Sequence[Verdict]:
-        """Take in verdicts."""
-        self.judged.append((verdicts, case))
-        return verdicts
+    def verdicts(self, verdicts: Sequence[Verdict], case: Case | None) -> list[Verdict]:
+        """Take in verdicts, and what they were judged by."""
+        self._cases.append((verdicts, case))
+        return super().verdicts(verdicts, case)
 
-    def series(self, judged: Sequence[Judged]) -> Sequence[Verdict]:
-        """Take in verdicts over sequences."""
-        self.over_series.append(judged)
-        return [verdict for verdict, _ in judged]
-
-    def verdict(self, pair: Pair) -> Verdict | None:
-        """Return how a pair ended."""
-        groups = (*(v for v, _ in self.judged), *([v for v, _ in judged] for judged in self.over_series))
-        return next((v for group in groups for v in group if v.pair == pair), None)
-
-    @property
-    def late(self) -> bool:
-        """Whether an arm owes an answer, which may still come."""
-        answers = (a for _, case in self.judged if case for a in (case.source_answer, case.followup_answer))
-        return any(answer.heard in (Heard.SILENT, Heard.SKIPPED) for answer in answers)
+    def series(self, judged: Sequence[Judged]) -> list[Verdict]:
+        """Take in verdicts over sequences, and what they were judged by."""
+        self._over_series.append(judged)
+        return super().verdicts([verdict for verdict, _ in judged], None)
 
     def record(self, recorder: Recorder) -> None:
         """Have all of it recorded."""
-        for sent in self.followups:
+        for sent in self._followups:
             recorder.followup(*sent)
-        for verdicts, case in self.judged:
+        for verdicts, case in self._cases:
             recorder.verdicts(verdicts, case)
-        for judged in self.over_series:
+        for judged in self._over_series:
             recorder.series(judged)
-
-
-class Tape:
-    """The bundles of an episode up to one, read once where memory allows."""
-
-    def __init__(self, source: BagSource, end: int | None) -> None:
-        self._source, self._end = source, end
-        self._kept: list[Bundle] | None = None
-
-    def __iter__(self) -> Iterator[Bundle]:
-        if self._kept is not None:
-            yield from self._kept
-            return
-        kept: list[Bundle] | None = []
-        size = 0
-        for bundle in self._read():
-            size += sum(len(wire.cdr) for wire in bundle.wires)
-            kept = None if kept is None or size > _IN_MEMORY_BYTES else [*kept, bundle]
-            yield bundle
-        self._kept = kept
-
-    def _read(self) -> Iterator[Bundle]:
-        for found in self._source.readings():
-            number = found.bundle.index if isinstance(found, Unreadable) else found.index
-            if self._end is not None and number >= self._end:
-                return
-            if not isinstance(found, Unreadable):
-                yield found
 
 
 class Player:
@@ -148,13 +102,19 @@ class Player:
         self, run: Run, arms: tuple[Arm, Arm], progress: Callable[[Sequence[Verdict]], None] = lambda verdicts: None
     ) -> None:
         assert run.only is not None, "one pair is played"
-        self._run, self._arms, self._progress = run, arms, progress
+        self._run, self._bench = run, Bench(run, arms, progress)
         (self._source,), (offer,) = run.sources, run.offers
         self.pair, self.relation = run.only, offer.relation
-        self.tape = Tape(self._source, None if self.pair.bundle is None else self.pair.bundle + 1)
+        self.tape = Tape(self._readable, None if self.pair.bundle is None else self.pair.bundle + 1)
         self._target: Target | None = None
-        self._worn = False
-        self.plays = 0
+
+    @property
+    def plays(self) -> int:
+        """How often it has played."""
+        return self._bench.plays
+
+    def _readable(self) -> Iterator[Bundle]:
+        return (found for found in self._source.readings() if not isinstance(found, Unreadable))
 
     @property
     def whole(self) -> Candidate:
@@ -182,41 +142,27 @@ class Player:
             self._target = Target(relation, preparer(offer, bundle), bundle)
         return self._target
 
-    def play(self, candidate: Candidate) -> Played:
-        """Play a candidate in arms as fresh as the stack needs.
+    def play(self, form: Candidate) -> Filmed:
+        """Play a smaller form in arms as fresh as the stack needs.
 
         Raises:
             InfrastructureError: the stack died.
         """
-        self.plays += 1
-        run, stack = self._run, self._run.stack
-        if self._worn:
-            restart(*self._arms)
-        self._worn = not stack.stateless
-        suite, heard = self.suite(candidate.relation), Played()
-        prepare = _Reduced(self, candidate, Preparer(suite, run.request.seed, run.schedule))
-        loop = Lockstep(
+        run, suite = self._run, self.suite(form.relation)
+        prepare = _Reduced(self, form, Preparer(suite, run.request.seed, run.schedule))
+        return self._bench.play(
+            Filmed(),
             suite,
-            run.request.seed,
-            cast(Recorder, heard),
-            mode=run.request.mode,
-            stateless=stack.stateless,
-            publishes_when_empty=stack.publishes_when_empty,
+            [prepare.episode],
+            schedule=run.schedule,
             draws=run.request.draws,
             only=self.pair,
             prepare=prepare,
-            schedule=run.schedule,
-            progress=self._progress,
         )
-        loop.run([prepare.episode], *self._arms)
-        # What comes late would bear the stamp of the next play, and be taken for its answer.
-        self._worn = self._worn or (heard.late and not stack.external)
-        return heard
 
-    def fails(self, played: Played) -> bool:
+    def fails(self, played: Filmed) -> bool:
         """Tell whether the pair was violated in a play."""
-        verdict = played.verdict(self.pair)
-        return verdict is not None and verdict.outcome is Outcome.VIOLATED
+        return played.violated(self.pair)
 
     @property
     def stateless(self) -> bool:

@@ -5,34 +5,29 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from mt_nodes.arms import start
+from mt_nodes.confirming import Confirm
 from mt_nodes.directories import new_directory, unused, write_whole
+from mt_nodes.drive.run import ScenarioRun
 from mt_nodes.errors import ExitCode, UsageError
 from mt_nodes.finished import Finished
 from mt_nodes.jsonl import jsonable
 from mt_nodes.plan import Request
-from mt_nodes.relations import Relation
 from mt_nodes.replay import Arms, recorded, troubles
-from mt_nodes.reproduce import prove
 from mt_nodes.results import Recorder
 from mt_nodes.runs import Run
-from mt_nodes.shrinking.confirming import Confirm
-from mt_nodes.shrinking.playing import Candidate, Played, Player
-from mt_nodes.shrinking.reduction import FILE as REDUCTION
-from mt_nodes.shrinking.shrinking import Budget, Shrinker, Shrunk
-from mt_nodes.verdict import Outcome, Verdict
+from mt_nodes.shrinking.shrinking import Budget, Shrunk
+from mt_nodes.shrinking.subjects import Asked, Begun, Progress, Subject, Tell, subject_of
+from mt_nodes.verdict import Outcome
 
-#: What was asked, what came of it, and the relation with the weakest change that still fails.
-ASKED, TOLD, RELATION = "shrink.json", "shrunk.json", "relation.yaml"
-Progress = Callable[[Sequence[Verdict]], None]
+#: What was asked, and what came of it.
+ASKED, TOLD = "shrink.json", "shrunk.json"
 
 
 @dataclass(frozen=True)
@@ -61,7 +56,12 @@ class ShrinkRun:
 
     asked: ShrinkRequest
     finished: Finished
-    run: Run
+    subject: Subject
+
+    @property
+    def run(self) -> Run | ScenarioRun:
+        """The run that plays the one pair again."""
+        return self.subject.run
 
     @property
     def out(self) -> Path:
@@ -79,15 +79,14 @@ class ShrinkRun:
         finished = Finished.find(Path(asked.directory), asked.pair)
         refuse(finished)
         checked = cls._made(asked, finished, Path(asked.directory))
-        if not (proof := prove(checked.run, finished)).same:
-            why = "; ".join(proof.why) or "it came to another SHA-256"
+        if why := checked.subject.refused(finished):
             raise UsageError(
                 f"{asked.directory}: the follow-up of pair '{asked.pair}' cannot be made again bit for bit: {why}; "
                 "`mt reproduce` tells more"
             )
         name = asked.pair.replace("/", "_")
         place = new_directory(str(out or unused(finished.directory / "shrunk" / name)))
-        made = dataclasses.replace(checked, run=dataclasses.replace(checked.run, out=place))
+        made = dataclasses.replace(checked, subject=checked.subject.at(place))
         made.run.save()
         write_whole(place / ASKED, json.dumps(asked.as_plain(), indent=2) + "\n")
         return made
@@ -100,7 +99,7 @@ class ShrinkRun:
 
     @classmethod
     def _made(cls, asked: ShrinkRequest, finished: Finished, out: Path) -> ShrinkRun:
-        return cls(asked, finished, Run.make(finished.request(asked.transport, asked.bag), out))
+        return cls(asked, finished, subject_of(finished, asked.transport, asked.bag, out))
 
     @property
     def confirm(self) -> Confirm | None:
@@ -109,22 +108,12 @@ class ShrinkRun:
 
 
 def refuse(finished: Finished) -> None:
-    """Refuse a pair that cannot be made small, and say what to use instead.
+    """Refuse a pair that there is nothing to make small of.
 
     Raises:
-        UsageError: it was not violated, or is no pair of a replay.
+        UsageError: it was not violated.
     """
     what = f"{finished.directory}: pair '{finished.pair}'"
-    if finished.driven:
-        raise UsageError(
-            f"{what} is a pair of drives; what changes there is in the scenario: take actors or weather out of its "
-            "file, and drive it with `mt scenario FILE`"
-        )
-    if finished.live:
-        raise UsageError(
-            f"{what} is of a run of `mt live`, whose stack and input are gone; record the topics (`ros2 bag record`), "
-            "`mt replay` the bag, and shrink that run's pair"
-        )
     if (outcome := finished.verdict.outcome) is not Outcome.VIOLATED:
         raise UsageError(f"{what} ended as {outcome.value}, expected a VIOLATED one; pairs.csv lists them")
 
@@ -134,7 +123,7 @@ def carry_out(
     open_arms: Callable[[ExitStack], Arms],
     listen: Callable[[str], None],
     progress: Progress,
-    tell: Callable[[int, str], None],
+    tell: Tell,
 ) -> dict[str, Any]:
     """Shrink, keep what came of it, and return what ``shrunk.json`` holds.
 
@@ -151,20 +140,20 @@ def carry_out(
         UsageError: the stack cannot be started as its file says.
         InfrastructureError: the results cannot be written.
     """
-    asked, run, told = shrinking.asked, shrinking.run, Shrunk()
+    asked, run = shrinking.asked, shrinking.run
+    kept: list[Begun] = []
 
     def begin(ending: ExitStack) -> Callable[[], None]:
-        nonlocal told
         arms = open_arms(ending)
         start(*arms)
-        player = Player(run, arms, progress)
-        budget = Budget(asked.plays, asked.minutes)
-        shrinker = Shrinker(player, budget, shrinking.confirm, lambda words: tell(player.plays + 1, words))
-        told = shrinker.told
-        return shrinker.shrink
+        how = Asked(Budget(asked.plays, asked.minutes), shrinking.confirm, tell)
+        kept.append(shrinking.subject.begin(arms, how, progress))
+        return kept[0].go_on
 
     trouble = troubles(run.out, begin)
-    summary = _kept(shrinking, told, trouble, listen)
+    begun = kept[0] if kept else None
+    told: Shrunk[Any, Any] = begun.told if begun else Shrunk()
+    summary = _kept(run, begun, trouble, listen)
     plain = {
         **{"schema": 1, "pair": asked.pair, "of": str(shrinking.finished.directory.resolve())},
         **jsonable(told.as_plain()),
@@ -176,41 +165,23 @@ def carry_out(
     return plain
 
 
-def _exit_code(told: Shrunk, summary: dict[str, Any], trouble: dict[str, Any]) -> int:
+def _exit_code(told: Shrunk[Any, Any], summary: dict[str, Any], trouble: dict[str, Any]) -> int:
     if trouble:
         return int(summary["exit_code"])
     return int(ExitCode.PASS if told.best is not None else ExitCode.UNDECIDED)
 
 
-def _kept(shrinking: ShrinkRun, told: Shrunk, trouble: dict[str, Any], listen: Callable[[str], None]) -> dict[str, Any]:
-    """Write the results directory of the smallest form."""
-    run, best = shrinking.run, told.best
-    if told.played is not None and not told.played.whole:
-        told.notes.append("the window is long: of its follow-ups only the last are recorded")
-    if best is not None:
-        run = _final(run, best)
+def _kept(
+    run: Run | ScenarioRun, begun: Begun | None, trouble: dict[str, Any], listen: Callable[[str], None]
+) -> dict[str, Any]:
+    """Write the results directory of the smallest form, if there is one."""
+    if begun is not None and begun.told.best is not None:
+        run = begun.smallest()
         run.save()
 
     def play(recorder: Recorder) -> dict[str, Any]:
-        (told.played or Played()).record(recorder)
+        if begun is not None:
+            begun.record(recorder)
         return trouble
 
     return recorded(run, play, listen, lambda verdicts, case: None)
-
-
-def _final(run: Run, best: Candidate) -> Run:
-    """Return the run of the smallest form, with its relation and what is left of its input in files."""
-    out, request = run.out.resolve(), run.request
-    names = request.relations
-    if best.relation.role == "relation":
-        write_relation(out / RELATION, best.relation)
-        names = (str(out / RELATION),)
-    best.left.save(out / REDUCTION)
-    final = dataclasses.replace(request, relations=names, shrunk=str(out / REDUCTION), recorded=str(out))
-    return Run.make(final, run.out)
-
-
-def write_relation(path: Path, relation: Relation) -> None:
-    """Write a relation as a file that :func:`mt_nodes.relations.load_relation` reads."""
-    plain = {key: value for key, value in relation.as_plain().items() if value is not None}
-    write_whole(path, yaml.safe_dump(jsonable(plain), sort_keys=False, allow_unicode=True, width=120))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mt_nodes.campaign.strength import Strength, axis, is_place, strengths
+from mt_nodes.confirming import Confirm
 from mt_nodes.errors import UsageError
 from mt_nodes.params import param
 from mt_nodes.plan import ReplayRequest, Request
@@ -39,18 +40,6 @@ class SearchRequest(Request):
         made: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k != "replay"}
         return cls(**made, replay=ReplayRequest.from_plain(data["replay"]))
 
-    @property
-    def confirmations(self) -> tuple[int, int]:
-        """Violations needed, and plays.
-
-        Raises:
-            UsageError: ``confirm`` says neither.
-        """
-        needed, slash, plays = self.confirm.partition("/")
-        if slash and needed.isdecimal() and plays.isdecimal() and 1 <= int(needed) <= int(plays) <= 1000:
-            return int(needed), int(plays)
-        raise UsageError(f"--confirm: got '{self.confirm}', expected K/N such as 3/3, 1 ≤ K ≤ N ≤ 1000")
-
 
 def checked(request: SearchRequest) -> SearchRequest:
     """Return the request, refused where it makes no sense by itself.
@@ -58,7 +47,7 @@ def checked(request: SearchRequest) -> SearchRequest:
     Raises:
         UsageError: saying what was expected.
     """
-    _ = request.confirmations
+    Confirm.parse(request.confirm)
     replay = request.replay
     for name, value, low in (("--trials", request.trials, 1), ("--repeats", request.repeats, 1)):
         if value < low:

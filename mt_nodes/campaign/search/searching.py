@@ -8,23 +8,25 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from mt_nodes.arms import start
-from mt_nodes.campaign.search.played import Played
+from mt_nodes.campaign.search.played import Played, PlayRelation
 from mt_nodes.campaign.search.playing import Player
-from mt_nodes.campaign.search.run import SUMMARY, TRIALS, SearchRun
+from mt_nodes.campaign.search.run import CONFIRMED, SUMMARY, TRIALS, SearchRun
 from mt_nodes.campaign.search.seeking import Sought, seek
 from mt_nodes.campaign.search.summing import summed
 from mt_nodes.campaign.search.trial import Trial
+from mt_nodes.confirming import Confirm, counted_out
 from mt_nodes.directories import write_whole
-from mt_nodes.errors import InfrastructureError
+from mt_nodes.errors import ExitCode, InfrastructureError
 from mt_nodes.journal import refuse_other_condition
 from mt_nodes.jsonl import LineFile, jsonable, read_lines
+from mt_nodes.playing import Tape
 from mt_nodes.relations import Relation
 from mt_nodes.replay import Arms, execute, troubles
 from mt_nodes.runs import Run
-from mt_nodes.verdict import SCHEMA, Outcome, Pair, Verdict
+from mt_nodes.verdict import SCHEMA, Pair, Verdict
 
 #: Opens the arms of a replay, and puts their end on the stack.
 OpenArms = Callable[[Run, ExitStack], Arms]
@@ -86,6 +88,10 @@ class _Journal:
         self._file.close()
 
 
+class _StackNeeded(Exception):
+    """The journal does not hold all that is to be played."""
+
+
 class _Search:
     """The state of one search: what was played, and what of it was confirmed."""
 
@@ -96,31 +102,46 @@ class _Search:
         self.played: Played | None = None
 
     def begin(self, open_arms: OpenArms, ending: ExitStack) -> Callable[[], None]:
-        """Start the arms; return what is left to do."""
-        journal = _Journal(self._run)
+        """Start the arms, unless the journal holds all that is to be played; return what is left to do."""
+        replay, journal = self._run.run, _Journal(self._run)
         ending.callback(journal.close)
-        arms = open_arms(self._run.run, ending)
+        tapes = [Tape(episode) for episode in replay.episodes]
+        # Read to their ends, so that what cannot be read is told of a search that plays nothing any more, too.
+        if not sum(1 for tape in tapes for _ in tape):
+            raise InfrastructureError(f"{', '.join(replay.request.bags)}: no bundle could be read")
+        try:
+            self._go(journal, _needs_stack, _needs_stack, _needs_stack)
+            return lambda: None
+        except _StackNeeded:
+            arms = open_arms(replay, ending)
         start(*arms)
-        return partial(self._go, arms, journal)
+        return partial(self._with, Player(replay, tapes, arms, self._progress), journal)
 
-    def _go(self, arms: Arms, journal: _Journal) -> None:
-        run = self._run
-        player = Player(run.run, arms, self._progress)
-        if not player.bundles:
-            raise InfrastructureError(f"{', '.join(run.run.request.bags)}: no bundle could be read")
+    def _with(self, player: Player, journal: _Journal) -> None:
+        request = self._run.request
 
         def tell(trial: Trial) -> None:
             journal.trial(trial)
             self._show(trial)
 
         def play(relation: Relation) -> list[list[Verdict]]:
-            return [player.play(relation, run.run.request.draws) for _ in range(run.request.repeats)]
+            return [player.play(relation, request.replay.draws) for _ in range(request.repeats)]
 
+        self._go(journal, play, tell, partial(_confirmed, player, ask=Confirm.parse(request.confirm)))
+
+    def _go(
+        self,
+        journal: _Journal,
+        play: PlayRelation,
+        tell: Callable[[Trial], None],
+        confirm: Callable[[Relation, Trial], Confirmation],
+    ) -> None:
+        run, self.confirmations = self._run, []
         self.played = Played(run.relation, run.axes, play, run.request.trials, journal.trials, tell)
         self.sought = seek(self.played, run.axes, run.places, run.run.request.seed, run.request.tolerance)
         for trial in self.played.violated[:CANDIDATES]:
-            confirm = partial(_confirmed, player, self.played.relation(trial), trial, run.request.confirmations)
-            self.confirmations.append(journal.confirmation(trial.number, confirm))
+            make = partial(confirm, self.played.relation(trial), trial)
+            self.confirmations.append(journal.confirmation(trial.number, make))
             if self.confirmations[-1].confirmed:
                 return
 
@@ -155,24 +176,38 @@ def search(
         trouble.setdefault("infrastructure", unread)
     replayed: Mapping[str, Any] | None = None
     if state.found is not None and state.played is not None and not trouble:
-        again = run.replayed(run.write_relation(state.played.relation(state.found)))
-        replayed = execute(again, partial(open_arms, again), lambda line: None, progress)
+        replayed = _replayed(run, state.played.relation(state.found), open_arms, progress)
     trials = () if state.played is None else tuple(state.played.trials)
     summary = summed(run, trials, state.sought, state.confirmations, state.found, replayed, **trouble)
     write_whole(run.out / SUMMARY, json.dumps(jsonable(summary), indent=2) + "\n")
     return summary
 
 
-def _confirmed(player: Player, relation: Relation, trial: Trial, confirmations: tuple[int, int]) -> Confirmation:
+def _needs_stack(*_: object) -> NoReturn:
+    raise _StackNeeded
+
+
+def _confirmed(player: Player, relation: Relation, trial: Trial, ask: Confirm) -> Confirmation:
     """Play the pair of a trial again, and the control on its input."""
-    needed, plays = confirmations
     pair = Pair.parse(trial.pair)
+    violated, control = (
+        counted_out(partial(player.violates, relation, one), ask.plays).failed for one in (pair, player.control(pair))
+    )
+    return Confirmation(trial.number, violated, ask.plays, control, ask.fails)
 
-    def violated(one: Pair) -> int:
-        found = [player.play_pair(relation, one) for _ in range(plays)]
-        return sum(any(v.outcome is Outcome.VIOLATED for v in verdicts) for verdicts in found)
 
-    return Confirmation(trial.number, violated(pair), plays, violated(player.control(pair)), needed)
+def _replayed(
+    run: SearchRun, relation: Relation, open_arms: OpenArms, progress: Callable[[Any], None]
+) -> Mapping[str, Any]:
+    """Return the summary of the ordinary replay of what was found; one that came to its end is not made again."""
+    from mt_nodes.report.files import read_summary  # the plotting library is heavy
+
+    if (run.out / CONFIRMED / SUMMARY).exists():
+        summary: Mapping[str, Any] = read_summary(run.out / CONFIRMED)
+        if summary["exit_code"] in (ExitCode.PASS, ExitCode.FAIL, ExitCode.UNDECIDED):
+            return summary
+    again = run.replayed(run.write_relation(relation))
+    return execute(again, partial(open_arms, again), lambda line: None, progress)
 
 
 def _unread(run: Run) -> str:

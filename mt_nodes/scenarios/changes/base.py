@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -90,3 +91,10 @@ class ScenarioChange(ABC):
     @abstractmethod
     def apply(self, setting: Setting, draw: Draw) -> tuple[Setting, WorldEffects]:
         """Return the follow-up's setting, and how it differs; the same arguments give the same."""
+
+    def weak_ends(self, setting: Setting) -> Mapping[str, float]:
+        """Return the parameters that say how much is changed: the value that changes nothing of a world, or least.
+
+        Only numbers of which a value between it and the change's own changes less.
+        """
+        return {}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import log
 
@@ -45,6 +46,10 @@ class EnvironmentChanged(ScenarioChange):
         """Change it."""
         environment = replace(setting.scenario.environment, **{self.what: self.to})
         return replace(setting, scenario=replace(setting.scenario, environment=environment)), WorldEffects()
+
+    def weak_ends(self, setting: Setting) -> Mapping[str, float]:
+        """As it is."""
+        return {"to": getattr(setting.scenario.environment, self.what)}
 
 
 def fog_of(visibility_m: float) -> float:

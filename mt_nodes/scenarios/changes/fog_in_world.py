@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,3 +29,7 @@ class FogInWorld(ScenarioChange):
         """Let fog rise."""
         environment = replace(setting.scenario.environment, fog=self.fog)
         return replace(setting, scenario=replace(setting.scenario, environment=environment)), WorldEffects()
+
+    def weak_ends(self, setting: Setting) -> Mapping[str, float]:
+        """The fog that there is."""
+        return {"fog": setting.scenario.environment.fog}

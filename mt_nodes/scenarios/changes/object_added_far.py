@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -58,6 +59,10 @@ class ObjectAddedFar(ScenarioChange):
         beside_m = min(_beside_m(setting, place) for place in places)
         effects = WorldEffects(added=names, numbers={"beside_m": beside_m})
         return replace(setting, scenario=replace(scenario, actors=(*scenario.actors, *added))), effects
+
+    def weak_ends(self, setting: Setting) -> Mapping[str, float]:
+        """One alone."""
+        return {"count": 1}
 
     def _free(self, setting: Setting, places: Floats) -> npt.NDArray[np.bool_]:
         points, road = shapely.points(places), setting.road

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -45,6 +46,10 @@ class PedestrianNearer(ScenarioChange):
         actors = tuple(moved if one.name == actor.name else one for one in setting.scenario.actors)
         effects = WorldEffects(changed=(actor.name,), numbers={"nearer_m": draw["by_m"]})
         return replace(setting, scenario=replace(setting.scenario, actors=actors)), effects
+
+    def weak_ends(self, setting: Setting) -> Mapping[str, float]:
+        """Next to nothing nearer."""
+        return {"most_m": 0.1, "least_m": 0.1}
 
     def _room_m(self, setting: Setting, actor: Actor) -> float:
         """Return by how much an actor can be nearer; nothing where it is not one of those."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -56,6 +57,10 @@ class SceneShiftedAlongRoad(ScenarioChange):
         x, y = (ahead / np.linalg.norm(ahead) * draw["by_m"]).tolist()
         carry = Carry(x_m=x, y_m=y)
         return replace(setting, scenario=carried_scenario(setting.scenario, carry)), WorldEffects(carry)
+
+    def weak_ends(self, setting: Setting) -> Mapping[str, float]:
+        """Next to no shift."""
+        return {"most_m": 0.1, "least_m": 0.1}
 
 
 def _bends(lane: Lane) -> bool:

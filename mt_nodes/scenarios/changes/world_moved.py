@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -39,3 +40,7 @@ class WorldMoved(ScenarioChange):
         carry = Carry.between(start, there)
         scenario, road = carried_scenario(setting.scenario, carry), carried_road(setting.road, carry)
         return replace(setting, scenario=scenario, road=road), WorldEffects(carry)
+
+    def weak_ends(self, setting: Setting) -> Mapping[str, float]:
+        """Where it is."""
+        return {"by_at_most_m": 0.0, "turned_by_at_most_rad": 0.0}
