@@ -11,7 +11,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,9 @@ PIPE_BYTES = 65536
 Summary = dict[str, Any]
 
 
-def in_suite(process: Process, stop_s: float, show: Callable[[Summary], None], afterwards: str) -> Summary:
+def in_suite(
+    process: Process, stop_s: float, show: Callable[[Summary], None], afterwards: str, kept: Sequence[int] = ()
+) -> Summary:
     """Start a suite process, wait for its end, and return the summary that it wrote beside its log.
 
     Args:
@@ -34,6 +36,7 @@ def in_suite(process: Process, stop_s: float, show: Callable[[Summary], None], a
         stop_s: how long it may take to end, once it was asked to.
         show: called with every event of it but the last.
         afterwards: what to do with what was judged, should it end early.
+        kept: descriptors that it inherits: a lock is held until it has ended, too, should we be killed before.
 
     Raises:
         MtError: what it ended with, or that it ended without a summary.
@@ -42,7 +45,7 @@ def in_suite(process: Process, stop_s: float, show: Callable[[Summary], None], a
     out = process.log.parent
     reading, writing = os.pipe()
     with nobody_left_behind(), _Suite(stop_s) as suite, os.fdopen(reading, "rb", 0) as events:
-        suite.start(process, writing)
+        suite.start(process, writing, kept)
         os.close(writing)
         end = _watch(events, suite, show)
         code = suite.wait()
@@ -50,12 +53,12 @@ def in_suite(process: Process, stop_s: float, show: Callable[[Summary], None], a
     if end is not None and end["error"] is not None:
         raise _problem(end)
     if end is None or not summary_file.exists():
-        kept = f"What was judged is in {out}: {afterwards}"
+        judged = f"What was judged is in {out}: {afterwards}"
         if suite.killed:
-            raise KeyboardInterrupt(f"interrupted; the suite process did not end in time and was killed. {kept}")
+            raise KeyboardInterrupt(f"interrupted; the suite process did not end in time and was killed. {judged}")
         if suite.asked:  # before it knew what to do with a signal
             raise KeyboardInterrupt
-        raise InfrastructureError(f"the suite process {how_it_ended(code)}. {kept}; {_tail(process.log)}")
+        raise InfrastructureError(f"the suite process {how_it_ended(code)}. {judged}; {_tail(process.log)}")
     summary: Summary = json.loads(summary_file.read_text())
     return summary
 
@@ -103,8 +106,8 @@ class _Suite:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def start(self, process: Process, events: int) -> None:
-        """Start it; it writes events to this descriptor."""
+    def start(self, process: Process, events: int, kept: Sequence[int] = ()) -> None:
+        """Start it; it writes events to this descriptor, and inherits others."""
         with process.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*process.argv, "--events", str(events)],
@@ -112,7 +115,7 @@ class _Suite:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                pass_fds=(events,),
+                pass_fds=(events, *kept),
                 start_new_session=True,
             )
         for number in self.asked[:1]:

@@ -2,8 +2,10 @@
 """Pairs per second of a campaign by number of workers, on generated drives.
 
 Each number of workers does the same campaign in a directory of its own; what is measured begins when the leader does
-and ends with its summary, so that the start of workers, the merge and the report count. One small campaign before
-them warms up files and caches. Cores are what workers share: on a machine with other load only the ratios say much.
+and ends with its summary and page, so that the start of workers and the merge count. One small campaign before them
+warms up files and caches. Cores are what workers share: more workers than cores gain little, and on a machine with
+other load only ``ratio``, to the first number of workers of the same run, says much. ``cores_used`` is the processor
+time of all processes that have ended over the wall time: it tells a machine that was busy from one that was full.
 """
 
 from __future__ import annotations
@@ -28,12 +30,24 @@ def measured(file: Path, out: Path, workers: int) -> dict[str, float]:
     """Do the campaign of a file with so many workers; return pairs, seconds and pairs per second."""
     began_s = time.monotonic()
     conducted = begin(Campaign.load(file), str(out), lambda campaign: replaced(campaign, workers))
-    planned_s = time.monotonic()
+    planned_s, worked_s = time.monotonic(), processor_s()
     summary = conduct(conducted, lambda: False)
-    took_s = time.monotonic() - planned_s
-    pairs = sum(cell["offered"] for cell in summary["cells"].values())
-    told = {"plan_s": planned_s - began_s, "s": took_s, "pairs_per_s": pairs / took_s}
+    took_s, pairs = time.monotonic() - planned_s, sum(cell["offered"] for cell in summary["cells"].values())
+    if summary["items"] != {"done": len(conducted.plan.drives), "failed": 0, "stopped": 0, "left": 0}:
+        raise SystemExit(f"nothing was measured: {summary['items']}, {summary['exit_why']}")
+    told = {
+        "plan_s": planned_s - began_s,
+        "s": took_s,
+        "cores_used": (processor_s() - worked_s) / took_s,
+        "pairs_per_s": pairs / took_s,
+    }
     return {"workers": workers, "pairs": pairs, **{name: round(value, 2) for name, value in told.items()}}
+
+
+def processor_s() -> float:
+    """Return the processor time of this process and of all that came of it and have ended."""
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
 
 
 def replaced(campaign: Campaign, workers: int) -> Campaign:
@@ -44,7 +58,7 @@ def replaced(campaign: Campaign, workers: int) -> Campaign:
 def main() -> None:
     """Print a JSON line for each number of workers."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workers", default="1,2", help="numbers of workers, in turn")
+    parser.add_argument("--workers", default="1,2,4", help="numbers of workers, in turn")
     parser.add_argument("--drives", type=int, default=8)
     parser.add_argument("--bundles", type=int, default=10, help="length of each drive")
     parser.add_argument("--transport", choices=("inprocess", "ros"), default="inprocess")
@@ -62,9 +76,13 @@ def main() -> None:
         (place / "campaign.yaml").write_text(yaml.safe_dump(asked))
         (place / "warm.yaml").write_text(yaml.safe_dump({**asked, "bags": ["drives/drive_0"]}))
         measured(place / "warm.yaml", place / "warm", 1)
+        first = None
         for workers in map(int, given.workers.split(",")):
+            load = round(os.getloadavg()[0], 1)
             row = measured(place / "campaign.yaml", place / f"workers_{workers}", workers)
-            print(json.dumps({**row, "cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1)}), flush=True)
+            first = first or row["pairs_per_s"]
+            row["ratio"] = round(row["pairs_per_s"] / first, 2)
+            print(json.dumps({**row, "cores": os.cpu_count(), "load_before": load}), flush=True)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import json
 import os
 import random
@@ -10,6 +12,7 @@ import shutil
 import signal
 import sqlite3
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -29,16 +32,20 @@ from campaign_runs import (
     summary_of,
     verdict_lines,
 )
+from hanging_worker import takes_and_says_nothing
 from made_runs import carry_out, no_pages
 from test_resume import cut
 
-from mt_nodes.campaign.conducting import CELLS, ITEMS, begin, conduct
+from mt_nodes.campaign import local_pool, performing
+from mt_nodes.campaign.conducting import CELLS, ITEMS, begin, conduct, resume
 from mt_nodes.campaign.file import Campaign
-from mt_nodes.campaign.item import Item, PartResult, Tally
+from mt_nodes.campaign.item import Drive, Item, PartResult, Tally
 from mt_nodes.campaign.leading import Leader, Limits, Stops
 from mt_nodes.campaign.local_pool import LocalPool
 from mt_nodes.campaign.merging import Piece, merge
 from mt_nodes.campaign.performing import perform
+from mt_nodes.campaign.planning import in_order
+from mt_nodes.campaign.pool import Lost
 from mt_nodes.campaign.store import FILE, Store
 from mt_nodes.cli.main import main
 from mt_nodes.errors import UsageError
@@ -246,6 +253,64 @@ def test_a_killed_worker_is_replaced_and_its_item_gone_on_with(bags: list[Path],
     assert results_of(conducted.out) == results_of(whole)
 
 
+def test_an_item_that_somebody_else_does_not_leave_is_trouble_of_the_infrastructure(
+    bags: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(performing, "LET_GO_S", 0.1)
+    monkeypatch.setattr(performing, "suite_stop_s", lambda stack: 0.1)
+    conducted = planned(tmp_path, bags[:1])
+    item = conducted.plan.cells[0].item(conducted.plan.drives[0])
+    (tmp_path / item.key).mkdir()
+    with (tmp_path / item.key / performing.LOCK).open("ab") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        found = perform(item, tmp_path)
+    assert found.exit_code == 4 and not any(part.offered for part in found.parts)
+    assert f"{tmp_path / item.key / '.lock'}: another process is still at this item after 0.2 s" in found.trouble
+    assert perform(item, tmp_path).trouble == "", "once it has gone"
+
+
+class OwnTime:
+    """Own time that passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+    def keep_looking(self) -> None:
+        pass
+
+
+def test_a_worker_that_gets_no_further_is_ended_and_replaced(
+    bags: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    time = OwnTime()
+    monkeypatch.setattr(local_pool, "own_time_s", time)
+    monkeypatch.setattr(local_pool, "serve", takes_and_says_nothing)
+    conducted = planned(tmp_path, bags[:1])
+    item = conducted.plan.cells[0].item(conducted.plan.drives[0])
+    pool = LocalPool(1, tmp_path / "items", stall_s=120.0)
+    try:
+        time.now_s = 500.0
+        assert not list(pool.finished(0.0)), "idle, it may wait as long as it likes"
+        pool.submit(item)
+        time.now_s = 600.0
+        assert not list(pool.finished(0.0))
+        (tmp_path / "items" / item.key).mkdir(parents=True)
+        (tmp_path / "items" / item.key / "result.jsonl").write_text("{}\n")
+        time.now_s = 700.0
+        assert not list(pool.finished(0.0)), "its journal has grown"
+        [before] = pool.pids
+        time.now_s = 821.0
+        [lost] = pool.finished(0.0)
+        assert isinstance(lost, Lost) and lost.key == item.key
+        assert "no further for 2 min (stall_minutes)" in lost.why and "SIGTERM" in lost.why
+        assert pool.free == 1 and pool.pids != (before,)
+    finally:
+        pool.close()
+
+
 @pytest.mark.usefixtures("without_reports")
 def test_a_merge_that_was_killed_is_made_anew(whole: Path, tmp_path: Path) -> None:
     out = shutil.copytree(whole, tmp_path / "torn", copy_function=os.link)
@@ -438,12 +503,56 @@ def test_where_a_relation_stops_does_not_depend_on_who_was_ready_first(bags: lis
     assert len(stops.counted(cell, RELATIONS[0])) == 2, "what came of drives beyond does not count"
 
 
+def test_a_drive_that_failed_holds_up_no_stop(bags: list[Path], tmp_path: Path) -> None:
+    plan = planned(tmp_path, bags).plan
+    cell = plan.cells[0].name
+    stops = Stops(plan, {cell: After(2)})
+    stops.take(cell, 0, part(RELATIONS[0]))
+    stops.fail(cell, 1)
+    assert stops.open(cell, 2, RELATIONS) == RELATIONS[1:]
+    assert sum(found.own.decided for found in stops.counted(cell, RELATIONS[0])) == 1, "it says nothing"
+
+
+def test_what_was_decided_without_a_failed_drive_is_decided_anew_with_it(bags: list[Path], tmp_path: Path) -> None:
+    """The second drive is lost; the third is then not needed, until the second is tried again."""
+    conducted = planned(tmp_path, bags, relations=[RELATIONS[0]])
+    cell, pool = conducted.plan.cells[0].name, Here(conducted.out / ITEMS, kills=[2])
+    with Store(conducted.out / FILE) as store:
+        stops = Stops(conducted.plan, {cell: After(2)})
+        Leader(store, conducted.plan, pool, stops, Limits(3, retries=0), lambda: None).lead(lambda: False)
+        assert store.standing().items == {"done": 1, "failed": 1, "stopped": 1}
+        store.take_up()
+        assert store.standing().items == {"done": 1, "planned": 2}
+        store.take_up()
+        assert store.standing().items == {"done": 1, "planned": 2}
+
+
+def test_for_early_stop_drives_are_in_an_order_of_chance(bags: list[Path], tmp_path: Path) -> None:
+    def made(seeds: Sequence[int] = (0,), **stop: str) -> Campaign:
+        return Campaign.load(campaign_file(tmp_path, bags, seeds=list(seeds), **({"stop_early": stop} if stop else {})))
+
+    listed = [Drive(n, f"drive_{n}", hashlib.sha256(b"%d" % n).hexdigest()) for n in range(50)]
+    moved = [replace(drive, number=n, url=f"elsewhere_{drive.url}") for n, drive in enumerate(listed[::-1])]
+    assert in_order(listed, made()) == in_order(listed, made(when="clear", order="listed")) == listed
+    shuffled = in_order(listed, made(when="clear"))
+    assert [drive.number for drive in shuffled] == list(range(50))
+    contents = [drive.sha256 for drive in shuffled]
+    assert sorted(contents) == sorted(drive.sha256 for drive in listed) and contents != [d.sha256 for d in listed]
+    assert contents == [drive.sha256 for drive in in_order(moved, made(when="clear"))], "wherever they lie"
+    assert contents != [drive.sha256 for drive in in_order(listed, made([1, 0], when="clear"))]
+    fewer = [drive.sha256 for drive in in_order(listed[:-1], made(when="clear"))]
+    assert fewer == [sha256 for sha256 in contents if sha256 != listed[-1].sha256]
+    plan = begin(made([3], when="clear"), str(tmp_path / "out")).plan
+    assert list(plan.drives) == in_order(plan.drives, made([3], when="clear")), "that is the order of a plan"
+    assert resume(tmp_path / "out").plan == plan, "and of one that is gone on with"
+
+
 @pytest.mark.usefixtures("without_reports")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_relation_whose_answer_is_clear_ends_and_what_comes_after_is_left_out(
     bags: list[Path], whole: Path, tmp_path: Path, workers: int
 ) -> None:
-    stop = {"when": "first_violation"}
+    stop = {"when": "first_violation", "order": "listed"}
     out = carried_out(tmp_path, bags, "stopped", stop_early=stop, workers=workers)
     summary = summary_of(out)
     stopped = summary["campaign"]["stopped"][CELL.format(0)]

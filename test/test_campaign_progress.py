@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from campaign_runs import drives, here, planned
+from campaign_runs import campaign_file, drives, here, planned
 from rich.console import Console
 
 from mt_nodes.campaign import conducting, leading
@@ -21,9 +22,10 @@ from mt_nodes.campaign.conducting import ITEMS, conduct
 from mt_nodes.campaign.item import Item, ItemResult
 from mt_nodes.campaign.leading import PAUSES, SHOW_EVERY_S, Leader, Limits, Paced, Stops
 from mt_nodes.campaign.pool import Lost
-from mt_nodes.campaign.store import DONE, FILE, Store
+from mt_nodes.campaign.store import DONE, FILE, Standing, Store
 from mt_nodes.campaign.watched import LOCK, WatchedCampaign
 from mt_nodes.cli import watch_command
+from mt_nodes.cli.campaign_progress import CHANGED_EVERY_S, Lines
 from mt_nodes.cli.main import main
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
@@ -173,6 +175,55 @@ def test_a_leader_does_not_say_it_at_every_item(tmp_path: Path, clock: Clock) ->
     shown: list[int] = []
     assert led(tmp_path, Dying(0, 0, clock), 500, shown)[0] == {DONE: 500}
     assert 2 <= len(shown) <= 500 * 0.01 / SHOW_EVERY_S + 2
+
+
+class Said(io.StringIO):
+    """A log, and the time that each line was written at."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock, self.at_s = clock, list[float]()
+
+    def write(self, text: str) -> int:
+        if text.strip():
+            self.at_s.append(self._clock.now_s)
+        return super().write(text)
+
+
+def test_a_log_gets_a_line_now_and_then(clock: Clock) -> None:
+    said = Said(clock)
+    lines = Lines(8, said, clock.monotonic)
+    for second in range(600):
+        done = min(6, 2 + second // 60)  # two were done before
+        lines(Standing({DONE: done, "planned": 8 - done}, 10 * done, 1))
+        clock.sleep(1.0)
+    told = said.getvalue().splitlines()
+    assert told[0] == "mt campaign: 2 of 8 items over, 20 pairs judged, 1 violated; 0.0 min so far"
+    assert said.at_s == [60.0 * n for n in range(10)]
+    assert told[1].endswith("3 of 8 items over, 30 pairs judged, 1 violated; 1.0 min so far, about 5.0 min left")
+    assert told[-1].endswith("9.0 min so far, about 4.5 min left")
+
+
+def test_a_log_is_not_flooded(clock: Clock) -> None:
+    said = Said(clock)
+    lines = Lines(10_000, said, clock.monotonic)
+    for done in range(1000):
+        lines(Standing({DONE: done}, done, 0))
+        clock.sleep(0.1)
+    assert len(said.at_s) == 100.0 / CHANGED_EVERY_S
+
+
+def test_a_campaign_without_a_terminal_says_how_far_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = campaign_file(tmp_path, drives(tmp_path, 1, bundles=1))
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        assert main(["campaign", str(file), "--out", str(tmp_path / "out"), "--minutes", "0"]) == 3
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    told = capsys.readouterr()
+    assert "mt campaign: 0 of 1 item over, 0 pairs judged" in told.err
+    assert "1 drive, items: 1 left" in told.out and "outcome" not in told.out, "no table of nothing"
 
 
 # --- watching

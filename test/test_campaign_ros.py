@@ -13,16 +13,34 @@ from typing import Any
 
 import pytest
 import yaml
-from campaign_runs import FAULT, RELATIONS, campaign_file, carried_out, drives, results_of, summary_of, verdict_lines
+from campaign_runs import (
+    FAULT,
+    RELATIONS,
+    campaign_file,
+    carried_out,
+    drives,
+    planned,
+    results_of,
+    summary_of,
+    verdict_lines,
+)
+from made_runs import no_pages
 
-from mt_nodes.campaign.conducting import CELLS, ITEMS
+from mt_nodes.campaign.conducting import CELLS, ITEMS, conduct
+from mt_nodes.campaign.file import Campaign
+from mt_nodes.campaign.local_pool import LocalPool
 from mt_nodes.campaign.store import FILE, Store
 from mt_nodes.cli.main import main
+from mt_nodes.plan import ReplayRequest, suite_process, suite_stop_s
 from mt_nodes.processes import wait_until
+from mt_nodes.runs import Run
+from mt_nodes.suite_watch import in_suite
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 from mt_process import Mt
 
+#: Longest wait for one thing: an item over topics is some five processes that import a lot. On two cores that twenty
+#: processes wanted, two items took 230 s; so a test that waits several times has a limit of its own.
 LIMIT_S = 240.0
 ASKED: dict[str, Any] = {"relations": list(RELATIONS[1:])}
 
@@ -30,6 +48,55 @@ ASKED: dict[str, Any] = {"relations": list(RELATIONS[1:])}
 @pytest.fixture(scope="module")
 def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return drives(tmp_path_factory.mktemp("drives"), 2, bundles=2)
+
+
+@pytest.fixture(scope="module")
+def replayed(bags: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a replay of one drive over topics leaves; it makes no report."""
+    asked = ReplayRequest((str(bags[0]),), RELATIONS[1:], transport="ros", faults=(FAULT,), report=False)
+    run = Run.create(asked, str(tmp_path_factory.mktemp("replayed") / "one"))
+    summary = in_suite(suite_process(run.out, os.environ), suite_stop_s(run.stack), lambda event: None, "")
+    assert summary["exit_code"] in (1, 3)
+    return run.out
+
+
+def left_by(results: Path) -> tuple[list[str], list[str], set[str]]:
+    """Return the lines of journal and ledger, sorted, and the names of evidence and draws."""
+    ledger = sorted((results / "ledger.jsonl").read_text().splitlines())
+    kept = {path.name for kind in ("evidence/*.mcap", "draws/*.npz") for path in results.glob(kind)}
+    return verdict_lines(results), ledger, kept
+
+
+def test_a_campaign_over_topics_leaves_what_a_replay_over_topics_leaves(
+    bags: list[Path], replayed: Path, tmp_path: Path
+) -> None:
+    with no_pages():
+        [cell] = (carried_out(tmp_path, bags[:1], transport="ros", **ASKED) / CELLS).iterdir()
+    assert left_by(cell) == left_by(replayed)
+    assert len(verdict_lines(cell)) == 2 * 3 and left_by(cell)[2], "there is something to compare"
+
+
+def test_a_worker_killed_over_topics_changes_nothing(bags: list[Path], replayed: Path, tmp_path: Path) -> None:
+    """As soon as its suite has begun the journal: stacks are starting, or answering."""
+    conducted = planned(tmp_path, bags[:1], transport="ros", retries=9, **ASKED)
+    pools: list[LocalPool] = []
+    killed: list[int] = []
+
+    def start(campaign: Campaign, out: Path) -> LocalPool:
+        pools.append(LocalPool(1, out / ITEMS))
+        return pools[0]
+
+    def kill_one() -> bool:
+        if not killed and _lines(conducted.out):
+            killed.extend(pools[0].pids)
+            os.kill(killed[0], signal.SIGKILL)
+        return False
+
+    with no_pages():
+        summary = conduct(conducted, kill_one, start=start)
+    assert killed and summary["items"] == {"done": 1, "failed": 0, "stopped": 0, "left": 0}
+    [cell] = (conducted.out / CELLS).iterdir()
+    assert left_by(cell) == left_by(replayed)
 
 
 # The detector's is what is killed below.
@@ -68,7 +135,8 @@ def whole(bags: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     return carried_out(tmp_path_factory.mktemp("whole"), bags, **ASKED)
 
 
-# A worker that is killed is replaced: `test_campaign_core.py` shows it in process.
+# A worker that is killed is replaced: shown above, and in process in `test_campaign_core.py`.
+@pytest.mark.timeout(3 * LIMIT_S)
 @pytest.mark.parametrize("victim", ["leader", *(pytest.param(v, marks=pytest.mark.long) for v in ("worker", "all"))])
 def test_a_campaign_killed_over_topics_goes_on(bags: list[Path], whole: Path, tmp_path: Path, victim: str) -> None:
     file = campaign_file(tmp_path, bags, transport="ros", retries=9, **ASKED)

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,12 +21,14 @@ from mt_nodes.params import build
 from mt_nodes.sequential import exact_interval
 from mt_nodes.summary import RelationInfo
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
+import simulate_stopping
+from simulate_stopping import against_equals, below_itself, drives_until, shares
+
 EXPECTED = RelationInfo("fog", "expected", min_decided=20)
 NECESSARY = RelationInfo("noise", "necessary", min_decided=20)
 POLICY = StopEarly()
 CAMPAIGNS = 2000
-
-Floats = npt.NDArray[np.float64]
 
 
 def part(own: int, control: int = 0, sham: int = 0, pairs: int = 20) -> PartResult:
@@ -33,37 +36,19 @@ def part(own: int, control: int = 0, sham: int = 0, pairs: int = 20) -> PartResu
     return PartResult("fog", 3 * pairs, {}, Tally(pairs, own), Tally(pairs, control), Tally(pairs, sham))
 
 
-def shares(rng: np.random.Generator, rate: float, alike: float, count: int, pairs: tuple[int, int]) -> Floats:
-    """Return (count,) shares violated in drives of so many pairs (from, to), ``alike`` being their correlation."""
-    rest = (1.0 - alike) / alike
-    trials = rng.integers(pairs[0], pairs[1] + 1, count)
-    found: Floats = rng.binomial(trials, rng.beta(rate * rest, (1.0 - rate) * rest, count)) / trials
-    return found
-
-
 @pytest.mark.parametrize(("rate", "alike"), [(0.05, 0.3), (0.3, 0.05)])
 def test_a_relation_that_is_no_worse_than_its_background_is_seldom_failed(rate: float, alike: float) -> None:
     """2,000 campaigns, each looked at after every one of 150 drives whose pairs are alike, of 1 to 40 pairs."""
-    rng = np.random.default_rng(7)
-    control, sham = (Bet(0.0, -1.0, (CAMPAIGNS,)) for _ in range(2))
-    most = np.zeros(CAMPAIGNS)
-    for _ in range(150):
-        own, first, second = (shares(rng, rate, alike, CAMPAIGNS, (1, 40)) for _ in range(3))
-        control.add(own - first)
-        sham.add(own - second)
-        most = np.maximum(most, control.e_value)
-    wrong = int((most >= 1.0 / POLICY.alpha).sum())
+    alone, both = against_equals(np.random.default_rng(7), rate, alike, CAMPAIGNS, 150)
+    wrong = int((alone >= 1.0 / POLICY.alpha).sum())
     assert wrong > 0, "no error in so many campaigns: the test would not notice one"
     assert exact_interval(wrong, CAMPAIGNS)[1] <= POLICY.alpha, f"{wrong} of {CAMPAIGNS} against control alone"
+    assert (both <= alone).all() and (both < alone).any()
 
 
 @pytest.mark.parametrize(("rate", "alike"), [(0.05, 0.9), (0.3, 0.05)])
 def test_a_relation_at_the_tolerated_rate_is_seldom_passed(rate: float, alike: float) -> None:
-    rng = np.random.default_rng(8)
-    below, most = Bet(-rate, -1.0, (CAMPAIGNS,)), np.zeros(CAMPAIGNS)
-    for _ in range(150):
-        below.add(-shares(rng, rate, alike, CAMPAIGNS, (1, 40)))
-        most = np.maximum(most, below.e_value)
+    most = below_itself(np.random.default_rng(8), rate, alike, CAMPAIGNS, 150)
     wrong = int((most >= 1.0 / POLICY.alpha).sum())
     assert 0 < wrong <= POLICY.alpha * CAMPAIGNS
 
@@ -81,15 +66,21 @@ def test_the_interval_covers_at_all_times_at_once() -> None:
 @pytest.mark.parametrize(("rate", "background", "drives"), [(0.9, 0.02, 20), (0.3, 0.02, 60), (0.1, 0.02, 180)])
 def test_what_is_worse_is_found_within(rate: float, background: float, drives: int) -> None:
     """9 campaigns of 10, with alpha shared by 10 relations, 20 pairs a drive, correlation 0.3."""
-    rng, need = np.random.default_rng(10), 10 / POLICY.alpha
-    bets = [Bet(0.0, -1.0, (300,)) for _ in range(2)]
-    most = np.zeros(300)
-    for _ in range(drives):
-        own = shares(rng, rate, 0.3, 300, (20, 20))
-        for bet in bets:
-            bet.add(own - shares(rng, background, 0.3, 300, (20, 20)))
-        most = np.maximum(most, np.minimum(*(bet.e_value for bet in bets)))
-    assert (most > need).mean() >= 0.9
+    [clear] = drives_until(np.random.default_rng(10), rate, background, 0.3, 300, [10 / POLICY.alpha])
+    assert (clear <= drives).mean() >= 0.9
+
+
+def test_the_tables_of_simulated_campaigns_can_be_made_again(capsys: pytest.CaptureFixture[str]) -> None:
+    told = []
+    for _ in range(2):
+        simulate_stopping.print_errors(np.random.default_rng(1), 60, 40)
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1]
+    rows = [line for line in told[0].splitlines() if line.startswith("| 0")]
+    counts = [float(each) for row in rows for column in row.split(" | ")[2:] for each in column.strip("| ").split(", ")]
+    assert len(rows) == 3 and len(counts) == 27 and 0.0 < max(counts) <= 15.0
+    simulate_stopping.print_drives(np.random.default_rng(1), 20)
+    assert "| 0.9, 0.02 | 0.3 | 6 (7) |" in capsys.readouterr().out
 
 
 @given(st.lists(st.floats(0.0, 1.0).map(lambda x: round(x, 3)), min_size=1, max_size=30), st.sampled_from([0.01, 0.05]))

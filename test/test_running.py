@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from mt_nodes.processes import Process
+from mt_nodes.processes import Process, wait_until
 from mt_nodes.suite_watch import in_suite
 
 #: A suite that loses the first signal, as one that is importing may, and says that it is there.
@@ -44,3 +46,57 @@ def test_a_signal_that_the_suite_lost_is_handed_on_again(tmp_path: Path) -> None
         in_suite(process, 30.0, show, "go on")
     assert ready == [{"ready": True}]
     assert "killed" not in str(ended.value)
+
+
+#: Starts a suite while it holds a lock.
+HOLDER = """
+import fcntl, os, sys
+from pathlib import Path
+from mt_nodes.processes import Process
+from mt_nodes.suite_watch import in_suite
+held = open(sys.argv[1], "ab")
+fcntl.flock(held, fcntl.LOCK_EX)
+argv = (sys.executable, "-c", sys.argv[2], sys.argv[3])
+process = Process("suite", argv, dict(os.environ), Path(sys.argv[1] + ".log"))
+in_suite(process, 30.0, lambda event: None, "go on", [held.fileno()])
+"""
+#: A suite that ends when it is told to, and not with its starter.
+SLOW_TO_END = """
+import os, sys, time
+open(sys.argv[1], "w").write(str(os.getpid()))
+while os.path.exists(sys.argv[1]):
+    time.sleep(0.01)
+"""
+
+
+def test_a_lock_is_held_until_the_suite_has_ended_though_its_starter_was_killed(tmp_path: Path) -> None:
+    lock, there = tmp_path / "lock", tmp_path / "there"
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(lock), SLOW_TO_END, str(there)])
+    try:
+        assert wait_until(lambda: there.exists() and there.read_text() != "", 60.0)
+        holder.kill()
+        holder.wait()
+        assert not locked(lock), "the suite is still there"
+    finally:
+        there.unlink(missing_ok=True)
+    assert wait_until(lambda: locked(lock), 60.0)
+
+
+def locked(path: Path) -> bool:
+    """Whether a file can be locked."""
+    with path.open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
+
+
+def test_a_suite_whose_starter_has_ended_before_it_was_there_does_nothing(tmp_path: Path) -> None:
+    """Killed while the suite was importing, who started it cannot be known by its end any more."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [sys.executable, "-m", "mt_nodes.nodes.suite", "--run", str(tmp_path / "no_run"), "--events", str(writing)]
+    told = subprocess.run(words, pass_fds=[writing], timeout=120, check=False, capture_output=True)
+    os.close(writing)
+    assert told.returncode == 130, "a directory without a run is not even looked at (2)"

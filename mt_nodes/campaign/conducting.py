@@ -12,7 +12,7 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from mt_nodes.wording import counted
 
 ITEMS, CELLS, RELATIONS = "items", "cells", "relations"
 #: Keys of a campaign that do not change what its items come to.
-FREE = ("bags", "workers", "retries", "budget", "cluster", "waivers")
+FREE = ("bags", "workers", "retries", "stall_minutes", "budget", "cluster", "waivers")
 
 
 Change = Callable[[Campaign], Campaign]
@@ -111,7 +111,9 @@ def resume(out: Path, changed: Change = lambda campaign: campaign) -> Conducted:
 def _taken_up(out: Path, campaign: Campaign, bags: tuple[str, ...], changed: Change) -> Conducted:
     with Store(out / FILE) as store:
         before, asked = store.plan(), store.about["campaign"]
-    now = plan_of(campaign, drives(bags, _cache()), before)
+    # Early stop orders the drives: that it is another now is told as such, not as another order.
+    as_begun = replace(campaign, stop_early=Campaign.from_plain(asked, str(out / FILE)).stop_early)
+    now = plan_of(as_begun, drives(bags, _cache()), before)
     said = campaign.as_plain()
     told = differences(before, now) or [
         f"{name}: was {asked[name]!r}, is {said[name]!r}"
@@ -164,7 +166,7 @@ def pool_of(campaign: Campaign, out: Path) -> Pool:
         return DaskPool(campaign.cluster, out / ITEMS, campaign.workers)
     from mt_nodes.campaign.local_pool import LocalPool
 
-    return LocalPool(campaign.workers, out / ITEMS)
+    return LocalPool(campaign.workers, out / ITEMS, 60.0 * campaign.stall_minutes)
 
 
 def _stops(store: Store, plan: Plan, campaign: Campaign, out: Path) -> Stops:
@@ -220,11 +222,11 @@ def _why_left(conducted: Conducted, items: Mapping[str, int], *, interrupted: bo
     left = items.get(PLANNED, 0) + items.get(RUNNING, 0)
     whys = []
     if left and beyond:
-        whys.append(f"{counted(beyond, 'drive')} beyond the budget of {budget.pairs} pairs")
+        whys.append(f"{counted(beyond, 'drive')} beyond the budget of {counted(budget.pairs or 0, 'pair')}")
     if left > beyond * cells and interrupted:
         whys.append("the campaign was interrupted")
     elif left > beyond * cells and budget.minutes is not None:
-        whys.append(f"the budget of {budget.minutes:g} minutes was spent")
+        whys.append(f"the budget of {budget.minutes:g} min was spent")
     return whys
 
 

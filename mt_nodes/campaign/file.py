@@ -109,6 +109,9 @@ class Campaign:
     waivers: str = param("", help="file of violations that are known and accepted for now")
     workers: int = param(1, low=1, high=MOST_WORKERS, help="items at a time")
     retries: int = param(2, low=0, high=MOST_RETRIES, help="further tries of an item after infrastructure trouble")
+    stall_minutes: float = param(
+        60.0, low=0.1, high=MOST_MINUTES, help="an item whose journal has not grown for so long counts as lost"
+    )
     budget: Budget = param(Budget(), convert=_budget, help="{minutes: …, pairs: …}")
     stop_early: StopEarly | None = param(None, convert=_stop_early, help="{when: …, alpha: …, tolerated_rate: …}")
     cluster: Mapping[str, Any] | None = param(None, help="where the workers are; null: this machine")

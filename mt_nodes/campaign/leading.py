@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from mt_nodes.campaign.item import ItemResult, PartResult
+from mt_nodes.campaign.item import ItemResult, PartResult, Tally
 from mt_nodes.campaign.planning import Plan
 from mt_nodes.campaign.pool import Lost, Pool
 from mt_nodes.campaign.store import Store, Work
@@ -34,15 +34,13 @@ class Stopper(Protocol):
 
 
 class Stops:
-    """Which relations have ended where. The answer depends on what came of drives, not on who had it ready when.
-
-    A drive that failed is no known one: it holds up what would be decided after it.
-    """
+    """Which relations have ended where. The answer depends on what came of drives, not on who had it ready when."""
 
     def __init__(self, plan: Plan, stoppers: Mapping[str, Stopper]) -> None:
         """Take in the stoppers by cell, none where nothing is stopped early."""
         self._stoppers = stoppers
         self._drives = len(plan.drives)
+        self._relations = {cell.name: cell.relations for cell in plan.cells}
         self._parts: dict[tuple[str, str], list[PartResult | None]] = {}
         self._at: dict[tuple[str, str], int] = {}
 
@@ -55,6 +53,11 @@ class Stops:
         parts[drive] = part
         if key not in self._at and (at := stopper.stopped_at(part.relation, parts)) is not None:
             self._at[key] = at
+
+    def fail(self, cell: str, drive: int) -> None:
+        """Take in that a drive failed: it says nothing, as one without a decided pair, and holds nothing up."""
+        for relation in self._relations[cell]:
+            self.take(cell, drive, PartResult(relation, 0, {}, Tally(0, 0), Tally(0, 0), Tally(0, 0)))
 
     def open(self, cell: str, drive: int, relations: Sequence[str]) -> tuple[str, ...]:
         """Return those relations that want this drive."""
@@ -165,15 +168,18 @@ class Leader:
 
     def _take(self, ended: ItemResult | Lost) -> None:
         work, before = self._running.pop(ended.key), self._before.pop(ended.key)
-        if isinstance(ended, Lost) and self._journalled(ended.key) > before:
-            # It got on with what is kept, so that a next worker has less to do: no reason to give it up.
-            self._store.put_back(work)
-        elif isinstance(ended, Lost):
-            self._store.trouble(work, ended.why, self._limits.retries)
-        elif ended.trouble:
-            again = ended.exit_code == ExitCode.INFRASTRUCTURE
-            self._store.trouble(work, ended.trouble, self._limits.retries, ended, again)
-        else:
+        if isinstance(ended, ItemResult) and not ended.trouble:
             self._store.done(work, ended)
             for part in ended.parts:
                 self._stops.take(work.cell, work.drive, part)
+        elif isinstance(ended, Lost) and self._journalled(ended.key) > before:
+            # It got on with what is kept, so that a next worker has less to do: no reason to give it up.
+            self._store.put_back(work)
+        elif not self._tried_again(work, ended):
+            self._stops.fail(work.cell, work.drive)
+
+    def _tried_again(self, work: Work, ended: ItemResult | Lost) -> bool:
+        if isinstance(ended, Lost):
+            return self._store.trouble(work, ended.why, self._limits.retries)
+        again = ended.exit_code == ExitCode.INFRASTRUCTURE
+        return self._store.trouble(work, ended.trouble, self._limits.retries, ended, again)

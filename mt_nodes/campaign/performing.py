@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import fcntl
 import hashlib
@@ -11,7 +10,7 @@ import os
 import socket
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +26,13 @@ from mt_nodes.processes import wait_until
 from mt_nodes.replay import execute, in_process_arms
 from mt_nodes.report.files import read_summary
 from mt_nodes.runs import Run
+from mt_nodes.stacks import load_stack
 from mt_nodes.suite_watch import in_suite
 from mt_nodes.verdict_rows import sorted_by_arm, tally
 
-#: How long the suite of a worker that was killed may take to let go of its journal.
+#: What an end may take on a busy machine beyond what the suite of a worker that was killed is given for its own.
 LET_GO_S = 120.0
+LOCK = ".lock"
 _TROUBLES = ("isolation", "usage", "infrastructure")
 
 
@@ -46,9 +47,10 @@ def perform(item: Item, scratch: Path) -> ItemResult:
     """
     began_s, out = time.monotonic(), scratch / item.key
     out.mkdir(parents=True, exist_ok=True)
-    with _alone(out):
+    with (out / LOCK).open("ab") as held:
         try:
-            summary = _carried_out(item, scratch)
+            _take_alone(held, item)
+            summary = _carried_out(item, scratch, held.fileno())
         except MtError as error:
             code, trouble = int(error.exit_code), str(error)
         else:
@@ -64,8 +66,11 @@ def worker_name() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-def _carried_out(item: Item, scratch: Path) -> dict[str, Any]:
-    """Return the summary of the item's run; that of a run that ended well is not made again."""
+def _carried_out(item: Item, scratch: Path, lock: int) -> dict[str, Any]:
+    """Return the summary of the item's run; that of a run that ended well is not made again.
+
+    Its suite holds the ``lock``, too: should this process be killed, the next one waits for the end of both.
+    """
     out = scratch / item.key
     if (out / "summary.json").exists():
         summary = read_summary(out)
@@ -77,7 +82,7 @@ def _carried_out(item: Item, scratch: Path) -> dict[str, Any]:
         keep_freed_memory()
         return execute(run, lambda ending: in_process_arms(run), lambda line: None, lambda verdicts: None)
     suite = suite_process(out, os.environ)
-    return in_suite(suite, suite_stop_s(run.stack), lambda event: None, "the campaign goes on with it")
+    return in_suite(suite, suite_stop_s(run.stack), lambda event: None, "the campaign goes on with it", [lock])
 
 
 def _request(item: Item, scratch: Path) -> ReplayRequest:
@@ -118,22 +123,18 @@ def _plain_tally(found: ArmTally) -> Tally:
     return Tally(found.decided, found.violated)
 
 
-@contextlib.contextmanager
-def _alone(out: Path) -> Iterator[None]:
-    """Hold an item's directory; what a killed worker left behind may still be ending there.
+def _take_alone(held: Any, item: Item) -> None:
+    """Lock an item's directory; what a worker that was killed left behind may still be ending there.
 
     Raises:
         InfrastructureError: it does not end.
     """
-    with (out / ".lock").open("ab") as held, contextlib.ExitStack() as ending:
-        journal = ending.enter_context((out / "result.jsonl").open("rb")) if (out / "result.jsonl").exists() else None
-        if not wait_until(lambda: _locked(held), LET_GO_S) or not wait_until(
-            lambda: journal is None or _locked(journal), LET_GO_S
-        ):
-            raise InfrastructureError(f"{out}: somebody is still at this item after {LET_GO_S:g} s; end them")
-        if journal is not None:
-            fcntl.flock(journal, fcntl.LOCK_UN)
-        yield
+    limit_s = LET_GO_S + suite_stop_s(load_stack(item.request.stack))
+    if not wait_until(lambda: _locked(held), limit_s):
+        raise InfrastructureError(
+            f"{held.name}: another process is still at this item after {limit_s:g} s; `fuser {held.name}` names it: "
+            "end it, then go on with the campaign"
+        )
 
 
 def _locked(file: Any) -> bool:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -112,6 +113,7 @@ def plan_of(campaign: Campaign, drives: Sequence[Drive], before: Plan | None = N
     distinct, notes = without_repeats(drives)
     if not distinct:
         raise UsageError(f"bags: got no drive in {', '.join(campaign.bags)}")
+    distinct = in_order(distinct, campaign)
     made = variants(campaign.relations)
     if campaign.waivers:
         load_waivers(Path(campaign.waivers))
@@ -141,6 +143,21 @@ def without_repeats(drives: Sequence[Drive]) -> tuple[list[Drive], list[str]]:
         elif first[drive.sha256].url != drive.url:
             notes.append(f"{drive.url} has the content of {first[drive.sha256].url} and is left out")
     return list(first.values()), notes
+
+
+def in_order(drives: Sequence[Drive], campaign: Campaign) -> list[Drive]:
+    """Return the drives in plan order, numbered anew: as listed or, for early stop, in one of chance.
+
+    That is the order of SHA-256 of ``<first seed>/<SHA-256 of the drive>``: it has nothing to do with what a drive
+    shows, and is the same wherever the drives lie, and in whichever order they are listed.
+    """
+    if campaign.stop_early is None or campaign.stop_early.order == "listed":
+        return list(drives)
+
+    def rank(drive: Drive) -> bytes:
+        return hashlib.sha256(f"{campaign.seeds[0]}/{drive.sha256}".encode()).digest()
+
+    return [dataclasses.replace(drive, number=number) for number, drive in enumerate(sorted(drives, key=rank))]
 
 
 def differences(before: Plan, now: Plan) -> list[str]:

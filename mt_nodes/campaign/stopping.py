@@ -4,7 +4,8 @@
 Each drive is one observation, however many pairs it gives: the share of its decided pairs that are violated. The
 estimand is the mean of that share over drives, each drive alike in weight; drives without a decided pair tell nothing.
 Drives are taken to be drawn independently from one population, in any order that does not depend on what they will
-show. How alike the pairs of one drive are does not matter.
+show; so the plan shuffles them (:func:`mt_nodes.campaign.planning.in_order`). How alike the pairs of one drive are does
+not matter.
 
 clear fail   the mean share exceeds both that of control and that of sham: the bet on each drive's difference has won
              1 / alpha for the lesser of the two, alpha being divided by the number of hypotheses (relations × cells).
@@ -34,6 +35,7 @@ from mt_nodes.verdict import RelationOutcome
 from mt_nodes.wording import counted
 
 WHEN = ("clear", "first_violation")
+ORDERS = ("shuffled", "listed")
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,12 @@ class StopEarly:
     )
     alpha: float = param(ALPHA, low=1e-9, high=0.5, help="probability of an error anywhere in the campaign, at most")
     tolerated_rate: float = param(0.01, low=1e-6, high=0.5, help="mean share of violated pairs that still passes")
+    order: str = param(
+        "shuffled",
+        choices=ORDERS,
+        help="of drives; shuffled: by the first seed and their content; listed: as the file has them, which must "
+        "have nothing to do with what they show",
+    )
 
 
 class Watched:

@@ -131,10 +131,15 @@ class Store:
         return dict(self._meta("about"))
 
     def take_up(self) -> None:
-        """Take back what was being done when the last leader ended, and what had failed: somebody asks for it again."""
+        """Take back what was being done when the last leader ended, and what had failed: somebody asks for it again.
+
+        With the latter goes what was not needed any more: that was decided without what failed.
+        """
         with self._db:
             self._db.execute("UPDATE items SET state = ? WHERE state = ?", (PLANNED, RUNNING))
-            self._db.execute("UPDATE items SET state = ?, attempts = 0 WHERE state = ?", (PLANNED, FAILED))
+            failed = self._db.execute("UPDATE items SET state = ?, attempts = 0 WHERE state = ?", (PLANNED, FAILED))
+            if failed.rowcount:
+                self._db.execute("UPDATE items SET state = ? WHERE state = ?", (PLANNED, STOPPED))
 
     def next(self, count: int, drives: int) -> list[Work]:
         """Return the next items of the first so many drives that are to be done, in plan order."""

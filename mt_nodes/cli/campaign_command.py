@@ -4,23 +4,21 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
 import json
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mt_nodes.cli.replay_command import at_least_one
 from mt_nodes.errors import UsageError
+from mt_nodes.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from mt_nodes.campaign.conducting import Conducted
     from mt_nodes.campaign.file import Campaign
-    from mt_nodes.campaign.store import Standing
     from mt_nodes.campaign.watched import WatchedCampaign
 
 COLUMNS = ("cell", "relation", "outcome", "violated", "drives", "stopped")
@@ -37,22 +35,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--minutes", type=_minutes, metavar="M", help="no further item begins after so many, in place of the file's")
     add("--pairs", type=at_least_one, metavar="N", help="pairs at most, in whole drives, in place of the file's")
     add("--limit", type=at_least_one, metavar="N", help="bundles per drive at most, in place of the file's")
+    add("--failures", action="store_true", help="keep what fails, for `mt replay --failures` to play it again")
+    add("--failures-file", type=Path, metavar="FILE", help="database of --failures (default mt_failures.sqlite)")
     add("--json", action="store_true", help="print summary.json instead of a table")
 
 
 def run(args: argparse.Namespace) -> int:
     """Conduct a campaign, print what it came to, return its exit code."""
     from mt_nodes.campaign.conducting import conduct
+    from mt_nodes.cli.campaign_progress import progress
     from mt_nodes.flag import flag_of_signals
 
     conducted = _conducted(args)
     interrupted = flag_of_signals()
-    with _bar(conducted, aside=args.json) as show:
+    with progress(conducted.items, aside=args.json) as show:
         summary = conduct(conducted, interrupted.is_set, show)
     if args.json:
         print(json.dumps(summary, indent=2))
     else:
         print_campaign(summary, conducted.out)
+    if args.failures:
+        from mt_nodes.cli.failures_command import keep_of_campaign
+
+        keep_of_campaign(conducted.out, args.failures_file, aside=args.json)
     return int(summary["exit_code"])
 
 
@@ -65,6 +70,8 @@ def _conducted(args: argparse.Namespace) -> Conducted:
         workers = args.workers or campaign.workers
         return dataclasses.replace(campaign, budget=dataclasses.replace(campaign.budget, **given), workers=workers)
 
+    if args.failures_file and not args.failures:
+        raise UsageError("--failures-file goes with --failures")
     if args.resume:
         if args.file or args.out or args.limit:
             raise UsageError("--resume goes on with what DIR holds; leave FILE, --out and --limit out")
@@ -80,13 +87,14 @@ def print_campaign(summary: Mapping[str, Any], out: Path) -> None:
     from mt_nodes.cli.printing import table, text
 
     rows = [_row(cell, name, r) for cell, found in summary["cells"].items() for name, r in found["relations"].items()]
-    table(COLUMNS, rows, right=COLUMNS[3:])
+    if rows:
+        table(COLUMNS, rows, right=COLUMNS[3:])
     for note in summary["campaign"]["notes"]:
         text(f"note: {note}")
     for failed in summary["campaign"]["failed"]:
         text(f"failed: {failed['url']} in {failed['cell']}: {failed['trouble']}")
     counts = ", ".join(f"{count} {state}" for state, count in summary["items"].items() if count)
-    text(f"{summary['campaign']['drives']} drives, items: {counts or 'none'}")
+    text(f"{counted(summary['campaign']['drives'], 'drive')}, items: {counts or 'none'}")
     text(f"exit code {summary['exit_code']}: {summary['exit_why']}")
     text(f"results in {out}, of each cell in {out / 'cells'}, report: {out / 'report.html'}")
 
@@ -121,41 +129,13 @@ def picture(watched: WatchedCampaign) -> RenderableType:
 
     standing, summary = watched.standing, watched.summary()
     states = ", ".join(f"{count} {state}" for state, count in standing.items.items())
-    over = f"{standing.over} of {sum(standing.items.values())} items over ({states})"
-    lines = [f"campaign over {watched.drives} drives: {over}"]
-    lines.append(f"{standing.pairs} pairs judged, {standing.violated} violated")
+    over = f"{standing.over} of {counted(sum(standing.items.values()), 'item')} over ({states})"
+    lines = [f"campaign over {counted(watched.drives, 'drive')}: {over}"]
+    lines.append(f"{counted(standing.pairs, 'pair')} judged, {standing.violated} violated")
     if summary is not None:
         when = "ended" if watched.finished else "goes on; last summed up"
         lines.append(f"{when} with exit code {summary['exit_code']}: {summary['exit_why']}")
     return Text("\n".join(lines))
-
-
-@contextlib.contextmanager
-def _bar(conducted: Conducted, *, aside: bool) -> Iterator[Callable[[Standing], None]]:
-    """Yield what shows how far it is: a bar on a terminal, nothing elsewhere.
-
-    Args:
-        aside: something else goes to standard output.
-    """
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("campaign"),
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total} items, {task.fields[pairs]} pairs, {task.fields[violated]} violated"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, transient=True, disable=aside or not sys.stdout.isatty()) as progress:
-        task: Any = None
-
-        def show(standing: Standing) -> None:
-            nonlocal task
-            done, pairs, violated = standing.over, standing.pairs, standing.violated
-            if task is None:  # what was done before says nothing about the pace
-                task = progress.add_task("", total=conducted.items, completed=done, pairs=pairs, violated=violated)
-            progress.update(task, completed=done, pairs=pairs, violated=violated)
-
-        yield show
 
 
 def _minutes(text: str) -> float:

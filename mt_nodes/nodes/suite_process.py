@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable, Mapping
@@ -28,6 +29,15 @@ class Events:
 
     def __init__(self, descriptor: int | None) -> None:
         self._file = None if descriptor is None else os.fdopen(descriptor, "w", buffering=1)
+
+    @property
+    def unheard(self) -> bool:
+        """Whether whoever asked for them is gone: nobody holds the other end any more."""
+        if self._file is None:
+            return False
+        looking = select.poll()
+        looking.register(self._file, 0)
+        return bool(looking.poll(0))
 
     def send(self, event: Mapping[str, Any]) -> None:
         """Tell one thing, if anybody listens."""
@@ -56,6 +66,8 @@ def run_suite(name: str, carry_out: Callable[[Path, Events], Mapping[str, Any]],
     die_with_parent()
     events = Events(given.events)
     try:
+        if events.unheard:  # it ended before we asked to be told
+            raise KeyboardInterrupt
         with nobody_left_behind():
             summary = carry_out(given.run, events)
         code, error = summary["exit_code"], None
