@@ -10,6 +10,7 @@ from mt_nodes.measured import Numbers
 from mt_nodes.outcomes import Tally
 from mt_nodes.recall import Recall
 from mt_nodes.statistics import MIN_CLUSTERS, ClusterSums, Unit, interval_of, needed_in, sign_flip_p, tested
+from mt_nodes.undecided import Undecided
 from mt_nodes.verdict import Outcome
 from mt_nodes.verdict_rows import Row, in_order
 
@@ -20,6 +21,7 @@ class ArmSums:
     def __init__(self, family: int) -> None:
         """Begin without any pair; ``family``: relations that are tested together."""
         self.outcomes: Counter[str] = Counter()
+        self.undecided = Undecided()
         self.numbers, self.recall = Numbers(), Recall()
         #: Of the cases of drives that are not settled: violated and decided pairs.
         self.cases: dict[Unit, list[int]] = {}
@@ -43,6 +45,8 @@ class ArmSums:
         self.in_rounds = self.in_rounds or row.case != row.unit
         if row.outcome.decided:
             self._take_decided(row)
+        else:
+            self.undecided.take(row.outcome, row.reason)
 
     def settle(self) -> None:
         """Nothing more comes of the drives so far."""

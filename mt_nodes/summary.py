@@ -138,7 +138,7 @@ def _relation_plain(
 ) -> dict[str, Any]:
     outcome, why = ended
     floor = floor_of(*(arm.numbers for arm in sums.arms))
-    found = sums.relation.recall.plain()
+    found, undecided = sums.relation.recall.plain(), sums.relation.undecided.plain()
     return {
         "outcome": outcome.value,
         "why": why,
@@ -152,6 +152,7 @@ def _relation_plain(
         "min_decided": info.min_decided,
         "because": info.because,
         "requirement": list(info.requirement),
+        **({"undecided": undecided} if undecided else {}),
         **({"recall": found} if found else {}),
         **({"measured": floor} if floor else {}),
     }

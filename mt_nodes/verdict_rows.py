@@ -34,6 +34,8 @@ class Row(NamedTuple):
     #: What is compared with control and sham: of live input a round, in which none shares a bundle with them.
     case: Unit
     by_arrival: bool = False
+    #: Why it was not decided, where it was not.
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,8 @@ def _row(pair: Pair, drive: int, line: Line) -> Row:
     measured = measured_of(line) if outcome.decided else None
     unit = (drive, pair.bundle)
     case = (line["round"], None) if "round" in line else unit
-    return Row(unit, outcome, line["lost"], line["gained"], counts, objects, measured, case, "paired_by" in line)
+    by_arrival, reason = "paired_by" in line, line.get("reason", "")
+    return Row(unit, outcome, line["lost"], line["gained"], counts, objects, measured, case, by_arrival, reason)
 
 
 def tally(rows: Sequence[Row]) -> Tally:

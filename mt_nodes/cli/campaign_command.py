@@ -85,10 +85,13 @@ def _conducted(args: argparse.Namespace) -> Conducted:
 def print_campaign(summary: Mapping[str, Any], out: Path) -> None:
     """Print one row a relation of a cell, what was left, why it ended as it did, and where everything is."""
     from mt_nodes.cli.printing import table, text
+    from mt_nodes.undecided import over_all
 
     rows = [_row(cell, name, r) for cell, found in summary["cells"].items() for name, r in found["relations"].items()]
     if rows:
         table(COLUMNS, rows, right=COLUMNS[3:])
+        for line in over_all(r for found in summary["cells"].values() for r in found["relations"].values()):
+            text(line)
     for note in summary["campaign"]["notes"]:
         text(f"note: {note}")
     for failed in summary["campaign"]["failed"]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.cli.printing import table, text
+from mt_nodes.undecided import over_all
 
 COLUMNS = ("relation", "outcome", "violated", "rate", "95 % interval", "lost", "gained", "control", "sham")
 
@@ -22,6 +23,8 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
     print_waivers(summary)
     totals = ", ".join(f"{count} {outcome}" for outcome, count in summary["outcomes"].items() if count)
     text(f"{summary['offered']} pairs offered: {totals or 'none'}")
+    for line in over_all(summary["relations"].values()):
+        text(f"  {line}")
     if by_arrival := summary.get("by_arrival"):
         text(f"{by_arrival} of them rest on answers without a stamp, paired by their arrival: less certain")
     for line in clocks(summary):

@@ -22,7 +22,6 @@ from mt_nodes.report import episodes, pair_views, scripts
 from mt_nodes.report.beside import beside
 from mt_nodes.report.csv_pairs import PairRow, pair_rows
 from mt_nodes.report.packed_pairs import arm_of, packed_pairs
-from mt_nodes.report.undecided import why_undecided
 from mt_nodes.report.view import evidence_file
 from mt_nodes.report.worst import PICTURED, in_turn, worst_row
 from mt_nodes.verdict import Outcome, Pair
@@ -117,7 +116,6 @@ def write_report(
             pictured=[{**_shown(row, results_dir), **view} for row, view in zip(pictured, views, strict=True)],
             violated=[_shown(row, results_dir) for row in violated[:LISTED]],
             violated_count=len(violated),
-            undecided=why_undecided(told.rows),
             # Where no pair tells a place, as of commands, there is no map.
             coverage=coverage_html(told.tried) if told.tried.cells else "",
             maps=len(told.tried.labels) * len(told.tried.weathers),

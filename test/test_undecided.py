@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why pairs were not decided."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from mt_nodes.cli.outcome import print_summary
+from mt_nodes.summary import RelationInfo, summarise
+from mt_nodes.undecided import TOLD, Undecided, over_all
+from mt_nodes.verdict import Outcome
+
+
+def line(bundle: int, outcome: str, reason: str = "", relation: str = "fog_10") -> dict[str, object]:
+    pair = f"0/{bundle}/{relation}/0"
+    return {"type": "verdict", "pair": pair, "outcome": outcome, "reason": reason, "lost": 0, "gained": 0}
+
+
+def test_reasons_that_differ_in_numbers_only_are_one_and_the_order_of_pairs_is_nothing() -> None:
+    reasons = ("12 ms behind", "7.5 ms behind", "fog_10 does not fit fog_20", "fog_10 does not fit fog_30")
+    told = []
+    for order in permutations(reasons):
+        counted = Undecided()
+        for reason in order:
+            counted.take(Outcome.SKIPPED, reason)
+        told.append(counted.plain())
+    assert all(rows == told[0] for rows in told)
+    assert told[0] == [
+        {"outcome": "SKIPPED", "reason": "12 ms behind", "pairs": 2},
+        {"outcome": "SKIPPED", "reason": "fog_10 does not fit fog_20", "pairs": 1},
+        {"outcome": "SKIPPED", "reason": "fog_10 does not fit fog_30", "pairs": 1},
+    ]
+
+
+def test_a_summary_tells_the_most_frequent_reasons_of_each_relation() -> None:
+    lines = [line(0, "HOLDS"), *(line(n, "SKIPPED", f"{n} ms behind") for n in (1, 2, 3)), line(4, "ERROR", "no box")]
+    lines += [line(n, "INVALID", "abcdef"[n], "rain") for n in range(TOLD + 2)]
+    relations = summarise(lines, [RelationInfo("fog_10", "necessary"), RelationInfo("rain", "necessary")])["relations"]
+    assert relations["fog_10"]["undecided"] == [
+        {"outcome": "SKIPPED", "reason": "1 ms behind", "pairs": 3},
+        {"outcome": "ERROR", "reason": "no box", "pairs": 1},
+    ]
+    assert [row["reason"] for row in relations["rain"]["undecided"]] == ["a", "b", "c"]
+    assert over_all(relations.values())[:2] == ["3 SKIPPED, such as: 1 ms behind", "1 ERROR: no box"]
+    decided = summarise(lines[:1], [RelationInfo("fog_10", "necessary")])["relations"]["fog_10"]
+    assert "undecided" not in decided and over_all([decided]) == []
+
+
+def test_the_terminal_tells_them_below_the_totals(capsys: pytest.CaptureFixture[str]) -> None:
+    summary = summarise([line(n, "SKIPPED", f"{n} ms behind") for n in (1, 2)], [RelationInfo("fog_10", "necessary")])
+    print_summary(summary, Path("out"))
+    assert "2 pairs offered: 2 SKIPPED\n  2 SKIPPED, such as: 1 ms behind\n" in capsys.readouterr().out
