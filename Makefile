@@ -24,7 +24,8 @@ ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
 else
 	$(BIN)/python -m pytest $(WORKERS) -m "not long and not alone"
-	$(BIN)/python -m pytest -m "alone and not long"
+	@# Only what has such tests is collected: all of it takes longer than some of them.
+	$(BIN)/python -m pytest -m "alone and not long" $$(grep -l "mark\.alone" test/*.py)
 endif
 
 test-extras: .venv/test.stamp ## Test what needs the extras `diffusion` and `models` (torch: 3 GB), on tiny models
