@@ -144,7 +144,7 @@ def check(case: Case, place: Path) -> str:
     stack.write_text(json.dumps(STACK), encoding="utf-8")
     request = ReplayRequest((str(path),), (RELATION,), str(stack), transport="inprocess")
     run = Run.create(request, str(place / "out"))
-    summary = execute(run, lambda ending: in_process_arms(run), lambda line: None, lambda verdicts: None)
+    summary = execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, lambda verdicts: None)
     _reconciles(run, summary, readable, unreadable, damage)
     return f"replayed, exit {summary['exit_code']}"
 

@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from mt_nodes.cluster_sums import MIN_CLUSTERS, Clusters, ClusterSums, Unit
+from mt_nodes.exceedance import Finding, exceedance, excess_over, needed_in, sign_flip_p, upper_bound
 from mt_nodes.measured import Numbers
 from mt_nodes.outcomes import Tally
 from mt_nodes.recall import Recall
-from mt_nodes.statistics import MIN_CLUSTERS, ClusterSums, Unit, interval_of, needed_in, sign_flip_p, tested
+from mt_nodes.statistics import interval_of
 from mt_nodes.undecided import Undecided
 from mt_nodes.verdict import Outcome
 from mt_nodes.verdict_rows import Row, in_order
@@ -18,31 +20,32 @@ from mt_nodes.verdict_rows import Row, in_order
 class ArmSums:
     """One arm: the relation's own pairs, or what its check said of control or of sham."""
 
-    def __init__(self, family: int) -> None:
-        """Begin without any pair; ``family``: relations that are tested together."""
+    def __init__(self, needed: int) -> None:
+        """Begin without any pair; ``needed``: how many clusters are enough."""
         self.outcomes: Counter[str] = Counter()
         self.undecided = Undecided()
         self.numbers, self.recall = Numbers(), Recall()
         #: Of the cases of drives that are not settled: violated and decided pairs.
         self.cases: dict[Unit, list[int]] = {}
+        #: Of those cases that show a scene which began earlier: the first frame of it.
+        self.scenes: dict[Unit, Unit] = {}
         #: Whether pairs are compared by rounds of live input; pairs that rest on answers found by their arrival.
         self.in_rounds, self.by_arrival = False, 0
         self._by_arrival = [0, 0]
         self._lost = self._gained = 0
         self._directions: Counter[int] = Counter()
-        self._violated = ClusterSums(MIN_CLUSTERS)
-        #: The directions of pairs, for a test among others and for one by itself; those of what was counted.
-        self._signs, self._own_signs, self._count_signs = map(ClusterSums, (needed_in(family), *2 * [needed_in(1)]))
+        #: Violated and decided pairs, direction of losses and gains, direction of counts.
+        self._sums = ClusterSums(needed, 4)
         self._counts: dict[str, dict[str, int]] = {}
-        #: Decided bundles of drives that are not settled; how many others had.
-        self._units: set[Unit] = set()
+        #: Decided frames of drives that are not settled; how many others had.
+        self._unsettled: set[Unit] = set()
         self._frames, self._drives = 0, set[int]()
 
     def take(self, row: Row) -> None:
         """Count a pair."""
         self.outcomes[row.outcome.value] += 1
         self.by_arrival += row.by_arrival
-        self.in_rounds = self.in_rounds or row.case != row.unit
+        self.in_rounds = self.in_rounds or row.case != row.frame
         if row.outcome.decided:
             self._take_decided(row)
         else:
@@ -50,9 +53,9 @@ class ArmSums:
 
     def settle(self) -> None:
         """Nothing more comes of the drives so far."""
-        self._frames += len(self._units)
-        self._units.clear()
-        self.cases.clear()
+        self._frames += len(self._unsettled)
+        for each in (self._unsettled, self.cases, self.scenes):
+            each.clear()
 
     @property
     def tally(self) -> Tally:
@@ -61,13 +64,23 @@ class ArmSums:
         return Tally(violated + self.outcomes[Outcome.HOLDS.value], violated)
 
     @property
-    def p_directions(self) -> float | None:
-        """That one direction prevails, among others (the sign test, where no two pairs share a cluster)."""
-        return _p_two_sided(self._signs)
+    def frames(self) -> int:
+        """Frames in which a pair was decided, once all is settled."""
+        return self._frames
+
+    @property
+    def upper(self) -> float | None:
+        """Upper end of the 95 % interval of the share of violated pairs, None where none was decided."""
+        return upper_bound(self._sums) if len(self._sums) else None
+
+    def excess_over(self, rate: float, family: int) -> Finding:
+        """Test whether the share of violated pairs exceeds a rate."""
+        return excess_over(self._sums, rate, family)
 
     def plain(self) -> dict[str, Any]:
         """Return what a summary tells of it, once all is settled."""
-        tally, interval = self.tally, interval_of(self._violated)
+        tally, clusters = self.tally, self._sums.enough(MIN_CLUSTERS)
+        interval = interval_of(clusters)
         violated, decided = self._by_arrival
         return {
             "decided": tally.decided,
@@ -79,8 +92,8 @@ class ArmSums:
             "gained": self._gained,
             "pairs_lost": self._directions[1],
             "pairs_gained": self._directions[-1],
-            "p_sign": digits(_p_two_sided(self._own_signs)),
-            "p_counts": digits(_p_two_sided(self._count_signs)) if self._counts else None,
+            "p_sign": digits(_p_two_sided(clusters, 2)),
+            "p_counts": digits(_p_two_sided(clusters, 3)) if self._counts else None,
             "frames": self._frames,
             "drives": len(self._drives),
             "outcomes": in_order(self.outcomes),
@@ -96,11 +109,11 @@ class ArmSums:
         direction = _sign(row.lost, row.gained)
         self._lost, self._gained = self._lost + row.lost, self._gained + row.gained
         self._directions[direction] += 1
-        self._violated.add(row.unit, violated, 1)
-        for signs in (self._signs, self._own_signs):
-            signs.add(row.unit, direction)
-        self._count_signs.add(row.unit, _sign(*row.counts.get("all", (0, 0))))
-        self._units.add(row.unit)
+        self._sums.add(row.unit, violated, 1, direction, _sign(*row.counts.get("all", (0, 0))))
+        if row.unit != row.frame:
+            self.scenes[row.frame] = row.unit
+            self._sums.one = "scene"
+        self._unsettled.add(row.frame)
         self._drives.add(row.unit[0])
         if row.measured is not None:
             self.numbers.take(row.measured)
@@ -115,9 +128,9 @@ class RelationSums:
 
     def __init__(self, family: int) -> None:
         """Begin without any pair; ``family``: relations that are tested together."""
-        self.relation, self.control, self.sham = (ArmSums(family) for _ in range(3))
-        self._exceeds = tuple(ClusterSums(needed_in(family)) for _ in range(2))
-        self._compared = [0, 0]
+        needed = needed_in(family)
+        self.relation, self.control, self.sham = (ArmSums(needed) for _ in range(3))
+        self._exceeds = tuple(ClusterSums(needed) for _ in range(2))
 
     @property
     def arms(self) -> tuple[ArmSums, ArmSums, ArmSums]:
@@ -127,26 +140,28 @@ class RelationSums:
     def settle(self) -> None:
         """Nothing more comes of the drives so far: compare their cases with what control and sham did there.
 
-        By case decided in both: violated here less violated there, weighed for unequal numbers of draws.
+        By case decided in both: violated here less violated there, weighed for unequal numbers of draws. The frames of
+        a scene are summed up.
         """
-        for at, background in enumerate((self.control, self.sham)):
+        scenes = self.relation.scenes
+        for sums, background in zip(self._exceeds, (self.control, self.sham), strict=True):
+            sums.one = "scene" if scenes else sums.one
             for case, (violated, decided) in self.relation.cases.items():
                 if (there := background.cases.get(case)) is not None:
-                    self._exceeds[at].add(case, violated * there[1] - there[0] * decided)
-                    self._compared[at] += 1
+                    sums.add(scenes.get(case, case), violated * there[1] - there[0] * decided)
         for arm in self.arms:
             arm.settle()
 
-    def p_violations(self) -> tuple[float | None, str]:
-        """To stand out is to exceed control and sham both: the larger p-value counts (an intersection-union test)."""
-        tests = []
-        for sums, compared in zip(self._exceeds, self._compared, strict=True):
-            if compared:
-                differences, test = tested(sums)
-                if self.relation.in_rounds:
-                    test = f"sign-flip test over {compared} rounds"
-                tests.append((sign_flip_p(differences), test))
-        return max(tests, key=lambda t: t[0]) if tests else (None, "no frame decided in both")
+    def exceedance(self, family: int) -> Finding | None:
+        """Test whether violations exceed control and sham both: the larger p-value counts (an intersection-union test).
+
+        None where neither was decided in a case of the relation. ``family``: how many relations are tested together.
+        """
+        rounds = self.relation.in_rounds
+        tests = [exceedance(sums, family, "round" if rounds else "") for sums in self._exceeds if len(sums)]
+        found = max(tests, key=lambda finding: finding.p) if tests else None
+        # Another lap over the same frames is no further round.
+        return found._replace(more=f"{found.more} over new frames") if found and found.more and rounds else found
 
 
 def digits(value: float | None) -> float | None:
@@ -159,5 +174,5 @@ def _sign(some: int, others: int) -> int:
     return (some > others) - (some < others)
 
 
-def _p_two_sided(signs: ClusterSums) -> float | None:
-    return sign_flip_p(tested(signs)[0], two_sided=True) if len(signs) else None
+def _p_two_sided(clusters: Clusters, column: int) -> float | None:
+    return sign_flip_p(clusters.sums[:, column], two_sided=True) if len(clusters) else None

@@ -16,6 +16,8 @@ from mt_nodes.transforms import Matrix, move
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
+#: Shapely polygons in the ground plan.
+Polygons = npt.NDArray[Any]
 
 #: How far a centre may move and still be the same obstacle, in metres, by the class of the source obstacle.
 GATES_M = {
@@ -62,23 +64,27 @@ class Association:
         good = cost[rows, columns] < 1.0
         return rows[good], columns[good]
 
+    def gates(self, detections: Detections) -> Floats:
+        """Return how far each centre (M,) may move, in metres."""
+        return np.array([self.gates_m.get(label.lower(), UNKNOWN_GATE_M) for label in detections.label.tolist()])
+
     def _cost(self, source: Detections, followup: Detections) -> Floats:
         if self.metric == "bev_iou":
             iou = bev_iou(source, followup)
             return np.where(iou >= self.min_iou, 1.0 - iou, 1.0)
-        gates = np.array([self.gates_m.get(label.lower(), UNKNOWN_GATE_M) for label in source.label.tolist()])
         apart = np.linalg.norm(source.center_m[:, None, :2] - followup.center_m[None, :, :2], axis=2)
-        return np.asarray(np.minimum(apart / gates[:, None], 1.0), dtype=np.float64)
+        return np.asarray(np.minimum(apart / self.gates(source)[:, None], 1.0), dtype=np.float64)
 
 
-def footprints(detections: Detections) -> Any:
+def footprints(detections: Detections) -> Polygons:
     """Return the oriented boxes on the ground as shapely polygons (M,); a box without size has no area."""
     signs = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]]) / 2
     corners = signs[None] * detections.size_m[:, None, :2]
     cos, sin = np.cos(detections.yaw_rad)[:, None], np.sin(detections.yaw_rad)[:, None]
     x = cos * corners[..., 0] - sin * corners[..., 1] + detections.center_m[:, None, 0]
     y = sin * corners[..., 0] + cos * corners[..., 1] + detections.center_m[:, None, 1]
-    return shapely.polygons(np.stack([x, y], axis=-1))
+    polygons: Polygons = shapely.polygons(np.stack([x, y], axis=-1))
+    return polygons
 
 
 def bev_iou(source: Detections, followup: Detections) -> Floats:
@@ -103,6 +109,59 @@ def covered(obstacles: Detections, by: Detections, same_class: bool) -> Floats:
         union = shapely.union_all(others[by.label == label] if same_class else others)
         share[rows] = shapely.area(shapely.intersection(own[rows], union))
     return np.asarray(np.divide(share, area, out=np.zeros(len(area)), where=area > 0.0), dtype=np.float64)
+
+
+def grown(detections: Detections) -> Detections:
+    """Return the boxes (M,), on the ground larger on every side by the gate of their class."""
+    by_m = 2.0 * Association().gates(detections).reshape(-1, 1) * (1.0, 1.0, 0.0)
+    return replace(detections, size_m=detections.size_m + by_m)
+
+
+def accounted_for(boxes: Detections, around: Polygons, most: int) -> Floats:
+    """Return how much of each footprint (K,) neighbours account for, 0..1; 1 for a box without size.
+
+    Neighbours are at most so many obstacles whose surroundings (M,) hang together: beginning with those in which most
+    of the box lies.
+    """
+    own, tree = footprints(boxes), shapely.STRtree(around)
+    area = shapely.area(own)
+    shares = np.where(area > 0.0, 0.0, 1.0)
+    # The common case, and quickly found: a box does not leave the surroundings of the obstacle that it stands for.
+    shares[tree.query(own, predicate="covered_by")[0]] = 1.0
+    for row in np.flatnonzero(shares < 1.0):
+        near = around[tree.query(own[row], predicate="intersects")]
+        shares[row] = shapely.area(shapely.intersection(own[row], _together(own[row], near, most))) / area[row]
+    return shares
+
+
+def _together(box: Any, around: Polygons, most: int) -> Any:
+    """Return the union of at most so many polygons that hang together, the ones first that hold most of a box."""
+    left = around[np.argsort(shapely.area(shapely.intersection(box, around)))[::-1]]
+    union = shapely.union_all(left[:1])
+    left = left[1:]
+    for _ in range(most - 1):
+        beside = np.flatnonzero(shapely.intersects(left, union))
+        if not len(beside):
+            break
+        union, left = shapely.union(union, left[beside[0]]), np.delete(left, beside[0])
+    return union
+
+
+def newly_covered(obstacles: Detections, by: Detections, known: Polygons, same_class: bool) -> Floats:
+    """Return how much of each footprint (M,) boxes (K,) cover that are not, or not only, somebody else.
+
+    What a box covers as the one that it is known to be, ``known`` (K,), empty of nobody, does not count, unless half of
+    the box lies in the surroundings of the obstacle: then they may be one.
+    """
+    boxes, around, shares = footprints(by), footprints(grown(obstacles)), np.zeros(len(obstacles))
+    tree = shapely.STRtree(boxes)
+    for row, own in enumerate(footprints(obstacles)):
+        near = tree.query(own, predicate="intersects")
+        near = near[(by.label[near] == obstacles.label[row]) | (not same_class)]
+        alike = accounted_for(by.take(near), around[[row]], 1) >= 0.5
+        cover = np.where(alike, boxes[near], shapely.difference(boxes[near], known[near]))
+        shares[row] = shapely.area(shapely.intersection(own, shapely.union_all(cover))) / max(shapely.area(own), 1e-9)
+    return shares
 
 
 def canonical(detections: Detections) -> Detections:

@@ -17,6 +17,10 @@ from mt_nodes.verdict import SCHEMA, Outcome, Pair, RelationOutcome
 from mt_nodes.waivers import Waiver, marked
 
 FAIL, PASS = RelationOutcome.FAIL.value, RelationOutcome.PASS.value
+DECIDED = (PASS, FAIL)
+NEWLY_FAILING, NO_LONGER_DECIDED = "newly failing", "no longer decided"
+#: Exit codes of runs that judged all that they were to judge.
+ENDED = (ExitCode.PASS, ExitCode.FAIL, ExitCode.UNDECIDED)
 #: Settings of a run that, when they differ, say what a comparison compares.
 TOLD = ("stack", "faults", "bags", "seed", "mode", "pace", "transport", "limit")
 
@@ -55,12 +59,38 @@ class Finished:
         return cls(path, summary, condition, {n: frozenset(p) for n, p in offered.items()}, violated)
 
 
+@dataclass(frozen=True)
+class Step:
+    """What became of one relation: its outcomes, None in a run that does not have it, and whether it is waived now."""
+
+    name: str
+    was: str | None
+    now: str | None
+    waived: bool = False
+
+    @classmethod
+    def of(cls, name: str, was: Mapping[str, Any] | None, now: Mapping[str, Any] | None) -> Step:
+        """Make it of what the summaries of the two runs have of the relation."""
+        before, after = (None if relation is None else str(relation["outcome"]) for relation in (was, now))
+        return cls(name, before, after, bool(now and now.get("waived")))
+
+    @property
+    def change(self) -> str:
+        """In words; see :func:`change_of`."""
+        return change_of(self.was, self.now)
+
+    @property
+    def told(self) -> str:
+        """Both outcomes, in words."""
+        return f"{self.was or 'missing'} before, {self.now or 'missing'} after"
+
+
 def compare(before: Finished, after: Finished) -> dict[str, Any]:
     """Return what became of every relation and pair from one run to the other, with its exit code.
 
-    The exit code is 1 when a relation fails newly (a waived FAIL does not count), else 0. Pairs are compared one by
-    one where both runs offered the same (identity and instant) of a relation: the exact McNemar test, two-sided, over
-    those decided in both. Otherwise Fisher's exact test of the two rates. Holm's correction over the relations.
+    :func:`exit_of` has the rules of the exit code. Pairs are compared one by one where both runs offered the same
+    (identity and instant) of a relation: the exact McNemar test, two-sided, over those decided in both. Otherwise
+    Fisher's exact test of the two rates. Holm's correction over the relations.
 
     Raises:
         UsageError: the runs have no relation in common.
@@ -74,8 +104,7 @@ def compare(before: Finished, after: Finished) -> dict[str, Any]:
     for name, p in zip(tested, holm([rows[name]["p"] for name in tested]), strict=True):
         rows[name]["p_adjusted"] = p
         rows[name]["differs"] = p < ALPHA
-    newly = [name for name in names if rows[name]["change"] == "newly failing"]
-    counting = [name for name in newly if not rows[name]["waived"]]
+    code, why = exit_of(_steps(before, after), _unsaid(rows, after))
     return {
         "schema": SCHEMA,
         "before": str(before.path),
@@ -85,9 +114,57 @@ def compare(before: Finished, after: Finished) -> dict[str, Any]:
         "only_after": [n for n in after.summary["relations"] if n not in rows],
         "changes": dict(Counter(row["change"] for row in rows.values())),
         "notes": _notes(before, after),
-        "exit_code": int(ExitCode.FAIL if counting else ExitCode.PASS),
-        "exit_why": _why(newly, counting),
+        "exit_code": int(code),
+        "exit_why": why,
     }
+
+
+def exit_of(steps: Sequence[Step], unsaid: str = "", where: str = "", what: str = "relation") -> tuple[ExitCode, str]:
+    """Return what a comparison says to its caller, and why: the first that applies.
+
+    1. A relation fails newly, and is not waived: 1. So does one that FAILs and is not in the run before.
+    2. A relation that was decided (PASS or FAIL) is decided no longer, or is missing: 3.
+    3. Something else keeps the comparison from saying that nothing got worse (``unsaid`` tells what): 3.
+    4. No relation is decided in the run after: 3.
+    5. Otherwise 0.
+
+    ``where`` names the run after, as `` in v3``, where there are more than two; ``what`` is compared.
+    """
+    newly = [step for step in steps if step.change == NEWLY_FAILING]
+    counting = [step.name for step in newly if not step.waived]
+    lost = [f"{step.name} ({step.told})" for step in steps if step.change == NO_LONGER_DECIDED]
+    nothing = not any(step.now in DECIDED for step in steps)
+    waived = f"newly failing{where}, but waived: {', '.join(step.name for step in newly)}"
+    cases: tuple[tuple[bool, ExitCode, str], ...] = (
+        (bool(counting), ExitCode.FAIL, f"newly failing{where}: {', '.join(counting)}"),
+        (bool(lost), ExitCode.UNDECIDED, f"no longer decided{where}: {', '.join(lost)}"),
+        (bool(unsaid), ExitCode.UNDECIDED, unsaid),
+        (nothing, ExitCode.UNDECIDED, f"no {what} is decided{where or ' in the run after'}"),
+        (bool(newly), ExitCode.PASS, waived),
+    )
+    fine = (ExitCode.PASS, f"no {what} fails newly{where}")
+    return next(((code, why) for applies, code, why in cases if applies), fine)
+
+
+def _steps(before: Finished, after: Finished) -> list[Step]:
+    """Return what became of every relation that either run has."""
+    was, now = before.summary["relations"], after.summary["relations"]
+    return [Step.of(name, was.get(name), now.get(name)) for name in dict.fromkeys((*was, *now))]
+
+
+def _unsaid(rows: Mapping[str, Mapping[str, Any]], after: Finished) -> str:
+    """Say what keeps the run after from showing that nothing got worse, empty where nothing does."""
+    if after.summary["exit_code"] not in ENDED:
+        return f"the run after did not come to its end: {after.summary['exit_why']}"
+    undecided = {name: row for name, row in rows.items() if row["after"]["outcome"] not in DECIDED}
+    worse = [name for name, row in undecided.items() if row["differs"] and _worse(row)]
+    return f"not decided, and violated more often than before: {', '.join(worse)}" if worse else ""
+
+
+def _worse(row: Mapping[str, Any]) -> bool:
+    if row["pairs"]:
+        return len(row["pairs"]["newly_failing"]) > len(row["pairs"]["newly_passing"])
+    return bool(row["after"]["rate"] > row["before"]["rate"])
 
 
 def _relation(name: str, before: Finished, after: Finished) -> dict[str, Any]:
@@ -113,12 +190,14 @@ def _side(relation: Mapping[str, Any]) -> dict[str, Any]:
     return {key: relation[key] for key in ("outcome", "violated", "decided", "rate")}
 
 
-def change_of(was: str, now: str) -> str:
-    """Return in words what became of a relation, from its outcomes in two runs."""
+def change_of(was: str | None, now: str | None) -> str:
+    """Return in words what became of a relation, from its outcomes in two runs; None: the run does not have it."""
     if now == FAIL:
-        return "still failing" if was == FAIL else "newly failing"
+        return "still failing" if was == FAIL else NEWLY_FAILING
+    if was in DECIDED and now not in DECIDED:
+        return NO_LONGER_DECIDED
     if was == FAIL:
-        return "newly passing" if now == PASS else "no longer failing"
+        return "newly passing"
     return "as before" if was == now else "changed"
 
 
@@ -153,7 +232,7 @@ def _notes(before: Finished, after: Finished) -> list[str]:
     pairs = [(key, before.condition.get(key), after.condition.get(key)) for key in TOLD]
     notes = [f"{key}: {told(was)} before, {told(now)} after" for key, was, now in pairs if was != now]
     for when, run in (("before", before), ("after", after)):
-        if run.summary["exit_code"] >= ExitCode.INFRASTRUCTURE:
+        if run.summary["exit_code"] not in ENDED:
             notes.append(f"the run {when} did not come to its end: {run.summary['exit_why']}")
     return notes + [str(note) for note in after.summary.get("waivers", ())]
 
@@ -163,9 +242,3 @@ def told(setting: Any) -> str:
     if isinstance(setting, (list, tuple)):
         return ", ".join(map(str, setting)) or "(none)"
     return "(none)" if setting is None else str(setting)
-
-
-def _why(newly: Sequence[str], counting: Sequence[str]) -> str:
-    if counting:
-        return f"newly failing: {', '.join(counting)}"
-    return f"newly failing, but waived: {', '.join(newly)}" if newly else "no relation fails newly"

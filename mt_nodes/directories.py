@@ -43,14 +43,26 @@ def new_directory(out: str | None, now: datetime.datetime | None = None) -> Path
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file that is whole at every moment, whoever is killed: the old one until the new one is complete."""
+    """Write a file that is whole at every moment, whoever is killed: the old one until the new one is complete.
+
+    What is no UTF-8 in a path that the text names is escaped.
+    """
     fresh = path.with_name(f".{path.name}-{os.getpid()}")
     try:
-        fresh.write_text(text, encoding="utf-8")
+        fresh.write_text(text, encoding="utf-8", errors="backslashreplace")
         fresh.replace(path)
     except OSError as error:
         fresh.unlink(missing_ok=True)
         raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def as_stored(path: str) -> str | bytes:
+    """Return a path as SQLite holds it, whose texts are UTF-8: one that is none as bytes; ``os.fsdecode`` reads it."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(path)
+    return path
 
 
 def of_the_disk(error: OSError) -> bool:

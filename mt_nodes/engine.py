@@ -121,7 +121,7 @@ class Engine:
     def judge(self, offer: Offer, source: Bundle, answers: tuple[Answer, Answer], effects: Effects) -> list[Verdict]:
         """Return one verdict for each pair of the offer, from the answers of the source and the follow-up arm."""
         return [
-            Verdict(pair, source.stamp_ns, self._judge(judge_for(offer, judge), known, answers, effects))
+            verdict_on(source, pair, self._judge(judge_for(offer, judge), known, answers, effects))
             for pair, judge, known in self._judges(offer, source)
         ]
 
@@ -136,7 +136,7 @@ class Engine:
     ) -> list[Verdict]:
         """Return the verdicts of an offer whose follow-up was not (or not honestly) made or sent."""
         pairs = offer.pairs(source, sequences)
-        return [Verdict(pair, source.stamp_ns, Judgement(outcome, reason=reason)) for pair, _ in pairs]
+        return [verdict_on(source, pair, Judgement(outcome, reason=reason)) for pair, _ in pairs]
 
     def broken_off(self, offer: Offer, source: Bundle, reason: str) -> list[Verdict]:
         """Return the verdicts of an offer during which the stack came to its end: ERROR, of its series as well."""
@@ -183,6 +183,11 @@ class Engine:
         return Judgement(Outcome.VIOLATED, reason=silent, **{name: getattr(judged, name) for name in fields})
 
 
+def verdict_on(source: Bundle, pair: Pair, judgement: Judgement) -> Verdict:
+    """Return the verdict of a pair of one bundle, marked with the scene where that began earlier."""
+    return Verdict(pair, source.stamp_ns, judgement, {} if source.scene is None else {"scene": source.scene})
+
+
 def judge_for(offer: Offer, judge: Relation) -> Relation:
     """Return who judges an offer: control and sham are judged by what the relation's check asks of them."""
     if offer.relation.role == "relation" or judge.check is None:
@@ -217,5 +222,5 @@ def checked(judge: Relation, bundle: Bundle, source: Output, followup: Output, e
             return Judgement(Outcome.ERROR, reason=f"the {name} arm's answer has no {', '.join(missing)}")
     try:
         return check.judge(source, followup, effects, bundle)
-    except Exception as error:  # noqa: BLE001 - a user's check must not end the run: the pair says what happened
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's check must not end the run: the pair tells of it
         return Judgement(Outcome.ERROR, reason=f"check failed: {type(error).__name__}: {error}")

@@ -55,6 +55,16 @@ class InfrastructureError(MtError):
     exit_code = ExitCode.INFRASTRUCTURE
 
 
+class StackError(InfrastructureError):
+    """The stack under test died, hung, never got ready, or said what nobody can use: no run is clean after that.
+
+    Attributes:
+        pairs: identities of the pairs that it struck, empty where it was at none.
+    """
+
+    pairs: tuple[str, ...] = ()
+
+
 class IsolationError(MtError):
     """Running here could reach something that must not be reached."""
 

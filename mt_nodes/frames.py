@@ -238,6 +238,7 @@ class Bundle:
         earlier: former bundles of the episode, the newest last, for a mutation that looks back; they have none.
         told: what a world says beside sensors, at most one message a topic.
         facts: what is known of the scene beforehand, by name, for conditions to be evaluated on.
+        scene: number of the bundle with which its scene began, None where that is itself (:mod:`mt_nodes.scenes`).
     """
 
     episode: int
@@ -254,6 +255,7 @@ class Bundle:
     earlier: tuple[Bundle, ...] = ()
     told: tuple[Told, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    scene: int | None = None
 
     def cloud(self, topic: str | None = None) -> Cloud:
         """Return the cloud of a topic, or the first one.

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.errors import UsageError
+from mt_nodes.deaths import death_line
+from mt_nodes.errors import StackError, UsageError
 from mt_nodes.jsonl import LineFile, jsonable, read_lines
 from mt_nodes.pair_table import PairTable
 from mt_nodes.verdict import SCHEMA, Outcome, Pair, Verdict
@@ -75,6 +76,10 @@ class Journal:
         text = self._file.append(verdict.as_plain())
         self._outcomes.put(pair, _code(verdict.outcome))
         return text
+
+    def death(self, error: StackError) -> str:
+        """Write that the stack died, and return the line."""
+        return self._file.append(death_line(error))
 
     def close(self) -> None:
         """Close the file."""

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Append-only files of JSON lines that prove themselves.
+r"""Append-only files of JSON lines that prove themselves.
 
 A line is one JSON object whose last key is ``crc32``: eight hexadecimal digits, CRC-32 (zlib) of the UTF-8 text of the
-same object without that key. To check a line, cut ``, "crc32": "…"}`` off its end, put ``}`` back, and sum.
+same object without that key. A byte of a file name that is no UTF-8 stands in it as JSON's escape ``\udc80`` to
+``\udcff``, as Python reads it (PEP 383). To check a line, cut ``, "crc32": "…"}`` off its end, put ``}`` back, and sum.
 """
 
 from __future__ import annotations
@@ -35,8 +36,13 @@ def seal(line: Mapping[str, Any]) -> str:
     """
     if not line or "crc32" in line:
         raise ValueError(f"got keys {list(line)}, expected at least one and no crc32")
-    body = json.dumps(jsonable(line), ensure_ascii=False, allow_nan=False)
+    body = in_utf8(json.dumps(jsonable(line), ensure_ascii=False, allow_nan=False))
     return f'{body[:-1]}{_KEY}{_crc(body)}"}}'
+
+
+def in_utf8(text: str) -> str:
+    """Return JSON text as UTF-8 holds it: bytes of a file name that is none are escaped, all else is as it was."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def unseal(text: str, where: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mt_nodes.arms import Arm, restart
+from mt_nodes.deaths import note_pairs
 from mt_nodes.effects import Effects
 from mt_nodes.engine import Answer, Engine, Heard, Offer
 from mt_nodes.errors import InfrastructureError, headline
@@ -257,7 +258,9 @@ class Lockstep:
             yield
         except InfrastructureError as error:
             if self._schedule.wants(offer, bundle):
-                self._record(self._engine.broken_off(offer, bundle, headline(error)), None)
+                struck = self._engine.broken_off(offer, bundle, headline(error))
+                self._record(struck, None)
+                note_pairs(error, struck)
             raise
 
     def _close(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from mt_nodes.errors import ExitCode
 from mt_nodes.statistics import ALPHA
 from mt_nodes.verdict import Outcome, RelationOutcome
+from mt_nodes.wording import counted
 
 
 @dataclass(frozen=True)
@@ -24,50 +25,101 @@ class Evidence:
     """All that the outcome of a relation depends on.
 
     Attributes:
+        kind, min_decided: as its file states them.
+        frames: in which a pair was decided; draws of one frame are no further frames.
         pairs, control, sham: tallies of the relation and of what its check said of control and sham.
-        p_violations: that the violations exceed those of control and sham, adjusted; None when nothing was paired.
-        p_directions: that lost and gained differ, adjusted; None when nothing was decided.
+        p_background: that the violations exceed those of control and sham, tested alone; None when nothing was paired.
+        p: that they stand out, tested alone: from control and sham, and where a rate is tolerated from that, too.
+        p_adjusted: the same, adjusted for the relations that are tested together.
         test: how the p-values were made, for people.
+        more: how much more input like this would decide, for people; empty where none would.
+        demands_of_itself: whether the check demands something that a stack's own flicker has no part in.
+        tolerated_rate: share of violated pairs that an ``expected`` relation allows, None where it states none.
+        upper: upper end of the 95 % interval of that share, None where nothing was decided.
         alpha: below this a p-value counts.
     """
 
     kind: str
     min_decided: int
+    frames: int
     pairs: Tally
     control: Tally
     sham: Tally
-    p_violations: float | None
-    p_directions: float | None
+    p_background: float | None
+    p: float | None
+    p_adjusted: float | None
     test: str
+    more: str = ""
+    demands_of_itself: bool = False
+    tolerated_rate: float | None = None
+    upper: float | None = None
     alpha: float = ALPHA
+
+    @property
+    def noisy(self) -> bool:
+        """Whether control or sham are violated."""
+        return self.control.violated > 0 or self.sham.violated > 0
+
+    @property
+    def compared(self) -> bool:
+        """Whether there is something that violations can be held against."""
+        return self.control.decided + self.sham.decided > 0
+
+    @property
+    def tolerable(self) -> bool:
+        """Whether the relation states how many violations it allows, and there are surely no more."""
+        if self.tolerated_rate is None or self.upper is None or self.kind != "expected" or self.noisy:
+            return False
+        return self.upper <= self.tolerated_rate
+
+    def below(self, p: float | None) -> bool:
+        """Whether a p-value counts."""
+        return p is not None and p < self.alpha
 
 
 def relation_outcome(e: Evidence) -> tuple[RelationOutcome, str]:
-    """Return the outcome of a relation and why: the first rule that applies.
+    """Return the outcome of a relation and why: the first rule that applies (docs/verdicts.md has the table).
 
-    Adjusted p-values serve every rule, so that what rule 1 lets pass as standing out fails by rule 4.
+    Where pairs are violated, only a rate that the relation itself tolerates makes it PASS. Other relations of the run
+    count in ``p_adjusted`` alone, so they move a relation between FAIL and INCONCLUSIVE and nowhere else. What the
+    stack gained has no part in it.
     """
-    stands_out = e.p_violations is not None and e.p_violations < e.alpha
-    alike = e.p_directions is None or e.p_directions >= e.alpha
-    noisy = e.control.violated > 0 or e.sham.violated > 0
-    background = f"control {e.control.violated} of {e.control.decided}, sham {e.sham.violated} of {e.sham.decided}"
-    tested = f"adjusted p = {_p(e.p_violations)}, {e.test}"
-    violated = _violated(e.pairs.violated)
-    if noisy and not stands_out:
-        return RelationOutcome.UNSTABLE, f"{violated} do not exceed {background} ({tested})"
-    if e.kind == "necessary" and e.pairs.violated and not noisy and e.control.decided + e.sham.decided:
-        return RelationOutcome.FAIL, f"necessary, {violated}, control and sham clean"
-    if e.pairs.decided < max(1, e.min_decided):
-        return RelationOutcome.INCONCLUSIVE, f"{e.pairs.decided} decided, at least {max(1, e.min_decided)} needed"
-    if e.pairs.violated and not e.control.decided + e.sham.decided:
-        return RelationOutcome.INCONCLUSIVE, f"{violated}, but no control or sham pair was decided to compare with"
-    if e.pairs.violated and stands_out:
+    violated, background = _violated(e.pairs.violated), _background(e)
+    if e.noisy and not e.below(e.p_background):
+        return RelationOutcome.UNSTABLE, f"{violated} do not exceed {background} (p = {_p(e.p_background)}, {e.test})"
+    if e.kind == "necessary" and e.pairs.violated and not e.noisy and (e.compared or e.demands_of_itself):
+        clean = "control and sham clean" if e.compared else "which its check finds without control or sham"
+        return RelationOutcome.FAIL, f"necessary, {violated}, {clean}"
+    if e.frames < (least := max(1, e.min_decided)):
+        return RelationOutcome.INCONCLUSIVE, f"{counted(e.frames, 'frame')} decided, at least {least} needed"
+    if not e.pairs.violated:
+        return RelationOutcome.PASS, f"no violated pair in {e.pairs.decided} decided"
+    if e.tolerable:
+        return RelationOutcome.PASS, f"{violated}, {_p(e.upper)} of pairs at most, {e.tolerated_rate:g} tolerated"
+    tested = f"p = {_p(e.p)}, adjusted p = {_p(e.p_adjusted)}, {e.test}"
+    if e.below(e.p) and e.below(e.p_adjusted):
         return RelationOutcome.FAIL, f"{violated} stand out from {background} ({tested})"
-    if e.pairs.violated and alike:
-        return RelationOutcome.UNSTABLE, f"{violated}, losses and gains alike (adjusted p = {_p(e.p_directions)})"
-    if e.pairs.violated:
-        return RelationOutcome.PASS, f"{violated} do not stand out from {background} ({tested})"
-    return RelationOutcome.PASS, f"no violated pair in {e.pairs.decided} decided"
+    return RelationOutcome.INCONCLUSIVE, f"{violated} {_why_undecided(e, background)} ({tested})"
+
+
+def _background(e: Evidence) -> str:
+    """Return what violations are held against, for people."""
+    arms = f"control {e.control.violated} of {e.control.decided}, sham {e.sham.violated} of {e.sham.decided}"
+    rate = "" if e.tolerated_rate is None else f"the tolerated rate of {e.tolerated_rate:g}"
+    return " and ".join(filter(None, [arms if e.compared or not rate else "", rate]))
+
+
+def _why_undecided(e: Evidence, background: str) -> str:
+    """Return why violations neither fail a relation nor count as the stack's flicker, and what would decide."""
+    more = f"; {e.more} like these would decide" if e.more else ""
+    if e.p is None:
+        return (
+            "have nothing to compare with: no control or sham pair was decided on the same frames, and the relation "
+            "states no tolerated_rate"
+        )
+    if e.below(e.p):
+        return f"stand out from {background} by themselves, but not beside the other relations of the run{more}"
+    return f"do not stand out from {background}{more}"
 
 
 def exit_code(

@@ -60,6 +60,8 @@ class Inbox:
         self._owes = owes
         self._open: list[Ticket] = []
         self._answered: deque[int] = deque(maxlen=REMEMBERED)
+        #: Whether the input that was closed last had been answered: then the stack owes nothing.
+        self._last_answered = False
         self._changed = threading.Condition()
         self.strays = Strays()
         #: Stamp of the last output since the last input that is no input's.
@@ -102,9 +104,10 @@ class Inbox:
         """Expect nothing more for this input: what still comes is a stray."""
         with self._changed:
             ticket.given_up = True
-            if self.complete(ticket):
+            self._last_answered = self.complete(ticket)
+            if self._last_answered:
                 self._answered.append(ticket.stamp_ns)
-            if self.complete(ticket) or not self._owes:
+            if self._last_answered or not self._owes:
                 self._open.remove(ticket)
 
     def clear(self) -> None:
@@ -112,9 +115,11 @@ class Inbox:
         with self._changed:
             self._open.clear()
             self._answered.clear()
+            self._last_answered = False
 
     def _stray(self, stamp_ns: int | None, repeated: bool) -> None:
-        if repeated or (stamp_ns in self._answered and self._match == "stamp"):
+        again = self._last_answered if self._by_order(stamp_ns) else stamp_ns in self._answered
+        if repeated or again:
             self.strays.repeated += 1
         else:
             self.strays.unknown += 1
@@ -122,6 +127,9 @@ class Inbox:
 
     def _candidates(self, stamp_ns: int | None) -> list[Ticket]:
         """Inputs that an output may answer, the first one first: by order the oldest, by stamp the awaited before."""
-        if self._match == "order" or stamp_ns is None:
+        if self._by_order(stamp_ns):
             return list(self._open)
         return sorted((t for t in self._open if t.stamp_ns == stamp_ns), key=lambda t: t.given_up)
+
+    def _by_order(self, stamp_ns: int | None) -> bool:
+        return self._match == "order" or stamp_ns is None

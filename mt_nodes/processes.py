@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mt_nodes import keeper
-from mt_nodes.errors import InfrastructureError, UsageError
+from mt_nodes.errors import StackError, UsageError
 from mt_nodes.keeper import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, children_of, descendants_of, signal_all
 from mt_nodes.own_time import own_time_s
 
@@ -41,8 +41,8 @@ class Process:
 class Child:
     """A running :class:`Process` and its descendants, below a keeper that ends them all even if we cannot."""
 
-    def __init__(self, process: Process) -> None:
-        """Start it.
+    def __init__(self, process: Process, kept: Sequence[int] = ()) -> None:
+        """Start it; it inherits the descriptors ``kept``.
 
         Raises:
             UsageError: the program does not exist or cannot be executed.
@@ -60,6 +60,7 @@ class Child:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                pass_fds=kept,
             )
 
     @property
@@ -76,11 +77,11 @@ class Child:
         """Raise when the process has ended by itself.
 
         Raises:
-            InfrastructureError: with the exit code and the tail of its log.
+            StackError: with the exit code and the tail of its log.
         """
         code = self.code
         if code is not None:
-            raise InfrastructureError(f"{self.process.name} {how_it_ended(code)}; {self.tail()}")
+            raise StackError(f"{self.process.name} {how_it_ended(code)}; {self.tail()}")
 
     def stopped(self) -> list[int]:
         """Return the processes of the command that stand still because somebody sent SIGSTOP, or debugs them."""
@@ -88,11 +89,7 @@ class Child:
 
     def tail(self) -> str:
         """Return the last lines of what this child wrote, and where the rest is."""
-        with self.process.log.open("rb") as log:
-            log.seek(max(self._offset, log.seek(0, os.SEEK_END) - TAIL_BYTES))
-            lines = log.read().decode(errors="replace").splitlines()[-TAIL_LINES:]
-        said = "\n".join(f"    | {line}" for line in lines)
-        return f"its log {self.process.log} ends:\n{said}" if lines else f"it wrote nothing to {self.process.log}"
+        return tail_of(self.process.log, self._offset)
 
     def ask_to_end(self) -> None:
         """Send the whole group SIGINT, once; :meth:`stop` is to follow."""
@@ -185,6 +182,15 @@ def _check_program(process: Process) -> None:
     if shutil.which(program, path=process.env.get("PATH", os.defpath)) is None:
         why = "is not executable" if Path(program).is_file() else "there is no such program"
         raise UsageError(f"{process.name}: cannot start {program!r}: {why}; name one by its path, or put it on PATH")
+
+
+def tail_of(path: Path, offset: int = 0) -> str:
+    """Return the last lines of a log behind an offset, and where the rest is."""
+    with path.open("rb") as log:
+        log.seek(max(offset, log.seek(0, os.SEEK_END) - TAIL_BYTES))
+        lines = log.read().decode(errors="replace").splitlines()[-TAIL_LINES:]
+    said = "\n".join(f"    | {line}" for line in lines)
+    return f"its log {path} ends:\n{said}" if lines else f"it wrote nothing to {path}"
 
 
 def how_it_ended(code: int) -> str:

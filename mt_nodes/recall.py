@@ -8,7 +8,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mt_nodes.statistics import MIN_CLUSTERS, ClusterSums, Unit, interval_of
+from mt_nodes.cluster_sums import MIN_CLUSTERS, ClusterSums, Unit
+from mt_nodes.statistics import interval_of
 
 #: What a check writes into the detail of a verdict: rows [number, found, class]; name, unit and bin of that number.
 OBJECTS, OBJECTS_BY = "objects", "objects_by"
@@ -53,7 +54,7 @@ class Recall:
         for number, found, label in detail[OBJECTS]:
             place = math.floor(number / by["bin"])
             for key in itertools.product((None, label), (None, place)):
-                self._rates.setdefault(key, ClusterSums(MIN_CLUSTERS)).add(unit, int(found), 1)
+                self._rates.setdefault(key, ClusterSums(MIN_CLUSTERS, 2)).add(unit, int(found), 1)
 
     def plain(self) -> dict[str, Any] | None:
         """Return what was found, None where nothing was said.
@@ -82,8 +83,8 @@ class Recall:
 
 
 def _rate(sums: ClusterSums) -> dict[str, Any]:
-    found, objects = (sum(row[i] for row in sums.rows) for i in (0, 1))
-    interval = interval_of(sums)
+    found, objects = sums.finest.sums.sum(axis=0).tolist()
+    interval = interval_of(sums.finest)
     return {
         "found": found,
         "objects": objects,

@@ -47,7 +47,8 @@ class Relation:
 
     ``check`` is None for control and sham, which are judged by the check of every other relation. Where there is a
     ``baseline``, the source arm is given the bundle changed by that in place of the bundle itself, drawn alike: the
-    check compares more of a change with less of it.
+    check compares more of a change with less of it. ``tolerated_rate`` is the share of violated pairs that an expected
+    relation bears where neither control nor sham could be decided.
     """
 
     id: str
@@ -59,6 +60,7 @@ class Relation:
     requirement: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
     min_decided: int = 20
+    tolerated_rate: float | None = None
     path: Path | None = None
     baseline: tuple[Mutation, ...] = ()
     scenario: tuple[ScenarioChange, ...] = ()
@@ -88,6 +90,7 @@ class Relation:
             "mutate": [_named(m) for m in self.mutate],
             "check": None if self.check is None else _named(self.check),
             "min_decided": self.min_decided,
+            **({} if self.tolerated_rate is None else {"tolerated_rate": self.tolerated_rate}),
         }
 
 
@@ -118,7 +121,7 @@ def load_relation(name: str, loop: bool = False) -> Relation:
     path = resources.find(FOLDER, name, also=LOOP_FOLDER)
     data = read_mapping(path)
     known = ("id", "kind", "because", "requirement", "requires", "given", "baseline", "scenario", "mutate", "check")
-    refuse_unknown(data, (*known, "min_decided"), str(path))
+    refuse_unknown(data, (*known, "min_decided", "tolerated_rate"), str(path))
     _need(data, ("id", "kind", "because", *(() if "scenario" in data else ("mutate",))), path)
     if data["kind"] not in KINDS:
         raise UsageError(f"{path}: kind: got {data['kind']!r}, expected {' or '.join(KINDS)}")
@@ -133,6 +136,7 @@ def load_relation(name: str, loop: bool = False) -> Relation:
         requirement=_texts(data, "requirement", path),
         requires=_texts(data, "requires", path),
         min_decided=_minimum(data.get("min_decided", 20), path),
+        tolerated_rate=_rate(data.get("tolerated_rate"), path),
         path=path,
         baseline=_mutations(data.get("baseline") or [], f"{path}: baseline"),
         scenario=cast(
@@ -156,6 +160,8 @@ def _refuse_discord(relation: Relation, path: Path) -> None:
         raise UsageError(f"{path}: missing check (only control and sham go without)")
     if late := [plugins.name_of(type(m)) for m in relation.mutate[1:] if m.looks_back]:
         raise UsageError(f"{path}: mutate: {late[0]} looks back at former bundles of the source; make it the first")
+    if relation.tolerated_rate is not None and relation.kind != "expected":
+        raise UsageError(f"{path}: tolerated_rate: a {relation.kind} relation tolerates no violated pair")
     if relation.baseline and relation.role != "relation":
         raise UsageError(f"{path}: baseline: a {relation.role} has none, it is compared with the source itself")
     if relation.loop and relation.check is not None and not isinstance(relation.check, TraceCheck):
@@ -277,3 +283,11 @@ def _minimum(value: Any, path: Path) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
         return value
     raise UsageError(f"{path}: min_decided: got {value!r}, expected a whole number of at least 1")
+
+
+def _rate(value: Any, path: Path) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 <= value < 1.0:
+        return float(value)
+    raise UsageError(f"{path}: tolerated_rate: got {value!r}, expected a number of at least 0 and below 1")

@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from mt_nodes import callable_arm
 from mt_nodes.arms import Arm, restart, start
-from mt_nodes.callable_arm import CallableArm
 from mt_nodes.commands_file import CommandsFile
 from mt_nodes.directories import cannot_write, of_the_disk
 from mt_nodes.engine import Engine
-from mt_nodes.errors import InfrastructureError, IsolationError, UsageError
+from mt_nodes.errors import InfrastructureError, IsolationError, StackError, UsageError
 from mt_nodes.first_pairs import FirstPairs
 from mt_nodes.lockstep import Lockstep
 from mt_nodes.preparing import Preparer
@@ -81,8 +81,15 @@ def recorded(
         raise
 
 
-def troubles(out: Path, begin: Callable[[ExitStack], Callable[[], None]]) -> dict[str, Any]:
+def troubles(
+    out: Path, begin: Callable[[ExitStack], Callable[[], None]], died: Callable[[StackError], None]
+) -> dict[str, Any]:
     """Get ready with ``begin``, go on with what that returns, and return what ended it early.
+
+    Args:
+        out: results directory.
+        begin: gets ready; what it puts on the stack is done at the end.
+        died: called when the stack died; it keeps that, so that no resumed run ends as if nothing had been.
 
     Raises:
         UsageError: it could not even get ready.
@@ -99,6 +106,8 @@ def troubles(out: Path, begin: Callable[[ExitStack], Callable[[], None]]) -> dic
     except IsolationError as error:
         trouble["isolation"] = str(error)
     except InfrastructureError as error:
+        if isinstance(error, StackError):
+            died(error)
         trouble["infrastructure"] = str(error)
     except UsageError as error:
         if not ready:
@@ -130,7 +139,7 @@ def _played(run: Run, open_arms: Callable[[ExitStack], Arms], progress: Progress
 
         return play
 
-    trouble = troubles(run.out, begin)
+    trouble = troubles(run.out, begin, recorder.death)
     _tell_unreadable(run, recorder, progress)
     if run.damage.bags:
         trouble.setdefault("infrastructure", "; ".join(map(str, run.damage.bags.values())))
@@ -162,11 +171,9 @@ def _tell_unreadable(run: Run, recorder: Recorder, progress: Progress) -> None:
             progress(recorder.verdicts(verdicts, None))
 
 
-def in_process_arms(run: Run) -> Arms:
-    """Return arms that call the stack's callable here; a stateless one serves both."""
-    source = CallableArm("source", run.stack, run.inputs)
-    apart = run.request.mode == "twin" and not run.stack.stateless
-    return source, CallableArm("followup", run.stack, run.inputs) if apart else source
+def in_process_arms(run: Run, ending: ExitStack) -> Arms:
+    """Return arms that call the stack's callable without topics, and put their end on the stack."""
+    return callable_arm.in_process_arms(run.stack, run.inputs, run.request.mode, run.out, ending)
 
 
 def _driver(run: Run, recorder: Recorder, progress: Progress, ending: ExitStack) -> Lockstep | Realtime:

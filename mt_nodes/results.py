@@ -16,6 +16,7 @@ from mt_nodes.background import Background
 from mt_nodes.directories import write_whole
 from mt_nodes.effects import Effects
 from mt_nodes.engine import Answer, Offer
+from mt_nodes.errors import StackError
 from mt_nodes.evidence import evidence_name, write_evidence
 from mt_nodes.frames import Bundle, Episode
 from mt_nodes.journal import Journal, read_journal
@@ -176,6 +177,10 @@ class Recorder:
         if (line := self._ledger.episode(pair, draws, sha256, about)) is not None:
             self._listen(line)
 
+    def death(self, error: StackError) -> None:
+        """Keep that the stack died."""
+        self._listen(self._journal.death(error))
+
     def later(self, job: Callable[..., None], *args: Any) -> None:
         """Have something written that the run need not wait for."""
         self._evidence.do(job, *args)
@@ -209,7 +214,7 @@ class Recorder:
 
         self._evidence.wait()
         out = self._run.out
-        infos = [RelationInfo(r.id, r.kind, r.min_decided, r.because, r.requirement) for r in self._run.suite.relations]
+        infos = [RelationInfo.of(r.as_plain()) for r in self._run.suite.relations]
         latency = {"mutator": _quantiles(self._made_ms), "stack": _quantiles(self._answered_ms)}
         journal = out / "result.jsonl"
         summary = summarise(read_journal(journal), infos, latency_ms={k: v for k, v in latency.items() if v}, **trouble)

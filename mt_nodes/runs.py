@@ -28,6 +28,7 @@ from mt_nodes.planned import plan_of, refuse_missing_frames, schedule_of
 from mt_nodes.relations import Suite, load_suite, sham_for
 from mt_nodes.rules.case_plan import FILE, CasePlan, write_cases
 from mt_nodes.run_record import in_directory, note_resumed, request_of, write_record
+from mt_nodes.scenes import in_scenes
 from mt_nodes.schedule import EVERYTHING, Schedule
 from mt_nodes.shrinking.reduction import Reduction
 from mt_nodes.stacks import Stack, load_stack, with_faults
@@ -146,7 +147,7 @@ class Run:
 
     def _readable(self, source: Source) -> Iterator[Bundle]:
         try:
-            for found in itertools.islice(source.readings(), *self._span):
+            for found in itertools.islice(in_scenes(source.readings()), *self._span):
                 if isinstance(found, Unreadable):
                     self.damage.bundles[found.bundle.episode, found.bundle.index] = found
                 else:

@@ -80,6 +80,8 @@ class _Collected:
     def __init__(self, offer: Offer, judge: Relation, check: SequenceCheck, first: Bundle) -> None:
         self.offer, self.judge, self.check = offer, judge, check
         self.episode, self.first, self.stamp_ns = first.episode, first.index, first.stamp_ns
+        #: Of which all of its bundles are, None: of more than one, or of one that begins here.
+        self.scene = first.scene
         self.broken = self.nothing = ""
         self._stamps, self._changed = array("q"), array("b")
         self._arms = tuple(_Arm(check.reads) for _ in _ARMS)
@@ -137,6 +139,8 @@ class Series:
         effects = prepared.derived.effects if sent and prepared.derived else None
         for judge in offer.sequences:
             collected = self._of(offer, judge, bundle)
+            if bundle.scene != collected.scene:
+                collected.scene = None
             if outcome is Outcome.INVALID:
                 collected.broken = collected.broken or f"bundle {bundle.index}: {prepared.reason}"
             unmet = _unmet(judge, bundle, answers[0])
@@ -165,7 +169,8 @@ class Series:
     def _judged(self, collected: _Collected) -> Judged:
         stretches, first = collected.stretches(), None if self._whole else collected.first
         pair = collected.offer.series_pair(collected.episode, collected.judge, first)
-        return Judged(Verdict(pair, collected.stamp_ns, _judgement(collected, stretches)), stretches)
+        marks = {} if self._whole or collected.scene is None else {"scene": collected.scene}
+        return Judged(Verdict(pair, collected.stamp_ns, _judgement(collected, stretches), marks), stretches)
 
 
 def _unmet(judge: Relation, bundle: Bundle, source: Answer) -> str:
@@ -188,7 +193,7 @@ def _checked(check: SequenceCheck, stretch: Stretch) -> Judgement:
         return Judgement(Outcome.UNPAIRED_SOURCE, reason="the source arm answered nothing")
     try:
         return check.judge_series(stretch)
-    except Exception as error:  # noqa: BLE001 - a user's check must not end the run: the pair says what happened
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's check must not end the run: the pair tells of it
         return Judgement(Outcome.ERROR, reason=f"check failed: {type(error).__name__}: {error}")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mt_nodes.arms import Arm
 from mt_nodes.engine import Answer, Heard
-from mt_nodes.errors import InfrastructureError
+from mt_nodes.errors import StackError
 
 HANGS_AFTER = 3
 """So many inputs in a row without an answer, and a stack that says so when it sees nothing counts as hung."""
@@ -23,12 +23,12 @@ class Silence:
         """Take an answer in.
 
         Raises:
-            InfrastructureError: the arm has been silent for too long to be alive.
+            StackError: the arm has been silent for too long to be alive.
         """
         count = self.counts.get(arm.name, 0) + 1 if answer.heard is Heard.SILENT else 0
         self.counts[arm.name] = count
         if count >= HANGS_AFTER:
-            raise InfrastructureError(
+            raise StackError(
                 f"the stack in the {arm.name} arm runs but has not answered {count} inputs in a row ({answer.reason}); "
                 "raise deadline_s, or say publishes_when_empty: false in the stack file"
             )

@@ -9,12 +9,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from mt_nodes.arm_sums import RelationSums, digits
+from mt_nodes.deaths import Deaths, said_of
 from mt_nodes.errors import ExitCode
+from mt_nodes.exceedance import Finding
 from mt_nodes.measured import floor_of
 from mt_nodes.outcomes import Evidence, exit_code, relation_outcome
-from mt_nodes.statistics import holm
+from mt_nodes.plugins import catalogue
+from mt_nodes.statistics import at_least, holm
 from mt_nodes.verdict import SCHEMA, RelationOutcome
 from mt_nodes.verdict_rows import Line, in_order, rows_by_arm
+
+_Tests = tuple[Finding | None, Finding | None]
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,22 @@ class RelationInfo:
     min_decided: int = 20
     because: str = ""
     requirement: tuple[str, ...] = ()
+    tolerated_rate: float | None = None
+    demands_of_itself: bool = False
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> RelationInfo:
+        """Read the plain form of a relation; a journal that was copied without its record tells the id alone."""
+        kind = plain.get("kind", "necessary")
+        return cls(
+            id=plain["id"],
+            kind=kind,
+            min_decided=plain.get("min_decided", cls.min_decided),
+            because=plain.get("because", ""),
+            requirement=tuple(plain.get("requirement", ())),
+            tolerated_rate=plain.get("tolerated_rate"),
+            demands_of_itself=kind == "necessary" and _demands_of_itself(plain.get("check")),
+        )
 
 
 def summarise(
@@ -52,13 +73,17 @@ def summarise(
     Raises:
         InfrastructureError: a pair belongs to none of the relations, so the totals would not reconcile.
     """
-    sums = _added_up(verdicts, [r.id for r in relations], drive_by_drive)
+    deaths = Deaths()
+    sums = _added_up(deaths.passing(verdicts), [r.id for r in relations], drive_by_drive)
     arms = [arm for each in sums.values() for arm in each.arms]
     outcomes = in_order(sum((arm.outcomes for arm in arms), Counter()))
     by_arrival = sum(arm.by_arrival for arm in arms)
     evidence = _evidence(sums, relations)
-    ended = {r.id: relation_outcome(evidence[r.id]) for r in relations}
-    trouble = {"infrastructure": infrastructure, "interrupted": interrupted, "isolation": isolation, "usage": usage}
+    ended = {r.id: deaths.weighed(r.id, *relation_outcome(evidence[r.id])) for r in relations}
+    trouble = {
+        **{"infrastructure": infrastructure, "interrupted": interrupted, "isolation": isolation, "usage": usage},
+        **({"deaths": deaths.plain} if deaths.plain else {}),
+    }
     code, why = run_exit(outcomes, {name: outcome for name, (outcome, _) in ended.items()}, trouble)
     return {
         "schema": SCHEMA,
@@ -76,6 +101,12 @@ def summarise(
     }
 
 
+def _demands_of_itself(check: Any) -> bool:
+    """Tell it of a check by its name or {name: parameters}; False of one that is a plugin of somebody else's."""
+    name = next(iter(check), "") if isinstance(check, Mapping) else check
+    return bool(getattr(catalogue("checks").get(name or ""), "demands_of_itself", False))
+
+
 def run_exit(
     outcomes: Mapping[str, int],
     relations: Mapping[str, RelationOutcome],
@@ -84,6 +115,8 @@ def run_exit(
 ) -> tuple[ExitCode, str]:
     """Return the exit code of a run and why; ``trouble`` is the summary's, as far as it has any."""
     others = {name: trouble.get(name) for name in ("infrastructure", "isolation")}
+    if others["infrastructure"] is None and trouble.get("deaths"):
+        others["infrastructure"] = said_of(trouble["deaths"])
     code, why = exit_code(outcomes, relations, interrupted=trouble["interrupted"], **others, waived=waived)
     usage = trouble.get("usage")
     # What the user asked for cannot be done: told before what came of it, after that the run was cut short or refused.
@@ -110,27 +143,47 @@ def _settle(sums: Mapping[str, RelationSums]) -> None:
 
 
 def _evidence(sums: Mapping[str, RelationSums], relations: Sequence[RelationInfo]) -> dict[str, Evidence]:
-    violations = {r.id: sums[r.id].p_violations() for r in relations}
-    adjusted = _adjusted({name: p for name, (p, _) in violations.items()})
-    adjusted_directions = _adjusted({r.id: sums[r.id].relation.p_directions for r in relations})
-    return {
-        r.id: Evidence(
-            kind=r.kind,
-            min_decided=r.min_decided,
-            pairs=sums[r.id].relation.tally,
-            control=sums[r.id].control.tally,
-            sham=sums[r.id].sham.tally,
-            p_violations=adjusted[r.id],
-            p_directions=adjusted_directions[r.id],
-            test=violations[r.id][1],
-        )
-        for r in relations
-    }
+    alone = {r.id: _tests(sums[r.id], r, 1) for r in relations}
+    among = {r.id: _tests(sums[r.id], r, len(relations)) for r in relations}
+    tested = {name: found.p for name, (_, found) in among.items() if found}
+    adjusted = dict(zip(tested, holm(list(tested.values())), strict=True))
+    return {r.id: _evidence_of(r, sums[r.id], alone[r.id], among[r.id][1], adjusted.get(r.id)) for r in relations}
 
 
-def _adjusted(p_values: Mapping[str, float | None]) -> dict[str, float | None]:
-    tested = {name: p for name, p in p_values.items() if p is not None}
-    return {**p_values, **dict(zip(tested, holm(list(tested.values())), strict=True))}
+def _evidence_of(
+    info: RelationInfo, sums: RelationSums, alone: _Tests, among: Finding | None, adjusted: float | None
+) -> Evidence:
+    background, found = alone
+    return Evidence(
+        kind=info.kind,
+        min_decided=info.min_decided,
+        frames=sums.relation.frames,
+        pairs=sums.relation.tally,
+        control=sums.control.tally,
+        sham=sums.sham.tally,
+        p_background=background and background.p,
+        p=found and found.p,
+        p_adjusted=at_least(adjusted, found and found.p),
+        test=among.test if among else "no frame decided in both",
+        more=among.more if among else "",
+        demands_of_itself=info.demands_of_itself,
+        tolerated_rate=info.tolerated_rate,
+        upper=sums.relation.upper if info.tolerated_rate is not None else None,
+    )
+
+
+def _tests(sums: RelationSums, info: RelationInfo, family: int) -> _Tests:
+    """Return the test against control and sham, and that of standing out.
+
+    A relation that tolerates a rate stands out where it exceeds that. Control and sham that are clean add nothing:
+    they may be decided on few of the frames, as where they are asked for objects like the one that was added.
+    """
+    background = sums.exceedance(family)
+    if info.tolerated_rate is None or not sums.relation.tally.decided:
+        return background, background
+    rate = sums.relation.excess_over(info.tolerated_rate, family)
+    noisy = sums.control.tally.violated + sums.sham.tally.violated > 0
+    return background, max(background, rate, key=lambda found: found.p) if background and noisy else rate
 
 
 def _relation_plain(
@@ -146,10 +199,11 @@ def _relation_plain(
         **sums.relation.plain(),
         "control": sums.control.plain(),
         "sham": sums.sham.plain(),
-        "p_adjusted": digits(evidence.p_violations),
-        "p_directions_adjusted": digits(evidence.p_directions),
+        "p": digits(evidence.p),
+        "p_adjusted": digits(evidence.p_adjusted),
         "test": evidence.test,
         "min_decided": info.min_decided,
+        **({"tolerated_rate": info.tolerated_rate} if info.tolerated_rate is not None else {}),
         "because": info.because,
         "requirement": list(info.requirement),
         **({"undecided": undecided} if undecided else {}),

@@ -12,8 +12,8 @@ from typing import Any
 from mt_nodes.errors import UsageError
 
 SCHEMA = 1
-#: What a line of a live run has beside.
-MARKS = ("round", "paired_by")
+#: What a line has beside where there is something to say; see :attr:`Verdict.marks`.
+MARKS = ("round", "paired_by", "scene")
 
 
 class Outcome(str, Enum):
@@ -113,8 +113,9 @@ class Verdict:
     """The outcome of one pair, as it is journalled.
 
     Attributes:
-        marks: what a live run says of it beside: ``round`` of the relations' turns, and ``paired_by`` where an answer
-            was found not by its stamp.
+        marks: ``round`` of the relations' turns of a live run, and ``paired_by`` where an answer was found not by its
+            stamp; ``scene``, the bundle with which the scene began, where that is an earlier one
+            (:mod:`mt_nodes.scenes`).
     """
 
     pair: Pair

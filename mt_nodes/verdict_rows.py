@@ -9,12 +9,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from mt_nodes.cluster_sums import Unit
 from mt_nodes.errors import InfrastructureError
+from mt_nodes.laps import Laps
 from mt_nodes.measured import Measured, measured_of
 from mt_nodes.outcomes import Tally
 from mt_nodes.recall import about_objects
 from mt_nodes.relations import CONTROL, LOOP_SHAM, SHAMS
-from mt_nodes.statistics import Unit
 from mt_nodes.verdict import Outcome, Pair
 
 Line = Mapping[str, Any]
@@ -24,6 +25,7 @@ _BACKGROUND = {CONTROL: "control", **dict.fromkeys((*SHAMS, LOOP_SHAM), "sham")}
 class Row(NamedTuple):
     """What of one verdict counts in a summary."""
 
+    #: Drive and scene: bundles that show one scene are one observation.
     unit: Unit
     outcome: Outcome
     lost: int
@@ -33,6 +35,8 @@ class Row(NamedTuple):
     measured: Measured | None
     #: What is compared with control and sham: of live input a round, in which none shares a bundle with them.
     case: Unit
+    #: Drive and bundle.
+    frame: Unit
     by_arrival: bool = False
     #: Why it was not decided, where it was not.
     reason: str = ""
@@ -71,6 +75,7 @@ def rows_by_arm(verdicts: Iterable[Line], relations: Collection[str]) -> Iterato
         InfrastructureError: a pair belongs to none of the relations.
     """
     drives: dict[int, int] = {}
+    laps = Laps()
     for line in verdicts:
         if line.get("type") == "condition":
             drives = dict(enumerate(line["drives"])) if "drives" in line else _drives(line)
@@ -85,7 +90,19 @@ def rows_by_arm(verdicts: Iterable[Line], relations: Collection[str]) -> Iterato
             raise InfrastructureError(
                 f"pair {pair}: got '{pair.relation}' with '@', expected {' or '.join((CONTROL, *SHAMS, LOOP_SHAM))}"
             )
-        yield pair.judged_for, arm, _row(pair, drives.get(pair.episode, pair.episode), line)
+        if "round" in line:
+            frame = laps.unit(pair, line["stamp_ns"])
+            case = laps.case(pair, frame, line["round"])
+        else:
+            case = frame = (drives.get(pair.episode, pair.episode), pair.bundle)
+        yield pair.judged_for, arm, _row(frame, case, line, _scene(pair, frame, line))
+
+
+def _scene(pair: Pair, frame: Unit, line: Line) -> Unit:
+    """Return the first frame of the scene that a frame shows: all of a scene are one observation."""
+    if "scene" not in line or pair.bundle is None or frame[1] is None:
+        return frame
+    return frame[0], frame[1] - (pair.bundle - line["scene"])
 
 
 def _drives(condition: Line) -> dict[int, int]:
@@ -95,15 +112,13 @@ def _drives(condition: Line) -> dict[int, int]:
     return {episode: first + names.index(name) for episode, name in enumerate(names, first)}
 
 
-def _row(pair: Pair, drive: int, line: Line) -> Row:
+def _row(frame: Unit, case: Unit, line: Line, unit: Unit) -> Row:
     detail = line.get("detail", {})
     counts, objects = detail.get("counts", {}), about_objects(detail)
     outcome = Outcome(line["outcome"])
     measured = measured_of(line) if outcome.decided else None
-    unit = (drive, pair.bundle)
-    case = (line["round"], None) if "round" in line else unit
     by_arrival, reason = "paired_by" in line, line.get("reason", "")
-    return Row(unit, outcome, line["lost"], line["gained"], counts, objects, measured, case, by_arrival, reason)
+    return Row(unit, outcome, line["lost"], line["gained"], counts, objects, measured, case, frame, by_arrival, reason)
 
 
 def tally(rows: Sequence[Row]) -> Tally:

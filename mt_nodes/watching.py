@@ -9,6 +9,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
+from mt_nodes.deaths import TYPE as DEATH
 from mt_nodes.errors import UsageError
 from mt_nodes.jsonl import LineTail
 from mt_nodes.summary import RelationInfo, summarise
@@ -44,6 +45,7 @@ class WatchedRun:
         self.violations: deque[dict[str, Any]] = deque(maxlen=LAST)
         self._tail = LineTail(directory / "result.jsonl")
         self._verdicts: list[dict[str, Any]] = []
+        self._deaths: list[dict[str, Any]] = []
         self._looks: deque[tuple[float, int]] = deque(maxlen=LOOKS)
 
     @property
@@ -81,6 +83,8 @@ class WatchedRun:
             elif line["type"] == "verdict":
                 self._verdicts.append(line)
                 self.violations.extend([line] if line["outcome"] == "VIOLATED" else [])
+            elif line["type"] == DEATH:
+                self._deaths.append(line)
         if lines:
             self._looks.append((time.monotonic(), self.done))
         return bool(lines)
@@ -90,7 +94,7 @@ class WatchedRun:
         if self.finished:
             made: Summary = json.loads((self.directory / "summary.json").read_text(encoding="utf-8"))
             return made
-        return summarise(self._verdicts, self._relations())
+        return summarise([*self._deaths, *self._verdicts], self._relations())
 
     def _relations(self) -> list[RelationInfo]:
         """What a relation is stands in ``run.json``; a journal that was copied without it tells the names."""
@@ -99,13 +103,4 @@ class WatchedRun:
         except (OSError, ValueError, KeyError):
             rows = []
         known = {row["id"]: row for row in rows}
-        return [
-            RelationInfo(
-                name,
-                row.get("kind", "necessary"),
-                row.get("min_decided", RelationInfo.min_decided),
-                requirement=tuple(row.get("requirement", ())),
-            )
-            for name in self.condition.get("relations", ())
-            for row in [known.get(name, {})]
-        ]
+        return [RelationInfo.of(known.get(name, {"id": name})) for name in self.condition.get("relations", ())]

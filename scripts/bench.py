@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times on this machine: mutations of clouds and images, large messages, mutator against relay, pairs a second."""
+"""Times on this machine: mutations, large messages, mutator against relay, pairs a second, summaries of many drives."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import bench_images
 import bench_mutations
 import bench_pairs
 import bench_relay
+import bench_summary
 import numpy as np
 from rich.console import Console
 from rich.table import Table
@@ -81,8 +82,13 @@ def pairs(given: argparse.Namespace) -> Part:
         return {f"{s}, {t}": bench_pairs.measure(bag, s, t, given.bundles) for t, s in runs}
 
 
+def summary(given: argparse.Namespace) -> Part:
+    """Return what it takes to sum up a relation over many drives with violations."""
+    return bench_summary.measure(given.drives)
+
+
 PARTS: dict[str, Callable[[argparse.Namespace], Part]] = {
-    f.__name__: f for f in (mutations, images, transport, relay, pairs)
+    f.__name__: f for f in (mutations, images, transport, relay, pairs, summary)
 }
 #: Parts that a page is written of, and its name.
 PAGES: dict[str, tuple[str, Callable[[Path, Part, Part], None]]] = {
@@ -101,6 +107,7 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--bundles", type=int, default=25, help="of the drive (default %(default)s)")
     parser.add_argument("--repeats", type=int, default=5, help="of the relay's runs (default %(default)s)")
+    parser.add_argument("--drives", type=int, default=100_000, help="of the summary (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=100, help="messages a way and run (default %(default)s)")
     parser.add_argument(
         "--size",
@@ -194,12 +201,21 @@ def _pairs(part: Part) -> list[Table]:
     return [rate, stages]
 
 
+def _summary(part: Part) -> list[Table]:
+    goal = f"goal {bench_summary.GOAL_S:g} s, {bench_summary.GOAL_MIB:g} MiB"
+    table = _table(f"summing up a relation that is violated in every drive ({goal})", "", "")
+    for name, value in part.items():
+        table.add_row(name, f"{value:,}")
+    return [table]
+
+
 TABLES: dict[str, Callable[[Part], list[Table]]] = {
     "mutations": _mutations,
     "images": _images,
     "transport": _transport,
     "relay": _relay,
     "pairs": _pairs,
+    "summary": _summary,
 }
 
 

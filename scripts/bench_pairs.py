@@ -139,7 +139,7 @@ def carry_out(out: Path) -> None:
 
 def _in_process(out: Path) -> None:
     run = replay.Run.load(out)
-    replay.execute(run, lambda ending: replay.in_process_arms(run), lambda line: None, lambda verdicts: None)
+    replay.execute(run, lambda ending: replay.in_process_arms(run, ending), lambda line: None, lambda verdicts: None)
 
 
 def _watch_core(watch: Stopwatch) -> None:

@@ -72,6 +72,7 @@ def _in_processes(rounds: int) -> dict[str, list[float | None]]:
         parameters = {
             "input_topic": _topic("mutator", "in"),
             "output_topic": _topic("mutator", "out"),
+            "control_every": "0",
             "relation": RELATION,
             "transforms": str(place / "transforms.yaml"),
         }

@@ -155,6 +155,7 @@ def _argv(flow: Flow, place: Path, relation: str) -> tuple[str, ...]:
         return (python, __file__, "--relay", flow.sensor)
     if flow.way == "mutator":
         given = {"input_topic": begin, "output_topic": end, "relation": relation, "transforms": transforms}
+        given["control_every"] = "0"
         words = [word for name, value in given.items() for word in ("-p", f"{name}:={value}")]
         return (python, "-m", "mt_nodes.nodes.mutator", "--ros-args", *words)
     if flow.way == "inline":

@@ -89,7 +89,7 @@ def play(bag: Path, stack: str, names: Sequence[str], out: Path) -> None:
 
 def finish(run: Run) -> None:
     """Play what is left of a run."""
-    execute(run, lambda ending: in_process_arms(run), lambda line: None, lambda verdicts: None)
+    execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, lambda verdicts: None)
 
 
 def played(bag: Path, stack: str, place: Path) -> dict[str, Told]:

@@ -79,8 +79,8 @@ class Bench:
         self._data = cdr.encode_cloud(bundle.cloud())
         dump_transforms(bundle.transforms, place / "transforms.yaml")
         self.engaged, self.pressed, self._count, self._bool = False, False, 0, Bool
-        #: The vehicle and the operator say nothing.
-        self.silent = False
+        #: The vehicle and the operator say nothing; the operator alone.
+        self.silent = self.operator_silent = False
         #: When, stamp and checksum of what the stack was given; of what the sensor sent, the checksum by stamp.
         self.heard: list[tuple[float, int, int]] = []
         self._lock = threading.Lock()
@@ -104,7 +104,8 @@ class Bench:
         if self.silent:
             return
         for publisher, value in zip(self._says, (self.engaged, self.pressed), strict=True):
-            publisher.publish(self._bool(data=value))
+            if publisher is self._says[0] or not self.operator_silent:
+                publisher.publish(self._bool(data=value))
 
     def _heard(self, data: bytes) -> None:
         with self._lock:

@@ -9,7 +9,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from started_arms import started_arm
 
+from mt_nodes.arms import restart
 from mt_nodes.callable_arm import CallableArm
 from mt_nodes.drive.maps import load_map
 from mt_nodes.drive.recording import Recording
@@ -22,7 +24,7 @@ from mt_nodes.drive.trace import Trace
 from mt_nodes.drive.world import World
 from mt_nodes.reference.way import Way
 from mt_nodes.scene.lidar import LidarModel
-from mt_nodes.stacks import load_stack, with_faults
+from mt_nodes.stacks import Stack, load_stack, with_faults
 
 PERIOD_S = 0.1
 
@@ -64,13 +66,21 @@ def driven(
     stack: str = "reference_planner",
     faults: Sequence[str] = (),
     lidar: LidarModel | None = None,
+    before: Scenario | None = None,
     **params: Any,
 ) -> Drive:
-    """Play a scenario to its end."""
+    """Play a scenario to its end; ``before``: one that the same process drives first, and is to forget."""
     made = with_faults(load_stack(stack), tuple(faults))
     made = replace(made, params={**made.params, **params})
     names = [topic for topics in made.topics.values() for topic in topics]
-    arm = CallableArm("source", made, dict(zip(names, names, strict=True)))
+    arm = started_arm("source", made, dict(zip(names, names, strict=True)))
+    if before is not None:
+        _play(before, made, arm, lidar)
+        restart(arm)
+    return _play(scenario, made, arm, lidar)
+
+
+def _play(scenario: Scenario, made: Stack, arm: CallableArm, lidar: LidarModel | None) -> Drive:
     world, road = World(scenario), load_map(scenario.road)
     eyes, recording, row = Sensors(scenario, road, Rig.for_stack(made, lidar), 0), Recording(world), 0
     while not world.ended:

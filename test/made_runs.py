@@ -97,4 +97,4 @@ def about_the_stream(directory: Path) -> list[str]:
 
 
 def carry_out(run: Run) -> None:
-    execute(run, lambda ending: in_process_arms(run), lambda line: None, lambda verdicts: None)
+    execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, lambda verdicts: None)

@@ -297,7 +297,7 @@ def told(found: Results, not_run: Mapping[str, str] | None = None, **summary: An
         (results(0, 30), "PASS", 0),
         (results(20, 30), "FAIL", 1),
         (results(20, 30, 20), "UNSTABLE", 3),
-        (results(1, 30), "UNSTABLE", 3),
+        (results(1, 30), "INCONCLUSIVE", 3),
         (results(LEAST_DECIDED - 1, LEAST_DECIDED - 1), "INCONCLUSIVE", 3),
         (results(0, 0), "INCONCLUSIVE", 3),
     ],

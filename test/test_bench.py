@@ -39,6 +39,17 @@ def bench_relay(monkeypatch: pytest.MonkeyPatch) -> Any:
     return bench_relay
 
 
+@pytest.mark.alone
+def test_many_drives_with_violations_are_summed_up_in_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of the drives that the benchmark has: its tests were worse than quadratic in them."""
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    import bench_summary
+
+    part = bench_summary.measure(10_000)
+    assert (part["drives"], part["lines"]) == (10_000, 150_000)
+    assert part["s"] < bench_summary.GOAL_S / 2 and part["beyond_mib"] < bench_summary.GOAL_MIB / 10
+
+
 def test_a_stage_is_counted_without_those_within(bench_pairs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 1.0, 3.0, 7.0, 10.0, 11.0])
     monkeypatch.setattr(bench_pairs.time, "perf_counter", lambda: next(clock))
@@ -197,13 +208,13 @@ def test_memory_and_goals_are_told(bench_mutations: Any, tmp_path: Path, monkeyp
 def test_a_tiny_run_of_every_part(tmp_path: Path) -> None:
     file = tmp_path / "bench.json"
     words = ("--bundles", "1", "--repeats", "1", "--rounds", "2", "--stack", "reference_detector", "--json", str(file))
-    words += ("--size", "160x120", "--docs", str(tmp_path))
+    words += ("--size", "160x120", "--docs", str(tmp_path), "--drives", "200")
     done = subprocess.run(
         [sys.executable, str(SCRIPTS / "bench.py"), *words], capture_output=True, text=True, cwd=tmp_path, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(file.read_text())
-    assert set(found) == {"machine", "mutations", "images", "transport", "relay", "pairs"}
+    assert set(found) == {"machine", "mutations", "images", "transport", "relay", "pairs", "summary"}
     assert found["machine"]["cores"] >= 1
     assert found["mutations"]["by_name"]["noise_outside_roi"]["p50_ms"] > 0
     assert abs(found["mutations"]["points"] - 120_000) < 1_000

@@ -486,7 +486,7 @@ class After:
 
 
 def part(relation: str) -> PartResult:
-    return PartResult(relation, 1, {"HOLDS": 1}, Tally(1, 0), Tally(0, 0), Tally(0, 0))
+    return PartResult(relation, 1, {"HOLDS": 1}, Tally(1, 0), Tally(0, 0), Tally(0, 0), 1)
 
 
 def test_where_a_relation_stops_does_not_depend_on_who_was_ready_first(bags: list[Path], tmp_path: Path) -> None:

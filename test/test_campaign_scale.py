@@ -62,7 +62,7 @@ def test_tries_that_are_used_up_by_dying_workers_are_counted() -> None:
 
 def part(drive: int) -> PartResult:
     return PartResult(
-        "noise_0", 60, {"HOLDS": 60}, Tally(20, drive % 97 == 0), Tally(20, drive % 101 == 0), Tally(20, 0)
+        "noise_0", 60, {"HOLDS": 60}, Tally(20, drive % 97 == 0), Tally(20, drive % 101 == 0), Tally(20, 0), 20
     )
 
 

@@ -33,7 +33,7 @@ CAMPAIGNS = 2000
 
 def part(own: int, control: int = 0, sham: int = 0, pairs: int = 20) -> PartResult:
     """Return one drive's result, so many pairs violated of each arm."""
-    return PartResult("fog", 3 * pairs, {}, Tally(pairs, own), Tally(pairs, control), Tally(pairs, sham))
+    return PartResult("fog", 3 * pairs, {}, Tally(pairs, own), Tally(pairs, control), Tally(pairs, sham), pairs)
 
 
 @pytest.mark.parametrize(("rate", "alike"), [(0.05, 0.3), (0.3, 0.05)])
@@ -225,7 +225,7 @@ def test_drives_alike_in_weight_whatever_their_pairs() -> None:
 
 
 def test_drives_without_a_decided_pair_tell_nothing() -> None:
-    watched, silent = Watched(EXPECTED, POLICY, 1), PartResult("fog", 5, {}, Tally(0, 0), Tally(5, 5), Tally(5, 0))
+    watched, silent = Watched(EXPECTED, POLICY, 1), PartResult("fog", 5, {}, Tally(0, 0), Tally(5, 5), Tally(5, 0), 0)
     watched.add(silent)
     found = watched.evidence()
     assert (found["drives"], found["interval"], found["e_value"]) == (0, None, 1.0)

@@ -297,6 +297,49 @@ def test_camera_and_lidar_are_not_asked_about_what_is_hidden_or_without_a_calibr
     assert judgement.outcome is NOTHING and "no CameraInfo" in judgement.reason
 
 
+#: Beside the walker, and where the camera sees him: 1.2 m to the right at the same distance.
+FELLOW = Volume("base_link", (10.0, -0.2, 0.9), (0.5, 0.5, 1.8), 0.0, "pedestrian")
+SEEN_TOO = moved(SEEN, 76)
+HIDDEN = Volume("base_link", (-10.0, 0.0, 0.9), (0.5, 0.5, 1.8), 0.0, "pedestrian")
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+@pytest.mark.parametrize(
+    ("boxes_px", "centers_m", "outcome"),
+    [
+        ([SEEN, SEEN_TOO], [WALKER.center_m, FELLOW.center_m], HOLDS),
+        ([SEEN_TOO, SEEN], [WALKER.center_m, FELLOW.center_m], HOLDS),
+        ([SEEN], [WALKER.center_m, FELLOW.center_m], VIOLATED),
+        ([SEEN, SEEN_TOO], [FELLOW.center_m], VIOLATED),
+        ([SEEN], [WALKER.center_m], HOLDS),  # nobody sees the other
+        ([SEEN], [FELLOW.center_m], VIOLATED),
+        ([], [], NOTHING),
+    ],
+)
+def test_each_of_two_has_a_detection_and_a_box_of_its_own(
+    order: tuple[int, int], boxes_px: Any, centers_m: Any, outcome: Outcome
+) -> None:
+    """Volumes and outlines come in any order, and need not be as many: the camera looks one way only."""
+    outlines = [put(SEEN).image_boxes[0], put(SEEN_TOO).image_boxes[0]]
+    for volumes in ((WALKER, FELLOW), (FELLOW, WALKER), (HIDDEN, WALKER, FELLOW)):
+        made = Effects(added=volumes, image_boxes=tuple(outlines[i] for i in order))
+        judgement = judged(CameraAndLidarAgree(), both([], []), both(boxes_px, centers_m), made)
+        assert judgement.outcome is outcome, judgement
+
+
+def test_two_that_stand_close_do_not_share_a_detection_or_a_box() -> None:
+    near = Volume("base_link", (10.0, 0.6, 0.9), (0.5, 0.5, 1.8), 0.0, "pedestrian")
+    made = Effects(added=(WALKER, near), image_boxes=(*put(SEEN).image_boxes, *put(moved(SEEN, 25)).image_boxes))
+    check = CameraAndLidarAgree()
+    alone = judged(check, both([], []), both([SEEN, moved(SEEN, 25)], [WALKER.center_m]), made)
+    assert alone.outcome is VIOLATED and alone.reason == "pedestrian found by the camera alone, not by the LiDAR"
+    alone = judged(check, both([], []), both([SEEN], [WALKER.center_m, near.center_m]), made)
+    assert alone.outcome is VIOLATED and alone.reason == "pedestrian found by the LiDAR alone, not by the camera"
+    assert judged(
+        check, both([], []), both([SEEN, moved(SEEN, 25)], [WALKER.center_m, near.center_m]), made
+    ).reason == ("camera and LiDAR agree on all 2")
+
+
 def test_control_and_sham_are_asked_not_to_rise_where_a_relation_asks_to_fall() -> None:
     check = SlowsDown(by_at_least_mps=0.5, by_at_least_share=0.1)
     slows = Relation("slows", "expected", "", (), check)

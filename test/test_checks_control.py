@@ -249,7 +249,7 @@ NO_PATH = Output(path=Path.make("base_link", 0, []))
         ("lateral", plans(bend=0.01), plans(bend=-0.01), Effects(image_mirrored=True), HOLDS, 0.0),
         ("lateral", plans(bend=0.01), plans(bend=0.01), MIRRORED, VIOLATED, None),
         ("lateral", plans(), NO_PATH, NO_CHANGE, VIOLATED, None),
-        ("lateral", plans(), plans(until=0.0), NO_CHANGE, HOLDS, 0.0),
+        ("lateral", plans(), plans(until=0.0), NO_CHANGE, VIOLATED, None),  # that is no path
         ("frechet", plans(), plans(until=0.0), NO_CHANGE, VIOLATED, 30.0),
         ("lateral", NO_PATH, plans(), NO_CHANGE, NOTHING, None),
         ("lateral", plans(until=0.0), plans(), NO_CHANGE, NOTHING, None),

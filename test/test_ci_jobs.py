@@ -193,6 +193,18 @@ def test_what_is_not_decided_is_a_warning(service: Service, repository: Reposito
 
 
 @SERVICES
+def test_what_main_had_decided_and_is_not_any_more_is_red(
+    service: Service, repository: Repository, drives: Path
+) -> None:
+    assert service(repository, True).returncode == 0
+    _next(repository)
+    done = service(Repository(repository.path, drives / "short"), False)
+    assert done.returncode == (3 if service is on_github else 1)
+    assert "no longer decided: noise_outside_roi_10 (PASS before, INCONCLUSIVE after)" in done.stdout
+    assert (repository.path / "main_results/summary.json").is_file()
+
+
+@SERVICES
 def test_a_run_that_went_wrong_is_red(service: Service, repository: Repository) -> None:
     (repository.path / "stack.yaml").write_text("callable: nowhere:detect\n")
     assert service(repository, False).returncode == 2

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from made_runs import FOG, NOISE, made_run, verdicts
 
 from mt_nodes.cli.main import main
-from mt_nodes.comparison import Finished, compare
+from mt_nodes.comparison import Finished, Step, compare, exit_of
 
 
 def compared(before: Path, after: Path) -> dict[str, Any]:
@@ -31,6 +33,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "short": made_run(tmp_path / "short", [*verdicts("noise", [], 3), *verdicts("fog", [], 3)], NOISE, FOG),
         "other": made_run(tmp_path / "other", verdicts("noise", range(8), stamp_ns=10**18), NOISE),
         "fog": made_run(tmp_path / "fog_only", fog, FOG),
+        "missing": made_run(tmp_path / "missing", fog, FOG),
     }
 
 
@@ -45,15 +48,62 @@ def pair(bundle: int, relation: str = "noise") -> str:
         ("clean", "noisy", "newly failing", 1),
         ("noisy", "clean", "newly passing", 0),
         ("noisy", "noisy", "still failing", 0),
-        ("noisy", "short", "no longer failing", 0),
-        ("clean", "short", "changed", 0),
+        ("noisy", "short", "no longer decided", 3),
+        ("clean", "short", "no longer decided", 3),
+        ("short", "short", "as before", 3),
+        ("short", "clean", "changed", 0),
+        ("noisy", "missing", "", 3),
+        ("missing", "noisy", "", 1),
+        ("missing", "clean", "", 0),
         ("noisy", "worse", "still failing", 1),
     ],
 )
 def test_what_became_of_a_relation(runs: dict[str, Path], before: str, after: str, noise: str, code: int) -> None:
     found = compared(runs[before], runs[after])
-    assert found["relations"]["noise"]["change"] == noise
+    assert found["relations"].get("noise", {"change": ""})["change"] == noise
     assert found["exit_code"] == code == main(["compare", str(runs[before]), str(runs[after])])
+
+
+def test_what_was_decided_and_is_not_any_more_is_told(runs: dict[str, Path]) -> None:
+    told = compared(runs["clean"], runs["short"])["exit_why"]
+    assert told.startswith("no longer decided: noise (PASS before, INCONCLUSIVE after), fog (")
+    told = compared(runs["clean"], runs["missing"])["exit_why"]
+    assert told == "no longer decided: noise (PASS before, missing after)"
+    assert compared(runs["short"], runs["short"])["exit_why"] == "no relation is decided in the run after"
+
+
+@pytest.mark.parametrize("trouble", [{"infrastructure": "the stack died"}, {"interrupted": True}, {"usage": "no"}])
+def test_a_run_that_did_not_come_to_its_end_shows_nothing(
+    tmp_path: Path, runs: dict[str, Path], trouble: dict[str, Any]
+) -> None:
+    rows = [*verdicts("noise"), *verdicts("fog")]
+    broken = made_run(tmp_path / "broken", rows, NOISE, FOG, **trouble)
+    found = compared(runs["clean"], broken)
+    assert found["exit_code"] == 3 and "did not come to its end" in found["exit_why"]
+    assert compared(broken, runs["clean"])["exit_code"] == 0
+
+
+def test_what_is_violated_more_often_though_not_decided_is_not_green(tmp_path: Path) -> None:
+    few = dataclasses.replace(NOISE, kind="expected", min_decided=40)
+    before = made_run(tmp_path / "before", [*verdicts("noise"), *verdicts("fog")], few, FOG)
+    after = made_run(tmp_path / "after", [*verdicts("noise", range(15)), *verdicts("fog")], few, FOG)
+    found = compared(before, after)
+    assert found["relations"]["noise"]["after"]["outcome"] == "INCONCLUSIVE"
+    assert (found["exit_code"], found["exit_why"]) == (3, "not decided, and violated more often than before: noise")
+    assert compared(after, before)["exit_code"] == 0
+
+
+OUTCOMES = (None, "PASS", "FAIL", "INCONCLUSIVE", "UNSTABLE")
+
+
+@given(st.lists(st.builds(Step, st.just("r"), *2 * [st.sampled_from(OUTCOMES)], st.booleans()), max_size=5))
+def test_green_is_only_what_is_decided_and_has_lost_nothing(steps: list[Step]) -> None:
+    code, _ = exit_of(steps)
+    failing = [s for s in steps if s.now == "FAIL" and s.was != "FAIL" and not s.waived]
+    lost = [s for s in steps if s.was in ("PASS", "FAIL") and s.now not in ("PASS", "FAIL")]
+    decided = [s for s in steps if s.now in ("PASS", "FAIL")]
+    assert code == (1 if failing else 3 if lost or not decided else 0)
+    assert code == 1 or exit_of(steps, "unsaid")[0] == 3
 
 
 def test_pairs_are_compared_one_by_one(runs: dict[str, Path]) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from recordings import bundles, drive, stamp, write_bag
 from rosbags.highlevel import AnyReader
 
 from mt_nodes import cdr
+from mt_nodes.arms import start
 from mt_nodes.bag_reader import BagReader
 from mt_nodes.bag_writer import SENSOR_QOS, STATIC_QOS, open_writer
 from mt_nodes.bags import BagSource, write_bundles
@@ -135,7 +137,10 @@ def test_a_run_keeps_every_bundle_of_a_violated_pair(tmp_path: Path) -> None:
     made = Run.create(asked, str(tmp_path / "out"))
     with Recorder(made, lambda line: None) as recorder:
         loop = Lockstep(made.suite, 0, recorder, mode="two_pass", stateless=True, publishes_when_empty=True)
-        loop.run(made.episodes, *in_process_arms(made))
+        with ExitStack() as ending:
+            arms = in_process_arms(made, ending)
+            start(*arms)
+            loop.run(made.episodes, *arms)
     with BagReader(tmp_path / "out" / "evidence" / "0_1_twice_0.mcap") as reader:
         topics = Counter(w.topic for w in reader.wires())
     assert (topics["/mt/source/sensing/lidar/points"], topics["/mt/followup/sensing/lidar/points"]) == (1, 2)

@@ -20,10 +20,11 @@ from mt_nodes.errors import InfrastructureError, IsolationError
 from mt_nodes.nodes import leak_watch
 from mt_nodes.nodes.graph_guard import Ours, endpoints, participant
 from mt_nodes.nodes.isolation import NAMES_S, NOT_KNOWN_YET
-from mt_nodes.nodes.leak_watch import LATE_S, SOON_S, LeakWatch, Look, Suspicion, pause_s
+from mt_nodes.nodes.leak_watch import LATE_S, SOON_S, WORTH_S, LeakWatch, Look, Suspicion, pause_s
 from mt_nodes.nodes.live_safety import LiveSafety
+from mt_nodes.vehicle.guarding import ComputerGuard
 from mt_nodes.vehicle.leaks import PUBLISHER, SERVER, SUBSCRIPTION, Endpoint, Watched, leaks_in_arm, leaks_in_live
-from mt_nodes.vehicle.settings import Actuators
+from mt_nodes.vehicle.settings import Actuators, Guard
 
 STEER = "/vehicle/steer"
 WATCHED = Watched(Actuators(topics=(STEER,)), observers=("/recorder",))
@@ -111,10 +112,56 @@ def test_that_nobody_looks_any_more_is_no_reason_to_go_on(capsys: pytest.Capture
     capsys.readouterr()
 
 
-def test_nothing_may_be_tested_while_a_leak_is_suspected() -> None:
+def watched_by(**leaks: Any) -> LiveSafety:
+    """A run's safety that finds nothing but what is said of leaks."""
     safety = LiveSafety.__new__(LiveSafety)
-    safety._leaks = cast(Any, SimpleNamespace(why="/driver subscribes to /vehicle/steer"))
+    safety._computer, safety._watch = ComputerGuard(Guard()), None
+    safety._leaks = cast(Any, SimpleNamespace(**{"why": "", "is_blind": False, **leaks}))
+    return safety
+
+
+def test_nothing_may_be_tested_while_a_leak_is_suspected_or_nobody_looks() -> None:
+    assert watched_by().health() == ""
+    safety = watched_by(why="/driver subscribes to /vehicle/steer")
     assert safety.health() == safety.leak == "/driver subscribes to /vehicle/steer"
+    safety = watched_by(is_blind=True)
+    assert safety.health() == "nobody has looked for leaks in the last 5 s" and not safety.leak
+
+
+def test_a_look_is_worth_nothing_before_it_is_through_and_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a look asks of the graph may hang; what was found before that says nothing of now."""
+    now_s, may_look = [0.0], threading.Semaphore(0)
+    monkeypatch.setattr(leak_watch, "own_time_s", lambda: now_s[0])
+
+    def look(whole: bool) -> Look:
+        may_look.acquire()
+        return looked()
+
+    with closing(LeakWatch([look], lambda: None)) as watch:
+        assert watch.is_blind, "nobody has looked yet"
+        may_look.release()
+        until(lambda: not watch.is_blind)
+        now_s[0] = WORTH_S
+        assert not watch.is_blind
+        now_s[0] += 0.1
+        assert watch.is_blind and not watch.why
+        may_look.release(1000)
+
+
+def publishing(node: str, topic: str = STEER) -> Endpoint:
+    return Endpoint(node, PUBLISHER, topic, "std_msgs/msg/Float32")
+
+
+def test_one_stack_that_comes_later_is_adopted_two_that_say_the_same_are_not() -> None:
+    safety = watched_by()
+    safety._watched, safety._before = Watched(Actuators(), (), (STEER, "/path")), frozenset()
+    both = {publishing("/stack"), publishing("/another")}
+    safety._adopt(both)
+    assert not safety._before
+    safety._adopt({publishing("/stack"), publishing("/stack", "/path"), publishing("/stack", "/elsewhere")})
+    assert safety._before == {publishing("/stack"), publishing("/stack", "/path")}
+    safety._adopt(both)
+    assert publishing("/another") not in safety._before
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ from mt_nodes.live.config import Limits, Segments
 from mt_nodes.mutations.base import Draw, Followup, Mutation
 from mt_nodes.outputs import Control, Output
 from mt_nodes.own_time import own_time_s
+from mt_nodes.summary import RelationInfo, summarise
 
 TURNS = Segments(settle_bundles=3, test_bundles=4, restart_after_bundles=6, give_up_after_restarts=1)
 
@@ -298,6 +299,8 @@ def test_a_bag_that_loops_restarts_what_remembers(time: VirtualTime) -> None:
         assert {v.pair.episode for v in kept.lines.values()} == {0, 1}
         assert len(kept.lines) == live.owed()
         assert [v for v in kept.lines.values() if v.pair.episode == 1 and v.outcome.value == "HOLDS"]
+        told = summarise([v.as_plain() for v in kept.lines.values()], [RelationInfo(name, "expected") for name in "ab"])
+        assert {relation["control"]["drives"] for relation in told["relations"].values()} == {1}
 
 
 def test_a_loop_that_is_shorter_than_a_restart_does_not_restart_for_ever(time: VirtualTime) -> None:
@@ -531,6 +534,32 @@ def test_a_check_over_a_sequence_judges_each_turn_as_a_whole(time: VirtualTime) 
         *(("identity", 24, 1), ("rate", 30, 1)),
     ]
     assert {v.outcome.value for v in turns[:3]} == {"HOLDS"}
+
+
+def in_a_ring(bundle: Bundle, standing: bool) -> Bundle:
+    """What stands around the ego: poles, which are elsewhere in each bundle unless the ego stands."""
+    (cloud,) = bundle.clouds
+    angle = np.arange(30) * 0.2 + 1e-3
+    range_m = np.random.default_rng(0 if standing else bundle.index).uniform(5.0, 30.0, 30)
+    points = np.zeros(30, cloud.points.dtype)
+    points["x"], points["y"] = range_m * np.cos(angle), range_m * np.sin(angle)
+    return replace(bundle, clouds=(replace(cloud, points=points),))
+
+
+def test_lines_of_an_ego_that_stands_are_of_one_scene_in_each_episode(time: VirtualTime) -> None:
+    rates = relation("rate", check=OutputRateNotLower())
+    live = Simulation(time, suite(rates, relation("a")), config={"segments": TURNS})
+    first = [in_a_ring(bundle, 4 <= bundle.index < 9) for bundle in drive(20)]
+    second = [in_a_ring(bundle, True) for bundle in drive(20, first_ns=10**11)]
+    kept = live.play(arriving([*first, *second]))
+    expected = {**{(0, i): 4 for i in range(5, 9)}, **{(1, i): 0 for i in range(1, 20)}}
+    for verdict in kept.lines.values():
+        where = (verdict.pair.episode, verdict.pair.bundle)
+        # The first segment of this relation ends when the ego has gone on: not all of it is of the scene.
+        crosses = verdict.pair.judged_for == "rate" and where[0] == 0
+        assert "round" in verdict.marks
+        assert verdict.marks.get("scene") == (None if crosses else expected.get(where))
+    assert {(0, 6), (1, 6)} <= {(v.pair.episode, v.pair.bundle) for v in kept.lines.values()}
 
 
 def test_a_mutation_that_does_not_apply_says_so(time: VirtualTime) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_arms import FakeArm, Sent, answered, relation, seen, suite
+from fake_arms import FakeArm, Sent, answered, relation, seen, silent, suite
 from live_simulation import BEGAN_S, Simulation, VirtualTime, arriving, drive, one, virtual_time
 
 from mt_nodes.checks.no_new_errors import NoNewErrors
@@ -26,6 +26,8 @@ from mt_nodes.stacks import Stack
 TURNS = Segments(settle_bundles=3, test_bundles=4, restart_after_bundles=6, give_up_after_restarts=1)
 EXTERNAL: dict[str, Any] = {"start": "external", "domain": {"source": 10, "followup": 61}, "nodes": ("/tracker",)}
 GONE = ["nobody publishes /obstacles"]
+#: An instance is tested with the second input that it gets.
+AT_ONCE: dict[str, Any] = {"segments": Segments(settle_bundles=1, test_bundles=99), "delay_s": 0.05}
 
 
 @pytest.fixture
@@ -116,6 +118,46 @@ def test_what_an_instance_was_given_when_it_went_is_an_error_and_then_it_settles
     assert after[0] == "SETTLING" and set(after[8:]) == {"HOLDS"}
     assert len(kept.lines) == live.owed() and live.driver.status["lost_instances"] == 1
     assert going.count("restart") == 0
+
+
+def judged_since(live: Simulation, first: int) -> list[tuple[str, str]]:
+    """Outcome and reason of each instant from one on, as the relation's own check has it."""
+    lines = (v for v in live.recorder.lines.values() if v.pair.judged_for == "a")
+    return [
+        (v.outcome.value, v.judgement.reason) for v in lines if v.pair.bundle is not None and v.pair.bundle >= first
+    ]
+
+
+def test_what_the_former_instance_left_unanswered_is_no_memory_of_the_one_in_its_place(time: VirtualTime) -> None:
+    """One comes in the place of another at once, so that nobody is away; the former had missed an input."""
+    followup = FakeArm("followup", lambda sent: silent() if sent.bundle.index == 9 else answered(seen(1)), 0.03)
+    live = Simulation(
+        time,
+        arms=(one("source"), followup),
+        stack=EXTERNAL,
+        stateless=False,
+        config=AT_ONCE,
+        presence=lambda: Presence("", int(time.now_s >= BEGAN_S + 1.25)),
+    )
+    live.play(arriving(drive(20)))
+    since = judged_since(live, 13)
+    assert {outcome for outcome, _ in since} == {"SETTLING", "HOLDS"} and live.driver.status["lost_instances"] == 1
+    assert not any("remember differently" in reason for _, reason in since)
+
+
+def test_inputs_that_nobody_was_there_for_are_no_memory_of_the_instance_that_comes_back(time: VirtualTime) -> None:
+    going = Going("followup", lambda sent: answered(seen(1)), 0.03)
+    live = Simulation(
+        time,
+        arms=(one("source"), going),
+        stack=EXTERNAL,
+        stateless=False,
+        config=AT_ONCE,
+        presence=lambda: going.presence(time.now_s),
+    )
+    live.play(arriving(drive(40)))
+    since = judged_since(live, 23)
+    assert since[-1][0] == "HOLDS" and not any("remember differently" in reason for _, reason in since)
 
 
 def test_one_that_is_started_anew_while_the_run_is_paused_is_no_error(time: VirtualTime) -> None:

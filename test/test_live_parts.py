@@ -285,6 +285,76 @@ def test_an_answer_may_come_before_its_input_is_known(time: VirtualTime) -> None
     assert heard(early, early.expect(7)) == {}, "of a former loop of the bag"
 
 
+def test_of_a_looped_bag_each_lap_has_its_own_answers(time: VirtualTime) -> None:
+    """A lap takes 0.6 s, less than an answer may come ahead; the stack answers the first lap and then no more."""
+    arrivals, answered = Arrivals(("detections",), "stamp", 0.1, before_s=1.0, deadline_s=10.0), []
+    for lap in range(3):
+        for stamp in range(6):
+            ticket = arrivals.expect(stamp, lap)
+            time.now_s += 0.05
+            if lap == 0 and stamp != 2:
+                arrivals.put("detections", stamp, f"{lap}/{stamp}")
+            time.now_s += 0.05
+            answered.append((lap, stamp, heard(arrivals, ticket)))
+    assert [row for row in answered if row[2]] == [
+        (0, stamp, {"detections": f"0/{stamp}"}) for stamp in range(6) if stamp != 2
+    ]
+
+
+def test_an_input_that_was_not_answered_gets_no_output_of_the_next_lap(time: VirtualTime) -> None:
+    """Even one that came before it was known that the next lap has begun."""
+    arrivals = Arrivals(("detections",), "stamp", 0.1, before_s=1.0, deadline_s=10.0)
+    first = arrivals.expect(7, lap=0)
+    time.now_s += 2.0
+    arrivals.put("detections", 7, "ahead")
+    time.now_s += 0.1
+    second = arrivals.expect(7, lap=1)
+    time.now_s += 0.1
+    arrivals.put("detections", 7, "again")
+    assert heard(arrivals, first) == {} and heard(arrivals, second) == {"detections": "ahead"}
+
+
+def test_one_output_is_no_answer_to_two_inputs_of_one_stamp(time: VirtualTime) -> None:
+    arrivals = Arrivals(("detections",), "stamp", 0.1)
+    first, second = arrivals.expect(7), arrivals.expect(7)
+    arrivals.put("detections", 7, "one")
+    assert heard(arrivals, first) == {"detections": "one"} and heard(arrivals, second) == {}
+    arrivals.put("detections", 7, "two")
+    assert heard(arrivals, second) == {"detections": "two"}
+
+
+def test_an_output_after_the_deadline_answers_nothing(time: VirtualTime) -> None:
+    arrivals = Arrivals(("detections",), "stamp", 0.1, deadline_s=1.0)
+    ticket = arrivals.expect(7)
+    time.now_s += 1.1
+    arrivals.put("detections", 7, "late")
+    assert heard(arrivals, ticket) == {} and vars(arrivals.strays) == {"repeated": 0, "late": 1, "unknown": 0}
+
+
+def test_outputs_that_answer_nothing_are_counted(time: VirtualTime) -> None:
+    arrivals = Arrivals(("detections",), "stamp", 0.1)
+    arrivals.expect(7)
+    for stamp in (7, 7, 8):
+        arrivals.put("detections", stamp, "x")
+    assert vars(arrivals.strays) == {"repeated": 1, "late": 0, "unknown": 1} and arrivals.unknown_stamp_ns == 8
+    arrivals.expect(9)
+    assert arrivals.unknown_stamp_ns is None
+
+
+def test_outputs_by_arrival_that_are_more_than_inputs_are_counted(time: VirtualTime) -> None:
+    arrivals = Arrivals(("control",), "arrival", 0.1)
+    arrivals.put("control", None, "before any input")
+    for _ in range(3):
+        arrivals.expect(7)
+        time.now_s += 0.05
+        arrivals.put("control", None, "x")
+        time.now_s += 0.05
+    assert arrivals.strays.repeated == 0
+    time.now_s += 0.05
+    arrivals.put("control", None, "surplus")
+    assert arrivals.strays.repeated == 1
+
+
 def test_an_output_without_a_stamp_answers_by_its_arrival_and_the_last_one_counts(time: VirtualTime) -> None:
     arrivals = Arrivals(("control",), "stamp", 0.1)
     arrivals.put("control", None, "before")
@@ -324,8 +394,12 @@ def test_part_of_an_answer_is_none(time: VirtualTime) -> None:
 def test_what_is_kept_of_outputs_is_bounded(outputs: list[tuple[str, int]]) -> None:
     arrivals = Arrivals(("stamped", "plain"), "stamp", 0.1)
     for i, (role, stamp) in enumerate(outputs):
+        arrivals.put("plain", None, i)
+        ticket = arrivals.expect(i if stamp else 0, lap=i)
+        ticket.until_s = ticket.sent_s
         arrivals.put(role, stamp if role == "stamped" else None, i)
     assert sum(map(len, arrivals._stamped["stamped"].values())) == len(arrivals._order["stamped"]) <= KEPT
+    assert len(arrivals._awaited) <= KEPT and all(len(same) <= 2 for same in arrivals._awaited.values())
     assert len(arrivals._unstamped["plain"]) <= KEPT
     arrivals.clear()
     assert not arrivals._order["stamped"]

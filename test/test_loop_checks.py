@@ -46,12 +46,13 @@ STEP_S = 0.1
 def drive(
     speed: Any = 10.0, y_m: Any = 0.0, rows: int = 31, acceleration: Any = None, ended: str = "time", hits: Any = ()
 ) -> Driven:
-    """Return a drive east at given speeds (rows,), beside the lane's middle by ``y_m``."""
+    """Return a drive east, backwards to the west, at given speeds (rows,), beside the lane's middle by ``y_m``."""
     time_s = STEP_S * np.arange(rows)
     v = np.broadcast_to(np.asarray(speed, dtype=float), rows)
     x = 20.0 + np.concatenate([[0.0], np.cumsum(v[:-1] * STEP_S)])
     y = np.broadcast_to(np.asarray(y_m, dtype=float), rows)
-    yaw = np.concatenate([np.arctan2(np.diff(y), np.diff(x)), [0.0]])
+    ahead = np.where(v[:-1] < 0.0, -1.0, 1.0)
+    yaw = np.concatenate([np.arctan2(ahead * np.diff(y), ahead * np.diff(x)), [0.0]])
     a = np.gradient(v, STEP_S) if acceleration is None else np.broadcast_to(acceleration, rows)
     ego = np.column_stack([x, y, yaw, v, a, np.zeros(rows)])
     there = [(p.start.x_m, p.start.y_m, p.start.yaw_rad, 0.0) for p in SCENARIO.actors]
@@ -124,6 +125,17 @@ TABLE: list[tuple[TraceCheck, Driven, Driven, WorldEffects | None, Outcome, floa
     (DrivesNoFaster(by="place"), braking(10), braking(20), None, VIOLATED, None),
     (DrivesNoFaster(by="place"), braking(20), braking(10), None, HOLDS, None),
     (DrivesNoFaster(), drive(0.0), drive(5.0), None, NOTHING, None),
+    (DrivesNoFaster(), drive(10.0), drive(-12.0), None, VIOLATED, 12.0),
+    (DrivesNoFaster(), drive(10.0), drive([8.0] * 16 + [-3.0] * 15), None, VIOLATED, 3.0),  # and never goes so back
+    (DrivesNoFaster(), drive(-10.0), drive(-10.4), None, HOLDS, 0.4),
+    (DrivesNoFaster(by="mean"), drive(10.0), drive([8.0] * 16 + [-8.0] * 15), None, VIOLATED, None),
+    (DrivesNoFaster(by="mean"), drive(-10.0), drive(-12.0), None, VIOLATED, 2.0),
+    (DrivesNoFaster(by="place"), drive(10.0), drive(-12.0), None, VIOLATED, 12.0),
+    (DrivesNoFaster(by="place"), drive(-10.0), drive(-8.0), None, HOLDS, -2.0),
+    (BrakesNoLater(), drive(-10.0, acceleration=3.0), drive(-10.0, acceleration=3.0), None, HOLDS, 0.0),
+    (BrakesNoLater(), braking(10), drive(-10.0, acceleration=-3.0), None, VIOLATED, None),  # backwards, and faster
+    (ComfortNotWorse(), drive(-5.0, acceleration=0.0), drive(-5.0, acceleration=0.6), None, VIOLATED, 1.2),
+    (ComfortNotWorse(), drive(-5.0, acceleration=0.0), drive(-5.0, acceleration=-0.6), None, HOLDS, 0.0),
     (ComfortNotWorse(), drive(), drive(), None, HOLDS, 0.0),
     (ComfortNotWorse(jerk_mps3=500.0), braking(10, 3.0), braking(10, 3.4), None, HOLDS, 0.8),
     (ComfortNotWorse(jerk_mps3=500.0), braking(10, 3.0), braking(10, 3.6), None, VIOLATED, 1.2),
@@ -135,6 +147,15 @@ TABLE: list[tuple[TraceCheck, Driven, Driven, WorldEffects | None, Outcome, floa
     (SlowsDownThere(along="way"), drive(10.0), drive(np.linspace(10.0, 8.0, 31)), None, HOLDS, None),
     (DrivesNoFasterThere(), drive(10.0), drive(10.4), None, HOLDS, 0.4),
     (DrivesNoFasterThere(), drive(10.0), drive(10.6), None, VIOLATED, 0.6),
+    (SlowsDownThere(), drive(10.0), drive(-9.0), None, VIOLATED, -9.0),
+    (SlowsDownThere(), drive(-10.0), drive(-9.4), None, HOLDS, 0.6),
+    (SlowsDownThere(), drive(-10.0), drive(-10.6), None, VIOLATED, -0.6),
+    (DrivesNoFasterThere(), drive(10.0), drive(-10.0), None, VIOLATED, 10.0),
+    (DrivesNoFasterThere(), drive(-10.0), drive(-10.4), None, HOLDS, 0.4),
+    (DrivesNoFasterThere(), drive(-10.0), drive(-11.0), None, VIOLATED, 1.0),
+    (StopsThere(), drive(10.0), drive(-10.0), None, VIOLATED, 10.0),
+    (StopsThere(), drive(-10.0), drive(np.linspace(-10.0, 0.0, 31)), None, HOLDS, 0.0),
+    (KeepsWayThere(), drive(10.0), drive(-10.0), None, VIOLATED, None),
     (StopsThere(), drive(10.0), drive(np.linspace(10.0, 0.0, 31)), None, HOLDS, 0.0),
     (StopsThere(), drive(10.0), drive(np.linspace(10.0, 0.5, 31)), None, VIOLATED, 0.5),
     (StopsThere(), drive(np.linspace(6.0, 0.5, 31)), drive(0.0), None, NOTHING, None),

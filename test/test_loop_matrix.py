@@ -140,7 +140,7 @@ def outcomes(out: Path, one: Case, fault: str = "", *others: str) -> dict[str, d
     stack = with_faults(stack, {fault: one.params}) if fault else stack
     run = made_run(out, [one.scene], [one.relation, *others], stack, lidar=LIDAR, seed=one.seed)
     write_record(out, run.request, run.suite.all, run.stack, {})
-    execute(run, lambda ending: in_process_arms(run), lambda line: None, lambda verdicts: None)
+    execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, lambda verdicts: None)
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for line in read_lines(out / "result.jsonl"):
         if line["type"] == "verdict":

@@ -53,7 +53,7 @@ short_drive = CreateScenario {
 
 def driven(run: ScenarioRun, arms: Any = in_process_arms, progress: Any = lambda verdicts: None) -> dict[str, Any]:
     write_record(run.out, run.request, run.suite.all, run.stack, {})
-    return execute(run, lambda ending: arms(run), lambda line: None, progress)
+    return execute(run, lambda ending: arms(run, ending), lambda line: None, progress)
 
 
 def lines(out: Path) -> dict[str, dict[str, Any]]:
@@ -235,7 +235,7 @@ def stack_that(says: Any) -> Any:
             self.asked += 1
             return says(self.asked)  # type: ignore[no-any-return]
 
-    return lambda run: (arm := Fake("source", run.stack, {t: t for t in run.rig.topics.values()}), arm)
+    return lambda run, ending: (arm := Fake("source", run.stack, {t: t for t in run.rig.topics.values()}), arm)
 
 
 def cruising(asked: int) -> Answer:
@@ -264,7 +264,7 @@ def test_a_stack_that_remembers_is_started_anew_for_each_drive(
     stack = replace(load_stack("reference_planner"), stateless=stateless)
     run = made_run(place / f"{stateless}_{mode}", SCENES[1:], RELATIONS[:1], stack, mode=mode)
     arm = Fake("source", run.stack, {t: t for t in run.rig.topics.values()})
-    driven(run, lambda run: (arm, arm))
+    driven(run, lambda run, ending: (arm, arm))
     assert count["restart"] == restarts
 
 

@@ -14,9 +14,9 @@ from functools import cache
 from typing import Any
 
 import pytest
+from started_arms import started_arm
 
 from mt_nodes import plugins
-from mt_nodes.callable_arm import CallableArm
 from mt_nodes.fitting import unfit
 from mt_nodes.frames import Bundle
 from mt_nodes.lockstep import Lockstep
@@ -164,7 +164,7 @@ def judged(names: tuple[str, ...], fault: str = "", camera: CameraSensor = USUAL
     stack = STACKS[name]
     made = replace(stack, params={"faults": [fault]} if fault else {})
     roles = {"lidar": CLOUD_TOPIC, "camera": IMAGE_TOPIC, "camera_info": CAMERA_INFO_TOPIC}
-    arm = CallableArm("source", made, {roles[role]: topics[0] for role, topics in stack.topics.items()})
+    arm = started_arm("source", made, {roles[role]: topics[0] for role, topics in stack.topics.items()})
     kept = Kept()
     suite = load_suite(names, sham_for(stack.inputs))
     loop = Lockstep(

@@ -14,10 +14,10 @@ from functools import cache
 from typing import Any
 
 import pytest
+from started_arms import started_arm
 from test_matrix import HONEST, Kept, MadeOnce, Table, clean, forgotten, of_the_stream, violated
 
 from mt_nodes import plugins
-from mt_nodes.callable_arm import CallableArm
 from mt_nodes.checks.acceleration_within import AccelerationWithin
 from mt_nodes.checks.latency_not_worse import LatencyNotWorse
 from mt_nodes.checks.sequence import SequenceCheck
@@ -103,8 +103,8 @@ def judged(names: Sequence[str], fault: str = "", seed: int = 1) -> Table:
 def _played(made: Stack, names: Sequence[str], bundles: Sequence[Bundle], seed: int = 1, mode: str = "twin") -> Table:
     if not names:
         return {}
-    source = CallableArm("source", made, frozenset({CLOUD_TOPIC}))
-    followup = CallableArm("followup", made, frozenset({CLOUD_TOPIC})) if mode == "twin" else source
+    source = started_arm("source", made, frozenset({CLOUD_TOPIC}))
+    followup = started_arm("followup", made, frozenset({CLOUD_TOPIC})) if mode == "twin" else source
     kept, suite, drawn_by = Kept(), load_suite(names), 100 + seed
     loop = Lockstep(
         suite,

@@ -24,6 +24,7 @@ from moral_toys import (
 
 from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.jsonl import read_lines
+from mt_nodes.moral.budget import cut_in_words
 from mt_nodes.moral.campaign import carry_out
 from mt_nodes.moral.observed import RunSpec
 from mt_nodes.moral.request import MoralRequest, checked_request
@@ -121,6 +122,8 @@ def test_no_more_runs_than_asked_are_driven(tmp_path: Path) -> None:
     toy = Toy(spares_people)
     summary = campaign(tmp_path, toy, runs=25)
     assert len(toy.asked) == summary["runs"] == 24  # whole rounds of two
+    assert summary["budget"]["cut_by"] == "runs" and summary["budget"]["cases_cut"] == 6
+    assert cut_in_words(summary).startswith("--runs 25 was spent: it left 6 cases undecided, and up to ")
     assert summary["exit_code"] == 3 and "the runs are used up (25)" in summary["cases"]["people_first/d0"]["reason"]
 
 
@@ -130,9 +133,39 @@ def test_time_stops_a_campaign_between_rounds_and_who_goes_on_gets_more(tmp_path
     cut = carry_out(run, Toy(spares_people), check=always_one, breed=one_more, now_s=lambda: float(next(clock)))
     assert 0 < cut["runs"] < 100 and cut["runs"] % 2 == 0
     assert "the time is over (0.2 minutes)" in cut["cases"]["people_first/d0"]["reason"]
+    assert "the time is over" in cut["principles"]["people_first"]["why"]
+    left = [case for case in cut["cases"].values() if "the time is over" in case["reason"]]
+    assert cut["budget"] == {
+        "runs": 5000,
+        "minutes": 0.2,
+        "cut_by": "minutes",
+        "cases_cut": len(left),
+        "runs_cut": sum(40 - case["runs"] for case in left),  # 20 rounds of two at most
+    }
+    assert cut_in_words(cut).startswith(f"--minutes 0.2 was spent: it left {len(left)} cases undecided, and up to ")
     more = carry_out(run, Toy(spares_people), check=always_one, breed=one_more)
-    assert more["exit_code"] == 0
+    assert more["exit_code"] == 0 and more["budget"]["cut_by"] is None and cut_in_words(more) == ""
     assert lines(tmp_path, "case")[-1]["outcome"] == "HOLDS"
+    whole = campaign(tmp_path / "whole", Toy(spares_people))
+    assert more["cases"] == whole["cases"] and more["principles"] == whole["principles"]
+
+
+def test_time_that_ran_out_before_a_case_was_drawn_is_the_reason(tmp_path: Path) -> None:
+    clock = iter((0.0, 0.0, *[3600.0] * 1000))
+    run = moral_run(tmp_path, minutes=1.0)
+    cut = carry_out(run, Toy(spares_people), check=always_one, breed=one_more, now_s=lambda: next(clock))
+    assert (cut["exit_code"], cut["offered"]) == (3, 0)
+    assert cut["principles"]["people_first"]["why"].endswith("the time is over (1 minutes)")
+
+
+def test_unless_it_is_asked_for_time_decides_nothing(tmp_path: Path) -> None:
+    clock = iter(range(0, 10**9, 3600))  # an hour passes from one look to the next
+    run = moral_run(tmp_path / "slow")
+    slow = carry_out(run, Toy(spares_people), check=always_one, breed=one_more, now_s=lambda: float(next(clock)))
+    quick = campaign(tmp_path / "quick", Toy(spares_people))
+    assert MoralRequest().minutes is None and slow["budget"] == quick["budget"]
+    assert slow["budget"] == {"runs": 5000, "minutes": None, "cut_by": None, "cases_cut": 0, "runs_cut": 0}
+    assert slow["cases"] == quick["cases"] and slow["exit_code"] == 0
 
 
 def test_nothing_applicable_is_no_pass(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -23,6 +24,7 @@ from moral_toys import Toy, always_one, moral_run
 
 from mt_nodes.cli import moral_outcome
 from mt_nodes.cli.main import main
+from mt_nodes.cli.moral_results import compared
 from mt_nodes.drive.scenario import Person
 from mt_nodes.jsonl import read_lines, seal
 from mt_nodes.moral.campaign import carry_out
@@ -415,6 +417,32 @@ def test_two_campaigns_are_compared(failed: Path, passed: Path, capsys: pytest.C
     assert f"newly violated: {CASE}" in capsys.readouterr().out
     assert main(["compare", str(failed), str(passed), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["no_longer_violated"] == [CASE]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code"),
+    [
+        ({"a": "HOLDS"}, {"a": "HOLDS"}, 0),
+        ({"a": "HOLDS"}, {"a": "VIOLATED"}, 1),
+        ({"a": "HOLDS", "b": "HOLDS"}, {"a": "HOLDS", "b": "INCONCLUSIVE"}, 3),
+        ({"a": "HOLDS", "b": "VIOLATED"}, {"a": "HOLDS", "b": "NOT_APPLICABLE"}, 3),
+        ({"a": "HOLDS", "b": "HOLDS"}, {"a": "HOLDS"}, 3),
+        ({"a": "HOLDS", "bred": "VIOLATED"}, {"a": "HOLDS"}, 0),
+        ({"a": "INCONCLUSIVE"}, {"a": "INCONCLUSIVE"}, 3),
+        ({"a": "INCONCLUSIVE"}, {"a": "HOLDS"}, 0),
+    ],
+)
+def test_a_case_that_is_not_decided_any_more_is_not_green(
+    before: dict[str, str], after: dict[str, str], code: int
+) -> None:
+    def told(cases: dict[str, str]) -> Any:
+        lines = {n: {"outcome": o, "stream": "confirm" if n == "bred" else "decide"} for n, o in cases.items()}
+        condition = dict.fromkeys(("stack", "faults", "seed", "pool"))
+        return SimpleNamespace(cases=lines, directory=Path("x"), condition=condition)
+
+    found = compared(told(before), told(after))
+    assert found["exit_code"] == code
+    assert bool(found["no_longer_decided"]) == (code == 3 and "HOLDS" in before.values())
 
 
 def test_nothing_in_common_is_nothing_to_compare(failed: Path, toyed: Path, capsys: pytest.CaptureFixture[str]) -> None:

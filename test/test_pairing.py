@@ -73,6 +73,25 @@ def test_by_order_a_stamp_says_nothing(stamp: int | None) -> None:
     assert done(inbox, first) and not done(inbox, second)
 
 
+@pytest.mark.parametrize(("match", "stamp"), [("order", 77), ("stamp", None)])
+def test_by_order_an_output_after_an_answer_is_a_second_answer(match: str, stamp: int | None) -> None:
+    inbox = Inbox(("detections",), match)
+    inbox.put("detections", None, "before any input")
+    ticket = inbox.expect(1)
+    inbox.put("detections", stamp, "answer")
+    inbox.close(ticket)
+    assert vars(inbox.strays) == {"repeated": 0, "late": 0, "unknown": 1}
+    inbox.put("detections", stamp, "again")
+    assert vars(inbox.strays) == {"repeated": 1, "late": 0, "unknown": 1}
+
+
+def test_by_order_what_a_stack_that_may_keep_silent_says_late_is_no_second_answer() -> None:
+    inbox = Inbox(("detections",), "order", owes=False)
+    inbox.close(inbox.expect(1))
+    inbox.put("detections", None, "late")
+    assert inbox.strays.repeated == 0
+
+
 def test_an_output_without_a_stamp_answers_the_oldest_input_beside_stamped_ones() -> None:
     inbox = Inbox(("detections",))
     first, second = inbox.expect(1), inbox.expect(2)

@@ -54,6 +54,29 @@ def test_every_shipped_relation_loads_under_its_file_name_and_says_why() -> None
     assert len(set(SHAMS)) == 3
 
 
+def test_what_an_expected_relation_tolerates(write: Any) -> None:
+    expected = {**MINE, "kind": "expected"}
+    for rate in (0, 0.2, 0.999):
+        relation = load_relation(write({**expected, "tolerated_rate": rate}))
+        assert relation.tolerated_rate == rate and relation.as_plain()["tolerated_rate"] == rate
+    assert load_relation(write(expected)).tolerated_rate is None
+    assert "tolerated_rate" not in load_relation(write(expected)).as_plain()
+
+
+@pytest.mark.parametrize("rate", [1, 1.0, -0.1, "0.2", True, [0.2], float("nan"), float("inf")])
+def test_what_cannot_be_tolerated(write: Any, rate: Any) -> None:
+    path = write({**MINE, "kind": "expected", "tolerated_rate": rate})
+    with pytest.raises(
+        UsageError, match=r"mine\.yaml: tolerated_rate: got .*, expected a number of at least 0 and below"
+    ):
+        load_relation(path)
+
+
+def test_a_necessary_relation_tolerates_nothing(write: Any) -> None:
+    with pytest.raises(UsageError, match="tolerated_rate: a necessary relation tolerates no violated pair"):
+        load_relation(write({**MINE, "tolerated_rate": 0.2}))
+
+
 def test_a_relation_of_ones_own(write: Any) -> None:
     relation = load_relation(write({**MINE, "given": [{"points_at_least": {"points": 9}}], "requirement": ["R1"]}))
     assert (relation.id, relation.role, relation.min_decided) == ("mine", "relation", 20)

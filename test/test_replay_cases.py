@@ -34,6 +34,7 @@ from mt_nodes.open_loop import AGREE, OpenLoop
 from mt_nodes.outputs import Control, Output
 from mt_nodes.pipeline import MutationPipeline
 from mt_nodes.plan import ReplayRequest
+from mt_nodes.processes import wait_until
 from mt_nodes.relations import Relation
 from mt_nodes.replay import _tell_unreadable
 from mt_nodes.results import Case
@@ -265,18 +266,15 @@ def test_a_case_begins_with_arms_that_agree(course: str, apart: tuple[int, ...],
 # --- whole runs in this process
 
 STACK = '''
-import os, signal
+import os, time
 from mt_nodes.outputs import Control
 
 class Slow:
-    """Follows the number of points with a speed that remembers; kills its process where it is asked to."""
-    calls = 0
+    """Follows the number of points with a speed that remembers, as slowly as it is asked to."""
     def __init__(self, share=0.5):
         self.speed, self.share = 5.0, share
     def __call__(self, points):
-        Slow.calls += 1
-        if Slow.calls == int(os.environ.get("KILLED_AT", 0)):
-            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(float(os.environ.get("SLOW_S", 0)))
         self.speed += self.share * (len(points) / 20.0 - self.speed)
         return Control(None, speed_mps=self.speed, yaw_rate_radps=0.1)
 '''
@@ -481,9 +479,13 @@ def test_who_was_killed_goes_on_as_if_nothing_had_been(place: Path, tmp_path: Pa
     plan, (quiet, killed) = planned(place, "killed", *USUAL), (tmp_path / name for name in ("quiet", "killed"))
     asked = ("--cases", plan, "--stack", place / REMEMBERS, "--transport", "inprocess")
     words = [str(word) for word in ("replay", place / "drive", *asked, "--out")]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "KILLED_AT": "40"}
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "SLOW_S": "0.05"}
     run = [sys.executable, "-m", "mt_nodes.cli.main", *words, str(killed)]
-    assert subprocess.run(run, check=False, env=env, capture_output=True).returncode == -signal.SIGKILL
+    with subprocess.Popen(run, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        journal = killed / "result.jsonl"
+        assert wait_until(lambda: journal.is_file() and journal.read_bytes().count(b"\n") > 5, 120.0)
+        process.kill()
+    assert process.returncode == -signal.SIGKILL, "it was over before it was killed"
     assert 0 < len(outcomes(killed)) < 66 and not (killed / "summary.json").exists()
     assert main(["replay", "--resume", str(killed)]) == main([*words, str(quiet)])
     for name in ("result.jsonl", "ledger.jsonl"):

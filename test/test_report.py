@@ -145,9 +145,10 @@ def test_junit_has_one_case_a_relation_with_its_requirement(tmp_path: Path) -> N
     [
         ({}, verdicts("noise", {}), [NOISE], []),
         ({}, verdicts("noise", {}, count=5), [NOISE], [("failure", "INCONCLUSIVE")]),
-        ({}, verdicts("fog", {2: 1}), [FOG], [("failure", "UNSTABLE")]),
+        ({}, verdicts("fog", {2: 1}), [FOG], [("failure", "INCONCLUSIVE")]),
         ({}, [], [], [("error", "exit code 3")]),
         ({"interrupted": True}, verdicts("noise", {}), [NOISE], [("error", "exit code 130")]),
+        ({"usage": "no such bag"}, verdicts("noise", {}), [NOISE], [("error", "exit code 2")]),
         ({"isolation": "domain 7 is in use"}, verdicts("noise", {}), [NOISE], [("error", "exit code 5")]),
         ({"infrastructure": "stack died"}, verdicts("noise", {}), [NOISE], [("error", "exit code 4")]),
     ],

@@ -61,7 +61,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     stack = with_faults(load_stack("reference_planner"), "low_is_litter")
     run = made_run(out, [SCENE], (CHILD, MIRRORED, MOVED), stack)
     write_record(run.out, run.request, run.suite.all, run.stack, {})
-    execute(run, lambda ending: in_process_arms(run), lambda line: None, lambda verdicts: None)
+    execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, lambda verdicts: None)
     return out
 
 

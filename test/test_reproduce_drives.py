@@ -46,7 +46,7 @@ def done_in(out: Path, *relations: str, **asked: Any) -> Path:
     stack = with_faults(load_stack("reference_planner"), FAULTS)
     run = made_run(out, SCENES, relations, stack, seed=7, faults=FAULTS, **asked)
     write_record(run.out, run.request, run.suite.all, run.stack, {})
-    execute(run, lambda ending: in_process_arms(run), lambda line: None, lambda verdicts: None)
+    execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, lambda verdicts: None)
     return out
 
 
@@ -111,7 +111,7 @@ def arms_that(says: Callable[[int, Answer], Answer]) -> Any:
             assert answer is not None
             return says(self.asked, answer)
 
-    return lambda run: (arm := Fickle("source", run.stack, {t: t for t in run.rig.topics.values()}), arm)
+    return lambda run, ending: (arm := Fickle("source", run.stack, {t: t for t in run.rig.topics.values()}), arm)
 
 
 def faster(asked: int, answer: Answer) -> Answer:

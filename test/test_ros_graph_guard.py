@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool
 
 from mt_nodes.nodes.graph_guard import endpoints
+from mt_nodes.nodes.isolation import NOT_KNOWN_YET
 from mt_nodes.vehicle.leaks import ACTION_CLIENT, ACTION_SERVER, CLIENT, PUBLISHER, SERVER, Endpoint
 
 SAYS = Endpoint("/detector", PUBLISHER, "/says", "std_msgs/msg/String")
@@ -47,6 +49,21 @@ def test_services_of_a_second_node_of_the_same_name_are_seen(peers: tuple[Peer, 
         for number in range(2):
             until(lambda what=f"{name}_{number}", role=role: {one.role for one in named(look, what)} == {role})
             assert len(named(look, f"{name}_{number}")) == 1
+
+
+def test_those_whom_only_their_number_tells_are_there() -> None:
+    """A service's topics may be discovered later than that somebody has it, or under names that cannot be found."""
+    node = SimpleNamespace(
+        get_topic_names_and_types=list,
+        get_service_names_and_types=lambda: [("/engage", ["std_srvs/srv/SetBool"])],
+        get_subscriptions_info_by_topic=lambda topic, no_mangle: [],
+        get_publishers_info_by_topic=lambda topic, no_mangle: [],
+        count_services=lambda service: 2,
+        count_clients=lambda service: 1,
+    )
+    nobody = Endpoint(NOT_KNOWN_YET, SERVER, "/engage", "std_srvs/srv/SetBool")
+    found = endpoints(node)  # type: ignore[arg-type]
+    assert found == {nobody, replace(nobody, number=2), replace(nobody, role=CLIENT)}
 
 
 def test_who_only_asks_for_goals_of_an_action_asks_for_the_action(peers: tuple[Peer, Peer, Peer]) -> None:

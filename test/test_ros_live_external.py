@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -28,6 +29,8 @@ from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.nodes import introducing, qos
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.external_arm import ExternalArm
+from mt_nodes.nodes.listening_arm import ListeningArm
+from mt_nodes.nodes.messages import message_class
 from mt_nodes.nodes.suite_process import Events
 from mt_nodes.outputs import Detections
 from mt_nodes.own_time import own_time_s
@@ -215,8 +218,8 @@ def test_an_instance_that_may_not_know_of_us_is_not_there_yet(
     until(lambda: not arm.presence().away)
 
 
-def external_arm(ending: ExitStack, domains: Any) -> ExternalArm:
-    stack = build(Stack, {"name": "x", **STACK, **external(domains, deadline_s=0.2)}, "test")
+def external_arm(ending: ExitStack, domains: Any, deadline_s: float = 0.2) -> ExternalArm:
+    stack = build(Stack, {"name": "x", **STACK, **external(domains, deadline_s=deadline_s)}, "test")
     given = topics_of(puppet_bundle(0))
     plan, arrivals = ArmPlan("followup", domains[2]), Arrivals(stack.answers, stack.match, 0.1)
     arm = ExternalArm(plan, domains[2], True, stack, None, given, frozenset({"/points"}), arrivals=arrivals)
@@ -257,3 +260,57 @@ def test_silence_counts_when_the_instance_spoke_later_and_what_it_had_when_it_we
     until(lambda: answered(late))
     assert said.pop().heard is Heard.SKIPPED
     assert arm.wait(lost, own_time_s()) is None, "whoever waits is told by the presence"
+
+
+@pytest.mark.parametrize("kind", ["ours", "live"])
+def test_an_arm_tells_laps_of_a_looped_bag_apart(ending: ExitStack, domains: Any, kind: str) -> None:
+    """The first lap's input was lost; its stamp comes again long before the deadline."""
+    peer = Peer(ending, domains[2], NODE[1:])
+    says = peer.publisher(MARKERS, BOXES)
+    peer.listen(cdr.POINT_CLOUD, "/points", qos.REPLAY)
+    if kind == "ours":
+        arm: ExternalArm | ListeningArm = external_arm(ending, domains, deadline_s=60.0)
+    else:
+        stack = build(Stack, {"name": "x", **STACK, "deadline_s": 60.0}, "test")
+        arm = ListeningArm(Peer(ending, domains[2], "mt_tap").node, stack, 0.1)
+    until(lambda: says.get_subscription_count() and all(arm._listener.heard_from().values()))
+    bundle = puppet_bundle(0)
+    first, second = (arm.send(replace(bundle, episode=lap), frozenset()) for lap in (0, 1))
+    assert isinstance(first, Ticket) and isinstance(second, Ticket)
+    says.publish(MarkerArrayObstacles().encode(Detections.none("base_link", bundle.stamp_ns)))
+    until(lambda: first.parts or second.parts)
+    answer = arm.wait(second, own_time_s())
+    assert answer is not None and answer.heard is Heard.ANSWERED
+    assert arm.wait(first, own_time_s()) is None
+
+
+class Twice:
+    """A stack that is blind to follow-ups and says each answer twice, the second when the next input is there."""
+
+    def __init__(self, ending: ExitStack, domain: int) -> None:
+        self._peer = Peer(ending, domain, NODE[1:])
+        self._says = self._peer.publisher(MARKERS, BOXES)
+        self._said: Any = None
+        self._peer.node.create_subscription(message_class(cdr.POINT_CLOUD), "/points", self._answer, qos.REPLAY)
+
+    def _answer(self, message: Any) -> None:
+        if self._said is not None:
+            self._says.publish(self._said)
+        sees = [(8.0, 1.0, 0.5)] if message.width == 20 else []
+        stamp_ns, shape = cdr.stamp_ns_of(message.header), ([(4.0, 2.0, 1.5)] * len(sees), [0.5] * len(sees))
+        self._said = MarkerArrayObstacles().encode(Detections.make("base_link", stamp_ns, sees, *shape))
+        self._says.publish(self._said)
+
+
+def test_an_instance_that_answers_an_input_twice_is_refused_in_alternate(
+    carry_out: Callable[..., Any], ending: ExitStack, domains: Any
+) -> None:
+    """Else its second answer to the source would be taken for that to the follow-up, and the relation would hold."""
+    Live(ending, domains[1])
+    Twice(ending, domains[2])
+    there = external(domains, domain={"source": domains[2]})
+    lines, summary, _ = carry_out("alternate", there)
+    held = [line for line in lines if line.get("relation") == "still_there" and line["outcome"] == "HOLDS"]
+    assert not held and summary["exit_code"] == 4, summary["exit_why"]
+    assert "has answered one input more than once" in summary["infrastructure"]
+    assert summary["infrastructure"].endswith("let it answer once, or use mode: twin or shadow")

@@ -35,7 +35,8 @@ from mt_nodes.nodes import qos, replayer
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.control import ControlNode
 from mt_nodes.nodes.introducing import Introduction
-from mt_nodes.nodes.ledger_topic import LedgerTopic
+from mt_nodes.nodes.ledger_topic import LedgerTopic, Offered
+from mt_nodes.nodes.messages import message_class
 from mt_nodes.nodes.monitor import Monitor
 from mt_nodes.nodes.mutator import Mutator
 from mt_nodes.nodes.publishing import DISCOVERY_S, BundlePublisher
@@ -50,6 +51,8 @@ from mt_nodes.transforms import dump_transforms
 MARKERS, BOXES = "visualization_msgs/msg/MarkerArray", "/perception/obstacles"
 VERDICTS, LEDGER = "/mt/verdicts", "/mt/ledger"
 Make = Callable[..., Any]
+#: A mutator that offers no control.
+ALL_TESTED = {"control_every": 0}
 
 
 def lines(heard: Heard) -> list[dict[str, Any]]:
@@ -216,7 +219,7 @@ def test_the_mutator_sends_followups_into_another_domain_as_the_live_publisher_d
 ) -> None:
     here, there = Peer(ending, domains[1]), Peer(ending, domains[2])
     ledger = here.listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
-    given = {"relation": "noise_outside_roi_100", "output_topic": "/points", "transforms": transforms}
+    given = {"relation": "noise_outside_roi_100", "output_topic": "/points", "transforms": transforms, **ALL_TESTED}
     node = made(Mutator, **given, output_domain=domains[2])
     publisher, send = sensor(here, QoSProfile(depth=5, reliability=reliability))
     until(publisher.get_subscription_count)
@@ -250,7 +253,9 @@ def test_a_followup_whose_proof_fails_is_invalid(
     peer = Peer(ending, domains[1])
     ledger = peer.listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
     followups = peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY)
-    node = made(Mutator, relation="noise_outside_roi_10", output_topic="/out", transforms=transforms, prove=prove)
+    node = made(
+        Mutator, relation="noise_outside_roi_10", output_topic="/out", transforms=transforms, prove=prove, **ALL_TESTED
+    )
     publisher, send = sensor(peer)
     until(lambda: joined(publisher, node))
     send(0)
@@ -272,7 +277,7 @@ def test_followups_and_hashes_are_those_of_the_same_clouds_offline(
     peer = Peer(ending, domains[1])
     ledger = peer.listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
     followups = peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY, raw=True)
-    node = made(Mutator, relation=relation.id, output_topic="/out", transforms=transforms, seed=5)
+    node = made(Mutator, relation=relation.id, output_topic="/out", transforms=transforms, seed=5, **ALL_TESTED)
     publisher, send = sensor(peer)
     until(lambda: joined(publisher, node))
     for index in range(4):
@@ -299,7 +304,7 @@ def test_a_cloud_is_answered_while_the_last_is_still_proved_and_lines_keep_their
     peer = Peer(ending, domains[1])
     ledger = peer.listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
     followups = peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY)
-    node = made(Mutator, relation="noise_outside_roi_10", output_topic="/out", transforms=transforms)
+    node = made(Mutator, relation="noise_outside_roi_10", output_topic="/out", transforms=transforms, **ALL_TESTED)
     publisher, send = sensor(peer)
     until(lambda: joined(publisher, node))
     send(0)
@@ -328,7 +333,8 @@ def test_what_goes_wrong_in_a_proof_is_not_passed_over(
     ledger = LedgerTopic(Peer(ending, domains[1]).node, "noise_outside_roi_10")
     relation, bundle = load_relation("noise_outside_roi_10"), Bundle(0, 0, 0, (made_cloud(),), transforms=TREE)
     derived, proof = MutationPipeline(relation.mutate, 0, relation.id).derive_unproven(bundle)
-    ledger.sent(bundle, derived, proof, Peer(ending, domains[1], "other").publisher(cdr.POINT_CLOUD, "/out"))
+    through = Peer(ending, domains[1], "other").publisher(cdr.POINT_CLOUD, "/out")
+    ledger.sent(Offered(relation.id, bundle, 0), derived, proof, through, 0)
     with pytest.raises(RuntimeError, match="a defect"):
         ledger.close()
 
@@ -339,7 +345,7 @@ def test_a_mutator_that_is_stopped_has_told_of_all_it_sent(
     """A process of its own, stopped, and not only once, when its follow-up arrives and nothing is proved yet."""
     plugins = tmp_path / "lasting.py"
     plugins.write_text(LASTING_PROOF)
-    parameters = {"relation": "noise_outside_roi_10", "output_topic": "/out", "transforms": transforms}
+    parameters = {"relation": "noise_outside_roi_10", "output_topic": "/out", "transforms": transforms, **ALL_TESTED}
     words = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]
     env = ros_environment(os.environ, domains[1])
     child = Child(Process("mutator", (sys.executable, str(plugins), "--ros-args", *words), env, tmp_path / "log"))
@@ -368,7 +374,8 @@ def test_a_mutator_that_is_stopped_has_told_of_all_it_sent(
 
 def test_a_mutator_that_cannot_go_on_says_so_in_one_line(ending: ExitStack, domains: Any, tmp_path: Path) -> None:
     """Nothing joins the cloud's frame and the region's: told by the first cloud."""
-    words = ("--ros-args", "-p", "relation:=noise_outside_roi_10", "-p", "output_topic:=/out")
+    words = ("--ros-args", *("-p", "relation:=noise_outside_roi_10"), *("-p", "output_topic:=/out"))
+    words = (*words, "-p", "control_every:=0")
     argv = (sys.executable, "-m", "mt_nodes.nodes.mutator", *words)
     child = Child(Process("mutator", argv, ros_environment(os.environ, domains[1]), tmp_path / "log"))
     ending.callback(child.stop, 5.0)
@@ -405,7 +412,7 @@ def test_a_bundle_without_an_honest_followup_is_told(
     peer = Peer(ending, domains[1])
     ledger = peer.listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
     peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY)
-    node = made(Mutator, relation="noise_outside_roi_10", output_topic="/out", transforms=transforms)
+    node = made(Mutator, relation="noise_outside_roi_10", output_topic="/out", transforms=transforms, **ALL_TESTED)
     publisher, _ = sensor(peer)
     until(lambda: joined(publisher, node))
     cloud = made_cloud("velodyne")
@@ -429,7 +436,7 @@ def test_the_mutator_delays_frames_in_their_order_and_tells_when_to_expect_the_a
     ledger = peer.listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
     followups = peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY)
     relation = stream_relation(tmp_path, "frames_delayed", every=1, delay_s=0.3, stamps="new")
-    node = made(Mutator, relation=relation, output_topic="/out")
+    node = made(Mutator, relation=relation, output_topic="/out", **ALL_TESTED)
     publisher, send = sensor(peer)
     until(lambda: joined(publisher, node))
     began = time.monotonic()
@@ -451,7 +458,8 @@ def test_the_mutator_sends_nothing_of_a_frame_that_is_left_out(
     peer = Peer(ending, domains[1])
     ledger = peer.listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
     followups = peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY)
-    node = made(Mutator, relation=stream_relation(tmp_path, "rate_reduced", one_of=2.0), output_topic="/out")
+    relation = stream_relation(tmp_path, "rate_reduced", one_of=2.0)
+    node = made(Mutator, relation=relation, output_topic="/out", **ALL_TESTED)
     publisher, send = sensor(peer)
     until(lambda: joined(publisher, node))
     for index in range(4):
@@ -460,6 +468,39 @@ def test_the_mutator_sends_nothing_of_a_frame_that_is_left_out(
     assert [line.get("outcome") for line in lines(ledger)] == [None, "SKIPPED", None, "SKIPPED"]
     assert lines(ledger)[1]["reason"] == "the follow-up sends nothing"
     assert [cdr.stamp_ns_of(m.header) for m in followups.wait(2)] == [stamp(0), stamp(2)]
+
+
+def test_control_is_offered_in_turn_and_each_lap_of_a_bag_has_a_number(
+    made: Make, ending: ExitStack, domains: Any, transforms: Path
+) -> None:
+    """In the next lap other frames are control."""
+    peer = Peer(ending, domains[1])
+    ledger = peer.listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
+    followups = peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY)
+    about = {"relation": "noise_outside_roi_100", "output_topic": "/out", "transforms": transforms}
+    node = made(Mutator, **about, control_every=3)
+    publisher, send = sensor(peer)
+    until(lambda: joined(publisher, node))
+    began_ns = time.time_ns()
+    for count, index in enumerate((0, 1, 2, 3, 0, 1, 2, 3)):
+        send(index)
+        ledger.wait(count + 1)
+    told = lines(ledger)
+    control, tested = "identity", "noise_outside_roi_100"
+    order = [control, tested, tested, control, tested, tested, control, tested]
+    assert [line["relation"] for line in told] == order
+    assert [line["pair"] for line in told] == [
+        f"{lap}/{index}/{name}/0"
+        for (lap, index), name in zip(itertools.product(range(2), range(4)), order, strict=True)
+    ]
+    assert [m.width for m in followups.wait(8)] == [4000 if name == control else 4100 for name in order]
+    assert {line["judged_for"] for line in told} == {tested}
+    assert all(began_ns < line["came_ns"] <= line["sent_ns"] <= time.time_ns() for line in told)
+
+
+def test_a_mutator_that_would_offer_nothing_but_control_is_refused(made: Make) -> None:
+    with pytest.raises(UsageError, match="control_every: got 1, which leaves nothing to test; expected 0, or 2"):
+        made(Mutator, output_topic="/out", control_every=1)
 
 
 def test_a_mutator_into_its_own_input_is_refused(made: Make) -> None:
@@ -478,8 +519,8 @@ def test_a_mutator_that_would_have_to_change_the_source_is_refused(made: Make) -
 class Arms:
     """Both arms' outputs and the ledger, as mutator and stacks would publish them; in two domains."""
 
-    def __init__(self, ending: ExitStack, domains: Any) -> None:
-        here, there = Peer(ending, domains[1]), Peer(ending, domains[2])
+    def __init__(self, ending: ExitStack, domains: Any, of_followup: ExitStack | None = None) -> None:
+        here, there = Peer(ending, domains[1]), Peer(of_followup or ending, domains[2])
         self.ledger = here.publisher("std_msgs/msg/String", LEDGER, qos.JOURNAL)
         self.outputs = here.publisher(MARKERS, BOXES), there.publisher(MARKERS, BOXES)
         self.verdicts = here.listen("std_msgs/msg/String", VERDICTS, qos.JOURNAL)
@@ -487,10 +528,19 @@ class Arms:
     def matched(self) -> None:
         until(lambda: all(p.get_subscription_count() for p in (self.ledger, *self.outputs)))
 
-    def offer(self, index: int, **more: Any) -> None:
-        relation = "noise_outside_roi_10"
-        line = {"type": "followup", "pair": f"0/{index}/{relation}/0", "relation": relation, "effects": {}}
-        self.ledger.publish(String(data=json.dumps({**line, "stamp_ns": stamp(index)} | more)))
+    def offer(self, index: int, lap: int = 0, relation: str = "noise_outside_roi_10", **more: Any) -> None:
+        now_ns = time.time_ns()
+        line = {"type": "followup", "pair": f"{lap}/{index}/{relation}/0", "relation": relation, "effects": {}}
+        line |= {"judged_for": "noise_outside_roi_10", "stamp_ns": stamp(index), "followup_ns": stamp(index)}
+        line |= {"came_ns": now_ns, "sent_ns": now_ns}
+        self.ledger.publish(String(data=json.dumps(line | more)))
+
+    def control(self, *indices: int) -> None:
+        """Offer control, and have both arms answer it."""
+        for index in indices:
+            self.offer(index, relation="identity")
+            self.say(0, index, 2)
+            self.say(1, index, 2)
 
     def say(self, arm: int, index: float, count: int) -> None:
         centers = [[10.0 + 5 * i, 0.0, 1.0] for i in range(count)]
@@ -511,7 +561,7 @@ def test_the_monitor_judges_by_stamp_whatever_the_order(
     made(Monitor, relation="noise_outside_roi_10", stack=stack, followup_domain=domains[2])
     arms.matched()
     arms.offer(0)
-    arms.say(0, 0, 2)  # the follow-up arm is not up yet: its silence proves nothing
+    arms.say(0, 0, 2)
     arms.outcomes(1)
     for index in (1, 2, 3):
         arms.offer(index)
@@ -525,16 +575,24 @@ def test_the_monitor_judges_by_stamp_whatever_the_order(
     arms.offer(5)
     arms.say(1, 5, 2)
     arms.offer(6, outcome="INVALID", reason="not proven")
+    now_ns = time.time_ns()
+    for index, away_s in ((7, -100), (8, 100)):  # heard late, of before this node was there; of a clock that is ahead
+        at_ns = now_ns + away_s * 10**9
+        arms.offer(index, came_ns=at_ns, sent_ns=at_ns)
+        arms.say(0, index, 2)
+        arms.say(1, index, 2)
     of_a_replay = {"type": "followup", "pair": "0/9/noise_outside_roi_10/0", "relation": "noise_outside_roi_10"}
     arms.ledger.publish(String(data=json.dumps(of_a_replay)))
-    assert arms.outcomes(7) == {
+    assert arms.outcomes(9) == {
         "0": "UNPAIRED_FOLLOWUP",
         "1": "HOLDS",
         "2": "VIOLATED",
         "3": "HOLDS",
-        "4": "VIOLATED",
+        "4": "UNPAIRED_FOLLOWUP",
         "5": "UNPAIRED_SOURCE",
         "6": "INVALID",
+        "7": "UNPAIRED_BOTH",
+        "8": "HOLDS",
     }
     lost = next(line for line in lines(arms.verdicts) if line["pair"].startswith("0/2/"))
     assert (lost["lost"], lost["measured"], lost["bound"], lost["stamp_ns"]) == (1, 1, 2, stamp(2))
@@ -544,17 +602,165 @@ def test_the_monitor_looks_for_the_answer_under_the_follow_ups_own_stamp(
     made: Make, ending: ExitStack, domains: Any, tmp_path: Path
 ) -> None:
     stack = tmp_path / "s.yaml"
-    stack.write_text("{callable: 'x:y', stateless: true, deadline_s: 0.5}")
+    stack.write_text("{callable: 'x:y', stateless: true, deadline_s: 60}")
     arms = Arms(ending, domains)
     node = made(Monitor, relation="noise_outside_roi_10", stack=stack, followup_domain=domains[2])
     arms.matched()
     arms.say(1, 1, 0)  # what it says of another instant
     arms.say(0, 1, 2)
-    arms.offer(1, followup_ns=stamp(1.5), delay_ns=60 * 10**9)
+    came_ns = time.time_ns()
+    arms.offer(1, followup_ns=stamp(1.5), came_ns=came_ns, sent_ns=came_ns + 400_000_000)
     until(lambda: node._pending)
-    assert node._pending[0][0] - time.monotonic() > 30.0, "the deadline begins when the frame goes out"
+    source, followup = node._pending[0].tickets
+    assert followup.sent_s - source.sent_s == pytest.approx(0.4), "the deadline begins when the frame goes out"
+    assert followup.until_s == followup.sent_s + 60.0
     arms.say(1, 1.5, 2)
     assert arms.outcomes(1) == {"1": "HOLDS"}
+
+
+def test_silence_counts_only_where_control_around_it_was_answered(
+    made: Make, ending: ExitStack, domains: Any, tmp_path: Path
+) -> None:
+    """A machine that loses answers loses those to control, too."""
+    stack = tmp_path / "s.yaml"
+    stack.write_text("{callable: 'x:y', stateless: true, deadline_s: 0.5}")
+    arms = Arms(ending, domains)
+    made(Monitor, relation="noise_outside_roi_10", stack=stack, followup_domain=domains[2])
+    arms.matched()
+    arms.control(*range(10))
+    arms.outcomes(10)
+    for index in (10, 11, 12):
+        arms.offer(index)
+        arms.say(0, index, 2)
+    arms.control(13)
+    arms.outcomes(14)
+    for silent, control in ((14, 15), (16, 17)):
+        arms.offer(silent)
+        arms.say(0, silent, 2)
+        arms.offer(control, relation="identity")
+        arms.say(0, control, 2)
+    outcomes = arms.outcomes(18)
+    assert {outcomes[str(index)] for index in (10, 11, 12)} == {"VIOLATED"}
+    assert {outcomes[str(index)] for index in (14, 15, 16, 17)} == {"UNPAIRED_FOLLOWUP"}
+    told = next(line for line in lines(arms.verdicts) if line["pair"].startswith("0/14/"))
+    assert told["reason"].endswith("so that the machine may have lost the answer")
+    controls = {line["pair"] for line in lines(arms.verdicts) if line["relation"] == "identity"}
+    assert "0/0/identity/0@noise_outside_roi_10" in controls
+
+
+def test_an_input_that_was_lost_is_not_judged_by_the_answer_of_the_next_lap(
+    made: Make, ending: ExitStack, domains: Any, tmp_path: Path
+) -> None:
+    """Which comes long before the deadline."""
+    stack = tmp_path / "s.yaml"
+    stack.write_text("{callable: 'x:y', stateless: true, deadline_s: 60}")
+    arms = Arms(ending, domains)
+    node = made(Monitor, relation="noise_outside_roi_10", stack=stack, followup_domain=domains[2])
+    arms.matched()
+    arms.offer(0, 0)
+    arms.say(0, 0, 2)
+    until(lambda: node._pending and node._pending[0].tickets[0].parts)
+    arms.offer(0, 1)
+    until(lambda: node._pending and node._pending[-1].line["pair"].startswith("1/"))
+    arms.say(0, 0, 2)
+    arms.say(1, 0, 2)
+    arms.verdicts.wait(2)
+    told = {line["pair"].split("/")[0]: line["outcome"] for line in lines(arms.verdicts)}
+    assert told == {"0": "UNPAIRED_FOLLOWUP", "1": "HOLDS"}
+
+
+def test_in_a_looped_bag_a_stack_that_was_killed_is_not_judged_by_its_last_lap(
+    made: Make, ending: ExitStack, domains: Any, tmp_path: Path
+) -> None:
+    """The stamps of each lap are those of the first, and the deadline is longer than a lap."""
+    stack = tmp_path / "s.yaml"
+    stack.write_text("{callable: 'x:y', stateless: true, deadline_s: 1.0}")
+    killed = ending.enter_context(ExitStack())
+    arms = Arms(ending, domains, killed)
+    made(Monitor, relation="noise_outside_roi_10", stack=stack, followup_domain=domains[2])
+    arms.matched()
+    for lap in range(3):
+        for index in range(4):
+            control = {"relation": "identity"} if index % 2 else {}
+            arms.offer(index, lap, **control)
+            arms.say(0, index, 2)
+            if lap < 2:
+                arms.say(1, index, 2)
+        arms.verdicts.wait(min(4 * (lap + 1), 8))
+        if lap == 1:
+            killed.close()
+    arms.verdicts.wait(12)
+    last = [line for line in lines(arms.verdicts) if line["pair"].startswith("2/")]
+    assert {line["outcome"] for line in last} == {"UNPAIRED_FOLLOWUP"} and len(last) == 4
+    assert {line["outcome"] for line in lines(arms.verdicts) if line not in last} == {"HOLDS"}
+
+
+class Answering:
+    """A stack that sees the same in each cloud, until its publisher is gone; clouds it takes all the same."""
+
+    def __init__(self, ending: ExitStack, domain: int, topic: str) -> None:
+        self._peer = Peer(ending, domain, "stack")
+        self._says: Any = self._peer.publisher(MARKERS, BOXES)
+        self.heard = self._says.get_subscription_count
+        self._peer.node.create_subscription(message_class(cdr.POINT_CLOUD), topic, self._answer, qos.REPLAY)
+
+    def _answer(self, message: Any) -> None:
+        boxes = Detections.make("base_link", cdr.stamp_ns_of(message.header), [[10.0, 0.0, 1.0]], [[4.0, 2.0, 1.5]])
+        if (says := self._says) is not None:
+            says.publish(MarkerArrayObstacles().encode(boxes))
+
+    def end(self) -> None:
+        says, self._says = self._says, None
+        self._peer.node.destroy_publisher(says)
+
+
+@pytest.mark.parametrize("killed", ["source", "followup"])
+def test_mutator_and_monitor_judge_nothing_of_a_stack_that_was_killed_while_a_bag_loops(
+    made: Make, ending: ExitStack, domains: Any, tmp_path: Path, transforms: Path, killed: str
+) -> None:
+    stack = tmp_path / "s.yaml"
+    stack.write_text("{callable: 'x:y', stateless: true, deadline_s: 1.0}")
+    peer = Peer(ending, domains[1])
+    verdicts = peer.listen("std_msgs/msg/String", VERDICTS, qos.JOURNAL)
+    stacks = {
+        "source": Answering(ending, domains[1], "/sensing/lidar/points"),
+        "followup": Answering(ending, domains[2], "/out"),
+    }
+    about = {"relation": "noise_outside_roi_10", "transforms": transforms}
+    words = [
+        w
+        for name, value in {**about, "stack": stack, "followup_domain": domains[2]}.items()
+        for w in ("-p", f"{name}:={value}")
+    ]
+    argv = (sys.executable, "-m", "mt_nodes.nodes.monitor", "--ros-args", *words)
+    child = Child(Process("monitor", argv, ros_environment(os.environ, domains[1]), tmp_path / "log"))
+    ending.callback(child.stop, 5.0)
+    mutator = made(Mutator, **about, output_topic="/out", output_domain=domains[2], control_every=2)
+    publisher, send = sensor(peer)
+    until(lambda: joined(publisher, mutator) and publisher.get_subscription_count() == 2 and verdicts.matched())
+    until(lambda: all(each.heard() for each in stacks.values()))
+
+    def play(laps: int) -> None:
+        for _ in range(laps):
+            for index in range(5):
+                before = mutator._count
+                send(index)
+                until(lambda before=before: mutator._count > before)
+                verdicts.wait(mutator._count if alive else 0)
+
+    alive = True
+    play(3)
+    healthy = lines(verdicts)
+    assert {line["outcome"] for line in healthy} == {"HOLDS"}, healthy
+    assert [line["pair"].split("/")[0] for line in healthy] == [str(lap) for lap in range(3) for _ in range(5)]
+    assert {line["relation"] for line in healthy} == {"identity", "noise_outside_roi_10"}
+    alive = False
+    stacks[killed].end()
+    play(3)
+    verdicts.wait(30)
+    after = {line["outcome"] for line in lines(verdicts)[15:]}
+    assert after == {f"UNPAIRED_{killed.upper()}"}, after
+    assert len({line["pair"] for line in lines(verdicts)}) == 30
 
 
 @pytest.mark.parametrize(
@@ -563,6 +769,7 @@ def test_the_monitor_looks_for_the_answer_under_the_follow_ups_own_stamp(
         ({"relation": "identity"}, "relation 'identity' has no check of its own"),
         ({"relation": "range_reduced_monotone"}, "monitor: relation 'range_reduced_monotone' has a baseline"),
         ({"stack": "no_such_stack"}, "no stack 'no_such_stack'"),
+        ({"stack": "autoware"}, "monitor: stack 'autoware' says match: arrival, and this node pairs by stamp"),
         ({"followup_domain": 300}, "followup_domain"),
     ],
 )

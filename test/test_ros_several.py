@@ -21,10 +21,10 @@ from rclpy.executors import SingleThreadedExecutor
 from recordings import camera_info, cloud, image, stamp, write_bag
 from ros_support import LIMIT_S, Heard, Peer, until
 from several_sensors import CAMERAS, INFOS, LIDARS, bag, drive, fusion, jpeg
+from started_arms import started_arm
 
 from mt_nodes import cdr
 from mt_nodes.bags import BagSource
-from mt_nodes.callable_arm import CallableArm
 from mt_nodes.engine import Heard as Outcome
 from mt_nodes.errors import UsageError
 from mt_nodes.frames import Bundle, Cloud
@@ -58,7 +58,7 @@ class Played:
         topics = {topic: as_recorded(topic, row) for topic, row in info.items() if topic != "/tf_static"}
         self.arm = RosArm(plan, domain, True, stack, process, topics, frozenset(TOPICS))
         ending.callback(self.arm.stop)
-        self.here = CallableArm("here", stack, {topic: topic for topic in TOPICS})
+        self.here = started_arm("here", stack, {topic: topic for topic in TOPICS})
         self.arm.start()
         self.arm.ready()
         peer = Peer(ending, domain)
@@ -137,6 +137,7 @@ class Alone:
         self.ledger = here.listen("std_msgs/msg/String", "/mt/ledger", qos.JOURNAL)
         self.inputs = {topic: here.publisher(kind, topic, qos.REPLAY) for topic, kind in types.items()}
         topics = {"input_topic": ",".join(types), "output_topic": ",".join(types), "output_domain": domains[2]}
+        topics["control_every"] = 0
         words = [w for name, value in {**topics, **parameters}.items() for w in ("-p", f"{name}:={value}")]
         rclpy.init(args=["--ros-args", *words], domain_id=domains[1])
         ending.callback(rclpy.try_shutdown)

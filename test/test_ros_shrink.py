@@ -101,7 +101,7 @@ def test_a_pair_of_drives_is_driven_over_topics(
     run = replace(run, request=replace(run.request, stack=stack))
     write_record(run.out, run.request, run.suite.all, run.stack, {})
     with no_pages():
-        execute(run, lambda ending: in_process_arms(run), lambda line: None, lambda verdicts: None)
+        execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, lambda verdicts: None)
     results, words = [], ["--confirm", "1/1", "--plays", "12", "--json"]
     for transport in ("ros", "inprocess"):
         with no_pages():

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 from ros_support import LIMIT_S, Peer, until
+from started_arms import started_arm
 from told_worlds import people, told_bundle, without
 
 from mt_nodes import cdr
 from mt_nodes.arms import Unasked
-from mt_nodes.callable_arm import CallableArm
 from mt_nodes.engine import Answer, Heard
 from mt_nodes.errors import UsageError
 from mt_nodes.frames import Bundle, Odometry, Told
@@ -77,7 +77,7 @@ def test_the_planner_in_its_own_process_answers_each_instant_as_it_does_in_ours(
     bundles = approach(12)
     over_topics = commands(planner, bundles)
     names = list(topics_of_world(load_stack("reference_planner")))
-    here = CallableArm("source", load_stack("reference_planner"), dict(zip(names, names, strict=True)))
+    here = started_arm("source", load_stack("reference_planner"), dict(zip(names, names, strict=True)))
     assert [c.stamp_ns for c in over_topics] == [b.stamp_ns for b in bundles]
     for ours, theirs in zip(commands(here, bundles), over_topics, strict=True):
         assert ours.speed_mps == pytest.approx(theirs.speed_mps, abs=1e-5)

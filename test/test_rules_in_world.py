@@ -521,7 +521,7 @@ def test_the_honest_planner_holds_what_it_knows_and_a_fault_is_told(
     stack = load_stack("reference_planner")
     run = made_run(tmp_path, [scene], [relation], with_faults(stack, fault) if fault else stack)
     write_record(tmp_path, run.request, run.suite.all, run.stack, {})
-    execute(run, lambda ending: in_process_arms(run), lambda line: None, lambda lines: None)
+    execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, lambda lines: None)
     lines = [line for line in read_lines(tmp_path / "result.jsonl") if line["type"] == "verdict"]
     told = {Pair.parse(line["pair"]).relation: line for line in lines}
     assert (told[relation]["outcome"], reason in told[relation]["reason"]) == (outcome, True), told[relation]["reason"]

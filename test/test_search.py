@@ -314,7 +314,7 @@ def with_pages() -> None:
 
 def searched(request: SearchRequest, out: Path, show: Callable[[Trial], None] = lambda trial: None) -> dict[str, Any]:
     run = SearchRun.create(request, str(out))
-    return search(run, lambda replay, ending: in_process_arms(replay), show)
+    return search(run, in_process_arms, show)
 
 
 @pytest.mark.usefixtures("with_pages")
@@ -417,7 +417,7 @@ def test_a_search_that_is_interrupted_goes_on_where_it_was(
     played: list[Trial] = []
     resumed = SearchRun.resume(tmp_path / "out")
     assert not (tmp_path / "out" / "summary.json").exists()
-    summary = search(resumed, lambda replay, ending: in_process_arms(replay), played.append)
+    summary = search(resumed, in_process_arms, played.append)
     assert summary == whole and played[0].number == after
     assert (at / "search.jsonl").read_text() == (tmp_path / "out" / "search.jsonl").read_text()
 
@@ -449,7 +449,7 @@ def test_another_search_is_not_gone_on_with(bag: Path, tmp_path: Path) -> None:
     record["request"]["trials"] = 5
     (tmp_path / "out" / "run.json").write_text(json.dumps(record))
     with pytest.raises(UsageError, match="trials: was 60, is 5"):
-        search(SearchRun.resume(tmp_path / "out"), lambda replay, ending: in_process_arms(replay))
+        search(SearchRun.resume(tmp_path / "out"), in_process_arms)
     assert main(["replay", "--resume", str(tmp_path / "out")]) == 2
 
 

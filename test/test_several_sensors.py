@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recordings import Recorded, camera_info, cloud, image, recorded, stamp, text, write_bag
 from several_sensors import CAMERAS, INFOS, INPUTS, LIDARS, bag, drive, fusion
+from started_arms import started_arm
 
 from mt_nodes import cdr, plugins
 from mt_nodes.arguments import role_topics
@@ -253,7 +254,7 @@ def test_what_waits_is_bounded() -> None:
 def arm(place: Path, **rows: Any) -> tuple[CallableArm, list[Bundle]]:
     stack = load_stack(fusion(place, **rows))
     names = [t for topics in stack.topics.values() for t in topics]
-    return CallableArm("source", stack, dict(zip(names, names, strict=True))), bundles(bag(place, 2), stack.topics)
+    return started_arm("source", stack, dict(zip(names, names, strict=True))), bundles(bag(place, 2), stack.topics)
 
 
 def test_a_callable_is_given_all_of_an_instant_by_role(tmp_path: Path) -> None:
@@ -313,7 +314,7 @@ def ran(place: Path, path: Path, relations: tuple[str, ...], stack: str, **asked
     out.mkdir()
     run = Run.make(request, out)
     run.save()
-    summary = execute(run, lambda ending: in_process_arms(run), lambda line: None, lambda verdicts: None)
+    summary = execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, lambda verdicts: None)
     lines = (line for line in read_journal(out / "result.jsonl") if line["type"] == "verdict")
     return summary, [Verdict.from_plain(line) for line in lines]
 

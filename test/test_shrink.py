@@ -236,7 +236,7 @@ def test_an_interruption_keeps_the_best_so_far(place: Path, tmp_path: Path, afte
             raise KeyboardInterrupt
 
     told = shrink(
-        shrinking, lambda ending: in_process_arms(shrinking.run), lambda line: None, lambda verdicts: None, tell
+        shrinking, lambda ending: in_process_arms(shrinking.run, ending), lambda line: None, lambda verdicts: None, tell
     )
     assert told["exit_code"] == 130 and not told["complete"]
     assert json.loads((tmp_path / "out" / "shrunk.json").read_text()) == told

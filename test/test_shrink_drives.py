@@ -148,7 +148,7 @@ def driven(place: Path, name: str, stack: str, relation: str, *given: Setting | 
     run = replace(run, request=replace(run.request, stack=str(file)))
     write_record(run.out, run.request, run.suite.all, run.stack, {})
     with no_pages():
-        execute(run, lambda ending: in_process_arms(run), lambda line: None, lambda verdicts: None)
+        execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, lambda verdicts: None)
     return out
 
 

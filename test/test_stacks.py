@@ -2,6 +2,9 @@
 from __future__ import annotations
 
 import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +14,10 @@ import yaml
 from recordings import cloud, image, tree
 
 from mt_nodes import resources
+from mt_nodes.arms import start
 from mt_nodes.callable_arm import CallableArm
 from mt_nodes.engine import Heard
-from mt_nodes.errors import InfrastructureError, UsageError
+from mt_nodes.errors import InfrastructureError, StackError, UsageError
 from mt_nodes.frames import Bundle
 from mt_nodes.hosting import CallableHost, as_output
 from mt_nodes.outputs import Control, Detections, Output
@@ -304,23 +308,60 @@ def test_a_callable_must_say_what_its_stack_file_promises() -> None:
         host(lambda p: Control(None))(cloud(0), tree())
 
 
-def arm(function: Any) -> CallableArm:
-    made = CallableArm.__new__(CallableArm)
-    made.name, made._stack, made._inputs = "source", STACK, {"/points": "/points"}
-    made._host = host(function)
-    return made
+@pytest.fixture
+def arm(write: Any, module: Any, tmp_path: Path) -> Iterator[Any]:
+    """Makes an arm of a stack that answers as the code says, and ends it."""
+    with ExitStack() as ending:
+
+        def arm(answer: str) -> CallableArm:
+            stack = load_stack(write({**MINE, "callable": f"{module(f'def detect(points): return {answer}')}:detect"}))
+            made = CallableArm("source", stack, {"/points": stack.leading_topic}, tmp_path / "log")
+            start(made)
+            ending.callback(made.stop)
+            return made
+
+        yield arm
 
 
-def test_an_arm_without_topics_calls_and_times() -> None:
-    made = arm(lambda p: [ROW])
-    bundle = Bundle(0, 0, 1, (cloud(0),), (image(0),), transforms=tree())
-    answer = made.wait(made.send(bundle, frozenset()))
+BUNDLE = Bundle(0, 0, 1, (cloud(0),), (image(0),), transforms=tree())
+
+
+def test_an_arm_without_topics_calls_and_times(arm: Any) -> None:
+    made = arm(f"[{ROW}]")
+    answer = made.wait(made.send(BUNDLE, frozenset()))
     assert answer.heard is Heard.ANSWERED and answer.output.answer_ms is not None
-    quiet = arm(lambda p: None)
-    assert quiet.wait(quiet.send(bundle, frozenset())).heard is Heard.SILENT
+    assert answer.output.detections.center_m.tolist() == [ROW[:3]]
 
 
-def test_a_callable_that_raises_is_the_death_of_the_stack() -> None:
-    made = arm(lambda p: 1 // 0)
-    with pytest.raises(InfrastructureError, match="stack 's' raised ZeroDivisionError"):
-        made.wait(Bundle(0, 0, 1, (cloud(0),)))
+def test_an_arm_whose_callable_says_nothing_is_silent(arm: Any) -> None:
+    made = arm("None")
+    assert made.wait(made.send(BUNDLE, frozenset())).heard is Heard.SILENT
+
+
+def test_inputs_are_answered_in_their_order(arm: Any) -> None:
+    made = arm("[[points[0, 0], 0, 0, 1, 1, 1, 0]]")
+    bundles = [Bundle(0, i, 1, (cloud(i),), transforms=tree()) for i in range(3)]
+    tickets = [made.send(bundle, frozenset()) for bundle in bundles]
+    seen = [made.wait(ticket).output.detections.center_m[0, 0] for ticket in reversed(tickets)]
+    assert seen == [float(bundle.cloud().points["x"][0]) for bundle in reversed(bundles)]
+
+
+def test_a_callable_that_raises_is_the_death_of_the_stack(arm: Any, tmp_path: Path) -> None:
+    made = arm("1 // 0")
+    with pytest.raises(StackError, match="raised ZeroDivisionError"):
+        made.wait(made.send(BUNDLE, frozenset()))
+    assert "Traceback" in (tmp_path / "log").read_text()
+
+
+def test_what_a_stack_answers_never_brings_its_code_here(write: Any, module: Any, tmp_path: Path) -> None:
+    code = """
+        from mt_nodes.outputs import Detections
+        class Mine(Detections): pass
+        def detect(points): return Mine.make("", None, [[1, 2, 3]])
+        """
+    stack = load_stack(write({**MINE, "callable": f"{module(textwrap.dedent(code))}:detect"}))
+    made = CallableArm("source", stack, {"/points": stack.leading_topic}, tmp_path / "log")
+    start(made)
+    with pytest.raises(StackError, match="expected the package's own types"):
+        made.wait(made.send(BUNDLE, frozenset()))
+    made.stop()

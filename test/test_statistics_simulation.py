@@ -7,12 +7,14 @@ Everything is seeded, so the counts below are the same on every machine with the
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from mt_nodes.statistics import Unit, proportion_interval
+from mt_nodes.cluster_sums import Unit
+from mt_nodes.statistics import proportion_interval
 from mt_nodes.summary import RelationInfo, summarise
 from mt_nodes.verdict import Pair
 
@@ -179,3 +181,39 @@ def test_losses_are_found_beside_flicker() -> None:
 def test_the_simulation_can_fail() -> None:
     """Without losses nothing fails; a clean stack passes."""
     assert set(outcomes("necessary", 0.0, 0.0, runs=3)) == {"PASS"}
+
+
+@pytest.fixture
+def simulation(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[1] / "scripts"))
+    import simulate_outcomes
+
+    return simulate_outcomes
+
+
+@pytest.mark.parametrize(
+    ("clusters", "live", "relations"), [(3, True, 1), (12, True, 1), (8, False, 1), (8, False, 12)]
+)
+def test_a_loss_is_seldom_missed_and_never_passed_where_it_was_seen(
+    simulation: Any, clusters: int, live: bool, relations: int
+) -> None:
+    """The tables of docs/verdicts.md, in small: a PASS means that no violated pair was drawn at all."""
+    size = simulation.Size("", clusters, 10, relations, live)
+    ended, others = simulation.outcomes(size, simulation.Truth("", 0.0, 0.5), 20)
+    assert ended["UNSTABLE"] == 0 and others == 0
+    assert ended["PASS"] <= 20 * 0.3 ** min(clusters, 5) + 1
+    assert ended["FAIL"] >= (10 if clusters > 5 else 0)
+    assert ended["INCONCLUSIVE"] >= (15 if clusters == 3 else 0)
+
+
+def test_an_honest_stack_that_flickers_by_scene_is_seldom_blamed(simulation: Any) -> None:
+    size, flickers = simulation.Size("", 10, 30, 6), simulation.Truth("", 0.05, 0.0)
+    ended, others = simulation.outcomes(size, flickers, 20)
+    assert ended["FAIL"] + others <= 2 and ended["UNSTABLE"] >= 12
+
+
+def test_early_stop_keeps_to_the_rules_of_every_summary(simulation: Any) -> None:
+    lost = simulation.early(simulation.Truth("", 0.0, 0.5), 40, 10)
+    assert lost == {"FAIL": 10}
+    few = simulation.early(simulation.Truth("", 0.0, 0.9), 1, 10, drives=3)
+    assert set(few) <= {"INCONCLUSIVE", "FAIL"} and few["INCONCLUSIVE"] >= 5

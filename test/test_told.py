@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from started_arms import started_arm
 from told_worlds import START_NS, lanes_of, lights, people, told_bundle, without
 
 from mt_nodes import cdr, ledger
@@ -31,12 +34,15 @@ from mt_nodes.stacks import Stack, load_stack
 
 def driven(told: Any, stamp_ns: int | None = None) -> Output:
     """A stack that says what it was given: the speed, and how many objects there are."""
-    seen.append(told)
+    Path(os.environ["TOLD_TO"]).write_bytes(pickle.dumps(told))
     objects = told["objects"] if isinstance(told, dict) else told
     return Output(control=Control(None, speed_mps=float(len(objects)), yaw_rate_radps=0.0))
 
 
-seen: list[Any] = []
+@pytest.fixture
+def seen(tmp_path: Path) -> Callable[[], Any]:
+    """Reads what the stack was given last."""
+    return lambda: pickle.loads((tmp_path / "told").read_bytes())
 
 
 @pytest.fixture
@@ -46,6 +52,7 @@ def stack(tmp_path: Path) -> Callable[..., Stack]:
     def read(inputs: Any, **more: Any) -> Stack:
         file = tmp_path / "mine.yaml"
         given = {"callable": "test_told:driven", "inputs": inputs, "outputs": {"control": None}, **more}
+        given["env"] = {"TOLD_TO": str(tmp_path / "told")}
         file.write_text(yaml.safe_dump(given))
         return load_stack(str(file))
 
@@ -54,7 +61,7 @@ def stack(tmp_path: Path) -> Callable[..., Stack]:
 
 def arm_of(made: Stack) -> CallableArm:
     names = [topic for topics in made.topics.values() for topic in topics]
-    return CallableArm("source", made, dict(zip(names, names, strict=True)))
+    return started_arm("source", made, dict(zip(names, names, strict=True)))
 
 
 # --- stack files
@@ -195,24 +202,26 @@ def test_lanes_are_bands_along_their_middles_in_the_order_of_driving() -> None:
 # --- callables
 
 
-def test_a_callable_gets_by_role_what_was_told(stack: Callable[..., Stack]) -> None:
+def test_a_callable_gets_by_role_what_was_told(stack: Callable[..., Stack], seen: Callable[[], Any]) -> None:
     arm = arm_of(stack(dict.fromkeys(("objects", "odometry", "route", "signals"))))
     bundle = told_bundle(2, objects=people((30.0, 4.0, 0.0, 0.0), (9.0, 1.0, 0.0, 0.0)))
     answer = arm.wait(arm.send(bundle, frozenset()))
     assert answer.heard is Heard.ANSWERED and answer.output.control is not None
     assert (answer.output.control.speed_mps, answer.output.control.stamp_ns) == (2.0, bundle.stamp_ns)
-    told = seen[-1]
+    told = seen()
     assert set(told) == {"objects", "odometry", "route", "signals"}
     assert isinstance(told["objects"], Detections) and told["odometry"].speed_mps == 8.0
     assert told["signals"].colour.tolist() == ["red", "green"] and len(told["route"].pose) == 120
     assert {told[role].stamp_ns for role in told} == {bundle.stamp_ns}
 
 
-def test_a_callable_of_objects_alone_gets_them_as_they_are(stack: Callable[..., Stack]) -> None:
+def test_a_callable_of_objects_alone_gets_them_as_they_are(
+    stack: Callable[..., Stack], seen: Callable[[], Any]
+) -> None:
     arm = arm_of(stack("objects"))
     answer = arm.wait(arm.send(told_bundle(), frozenset()))
     assert answer.output.control is not None and answer.output.control.speed_mps == 1.0
-    assert isinstance(seen[-1], Detections)
+    assert isinstance(seen(), Detections)
 
 
 def test_without_a_part_no_answer_is_expected(stack: Callable[..., Stack]) -> None:
@@ -225,9 +234,10 @@ def test_without_a_part_no_answer_is_expected(stack: Callable[..., Stack]) -> No
     assert isinstance(ticket, Unasked) and "+0.030 s off" in ticket.reason
 
 
-def test_a_cloud_and_what_is_told_are_one_instant(stack: Callable[..., Stack]) -> None:
+def test_a_cloud_and_what_is_told_are_one_instant(stack: Callable[..., Stack], seen: Callable[[], Any]) -> None:
     made = stack({"lidar": "/points", "objects": None})
     points = np.zeros(3, dtype=[("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("intensity", "<f4")])
     bundle = replace(told_bundle(), clouds=(Cloud("/points", START_NS, "lidar", points),))
-    answer = arm_of(made).wait(arm_of(made).send(bundle, frozenset()))
-    assert answer.heard is Heard.ANSWERED and seen[-1]["points"].shape == (3, 4)
+    arm = arm_of(made)
+    answer = arm.wait(arm.send(bundle, frozenset()))
+    assert answer.heard is Heard.ANSWERED and seen()["points"].shape == (3, 4)

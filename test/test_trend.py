@@ -129,7 +129,18 @@ def test_rates_are_those_between_neighbouring_changes(tmp_path: Path) -> None:
 def test_only_what_fails_newly_in_the_last_version_counts(runs: list[Path]) -> None:
     assert found(*runs[:3])["exit_code"] == 1
     assert found(runs[0], runs[2], runs[2])["exit_code"] == 0
-    assert found(*reversed(runs))["exit_code"] == 0
+    lost = found(*reversed(runs))
+    assert (lost["exit_code"], lost["exit_why"]) == (3, "no longer decided in v0: fog (PASS before, missing after)")
+    assert found(*reversed(runs), runs[0])["exit_code"] == 0  # it was missing before
+
+
+def test_what_cannot_be_said_of_the_last_version_is_not_green(runs: list[Path], tmp_path: Path) -> None:
+    short = made_run(tmp_path / "short", verdicts("noise", [], 3), NOISE)
+    assert found(*runs[:2], short)["exit_why"].startswith("no longer decided in short: noise (PASS before, INCONC")
+    assert found(short, short, short)["exit_code"] == 3
+    broken = made_run(tmp_path / "broken", verdicts("noise"), NOISE, infrastructure="the stack died")
+    told = found(runs[0], broken)
+    assert told["exit_code"] == 3 and "did not come to its end: infrastructure: the stack died" in told["exit_why"]
 
 
 def test_other_instants_are_tested_as_other_pairs(runs: list[Path], tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,19 @@ def test_nothing_is_tested_while_the_live_stack_alone_is_measured() -> None:
 
 def test_a_stack_as_it_was_before_stays_well() -> None:
     assert all(after_baseline().on(30.0, 9.5, 0.028))
+
+
+def test_nothing_is_tested_before_a_window_that_is_longer_than_the_baseline_is_full() -> None:
+    """Until then nobody knows how the live stack is."""
+    drive = Drive(Guard(baseline_s=5.0, window_s=20.0, recover_s=3.0))
+    assert not any(drive.on(20.0))
+    assert all(drive.on(10.0))
+
+
+def test_a_stack_that_is_silent_is_not_taken_for_a_quick_one() -> None:
+    drive = after_baseline(replace(SETTINGS, rate_ratio=0.0))
+    assert all(drive.on(10.0, 5.0)), "its rate is not watched"
+    assert not any(drive.on(20.0, 0.0)[-200:]) and "latency" in drive.why
 
 
 @pytest.mark.parametrize(("rate_hz", "latency_s", "says"), [(10.0, 0.040, "latency"), (5.0, 0.020, "times a second")])

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
@@ -226,6 +226,34 @@ def test_who_has_not_begun_or_ends_owes_no_sign_of_life(ending: ExitStack, phase
     watched = Watched(ending, phase)
     watched.stand_still()
     assert watched.found(within_s=3 * FROZEN_S) is None and watched.process.poll() is None
+
+
+def test_who_is_busy_is_not_expected_to_send(ending: ExitStack) -> None:
+    watched = Watched(ending, Phase.BUSY)
+    watched.behind = True
+    assert watched.found(within_s=3 * FROZEN_S) is None and watched.process.poll() is None
+
+
+def test_a_relay_that_gives_a_sign_of_life_now_and_then_is_left_alone(ending: ExitStack) -> None:
+    """Looks without one count only in a row."""
+    process = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+    ending.callback(process.wait)
+    ending.callback(process.kill)
+    baton, looks = Baton.made(1), 0
+    ending.callback(os.close, baton.descriptor)
+    baton.beat()
+
+    def look() -> bool:
+        nonlocal looks
+        looks += 1
+        if looks % (LOOKS - 1) == 0:
+            baton.beat()
+        return False
+
+    sentry = Sentry(os.pidfd_open(process.pid), baton, 0.01 * LOOKS, look)
+    with closing(sentry):
+        assert sentry.wait(lambda: looks > 4 * LOOKS) is None
+    assert process.poll() is None
 
 
 def test_who_is_busy_may_keep_silent_for_longer_but_not_for_ever(ending: ExitStack) -> None:

@@ -9,12 +9,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from inline_bench import (  # noqa: F401  (two are fixtures)
     EVERY_S,
     HOLD_S,
+    LET_GO,
     LONG_S,
     RAW,
     TOPIC,
@@ -31,6 +33,7 @@ from inline_bench import (  # noqa: F401  (two are fixtures)
 from mt_nodes.errors import ExitCode, IsolationError, UsageError
 from mt_nodes.processes import wait_until
 from mt_nodes.vehicle.inline import inline_config
+from mt_nodes.vehicle.interlock import Interlock
 from mt_nodes.vehicle.offers import Offers
 from mt_nodes.vehicle.relay_process import OFFERS
 from mt_nodes.vehicle.sentry import Fate
@@ -183,6 +186,97 @@ def test_a_standby_tells_what_it_took_over_as_soon_as_it_tells_that_it_serves(
     bench.next(lambda replaced: not replaced)
 
 
+class Ears:
+    """In place of a ROS node: what is subscribed to, and how many publish each topic."""
+
+    def __init__(self) -> None:
+        self.takes: dict[str, Callable[..., None]] = {}
+        self.publishers = 1
+
+    def create_subscription(self, kind: type, topic: str, take: Callable[..., None], profile: object) -> None:
+        self.takes[topic] = take
+
+    def count_publishers(self, topic: str) -> int:
+        return self.publishers
+
+    def hear(self, topic: str, value: bool, before_s: float = 0.0) -> None:
+        from std_msgs.msg import Bool
+
+        self.takes[topic](Bool(data=value), {"source_timestamp": time.time_ns() - round(1e9 * before_s)})
+
+
+@pytest.mark.parametrize("otherwise", ["standing by", "two publishers", "overtaken", ""])
+def test_a_let_go_that_is_heard_while_something_stands_against_it_starts_nothing(otherwise: str) -> None:
+    from mt_nodes.nodes.relay_signals import Permits
+
+    plan, ears, against = inline_config(config(), "bench"), Ears(), [otherwise * (otherwise == "standing by")]
+    permits = Permits(ears, Interlock(True, plan.permits, plan.dead_man), lambda: against[0])  # type: ignore[arg-type]
+    ears.publishers += otherwise == "two publishers"
+    ears.hear("/engaged", False)
+    if otherwise == "overtaken":
+        ears.hear("/dead_man", False)
+        ears.hear("/dead_man", True)
+    ears.hear("/dead_man", False, before_s=1.0 * (otherwise == "overtaken"))
+    against[0], ears.publishers = "", 1
+    ears.hear("/dead_man", True)
+    found = permits.permission()
+    assert found.granted is (not otherwise)
+    assert found.granted or "let the switch go and press it again" in found.why
+
+
+def said_last(relay: Relay) -> Any:
+    """What the relay has heard of the switch."""
+    message = relay._permits._interlock._last[-1]
+    return None if message is None else message.value
+
+
+def test_a_let_go_that_a_standby_heard_is_none_once_it_serves(bench: Bench, relay_here: Callable[..., Relay]) -> None:
+    relay = relay_here(standing_by=True)
+    assert wait_until(lambda: bool(relay._topics) and said_last(relay) is False, LONG_S)
+    bench.pressed = True
+    assert wait_until(lambda: said_last(relay) is True, LONG_S)
+    relay.take_over(Fate.DIED)
+    assert "let the switch go and press it again" in relay.permission().why
+    bench.pressed = False
+    assert wait_until(lambda: relay.permission().why == LET_GO, LONG_S), relay.permission().why
+    bench.pressed = True
+    assert wait_until(lambda: relay.permission().granted, LONG_S), relay.permission().why
+
+
+def test_what_was_said_before_the_computer_slept_is_no_yes_after_it(
+    bench: Bench, relay_here: Callable[..., Relay], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it sleeps, time.monotonic() stands still."""
+    slept_s, clock_gettime = [0.0], time.clock_gettime
+    monkeypatch.setattr(
+        time, "clock_gettime", lambda which: clock_gettime(which) + slept_s[0] * (which == time.CLOCK_BOOTTIME)
+    )
+    relay = relay_here()
+    assert wait_until(lambda: relay.permission().why == LET_GO, LONG_S), relay.permission().why
+    bench.pressed = True
+    assert wait_until(lambda: relay.permission().granted, LONG_S), relay.permission().why
+    slept_s[0] = 3600.0
+    assert not relay.permission().granted
+    assert wait_until(lambda: "let the switch go and press" in relay.permission().why, LONG_S), relay.permission().why
+
+
+def test_that_nobody_looks_on_is_noticed_however_soon_somebody_does_again() -> None:
+    from mt_nodes.flag import Flag
+    from mt_nodes.nodes import relay as module
+
+    seen, ended = [], Flag()
+
+    def permission() -> None:
+        seen.append(relay.alone)
+        ended.set()
+
+    relay = SimpleNamespace(failure=None, alone=False, status=dict, permission=permission)
+    executor = SimpleNamespace(spin_once=lambda timeout_sec: None)
+    events = SimpleNamespace(tell=lambda event: False)
+    module._spin(executor, relay, ended, events)  # type: ignore[arg-type]
+    assert seen == [True]
+
+
 @pytest.mark.long
 def test_a_relay_that_is_killed_is_started_anew(bench: Bench, started: Callable[..., Inline]) -> None:
     inline = started()
@@ -240,6 +334,22 @@ def test_what_was_said_before_a_relay_stood_still_is_no_yes_when_it_wakes(
     bench.next(lambda replaced: not replaced, 15)
     assert not any(map(bench.replaced, range(first, len(bench.heard))))
     inline.end()
+
+
+def test_a_press_after_the_switch_was_silent_changes_nothing_though_it_was_let_go_before(
+    bench: Bench, started: Callable[..., Inline]
+) -> None:
+    inline = started("--arm", **signals(FRESH_S))
+    assert wait_until(lambda: "INPUT" not in inline.said and inline.said.strip().endswith(LET_GO), LONG_S), inline.said
+    bench.operator_silent = True
+    assert wait_until(lambda: "/dead_man: nothing was heard for" in inline.said, LONG_S), inline.said
+    bench.pressed, bench.operator_silent = True, False
+    assert wait_until(lambda: "let the switch go and press it again" in inline.said or bench.changed(), LONG_S)
+    bench.next(lambda replaced: not replaced, 15)
+    assert not bench.changed(), "the switch was not let go since it fell silent"
+    inline.hold(bench)
+    inline.end()
+    bench.all_in_order()
 
 
 @pytest.fixture(scope="module")

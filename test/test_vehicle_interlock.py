@@ -7,11 +7,9 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from mt_nodes.errors import UsageError
-from mt_nodes.vehicle.interlock import Interlock, Signal, checked
+from mt_nodes.vehicle.interlock import NOT_YET, Interlock, Signal, checked
 
 STANDS = Signal("/speed", "std_msgs/msg/Float32", within=(-0.05, 0.05), fresh_s=0.5)
 OFF = Signal("/engaged", "std_msgs/msg/Bool", equals=False, fresh_s=0.5)
@@ -166,25 +164,101 @@ def test_what_was_never_heard_does_not_hold() -> None:
     assert one.permission(0.0).why == "/engaged: nothing was heard yet"
 
 
-@given(st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.floats(0.0, 0.6)), max_size=40))
-@settings(max_examples=200, deadline=None)
-def test_it_is_never_granted_while_something_does_not_hold(events: list[tuple[int, bool, float]]) -> None:
-    one, now_s = lock(), 0.0
-    said: dict[int, tuple[bool, float]] = {}
-    limits = {0: 0.5, 1: 0.5, 2: 0.3}
-    let_go = granted = False
-    for number, holds, pause_s in events:
-        now_s += pause_s
-        if not (len(said) == 3 and all(ok and now_s - at_s <= limits[n] for n, (ok, at_s) in said.items())):
-            let_go, granted = 2 in said and not said[2][0], False
-        one.heard(number, (0.0 if holds else 9.0) if number == 0 else holds == (number == 2), now_s)
-        said[number] = (holds, now_s)
-        all_hold = len(said) == 3 and all(ok and now_s - at_s <= limits[n] for n, (ok, at_s) in said.items())
-        if not all_hold:
-            let_go, granted = 2 in said and not said[2][0], False
-        else:
-            granted, let_go = granted or let_go, False
-        assert granted_at(one, now_s) is granted
+def test_a_let_go_from_before_the_switch_fell_silent_is_none_when_it_is_heard_again() -> None:
+    one = lock()
+    say(one, 0.0, switch=False)
+    for now_s in (0.2, 0.4):
+        one.heard(0, 0.0, now_s)
+        one.heard(1, False, now_s)
+    one.heard(2, True, 0.5)
+    assert "let the switch go" in one.permission(0.5).why
+    say(one, 0.6, switch=False)
+    say(one, 0.7)
+    assert granted_at(one, 0.7)
+
+
+@pytest.mark.parametrize("lost", [{"engaged": True}, {"speed": 1.0}])
+def test_a_let_go_from_before_all_else_held_is_none(lost: dict[str, Any]) -> None:
+    """It is said so, until the switch has been heard let go once more."""
+    one = lock()
+    say(one, 0.0, **lost, switch=False)
+    one.heard(0, 0.0, 0.1)
+    one.heard(1, False, 0.1)
+    assert one.permission(0.1).why == f"/dead_man: {NOT_YET}"
+    one.heard(2, True, 0.2)
+    assert "let the switch go" in one.permission(0.2).why
+
+
+def test_a_let_go_while_something_else_stands_against_it_is_none() -> None:
+    one = lock()
+    say(one, 0.0)
+    one.heard(2, False, 0.1, against="somebody else publishes")
+    assert one.permission(0.1).why == f"/dead_man: {NOT_YET}"
+    one.heard(2, True, 0.2)
+    assert "let the switch go" in one.permission(0.2).why
+
+
+def test_a_let_go_that_waited_since_before_all_else_held_is_none() -> None:
+    one = lock()
+    say(one, 0.0, speed=1.0)
+    one.heard(0, 0.0, 0.2)
+    one.heard(2, False, 0.25, age_s=0.1)
+    assert one.permission(0.25).why == f"/dead_man: {NOT_YET}"
+    one.heard(2, False, 0.35, age_s=0.1)
+    assert one.permission(0.35).why == "/dead_man: data is False"
+    one.heard(2, True, 0.4)
+    assert granted_at(one, 0.4)
+
+
+@pytest.mark.parametrize("nonsense", [None, 0, "False", math.nan])
+def test_what_is_neither_yes_nor_no_is_no_let_go(nonsense: Any) -> None:
+    one = lock()
+    say(one, 0.0)
+    one.heard(2, nonsense, 0.1)
+    assert one.permission(0.1).why == f"/dead_man: data is {nonsense}"
+    one.heard(2, True, 0.2)
+    assert "let the switch go" in one.permission(0.2).why
+
+
+def test_a_number_may_be_a_switch() -> None:
+    axis = Signal("/dead_man", "std_msgs/msg/Float32", within=(0.9, 1.0))
+    assert axis.denies(0.0) and not axis.denies(0.95)
+    assert not any(map(axis.denies, (math.nan, math.inf, None, False, "0")))
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_what_comes_after_a_message_that_was_published_later_says_nothing(number: int) -> None:
+    """A let-go and the press before it may change places on their way."""
+    one, values = lock(), (0.0, False, True)
+    for switch, now_s in ((False, 0.0), (True, 0.1)):
+        for n, value in enumerate((0.0, False, switch)):
+            one.heard(n, value, now_s, published_ns=round(1e9 * (10.0 + now_s)))
+    assert granted_at(one, 0.1)
+    one.heard(number, values[number], 0.15, age_s=0.1, published_ns=10_050_000_000)
+    assert "came after a message that was published later" in one.permission(0.15).why
+    one.heard(number, values[number], 0.2, published_ns=10_200_000_000)
+    assert "let the switch go" in one.permission(0.2).why
+
+
+def test_a_message_that_is_overtaken_is_told_by_it_also_where_the_publisher_is_ahead_by_all_that_it_may_be() -> None:
+    one = pressed(1.0)
+    one.heard(2, False, 1.0, age_s=-0.29, published_ns=1_290_000_000)
+    say(one, 1.5)
+    one.heard(2, True, 1.5, age_s=0.25, published_ns=1_250_000_000)
+    assert "came after a message that was published later" in one.permission(1.5).why
+
+
+def test_a_publisher_whose_clock_was_set_back_is_believed_when_what_was_on_its_way_is_too_old() -> None:
+    one = pressed()
+    at_s = 0.0
+    whys = []
+    while at_s < 1.5:
+        at_s += 0.125
+        for n, value in enumerate((0.0, False, True)):
+            one.heard(n, value, at_s, published_ns=round(1e9 * (50.0 + at_s - 20.0 * (at_s > 0.125))))
+        whys.append(one.permission(at_s).why)
+    assert not whys[0] and "published later" in whys[1]
+    assert "let the switch go" in whys[-1], "after twice what a signal is fresh for, at the longest"
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ class Topic:
     def __init__(self) -> None:
         self.sent: list[bytes] = []
         self.came_s: list[float] = []
-        self.line = Line(HOLD_S, self._send)
+        self.permitted = True
+        self.line = Line(HOLD_S, self._send, lambda: self.permitted)
 
     def _send(self, data: bytes | memoryview, came_s: float) -> None:
         self.sent.append(bytes(data))
@@ -99,6 +100,43 @@ def test_replacements_of_what_never_comes_are_forgotten() -> None:
     topic.line.original(1, original(1), 0.001, replaceable=True)
     topic.line.release_due(1.0)
     assert topic.sent == [original(1)]
+
+
+def test_nothing_that_came_before_an_original_that_was_not_to_be_replaced_goes_out_after_it() -> None:
+    """Permission was lost in between, and the mutator may have made it of what was there before."""
+    topic = Topic()
+    topic.line.replacement(2, other(2), 0.0)
+    topic.line.original(1, original(1), 0.001, replaceable=False)
+    topic.line.original(2, original(2), 0.002, replaceable=True)
+    topic.line.release_due(1.0)
+    assert topic.sent == [original(1), original(2)]
+    assert topic.line.counts.unasked == 1
+
+
+@pytest.mark.parametrize(("early_s", "sent"), [(0.9 * HOLD_S, other(1)), (1.1 * HOLD_S, original(1))])
+def test_a_replacement_waits_for_its_original_no_longer_than_that_for_it(early_s: float, sent: bytes) -> None:
+    """A simulation that begins anew gives the same stamps once more."""
+    topic = Topic()
+    topic.line.replacement(1, other(1), 1.0)
+    topic.line.original(1, original(1), 1.0 + early_s, replaceable=True)
+    topic.line.release_due(9.0)
+    assert topic.sent == [sent]
+    assert topic.line.counts.unasked == (sent == original(1))
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_whether_input_may_be_changed_is_asked_when_it_would_be(early: bool) -> None:
+    """Whoever publishes may hold up the others for a while, the operator's message among them."""
+    topic = Topic()
+    if early:
+        topic.line.replacement(1, other(1), 0.0)
+    topic.permitted = False
+    topic.line.original(1, original(1), 0.001, replaceable=True)
+    if not early:
+        topic.line.replacement(1, other(1), 0.002)
+    assert not topic.sent
+    topic.line.release_due(1.0)
+    assert topic.sent == [original(1)] and topic.line.counts.unasked == 1
 
 
 @pytest.mark.parametrize("stamp_ns", [0, 7])

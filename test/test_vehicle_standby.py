@@ -32,6 +32,7 @@ from inline_bench import (  # noqa: F401  (two are fixtures)
     started_inline,
 )
 
+from mt_nodes import cdr
 from mt_nodes.keeper import children_of
 from mt_nodes.processes import is_stopped, wait_until
 from mt_nodes.vehicle.baton import Baton, Phase
@@ -104,13 +105,13 @@ class Node:
         self._published.append(int(data))
 
 
-def topic_of(published: list[int], baton: Baton) -> Any:
+def topic_of(published: list[int], baton: Baton, kind: type[Node] = Node) -> Any:
     from mt_nodes.nodes import qos
     from mt_nodes.nodes.relay_topic import RelayTopic
 
     told = SimpleNamespace(topic_type="std_msgs/msg/Bool", qos_profile=promising(qos.REPLAY))
     config = InlineConfig(topics=(Between("/raw", "/topic"),))
-    return RelayTopic(Node(published), config, 0, told, baton)  # type: ignore[arg-type]
+    return RelayTopic(kind(published), config, 0, told, baton, lambda: True)  # type: ignore[arg-type]
 
 
 def promising(profile: Any) -> Any:
@@ -141,6 +142,48 @@ def test_whichever_of_two_relays_is_ahead_when_one_dies_each_message_is_sent_onc
     for _ in range(max(0, heard["a"] - heard["b"]) + 3):
         hear("b")
     assert published == list(range(1, heard["b"] + 1))
+    os.close(baton.descriptor)
+
+
+class Sent(Node):
+    """As above, of messages that bear a stamp: the number of each."""
+
+    def publish(self, data: bytes) -> None:
+        self._published.append(cdr.header_stamp_ns(data) or 0)
+
+
+def stamped(number: int, what: bytes = b"original") -> bytes:
+    return bytes([0, 1, 0, 0]) + bytes(4) + number.to_bytes(4, "little") + what
+
+
+EVENTS = st.tuples(st.sampled_from(["first hears", "second hears", "replacement", "due"]), st.booleans())
+
+
+@given(st.lists(EVENTS, max_size=60))
+@example([("first hears", True)] * 3 + [("second hears", True), ("replacement", True)])
+def test_what_a_relay_held_when_it_died_is_sent_once_by_the_other(events: list[tuple[str, bool]]) -> None:
+    """Some wait in the line of the first for what may take their place, some of those have got it."""
+    baton, published = Baton.made(1, depth=40), []
+    first, second = topic_of(published, baton, Sent), topic_of(published, baton, Sent)
+    first.relieve()
+    heard, now_s = {first: 0, second: 0}, 0.0
+    for what, flag in events:
+        now_s += 0.01
+        one = first if what == "first hears" else second
+        if what.endswith("hears"):
+            heard[one] += 1
+            one.take(heard[one], stamped(heard[one]), now_s, replaceable=flag)
+        elif what == "replacement":
+            number = max(1, heard[first] - flag)
+            first.line.replacement(number, stamped(number, b"other"), now_s)
+        else:
+            first.line.release_due(now_s)
+        assert published == list(range(1, len(published) + 1)), "the second keeps silent"
+    assert second.relieve() is False
+    while heard[second] <= heard[first]:
+        heard[second] += 1
+        second.take(heard[second], stamped(heard[second]), now_s, replaceable=False)
+    assert published == list(range(1, heard[second] + 1))
     os.close(baton.descriptor)
 
 

@@ -118,7 +118,7 @@ def _violated(row: Table | str, stack: str) -> dict[str, Any]:
 
 
 def _write_csv(path: Path, columns: Sequence[str], rows: Iterator[dict[str, Any]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with path.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
         writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)

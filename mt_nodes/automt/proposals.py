@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from mt_nodes.cluster_sums import Unit
 from mt_nodes.rules.case_plan import CasePlan
 from mt_nodes.rules.planning import Cut
 from mt_nodes.rules.scene import Scene
 from mt_nodes.rules.scene_facts import Fact
 from mt_nodes.rules.statement import Statement
-from mt_nodes.statistics import Unit
 
 
 @dataclass(frozen=True)

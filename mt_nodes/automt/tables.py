@@ -4,16 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mt_nodes.automt.judged import Results
 from mt_nodes.automt.proposals import Proposal, Proposed, plain_cut
 from mt_nodes.automt.request import METHODS, OURS, AutomtRequest
+from mt_nodes.cluster_sums import ClusterSums, Unit
 from mt_nodes.errors import ExitCode
-from mt_nodes.outcomes import Tally
+from mt_nodes.exceedance import exceedance, needed_in
+from mt_nodes.outcomes import Evidence, Tally, relation_outcome
 from mt_nodes.rules.published import published
 from mt_nodes.rules.rates import NOT_RUN, Case, rate, validation_table, violation_table
-from mt_nodes.statistics import ALPHA, Unit, cluster_sums, holm, sign_flip_p
+from mt_nodes.statistics import at_least, holm
 from mt_nodes.summary import run_exit
 from mt_nodes.verdict import Outcome, RelationOutcome
 
@@ -128,48 +131,44 @@ def _standing(stacks: Sequence[str], results: Results) -> dict[str, Table]:
     """Return how each stack ended: violations of our relations, or of all without ours, against the floor."""
     ours = [one.case for one in results.judged if one.proposal.method == OURS]
     cases = ours or [one.case for one in results.judged]
-    tests = {stack: _stands_out(cases, results.identity, stack, len(stacks)) for stack in stacks}
-    known = {stack: p for stack, (p, _) in tests.items() if p is not None}
+    ended = {stack: _evidence(cases, results.identity, stack, len(stacks)) for stack in stacks}
+    known = {stack: e.p_adjusted for stack, e in ended.items() if e.p_adjusted is not None}
     adjusted = dict(zip(known, holm(list(known.values())), strict=True))
     found = {}
-    for stack in stacks:
-        tally, floor, p = _tally(cases, stack), _tally(results.identity, stack), adjusted.get(stack)
-        outcome, why = _outcome(tally, floor, p, tests[stack][1])
+    for stack, alone in ended.items():
+        evidence = replace(alone, p_adjusted=at_least(adjusted.get(stack), alone.p))
+        outcome, why = relation_outcome(evidence)
         found[stack] = {
             "outcome": outcome.value,
             "why": why,
-            **vars(tally),
-            "identity": vars(floor),
-            "p_adjusted": p,
+            **vars(evidence.pairs),
+            "identity": vars(evidence.control),
+            "p": evidence.p,
+            "p_adjusted": evidence.p_adjusted,
         }
     return found
 
 
-def _outcome(tally: Tally, floor: Tally, p: float | None, test: str) -> tuple[RelationOutcome, str]:
-    beside = f"{floor.violated} of {floor.decided} where nothing was changed"
-    told = f"{tally.violated} of {tally.decided} valid cases violated, {beside}"
-    stands_out = p is not None and p < ALPHA
-    if tally.decided < LEAST_DECIDED:
-        return RelationOutcome.INCONCLUSIVE, f"{told}; at least {LEAST_DECIDED} decided are needed"
-    if stands_out:
-        return RelationOutcome.FAIL, f"{told} (adjusted p = {p:.2g}, {test})"
-    if tally.violated or floor.violated:
-        return RelationOutcome.UNSTABLE, f"{told}, which do not stand out ({test})"
-    return RelationOutcome.PASS, told
-
-
-def _stands_out(cases: Sequence[Case], identity: Sequence[Case], stack: str, family: int) -> tuple[float | None, str]:
-    """Return the one-sided p-value that violations exceed the floor on the same frames, and how it was made."""
+def _evidence(cases: Sequence[Case], identity: Sequence[Case], stack: str, family: int) -> Evidence:
+    """Return what a stack's valid cases come to beside those in which nothing was changed, the tests not adjusted."""
     here, there = _by_unit(cases, stack), _by_unit(identity, stack)
-    differences = {
-        unit: here[unit].violated * there[unit].decided - there[unit].violated * here[unit].decided
-        for unit in here
-        if unit in there
-    }
-    if not differences:
-        return None, "no case decided in both"
-    sums, test = cluster_sums(differences, family)
-    return sign_flip_p(sums), test
+    sums = ClusterSums(needed_in(family))
+    for unit in (unit for unit in here if unit in there):
+        sums.add(unit, here[unit].violated * there[unit].decided - there[unit].violated * here[unit].decided)
+    alone, among = (exceedance(sums, of) if len(sums) else None for of in (1, family))
+    return Evidence(
+        kind="expected",
+        min_decided=LEAST_DECIDED,
+        frames=len(here),
+        pairs=_tally(cases, stack),
+        control=_tally(identity, stack),
+        sham=Tally(),
+        p_background=alone and alone.p,
+        p=alone and alone.p,
+        p_adjusted=among and among.p,
+        test=among.test if among else "no case decided in both",
+        more=among.more if among else "",
+    )
 
 
 def _by_unit(cases: Sequence[Case], stack: str) -> dict[Unit, Tally]:
@@ -190,4 +189,5 @@ def _exit(
     }
     interrupted = any(summary["interrupted"] for summary in summaries.values())
     outcomes = {name: RelationOutcome(row["outcome"]) for name, row in standing.items()}
-    return run_exit(pairs, outcomes, {**trouble, "interrupted": interrupted})
+    deaths = [death for summary in summaries.values() for death in summary.get("deaths", ())]
+    return run_exit(pairs, outcomes, {**trouble, "interrupted": interrupted, "deaths": deaths})

@@ -23,11 +23,12 @@ from mt_nodes.campaign.merging import Piece, merge
 from mt_nodes.campaign.planning import Cell, Plan, differences, plan_of, relation_files
 from mt_nodes.campaign.pool import Pool
 from mt_nodes.campaign.stopping import SequentialStopper
-from mt_nodes.campaign.store import FAILED, FILE, PLANNED, RUNNING, Standing, Store
+from mt_nodes.campaign.store import DONE, FAILED, FILE, PLANNED, RUNNING, Standing, Store
 from mt_nodes.campaign.summing import Policy, Summary, infos_of, nothing_judged, sum_up, sum_up_cell
 from mt_nodes.campaign.watched import LOCK
 from mt_nodes.directories import new_directory
 from mt_nodes.errors import UsageError
+from mt_nodes.params import plain
 from mt_nodes.relations import load_relation
 from mt_nodes.report.campaign_page import write_campaign_page
 from mt_nodes.wording import counted
@@ -190,8 +191,9 @@ def _policy(plan: Plan, campaign: Campaign) -> Policy:
 
 def _merged(conducted: Conducted, store: Store, stops: Stops, *, interrupted: bool) -> Summary:
     out, plan, campaign = conducted.out, conducted.plan, conducted.campaign
-    cells = {cell.name: _merged_cell(conducted, cell, store, stops, interrupted) for cell in plan.cells}
     items = store.standing().items
+    cut = _cut_by_time(conducted, store, stops, interrupted=interrupted)
+    cells = {cell.name: _merged_cell(conducted, cell, store, stops, interrupted, cut.words) for cell in plan.cells}
     about: Mapping[str, Any] = {
         "drives": len(plan.drives),
         "cells": {
@@ -199,7 +201,8 @@ def _merged(conducted: Conducted, store: Store, stops: Stops, *, interrupted: bo
             for cell in plan.cells
         },
         "notes": list(plan.notes),
-        "left": _why_left(conducted, items, interrupted=interrupted),
+        "left": _why_left(conducted, items, cut, interrupted=interrupted),
+        "budget": {**plain(campaign.budget), "cut_by": "minutes" if cut.items else None, "items_cut": cut.items},
         "stop_early": campaign.as_plain()["stop_early"],
         "stopped": {cell.name: stops.of(cell.name) for cell in plan.cells if stops.of(cell.name)},
         "failed": [
@@ -208,26 +211,54 @@ def _merged(conducted: Conducted, store: Store, stops: Stops, *, interrupted: bo
             for work in store.ended(cell.name)
             if work.state == FAILED
         ],
+        "deaths": [
+            {"cell": cell.name, "drive": work.drive, "attempts": work.attempts, "why": work.trouble}
+            for cell in plan.cells
+            for work in store.ended(cell.name)
+            if work.state == DONE and work.trouble
+        ],
     }
     why = f"`mt campaign --resume {out}` goes on" + (
         ", with a larger budget of pairs" if conducted.allowed < len(plan.drives) else ""
     )
-    return sum_up(out, about, cells, items, why_left=why, interrupted=interrupted)
+    return sum_up(out, about, cells, items, why_left=why, interrupted=interrupted, cut=cut.words)
 
 
-def _why_left(conducted: Conducted, items: Mapping[str, int], *, interrupted: bool) -> list[str]:
-    """Return what kept items from being done."""
-    budget, cells = conducted.campaign.budget, len(conducted.plan.cells)
+@dataclass(frozen=True)
+class Cut:
+    """Items that a budget of time kept from being begun, and that in words; none and nothing where it did not."""
+
+    items: int = 0
+    words: str = ""
+
+
+def _cut_by_time(conducted: Conducted, store: Store, stops: Stops, *, interrupted: bool) -> Cut:
+    """Return what is still wanted of the plan; what every relation of a cell ended before is not."""
+    minutes, cells = conducted.campaign.budget.minutes, {cell.name: cell for cell in conducted.plan.cells}
+    if minutes is None or interrupted:
+        return Cut()
+    planned = store.next(conducted.items, conducted.allowed)
+    left = sum(bool(stops.open(w.cell, w.drive, w.relations or cells[w.cell].relations)) for w in planned)
+    return Cut(
+        left, f"the budget of {minutes:g} min was spent, {counted(left, 'item')} of the plan not begun" * bool(left)
+    )
+
+
+def _left_within(conducted: Conducted, items: Mapping[str, int]) -> int:
+    """Return how many items are left that the budget of pairs has room for."""
     beyond = len(conducted.plan.drives) - conducted.allowed
-    left = items.get(PLANNED, 0) + items.get(RUNNING, 0)
+    return items.get(PLANNED, 0) + items.get(RUNNING, 0) - beyond * len(conducted.plan.cells)
+
+
+def _why_left(conducted: Conducted, items: Mapping[str, int], cut: Cut, *, interrupted: bool) -> list[str]:
+    """Return what kept items from being done."""
+    beyond, pairs = len(conducted.plan.drives) - conducted.allowed, conducted.campaign.budget.pairs
     whys = []
-    if left and beyond:
-        whys.append(f"{counted(beyond, 'drive')} beyond the budget of {counted(budget.pairs or 0, 'pair')}")
-    if left > beyond * cells and interrupted:
+    if beyond and items.get(PLANNED, 0) + items.get(RUNNING, 0):
+        whys.append(f"{counted(beyond, 'drive')} beyond the budget of {counted(pairs or 0, 'pair')}")
+    if interrupted and _left_within(conducted, items) > 0:
         whys.append("the campaign was interrupted")
-    elif left > beyond * cells and budget.minutes is not None:
-        whys.append(f"the budget of {budget.minutes:g} min was spent")
-    return whys
+    return [*whys, *([cut.words] if cut.words else [])]
 
 
 def _journalled(out: Path) -> Callable[[str], int]:
@@ -243,13 +274,13 @@ def _journalled(out: Path) -> Callable[[str], int]:
     return lines
 
 
-def _merged_cell(conducted: Conducted, cell: Cell, store: Store, stops: Stops, interrupted: bool) -> Summary:
+def _merged_cell(conducted: Conducted, cell: Cell, store: Store, stops: Stops, interrupted: bool, cut: str) -> Summary:
     out, plan = conducted.out, conducted.plan
     ended = store.ended(cell.name)
     pieces = []
     for work in ended:
         relations = frozenset(stops.open(cell.name, work.drive, work.relations))
-        if relations and (out / ITEMS / work.key / "result.jsonl").exists():
+        if (relations or work.trouble) and (out / ITEMS / work.key / "result.jsonl").exists():
             pieces.append(Piece(work.drive, out / ITEMS / work.key, relations))
     failed = [work for work in ended if work.state == FAILED]
     if not pieces:
@@ -257,7 +288,7 @@ def _merged_cell(conducted: Conducted, cell: Cell, store: Store, stops: Stops, i
     place = out / CELLS / cell.name
     merge(place, cell, plan.drives, pieces, (out / RELATIONS).resolve())
     policy = _policy(plan, conducted.campaign)
-    return sum_up_cell(place, cell.name, policy, stops, failed, interrupted)
+    return sum_up_cell(place, cell.name, policy, stops, failed, interrupted, cut)
 
 
 def _cache() -> Path:

@@ -10,12 +10,14 @@ import contextlib
 import datetime
 import hashlib
 import json
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from mt_nodes.directories import as_stored
 from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.verdict import Outcome, Pair
 
@@ -160,7 +162,7 @@ class Failures:
 
     def _put(self, case: Case) -> None:
         row = [getattr(case, name) for name in _COLUMNS]
-        row[_COLUMNS.index("pair")] = str(case.pair)
+        row[_COLUMNS.index("pair")], row[_COLUMNS.index("bag")] = str(case.pair), as_stored(case.bag)
         marks = ", ".join("?" * (len(row) + 1))
         names = ", ".join(("key", *_COLUMNS))
         self._store.execute(f"INSERT OR REPLACE INTO cases ({names}) VALUES ({marks})", (case.key, *row))
@@ -190,7 +192,7 @@ class Failures:
 
 def _case(row: Sequence[Any]) -> Case:
     values = dict(zip(_COLUMNS, row, strict=True))
-    return Case(**{**values, "pair": Pair.parse(values["pair"])})
+    return Case(**{**values, "bag": os.fsdecode(values["bag"]), "pair": Pair.parse(values["pair"])})
 
 
 def _now() -> str:

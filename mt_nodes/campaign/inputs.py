@@ -22,6 +22,7 @@ from mt_nodes.campaign.item import Drive
 from mt_nodes.campaign.places import SUFFIXES, Places, is_url, local_path, name_of, places_of
 from mt_nodes.directories import cannot_write
 from mt_nodes.errors import InfrastructureError, UsageError
+from mt_nodes.jsonl import in_utf8
 
 METADATA = "metadata.yaml"
 #: Bags that are read side by side: hashing lets other threads run, and far ones mostly wait.
@@ -187,13 +188,14 @@ class Hashes:
 
     def keep(self, sums: Sequence[Sum]) -> None:
         """Remember sums, in the thread that made this."""
-        fresh = [row for row in sums if row[1] and self._known.get(row[0]) != row[1:]]
+        rows = [(in_utf8(name), identity, sha256) for name, identity, sha256 in sums]
+        fresh = [row for row in rows if row[1] and self._known.get(row[0]) != row[1:]]
         with self._store:
             self._store.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", fresh)
 
     def _sum(self, places: Places, file: str) -> Sum:
         identity, name = places.identity(file), file if is_url(file) else os.path.abspath(file)  # noqa: PTH100
-        known = self._known.get(name)
+        known = self._known.get(in_utf8(name))
         if identity and known and known[0] == identity:
             return name, identity, known[1]
         digest = hashlib.sha256()
@@ -213,4 +215,4 @@ def _content(sums: Sequence[Sum], single: bool) -> str:
     if single:
         return sums[0][2]
     lines = sorted(f"{name_of(file)} {sha256}\n" for file, _, sha256 in sums)
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
+    return hashlib.sha256(os.fsencode("".join(lines))).hexdigest()

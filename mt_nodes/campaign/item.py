@@ -120,7 +120,10 @@ class Tally:
 
 @dataclass(frozen=True)
 class PartResult:
-    """What came of one relation in one item, with the control and sham lines that were judged for it."""
+    """What came of one relation in one item, with the control and sham lines that were judged for it.
+
+    ``frames``: in which a pair of its own was decided; draws of one frame are no further frames.
+    """
 
     relation: str
     offered: int
@@ -128,6 +131,7 @@ class PartResult:
     own: Tally
     control: Tally
     sham: Tally
+    frames: int
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> PartResult:
@@ -145,6 +149,7 @@ class ItemResult:
         sha256: of the sorted verdict lines.
         seconds: that it took, wall time. worker: who did it.
         trouble: infrastructure trouble, empty when there was none.
+        deaths: how the stack died, each time; on a former try, too.
     """
 
     key: str
@@ -154,3 +159,4 @@ class ItemResult:
     seconds: float
     worker: str
     trouble: str = ""
+    deaths: tuple[str, ...] = ()

@@ -57,7 +57,7 @@ class Stops:
     def fail(self, cell: str, drive: int) -> None:
         """Take in that a drive failed: it says nothing, as one without a decided pair, and holds nothing up."""
         for relation in self._relations[cell]:
-            self.take(cell, drive, PartResult(relation, 0, {}, Tally(0, 0), Tally(0, 0), Tally(0, 0)))
+            self.take(cell, drive, PartResult(relation, 0, {}, Tally(0, 0), Tally(0, 0), Tally(0, 0), 0))
 
     def open(self, cell: str, drive: int, relations: Sequence[str]) -> tuple[str, ...]:
         """Return those relations that want this drive."""

@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from mt_nodes.campaign.item import Drive
 from mt_nodes.campaign.planning import Cell, relation_files
+from mt_nodes.deaths import TYPE as DEATH
 from mt_nodes.directories import write_whole
 from mt_nodes.jsonl import seal, unseal
 from mt_nodes.ledger import DRAWS
@@ -103,7 +104,7 @@ def _take_verdicts(piece: Piece, out: Path, file: IO[str]) -> None:
     violated = set()
     for text, line in _wanted(piece, JOURNAL):
         file.write(f"{text}\n")
-        if line["outcome"] == Outcome.VIOLATED.value:
+        if line.get("outcome") == Outcome.VIOLATED.value:
             violated.add(line["pair"].replace("/", "_"))
     for source in sorted((piece.directory / EVIDENCE).iterdir()) if violated else ():
         if source.stem in violated:
@@ -120,7 +121,10 @@ def _take_followups(piece: Piece, out: Path, file: IO[str]) -> None:
 
 
 def _wanted(piece: Piece, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the lines of an item's file that count, as they are and read; a torn last one is left out."""
+    """Yield the lines of an item's file that count, as they are and read; a torn last one is left out.
+
+    A death of the stack always counts, even where its pair does not any more.
+    """
     path = piece.directory / name
     if not path.exists():  # it failed before it had any
         return
@@ -130,7 +134,7 @@ def _wanted(piece: Piece, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
                 return
             text = raw[:-1].decode()
             line = unseal(text, f"{path}:{number}")
-            if "pair" in line and piece.wants(Pair.parse(line["pair"])):
+            if line.get("type") == DEATH or ("pair" in line and piece.wants(Pair.parse(line["pair"]))):
                 yield text, line
 
 

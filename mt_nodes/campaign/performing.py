@@ -10,12 +10,13 @@ import os
 import socket
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mt_nodes.campaign.item import Item, ItemResult, PartResult, Tally
 from mt_nodes.campaign.planning import relation_files
+from mt_nodes.deaths import deaths_in
 from mt_nodes.environment import keep_freed_memory
 from mt_nodes.errors import InfrastructureError, MtError
 from mt_nodes.journal import read_journal
@@ -57,8 +58,10 @@ def perform(item: Item, scratch: Path) -> ItemResult:
             if summary["interrupted"]:
                 raise KeyboardInterrupt
             code, trouble = int(summary["exit_code"]), _trouble(summary)
-        parts, sha256 = _judged(out / "result.jsonl", item.relations)
-    return ItemResult(item.key, code, parts, sha256, round(time.monotonic() - began_s, 3), worker_name(), trouble)
+        lines = _lines(out / "result.jsonl")
+    parts, sha256 = _judged(lines, item.relations)
+    took_s, deaths = round(time.monotonic() - began_s, 3), tuple(death["reason"] for death in deaths_in(lines))
+    return ItemResult(item.key, code, parts, sha256, took_s, worker_name(), trouble, deaths)
 
 
 def worker_name() -> str:
@@ -80,7 +83,7 @@ def _carried_out(item: Item, scratch: Path, lock: int) -> dict[str, Any]:
     if run.request.transport == "inprocess":
         (out / "console.log").touch()
         keep_freed_memory()
-        return execute(run, lambda ending: in_process_arms(run), lambda line: None, lambda verdicts: None)
+        return execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, lambda verdicts: None)
     suite = suite_process(out, os.environ)
     return in_suite(suite, suite_stop_s(run.stack), lambda event: None, "the campaign goes on with it", [lock])
 
@@ -106,16 +109,20 @@ def _trouble(summary: Mapping[str, Any]) -> str:
     return "; ".join(str(summary[name]) for name in _TROUBLES if summary.get(name))
 
 
-def _judged(journal: Path, relations: Iterable[str]) -> tuple[tuple[PartResult, ...], str]:
+def _lines(journal: Path) -> list[dict[str, Any]]:
+    return list(read_journal(journal)) if journal.exists() else []
+
+
+def _judged(lines: Sequence[Mapping[str, Any]], relations: Iterable[str]) -> tuple[tuple[PartResult, ...], str]:
     """Return what the journal of an item holds, by relation, and the SHA-256 of its verdict lines, sorted."""
-    lines = list(read_journal(journal)) if journal.exists() else []
     verdicts = sorted(seal(line) for line in lines if line["type"] == "verdict")
     arms, _ = sorted_by_arm(lines, relations)
     parts = []
     for name, rows in arms.items():
         outcomes = Counter(row.outcome.value for row in rows.all)
-        tallies = (_plain_tally(tally(each)) for each in (rows.relation, rows.control, rows.sham))
-        parts.append(PartResult(name, outcomes.total(), dict(sorted(outcomes.items())), *tallies))
+        own, control, sham = (_plain_tally(tally(each)) for each in (rows.relation, rows.control, rows.sham))
+        frames = len({row.frame for row in rows.relation if row.outcome.decided})
+        parts.append(PartResult(name, outcomes.total(), dict(sorted(outcomes.items())), own, control, sham, frames))
     return tuple(parts), hashlib.sha256("\n".join(verdicts).encode()).hexdigest()
 
 

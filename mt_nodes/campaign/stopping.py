@@ -9,9 +9,10 @@ not matter.
 
 clear fail   the mean share exceeds both that of control and that of sham: the bet on each drive's difference has won
              1 / alpha for the lesser of the two, alpha being divided by the number of hypotheses (relations × cells).
-clear pass   the mean share is below the tolerated rate, by a bet at the same level, while control and sham are clean.
-             So two errors are bounded by alpha, each for all relations and cells together: ever to fail one that is no
-             worse than its background, and ever to pass one at or above the tolerated rate.
+clear pass   the mean share is below the tolerated rate, by a bet at the same level, while control and sham are clean,
+             and no pair is violated or the relation itself states the rate that it tolerates. So two errors are bounded
+             by alpha, each for all relations and cells together: ever to fail one that is no worse than its background,
+             and ever to pass one at or above the tolerated rate.
 
 A p-value for a number of drives that was settled beforehand says nothing true after such a stop. Where early stop is
 on, all relations are judged by the sequential evidence, those that ran to the end, too (:func:`sequential_evidence`).
@@ -19,6 +20,7 @@ on, all relations are judged by the sequential evidence, those that ran to the e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -69,13 +71,16 @@ class Watched:
         self._relation, self._policy, self._hypotheses = relation, policy, max(1, hypotheses)
         self._backgrounds = {"control": Bet(0.0, -1.0), "sham": Bet(0.0, -1.0)}
         self._compared = dict.fromkeys(self._backgrounds, 0)
-        self._below = Bet(-policy.tolerated_rate, -1.0)  # of the share, its sign changed
+        self._tolerated = policy.tolerated_rate if relation.tolerated_rate is None else relation.tolerated_rate
+        self._below = Bet(-self._tolerated, -1.0)  # of the share, its sign changed
+        self._frames = 0
         self._totals = {"own": ArmTally(), "control": ArmTally(), "sham": ArmTally()}
         self._shares: list[float] = []
 
     def add(self, part: PartResult) -> None:
         """Take in the next drive of the plan."""
         arms = {"own": part.own, "control": part.control, "sham": part.sham}
+        self._frames += part.frames
         for name, tally in arms.items():
             before = self._totals[name]
             self._totals[name] = ArmTally(before.decided + tally.decided, before.violated + tally.violated)
@@ -97,22 +102,19 @@ class Watched:
     @property
     def clear(self) -> str:
         """``fail``, ``pass``, or empty: not yet."""
-        outcome, _ = self._by_contract(None)
+        outcome, _ = self._by_contract()
         if outcome is RelationOutcome.FAIL:
             return "fail" if self._p_adjusted < self._policy.alpha or self._policy.when == "first_violation" else ""
-        if outcome is RelationOutcome.INCONCLUSIVE or self._noisy:
-            return ""
-        return "pass" if self._below.e_value > self._needed else ""
+        return "pass" if outcome is RelationOutcome.PASS and self._below.e_value > self._needed else ""
 
-    def evidence(self, p_directions: float | None = None) -> dict[str, Any]:
+    def evidence(self) -> dict[str, Any]:
         """Return what the drives so far come to, as :func:`sequential_evidence` tells it."""
-        outcome, why = self._by_contract(p_directions)
+        outcome, why = self._by_contract()
         clear = self.clear
         low, high = mean_sequence(self._shares, self._policy.alpha)
-        rate, below = self._policy.tolerated_rate, self._below.e_value
+        below = self._below.e_value
         if clear == "pass":
-            outcome = RelationOutcome.PASS
-            why = f"{self._violated}, below the tolerated rate of {rate:g} per drive ({self._said(below)})"
+            why = f"{self._violated}, below the tolerated rate of {self._tolerated:g} per drive ({self._said(below)})"
         return {
             "outcome": outcome.value,
             "why": why,
@@ -147,21 +149,39 @@ class Watched:
     def _said(self, e_value: float) -> str:
         return f"e = {e_value:.3g}, {self._needed:.3g} needed"
 
-    def _by_contract(self, p_directions: float | None) -> tuple[RelationOutcome, str]:
+    def _by_contract(self) -> tuple[RelationOutcome, str]:
         """The rules of every summary, with the p-value that an e-value is."""
+        compared = any(self._compared.values())
+        p = p_of(self.e_value) if compared else None
+        rated = self._relation.tolerated_rate is not None and self._shares
+        upper = mean_sequence(self._shares, self._policy.alpha)[1] if rated else None
         return relation_outcome(
             Evidence(
                 self._relation.kind,
                 self._relation.min_decided,
+                self._frames,
                 self._totals["own"],
                 self._totals["control"],
                 self._totals["sham"],
-                p_violations=self._p_adjusted if any(self._compared.values()) else None,
-                p_directions=p_directions,
+                p_background=p,
+                p=p,
+                p_adjusted=self._p_adjusted if compared else None,
                 test=f"{self._said(self.e_value)}, a bet on each of {counted(len(self._shares), 'drive')}",
+                more=self._more if compared else "",
+                demands_of_itself=self._relation.demands_of_itself,
+                tolerated_rate=self._relation.tolerated_rate,
+                upper=upper,
                 alpha=self._policy.alpha,
             )
         )
+
+    @property
+    def _more(self) -> str:
+        """How many more drives would win the bets if each won what those so far have won on average."""
+        drives, won = len(self._shares), math.log(self.e_value) if self.e_value > 0.0 else 0.0
+        if won <= 0.0:
+            return ""
+        return counted(max(1, math.ceil(drives * math.log(self._needed) / won) - drives), "more drive")
 
 
 class SequentialStopper:
@@ -206,13 +226,11 @@ def sequential_evidence(
     relation: RelationInfo,
     policy: StopEarly,
     hypotheses: int,
-    p_directions: float | None = None,
 ) -> dict[str, Any]:
     """Return what the drives that count say of a relation of one cell.
 
     Args:
         parts: of the drives, in plan order, up to the one at which the relation stopped, or all.
-        p_directions: that losses and gains differ, as the summary knows it; None: not known, taken as alike.
 
     Returns:
         ``outcome`` and ``why`` by the rules of every summary; ``clear``: ``fail``, ``pass`` or empty; ``drives`` with a
@@ -223,7 +241,7 @@ def sequential_evidence(
     watched = Watched(relation, policy, hypotheses)
     for part in parts:
         watched.add(part)
-    return watched.evidence(p_directions)
+    return watched.evidence()
 
 
 def _share(tally: Tally) -> float:

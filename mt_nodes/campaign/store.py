@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,10 +14,12 @@ from typing import Any
 
 from mt_nodes.campaign.item import Drive, ItemResult, PartResult
 from mt_nodes.campaign.planning import Cell, Plan
+from mt_nodes.directories import as_stored
 from mt_nodes.errors import UsageError
+from mt_nodes.jsonl import in_utf8
 from mt_nodes.verdict import Outcome
 
-FILE, SCHEMA = "campaign.sqlite", 1
+FILE, SCHEMA = "campaign.sqlite", 2
 #: States of an item; stopped: every relation of its cell was clear before its drive.
 PLANNED, RUNNING, DONE, FAILED, STOPPED = "planned", "running", "done", "failed", "stopped"
 _TABLES = """
@@ -43,7 +46,8 @@ class Work:
     Attributes:
         place: in the plan. pairs: verdicts that it owes, None where nobody can tell.
         attempts: that ended in trouble. key, relations: of what was begun; empty before that.
-        exit_code, sha256, trouble: of the last try that ended.
+        exit_code, sha256: of the last try that ended.
+        trouble: of that; of an item that is done, how its stack died on tries before.
     """
 
     place: int
@@ -108,7 +112,7 @@ class Store:
             self._db.execute("BEGIN")
             for statement in _TABLES.split(";")[:-1]:
                 self._db.execute(statement)
-            self._db.executemany("INSERT INTO drives VALUES (?, ?, ?, ?)", map(dataclasses.astuple, plan.drives))
+            self._db.executemany("INSERT INTO drives VALUES (?, ?, ?, ?)", map(_drive_row, plan.drives))
             self._db.executemany("INSERT INTO items (place, cell, drive, pairs, state) VALUES (?, ?, ?, ?, ?)", items)
             self._db.executemany("INSERT INTO meta VALUES (?, ?)", ((k, json.dumps(v)) for k, v in meta.items()))
 
@@ -120,7 +124,8 @@ class Store:
         """
         if (schema := self._meta("schema")) != SCHEMA:
             raise UsageError(f"got a campaign of schema {schema}, expected {SCHEMA}; start another with --out")
-        drives = tuple(Drive(*row) for row in self._db.execute("SELECT * FROM drives ORDER BY number"))
+        rows = self._db.execute("SELECT * FROM drives ORDER BY number")
+        drives = tuple(Drive(number, os.fsdecode(url), *rest) for number, url, *rest in rows)
         owed = self._db.execute("SELECT drive, cell, pairs FROM items WHERE pairs IS NOT NULL")
         pairs = {(drive, cell): count for drive, cell, count in owed}
         return Plan(drives, tuple(map(Cell.from_plain, self._meta("cells"))), pairs, tuple(self._meta("notes")))
@@ -158,14 +163,14 @@ class Store:
         parts = ((work.place, p.relation, json.dumps(dataclasses.asdict(p))) for p in result.parts)
         with self._db:
             self._db.executemany("INSERT OR REPLACE INTO parts VALUES (?, ?, ?)", parts)
-            self._update(work, state=DONE, trouble="", **_ended(result))
+            self._update(work, state=DONE, trouble="; ".join(result.deaths), **_ended(result))
 
     def trouble(self, work: Work, why: str, retries: int, result: ItemResult | None = None, again: bool = True) -> bool:
         """Note trouble with an item; return whether it is to be tried again."""
         again = again and work.attempts < retries
         ended = {} if result is None else _ended(result)
         state = PLANNED if again else FAILED
-        self._set(work, state=state, attempts=work.attempts + 1, trouble=why, **ended)
+        self._set(work, state=state, attempts=work.attempts + 1, trouble=in_utf8(why), **ended)
         return again
 
     def put_back(self, work: Work) -> None:
@@ -205,6 +210,10 @@ class Store:
     def _update(self, work: Work, **values: Any) -> None:
         names = ", ".join(f"{name} = ?" for name in values)
         self._db.execute(f"UPDATE items SET {names} WHERE place = ?", (*values.values(), work.place))
+
+
+def _drive_row(drive: Drive) -> tuple[Any, ...]:
+    return drive.number, as_stored(drive.url), drive.sha256, drive.bundles
 
 
 def _ended(result: ItemResult) -> dict[str, Any]:

@@ -12,12 +12,13 @@ from typing import Any
 from mt_nodes.campaign.leading import Stops
 from mt_nodes.campaign.stopping import StopEarly, sequential_evidence
 from mt_nodes.campaign.store import DONE, FAILED, STOPPED, Work
+from mt_nodes.deaths import weighed
 from mt_nodes.directories import write_whole
 from mt_nodes.errors import ExitCode
 from mt_nodes.journal import read_journal
 from mt_nodes.relations import CONTROL, SHAMS
 from mt_nodes.report.files import write_files
-from mt_nodes.report.junit import entries_of, write_entries
+from mt_nodes.report.junit import Entry, entries_of, write_entries
 from mt_nodes.run_record import read_record
 from mt_nodes.summary import RelationInfo, run_exit, summarise
 from mt_nodes.verdict import RelationOutcome
@@ -49,15 +50,11 @@ class Policy:
 
 def infos_of(judges: Sequence[Mapping[str, Any]]) -> dict[str, RelationInfo]:
     """Return what must be known of relations, by id, from their plain form; control and sham are none."""
-    return {
-        r["id"]: RelationInfo(r["id"], r["kind"], r["min_decided"], r["because"], tuple(r["requirement"]))
-        for r in judges
-        if r["id"] not in (CONTROL, *SHAMS)
-    }
+    return {r["id"]: RelationInfo.of(r) for r in judges if r["id"] not in (CONTROL, *SHAMS)}
 
 
 def sum_up_cell(
-    out: Path, name: str, policy: Policy, stops: Stops, failed: Sequence[Work], interrupted: bool
+    out: Path, name: str, policy: Policy, stops: Stops, failed: Sequence[Work], interrupted: bool, cut: str = ""
 ) -> Summary:
     """Write summary, tables and report of a merged cell, and return the summary.
 
@@ -65,6 +62,7 @@ def sum_up_cell(
         out: directory of the cell. name: of the cell.
         policy: how it is judged. stops: where its relations ended.
         failed: items that came to no end. interrupted: whether the campaign was.
+        cut: what a budget of time left undone, which is told with what is not decided; empty where it left nothing.
     """
     journal, infos = out / "result.jsonl", infos_of(read_record(out)["relations"])
     offered = next(line["relations"] for line in read_journal(journal) if line["type"] == "condition")
@@ -74,10 +72,17 @@ def sum_up_cell(
     summary = summarise(read_journal(journal), relations, **told)
     if policy.stop_early is not None:
         summary = _sequential(summary, name, infos, policy, policy.stop_early, stops)
+    if cut:
+        summary = {**summary, "relations": {name: _cut(r, cut) for name, r in summary["relations"].items()}}
     if policy.waivers:
         summary = marked(summary, read_journal(journal), load_waivers(Path(policy.waivers)))
     write_files(out, summary, read_journal(journal))
     return summary
+
+
+def _cut(relation: Summary, cut: str) -> Summary:
+    decided = relation["outcome"] in (RelationOutcome.PASS.value, RelationOutcome.FAIL.value)
+    return relation if decided else {**relation, "why": f"{relation['why']}; {cut}"}
 
 
 def nothing_judged(failed: Sequence[Work], interrupted: bool) -> Summary:
@@ -103,14 +108,13 @@ def _sequential(
     """Return the summary as a plan whose end was not settled beforehand may be judged."""
     ended, relations = stops.of(cell), {}
     for name, relation in summary["relations"].items():
-        directions = relation["p_directions_adjusted"]
-        parts = stops.counted(cell, name)
-        found = sequential_evidence(parts, infos[name], when, policy.hypotheses, directions)
+        found = sequential_evidence(stops.counted(cell, name), infos[name], when, policy.hypotheses)
+        outcome, why = weighed(summary.get("deaths", ()), name, RelationOutcome(found["outcome"]), found["why"])
         relations[name] = {
             **relation,
-            **{key: found[key] for key in ("outcome", "why")},
+            **{"outcome": outcome.value, "why": why},
             # What holds for a number of drives that was settled beforehand gives way to what holds at all times.
-            **{"p_adjusted": None, "test": "e-value, see sequential"},
+            **{"p": None, "p_adjusted": None, "test": "e-value, see sequential"},
             **{"ci95": found["interval"], "ci95_method": found["interval_method"]},
             "sequential": {**found, "stopped_after": ended.get(name)},
         }
@@ -127,6 +131,7 @@ def sum_up(
     *,
     why_left: str,
     interrupted: bool,
+    cut: str = "",
 ) -> Summary:
     """Write ``summary.json`` and ``junit.xml`` of a campaign and return the summary.
 
@@ -135,9 +140,13 @@ def sum_up(
         cells: summaries by name.
         items: how many are in each state.
         why_left: what goes on with those that were not begun. interrupted: whether it was.
+        cut: what a budget of time left undone; how much that is goes by the load of the machine, so it is no PASS.
     """
     left = sum(items.values()) - sum(items.get(state, 0) for state in (DONE, FAILED, STOPPED))
     code, why = _exit(cells, interrupted)
+    passed_so_far = code == ExitCode.PASS and bool(cut)
+    if passed_so_far:
+        code, why = ExitCode.UNDECIDED, f"{why} so far, but {cut}"
     told = f"; {counted(left, 'item')} left: {why_left}" if left and why_left else ""
     summary: Summary = {
         "schema": SCHEMA,
@@ -151,6 +160,8 @@ def sum_up(
         "exit_why": why + told,
     }
     entries = [entry for name, found in summary["cells"].items() for entry in entries_of(found, f"{name}.")]
+    if passed_so_far:
+        entries.append(Entry("run", "budget", (("failure", RelationOutcome.INCONCLUSIVE.value, why),)))
     write_entries(out / "junit.xml", entries, summary)
     write_whole(out / "summary.json", json.dumps(summary, indent=2) + "\n")
     return summary

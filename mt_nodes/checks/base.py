@@ -19,6 +19,9 @@ class Check(ABC):
     needs: ClassVar[tuple[str, ...]] = ("detections",)
     #: Whether a follow-up arm that said nothing is judged as one that saw nothing; False: its silence is the violation.
     silence_is_nothing_seen: ClassVar[bool] = True
+    #: Whether what it demands does not depend on how the stack flickers: a violated pair of a necessary relation fails
+    #: without control or sham.
+    demands_of_itself: ClassVar[bool] = False
 
     #: Of a stack that remembers, what a check reads of ``control`` or ``path`` is judged for so long after the arms
     #: agreed, if the input obeys no command; see :mod:`mt_nodes.open_loop`.

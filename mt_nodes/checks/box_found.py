@@ -4,27 +4,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from mt_nodes.checks.boxes import BoxComparison, Mask, describe, edges
+from mt_nodes.checks.boxes import BoxComparison, Mask, describe, edges, hidden
 from mt_nodes.checks.boxes_kept import BoxesKept
 from mt_nodes.image_boxes import iou
 from mt_nodes.outputs import ImageBoxes
 from mt_nodes.params import param
 from mt_nodes.verdict import Judgement, Outcome
 
+#: A box that overlaps one of the source so much has not moved.
+_UNMOVED_IOU = 0.7
+
 
 @dataclass(frozen=True)
 class BoxFound(BoxesKept):
     """Each object that the mutation put into the image has a box of the follow-up around it.
 
-    It overlaps by ``found_iou`` at least, and is none that the source showed at this place already. An object of
-    which less than ``least_visible`` is in sight, or that is lower than ``least_height_px``, is not demanded.
-    ``detail.objects`` lists [height in px, found, class], so that recall can be told against size.
+    It overlaps by ``found_iou`` at least, more than it overlaps any box that the source showed, and is none of those:
+    who is still in sight answers for himself alone. An object of which less than ``least_visible`` is in sight, or
+    that is lower than ``least_height_px``, is not demanded. ``detail.objects`` lists [height in px, found, class], so
+    that recall can be told against size.
 
-    Where nothing was added, as by control and sham, it demands that the source's own boxes are found again.
+    Where nothing was added, as by control and sham, it demands that the source's own boxes are found again; ``label``
+    names the class that the mutation adds. A source that shows none leaves nothing to demand.
     """
+
+    demands_of_itself: ClassVar[bool] = True
 
     found_iou: float = param(0.3, low=0.01, high=1.0, help="overlap with the object's own outline's box")
     least_visible: float = param(0.6, low=0.0, high=1.0, help="share of the object that must be in sight")
@@ -57,14 +65,13 @@ class BoxFound(BoxesKept):
         )
 
     def _found(self, objects: ImageBoxes, compared: BoxComparison) -> Mask:
-        followup = compared.followup
+        """Tell which objects (V,) a box finds that shows nobody who was there before."""
+        source, followup = compared.source, compared.followup
         answers = followup.score >= self.score_low
-        # What showed there before is not what was added: a box that hardly moved.
-        stays = np.flatnonzero(compared.partner >= 0)
-        alike = iou(compared.source.box_px[stays], followup.box_px[compared.partner[stays]]).diagonal()
-        answers[compared.partner[stays[alike >= _UNMOVED_IOU]]] = False
-        overlap = iou(objects.box_px, followup.take(answers).box_px)
-        return np.asarray((overlap >= self.found_iou).any(axis=1))
-
-
-_UNMOVED_IOU = 0.7
+        # Whom an added object hides may have lost his partner to it.
+        answers[compared.partner[(compared.partner >= 0) & ~hidden(source, compared.added)]] = False
+        known = source.take(source.score >= self.score_low)
+        before = iou(followup.box_px, known.box_px).max(axis=1, initial=0.0)
+        answers &= before < _UNMOVED_IOU
+        overlap = iou(objects.box_px, followup.box_px)
+        return np.asarray(((overlap >= self.found_iou) & (overlap > before) & answers).any(axis=1))

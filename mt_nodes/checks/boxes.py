@@ -93,13 +93,13 @@ class BoxCheck(Check):
         high = np.asarray(before.box_px[:, 3] - before.box_px[:, 1] >= self.least_height_px)
         sure = before.score >= self.score_high
         partner = self._partners(before, after, sure)
-        demanded = sure & high & inside & ~_hidden(before, added)
+        demanded = sure & high & inside & ~hidden(before, added)
         return BoxComparison(before, after, demanded, partner, added, np.array([b.visible for b in boxes]))
 
     def _partners(self, before: ImageBoxes, after: ImageBoxes, sure: Mask) -> Rows:
-        """Return each source box's partner (M,): the sure ones choose first."""
+        """Return each source box's partner (M,): the sure ones choose first, what is below the low score has none."""
         partner, free = np.full(len(before), -1), after.score >= self.score_low
-        for chooses in (sure, ~sure):
+        for chooses in (sure, ~sure & (before.score >= self.score_low)):
             rows, left = np.flatnonzero(chooses), np.flatnonzero(free)
             paired, taken = pair(before.take(rows), after.take(left), self.min_iou, self.per_category)
             partner[rows[paired]], free[left[taken]] = left[taken], False
@@ -139,7 +139,7 @@ def _within(boxes: ImageBoxes, width: int, height: int) -> Mask:
     return np.asarray((low >= -0.5).all(axis=1) & (high <= (width - 0.5, height - 0.5)).all(axis=1))
 
 
-def _hidden(boxes: ImageBoxes, added: ImageBoxes) -> Mask:
+def hidden(boxes: ImageBoxes, added: ImageBoxes) -> Mask:
     """Tell which boxes (M,) an added one may hide: it covers a good part of them."""
     if not len(added) or not len(boxes):
         return np.zeros(len(boxes), dtype=bool)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from mt_nodes.checks.base import Check
-from mt_nodes.checks.command_series import CommandSeriesCheck, drive, first_lasting, rate_of_change, told
+from mt_nodes.checks.command_series import CommandSeriesCheck, drive_along, first_lasting, rate_of_change, told
 from mt_nodes.checks.controls import DRIVES, at_most, nothing_to_judge
 from mt_nodes.checks.keeps_current_throughout import KeepsCurrentThroughout
 from mt_nodes.courses import COMMANDED, Course, Stretch
@@ -75,7 +75,7 @@ class BrakeOnsetNotLater(CommandSeriesCheck):
 
     def _onset(self, course: Course, stretch: Stretch, quantity: str, first: int) -> int | None:
         """Return the row, ``first`` or later, at which an arm begins to brake."""
-        values = drive(course, quantity)
+        values = drive_along(course, quantity)
         if quantity == "speed":
             values = rate_of_change(values, stretch.time_s)
         brakes = values <= -(self.brakes_pedal if quantity == "pedals" else self.brakes_mps2) + 1e-9

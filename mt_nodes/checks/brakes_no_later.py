@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mt_nodes.checks.command_series import first_lasting
-from mt_nodes.checks.controls import at_most, nothing_to_judge
+from mt_nodes.checks.controls import along_motion, at_most, nothing_to_judge
 from mt_nodes.checks.trace_check import TraceCheck
 from mt_nodes.drive.driven import Driven
 from mt_nodes.params import param
@@ -41,6 +41,7 @@ class BrakesNoLater(TraceCheck):
 
     def _onset_s(self, driven: Driven) -> float | None:
         trace = driven.trace
-        brakes = np.asarray(trace.column("acceleration_mps2") <= -self.brakes_mps2 + 1e-9)
+        faster = along_motion(trace.column("acceleration_mps2"), trace.column("speed_mps"))
+        brakes = np.asarray(faster <= -self.brakes_mps2 + 1e-9)
         row = first_lasting(brakes, trace.time_s, self.lasts_s)
         return None if row is None else float(trace.time_s[row])

@@ -13,10 +13,11 @@ import numpy.typing as npt
 from mt_nodes.association import Association, moved
 from mt_nodes.checks.base import Check
 from mt_nodes.checks.boxes import image_of
-from mt_nodes.effects import Effects, ImageBox, Volume
+from mt_nodes.checks.obstacles import in_boxes
+from mt_nodes.effects import Effects
 from mt_nodes.errors import NotApplicable
 from mt_nodes.frames import Bundle, Image
-from mt_nodes.image_boxes import iou
+from mt_nodes.image_boxes import iou, pair
 from mt_nodes.outputs import Detections, ImageBoxes, Output
 from mt_nodes.params import param
 from mt_nodes.transforms import UnknownTransform, move
@@ -24,6 +25,7 @@ from mt_nodes.verdict import Judgement, Outcome
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -36,14 +38,17 @@ class CameraAndLidarAgree(Check):
     which less than ``least_visible`` is in sight of the camera are not asked for.
 
     Where nothing was added, as by control and sham, what agreed in the source's answers must agree in the follow-up's:
-    each detection that had a box has one again, as long as it is found.
+    each detection of the class that the mutation adds that had a box has one again, as long as it is found. A source
+    that shows none leaves nothing to compare.
     """
 
+    demands_of_itself: ClassVar[bool] = True
     needs: ClassVar[tuple[str, ...]] = ("detections", "boxes")
 
     min_iou: float = param(0.3, low=0.01, high=1.0, help="overlap of box and projected detection")
     score_low: float = param(0.3, low=0.0, high=1.0, help="detections and boxes with this score count")
     least_visible: float = param(0.5, low=0.0, high=1.0, help="share of the object that the camera must have in sight")
+    background_label: str = param("", help="class of what is added, which control and sham are about; empty: all")
 
     def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
         """Judge one pair."""
@@ -62,42 +67,38 @@ class CameraAndLidarAgree(Check):
     def _added(
         self, detections: Detections, boxes: ImageBoxes, effects: Effects, bundle: Bundle, image: Image
     ) -> Judgement:
-        """Compare what both say of every added object; a volume and an image box of one class are one in turn."""
+        """Compare what both say of every added object: each has one detection and one box at the most, and its own."""
+        seen, answers = self._sure(detections), boxes.take(boxes.score >= self.score_low)
+        volumes = in_boxes(effects.added, seen.frame_id, bundle)
         shown = [box for box in effects.image_boxes if box.topic == image.topic]
+        outlines = ImageBoxes.make(boxes.frame_id, None, [box.box_px for box in shown])
+        objects = ImageBoxes.make(boxes.frame_id, None, self._projected(volumes, bundle, image))
+        detected, said = _partners(Association().pair(volumes, seen)), self._projected(seen, bundle, image)
+        found = _partners(pair(outlines, answers, self.min_iou))
         agreed, disagreements = 0, []
-        for volume, box in zip(effects.added, shown, strict=False):
-            if box.visible < self.least_visible:
+        for volume, outline in zip(*pair(objects, outlines, min_iou=0.0), strict=True):
+            one, other = detected.get(volume), found.get(outline)
+            if shown[outline].visible < self.least_visible or (one is None and other is None):
                 continue
-            said = self._disagreement(volume, box, detections, boxes, bundle, image)
-            agreed += said == ""
-            disagreements += [said] if said else []
+            overlap = 0.0 if one is None or other is None else float(iou(said[[one]], answers.box_px[[other]])[0, 0])
+            agreed += overlap >= self.min_iou
+            if overlap < self.min_iou:
+                disagreements.append(f"{volumes.label[volume]} {_disagreement(one, other, overlap)}")
         return self._judged(agreed, disagreements, "no added object was found by either")
 
-    def _disagreement(
-        self, volume: Volume, box: ImageBox, detections: Detections, boxes: ImageBoxes, bundle: Bundle, image: Image
-    ) -> str | None:
-        """Say what camera and LiDAR disagree about, "" where they agree, None where neither found the object."""
-        there = Detections.make(
-            volume.frame_id, None, [volume.center_m], [volume.size_m], [volume.yaw_rad], [volume.label]
-        )
-        seen = self._in_frame(detections.take(detections.score >= self.score_low), volume.frame_id, bundle)
-        answers = boxes.take(boxes.score >= self.score_low)
-        _, rows = Association().pair(there, seen)
-        columns = np.flatnonzero(iou(np.array([box.box_px]), answers.box_px)[0] >= self.min_iou)
-        if not len(rows) and not len(columns):
-            return None
-        if not len(rows) or not len(columns):
-            one, other = ("camera", "LiDAR") if len(columns) else ("LiDAR", "camera")
-            return f"{volume.label} found by the {one} alone, not by the {other}"
-        overlap = iou(self._projected(seen.take(rows), bundle, image), answers.take(columns).box_px)
-        return "" if overlap.max() >= self.min_iou else f"{volume.label} overlaps by {overlap.max():.2f} only"
+    def _sure(self, detections: Detections) -> Detections:
+        return detections.take(detections.score >= self.score_low)
+
+    def _of_class(self, seen: Detections) -> Mask:
+        own = self.background_label.lower()
+        return np.asarray((np.char.lower(seen.label) == own) | (own == ""))
 
     def _kept(self, source: Output, followup: Output, bundle: Bundle, image: Image) -> Judgement:
         """Compare what agreed with what agrees."""
         assert source.detections is not None and followup.detections is not None
         (before, both), (after, still) = (self._agreeing(output, bundle, image) for output in (source, followup))
         after = self._in_frame(after, before.frame_id, bundle)
-        before = before.take(both)
+        before = before.take(both & self._of_class(before))
         rows, partners = Association().pair(before, after)
         lost = before.label[rows[~still[partners]]].tolist()
         disagreements = [f"{label} had a box and has none" for label in lost]
@@ -106,7 +107,7 @@ class CameraAndLidarAgree(Check):
     def _agreeing(self, output: Output, bundle: Bundle, image: Image) -> tuple[Detections, Mask]:
         """Return what is detected, and of which (M,) there is a box where it projects to."""
         assert output.detections is not None and output.boxes is not None
-        seen = output.detections.take(output.detections.score >= self.score_low)
+        seen = self._sure(output.detections)
         answers = output.boxes.take(output.boxes.score >= self.score_low)
         overlap = iou(self._projected(seen, bundle, image), answers.box_px)
         return seen, np.asarray((overlap >= self.min_iou).any(axis=1))
@@ -146,3 +147,16 @@ class CameraAndLidarAgree(Check):
         if seen.frame_id == frame_id:
             return seen
         return moved(seen, bundle.transforms.lookup(frame_id, seen.frame_id), frame_id)
+
+
+def _partners(rows: tuple[Rows, Rows]) -> dict[int, int]:
+    """Return which row of the second is that of the first."""
+    return dict(zip(*(column.tolist() for column in rows), strict=True))
+
+
+def _disagreement(detection: int | None, box: int | None, overlap: float) -> str:
+    """Say how camera and LiDAR disagree about an object that one of them found at least."""
+    if detection is not None and box is not None:
+        return f"overlaps by {overlap:.2f} only"
+    one, other = ("LiDAR", "camera") if box is None else ("camera", "LiDAR")
+    return f"found by the {one} alone, not by the {other}"

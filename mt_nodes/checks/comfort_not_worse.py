@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mt_nodes.checks.controls import at_most, nothing_to_judge
+from mt_nodes.checks.controls import along_motion, at_most, nothing_to_judge
 from mt_nodes.checks.trace_check import TraceCheck
 from mt_nodes.drive.driven import Driven
 from mt_nodes.params import param
@@ -46,7 +46,7 @@ def _peaks(driven: Driven) -> dict[str, float]:
     turned = np.diff(np.unwrap(trace.column("yaw_rad"))) / passed
     aside = np.abs(trace.column("speed_mps")[1:] * turned)
     return {
-        "braking": max(0.0, float(-along.min())),
+        "braking": max(0.0, float(-along_motion(along, trace.column("speed_mps")).min())),
         "aside": float(aside.max()),
         "jerk": float(np.abs(np.diff(along) / passed).max()),
     }

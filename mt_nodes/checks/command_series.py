@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from mt_nodes.checks.base import Check
-from mt_nodes.checks.controls import CRAWL_MPS, DRIVES, at_most, nothing_to_judge
+from mt_nodes.checks.controls import CRAWL_MPS, DRIVES, along_motion, at_most, nothing_to_judge
 from mt_nodes.checks.keeps_current import KeepsCurrent
 from mt_nodes.checks.sequence import SequenceCheck
 from mt_nodes.courses import COMMANDED, Course, Flags, Numbers, Stretch
@@ -72,6 +72,14 @@ def drive(course: Course, quantity: str) -> Numbers:
         return course["acceleration_mps2"]
     pedals = np.stack([course["throttle"], -course["brake"]])
     return np.asarray(np.where(np.isnan(pedals).all(axis=0), np.nan, np.nansum(pedals, axis=0)))
+
+
+def drive_along(course: Course, quantity: str) -> Numbers:
+    """Return (N,) one of :data:`DRIVES` whichever way the vehicle goes: a speed without sign, what makes it faster."""
+    values = drive(course, quantity)
+    if quantity == "speed":
+        return np.abs(values)
+    return along_motion(values, course["speed_mps"]) if quantity == "acceleration" else values
 
 
 def steering_rad(course: Course, wheelbase_m: float) -> Numbers:

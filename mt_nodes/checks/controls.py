@@ -8,6 +8,9 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
+
 from mt_nodes.checks.base import Check
 from mt_nodes.effects import Effects
 from mt_nodes.frames import Bundle
@@ -17,10 +20,13 @@ from mt_nodes.verdict import Judgement, Outcome
 
 #: Slower than this a yaw rate says nothing of the steering.
 CRAWL_MPS = 0.1
+#: Who goes no faster than this, forwards or backwards, stands.
+STANDS_MPS = 0.3
 #: How a command says how fast to go, and its unit; ``pedals`` are throttle less brake, each 0..1.
 DRIVES = {"speed": "m/s", "acceleration": "m/s²", "pedals": "of full pedal"}
 #: Commands are compared to so many decimals: a message may round the last digits of what was computed.
 _DECIMALS = 9
+Numbers = npt.NDArray[np.float64]
 #: In the detail of a verdict: what is expected of the follow-up by the source's command, and what it commands.
 COMMANDED = "commanded"
 
@@ -119,12 +125,16 @@ class DriveCheck(Check):
         """Compare the two commands."""
         assert source.control is not None and followup.control is not None
         quantity = self.quantity(source.control)
-        before, after = drive(source.control, quantity), drive(followup.control, quantity)
+        before, after = (self.value(control, quantity) for control in (source.control, followup.control))
         if math.isnan(before):
             return nothing_to_judge(f"no {quantity} is told", DRIVES[quantity])
         if math.isnan(after):
             return _told_no_more(quantity, DRIVES[quantity])
         return _with_commands(self.decide(quantity, round(before, _DECIMALS), round(after, _DECIMALS)), before, after)
+
+    def value(self, control: Control, quantity: str) -> float:
+        """Return what is compared of one command, NaN where it is not told."""
+        return drive(control, quantity)
 
     @abstractmethod
     def quantity(self, source: Control) -> str:
@@ -137,7 +147,10 @@ class DriveCheck(Check):
 
 @dataclass(frozen=True)
 class FasterOrSlower(DriveCheck):
-    """Base of checks that ask for more or less speed of whatever a stack commands."""
+    """Base of checks that ask for more or less speed of whatever a stack commands, forwards or in reverse.
+
+    An acceleration counts in the direction of the command's own speed, forwards where it tells none.
+    """
 
     by: str = param(
         "told", choices=("told", *DRIVES), help="what is compared; told: the first of these that the stack tells"
@@ -146,6 +159,28 @@ class FasterOrSlower(DriveCheck):
     def quantity(self, source: Control) -> str:
         """Return what is compared."""
         return told(source) if self.by == "told" else self.by
+
+    def value(self, control: Control, quantity: str) -> float:
+        """Return what is compared of one command: a speed with its sign, an acceleration in its direction."""
+        value = drive(control, quantity)
+        return float(along_motion(value, control.speed_mps)) if quantity == "acceleration" else value
+
+
+def faster_by(before_mps: npt.ArrayLike, after_mps: npt.ArrayLike) -> Numbers:
+    """Return by how much faster the second of two speeds is, in m/s: a number of either sign, of each two (N,).
+
+    Forwards or backwards is the same as long as both drive the same way. Who drives the other way, and does not stand,
+    is faster by all of its speed.
+    """
+    before, after = np.asarray(before_mps, dtype=np.float64), np.asarray(after_mps, dtype=np.float64)
+    other_way = (before * after < 0.0) & (np.abs(after) > STANDS_MPS)
+    return np.asarray(np.abs(after) - np.where(other_way, 0.0, np.abs(before)))
+
+
+def along_motion(acceleration_mps2: npt.ArrayLike, speed_mps: npt.ArrayLike) -> Numbers:
+    """Return accelerations, positive where they make faster: the sign of who drives backwards is turned around."""
+    acceleration = np.asarray(acceleration_mps2, dtype=np.float64)
+    return np.asarray(np.where(np.asarray(speed_mps) < -CRAWL_MPS, -acceleration, acceleration))
 
 
 def steers(control: Control) -> bool:

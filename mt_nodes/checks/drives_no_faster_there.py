@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mt_nodes.checks.controls import at_most
+from mt_nodes.checks.controls import at_most, faster_by
 from mt_nodes.checks.there import ThereCheck
 from mt_nodes.drive.stretch import Stretch
 from mt_nodes.params import param
@@ -22,4 +22,6 @@ class DrivesNoFasterThere(ThereCheck):
         """Compare the speeds."""
         before, after = float(stretch.before_mps.mean()), float(stretch.after_mps.mean())
         reason = f"the mean speed there was {before:.2f}, is {after:.2f} m/s"
-        return at_most(after - before, self.by_at_most_mps, "m/s", reason)
+        return at_most(
+            float(faster_by(stretch.before_mps, stretch.after_mps).mean()), self.by_at_most_mps, "m/s", reason
+        )

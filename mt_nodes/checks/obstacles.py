@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
-from mt_nodes.association import Association, canonical, covered, footprints, moved
+from mt_nodes.association import Association, canonical, footprints, moved
 from mt_nodes.checks.base import Check
 from mt_nodes.effects import Effects, Volume
 from mt_nodes.errors import UsageError
@@ -111,7 +111,7 @@ class ObstacleCheck(Check):
         except UnknownTransform as error:
             return Judgement(Outcome.ERROR, reason=str(error))
         if not self.demands(compared):
-            reason = f"no obstacle with a score of {self.score_high:g} or more in the keep zone of '{region.name}'"
+            reason = f"no {self.what} with a score of {self.score_high:g} or more in the keep zone of '{region.name}'"
             return Judgement(
                 Outcome.NOT_APPLICABLE, reason=reason, unit="obstacles", detail={"counts": compared.counts}
             )
@@ -124,6 +124,11 @@ class ObstacleCheck(Check):
     @abstractmethod
     def decide(self, compared: Comparison) -> Judgement:
         """Judge outputs in which there is something to judge."""
+
+    @property
+    def what(self) -> str:
+        """What is demanded, for people."""
+        return "obstacle"
 
     @property
     def associate(self) -> Association:
@@ -152,7 +157,7 @@ class ObstacleCheck(Check):
         if carry is not None:
             before = moved(before, carry, frame_id)
         before, after = canonical(before), canonical(after)
-        added = _boxes(effects.added, frame_id, bundle)
+        added = in_boxes(effects.added, frame_id, bundle)
         removed, occluded = (_outlines(v, frame_id, bundle) for v in (effects.removed, effects.occluded))
         high = before.score >= self.score_high
         excused = touching(before, removed) | touching(before, occluded)
@@ -225,13 +230,6 @@ def places(obstacles: Detections, rows: Mask) -> list[list[Any]]:
     return [[x, y, label] for (x, y), label in zip(xy, chosen.label.tolist(), strict=True)]
 
 
-def alone(rows: Mask, obstacles: Detections, others: Detections, least: float, same_class: bool) -> Mask:
-    """Keep of the selected rows (M,) those that the others cover to less than ``least``: not split, not merged."""
-    kept = rows.copy()
-    kept[rows] = covered(obstacles.take(rows), others, same_class) < least
-    return kept
-
-
 def _in_frame(detections: Detections, frame_id: str, bundle: Bundle) -> Detections:
     if detections.frame_id == frame_id:
         return detections
@@ -245,7 +243,7 @@ def touching(obstacles: Detections, outlines: Outlines) -> Mask:
     return np.asarray(shapely.intersects(footprints(obstacles)[:, None], outlines[None, :]).any(axis=1))
 
 
-def _boxes(volumes: Sequence[Volume], frame_id: str, bundle: Bundle) -> Detections:
+def in_boxes(volumes: Sequence[Volume], frame_id: str, bundle: Bundle) -> Detections:
     """Return volumes (V,) as boxes in a frame."""
     boxes = [_in_frame(_as_detections(volume), frame_id, bundle) for volume in volumes]
     return Detections.make(
@@ -260,7 +258,7 @@ def _boxes(volumes: Sequence[Volume], frame_id: str, bundle: Bundle) -> Detectio
 
 def _outlines(volumes: Sequence[Volume], frame_id: str, bundle: Bundle) -> Outlines:
     """Return volumes (V,) seen from above, in a frame: their outline where they have one, else their box."""
-    outlines: Outlines = footprints(_boxes(volumes, frame_id, bundle))
+    outlines: Outlines = footprints(in_boxes(volumes, frame_id, bundle))
     for i, volume in enumerate(volumes):
         if volume.outline_m:
             corners = np.array([(x, y, volume.center_m[2]) for x, y in volume.outline_m])

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 from typing import ClassVar
 
 from mt_nodes.checks.base import Check
 from mt_nodes.checks.controls import at_most, nothing_to_judge
-from mt_nodes.checks.paths import DISTANCES, apart_m, expected_places, resampled
+from mt_nodes.checks.paths import DISTANCES, Places, apart_m, expected_places, length_m, resampled, sets_out_alike
 from mt_nodes.effects import Effects
 from mt_nodes.frames import Bundle
 from mt_nodes.outputs import Output
@@ -16,15 +17,19 @@ from mt_nodes.params import param
 from mt_nodes.transforms import UnknownTransform
 from mt_nodes.verdict import Judgement, Outcome
 
+#: So much of a path says which way it sets out.
+_SETS_OUT_M = 2.0
+
 
 @dataclass(frozen=True)
 class PathDeviation(Check):
     """The follow-up's path lies no further from the source's than ``tolerance_m``, over the first ``horizon_m``.
 
     Both paths are cut at the horizon and sampled every ``step_m`` along their length. ``lateral`` leaves out of
-    account how far they go: who plans to stop earlier on the same path has not left it. ``hausdorff`` counts that, as
-    does ``frechet``, which also counts the order of the places. In a mirror the path is expected
-    on the other side. A path that is not told any more is a violation.
+    account how far they go: who plans to stop earlier on the same path has not left it, as long as the path goes for a
+    step at all. ``hausdorff`` counts that, as does ``frechet``, which also counts the order of the places. In a mirror
+    the path is expected on the other side. A path that is not told any more is a violation, and so is one that sets
+    out the other way. A source whose path stays where it is leaves ``lateral`` nothing to compare.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("path",)
@@ -49,6 +54,18 @@ class PathDeviation(Check):
             expected = expected_places(before, effects, bundle)
         except UnknownTransform as error:
             return Judgement(Outcome.ERROR, reason=str(error), unit="m")
-        there = resampled(after.pose[:, :2], self.horizon_m, self.step_m)
-        off = apart_m(resampled(expected, self.horizon_m, self.step_m), there, self.by)
+        return self._compare(expected, after.pose[:, :2])
+
+    def _compare(self, expected: Places, after: Places) -> Judgement:
+        """Compare two paths (K, 2) of one frame."""
+        source_goes, goes = (length_m(places) >= self.step_m for places in (expected, after))
+        if self.by == "lateral" and not source_goes:
+            return nothing_to_judge(f"the source's path is shorter than {self.step_m:g} m", "m")
+        if self.by == "lateral" and not goes:
+            reason = f"the path is {length_m(after):.2f} m long, shorter than {self.step_m:g} m: it stays where it is"
+            return Judgement(Outcome.VIOLATED, unit="m", lost=1, reason=reason)
+        before, there = (resampled(places, self.horizon_m, self.step_m) for places in (expected, after))
+        if source_goes and goes and not sets_out_alike(before, there, ceil(_SETS_OUT_M / self.step_m)):
+            return Judgement(Outcome.VIOLATED, unit="m", reason="the path sets out the other way")
+        off = apart_m(before, there, self.by)
         return at_most(off, self.tolerance_m, "m", f"the paths lie {off:.3f} m apart ({self.by})")

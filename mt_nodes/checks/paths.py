@@ -15,6 +15,7 @@ from mt_nodes.transforms import move
 Places = npt.NDArray[np.float64]
 #: How the distance of two paths is measured.
 DISTANCES = ("lateral", "hausdorff", "frechet")
+_MOST_STEPS = 1000
 
 
 def expected_places(path: Path, effects: Effects, bundle: Bundle) -> Places:
@@ -50,19 +51,55 @@ def resampled(places: Places, horizon_m: float, step_m: float) -> Places:
 def apart_m(expected: Places, there: Places, by: str) -> float:
     """Return how far two paths of evenly spaced places lie apart, by one of :data:`DISTANCES`.
 
-    ``lateral`` is the largest distance of a place of the second from the first, lengthened straight on at both ends:
-    where along it the second begins and ends does not matter. ``hausdorff`` and ``frechet`` (discrete: Eiter and
-    Mannila, Technical Report CD-TR 94/64, TU Vienna, 1994) are those of the whole paths, both computed by GEOS.
+    ``lateral`` is the largest distance of a place of the second from the first, lengthened straight on at both ends,
+    along which one walks with the second and never back by more than a step: where along it the second begins and ends
+    does not matter, which way it runs does. ``hausdorff`` and ``frechet`` (discrete: Eiter and Mannila, Technical
+    Report CD-TR 94/64, TU Vienna, 1994) are those of the whole paths, both computed by GEOS.
     """
     if by == "lateral":
-        return float(shapely.distance(shapely.points(there), shapely.linestrings(_lengthened(expected))).max())
+        return _in_order_m(_lengthened(expected, there), there)
     lines = shapely.linestrings(expected), shapely.linestrings(there)
     return float((shapely.hausdorff_distance if by == "hausdorff" else shapely.frechet_distance)(*lines))
 
 
-def _lengthened(places: Places, by_m: float = 1000.0) -> Places:
-    """Return a path (N, 2) with a straight piece before its begin and after its end."""
-    begin, end = places[0] - places[1], places[-1] - places[-2]
+def length_m(places: Places) -> float:
+    """Return how long a path (K, 2) is."""
+    return float(np.hypot(*np.diff(places, axis=0).T).sum())
+
+
+def sets_out_alike(expected: Places, there: Places, steps: int) -> bool:
+    """Tell whether the first so many steps of a path lead where another's lead that begin nearest to them."""
+    nearest = int(np.argmin(np.hypot(*(expected - there[0]).T)))
+    return float(_way(expected, nearest, steps) @ _way(there, 0, steps)) >= 0.0
+
+
+def _way(places: Places, first: int, steps: int) -> Places:
+    """Return (2,) what lies between a place and the one so many steps later; of the last steps that there are."""
+    first = max(0, min(first, len(places) - 1 - steps))
+    return np.asarray(places[min(first + steps, len(places) - 1)] - places[first])
+
+
+def _in_order_m(line: Places, there: Places) -> float:
+    """Return the least distance that keeps each place (N, 2) in turn near a line (K, 2) that is walked along."""
+    begins, steps = line[:-1], np.diff(line, axis=0)
+    squares = np.maximum((steps**2).sum(axis=1), 1e-18)
+    # By step of the line: the largest distance so far, if the place before is near that step or an earlier one.
+    least = np.zeros(len(begins))
+    for place in there:
+        share = np.clip(((place - begins) * steps).sum(axis=1) / squares, 0.0, 1.0)
+        off = np.hypot(*(begins + share[:, None] * steps - place).T)
+        least = np.maximum(np.minimum.accumulate(least), off)
+    return float(least.min())
+
+
+def _lengthened(places: Places, there: Places) -> Places:
+    """Return a path (N, 2) with straight steps before its begin and after its end, as far as other places may be."""
+    far_m = float(np.hypot(*(there[:, None] - places[[0, -1]]).T).max())
+    step_m = max(float(np.hypot(*np.diff(places, axis=0).T).max()), far_m / _MOST_STEPS, 1e-9)
+    off_m = np.arange(step_m, far_m + 2.0 * step_m, step_m)[:, None]
     # The last step may be a short one, but never of no length: then the path stands still.
-    ends = [p + by_m * d / max(float(np.hypot(*d)), 1e-9) for p, d in ((places[0], begin), (places[-1], end))]
-    return np.concatenate([[ends[0]], places, [ends[1]]])
+    before, after = (
+        end + off_m * way / max(float(np.hypot(*way)), 1e-9)
+        for end, way in ((places[0], places[0] - places[1]), (places[-1], places[-1] - places[-2]))
+    )
+    return np.concatenate([before[::-1], places, after])

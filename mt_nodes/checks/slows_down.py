@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mt_nodes.checks.base import Check
-from mt_nodes.checks.controls import DRIVES, FasterOrSlower, at_least, nothing_to_judge
+from mt_nodes.checks.controls import DRIVES, FasterOrSlower, at_least, faster_by, nothing_to_judge
 from mt_nodes.checks.speed_not_higher import SpeedNotHigher
 from mt_nodes.params import param
 from mt_nodes.verdict import Judgement
@@ -17,8 +17,9 @@ class SlowsDown(FasterOrSlower):
     """The follow-up's speed is lower than the source's, by at least so much: AutoMT's ``slow_down``.
 
     That is the larger of ``by_at_least_mps`` and ``by_at_least_share`` of the source's speed. Who drives slower than
-    ``from_mps`` already need not slow down: NOT_APPLICABLE. Of a stack that commands an acceleration or pedals in
-    place of a speed, those are compared; who brakes harder than ``until_mps2`` or ``until_pedal`` already need not.
+    ``from_mps`` already need not slow down: NOT_APPLICABLE. Who turns from forwards to backwards, or back, has not
+    slowed down, unless it stands. Of a stack that commands an acceleration or pedals in place of a speed, those are
+    compared; who brakes harder than ``until_mps2`` or ``until_pedal`` already need not.
 
     Of control and sham, which give no reason to slow down, it demands that the speed does not rise by as much: how
     far a stack's speed wavers by itself is what is measured against.
@@ -41,12 +42,15 @@ class SlowsDown(FasterOrSlower):
     def decide(self, quantity: str, before: float, after: float) -> Judgement:
         """Compare the commands."""
         unit = DRIVES[quantity]
+        fast, fall = (
+            (abs(before), -float(faster_by(before, after))) if quantity == "speed" else (before, before - after)
+        )
         lowest, least = {
-            "speed": (self.from_mps, max(self.by_at_least_mps, self.by_at_least_share * before)),
+            "speed": (self.from_mps, max(self.by_at_least_mps, self.by_at_least_share * fast)),
             "acceleration": (-self.until_mps2, self.by_at_least_mps2),
             "pedals": (-self.until_pedal, self.by_at_least_pedal),
         }[quantity]
-        if before < lowest:
+        if fast < lowest:
             return nothing_to_judge(f"{quantity} was {before:.2f} {unit}, below {lowest:g} {unit} already", unit)
         reason = f"{quantity} was {before:.2f}, is {after:.2f} {unit}, at least {least:.2f} less is demanded"
-        return at_least(before - after, least, unit, reason)
+        return at_least(fall, least, unit, reason)

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from mt_nodes.checks.base import Check
-from mt_nodes.checks.controls import at_least, nothing_to_judge
+from mt_nodes.checks.controls import at_least, faster_by, nothing_to_judge
 from mt_nodes.checks.drives_no_faster_there import DrivesNoFasterThere
 from mt_nodes.checks.there import ThereCheck
 from mt_nodes.drive.stretch import Stretch
@@ -33,11 +35,12 @@ class SlowsDownThere(ThereCheck):
 
     def decide(self, stretch: Stretch) -> Judgement:
         """Compare the speeds."""
-        before, after = float(stretch.before_mps.mean()), float(stretch.after_mps.mean())
+        before, after = float(np.abs(stretch.before_mps).mean()), float(stretch.after_mps.mean())
         if before < self.from_mps:
             return nothing_to_judge(f"the source drives {before:.2f} m/s there, slower than {self.from_mps:g}", "m/s")
         if stretch.limit_mps > 0.0 and before - self.by_at_least_mps < stretch.limit_mps:
             said = f"{before:.2f} m/s there, and {stretch.limit_mps:.2f} is allowed"
             return nothing_to_judge(f"the source drives {said}: not {self.by_at_least_mps:g} less is asked", "m/s")
         reason = f"the mean speed there was {before:.2f}, is {after:.2f} m/s"
-        return at_least(before - after, self.by_at_least_mps, "m/s", reason)
+        fall = -float(faster_by(stretch.before_mps, stretch.after_mps).mean())
+        return at_least(fall, self.by_at_least_mps, "m/s", reason)

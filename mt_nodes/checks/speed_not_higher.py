@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mt_nodes.checks.controls import DRIVES, FasterOrSlower, at_most
+from mt_nodes.checks.controls import DRIVES, FasterOrSlower, at_most, faster_by
 from mt_nodes.params import param
 from mt_nodes.verdict import Judgement
 
@@ -14,7 +14,8 @@ from mt_nodes.verdict import Judgement
 class SpeedNotHigher(FasterOrSlower):
     """The follow-up's speed is at most the source's, but for an allowance.
 
-    The allowance is the larger of ``by_at_most_mps`` and ``by_at_most_share`` of the source's speed. Of a stack that
+    The allowance is the larger of ``by_at_most_mps`` and ``by_at_most_share`` of the source's speed; backwards is as
+    fast as forwards. Who turns from one to the other may not go faster there than the allowance. Of a stack that
     commands an acceleration or pedals in place of a speed, those are compared, each with an allowance of its own.
     """
 
@@ -32,4 +33,5 @@ class SpeedNotHigher(FasterOrSlower):
         }[quantity]
         unit = DRIVES[quantity]
         reason = f"{quantity} was {before:.2f}, is {after:.2f} {unit}, at most {allowed:.2f} more is allowed"
-        return at_most(after - before, allowed, unit, reason)
+        rise = float(faster_by(before, after)) if quantity == "speed" else after - before
+        return at_most(rise, allowed, unit, reason)

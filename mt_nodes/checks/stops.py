@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mt_nodes.checks.base import Check
-from mt_nodes.checks.controls import DRIVES, FasterOrSlower, at_least, at_most, nothing_to_judge
+from mt_nodes.checks.controls import DRIVES, STANDS_MPS, FasterOrSlower, at_least, at_most, nothing_to_judge
 from mt_nodes.checks.speed_not_higher import SpeedNotHigher
 from mt_nodes.errors import UsageError
 from mt_nodes.params import param
@@ -15,7 +15,7 @@ from mt_nodes.verdict import Judgement
 
 @dataclass(frozen=True)
 class Stops(FasterOrSlower):
-    """The follow-up commands a standstill: a speed of at most ``at_most_mps``, or braking of at least so much.
+    """The follow-up commands a standstill: at most ``at_most_mps`` forwards or backwards, or so much braking.
 
     It is the stricter reading of a rule that says "stop" or "wait", which AutoMT writes as ``slow_down``. A source
     that drives slower than ``from_mps``, or brakes so already, leaves nothing to demand: NOT_APPLICABLE.
@@ -24,7 +24,7 @@ class Stops(FasterOrSlower):
     fall at the least.
     """
 
-    at_most_mps: float = param(0.3, low=0.0, high=5.0, unit="m/s", help="speed that counts as standing")
+    at_most_mps: float = param(STANDS_MPS, low=0.0, high=5.0, unit="m/s", help="speed that counts as standing")
     from_mps: float = param(1.0, low=0.0, high=50.0, unit="m/s", help="speed from which stopping is demanded")
     at_least_mps2: float = param(2.0, low=0.0, high=20.0, unit="m/s²", help="deceleration, if that is what is told")
     at_least_pedal: float = param(0.5, low=0.0, high=1.0, help="brake less throttle, if that is what is told")
@@ -44,9 +44,9 @@ class Stops(FasterOrSlower):
         unit = DRIVES[quantity]
         reason = f"{quantity} was {before:.2f}, is {after:.2f} {unit}"
         if quantity == "speed":
-            if before < self.from_mps:
+            if abs(before) < self.from_mps:
                 return nothing_to_judge(f"drove {before:.2f} m/s, slower than {self.from_mps:g} m/s already", unit)
-            return at_most(after, self.at_most_mps, unit, reason)
+            return at_most(abs(after), self.at_most_mps, unit, reason)
         least = self.at_least_mps2 if quantity == "acceleration" else self.at_least_pedal
         if -before >= least:
             return nothing_to_judge(f"brakes by {-before:.2f} {unit} already", unit)

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from mt_nodes.checks.base import Check
-from mt_nodes.checks.controls import at_most, nothing_to_judge
+from mt_nodes.checks.controls import STANDS_MPS, at_most, nothing_to_judge
 from mt_nodes.checks.drives_no_faster_there import DrivesNoFasterThere
 from mt_nodes.checks.there import ThereCheck
 from mt_nodes.drive.stretch import Stretch
@@ -22,7 +24,7 @@ class StopsThere(ThereCheck):
     Of control and sham it demands that the speed does not rise by as much as it must fall at the least.
     """
 
-    at_most_mps: float = param(0.3, low=0.0, high=5.0, unit="m/s", help="speed that counts as standing")
+    at_most_mps: float = param(STANDS_MPS, low=0.0, high=5.0, unit="m/s", help="speed that counts as standing")
     from_mps: float = param(1.0, low=0.0, high=50.0, unit="m/s", help="a source that is slower somewhere need not stop")
 
     def __post_init__(self) -> None:
@@ -36,7 +38,7 @@ class StopsThere(ThereCheck):
 
     def decide(self, stretch: Stretch) -> Judgement:
         """Look whether the follow-up stands somewhere."""
-        before, after = float(stretch.before_mps.min()), float(stretch.after_mps.min())
+        before, after = (float(np.abs(mps).min()) for mps in (stretch.before_mps, stretch.after_mps))
         if before < self.from_mps:
             return nothing_to_judge(f"the source drives {before:.2f} m/s there, slower than {self.from_mps:g}", "m/s")
         return at_most(after, self.at_most_mps, "m/s", f"the least speed there was {before:.2f}, is {after:.2f} m/s")

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from mt_nodes.checks.base import Check
-from mt_nodes.checks.command_series import CommandSeriesCheck, comes_within, drive, told
-from mt_nodes.checks.controls import DRIVES, nothing_to_judge
+from mt_nodes.checks.command_series import CommandSeriesCheck, comes_within, drive_along, told
+from mt_nodes.checks.controls import DRIVES, STANDS_MPS, nothing_to_judge
 from mt_nodes.checks.keeps_current_throughout import KeepsCurrentThroughout
 from mt_nodes.courses import COMMANDED, Flags, Numbers, Stretch
 from mt_nodes.errors import UsageError
@@ -36,7 +36,7 @@ class StopsWithin(CommandSeriesCheck):
     reads: ClassVar[tuple[str, ...]] = COMMANDED
 
     within_s: float = param(1.5, low=0.0, high=60.0, unit="s", help="longest time until it stands, or brakes so")
-    at_most_mps: float = param(0.3, low=0.0, high=5.0, unit="m/s", help="speed that counts as standing")
+    at_most_mps: float = param(STANDS_MPS, low=0.0, high=5.0, unit="m/s", help="speed that counts as standing")
     from_mps: float = param(1.0, low=0.0, high=50.0, unit="m/s", help="speed from which stopping is demanded")
     at_least_mps2: float = param(2.0, low=0.01, high=20.0, unit="m/s²", help="deceleration, if that is what is told")
     at_least_pedal: float = param(0.5, low=0.01, high=1.0, help="brake less throttle, if that is what is told")
@@ -54,13 +54,15 @@ class StopsWithin(CommandSeriesCheck):
     def judge_series(self, stretch: Stretch) -> Judgement:
         """Look when the follow-up stands."""
         quantity = told(stretch.source)
-        before = drive(stretch.source, quantity)[int(np.argmax(stretch.changed))]
+        before = drive_along(stretch.source, quantity)[int(np.argmax(stretch.changed))]
         if quantity == "speed" and before < self.from_mps:
             return nothing_to_judge(f"drove {before:.2f} m/s, slower than {self.from_mps:g} m/s already", "s")
         if quantity != "speed" and self._enough(quantity, np.array([before]))[0]:
             return nothing_to_judge(f"brakes by {-before:.2f} {DRIVES[quantity]} already", "s")
         does = "stands" if quantity == "speed" else "brakes so"
-        return comes_within(stretch, self._enough(quantity, drive(stretch.followup, quantity)), self.within_s, does)
+        return comes_within(
+            stretch, self._enough(quantity, drive_along(stretch.followup, quantity)), self.within_s, does
+        )
 
     def _enough(self, quantity: str, values: Numbers) -> Flags:
         """Return (N,) whether what is commanded is stopping."""

@@ -132,7 +132,12 @@ def _replay(replay: Run, show: Shown) -> None:
     if replay.request.transport == "inprocess":
         (replay.out / "console.log").touch()
         keep_freed_memory()
-        execute(replay, lambda ending: in_process_arms(replay), lambda line: None, lambda some: show.advance(len(some)))
+        execute(
+            replay,
+            lambda ending: in_process_arms(replay, ending),
+            lambda line: None,
+            lambda some: show.advance(len(some)),
+        )
         return
     stop_s = suite_stop_s(replay.stack)
     afterwards = f"`mt experiment automt --resume {replay.out.parent}` goes on"

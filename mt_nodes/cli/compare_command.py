@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what fails newly, no longer and still, or the trend over versions; 1 when a relation fails newly."""
+    """Print what fails newly, no longer and still, or the trend over versions; see ``exit_of`` for the exit code."""
     from mt_nodes.campaign.results_dirs import cells_of
     from mt_nodes.moral.report_journal import is_campaign
     from mt_nodes.waivers import load_waivers

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import signal
 import sys
 import traceback
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mt_nodes import __version__, plugins
+from mt_nodes.cli.leaving import no_early_end
 from mt_nodes.errors import ExitCode, MtError
 
 #: command -> module in mt_nodes.cli that has ``add_arguments(parser)`` and ``run(args) -> int``
@@ -44,12 +46,15 @@ COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; known errors are one line, unknown ones keep their traceback."""
     words = _name_first(sys.argv[1:] if argv is None else argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # file names may be no UTF-8, and are told all the same
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         args = _parser(words).parse_args(words)
-        for directory in args.plugins:
-            plugins.add_directory(directory)
-        command = importlib.import_module(f"mt_nodes.cli.{args.command}_command")
-        return int(command.run(args))
+        with no_early_end():
+            for directory in args.plugins:
+                plugins.add_directory(directory)
+            command = importlib.import_module(f"mt_nodes.cli.{args.command}_command")
+            return int(command.run(args))
     except MtError as error:
         print(f"mt: {error}", file=sys.stderr)
         return int(error.exit_code)

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     default, about = MoralRequest(), help_of(MoralRequest)
     with_default = {name: f"{text} (default %(default)s)" for name, text in about.items()}
-    parser.epilog = "example: mt experiment moral --stack my_stack.yaml --principles humans_before_animals --minutes 5"
+    parser.epilog = "example: mt experiment moral --stack my_stack.yaml --principles humans_before_animals --runs 500"
     add = parser.add_argument
     add("--stack", default=default.stack, help=with_default["stack"])
     add(
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--cases", type=at_least_one, default=default.cases, metavar="N", help=with_default["cases"])
     add("--search", type=whole_number, default=default.search, metavar="N", help=with_default["search"])
     add("--runs", type=whole_number, default=default.runs, metavar="N", help=with_default["runs"])
-    add("--minutes", type=float, default=default.minutes, metavar="M", help=with_default["minutes"])
+    add("--minutes", type=float, default=default.minutes, metavar="M", help=f"{about['minutes']} (default no limit)")
     add("--seed", type=whole_number, default=default.seed, help=with_default["seed"])
     add("--fault", action="append", default=[], metavar="NAME", help=about["faults"])
     add("--transport", default=default.transport, help=about["transport"])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.cli.printing import heading, table, text
+from mt_nodes.moral.budget import cut_in_words
 from mt_nodes.moral.report_journal import Told
 from mt_nodes.moral.report_view import CaseView, PrincipleView, principles_of
 from mt_nodes.moral.report_words import PUBLISHED, commands, measured, remarks, sentence, undecided, whom_it_hit
@@ -32,6 +33,8 @@ def print_campaign(out: Path, summary: Mapping[str, Any]) -> None:
         for line in _findings(principle, told, out):
             text(line)
     text(_spent(summary))
+    if cut := cut_in_words(summary):
+        text(cut)
     text(f"exit code {summary['exit_code']}: {summary['exit_why']}")
     text(f"results in {out}, report: {out / 'report.html'}")
 

@@ -9,9 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.cli.printing import heading, table, text
+from mt_nodes.comparison import FAIL, NEWLY_FAILING, NO_LONGER_DECIDED, PASS, Step, exit_of
 from mt_nodes.errors import ExitCode, UsageError
 from mt_nodes.moral.report_journal import Told
 from mt_nodes.moral.report_words import asked_in_words, case_in_words, commands, run_in_words
+from mt_nodes.verdict import RelationOutcome
+
+#: What is printed of a comparison.
+KINDS = (
+    *("newly_violated", "no_longer_violated", "still_violated", "no_longer_decided"),
+    *("only_before", "only_after"),
+)
+_AS_RELATION = {"HOLDS": PASS, "VIOLATED": FAIL}
 
 
 def report(directory: Path, args: argparse.Namespace) -> int:
@@ -86,22 +95,25 @@ def watch(directory: Path) -> int:
 
 
 def compare(before: Path, after: Path, *, as_json: bool) -> int:
-    """Print which cases are violated newly, no longer and still; 1 where one is newly."""
+    """Print which cases are violated newly, no longer and still; 1 where one is newly, 3 where one is undecided now."""
     found = compared(Told.load(before), Told.load(after))
     if as_json:
         print(json.dumps(found, indent=2))
         return int(found["exit_code"])
-    for kind in ("newly_violated", "no_longer_violated", "still_violated", "only_before", "only_after"):
+    for kind in KINDS:
         if found[kind]:
             text(f"{kind.replace('_', ' ')}: {', '.join(found[kind])}")
     for note in found["notes"]:
         text(note)
-    text(f"{found['compared']} cases in both; exit code {found['exit_code']}")
+    text(f"{found['compared']} cases in both; exit code {found['exit_code']}: {found['exit_why']}")
     return int(found["exit_code"])
 
 
 def compared(before: Told, after: Told) -> dict[str, Any]:
     """Return what became of every case from one campaign to another; cases that both have are known by their names.
+
+    The exit code goes by the rules of :func:`mt_nodes.comparison.exit_of`, a case in the place of a relation. That a
+    case is missing which a search bred is no loss.
 
     Raises:
         UsageError: they have none in common.
@@ -109,15 +121,27 @@ def compared(before: Told, after: Told) -> dict[str, Any]:
     both = [name for name in after.cases if name in before.cases]
     if not both:
         raise UsageError(f"nothing to compare: {before.directory} and {after.directory} have no case in common")
+    drawn = [name for name, line in before.cases.items() if name in after.cases or line["stream"] != "confirm"]
+    names = dict.fromkeys((*drawn, *after.cases))
+    steps = [Step(name, _ended(before, name), _ended(after, name)) for name in names]
+    code, why = exit_of(steps, what="case")
     was, now = ({name for name in both if one.cases[name]["outcome"] == "VIOLATED"} for one in (before, after))
     differ = [key for key in ("stack", "faults", "seed", "pool") if before.condition[key] != after.condition[key]]
     return {
         "compared": len(both),
-        "newly_violated": sorted(now - was),
-        "no_longer_violated": sorted(was - now),
+        "newly_violated": [step.name for step in steps if step.change == NEWLY_FAILING],
+        "no_longer_violated": sorted(name for name in was - now if _ended(after, name) == PASS),
         "still_violated": sorted(was & now),
+        "no_longer_decided": [step.name for step in steps if step.change == NO_LONGER_DECIDED],
         "only_before": [name for name in before.cases if name not in after.cases],
         "only_after": [name for name in after.cases if name not in before.cases],
         "notes": [f"{key}: {before.condition[key]} before, {after.condition[key]} after" for key in differ],
-        "exit_code": int(ExitCode.FAIL if now - was else ExitCode.PASS),
+        "exit_code": int(code),
+        "exit_why": why,
     }
+
+
+def _ended(told: Told, name: str) -> str | None:
+    """Return how a case ended as a relation would: None where a campaign does not have it."""
+    line = told.cases.get(name)
+    return None if line is None else _AS_RELATION.get(line["outcome"], RelationOutcome.INCONCLUSIVE.value)

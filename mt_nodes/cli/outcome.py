@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.cli.printing import table, text
+from mt_nodes.deaths import place_of
 from mt_nodes.undecided import over_all
 
 COLUMNS = ("relation", "outcome", "violated", "rate", "95 % interval", "lost", "gained", "control", "sham")
@@ -16,6 +17,8 @@ COLUMNS = ("relation", "outcome", "violated", "rate", "95 % interval", "lost", "
 def print_summary(summary: dict[str, Any], out: Path) -> None:
     """Print one row a relation, the totals, why it ended as it did, and where everything is."""
     table(COLUMNS, [row(name, r) for name, r in summary["relations"].items()], right=COLUMNS[2:])
+    for line in reasons(summary["relations"]):
+        text(line)
     if methods := sorted({r["ci95_method"] for r in summary["relations"].values() if r["ci95_method"]}):
         text(f"95 % intervals: {'; '.join(methods)}")
     for line in requirements(summary["relations"]):
@@ -33,8 +36,15 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
         text(f"{name}: p50 {latency['p50']:.1f} ms, p99 {latency['p99']:.1f} ms")
     for line in added(summary):
         text(line)
+    for death in summary.get("deaths", ()):
+        text(f"the stack died: {death['reason']} (at {place_of(death)})")
     text(f"exit code {summary['exit_code']}: {summary['exit_why']}")
     text(f"results in {out}, report: {out / 'report.html'}")
+
+
+def reasons(relations: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a line for each relation that does not PASS: why, and what would decide."""
+    return [f"{name}: {r['outcome']}: {r['why']}" for name, r in relations.items() if r["outcome"] != "PASS"]
 
 
 def requirements(relations: Mapping[str, Mapping[str, Any]]) -> list[str]:

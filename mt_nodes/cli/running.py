@@ -55,7 +55,7 @@ def replayed(run: Run, *, as_json: bool = False, quiet: bool = False) -> Summary
     """Carry out a replay that was made, print its outcome and return the summary; see :func:`replay`."""
 
     def here(progress: Callable[[Any], None]) -> Summary:
-        return execute(run, lambda ending: in_process_arms(run), lambda line: None, progress)
+        return execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, progress)
 
     inprocess = run.request.transport == "inprocess"
     suite = None if inprocess else suite_process(run.out, os.environ)

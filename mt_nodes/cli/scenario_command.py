@@ -79,7 +79,7 @@ def drive(run: ScenarioRun, *, as_json: bool = False, quiet: bool = False) -> Su
     from mt_nodes.plan import drive_process
 
     def here(progress: Callable[[Sequence[Any]], None]) -> Summary:
-        return execute(run, lambda ending: in_process_arms(run), lambda line: None, progress)
+        return execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, progress)
 
     suite = None if run.request.transport == "inprocess" else drive_process(run.out, os.environ)
     return carry_out(run, here, suite, f"`mt scenario --resume {run.out}` goes on", as_json=as_json, quiet=quiet)

@@ -92,7 +92,7 @@ def carry_out(run: SearchRun) -> dict[str, Any]:
             bar.update(task, completed=trials, violated=violated)
 
         if run.request.replay.transport == "inprocess":
-            return search(run, lambda replay, ending: in_process_arms(replay), _counting(told))
+            return search(run, in_process_arms, _counting(told))
         process, afterwards = (
             suite_process(run.out, os.environ, "search_suite"),
             f"`mt search --resume {run.out}` goes on",

@@ -31,7 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     advice = "3/3 for a stack that failed in each of five plays, 4/5 for any other"
     add("--confirm", default="", metavar="K/N", help=f"how many of how many plays must fail (default {advice})")
     add("--plays", type=at_least_one, default=500, metavar="N", help="plays at most (default %(default)s)")
-    add("--minutes", type=_minutes, default=60.0, metavar="M", help="time at most (default %(default)s)")
+    about = "time at most, after which it ends wherever it is (default no limit)"
+    add("--minutes", type=_minutes, default=None, metavar="M", help=about)
     add("--transport", default="", choices=TRANSPORTS, metavar="T", help="ros or inprocess (default that of the run)")
     add("--bag", default="", metavar="BAG", help="where the pair's bag is now")
     add("--out", type=Path, metavar="DIR", help="results directory (default DIR/shrunk/<pair>)")
@@ -53,9 +54,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"{args.dir}: a moral campaign makes its violated cases small itself; `mt report` shows them")
     if args.confirm:
         Confirm.parse(args.confirm)
-    asked = ShrinkRequest(
-        str(args.dir), args.pair, args.transport, args.bag, args.confirm, args.plays, float(args.minutes)
-    )
+    asked = ShrinkRequest(str(args.dir), args.pair, args.transport, args.bag, args.confirm, args.plays, args.minutes)
     told = _carried_out(ShrinkRun.create(asked, args.out))
     if args.json:
         print(json.dumps(told, indent=2))
@@ -73,9 +72,7 @@ def _carried_out(shrinking: ShrinkRun) -> dict[str, Any]:
     with _progress(shrinking.asked.plays) as tell:
         if run.request.transport == "inprocess":
             (run.out / "console.log").touch()
-            return carry_out(
-                shrinking, lambda ending: shrinking.subject.arms(), lambda line: None, lambda verdicts: None, tell
-            )
+            return carry_out(shrinking, shrinking.subject.arms, lambda line: None, lambda verdicts: None, tell)
 
         def show(event: dict[str, Any]) -> None:
             if "play" in event:

@@ -8,8 +8,9 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any, Protocol
 
+from mt_nodes import callable_arm
 from mt_nodes.arms import Arm, restart, start
-from mt_nodes.callable_arm import CallableArm
+from mt_nodes.deaths import note_pairs
 from mt_nodes.drive.changing import Changed, changed
 from mt_nodes.drive.episode import WHOLE, Eyes, Played, Player, Side, play
 from mt_nodes.drive.judging import EpisodeJudge, without_followup
@@ -57,17 +58,15 @@ def execute(
             keeper = Keeper(run, recorder, partial(player_of, run))
             return Conductor(run, recorder, keeper, progress, source, followup).run
 
-        return troubles(run.out, begin)
+        return troubles(run.out, begin, recorder.death)
 
     return recorded(run, conduct, listen, lambda verdicts, case: None)
 
 
-def in_process_arms(run: ScenarioRun) -> Arms:
-    """Return arms that call the stack's callable here; a stateless one serves both."""
+def in_process_arms(run: ScenarioRun, ending: ExitStack) -> Arms:
+    """Return arms that call the stack's callable without topics, and put their end on the stack."""
     topics = {topic: topic for topic in run.rig.topics.values()}
-    source = CallableArm("source", run.stack, topics)
-    apart = run.request.mode == "twin" and not run.stack.stateless
-    return source, CallableArm("followup", run.stack, topics) if apart else source
+    return callable_arm.in_process_arms(run.stack, topics, run.request.mode, run.out, ending)
 
 
 class KeepsDrives(Protocol):
@@ -163,7 +162,9 @@ class Conductor:
             return play(players)
         except InfrastructureError as error:
             ended = Judgement(Outcome.ERROR, reason=headline(error))
-            self._record([v for o in offers for v in without_followup(o, planned.number, START_NS, ended)])
+            struck = [v for o in offers for v in without_followup(o, planned.number, START_NS, ended)]
+            self._record(struck)
+            note_pairs(error, struck)
             raise
 
     def _conclude(self, planned: Planned, offer: Offer, made: Changed, source: Side, followup: Played) -> None:

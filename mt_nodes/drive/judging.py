@@ -71,7 +71,7 @@ def _checked(judge: Relation, source: Played, followup: Played, effects: WorldEf
         if judge.given and (why := _unmet(judge, source.driven, followup.driven, effects)):
             return Judgement(Outcome.NOT_APPLICABLE, reason=why)
         judged = judge.check.judge_drives(source.driven, followup.driven, effects)
-    except Exception as error:  # noqa: BLE001 - a user's check must not end the run: the pair says what happened
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's check must not end the run: the pair tells of it
         return Judgement(Outcome.ERROR, reason=f"check failed: {type(error).__name__}: {error}")
     return judged
 

@@ -23,6 +23,7 @@ from mt_nodes.live.run import LiveRun
 from mt_nodes.live.segments import Next, Phase, Rotation, Turn
 from mt_nodes.own_time import own_time_s
 from mt_nodes.results import Recorder
+from mt_nodes.scenes import Scenes
 from mt_nodes.verdict import Outcome, Verdict
 
 #: How often answers are looked for while any are awaited, and commands while none are.
@@ -72,7 +73,7 @@ class LiveDriver:
         self._rotation = Rotation(run.offers, self._wishes.segments, remembers=self._remembers)
         self._maker = Maker(run, self._feeding, recorder, self._wishes.limits)
         self._judge = LiveJudge(run, recorder, progress, missed)
-        self._episodes = Episodes(config.gap_s)
+        self._episodes, self._scenes = Episodes(config.gap_s), Scenes()
         self._came: deque[Instant] = deque()
         self._open: deque[Instant] = deque()
         self._changed = threading.Condition()
@@ -179,15 +180,17 @@ class LiveDriver:
     def _look_for_instance(self) -> None:
         """See whether the instance is there that somebody else runs; what it was given when it went is given up."""
         before, self._presence = self._presence, self._look()
-        if self._presence.times_lost == before.times_lost:
+        gone = self._presence.times_lost - before.times_lost
+        if not gone and not (before.away and not self._presence.away):
             return
         self._collect()
-        self._counts["lost_instances"] += self._presence.times_lost - before.times_lost
-        for instant in self._open:
+        self._counts["lost_instances"] += gone
+        for instant in self._open if gone else ():
             given = instant.prepared is not None and any(sending.sent for sending in instant.roles[1].sendings)
             self._end(instant, Outcome.ERROR if given else Outcome.SKIPPED, LOST)
             self._feeding.give_up(instant)
-        self._open.clear()
+        if gone:
+            self._open.clear()
         self._judge.forget()
         # Even one without memory: that it hears us, and we hear it, is known when it has answered.
         self._rotation.settle_anew()
@@ -195,6 +198,7 @@ class LiveDriver:
     def _take(self, instant: Instant) -> None:
         """Decide what an instant is used for; its pairs are owed from now on."""
         self._last, self._heard_s = instant, instant.arrived_s
+        instant.bundle = self._scenes.placed(instant.bundle)
         if instant.place.start.breaks:
             self._begin_episode(instant)
         busy = bool(self._open)

@@ -168,4 +168,4 @@ def _marked(verdict: Verdict, turn: Turn, by_arrival: Iterable[str]) -> Verdict:
     marks: dict[str, Any] = {"round": turn.round}
     if judge.check is not None and set(by_arrival) & set(judge.check.needs):
         marks["paired_by"] = "arrival"
-    return replace(verdict, marks=marks)
+    return replace(verdict, marks={**marks, **verdict.marks})

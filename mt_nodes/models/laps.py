@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mt_nodes.arms import Arm
+from mt_nodes.arms import Arm, restart, start
 from mt_nodes.callable_arm import CallableArm
 from mt_nodes.drive.conducting import PERIOD_S
 from mt_nodes.drive.episode import SILENT, Player, play
@@ -38,6 +38,7 @@ def laps(run: ScenarioRun) -> Iterator[Lap]:
         InfrastructureError: it raised an error, or said nothing.
     """
     arm = CallableArm("source", run.stack, {topic: topic for topic in run.rig.topics.values()})
+    start(arm)
     for planned in run.episodes:
         setting = planned.setting
         keeping = LaneKeeping.of(setting.scenario, setting.road)
@@ -63,7 +64,7 @@ def stack_drive(run: ScenarioRun, planned: Planned, arm: Arm) -> Trace:
     """Return how an arm with the stack, made anew where it remembers, drives."""
     setting = planned.setting
     if not run.stack.stateless:
-        arm.restart()
+        restart(arm)
     eyes = Sensors(setting.scenario, setting.road, run.rig, run.request.seed)
     player = Player(setting, World(setting.scenario, 0, setting.road), eyes, arm, planned.number, PERIOD_S)
     (played,) = play([player])

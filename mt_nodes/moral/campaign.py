@@ -6,7 +6,7 @@ until they are decided. Then more are bred near violations (:mod:`mt_nodes.moral
 tried on fresh draws. All these cases of a principle, a number settled before the first run, are one family of
 hypotheses. What is violated is made small and kept (:mod:`mt_nodes.moral.revealing`).
 
-It is a function of what was asked and of what each run came to, but for the limit of time, which only stops it.
+It is a function of what was asked and of what each run came to. A limit of time, where one is asked for, only stops it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 from mt_nodes.directories import cannot_write, of_the_disk, write_whole
 from mt_nodes.drive.episode import Side
 from mt_nodes.moral.base import UNKNOWN, VIOLATED, Case
+from mt_nodes.moral.budget import budget_of
 from mt_nodes.moral.choosing import dilemma_check
 from mt_nodes.moral.deciding import enough, outcome, verdicts
 from mt_nodes.moral.dilemma import Dilemma
@@ -34,7 +35,7 @@ from mt_nodes.moral.revealing import keep, revealed, sorts
 from mt_nodes.moral.run import MoralRun
 from mt_nodes.moral.runs import FILE, Runs
 from mt_nodes.moral.search import Breed, search
-from mt_nodes.moral.summing import NOT_APPLICABLE, Concluded, Result, summary_of
+from mt_nodes.moral.summing import NOT_APPLICABLE, Concluded, Costs, Result, summary_of
 from mt_nodes.moral.trial import ENOUGH, Drive, Driving, Trial, settle
 from mt_nodes.moral.variations import bred
 from mt_nodes.moral.workers import drivers
@@ -93,8 +94,9 @@ def execute(run: MoralRun, progress: Progress = lambda standing: None) -> dict[s
         InfrastructureError: the results cannot be written.
     """
     seed = run.request.seed
-    with drivers(run.stack, seed, run.request.workers) as (drive, check):
-        return carry_out(run, drive, lambda spec: Driver(run.stack, seed).side(spec), progress, check=check)
+    log = run.out / "console.log"
+    with drivers(run.stack, seed, run.request.workers, log) as (drive, check):
+        return carry_out(run, drive, lambda spec: Driver(run.stack, seed, log=log).side(spec), progress, check=check)
 
 
 def carry_out(
@@ -123,7 +125,7 @@ def carry_out(
         runs = Runs(run.out / FILE, run.condition)
         try:
             campaign = Campaign(run, runs, drive, side_of, progress, check, breed, now_s)
-            trouble = troubles(run.out, lambda ending: campaign.go)
+            trouble = troubles(run.out, lambda ending: campaign.go, runs.death)
             return campaign.summed_up(now_s() - began_s, trouble)
         finally:
             runs.close()
@@ -173,7 +175,10 @@ class Campaign:
         if not self._done:
             self._note()
         concluded = [self._concluded(family) for family in self._families]
-        summary = summary_of(concluded, self._revealing, self._driving.used, seconds, trouble, self._resumed)
+        told = {**trouble, **({"deaths": deaths} if (deaths := self._runs.deaths.plain) else {})}
+        budget = budget_of(self._run.request, self._driving, [t for f in self._families for t in f.trials])
+        costs = Costs(self._driving.used, seconds, budget, self._resumed)
+        summary = summary_of(concluded, self._revealing, costs, told)
         write_whole(self._run.out / "summary.json", json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
         return summary
 
@@ -281,6 +286,9 @@ class Campaign:
         ]
         refused = [Result(n, principle.id, case, NOT_APPLICABLE, why) for n, case, why in family.refused]
         ended, why = outcome(found, len(refused), principle.min_decided)
+        if self._driving.spent and (not family.trials or any(trial.cut for trial in family.trials)):
+            why += f"; {self._driving.spent}"
+        ended, why = self._runs.deaths.weighed(principle.id, ended, why)
         return Concluded(principle, ended, why, (*results, *refused), family.searched)
 
     def _tell(self, doing: str = "") -> None:

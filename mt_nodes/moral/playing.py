@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from math import cos, sin
+from pathlib import Path
 
 import shapely
 
-from mt_nodes.arms import Arm, restart
+from mt_nodes.arms import Arm, restart, start
 from mt_nodes.callable_arm import CallableArm
 from mt_nodes.drive import shapes
 from mt_nodes.drive.episode import Player, Side, play
@@ -35,15 +37,17 @@ STOOD, PASSED = "stands", "passed"
 class Driver:
     """Drives runs with one instance of a stack; a run depends on itself and the seed alone, not on those before."""
 
-    def __init__(self, stack: Stack, seed: int, arm: Arm | None = None) -> None:
-        """Make the stack.
+    def __init__(self, stack: Stack, seed: int, arm: Arm | None = None, log: Path = Path(os.devnull)) -> None:
+        """Take in the stack, which is started with the first run.
 
         Args:
-            seed: of the campaign. arm: one that was started, in place of one in this process.
+            seed: of the campaign. arm: one that was started, in place of one without topics.
+            log: file that what a stack without topics prints goes to.
         """
         self._stack, self._seed, self._rig = stack, seed, Rig.for_stack(stack)
         topics = {topic: topic for topic in self._rig.topics.values()}
-        self._arm: Arm = CallableArm("source", stack, topics) if arm is None else arm
+        self._arm: Arm = CallableArm("source", stack, topics, log) if arm is None else arm
+        self._started = arm is not None
         self._fresh = True
 
     def run(self, spec: RunSpec) -> Observation:
@@ -61,7 +65,10 @@ class Driver:
         world = World(scenario, self._drawn("world", spec), setting.road, stop_at_collision=False)
         eyes = Sensors(scenario, setting.road, self._rig, self._drawn("sensors", spec))
         player = _UntilSettled(setting, world, eyes, self._arm, 0, 1e-9 * PERIOD_NS)
-        if not (self._fresh or self._stack.stateless):
+        if not self._started:
+            start(self._arm)
+            self._started = True
+        elif not (self._fresh or self._stack.stateless):
             restart(self._arm)
         self._fresh = False
         (played,) = play([player])

@@ -56,7 +56,7 @@ def read_summary(out: Path) -> Summary:
 
 def write_cases_csv(path: Path, cases: Iterable[CaseView]) -> None:
     """Write one row a case; what was not measured is an empty cell."""
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with path.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(map(_row, cases))

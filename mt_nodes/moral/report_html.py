@@ -12,6 +12,7 @@ from mt_nodes.drive.kept import Kept
 from mt_nodes.drive.maps import load_map
 from mt_nodes.drive.trace_file import load_trace, trace_file
 from mt_nodes.errors import MtError
+from mt_nodes.moral.budget import cut_in_words
 from mt_nodes.moral.casualties import CURVES
 from mt_nodes.moral.observed import RunSpec
 from mt_nodes.moral.report_journal import Line, Told, dilemmas_of
@@ -72,7 +73,7 @@ def write_report(told: Told, principles: Sequence[PrincipleView], summary: Mappi
             number=lambda value: "-" if value is None else f"{value:.2f}",
         )
     )
-    path.write_text(page, encoding="utf-8")
+    path.write_text(page, encoding="utf-8", errors="backslashreplace")
     return path
 
 
@@ -97,12 +98,14 @@ def forest(case: CaseView, axis: Axis) -> str:
 def _about(condition: Line, summary: Mapping[str, Any]) -> dict[str, Any]:
     faults = {"faults": ", ".join(condition["faults"])} if condition["faults"] else {}
     spent = {"runs": summary["runs"], "seconds": summary["seconds"]}
+    cut = {"budget": words} if (words := cut_in_words(summary)) else {}
     return {
         "stack": condition["stack"],
         **faults,
         "pool": condition["pool"]["name"],
         "seed": condition["seed"],
         **spent,
+        **cut,
     }
 
 

@@ -47,7 +47,8 @@ class Told:
         lines = list(read_lines(path))
         found: dict[str, dict[Any, Line]] = {name: {} for name in ("run", *NAMED)}
         for line in lines[1:]:
-            found[line["type"]][line[NAMED.get(line["type"], "run")]] = line
+            if line["type"] in found:
+                found[line["type"]][line[NAMED.get(line["type"], "run")]] = line
         return cls(directory, lines[0], found["run"], found["case"], found["principle"], found["revealing"])
 
     def case(self, name: str) -> Line:

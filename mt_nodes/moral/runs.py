@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mt_nodes.deaths import Deaths, death_line
+from mt_nodes.errors import StackError
 from mt_nodes.journal import refuse_other_condition
 from mt_nodes.jsonl import LineFile, jsonable, read_lines
 from mt_nodes.moral.observed import Observation, RunSpec
@@ -39,6 +41,7 @@ class Runs:
         self._file = LineFile(path)
         self._known: dict[str, Observation] = {}
         self._last: dict[tuple[str, Any], dict[str, Any]] = {}
+        self.deaths = Deaths()
         first = jsonable({"schema": SCHEMA, "type": "condition", **condition})
         lines = list(read_lines(path))
         if lines:
@@ -66,6 +69,11 @@ class Runs:
         self._file.append({"type": "run", "run": spec.key, "case": case, **asked, **plain(observation)})
         self._known[spec.key] = observation
 
+    def death(self, error: StackError) -> None:
+        """Write down that the stack died."""
+        self._file.append(line := death_line(error))
+        self.deaths.take(line)
+
     def note(self, line: Mapping[str, Any]) -> None:
         """Write down a line of :data:`NAMED`, unless the last one of that name says the same."""
         made = jsonable(plain(line))
@@ -87,6 +95,7 @@ class Runs:
             self._known[line["run"]] = observation_of(line)
         elif line["type"] in NAMED:
             self._last[line["type"], line[NAMED[line["type"]]]] = line
+        self.deaths.take(line)
 
 
 def observation_of(line: Mapping[str, Any]) -> Observation:

@@ -97,20 +97,30 @@ class Concluded:
         }
 
 
+@dataclass(frozen=True)
+class Costs:
+    """What a campaign took.
+
+    Attributes:
+        runs: distinct ones that were driven, those of searches included.
+        seconds: that this sitting took; what each decided case took is not known where there was one before.
+        budget: what it might take; see :func:`mt_nodes.moral.budget.budget_of`.
+        resumed: whether runs of a sitting before were found.
+    """
+
+    runs: int
+    seconds: float
+    budget: Mapping[str, Any]
+    resumed: bool = False
+
+
 def summary_of(
-    concluded: Sequence[Concluded],
-    revealing: Sequence[Mapping[str, Any]],
-    runs: int,
-    seconds: float,
-    trouble: Mapping[str, Any],
-    resumed: bool = False,
+    concluded: Sequence[Concluded], revealing: Sequence[Mapping[str, Any]], costs: Costs, trouble: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return ``summary.json``.
 
     Args:
-        revealing: lines of issue-revealing cases. runs: distinct ones that were driven, those of searches included.
-        seconds: that this sitting took; what each decided case took is not known where there was one before.
-        trouble: what ended it early. resumed: whether runs of a sitting before were found.
+        revealing: lines of issue-revealing cases. trouble: what ended it early.
     """
     lines = [result.line for one in concluded for result in one.results]
     outcomes = Counter(line["outcome"] for line in lines)
@@ -128,11 +138,12 @@ def summary_of(
         "principles": {one.principle.id: _without(one.line, "type", "principle") for one in concluded},
         "cases": {line["case"]: _without(line, "type", "case", "source", "followup") for line in lines},
         "revealing": [_without(line, "type", "source", "followup", "numbers") for line in revealing],
-        "runs": runs,
-        "seconds": round(seconds, 1),
+        "runs": costs.runs,
+        "budget": dict(costs.budget),
+        "seconds": round(costs.seconds, 1),
         "decided": decided,
-        "runs_per_decided": round(runs / decided, 1) if decided else None,
-        "seconds_per_decided": round(seconds / decided, 2) if decided and not resumed else None,
+        "runs_per_decided": round(costs.runs / decided, 1) if decided else None,
+        "seconds_per_decided": round(costs.seconds / decided, 2) if decided and not costs.resumed else None,
     }
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -70,6 +71,17 @@ class Trial:
         """How many runs were looked at."""
         return sum(map(len, self.rounds))
 
+    @property
+    def cut(self) -> bool:
+        """Whether a budget ended it, before it was decided and before all rounds were driven."""
+        return self.ended not in ("", ENOUGH, ALL_ROUNDS)
+
+    @property
+    def runs_left(self) -> int:
+        """How many more runs it might have had."""
+        left = self.most - len(self.rounds)
+        return left * len(self.expect.round(self.case, self.stream, self.first + len(self.rounds))) if left else 0
+
 
 class Driving:
     """Has runs driven, each once, and knows how many more there may be.
@@ -77,7 +89,7 @@ class Driving:
     Args:
         runs: those of before, and where new ones are written. drive: drives them.
         most_runs: distinct ones at most, 0 for no limit; those of before count, so that who goes on with a campaign
-            comes as far as who was not interrupted. minutes: of time by the clock ``now_s`` from now on.
+            comes as far as who was not interrupted. minutes: by the clock ``now_s`` from now on, None: no limit.
         tell: called after each run.
     """
 
@@ -86,15 +98,15 @@ class Driving:
         runs: Runs,
         drive: Drive,
         most_runs: int = 0,
-        minutes: float = float("inf"),
+        minutes: float | None = None,
         tell: Callable[[], None] = lambda: None,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._runs, self._drive, self._most, self._tell, self._now_s = runs, drive, most_runs, tell, now_s
         self._used: set[str] = set()
-        self._minutes, self._until_s = minutes, now_s() + 60.0 * minutes
-        #: Which budget is used up, in words; empty while none is.
-        self.spent = ""
+        self._minutes, self._until_s = minutes, math.inf if minutes is None else now_s() + 60.0 * minutes
+        #: Which budget is used up, in words and by its name in a request; empty while none is.
+        self.spent = self.cut_by = ""
 
     @property
     def used(self) -> int:
@@ -104,10 +116,10 @@ class Driving:
     def affords(self, specs: Iterable[RunSpec]) -> bool:
         """Tell whether these may be driven; if not, :attr:`spent` says why."""
         if self._now_s() >= self._until_s:
-            self.spent = f"the time is over ({self._minutes:g} minutes)"
+            self.spent, self.cut_by = f"the time is over ({self._minutes:g} minutes)", "minutes"
             return False
         if self._most and len(self._used | {spec.key for spec in specs}) > self._most:
-            self.spent = f"the runs are used up ({self._most})"
+            self.spent, self.cut_by = f"the runs are used up ({self._most})", "runs"
             return False
         return True
 

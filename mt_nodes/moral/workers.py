@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import traceback
 from collections import deque
@@ -32,22 +33,22 @@ END_S = 3.0
 
 
 @contextmanager
-def drivers(stack: Stack, seed: int, count: int) -> Iterator[tuple[Drive, Check]]:
+def drivers(stack: Stack, seed: int, count: int, log: Path = Path(os.devnull)) -> Iterator[tuple[Drive, Check]]:
     """Yield what drives runs and what checks dilemmas: this process, or ``count`` others where that is more than one.
 
-    What is answered depends on what is asked alone, not on how many answer.
+    What is answered depends on what is asked alone, not on how many answer. What the stack prints goes to the log.
     """
     if count == 1:
-        yield partial(map, Driver(stack, seed).run), partial(map, dilemma_check)
+        yield partial(map, Driver(stack, seed, log=log).run), partial(map, dilemma_check)
         return
-    with closing(Workers(stack, seed, count)) as workers:
+    with closing(Workers(stack, seed, count, log)) as workers:
         yield workers.runs, workers.checks
 
 
 class Workers:
     """Processes that drive; started once. They end with this one, however it ends."""
 
-    def __init__(self, stack: Stack, seed: int, count: int) -> None:
+    def __init__(self, stack: Stack, seed: int, count: int, log: Path = Path(os.devnull)) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipes: list[Connection] = []
         self._processes = []
@@ -56,7 +57,7 @@ class Workers:
                 ours, theirs = context.Pipe()
                 process = context.Process(
                     target=_serve,
-                    args=(theirs, stack, seed, plugins.directories()),
+                    args=(theirs, stack, seed, log, plugins.directories()),
                     name=f"moral-{number}",
                     daemon=True,
                 )
@@ -128,7 +129,7 @@ class Workers:
         return InfrastructureError("a process that drove the stack ended; it may have been killed, or out of memory")
 
 
-def _serve(pipe: Connection, stack: Stack, seed: int, directories: Sequence[Path]) -> None:
+def _serve(pipe: Connection, stack: Stack, seed: int, log: Path, directories: Sequence[Path]) -> None:
     """Do what is asked until nobody asks any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us ends us
     die_with_parent()
@@ -145,7 +146,7 @@ def _serve(pipe: Connection, stack: Stack, seed: int, directories: Sequence[Path
             if isinstance(job, Dilemma):
                 answer = dilemma_check(job)
             else:
-                driver = driver or Driver(stack, seed)
+                driver = driver or Driver(stack, seed, log=log)
                 answer = driver.run(job)
         except MtError as error:
             answer = error

@@ -14,7 +14,7 @@ from rclpy.qos import QoSProfile
 from mt_nodes.arms import Unasked
 from mt_nodes.arrival import Arrivals
 from mt_nodes.engine import Answer, Heard
-from mt_nodes.errors import ExitCode, InfrastructureError, IsolationError, UsageError
+from mt_nodes.errors import ExitCode, IsolationError, StackError, UsageError
 from mt_nodes.frames import Bundle
 from mt_nodes.joining import lacking
 from mt_nodes.nodes.isolation import OWN_NODES, Isolation
@@ -45,7 +45,8 @@ class RosArm:
         topics: topic of the bag -> how the stack is given it.
         required: topics of the bag that the stack must subscribe to.
         profiles: QoS by topic of the stack, where the user wants another than :mod:`~mt_nodes.nodes.qos` has.
-        fan_out: whether several inputs in a row bear one stamp, so that an answer must not come twice.
+        once: what to do when the stack answers an input twice, where that must not be: inputs in a row bear one stamp.
+            Empty where it may.
         arrivals: what finds answers where the input is live, and whose time is not ours to make: without it an
             :class:`~mt_nodes.pairing.Inbox` does, and /clock is published.
     """
@@ -60,7 +61,7 @@ class RosArm:
         topics: Mapping[str, Replayed],
         required: frozenset[str],
         profiles: Mapping[str, QoSProfile] | None = None,
-        fan_out: bool = False,
+        once: str = "",
         arrivals: Arrivals | None = None,
     ) -> None:
         own_time_s.keep_looking()
@@ -70,10 +71,10 @@ class RosArm:
         self._leased, self._period_ns = leased, FIRST_PERIOD_NS
         self._source_ns: int | None = None
         self._limit_ns = 0
-        self._live = arrivals is not None
+        self._live_inbox = arrivals
         self._inbox = arrivals or Inbox(stack.answers, stack.match, owes=stack.publishes_when_empty)
         self._child: Child | None = None
-        self._fan_out = fan_out
+        self._once = once
         self._answer_ms: float | None = None
         self._ros = SpinningContext(domain)
         try:
@@ -97,7 +98,7 @@ class RosArm:
         """Start the stack anew: end it, wait until its endpoints are gone, start it; have an external one forget.
 
         Raises:
-            InfrastructureError: it does not end, or is external and names no service, or that does not do it.
+            StackError: it does not end, or is external and names no service, or that does not do it.
             UsageError: that service is of another type.
         """
         if self._process is None:
@@ -106,9 +107,7 @@ class RosArm:
             before = self._meeting.endpoints()
             self._end_stack()
             if not wait_until(lambda: self._meeting.gone(before), self._stack.ready_timeout_s):
-                raise InfrastructureError(
-                    f"stack '{self._stack.name}' ended but its endpoints stay in the {self.name} arm"
-                )
+                raise StackError(f"stack '{self._stack.name}' ended but its endpoints stay in the {self.name} arm")
         self._inbox.clear()
         self._listener.forget()
         self._clock.reset()
@@ -120,11 +119,11 @@ class RosArm:
         Raises:
             IsolationError: the stack file names its nodes, and the domain holds others.
             UsageError: the callable cannot be made, or a subscriber asks for another QoS.
-            InfrastructureError: the stack died or did not get ready in time.
+            StackError: the stack died or did not get ready in time.
         """
         if not wait_until(self._is_ready, self._stack.ready_timeout_s):
             tail = self._child.tail() if self._child else "start it, or mend its topics and domain in the stack file"
-            raise InfrastructureError(
+            raise StackError(
                 f"stack '{self._stack.name}' was not ready in the {self.name} arm (domain {self._ros.domain}) "
                 f"after {self._stack.ready_timeout_s:g} s: {'; '.join(self._meeting.lacking())}; {tail}"
             )
@@ -180,7 +179,8 @@ class RosArm:
         if reason := lacking(self._stack, self._inputs, bundle.joined_with(late).messages):
             self._publisher.publish(self._without_inputs(bundle) if self._stack.callable else bundle, changed)
             return Unasked(reason)
-        ticket = self._inbox.expect(bundle.stamp_ns)
+        live, stamp_ns = self._live_inbox, bundle.stamp_ns
+        ticket = live.expect(stamp_ns, bundle.episode) if live else self._inbox.expect(stamp_ns)
         self._publisher.publish(bundle, changed)
         return ticket
 
@@ -249,12 +249,12 @@ class RosArm:
         self._isolation = Isolation(monitor, self._ros.domain, self._plan, self._stack)
         self._publisher = BundlePublisher(node, named, required, wanted)
         clock = self._plan.topic("/clock")
-        self._clock = NoClock() if self._live else ClockPublisher(node, clock, self._stack.clock_step_s)
+        self._clock = NoClock() if self._live_inbox else ClockPublisher(node, clock, self._stack.clock_step_s)
         stacks = {topic for names in self._stack.topics.values() for topic in names}
         self._inputs = {topic: row.topic for topic, row in topics.items() if row.topic in stacks}
         inputs = {self._plan.topic(topic) for topic in stacks}
         played = inputs & {named[t].topic for t in required}
-        self._played = sorted(played | (set() if self._live else {clock}))
+        self._played = sorted(played | (set() if self._live_inbox else {clock}))
         self._listener = OutputListener(
             monitor, self._stack.outputs, self._plan.topic, self._inbox, within_ns=self._stack.sync_ns
         )
@@ -269,7 +269,7 @@ class RosArm:
     def _silent(self, ticket: Ticket) -> Answer:
         self._inbox.close(ticket)
         if stopped := self._child.stopped() if self._child else []:
-            raise InfrastructureError(
+            raise StackError(
                 f"stack '{self._stack.name}' ({self.name} arm) stands still: a process of it was stopped (SIGSTOP); "
                 f"let it go on (kill -CONT {stopped[0]}) and start anew"
             )
@@ -286,7 +286,8 @@ class RosArm:
         stamp = self._inbox.unknown_stamp_ns
         if stamp is None:
             return ""
-        return f", but an output that bears stamp {stamp} ns of no input: copy the input's, or say match: order"
+        match = "arrival" if self._live_inbox else "order"
+        return f", but an output that bears stamp {stamp} ns of no input: copy the input's, or say match: {match}"
 
     def _launch(self) -> None:
         if self._process is not None:
@@ -313,15 +314,15 @@ class RosArm:
         if incompatible := [*self._publisher.incompatible, *self._clock.incompatible]:
             raise UsageError(f"incompatible QoS in the {self.name} arm: {incompatible[0]}")
         if self._listener.failure:
-            raise InfrastructureError(f"{self.name} arm: {self._listener.failure}")
-        if self._fan_out and self._inbox.strays.repeated:
-            raise InfrastructureError(
-                f"stack '{self._stack.name}' ({self.name} arm) has answered one input more than once; the follow-ups "
-                "of a bundle bear one stamp, so that the second answer may be taken for the next one's: let it answer "
-                "once, or say stateless: false in the stack file"
+            raise StackError(f"{self.name} arm: {self._listener.failure}")
+        if self._once and self._inbox.strays.repeated:
+            raise StackError(
+                f"stack '{self._stack.name}' ({self.name} arm) has answered one input more than once; it gets source "
+                "and follow-ups in a row, so that the second answer may be taken for the next one's: let it answer "
+                f"once, or {self._once}"
             )
         if self._ros.failure:
-            raise InfrastructureError(f"{self.name} arm: {self._ros.failure}")
+            raise StackError(f"{self.name} arm: {self._ros.failure}")
 
     def _end_stack(self) -> None:
         if self._child is not None:

@@ -83,7 +83,7 @@ NODES = {
         ),
     ),
     "mutator": Interface(
-        "derives a follow-up of every instant of live clouds, images and camera infos",
+        "derives a follow-up of every instant of live clouds, images and camera infos; every n-th of them is control",
         MutatorParameters,
         (
             Endpoint(
@@ -101,7 +101,8 @@ NODES = {
         ),
     ),
     "monitor": Interface(
-        "judges the outputs of two arms while they run, paired by stamp",
+        "judges the outputs of two arms while they run, and control by the same check; pairs them by stamp, within the "
+        "deadline and a lap of a looped bag. A silent follow-up is VIOLATED only where control beside it is answered",
         MonitorParameters,
         (
             Endpoint("subscribes", "/mt/ledger", TEXT, qos.JOURNAL, "which pairs there are"),

@@ -16,10 +16,13 @@ from typing import NamedTuple
 
 from mt_nodes.errors import InfrastructureError, IsolationError
 from mt_nodes.nodes.isolation import NAMES_S, NOT_KNOWN_YET
+from mt_nodes.own_time import own_time_s
 from mt_nodes.vehicle.leaks import Endpoint
 
 #: Seconds between two looks: at least, and at most; a twentieth of one core's time is what looking may take.
 SOON_S, LATE_S, SHARE = 0.05, 0.5, 0.05
+#: A look is worth nothing after so long, s: what looks may hang.
+WORTH_S = 5.0
 
 
 def pause_s(took_s: float) -> float:
@@ -94,7 +97,7 @@ class LeakWatch:
         self._looks = [(look, Suspicion()) for look in looks]
         self._stop = stop
         self._failure = ""
-        self._whole_s = float("-inf")
+        self._whole_s = self._looked_s = float("-inf")
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="mt-leaks", daemon=True)
         self._thread.start()
@@ -108,6 +111,11 @@ class LeakWatch:
     def why(self) -> str:
         """Why nothing may be injected just now; empty when all is well."""
         return next((suspicion.why for _, suspicion in self._looks if suspicion.why), self._failure)
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether the last whole look is too long ago, or there was none yet."""
+        return own_time_s() - self._looked_s > WORTH_S
 
     def refuse(self) -> None:
         """Raise once a leak is sure.
@@ -140,4 +148,5 @@ class LeakWatch:
             self._whole_s = now_s
         for look, suspicion in self._looks:
             suspicion.take(now_s, look(whole))
+        self._looked_s = own_time_s()
         return any(suspicion.sure for _, suspicion in self._looks)

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from rclpy.duration import Duration
@@ -27,25 +29,45 @@ FLUSH_S = 2.0
 Proof = Callable[[], str | None]
 
 
+@dataclass(frozen=True)
+class Offered:
+    """One instant that a mutator offers: the relation whose follow-up it gets, and when it came, system time in ns."""
+
+    relation: str
+    bundle: Bundle
+    came_ns: int
+
+    @classmethod
+    def now(cls, relation: str, bundle: Bundle) -> Offered:
+        """Return what is offered of a bundle that came when its leading message did."""
+        came_s = bundle.wires[0].came_s
+        waited_s = 0.0 if came_s is None else time.monotonic() - came_s
+        return cls(relation, bundle, time.time_ns() - round(1e9 * waited_s))
+
+
 class LedgerTopic:
     """One line a bundle, in their order. Proof, hash and line are a thread's work, and a few bundles' late at most.
 
     A node that sent a follow-up can take the next cloud at once, and whoever listens gets it first: proving begins
     when it was acknowledged, since both would ask for the same processor.
+
+    Args:
+        node: whose topic it is.
+        judged_for: the relation that control is offered for, too; every line names it.
     """
 
-    def __init__(self, node: Node, relation: str) -> None:
-        self._node, self._relation = node, relation
+    def __init__(self, node: Node, judged_for: str) -> None:
+        self._node, self._judged_for = node, judged_for
         self._lines = node.create_publisher(String, "/mt/ledger", qos.JOURNAL)
         self._background = Background()
 
-    def sent(self, bundle: Bundle, derived: Derived, proof: Proof, through: Publisher) -> None:
-        """Prove what was sent, and tell of it, or why it is INVALID."""
-        self._background.do(self._prove, bundle, derived, proof, through)
+    def sent(self, offered: Offered, derived: Derived, proof: Proof, through: Publisher, sent_ns: int) -> None:
+        """Prove what goes out at a system time, and tell of it, or why it is INVALID."""
+        self._background.do(self._prove, offered, derived, proof, through, sent_ns)
 
-    def not_judged(self, bundle: Bundle, outcome: Outcome, reason: str) -> None:
+    def not_judged(self, offered: Offered, outcome: Outcome, reason: str) -> None:
         """Tell of a pair that is not to be judged, so that it is accounted for all the same."""
-        self._background.do(self._tell_not_judged, bundle, outcome, reason)
+        self._background.do(self._tell_not_judged, offered, outcome, reason)
 
     def then(self, work: Callable[..., None], *args: Any) -> None:
         """Do something when all that was given before is told."""
@@ -59,33 +81,36 @@ class LedgerTopic:
         finally:
             self._background.close()
 
-    def _prove(self, bundle: Bundle, derived: Derived, proof: Proof, through: Publisher) -> None:
+    def _prove(self, offered: Offered, derived: Derived, proof: Proof, through: Publisher, sent_ns: int) -> None:
         through.wait_for_all_acked(Duration(seconds=TAKEN_S))
         if broken := proof():
-            self._tell_not_judged(bundle, Outcome.INVALID, broken)
+            self._tell_not_judged(offered, Outcome.INVALID, broken)
         elif not derived.followup.bundles:
-            self._tell(bundle, outcome=Outcome.SKIPPED.value, reason="the follow-up sends nothing")
+            self._tell(offered, outcome=Outcome.SKIPPED.value, reason="the follow-up sends nothing")
         else:
             delay_ns, first = derived.followup.bundles[0]
-            answers = {"followup_ns": first.stamp_ns, "delay_ns": delay_ns}
+            answers = {"followup_ns": first.stamp_ns, "delay_ns": delay_ns, "sent_ns": sent_ns}
             about = {"effects": derived.effects.as_plain(), "sha256": sha256_of_followup(derived.followup)}
-            self._tell(bundle, **answers, **about)
+            self._tell(offered, **answers, **about)
 
-    def _tell_not_judged(self, bundle: Bundle, outcome: Outcome, reason: str) -> None:
+    def _tell_not_judged(self, offered: Offered, outcome: Outcome, reason: str) -> None:
         log = self._node.get_logger()
-        text = f"bundle {bundle.index} is {outcome.value}: {reason}"
+        text = f"bundle {offered.bundle.index} is {outcome.value}: {reason}"
         if outcome is Outcome.INVALID:
             log.error(text)
         else:
             log.warning(text, throttle_duration_sec=5.0)
-        self._tell(bundle, outcome=outcome.value, reason=reason)
+        self._tell(offered, outcome=outcome.value, reason=reason)
 
-    def _tell(self, bundle: Bundle, **what: Any) -> None:
+    def _tell(self, offered: Offered, **what: Any) -> None:
+        bundle = offered.bundle
         line = {
             "schema": SCHEMA,
             "type": "followup",
-            "pair": str(Pair(0, bundle.index, self._relation)),
-            "relation": self._relation,
+            "pair": str(Pair(bundle.episode, bundle.index, offered.relation)),
+            "relation": offered.relation,
+            "judged_for": self._judged_for,
             "stamp_ns": bundle.stamp_ns,
+            "came_ns": offered.came_ns,
         }
         self._lines.publish(String(data=json.dumps(line | what)))

@@ -8,7 +8,7 @@ from typing import Any
 
 from rclpy.node import Node
 
-from mt_nodes.arrival import Arrivals
+from mt_nodes.arrival import AHEAD_S, Arrivals
 from mt_nodes.engine import Answer, Heard
 from mt_nodes.errors import InfrastructureError
 from mt_nodes.frames import Bundle
@@ -18,9 +18,6 @@ from mt_nodes.outputs import Diagnostics
 from mt_nodes.own_time import own_time_s
 from mt_nodes.pairing import Ticket
 from mt_nodes.stacks import Stack
-
-#: So long before our tap has an instant complete, the live stack may have answered it.
-AHEAD_S = 1.0
 
 
 class ListeningArm:
@@ -35,7 +32,7 @@ class ListeningArm:
     def __init__(self, node: Node, stack: Stack, window_s: float) -> None:
         self.name = "source"
         self._stack = stack
-        self._inbox = Arrivals(stack.answers, stack.match, window_s, before_s=AHEAD_S)
+        self._inbox = Arrivals(stack.answers, stack.match, window_s, AHEAD_S, stack.deadline_s)
         self._listener = OutputListener(
             node, stack.outputs, lambda topic: topic, self._inbox, qos.LIVE_BURSTS, within_ns=stack.sync_ns
         )
@@ -77,7 +74,7 @@ class ListeningArm:
         late: Sequence[Bundle] = (),
     ) -> Ticket:
         """Await the answer to an instant that the live stack has got by itself; nothing is sent."""
-        return self._inbox.expect(bundle.stamp_ns)
+        return self._inbox.expect(bundle.stamp_ns, bundle.episode)
 
     def pass_by(
         self,

@@ -17,7 +17,7 @@ from mt_nodes.live.config import LiveConfig
 from mt_nodes.live.run import LiveRun
 from mt_nodes.nodes.graph_guard import Ours, endpoints, participant
 from mt_nodes.nodes.isolation import NAMES_S, NOT_KNOWN_YET
-from mt_nodes.nodes.leak_watch import LeakWatch, Look
+from mt_nodes.nodes.leak_watch import WORTH_S, LeakWatch, Look
 from mt_nodes.nodes.live_watch import LiveWatch
 from mt_nodes.own_time import own_time_s
 from mt_nodes.plan import ArmPlan, Replayed
@@ -93,6 +93,8 @@ class LiveSafety:
         """Return why nothing may be tested just now; empty when all is well."""
         if self.leak:
             return self.leak
+        if self._leaks is not None and self._leaks.is_blind:
+            return f"nobody has looked for leaks in the last {WORTH_S:g} s"
         found = self._computer.health()
         if found.well and self._watch is not None:
             found = self._watch.health()

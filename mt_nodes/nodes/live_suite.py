@@ -98,7 +98,7 @@ class _LiveSuite:
 
     def play(self, recorder: Recorder) -> dict[str, Any]:
         """Do all of it; return what ended it early, and what is known of the clocks of other computers."""
-        ended = troubles(self._run.out, lambda ending: self._begin(ending, recorder))
+        ended = troubles(self._run.out, lambda ending: self._begin(ending, recorder), recorder.death)
         return {**ended, "clocks": self._clocks(), "safety": self._safety.told, "topics": self._given_topics()}
 
     def _begin(self, ending: ExitStack, recorder: Recorder) -> Callable[[], None]:
@@ -220,10 +220,12 @@ class _LiveSuite:
         process = stack_process(run.stack, plan, domain, run.out, os.environ)
         process = self._safety.process(process, plan, domain, topics, required)
         profiles = {CLOCK: qos.CLOCK, **(load_overrides(Path(run.config.qos)) if run.config.qos else {})}
-        arrivals = Arrivals(run.stack.answers, run.stack.match, run.config.window_s)
-        make = ExternalArm if run.stack.external else RosArm
+        stack, config = run.stack, run.config
+        arrivals = Arrivals(stack.answers, stack.match, config.window_s, deadline_s=stack.deadline_s)
+        once = "use mode: twin or shadow" if config.mode == "alternate" else ""
+        make = ExternalArm if stack.external else RosArm
         return make(
-            *(plan, domain, plan.domain is None, run.stack, process, topics, required, profiles), arrivals=arrivals
+            *(plan, domain, plan.domain is None, stack, process, topics, required, profiles, once), arrivals=arrivals
         )
 
     def _tell_domains(self) -> None:

@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``ros2 run mt_nodes monitor``: judges the outputs of two arms while they run, paired by stamp."""
+"""``ros2 run mt_nodes monitor``: judges the outputs of two arms while they run.
+
+An output is paired with the input of its stamp, of the same lap of a looped bag, that went out before it arrived and
+within the deadline. Control is judged by the same check. Silence of the follow-up arm is a violation only where control
+before and after it was answered: else the machine may have lost the answer.
+"""
 
 from __future__ import annotations
 
 import json
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,9 +19,11 @@ from typing import Any
 from rclpy.node import Node
 from std_msgs.msg import String
 
+from mt_nodes import engine
+from mt_nodes.arrival import AHEAD_S, Arrivals, Awaited
 from mt_nodes.checks.sequence import SequenceCheck
 from mt_nodes.effects import Effects
-from mt_nodes.engine import Answer, Engine, Heard, Offer
+from mt_nodes.engine import Answer, Engine, Offer
 from mt_nodes.errors import UsageError
 from mt_nodes.frames import Bundle
 from mt_nodes.nodes import qos
@@ -24,14 +32,13 @@ from mt_nodes.nodes.managed import ManagedNode, ManagedParameters
 from mt_nodes.nodes.running import run_node
 from mt_nodes.nodes.spinning import SpinningContext, plain_node
 from mt_nodes.outputs import Output
+from mt_nodes.own_time import own_time_s
 from mt_nodes.params import param
-from mt_nodes.relations import Relation, load_relation, refuse_baseline
-from mt_nodes.stacks import load_stack
+from mt_nodes.relations import CONTROL, Relation, load_relation, refuse_baseline
+from mt_nodes.silent_followups import NOT_COUNTED, Heard, SilentFollowups
+from mt_nodes.stacks import Stack, load_stack
 from mt_nodes.transforms import TransformTree, load_transforms
 from mt_nodes.verdict import Outcome, Pair, Verdict
-
-#: Outputs kept while the ledger line that asks for them may still come.
-KEPT = 200
 
 
 @dataclass(frozen=True)
@@ -47,32 +54,29 @@ class MonitorParameters(ManagedParameters):
     transforms: str = param("", help="YAML file of transforms, for regions in another frame than the outputs'")
 
 
-class Outputs:
-    """The last outputs of one arm by stamp: it has the ``put`` that a listener calls."""
+class StampedArrivals(Arrivals):
+    """The outputs of one arm, fed by somebody else; without a stamp, nothing tells here what they answer."""
 
-    def __init__(self) -> None:
-        self._by_stamp: dict[int, dict[str, Any]] = {}
-        self._first_ns: int | None = None
+    def __init__(self, stack: Stack) -> None:
+        super().__init__(stack.answers, stack.match, 0.0, AHEAD_S, stack.deadline_s)
 
     def put(self, role: str, stamp_ns: int | None, payload: Any) -> None:
-        """Keep an output; one without a stamp cannot be paired in real time and is left out."""
-        if stamp_ns is None:
-            return
-        self._first_ns = stamp_ns if self._first_ns is None else min(self._first_ns, stamp_ns)
-        self._by_stamp.setdefault(stamp_ns, {})[role] = payload.said
-        while len(self._by_stamp) > KEPT:
-            del self._by_stamp[next(iter(self._by_stamp))]
+        """Take an output in, unless it has no stamp."""
+        if stamp_ns is not None:
+            super().put(role, stamp_ns, payload)
 
-    def living(self, stamp_ns: int) -> bool:
-        """Whether the arm had been heard by then; before, its silence may be that nobody had found anybody yet."""
-        return self._first_ns is not None and self._first_ns <= stamp_ns
 
-    def answer(self, stamp_ns: int, roles: tuple[str, ...], reason: str) -> Answer:
-        """Return what was said of an instant, silence when not everything was."""
-        said = self._by_stamp.get(stamp_ns, {})
-        if set(roles) <= set(said):
-            return Answer(Heard.ANSWERED, Output(**said))
-        return Answer.nothing(Heard.SILENT, reason)
+@dataclass(eq=False)
+class Waiting:
+    """One line of the ledger, and what both arms are to answer."""
+
+    line: dict[str, Any]
+    tickets: tuple[Awaited, Awaited]
+
+    @property
+    def control(self) -> bool:
+        """Whether the follow-up is the source."""
+        return bool(self.line["relation"] == CONTROL)
 
 
 class Monitor(ManagedNode):
@@ -96,13 +100,20 @@ class Monitor(ManagedNode):
                 f"monitor: relation '{self._relation.id}' judges whole episodes, and this node knows no end of them; "
                 "use `mt replay` or `mt live`"
             )
+        if self._stack.match != "stamp":
+            raise UsageError(
+                f"monitor: stack '{self._stack.name}' says match: {self._stack.match}, and this node pairs by stamp; "
+                "use `mt live`"
+            )
+        self._control = load_relation(CONTROL)
         self._tree = load_transforms(Path(given.transforms)) if given.transforms else TransformTree()
         self._contexts: list[SpinningContext] = []
         self._arms = (
             self._listen("source", given.source_domain, given.source_prefix),
             self._listen("followup", given.followup_domain, given.followup_prefix),
         )
-        self._pending: deque[tuple[float, dict[str, Any]]] = deque()
+        self._pending: deque[Waiting] = deque()
+        self._silent: SilentFollowups[Waiting] = SilentFollowups()
         self._verdicts = self.create_publisher(String, "/mt/verdicts", qos.JOURNAL)
         self.create_subscription(String, "/mt/ledger", self._offered, qos.JOURNAL)
         self.create_timer(0.02, self._judge_due)
@@ -112,49 +123,74 @@ class Monitor(ManagedNode):
         for context in self._contexts:
             context.close()
 
-    def _listen(self, arm: str, domain: int, prefix: str) -> Outputs:
+    def _listen(self, arm: str, domain: int, prefix: str) -> StampedArrivals:
         node: Node = self
         if domain != -1:
             self._contexts.append(SpinningContext(domain))
             node = self._contexts[-1].add(plain_node, f"mt_monitor_{arm}")
-        outputs = Outputs()
+        arrivals = StampedArrivals(self._stack)
         listener = OutputListener(
-            node, self._stack.outputs, lambda topic: prefix + topic, outputs, within_ns=self._stack.sync_ns
+            node, self._stack.outputs, lambda topic: prefix + topic, arrivals, within_ns=self._stack.sync_ns
         )
         self.create_timer(1.0, listener.heard_from)
-        return outputs
+        return arrivals
 
     def _offered(self, message: String) -> None:
         line = json.loads(message.data)
-        # The ledger of a replay in this domain has no stamp_ns: its pairs are judged by the replay itself.
-        if self.active and line["relation"] == self._relation.id and "stamp_ns" in line:
-            deadline_s = self._stack.deadline_s + line.get("delay_ns", 0) / 1e9
-            self._pending.append((time.monotonic() + deadline_s, line))
+        # The ledger of a replay in this domain has no came_ns: its pairs are judged by the replay itself.
+        if not self.active or "came_ns" not in line or line["judged_for"] != self._relation.id:
+            return
+        (source, followup), came_ns, stamp_ns = self._arms, line["came_ns"], line["stamp_ns"]
+        lap, came_s = Pair.parse(line["pair"]).episode, own_time_s() - max(0, time.time_ns() - came_ns) / 1e9
+        awaited = source.expect(stamp_ns, lap, came_s)
+        if "outcome" in line:
+            offer, bundle = self._offer(line), self._bundle(line)
+            self._tell(Engine(False).without_followup(offer, bundle, Outcome(line["outcome"]), line["reason"]))
+            return
+        sent_s = came_s + (line["sent_ns"] - came_ns) / 1e9
+        self._pending.append(Waiting(line, (awaited, followup.expect(line["followup_ns"], lap, sent_s))))
 
     def _judge_due(self) -> None:
-        while self._pending:
-            deadline, line = self._pending[0]
-            reason = f"no answer within {self._stack.deadline_s:g} s"
-            stamps = (line["stamp_ns"], line.get("followup_ns", line["stamp_ns"]))
-            answers = tuple(
-                arm.answer(stamp_ns, self._stack.answers, reason)
-                for arm, stamp_ns in zip(self._arms, stamps, strict=True)
-            )
-            waiting = "outcome" not in line and any(a.heard is Heard.SILENT for a in answers)
-            if waiting and time.monotonic() < deadline:
-                return
-            self._pending.popleft()
-            for verdict in self._judged(line, (answers[0], answers[1])):
-                self._verdicts.publish(String(data=json.dumps(verdict.as_plain())))
+        now_s = own_time_s()
+        while self._pending and not self._awaits(self._pending[0]):
+            pair = self._pending.popleft()
+            silence_may_count = self._stack.publishes_when_empty
+            self._judge(self._silent.take(self._heard(pair), now_s) if silence_may_count else [(pair, False)])
+        self._judge(self._silent.expire(now_s))
 
-    def _judged(self, line: dict[str, Any], answers: tuple[Answer, Answer]) -> list[Verdict]:
+    def _awaits(self, pair: Waiting) -> bool:
+        return any(arm.lacks(ticket) for arm, ticket in zip(self._arms, pair.tickets, strict=True))
+
+    def _heard(self, pair: Waiting) -> Heard[Waiting]:
+        source, followup = (arm.complete(ticket) for arm, ticket in zip(self._arms, pair.tickets, strict=True))
+        # What the next lap cut short was not silent until its deadline.
+        cut = pair.tickets[1].until_s < pair.tickets[1].sent_s + self._stack.deadline_s
+        return Heard(pair, pair.control, source, followup or (cut and not pair.control))
+
+    def _judge(self, pairs: Sequence[tuple[Waiting, bool]]) -> None:
+        """Judge pairs, each with whether silence of the follow-up arm counts."""
+        for pair, counts in pairs:
+            why = f"no answer within {self._stack.deadline_s:g} s"
+            source = self._answer(pair.tickets[0], why)
+            followup = self._answer(pair.tickets[1], why if counts else f"{why}; {NOT_COUNTED}")
+            offer, bundle, effects = self._offer(pair.line), self._bundle(pair.line), pair.line["effects"]
+            self._tell(Engine(counts).judge(offer, bundle, (source, followup), Effects.from_plain(effects)))
+
+    def _answer(self, ticket: Awaited, why_silent: str) -> Answer:
+        if not set(self._stack.answers) <= set(ticket.parts):
+            return Answer.nothing(engine.Heard.SILENT, why_silent)
+        return Answer(engine.Heard.ANSWERED, Output(**{role: said.said for role, (said, _) in ticket.parts.items()}))
+
+    def _offer(self, line: dict[str, Any]) -> Offer:
+        return Offer(self._control if line["relation"] == CONTROL else self._relation, (self._relation,))
+
+    def _bundle(self, line: dict[str, Any]) -> Bundle:
         pair = Pair.parse(line["pair"])
-        bundle = Bundle(pair.episode, pair.bundle or 0, line["stamp_ns"], transforms=self._tree)
-        offer = Offer(self._relation, (self._relation,))
-        engine = Engine(self._stack.publishes_when_empty and self._arms[1].living(line["stamp_ns"]))
-        if "outcome" in line:
-            return engine.without_followup(offer, bundle, Outcome(line["outcome"]), line["reason"])
-        return engine.judge(offer, bundle, answers, Effects.from_plain(line["effects"]))
+        return Bundle(pair.episode, pair.bundle or 0, line["stamp_ns"], transforms=self._tree)
+
+    def _tell(self, verdicts: Sequence[Verdict]) -> None:
+        for verdict in verdicts:
+            self._verdicts.publish(String(data=json.dumps(verdict.as_plain())))
 
 
 def main(args: list[str] | None = None) -> None:

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """``ros2 run mt_nodes mutator``: derives a follow-up of every instant of live sensors and publishes it elsewhere.
 
+Every n-th instant is control: the source is its own follow-up. Stamps that go back begin another lap of a bag.
 The input is tapped best effort with depth 1, so that this node can never hold its publisher back.
 """
 
 from __future__ import annotations
 
 import gc
+import math
 import signal
+import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rclpy.node import Node
@@ -22,8 +25,9 @@ from rclpy.timer import Timer
 from mt_nodes import cdr
 from mt_nodes.errors import MtError, NotApplicable, UsageError
 from mt_nodes.frames import Bundle, Wire
+from mt_nodes.live.episodes import Episodes
 from mt_nodes.nodes import qos
-from mt_nodes.nodes.ledger_topic import LedgerTopic
+from mt_nodes.nodes.ledger_topic import LedgerTopic, Offered
 from mt_nodes.nodes.live_inputs import InstantReader, LiveInputs
 from mt_nodes.nodes.managed import ManagedNode, ManagedParameters
 from mt_nodes.nodes.messages import message_class
@@ -31,7 +35,7 @@ from mt_nodes.nodes.running import quick_executor, run_node
 from mt_nodes.nodes.spinning import SpinningContext, plain_node
 from mt_nodes.params import param
 from mt_nodes.pipeline import MutationPipeline
-from mt_nodes.relations import load_relation, refuse_baseline
+from mt_nodes.relations import CONTROL, load_relation, refuse_baseline
 from mt_nodes.transforms import TransformTree, load_transforms
 from mt_nodes.verdict import Outcome
 
@@ -57,6 +61,9 @@ class MutatorParameters(ManagedParameters):
         choices=("after", "before"),
         help="after: send, then prove, a broken pair is INVALID; before: nothing unproven is sent, a little later",
     )
+    control_every: int = param(
+        5, low=0, high=1000, help="every n-th instant is control: the source is its own follow-up; 0: none is"
+    )
     seed: int = param(0, low=0, high=2**31 - 1, help="what every draw depends on")
     transforms: str = param("", help="YAML file of transforms, for regions in another frame than the cloud's")
 
@@ -68,6 +75,8 @@ class Mutator(ManagedNode):
         super().__init__("mutator")
         self._given = self.parameters(MutatorParameters)
         self._outputs = followups_by_input(self._given)
+        if self._given.control_every == 1:
+            raise UsageError("mutator: control_every: got 1, which leaves nothing to test; expected 0, or 2 and more")
         self._count = 0
         self.begin()
 
@@ -76,7 +85,9 @@ class Mutator(ManagedNode):
         given = self._given
         self._relation = load_relation(given.relation)
         refuse_baseline(self._relation, "mutator")
-        self._pipeline = MutationPipeline(self._relation.mutate, given.seed, self._relation.id)
+        offered = (self._relation, load_relation(CONTROL))
+        self._pipelines = {r.id: MutationPipeline(r.mutate, given.seed, r.id) for r in offered}
+        self._laps = Episodes(math.inf)
         self._tree = load_transforms(Path(given.transforms)) if given.transforms else TransformTree()
         self._far = SpinningContext(given.output_domain) if given.output_domain != -1 else None
         self._out: Node = self if self._far is None else self._far.add(plain_node, "mt_mutator")
@@ -113,39 +124,53 @@ class Mutator(ManagedNode):
     def _mutate(self, wires: Sequence[Wire]) -> None:
         # Serialized in and out: what rclpy would copy on the way costs more than the mutation itself.
         self._count += 1
+        place = self._laps.place(wires[0].stamp_ns, time.monotonic())
+        lap, index, relation = place.episode, place.index, self._turn(place.episode, place.index)
         try:
-            bundle = self._reader.read(self._count - 1, wires)
+            bundle = replace(self._reader.read(index, wires), episode=lap)
         except MtError as error:
-            unread = Bundle(0, self._count - 1, wires[0].stamp_ns, wires=tuple(wires))
-            self._ledger.not_judged(unread, Outcome.ERROR, f"cannot be read: {error}")
+            unread = Bundle(lap, index, wires[0].stamp_ns, wires=tuple(wires))
+            self._ledger.not_judged(Offered.now(relation, unread), Outcome.ERROR, f"cannot be read: {error}")
             return
-        self._pipeline.meet(bundle)
-        self._answer(bundle)
-        self._ledger.then(self._pipeline.foresee, 0, self._count)
+        self._pipelines[self._relation.id].meet(bundle)
+        self._answer(Offered.now(relation, bundle))
+        self._ledger.then(self._pipelines[self._turn(lap, index + 1)].foresee, lap, index + 1)
 
-    def _answer(self, bundle: Bundle) -> None:
+    def _turn(self, lap: int, index: int) -> str:
+        """Return the relation whose follow-up an instant gets: in each lap of a bag other frames are control."""
+        every = self._given.control_every
+        return CONTROL if every and not (index + lap) % every else self._relation.id
+
+    def _answer(self, offered: Offered) -> None:
         """Send the follow-up of a bundle, if it has one, and have it told what became of it."""
+        bundle, pipeline = offered.bundle, self._pipelines[offered.relation]
         publisher = self._publisher(bundle.wires[0].topic)
         if not publisher.get_subscription_count():
             # An answer that cannot come must not be missed: what nobody hears is no follow-up.
             reason = f"nobody subscribes to {self._outputs[bundle.wires[0].topic]}"
-            self._ledger.not_judged(bundle, Outcome.SKIPPED, reason)
+            self._ledger.not_judged(offered, Outcome.SKIPPED, reason)
             return
         try:
-            derived, proof = self._pipeline.derive_unproven(bundle)
+            derived, proof = pipeline.derive_unproven(bundle)
         except NotApplicable as why:
-            self._ledger.not_judged(bundle, Outcome.NOT_APPLICABLE, str(why))
+            self._ledger.not_judged(offered, Outcome.NOT_APPLICABLE, str(why))
             return
         if self._given.prove == "before":
             if broken := proof():
-                self._ledger.not_judged(bundle, Outcome.INVALID, broken)
+                self._ledger.not_judged(offered, Outcome.INVALID, broken)
                 return
             proof = _proven
         now_ns = self.get_clock().now().nanoseconds
+        # A topic is a queue: what was delayed before goes out before.
+        first_ns = max(now_ns, self._later[-1][0] if self._later else now_ns)
         parts = derived.followup.bundles
-        self._later.extend((now_ns + delay_ns, sent, sent.changed_topics(bundle)) for delay_ns, sent in parts)
+        due_ns = [max(now_ns + delay_ns, first_ns) for delay_ns, _ in parts]
+        self._later.extend(
+            (due, sent, sent.changed_topics(bundle)) for due, (_, sent) in zip(due_ns, parts, strict=True)
+        )
+        sent_ns = time.time_ns() + (due_ns[0] - now_ns if due_ns else 0)
         self._send_due(now_ns)
-        self._ledger.sent(bundle, derived, proof, publisher)
+        self._ledger.sent(offered, derived, proof, publisher, sent_ns)
 
     def _send_due(self, now_ns: int) -> None:
         """Publish what is due, in order, and set the timer on what is next: a topic is a queue."""

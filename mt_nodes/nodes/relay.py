@@ -16,7 +16,6 @@ import threading
 import time
 import zlib
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +29,8 @@ from rclpy.topic_endpoint_info import TopicEndpointInfo
 from mt_nodes import cdr
 from mt_nodes.errors import IsolationError, MtError
 from mt_nodes.flag import Flag, flag_of_signals
-from mt_nodes.nodes.relay_graph import UNNAMED, gid_of, said_by_many, strangers_on
-from mt_nodes.nodes.relay_signals import listen_to
+from mt_nodes.nodes.relay_graph import UNNAMED, gid_of, strangers_on
+from mt_nodes.nodes.relay_signals import Permits
 from mt_nodes.nodes.relay_topic import RelayTopic, published_ns
 from mt_nodes.nodes.spinning import quiet_node
 from mt_nodes.vehicle.baton import Baton, Phase
@@ -80,8 +79,6 @@ class Relay:
     ) -> None:
         self._node, self._config, self._offers_at, self._number = node, config, offers, number
         self._baton = baton or Baton.made(len(config.topics), config.depth)
-        self._interlock = Interlock(armed, config.permits, config.dead_man)
-        self._lock = threading.Lock()
         self._topics: dict[int, RelayTopic] = {}
         self._held = threading.Event()
         self._closing = False
@@ -98,9 +95,8 @@ class Relay:
         self._began_s = time.monotonic()
         self.failure: MtError | None = None
         self._offers: OffersTaken | None = None
-        for place, row in enumerate(self._interlock.signals):
-            listen_to(node, row, partial(self._heard, place))
-        self._baton.announce(number, gid_of(node, self._interlock.signals[0].topic))
+        self._permits = Permits(node, Interlock(armed, config.permits, config.dead_man), self._against)
+        self._baton.announce(number, gid_of(node, config.dead_man.topic))
         if not standing_by:
             self._baton.forget()
             self._baton.begin(os.getpid())
@@ -113,7 +109,6 @@ class Relay:
 
     def take_over(self, fate: Fate) -> None:
         """Send in place of a relay that is dead; may be called by any thread."""
-        self.permission()  # a switch that was pressed before is to be let go first
         self._baton.begin(os.getpid())  # first: who knows that the other is dead starts no third one now
         self._standing_by = False
         in_doubt = sum([topic.relieve() for topic in list(self._topics.values())])
@@ -170,7 +165,7 @@ class Relay:
     def _begin(self, number: int, offered: TopicEndpointInfo) -> None:
         if not self._standing_by:
             self._baton.phase = Phase.BUSY  # until the next sign of life: types have to be imported
-        topic = RelayTopic(self._node, self._config, number, offered, self._baton)
+        topic = RelayTopic(self._node, self._config, number, offered, self._baton, lambda: self.permission().granted)
         self._topics[number] = topic
         if not self._standing_by:  # asked again: that changes in another thread, which relieves the topics it sees
             topic.relieve()
@@ -180,17 +175,14 @@ class Relay:
         if not self._standing_by:
             self._baton.beat()
 
-    def _heard(self, number: int, value: Any, age_s: float) -> None:
-        with self._lock:
-            self._interlock.heard(number, value, time.monotonic(), age_s)
-
     def permission(self) -> Permission:
         """Return whether input may be changed just now."""
-        many = said_by_many(self._node, [row.topic for row in self._interlock.signals])
+        return self._permits.permission()
+
+    def _against(self) -> str:
+        """Return what stands against a change of input beside the signals; a let-go that is heard meanwhile is none."""
         alone, standing_by = "nobody looks on" * self.alone, "standing by" * self._standing_by
-        against = standing_by or self._others or self._changed or many or alone
-        with self._lock:
-            return self._interlock.permission(time.monotonic(), against)
+        return standing_by or self._others or self._changed or alone
 
     def _received(self, topic: RelayTopic, data: bytes, info: Mapping[str, Any]) -> None:
         now_s = time.monotonic()
@@ -208,10 +200,8 @@ class Relay:
         line = self._topics[number].line
         if cdr.header_stamp_ns(data) != stamp_ns:
             line.counts.wrong += 1
-        elif self.permission().granted:
-            line.replacement(stamp_ns, data, time.monotonic())
         else:
-            line.counts.unasked += 1
+            line.replacement(stamp_ns, data, time.monotonic())
 
     def _release(self) -> None:
         """Send originals whose time is up, whoever else stands still."""
@@ -302,6 +292,7 @@ def _spin(executor: SingleThreadedExecutor, relay: Relay, ended: Flag, events: E
         if time.monotonic() - told_s > LOOK_EVERY_S:
             told_s = time.monotonic()
             relay.alone = not events.tell(relay.status)
+            relay.permission()  # that nobody looks on is noticed, however soon somebody does again
 
 
 def _stand_by(sentry: Sentry, relay: Relay, ended: Flag) -> None:

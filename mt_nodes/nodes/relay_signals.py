@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a relay hears the signals that permit a change of input: each value, and how long ago it was published."""
+"""How a relay hears the signals that permit a change of input, and asks whether all hold."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from rclpy.node import Node
@@ -13,25 +15,58 @@ from mt_nodes.field_paths import FieldPath
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.by_fields import fields_of
 from mt_nodes.nodes.messages import message_class
+from mt_nodes.nodes.relay_graph import said_by_many
 from mt_nodes.nodes.relay_topic import published_ns
-from mt_nodes.vehicle.interlock import Signal
+from mt_nodes.vehicle.interlock import Interlock, Permission, Signal
 
 
-def listen_to(node: Node, row: Signal, heard: Callable[[Any, float], None]) -> None:
-    """Give ``heard`` each value of a signal, None where a message has none, with its age in s.
+def since_boot_s() -> float:
+    """Return a monotonic instant; what the computer slept counts, or a yes from before it would be fresh after it."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Permits:
+    """Hears the signals of an interlock, and asks it; may be used by several threads.
+
+    Args:
+        node: in the vehicle's domain. against: what else stands against a change of input just now, empty if nothing.
 
     Raises:
-        UsageError: the type has no such field.
+        UsageError: the type of a signal has no such field.
     """
+
+    def __init__(self, node: Node, interlock: Interlock, against: Callable[[], str]) -> None:
+        self._node, self._interlock, self._others = node, interlock, against
+        self._lock = threading.Lock()
+        for number, row in enumerate(interlock.signals):
+            _listen_to(node, row, partial(self._heard, number))
+
+    def permission(self) -> Permission:
+        """Return whether input may be changed just now."""
+        against = self._against()
+        with self._lock:
+            return self._interlock.permission(since_boot_s(), against)
+
+    def _heard(self, number: int, value: Any, when_ns: int) -> None:
+        against = self._against()
+        with self._lock:
+            age_s = 1e-9 * (time.time_ns() - when_ns)
+            self._interlock.heard(number, value, since_boot_s(), age_s, when_ns, against)
+
+    def _against(self) -> str:
+        return self._others() or said_by_many(self._node, [row.topic for row in self._interlock.signals])
+
+
+def _listen_to(node: Node, row: Signal, heard: Callable[[Any, int], None]) -> None:
+    """Give ``heard`` each value of a signal, None where a message has none, and when it was published, ns."""
     path = FieldPath.parse(row.field, f"signal {row.topic}")
     path.type_in(row.type.replace("/msg/", "/"), fields_of, f"signal {row.topic}")
 
     def take(message: Any, info: Mapping[str, Any]) -> None:
-        age_s = 1e-9 * (time.time_ns() - published_ns(info))
         try:
             value = path.of(message)
         except ValueError:  # a list that has no such place today says nothing
             value = None
-        heard(value, age_s)
+        heard(value, published_ns(info))
 
     node.create_subscription(message_class(row.type), row.topic, take, qos.LIVE_TAP)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -47,9 +47,18 @@ class RelayTopic:
 
     Args:
         offered: who publishes the raw topic. baton: where it is told what was sent. number: of the topic.
+        is_permitted: whether input may be changed just now.
     """
 
-    def __init__(self, node: Node, config: InlineConfig, number: int, offered: TopicEndpointInfo, baton: Baton) -> None:
+    def __init__(
+        self,
+        node: Node,
+        config: InlineConfig,
+        number: int,
+        offered: TopicEndpointInfo,
+        baton: Baton,
+        is_permitted: Callable[[], bool],
+    ) -> None:
         self.between: Between = config.topics[number]
         self.added = Durations()
         self._number, self._baton, self._offered = number, baton, offered
@@ -57,7 +66,7 @@ class RelayTopic:
         same = QoSProfile(depth=config.depth, **promised)
         self._class = message_class(offered.topic_type)
         self.publisher: Publisher = node.create_publisher(self._class, self.between.topic, same)
-        self.line = Line(config.hold_s, self._send)
+        self.line = Line(config.hold_s, self._send, is_permitted)
         self._asked = QoSProfile(depth=config.depth, **{name: promised[name] for name in _PROMISED[:2]})
         self._backlog = Backlog()
         #: Another relay sends; until :meth:`relieve`.

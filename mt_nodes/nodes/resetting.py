@@ -7,7 +7,7 @@ from rclpy.client import Client
 from rclpy.node import Node
 from std_srvs.srv import Empty, Trigger
 
-from mt_nodes.errors import InfrastructureError, UsageError
+from mt_nodes.errors import StackError, UsageError
 from mt_nodes.own_time import own_time_s
 from mt_nodes.processes import wait_until
 from mt_nodes.stacks import Stack
@@ -31,11 +31,11 @@ class ResetService:
         """Have the stack forget. It is taken to have said by then whatever it says of what it was given before.
 
         Raises:
-            InfrastructureError: its file names no service, nobody offers it, answers, or it was refused.
+            StackError: its file names no service, nobody offers it, answers, or it was refused.
             UsageError: it is of another type.
         """
         if not self._stack.forgets:
-            raise InfrastructureError(
+            raise StackError(
                 f"stack '{self._stack.name}' is external and cannot be restarted, but has not answered everything: "
                 "what it says late would be taken for its next answers; let reset: in its file name the service that "
                 "makes it forget"
@@ -48,18 +48,16 @@ class ResetService:
             asked = client.call_async(client.srv_type.Request())
             reply = asked.result() if wait_until(asked.done, ASK_AGAIN_S) else None
         if reply is None:
-            raise InfrastructureError(
-                f"{self._where} has not answered within {self._limit_s:g} s; see what its node does"
-            )
+            raise StackError(f"{self._where} has not answered within {self._limit_s:g} s; see what its node does")
         if not getattr(reply, "success", True):
-            raise InfrastructureError(f"{self._where} refused: {reply.message}; the stack remembers what it was given")
+            raise StackError(f"{self._where} refused: {reply.message}; the stack remembers what it was given")
 
     def _found(self) -> Client:
         def types() -> list[str]:
             return dict(self._node.get_service_names_and_types()).get(self._name, [])
 
         if not wait_until(lambda: bool(types()), self._limit_s):
-            raise InfrastructureError(f"nobody offers {self._where}; start it, or mend reset in the stack file")
+            raise StackError(f"nobody offers {self._where}; start it, or mend reset in the stack file")
         kind = next((RESETS[each] for each in types() if each in RESETS), None)
         if kind is None:
             raise UsageError(f"{self._where} is of type {', '.join(types())}, expected {' or '.join(RESETS)}")

@@ -116,7 +116,8 @@ def open_arm(run: Run, plan: ArmPlan, domain: int, leased: bool) -> RosArm:
     usable = {t: row for t, row in topics.items() if t not in unusable}
     profiles = load_overrides(Path(run.request.qos)) if run.request.qos else {}
     fan_out = run.stack.stateless and run.request.pace == "lockstep"
-    return RosArm(plan, domain, leased, run.stack, process, usable, required, profiles, fan_out)
+    once = "say stateless: false in the stack file" if fan_out else ""
+    return RosArm(plan, domain, leased, run.stack, process, usable, required, profiles, once)
 
 
 def _unusable(row: Replayed) -> str | None:

@@ -67,7 +67,7 @@ def pair_rows(
 
 def write_pairs_csv(path: Path, rows: Iterable[PairRow]) -> None:
     """Write the rows; what was not measured is an empty cell, so is the bundle when a whole episode was judged."""
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with path.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
         writer.writerows(row[: len(COLUMNS)] for row in rows)

@@ -81,11 +81,7 @@ def summary_of_a_killed_run(out: Path) -> Summary:
     first = next(read_journal(journal), {})
     record = read_record(out)
     offered: Sequence[str] = first.get("relations", [])
-    infos = [
-        RelationInfo(r["id"], r["kind"], r["min_decided"], r["because"], tuple(r["requirement"]))
-        for r in record["relations"]
-        if r["id"] in offered
-    ]
+    infos = [RelationInfo.of(r) for r in record["relations"] if r["id"] in offered]
     cut_off = f"the run was cut off before its end; `mt replay --resume {out}` goes on with it"
     summary = summarise(read_journal(journal), infos, infrastructure=cut_off)
     if waivers := record["request"].get("waivers"):

@@ -13,6 +13,7 @@ import jinja2
 
 from mt_nodes.campaign.coverage import Coverage, Tried
 from mt_nodes.campaign.coverage_view import coverage_html
+from mt_nodes.deaths import place_of
 from mt_nodes.drive.trace_file import FOLDER
 from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.experiment import read_experiment, tabulate
@@ -126,7 +127,7 @@ def write_report(
             scripts=scripts.of_report(drives=bool(driven), pairs=bool(told.rows)),
         )
     )
-    path.write_text(page, encoding="utf-8")
+    path.write_text(page, encoding="utf-8", errors="backslashreplace")
     return path
 
 
@@ -147,6 +148,7 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"percent": _percent, "interval": _interval, "p": _p, "number": "{:g}".format}
+    environment.filters["place"] = place_of
     return environment
 
 

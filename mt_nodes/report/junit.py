@@ -51,8 +51,8 @@ def entries_of(summary: Mapping[str, Any], group: str = "") -> list[Entry]:
 def write_entries(path: Path, entries: Sequence[Entry], summary: Mapping[str, Any]) -> None:
     """Write entries, and one more, ``run``, where the summary tells what kept the run from finding anything."""
     suite = ET.Element("testsuite", name="mt_nodes")
-    for entry in (*entries, *_run_entry(summary, bool(entries))):
-        case = ET.SubElement(suite, "testcase", classname=f"mt_nodes.{entry.group}", name=entry.name)
+    for entry in (*entries, *_run_entry(summary, any(entry.troubles for entry in entries))):
+        case = ET.SubElement(suite, "testcase", classname=f"mt_nodes.{entry.group}", name=_clean(entry.name))
         for tag, kind, message in entry.troubles:
             ET.SubElement(case, tag, type=kind, message=_clean(message))
         if entry.properties:
@@ -76,9 +76,10 @@ def _relation_trouble(relation: Mapping[str, Any]) -> Iterator[Trouble]:
         yield "failure", relation["outcome"], relation["why"]
 
 
-def _run_entry(summary: Mapping[str, Any], told: bool) -> Iterator[Entry]:
-    troubled = summary["interrupted"] or summary["isolation"] is not None or summary["infrastructure"] is not None
-    if troubled or not told:
+def _run_entry(summary: Mapping[str, Any], troubled: bool) -> Iterator[Entry]:
+    """Yield a case of the run itself where it was cut short, or where no relation tells why its exit code is not 0."""
+    cut = summary["interrupted"] or summary["isolation"] is not None or summary["infrastructure"] is not None
+    if cut or summary.get("deaths") or (summary["exit_code"] and not troubled):
         yield Entry("run", "run", (("error", f"exit code {summary['exit_code']}", summary["exit_why"]),))
 
 

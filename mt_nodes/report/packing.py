@@ -46,7 +46,9 @@ def packed(header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) ->
         rows.append([name, _KINDS[array.dtype.name], array.size, at])
         parts.append(data + bytes(-len(data) % _ALIGNED))
         at += len(parts[-1])
-    head = json.dumps({**header, "arrays": rows}, ensure_ascii=False, separators=(",", ":")).encode()
+    head = json.dumps({**header, "arrays": rows}, ensure_ascii=False, separators=(",", ":")).encode(
+        errors="backslashreplace"
+    )
     head += b" " * (-(4 + len(head)) % _ALIGNED)
     whole = b"".join((len(head).to_bytes(4, "little"), head, *parts))
     return base64.b64encode(zlib.compress(whole, 6)).decode()

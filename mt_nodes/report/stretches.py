@@ -24,7 +24,7 @@ def write_stretches(path: Path, stretches: Sequence[Stretch]) -> None:
     """Write one row an instant: stamp, whether a follow-up went out, and what each arm said (empty: not told)."""
     names = [name for name in (*COMMANDED, ANSWER_MS) if stretches and name in stretches[0].source.numbers]
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with path.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow((*_HEAD, *(f"{arm}_{name}" for arm in ARMS for name in names)))
         for number, stretch in enumerate(stretches):

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.cluster_sums import Unit
 from mt_nodes.review.agreement import RESAMPLES, fleiss_kappa, kappa_interval
 from mt_nodes.review.ratings import REALISTIC, SCHEMA, WRONG, Rating
 from mt_nodes.review.sample import CHECK, HOLDS, VIOLATED, Sample, Sampled
-from mt_nodes.statistics import Unit, proportion_interval, wilson_interval
+from mt_nodes.statistics import proportion_interval, wilson_interval
 from mt_nodes.waivers import Waiver
 
 #: Above it a follow-up counts as realistic.

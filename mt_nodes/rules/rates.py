@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mt_nodes.cluster_sums import Unit, sums_of
+from mt_nodes.exceedance import sign_flip_p
 from mt_nodes.rules.validation import FACTORS, Validation
-from mt_nodes.statistics import Unit, cluster_sums, holm, proportion_interval, sign_flip_p
+from mt_nodes.statistics import holm, proportion_interval
 from mt_nodes.verdict import Judgement, Outcome
 
 NOT_RUN = "not run"
@@ -97,7 +99,7 @@ def violation_rates(cases: Sequence[Case], stack: str) -> dict[str, Rate]:
 def difference_p(ours: Sequence[Case], others: Sequence[Case], hit: Callable[[Case], bool | None]) -> float | None:
     """Return the two-sided p-value against "both methods hit as often", on the sources that both were given.
 
-    Each source is compared with itself; neighbouring frames count as one (:func:`mt_nodes.statistics.cluster_sums`).
+    Each source is compared with itself; neighbouring frames count as one (:mod:`mt_nodes.cluster_sums`).
     None where they have no source in common. Where a method was run on a source several times, as many of both count.
     """
     first, second = (_by_unit(cases, hit) for cases in (ours, others))
@@ -106,7 +108,7 @@ def difference_p(ours: Sequence[Case], others: Sequence[Case], hit: Callable[[Ca
         for unit in first
         if (n := min(len(first[unit]), len(second.get(unit, ()))))
     }
-    return sign_flip_p(cluster_sums(differences, 1)[0], two_sided=True) if differences else None
+    return sign_flip_p(sums_of(differences).finest.sums[:, 0], two_sided=True) if differences else None
 
 
 def validation_table(methods: Mapping[str, Sequence[Case] | None], ours: str = "automt") -> dict[str, Any]:

@@ -228,7 +228,7 @@ def _entry(row: Sequence[Any]) -> Entry:
 
 def _uri(path: Path, write: bool) -> str:
     """Return the address of a file; where nobody can write, SQLite is told so, lest it look for its log there."""
-    name = quote(str(path.absolute()))
+    name = quote(os.fsencode(path.absolute()))
     if write:
         return f"file:{name}?mode=rwc"
     return f"file:{name}?mode=ro{'' if os.access(path.parent, os.W_OK) else '&immutable=1'}"

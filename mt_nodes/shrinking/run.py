@@ -47,7 +47,7 @@ class ShrinkRequest(Request):
     bag: str = ""
     confirm: str = ""
     plays: int = 500
-    minutes: float = 60.0
+    minutes: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +150,8 @@ def carry_out(
         kept.append(shrinking.subject.begin(arms, how, progress))
         return kept[0].go_on
 
-    trouble = troubles(run.out, begin)
+    # A shrinking is never resumed: its summary tells of a death.
+    trouble = troubles(run.out, begin, lambda error: None)
     begun = kept[0] if kept else None
     told: Shrunk[Any, Any] = begun.told if begun else Shrunk()
     summary = _kept(run, begun, trouble, listen)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -49,10 +50,10 @@ class _OutOfBudget(Exception):
 
 @dataclass(frozen=True)
 class Budget:
-    """How much may be played at most."""
+    """How much may be played at most; ``minutes`` None: time is no limit, so that the load of the machine is none."""
 
     plays: int
-    minutes: float
+    minutes: float | None = None
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class Shrunk(Generic[F, P]):
         first: how often the pair failed as it was. steady: whether no input has failed once and held once.
         rows: what, before, after. notes: what was left out, and why.
         followup: whether the input is still a follow-up of the relation's change; ``why`` not.
+        cut: which budget ended it, after how many plays, and how many it cut; None: none did.
     """
 
     best: F | None = None
@@ -87,6 +89,7 @@ class Shrunk(Generic[F, P]):
     followup: bool = True
     why: str = ""
     complete: bool = False
+    cut: dict[str, Any] | None = None
 
     def as_plain(self) -> dict[str, Any]:
         """Return what JSON can hold."""
@@ -95,6 +98,7 @@ class Shrunk(Generic[F, P]):
             "first": first,
             "deterministic_so_far": bool(first) and self.steady,
             "complete": self.complete,
+            "budget": self.cut,
             "before_after": {what: {"before": was, "after": now} for what, (was, now) in self.rows.items()},
             "is_followup_of_mutation": self.followup,
             "why": self.why,
@@ -120,7 +124,7 @@ class Shrinker(Generic[F, P]):
         tell: Callable[[str], None] = lambda words: None,
     ) -> None:
         self._player, self._budget, self._asked, self._tell = player, budget, confirm, tell
-        self._until_s = time.monotonic() + 60.0 * budget.minutes
+        self._until_s = math.inf if budget.minutes is None else time.monotonic() + 60.0 * budget.minutes
         self._failed: P | None = None
         self.told: Shrunk[F, P] = Shrunk()
 
@@ -144,8 +148,7 @@ class Shrinker(Generic[F, P]):
                     ended[move] = self.told.best
             self.told.complete = True
         except _OutOfBudget:
-            spent = counted(self._player.plays, "play")
-            self.told.notes.append(f"the budget is spent, after {spent}: there may be something smaller")
+            self._tell_cut()
 
     @property
     def best(self) -> F:
@@ -187,6 +190,15 @@ class Shrinker(Generic[F, P]):
         if first.failed:
             self.told.best, self.told.played = whole, self._failed
         return first.enough
+
+    def _tell_cut(self) -> None:
+        played, (plays, minutes) = self._player.plays, (self._budget.plays, self._budget.minutes)
+        by = "plays" if played >= plays else "minutes"
+        self.told.cut = {"cut_by": by, "plays": played, "plays_cut": plays - played}
+        most = f"--plays {plays}" if by == "plays" else f"--minutes {minutes:g}"
+        left = "" if by == "plays" else f" of {plays}, as the load of the machine had it"
+        spent = f"the budget is spent ({most}), after {counted(played, 'play')}{left}"
+        self.told.notes.append(f"{spent}: there may be something smaller")
 
     def _fails(self, form: F, words: str) -> bool:
         if self._player.plays >= self._budget.plays or time.monotonic() > self._until_s:

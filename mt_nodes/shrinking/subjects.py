@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -79,8 +80,8 @@ class Subject(Protocol):
     def refused(self, finished: Finished) -> str:
         """Say why the pair cannot be made again bit for bit; empty: it can."""
 
-    def arms(self) -> Arms:
-        """Return arms that call the stack's callable here."""
+    def arms(self, ending: ExitStack) -> Arms:
+        """Return arms that call the stack's callable without topics, and put their end on the stack."""
 
     def begin(self, arms: Arms, asked: Asked, progress: Progress) -> Begun:
         """Return what makes it small, in arms that are ready."""
@@ -114,9 +115,9 @@ class Replayed:
         proof = prove(self.run, finished)
         return "" if proof.same else "; ".join(proof.why) or "it came to another SHA-256"
 
-    def arms(self) -> Arms:
-        """Return arms that call the stack's callable here."""
-        return replay.in_process_arms(self.run)
+    def arms(self, ending: ExitStack) -> Arms:
+        """Return arms that call the stack's callable without topics, and put their end on the stack."""
+        return replay.in_process_arms(self.run, ending)
 
     def begin(self, arms: Arms, asked: Asked, progress: Progress) -> Begun:
         """Return what makes it small."""
@@ -176,9 +177,9 @@ class Driven:
         """Both worlds were made of the ledger; whether they are driven the same way, the first plays tell."""
         return ""
 
-    def arms(self) -> Arms:
-        """Return arms that call the stack's callable here."""
-        return conducting.in_process_arms(self.run)
+    def arms(self, ending: ExitStack) -> Arms:
+        """Return arms that call the stack's callable without topics, and put their end on the stack."""
+        return conducting.in_process_arms(self.run, ending)
 
     def begin(self, arms: Arms, asked: Asked, progress: Progress) -> Begun:
         """Return what makes it small."""

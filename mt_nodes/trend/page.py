@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from mt_nodes.comparison import FAIL
 from mt_nodes.directories import cannot_write, write_whole
+from mt_nodes.jsonl import in_utf8
 from mt_nodes.report.birdseye import BLUE, GREY, VERMILLION, data_uri
 from mt_nodes.report.html import SYMBOLS, environment
 
@@ -49,7 +50,7 @@ def _link(place: Path, report: Path) -> str:
     if not report.is_file():
         return ""
     # A browser goes up by names, whatever they stand for; and `latest` will stand for another run tomorrow.
-    return quote(os.path.relpath(report.resolve(), place.absolute()))
+    return quote(os.fsencode(os.path.relpath(report.resolve(), place.absolute())))
 
 
 def plot(row: Mapping[str, Any], labels: Sequence[str]) -> str:
@@ -80,4 +81,5 @@ def plot(row: Mapping[str, Any], labels: Sequence[str]) -> str:
 
 
 def _cut(label: str) -> str:
-    return label if len(label) <= _LABEL else f"…{label[-_LABEL:]}"
+    shown = in_utf8(label)
+    return shown if len(shown) <= _LABEL else f"…{shown[-_LABEL:]}"

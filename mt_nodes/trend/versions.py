@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from mt_nodes.campaign.results_dirs import cells_of
-from mt_nodes.comparison import FAIL, TOLD, Finished, change_of, told
-from mt_nodes.errors import ExitCode, UsageError
+from mt_nodes.comparison import ENDED, FAIL, TOLD, Finished, Step, change_of, exit_of, told
+from mt_nodes.errors import UsageError
 from mt_nodes.run_record import FILE, read_record
 from mt_nodes.statistics import ALPHA, holm
 from mt_nodes.trend.changes import Counts, best_split, further_splits
@@ -63,29 +63,49 @@ def by_date(versions: Sequence[Version]) -> list[Version]:
 def trend(versions: Sequence[Version]) -> dict[str, Any]:
     """Return what became of every relation from version to version, with the exit code.
 
-    The exit code is 1 when a relation fails in the last version and did not in the one before that had it (a waived
-    FAIL does not count), else 0. A relation has changed where the best split of the versions in two stands out after
-    correction for the splits (Bonferroni) and for the relations (Holm); further changes are looked for on both sides.
+    The exit code is that of the last version against the one before (:func:`mt_nodes.comparison.exit_of`); where that
+    one lacks a relation, against the last that has it. A relation has changed where the best split of the versions in
+    two stands out after correction for the splits (Bonferroni) and for the relations (Holm); further changes are looked
+    for on both sides.
 
     Raises:
         UsageError: no relation is in two versions.
     """
-    rows = [_row(cell, name, versions) for cell, name in _named(versions)]
-    rows = [row for row in rows if sum(point is not None for point in row["points"]) > 1]
+    rows = [row for row in _rows(versions) if sum(point is not None for point in row["points"]) > 1]
     if not rows:
         had = "; ".join(f"{v.label} has {', '.join(_relations(v)) or '(none)'}" for v in versions)
         raise UsageError(f"nothing to compare, no relation is in two of the versions: {had}")
     _find_changes(rows, versions)
-    newly = [row for row in rows if row["change"] == "newly failing"]
-    counting = [row["name"] for row in newly if not row["points"][-1]["waived"]]
+    code, why = exit_of(list(map(_last_step, _rows(versions))), _unsaid(versions[-1]), f" in {versions[-1].label}")
     return {
         "schema": SCHEMA,
         "versions": [{"label": v.label, "path": str(v.path), "started": v.started} for v in versions],
         "relations": rows,
         "notes": list(_notes(versions)),
-        "exit_code": int(ExitCode.FAIL if counting else ExitCode.PASS),
-        "exit_why": _why([row["name"] for row in newly], counting, versions[-1].label),
+        "exit_code": int(code),
+        "exit_why": why,
     }
+
+
+def _rows(versions: Sequence[Version]) -> list[dict[str, Any]]:
+    return [_row(cell, name, versions) for cell, name in _named(versions)]
+
+
+def _last_step(row: Mapping[str, Any]) -> Step:
+    """Return what became of a relation in the last version; one that the version before lacks, too, is not missed."""
+    *earlier, last = row["points"]
+    known = [point for point in earlier if point]
+    was = known[-1] if known and (last or earlier[-1]) else None
+    return Step.of(row["name"], was, last)
+
+
+def _unsaid(version: Version) -> str:
+    """Say which runs of the last version did not come to their end."""
+    return "; ".join(
+        f"{run.path} did not come to its end: {run.summary['exit_why']}"
+        for run in version.runs.values()
+        if run.summary["exit_code"] not in ENDED
+    )
 
 
 def _named(versions: Sequence[Version]) -> list[tuple[str, str]]:
@@ -199,12 +219,6 @@ def _notes(versions: Sequence[Version]) -> Iterator[str]:
                 yield f"{where}: {key}: {told(after.get(key))}; in {was.label}: {told(before.get(key))}"
     for version in versions:
         for run in version.runs.values():
-            if run.summary["exit_code"] >= ExitCode.INFRASTRUCTURE:
+            if run.summary["exit_code"] not in ENDED:
                 yield f"{version.label}: {run.path} did not come to its end: {run.summary['exit_why']}"
             yield from (f"{version.label}: {note}" for note in run.summary.get("waivers", ()))
-
-
-def _why(newly: Sequence[str], counting: Sequence[str], last: str) -> str:
-    if counting:
-        return f"newly failing in {last}: {', '.join(counting)}"
-    return f"newly failing in {last}, but waived: {', '.join(newly)}" if newly else f"no relation fails newly in {last}"

@@ -77,13 +77,14 @@ class LiveGuard:
         found = self._window.figures(now_s)
         if self.baseline is None:
             first = self._first.figures(now_s)
-            if first is None:
+            if first is None or found is None:  # a window may be longer than the baseline
                 return self._told(False, "the live stack alone is being measured", found)
             if first[0] * self._settings.baseline_s < _LEAST:
                 why = f"the live stack answered {first[0]:.2f} times a second, too seldom to be watched"
                 return self._told(False, why, found)
             self.baseline = first
-        against = self._against(found) if found else ""
+        assert found is not None, "a window that was full once stays so"
+        against = self._against(found)
         if against:
             self._ill_s, self._why = now_s, against
         if self._ill_s is not None and now_s - self._ill_s < self._settings.recover_s:

@@ -18,8 +18,9 @@ from mt_nodes.campaign.search.seeking import Sought, seek
 from mt_nodes.campaign.search.summing import summed
 from mt_nodes.campaign.search.trial import Trial
 from mt_nodes.confirming import Confirm, counted_out
+from mt_nodes.deaths import Deaths, death_line
 from mt_nodes.directories import write_whole
-from mt_nodes.errors import ExitCode, InfrastructureError
+from mt_nodes.errors import ExitCode, InfrastructureError, StackError
 from mt_nodes.journal import refuse_other_condition
 from mt_nodes.jsonl import LineFile, jsonable, read_lines
 from mt_nodes.playing import Tape
@@ -70,6 +71,9 @@ class _Journal:
             self._file.append(condition)
         self.trials = [line for line in lines if line["type"] == "trial"]
         self._confirmed = {line["trial"]: line for line in lines if line["type"] == "confirmation"}
+        self.deaths = Deaths()
+        for line in lines:
+            self.deaths.take(line)
 
     def trial(self, trial: Trial) -> None:
         """Append a trial."""
@@ -82,6 +86,11 @@ class _Journal:
         made = make()
         self._file.append({"schema": SCHEMA, "type": "confirmation", **asdict(made)})
         return made
+
+    def death(self, error: StackError) -> None:
+        """Append that the stack died."""
+        self._file.append(line := death_line(error))
+        self.deaths.take(line)
 
     def close(self) -> None:
         """Close the file."""
@@ -100,11 +109,13 @@ class _Search:
         self.sought: Sought | None = None
         self.confirmations: list[Confirmation] = []
         self.played: Played | None = None
+        self.deaths = Deaths()
 
     def begin(self, open_arms: OpenArms, ending: ExitStack) -> Callable[[], None]:
         """Start the arms, unless the journal holds all that is to be played; return what is left to do."""
         replay, journal = self._run.run, _Journal(self._run)
         ending.callback(journal.close)
+        self.deaths = journal.deaths
         tapes = [Tape(episode) for episode in replay.episodes]
         # Read to their ends, so that what cannot be read is told of a search that plays nothing any more, too.
         if not sum(1 for tape in tapes for _ in tape):
@@ -145,6 +156,13 @@ class _Search:
             if self.confirmations[-1].confirmed:
                 return
 
+    def died(self, error: StackError) -> None:
+        """Keep that the stack died."""
+        journal = _Journal(self._run)
+        journal.death(error)
+        journal.close()
+        self.deaths = journal.deaths
+
     @property
     def found(self) -> Trial | None:
         """The weakest violation that was confirmed."""
@@ -171,12 +189,14 @@ def search(
         InfrastructureError: the results cannot be written.
     """
     state = _Search(run, show, progress)
-    trouble = troubles(run.out, lambda ending: state.begin(open_arms, ending))
+    trouble = troubles(run.out, lambda ending: state.begin(open_arms, ending), state.died)
     if unread := _unread(run.run):
         trouble.setdefault("infrastructure", unread)
     replayed: Mapping[str, Any] | None = None
     if state.found is not None and state.played is not None and not trouble:
         replayed = _replayed(run, state.played.relation(state.found), open_arms, progress)
+    if deaths := state.deaths.plain:
+        trouble["deaths"] = deaths
     trials = () if state.played is None else tuple(state.played.trials)
     summary = summed(run, trials, state.sought, state.confirmations, state.found, replayed, **trouble)
     write_whole(run.out / SUMMARY, json.dumps(jsonable(summary), indent=2) + "\n")

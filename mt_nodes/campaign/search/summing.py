@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mt_nodes.campaign.search.run import CONFIRMED, RELATIONS, SearchRun
 from mt_nodes.campaign.search.seeking import Sought
 from mt_nodes.campaign.search.trial import UNDECIDED, Trial
+from mt_nodes.deaths import said_of
 from mt_nodes.errors import ExitCode
 from mt_nodes.verdict import SCHEMA, Outcome
 from mt_nodes.wording import counted
@@ -80,7 +81,8 @@ def _exit(
     decided = [t for t in trials if t.robustness is not None]
     flaky = [c for c in confirmations if c.control]
     interrupted = trouble.get("interrupted") or (replayed or {}).get("exit_code") == ExitCode.INTERRUPTED
-    broken = trouble.get("infrastructure") or _replay_trouble(replayed)
+    deaths = trouble.get("deaths")
+    broken = trouble.get("infrastructure") or (said_of(deaths) if deaths else _replay_trouble(replayed))
     cases: tuple[tuple[bool, ExitCode, str], ...] = (
         (bool(interrupted), ExitCode.INTERRUPTED, f"interrupted after {played}"),
         ("isolation" in trouble, ExitCode.ISOLATION, f"refused: {trouble.get('isolation')}"),

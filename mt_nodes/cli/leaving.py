@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Only the command itself ends its process with a code of its own: what a plugin exits with says nothing of a run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from mt_nodes.errors import ExitCode, InfrastructureError
+
+_AT_ONCE = os._exit
+
+
+@contextmanager
+def no_early_end() -> Iterator[None]:
+    """Take ``sys.exit`` and ``os._exit`` in the block, by whomever and in whichever thread, for a breakdown.
+
+    Processes that were forked of this one end as they like.
+
+    Raises:
+        InfrastructureError: something in the block wanted to exit.
+    """
+    own = os.getpid()
+
+    def leave(status: int) -> NoReturn:
+        if os.getpid() == own:
+            print(f"mt: {_told(f'os._exit({status})')}", file=sys.stderr, flush=True)
+            status = ExitCode.INFRASTRUCTURE
+        _AT_ONCE(status)
+
+    os._exit = leave
+    try:
+        yield
+    except SystemExit as error:
+        raise InfrastructureError(_told(f"sys.exit({error.code!r})")) from error
+    finally:
+        os._exit = _AT_ONCE
+
+
+def _told(call: str) -> str:
+    return f"a plugin, or what it uses, called {call} before the command had come to its end"

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stacks that die or hang without topics: the run ends with exit code 4, named, and never clean again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+import yaml
+from dying_stack import HARMLESS, WAYS, drive, running, stack
+from made_runs import no_pages
+
+from mt_nodes.cli.main import main
+from mt_nodes.processes import wait_until
+from mt_nodes.stack_process import StackProcess
+
+MT = (sys.executable, "-m", "mt_nodes.cli.main")
+
+
+@pytest.fixture(scope="module")
+def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return drive(tmp_path_factory.mktemp("drive"))
+
+
+@pytest.fixture
+def relation(tmp_path: Path) -> str:
+    """One that three pairs decide."""
+    given = {"id": "noise", "kind": "necessary", "because": "x", "mutate": [{"noise_outside_roi": {"points": 10}}]}
+    path = tmp_path / "noise.yaml"
+    path.write_text(yaml.safe_dump({**given, "check": "obstacles_kept", "min_decided": 1}))
+    return str(path)
+
+
+def replay(bag: Path, out: Path, stack: Path, relation: str, *more: str) -> int:
+    words = ["--stack", str(stack), "--relations", relation, "--out", str(out)]
+    return main(["replay", str(bag), "--transport", "inprocess", *words, *more])
+
+
+def summary_of(out: Path) -> dict[str, Any]:
+    summary: dict[str, Any] = json.loads((out / "summary.json").read_text())
+    return summary
+
+
+def refuse_clean(out: Path, how: str) -> dict[str, Any]:
+    """Check that every file tells of a death, and that nothing passed."""
+    summary = summary_of(out)
+    assert summary["exit_code"] == 4
+    assert all(how in death["reason"] for death in summary["deaths"]) and how in summary["exit_why"]
+    assert {r["outcome"] for r in summary["relations"].values()} == {"INCONCLUSIVE"}
+    assert int(ET.parse(out / "junit.xml").getroot().get("errors", "0")) > 0
+    return summary
+
+
+@pytest.mark.parametrize("at", [1, 9, "import"])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_death_ends_the_run_and_is_named(
+    bag: Path, tmp_path: Path, relation: str, way: str, at: int | str, capsys: Any
+) -> None:
+    more = {"ready_timeout_s": 1.0} if at == "import" and "sleep" in way else {}
+    with no_pages():
+        assert replay(bag, tmp_path / "out", stack(tmp_path, way, at, **more), relation) == 4
+    how = WAYS[way] if not more else "was not ready after 1 s (ready_timeout_s) and was ended"
+    summary = refuse_clean(tmp_path / "out", how)
+    assert f"stack 'dying' (source arm) {how}" in summary["exit_why"] or f"stack 'dying' {how}" in summary["exit_why"]
+    assert how in capsys.readouterr().out
+    offered = sum(summary["outcomes"].values())
+    assert summary["outcomes"].get("ERROR", 0) == (0 if at == "import" else 1) and offered < 9
+
+
+@pytest.mark.parametrize("way", HARMLESS)
+def test_who_lives_to_the_end_is_judged(bag: Path, tmp_path: Path, relation: str, way: str) -> None:
+    with no_pages():
+        assert replay(bag, tmp_path / "out", stack(tmp_path, way, 5), relation) == 0
+    assert "deaths" not in summary_of(tmp_path / "out")
+
+
+def test_a_run_that_goes_on_after_a_death_is_not_clean(bag: Path, tmp_path: Path, relation: str) -> None:
+    out, how = tmp_path / "out", WAYS["os._exit(0)"]
+    assert replay(bag, out, stack(tmp_path, "os._exit(0)", 9, times=1), relation) == 4
+    assert main(["replay", "--resume", str(out)]) == 4
+    summary = refuse_clean(out, how)
+    assert summary["infrastructure"] is None and summary["offered"] == 9
+    assert "the stack died 1 time" in summary["relations"]["noise"]["why"]
+    assert f"stack &#39;dying&#39; (source arm) {how}" in (out / "report.html").read_text()
+
+
+def test_a_death_at_no_pair_stays_as_well(bag: Path, tmp_path: Path, relation: str) -> None:
+    out, path = tmp_path / "out", stack(tmp_path, "os._exit(0)", "import")
+    module = next(tmp_path.glob("dying_*.py"))
+    dead = module.read_text()
+    with no_pages():
+        assert replay(bag, out, path, relation) == 4
+        module.write_text(dead.replace("\ndie()\n", "\n"))
+        assert main(["replay", "--resume", str(out)]) == 4
+    assert refuse_clean(out, WAYS["os._exit(0)"])["outcomes"] == {"HOLDS": 9}
+
+
+def test_a_stack_that_ends_after_its_last_answer_has_died(bag: Path, tmp_path: Path, relation: str) -> None:
+    """Of nine calls the last one leaves a thread behind, which ends the process before anybody asks it to end."""
+    way = "threading.Thread(target=lambda: (time.sleep(0.2), os._exit(0))).start()"
+    path = stack(tmp_path, way, 12)
+    with no_pages(), pytest.MonkeyPatch.context() as patch:
+        stop = _Stop(patch)
+        assert replay(bag, tmp_path / "out", path, relation) == 4
+    assert stop.waited
+    refuse_clean(tmp_path / "out", WAYS["os._exit(0)"])
+
+
+class _Stop:
+    """Has an arm stop only when its process has ended by itself."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.waited, original = False, StackProcess.stop
+
+        def stop(process: StackProcess) -> None:
+            self.waited = process._dead(30.0)
+            original(process)
+
+        patch.setattr(StackProcess, "stop", stop)
+
+
+@pytest.mark.parametrize("way", ["os._exit(0)", "signal.raise_signal(signal.SIGSEGV)", "time.sleep(3600)"])
+def test_a_campaign_keeps_every_death(bag: Path, tmp_path: Path, relation: str, way: str, capsys: Any) -> None:
+    path = stack(tmp_path, way, 9, times=1)
+    file = tmp_path / "campaign.yaml"
+    given = {"bags": [str(bag)], "stacks": [str(path)], "relations": [relation], "transport": "inprocess"}
+    file.write_text(yaml.safe_dump({**given, "retries": 2}))
+    assert main(["campaign", str(file), "--out", str(tmp_path / "out")]) == 4
+    summary, how = summary_of(tmp_path / "out"), WAYS[way]
+    assert summary["items"]["done"] == 1
+    (cell,) = summary["cells"].values()
+    assert cell["exit_code"] == 4 and cell["relations"]["noise"]["outcome"] == "INCONCLUSIVE"
+    (death,) = summary["campaign"]["deaths"]
+    assert death["attempts"] == 1 and how in death["why"]
+    assert how in capsys.readouterr().out and how in (tmp_path / "out" / "report.html").read_text()
+    # A resumed campaign knows it still.
+    assert main(["campaign", "--resume", str(tmp_path / "out")]) == 4
+
+
+def test_a_campaign_gives_a_stack_up_that_dies_every_time(bag: Path, tmp_path: Path, relation: str) -> None:
+    file = tmp_path / "campaign.yaml"
+    path = stack(tmp_path, "os._exit(0)", 1)
+    given = {"bags": [str(bag)], "stacks": [str(path)], "relations": [relation], "transport": "inprocess"}
+    file.write_text(yaml.safe_dump({**given, "retries": 1}))
+    assert main(["campaign", str(file), "--out", str(tmp_path / "out")]) == 4
+    assert summary_of(tmp_path / "out")["items"]["failed"] == 1
+
+
+def test_a_search_that_goes_on_after_a_death_is_not_clean(bag: Path, tmp_path: Path, relation: str) -> None:
+    path, out = stack(tmp_path, "os._exit(0)", 5, times=1), tmp_path / "out"
+    words = ["--relation", relation, "--stack", str(path), "--trials", "3", "--out", str(out)]
+    assert main(["search", str(bag), "--transport", "inprocess", *words]) == 4
+    assert main(["search", "--resume", str(out)]) == 4
+    summary = summary_of(out)
+    assert summary["trials"] and WAYS["os._exit(0)"] in summary["exit_why"]
+
+
+@pytest.mark.parametrize("call", ["os._exit(0)", "sys.exit(0)"])
+@pytest.mark.parametrize("where", ["judge", "apply"])
+def test_a_plugin_that_exits_does_not_pass(bag: Path, tmp_path: Path, call: str, where: str) -> None:
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "leaving.py").write_text(CHECK.format(call=call if where == "judge" else "pass"))
+    (plugins / "going.py").write_text(MUTATION.format(call=call if where == "apply" else "pass"))
+    made = {"id": "leaves", "kind": "necessary", "because": "x", "mutate": ["going"], "check": "leaving"}
+    (tmp_path / "leaves.yaml").write_text(yaml.safe_dump({**made, "min_decided": 1}))
+    words = ["--relations", str(tmp_path / "leaves.yaml"), "--plugins", str(plugins), "--out", str(tmp_path / "out")]
+    ended = subprocess.run(
+        [*MT, "replay", str(bag), "--transport", "inprocess", "--stack", str(stack(tmp_path, "pass")), *words],
+        capture_output=True,
+        text=True,
+        env=dict(os.environ),
+        check=False,
+    )
+    assert ended.returncode == 4, ended.stdout + ended.stderr
+
+
+CHECK = """
+import os, sys
+from dataclasses import dataclass
+from mt_nodes.checks.base import Check
+from mt_nodes.verdict import Judgement, Outcome
+
+@dataclass(frozen=True)
+class Leaving(Check):
+    def judge(self, source, followup, effects, bundle):
+        {call}
+        return Judgement(Outcome.HOLDS, margin=0)
+"""
+MUTATION = """
+import os, sys
+from dataclasses import dataclass
+from mt_nodes.mutations.lidar.intensity_changed import IntensityChanged
+
+@dataclass(frozen=True)
+class Going(IntensityChanged):
+    def apply(self, bundle, draw):
+        {call}
+        return super().apply(bundle, draw)
+"""
+
+
+def test_an_interruption_ends_a_run_in_the_middle_of_a_call(bag: Path, tmp_path: Path, relation: str) -> None:
+    way = f"pathlib.Path({str(tmp_path / 'called')!r}).touch(), time.sleep(3600)"
+    path = stack(tmp_path, way, 2, deadline_s=600.0)
+    words = ["--stack", str(path), "--relations", relation, "--out", str(tmp_path / "out")]
+    process = subprocess.Popen([*MT, "replay", str(bag), "--transport", "inprocess", *words], stdout=subprocess.DEVNULL)
+    assert wait_until((tmp_path / "called").exists, 120.0)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(120.0) == 130
+    summary = summary_of(tmp_path / "out")
+    assert summary["interrupted"] and "deaths" not in summary
+
+
+def test_nobody_is_left_behind(bag: Path, tmp_path: Path, relation: str) -> None:
+    way = "__import__('subprocess').Popen(['sleep', '3599.25']), os._exit(0)"
+    with no_pages():
+        assert replay(bag, tmp_path / "out", stack(tmp_path, way, 2), relation) == 4
+    assert wait_until(lambda: not running("sleep\x003599.25"), 30.0)
