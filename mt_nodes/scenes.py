@@ -104,8 +104,10 @@ def edges_m(cloud: Cloud) -> Floats:
     """
     few = cloud.points[:: max(1, -(-len(cloud) // _POINTS))]
     x, y, z = (np.ascontiguousarray(few[name], dtype=np.float32) for name in "xyz")
-    flat = np.sqrt(x * x + y * y)
-    upright = np.flatnonzero((z > _LOWEST_SLOPE * flat) & (flat > _NEAREST_M) & (flat < _FARTHEST_M))
+    # A damaged cloud has coordinates whose square is no float, or that are none themselves; they are too far away.
+    with np.errstate(over="ignore", invalid="ignore"):
+        flat = np.sqrt(x * x + y * y)
+        upright = np.flatnonzero((z > _LOWEST_SLOPE * flat) & (flat > _NEAREST_M) & (flat < _FARTHEST_M))
     x, y, flat = x[upright], y[upright], flat[upright]
     turn = np.float32(_COLUMNS / (2.0 * np.pi))
     column = ((np.arctan2(y, x) + np.float32(np.pi)) * turn).astype(np.uint32) % _COLUMNS

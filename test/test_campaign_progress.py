@@ -103,6 +103,14 @@ def test_a_lost_worker_that_got_on_does_not_count_as_a_try(tmp_path: Path) -> No
     assert list(pool.given.values()) == [6]
 
 
+def test_a_worker_that_was_lost_stands_with_its_item_when_that_is_done(tmp_path: Path) -> None:
+    """It got on, and another ended the item: whoever reads the result learns of it all the same."""
+    led(tmp_path, Dying(deaths=2, lines=1))
+    with Store(tmp_path / FILE) as store:
+        (work,) = store.ended(made_plan(1).cells[0].name)
+    assert (work.state, work.trouble) == (DONE, "killed")
+
+
 def test_a_lost_worker_that_left_nothing_counts(tmp_path: Path) -> None:
     pool = Dying(deaths=5, lines=0)
     assert led(tmp_path, pool) == ({"failed": 1}, 1)

@@ -119,11 +119,13 @@ def test_a_few_edges_tell_nothing(count: int, scene: int | None) -> None:
     assert scenes([poles(0, ranges_m), poles(1, ranges_m)]) == (None, scene)
 
 
-def test_points_that_are_not_finite_do_not_matter(stop_and_go: list[Bundle]) -> None:
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("damaged", [np.nan, np.inf, 1e30])
+def test_points_that_are_nowhere_do_not_matter(stop_and_go: list[Bundle], damaged: float) -> None:
     lost = []
     for bundle in stop_and_go[:5]:
         points = bundle.clouds[0].points.copy()
-        points["x"][::3] = points["y"][::3] = points["z"][::3] = np.nan
+        points["x"][::3] = points["y"][::3] = points["z"][::3] = damaged
         lost.append(replace(bundle, clouds=(replace(bundle.clouds[0], points=points),)))
     assert scenes(lost) == SCENES_OF_STOP_AND_GO[:5]
 

@@ -137,7 +137,7 @@ def test_a_campaign_keeps_every_death(bag: Path, tmp_path: Path, relation: str, 
     assert summary["items"]["done"] == 1
     (cell,) = summary["cells"].values()
     assert cell["exit_code"] == 4 and cell["relations"]["noise"]["outcome"] == "INCONCLUSIVE"
-    (death,) = summary["campaign"]["deaths"]
+    (death,) = summary["campaign"]["failed_tries"]
     assert death["attempts"] == 1 and how in death["why"]
     assert how in capsys.readouterr().out and how in (tmp_path / "out" / "report.html").read_text()
     # A resumed campaign knows it still.

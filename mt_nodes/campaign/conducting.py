@@ -211,7 +211,7 @@ def _merged(conducted: Conducted, store: Store, stops: Stops, *, interrupted: bo
             for work in store.ended(cell.name)
             if work.state == FAILED
         ],
-        "deaths": [
+        "failed_tries": [
             {"cell": cell.name, "drive": work.drive, "attempts": work.attempts, "why": work.trouble}
             for cell in plan.cells
             for work in store.ended(cell.name)

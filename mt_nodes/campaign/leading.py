@@ -174,7 +174,7 @@ class Leader:
                 self._stops.take(work.cell, work.drive, part)
         elif isinstance(ended, Lost) and self._journalled(ended.key) > before:
             # It got on with what is kept, so that a next worker has less to do: no reason to give it up.
-            self._store.put_back(work)
+            self._store.put_back(work, ended.why)
         elif not self._tried_again(work, ended):
             self._stops.fail(work.cell, work.drive)
 

@@ -47,7 +47,7 @@ class Work:
         place: in the plan. pairs: verdicts that it owes, None where nobody can tell.
         attempts: that ended in trouble. key, relations: of what was begun; empty before that.
         exit_code, sha256: of the last try that ended.
-        trouble: of that; of an item that is done, how its stack died on tries before.
+        trouble: what kept the tries so far from their end, each once; it stays when the item is done.
     """
 
     place: int
@@ -163,19 +163,19 @@ class Store:
         parts = ((work.place, p.relation, json.dumps(dataclasses.asdict(p))) for p in result.parts)
         with self._db:
             self._db.executemany("INSERT OR REPLACE INTO parts VALUES (?, ?, ?)", parts)
-            self._update(work, state=DONE, trouble="; ".join(result.deaths), **_ended(result))
+            self._update(work, state=DONE, trouble=_told(work, *result.deaths), **_ended(result))
 
     def trouble(self, work: Work, why: str, retries: int, result: ItemResult | None = None, again: bool = True) -> bool:
         """Note trouble with an item; return whether it is to be tried again."""
         again = again and work.attempts < retries
         ended = {} if result is None else _ended(result)
         state = PLANNED if again else FAILED
-        self._set(work, state=state, attempts=work.attempts + 1, trouble=in_utf8(why), **ended)
+        self._set(work, state=state, attempts=work.attempts + 1, trouble=_told(work, why), **ended)
         return again
 
-    def put_back(self, work: Work) -> None:
-        """Note that an item was interrupted."""
-        self._set(work, state=PLANNED)
+    def put_back(self, work: Work, why: str) -> None:
+        """Note that an item was interrupted, and why: it is taken up again, and the reason stays."""
+        self._set(work, state=PLANNED, trouble=_told(work, why))
 
     def stop(self, work: Work) -> None:
         """Note that an item is not needed any more."""
@@ -214,6 +214,12 @@ class Store:
 
 def _drive_row(drive: Drive) -> tuple[Any, ...]:
     return drive.number, as_stored(drive.url), drive.sha256, drive.bundles
+
+
+def _told(work: Work, *whys: str) -> str:
+    """Return the trouble of an item so far, and what has come to it, each told once."""
+    new = (in_utf8(why) for why in dict.fromkeys(whys) if in_utf8(why) not in work.trouble)
+    return "; ".join(filter(None, (work.trouble, *new)))
 
 
 def _ended(result: ItemResult) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def print_campaign(summary: Mapping[str, Any], out: Path) -> None:
         text(f"note: {note}")
     for failed in summary["campaign"]["failed"]:
         text(f"failed: {failed['url']} in {failed['cell']}: {failed['trouble']}")
-    for each in summary["campaign"].get("deaths", ()):
+    for each in summary["campaign"].get("failed_tries", ()):
         text(f"drive {each['drive']} in {each['cell']}: {each['why']} (attempts that failed: {each['attempts']})")
     counts = ", ".join(f"{count} {state}" for state, count in summary["items"].items() if count)
     text(f"{counted(summary['campaign']['drives'], 'drive')}, items: {counts or 'none'}")
