@@ -15,11 +15,10 @@ from mt_nodes.effects import Volume
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.looking import Look
 from mt_nodes.regions import Region, RegionUnavailable
-from mt_nodes.transforms import Matrix, UnknownTransform, move
+from mt_nodes.transforms import EGO_FRAME, Matrix, UnknownTransform, move
 
 Floats = npt.NDArray[np.float64]
 
-EGO_FRAME = "base_link"
 #: Half of what is seen along x when nothing says where to look, at most, and of what is local, at least.
 RANGE_M, FARTHEST_M, NEAREST_M = 40.0, 120.0, 6.0
 #: What changed within so many metres is local: the picture shows its surroundings.

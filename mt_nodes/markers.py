@@ -8,7 +8,7 @@ looks alike whichever way the messages went.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,6 @@ from mt_nodes import cdr
 from mt_nodes.frames import Wire
 from mt_nodes.image_markers import IMAGE_MARKER, PATH, encode_boxes, encode_path
 from mt_nodes.outputs import Control, Detections, Output
-from mt_nodes.stacks import Stack
 from mt_nodes.transforms import quaternion_of_yaw
 
 MARKERS = "visualization_msgs/msg/MarkerArray"
@@ -98,24 +97,24 @@ def encode_control(said: Control) -> bytes:
     return cdr.encode(TWIST, types[TWIST](header=cdr.header_of("", said.stamp_ns or 0), twist=twist))
 
 
-def wires_of(output: Output, stack: Stack, stamp_ns: int) -> tuple[Wire, ...]:
+def wires_of(output: Output, topics: Mapping[str, str], stamp_ns: int) -> tuple[Wire, ...]:
     """Return what a callable said as messages, on the topics that the stack file gives its outputs.
 
     Args:
         output: what was said; a silent arm gives no message.
-        stack: whose topics are taken.
+        topics: by role of output; a role without one gives no message.
         stamp_ns: of the input that was answered.
     """
     wires = []
-    if output.detections is not None and "detections" in stack.outputs:
+    if output.detections is not None and "detections" in topics:
         data = encode_detections(output.detections)
-        wires.append(Wire(stack.outputs["detections"].topic, MARKERS, stamp_ns, data))
-    if output.control is not None and "control" in stack.outputs:
-        wires.append(Wire(stack.outputs["control"].topic, TWIST, stamp_ns, encode_control(output.control)))
-    if output.boxes is not None and "boxes" in stack.outputs:
-        wires.append(Wire(stack.outputs["boxes"].topic, IMAGE_MARKER, stamp_ns, encode_boxes(output.boxes)))
-    if output.path is not None and "path" in stack.outputs:
-        wires.append(Wire(stack.outputs["path"].topic, PATH, stamp_ns, encode_path(output.path)))
+        wires.append(Wire(topics["detections"], MARKERS, stamp_ns, data))
+    if output.control is not None and "control" in topics:
+        wires.append(Wire(topics["control"], TWIST, stamp_ns, encode_control(output.control)))
+    if output.boxes is not None and "boxes" in topics:
+        wires.append(Wire(topics["boxes"], IMAGE_MARKER, stamp_ns, encode_boxes(output.boxes)))
+    if output.path is not None and "path" in topics:
+        wires.append(Wire(topics["path"], PATH, stamp_ns, encode_path(output.path)))
     return tuple(wires)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from mt_nodes.errors import UsageError, suggest
 
@@ -29,6 +30,9 @@ KINDS = {
     "scenario_changes": ("mt_nodes.scenarios.changes.base:ScenarioChange", "mt_nodes.scenarios.changes"),
     "expectations": ("mt_nodes.moral.base:Expectation", "mt_nodes.moral.expectations"),
 }
+
+#: Makes the relations of traffic rules, by id.
+RELATION_SOURCE = "mt_nodes.rules.shipped:load_rule_relation"
 
 _directories: list[Path] = []
 
@@ -87,10 +91,10 @@ def summary_of(cls: type) -> str:
     return (inspect.getdoc(cls) or "").split("\n", 1)[0]
 
 
-def load(path: str) -> type:
+def load(path: str) -> Any:
     """Import ``package.module:name``."""
     module, _, name = path.partition(":")
-    return getattr(importlib.import_module(module), name)  # type: ignore[no-any-return]
+    return getattr(importlib.import_module(module), name)
 
 
 def _walk(package: str) -> Iterator[ModuleType]:

@@ -10,9 +10,8 @@ from typing import Any
 
 from mt_nodes.cluster_sums import MIN_CLUSTERS, ClusterSums, Unit
 from mt_nodes.statistics import interval_of
+from mt_nodes.verdict import OBJECTS, OBJECTS_BY
 
-#: What a check writes into the detail of a verdict: rows [number, found, class]; name, unit and bin of that number.
-OBJECTS, OBJECTS_BY = "objects", "objects_by"
 ALL = "all"
 
 Detail = Mapping[str, Any]

@@ -115,9 +115,7 @@ def load_relation(name: str, loop: bool = False) -> Relation:
         UsageError: naming the file, the key, what was got and what was expected.
     """
     if name.startswith(RULE_BORN) and not name.endswith((".yaml", ".yml")):
-        from mt_nodes.rules.shipped import load_rule_relation  # which makes relations, so it needs this module
-
-        return load_rule_relation(name, loop)
+        return cast(Relation, plugins.load(plugins.RELATION_SOURCE)(name, loop))
     path = resources.find(FOLDER, name, also=LOOP_FOLDER)
     data = read_mapping(path)
     known = ("id", "kind", "because", "requirement", "requires", "given", "baseline", "scenario", "mutate", "check")

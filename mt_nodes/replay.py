@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from mt_nodes.lockstep import Lockstep
 from mt_nodes.preparing import Preparer
 from mt_nodes.realtime import Realtime
 from mt_nodes.recorded import PrepareAgain
-from mt_nodes.results import Case, Recorded, Recorder
+from mt_nodes.results import Case, Recorded, Recorder, write_summary
 from mt_nodes.runs import Run
 from mt_nodes.shrinking.reduction import reducing
 from mt_nodes.verdict import Outcome, Verdict
@@ -74,11 +74,17 @@ def recorded(
     """
     try:
         with Recorder(run, listen, show) as recorder:
-            return recorder.finish(report=report, **play(recorder))
+            return recorder.finish(_write_all if report else write_summary, **play(recorder))
     except OSError as error:
         if of_the_disk(error):
             raise cannot_write(run.out, error) from error
         raise
+
+
+def _write_all(out: Path, summary: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> None:
+    from mt_nodes.report.files import write_files  # the plotting library is heavy
+
+    write_files(out, summary, lines)
 
 
 def troubles(

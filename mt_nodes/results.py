@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -35,6 +35,14 @@ from mt_nodes.stacks import Stack
 from mt_nodes.summary import RelationInfo, summarise
 from mt_nodes.verdict import Outcome, Pair, Verdict
 from mt_nodes.waivers import load_waivers, marked
+
+#: Writes what is made of a journal at the end: results directory, summary, lines of the journal.
+Write = Callable[[Path, Mapping[str, Any], Iterable[Mapping[str, Any]]], object]
+
+
+def write_summary(out: Path, summary: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> None:
+    """Write ``summary.json``, and nothing else of what a run leaves at its end."""
+    write_whole(out / "summary.json", json.dumps(summary, indent=2) + "\n")
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,10 +216,13 @@ class Recorder:
                 if self._worst.takes(verdict.as_plain()):
                     self._evidence.do(self._keep_view, verdict, case)
 
-    def finish(self, *, report: bool = True, **trouble: Any) -> dict[str, Any]:
-        """Write the summary, with ``report`` tables and report, too; return it. ``trouble`` ended the run early."""
-        from mt_nodes.report.files import write_files  # the plotting library is heavy
+    def finish(self, write: Write = write_summary, **trouble: Any) -> dict[str, Any]:
+        """Sum up, and return the summary.
 
+        Args:
+            write: writes the summary, and what else is made of it and of the lines of the journal.
+            trouble: what ended the run early.
+        """
         self._evidence.wait()
         out = self._run.out
         infos = [RelationInfo.of(r.as_plain()) for r in self._run.suite.relations]
@@ -220,10 +231,7 @@ class Recorder:
         summary = summarise(read_journal(journal), infos, latency_ms={k: v for k, v in latency.items() if v}, **trouble)
         if waivers := self._run.waivers:
             summary = marked(summary, read_journal(journal), load_waivers(Path(waivers)))
-        if report:
-            write_files(out, summary, read_journal(journal))
-        else:
-            write_whole(out / "summary.json", json.dumps(summary, indent=2) + "\n")
+        write(out, summary, read_journal(journal))
         return summary
 
     def _evidence_path(self, pair: Pair) -> Path:
@@ -231,7 +239,8 @@ class Recorder:
 
     def _keep_evidence(self, verdict: Verdict, case: Case) -> None:
         answers = (("source", case.source_answer), ("followup", case.followup_answer))
-        said = {a: answer.wires or wires_of(answer.output, self._run.stack, verdict.stamp_ns) for a, answer in answers}
+        topics = {role: output.topic for role, output in self._run.stack.outputs.items()}
+        said = {a: answer.wires or wires_of(answer.output, topics, verdict.stamp_ns) for a, answer in answers}
         path = self._evidence_path(verdict.pair)
         write_evidence(path, verdict.pair, case.source, case.followup, said, case.baseline, case.sent)
 

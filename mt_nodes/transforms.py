@@ -18,6 +18,8 @@ from mt_nodes.errors import UsageError
 from mt_nodes.yaml_files import read_list, refuse_unknown
 
 Matrix = npt.NDArray[np.float64]
+#: Frames of the ego vehicle and of the map, as REP 105 names them.
+EGO_FRAME, MAP_FRAME = "base_link", "map"
 
 
 class UnknownTransform(UsageError):

@@ -14,6 +14,8 @@ from mt_nodes.errors import UsageError
 SCHEMA = 1
 #: What a line has beside where there is something to say; see :attr:`Verdict.marks`.
 MARKS = ("round", "paired_by", "scene")
+#: What a check writes into the detail of a verdict: rows [number, found, class]; name, unit and bin of that number.
+OBJECTS, OBJECTS_BY = "objects", "objects_by"
 
 
 class Outcome(str, Enum):

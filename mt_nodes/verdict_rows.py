@@ -42,6 +42,36 @@ class Row(NamedTuple):
     reason: str = ""
 
 
+class PairRow(NamedTuple):
+    """One pair. A run has many: of a verdict line nothing else is kept."""
+
+    pair: str
+    episode: int
+    bundle: int | None
+    relation: str
+    draw: str
+    judged_for: str
+    requirement: str
+    outcome: str
+    measured: float | None
+    bound: float | None
+    margin: float | None
+    unit: str
+    lost: int
+    gained: int
+    reason: str
+    #: Classes of the obstacles that the verdict is about, joined by ``;``, and the range of the nearest.
+    object_class: str
+    range_m: float | None
+    #: What source (as it is expected of the follow-up) and follow-up commanded; not in the tables.
+    commanded: tuple[float, float] | None = None
+
+    @property
+    def of_background(self) -> bool:
+        """Whether it is of control or sham."""
+        return "@" in self.draw
+
+
 @dataclass(frozen=True)
 class RelationArms:
     """The rows of one relation, and those of control and sham that its check judged."""

@@ -11,7 +11,7 @@ import pytest
 from scenario_texts import FOLDER
 
 from mt_nodes.drive.scenario import Scenario, Trigger, Waypoint
-from mt_nodes.drive.weather import FOG_M
+from mt_nodes.drive.weather_units import FOG_M
 from mt_nodes.errors import UsageError
 from mt_nodes.scenarios.language import load_scenarios
 from mt_nodes.scenarios.open_scenario import scenario_of

@@ -26,13 +26,13 @@ from made_drives import box, crossing, made_run, pedestrian, setting, with_fault
 from mt_nodes.cli.main import main
 from mt_nodes.drive.conducting import execute, in_process_arms
 from mt_nodes.drive.driven import Driven
-from mt_nodes.drive.kept import Kept, episode_lines, load_kept
 from mt_nodes.drive.scenario import Actor, Person, Pose
 from mt_nodes.drive.signals import colour_at
 from mt_nodes.drive.trace import Collision, Trace
 from mt_nodes.drive.trace_file import save_trace
 from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.journal import Journal
+from mt_nodes.recorded_drives import Kept, episode_lines, load_kept
 from mt_nodes.report.episode_svg import from_above, path, plots, seconds
 from mt_nodes.report.episode_view import PLOTTED, Body, EpisodeView, packed
 from mt_nodes.report.episode_words import in_words

@@ -19,7 +19,6 @@ from mt_nodes.callable_arm import CallableArm
 from mt_nodes.cli.main import main
 from mt_nodes.drive.changing import changed
 from mt_nodes.drive.conducting import execute, in_process_arms
-from mt_nodes.drive.kept import episode_lines
 from mt_nodes.drive.reproducing import parting
 from mt_nodes.drive.request import ScenarioRequest
 from mt_nodes.drive.run import ScenarioRun
@@ -27,6 +26,7 @@ from mt_nodes.drive.trace import Trace
 from mt_nodes.drive.world import World
 from mt_nodes.engine import Answer, Heard
 from mt_nodes.journal import read_journal
+from mt_nodes.recorded_drives import episode_lines
 from mt_nodes.run_record import write_record
 from mt_nodes.stacks import load_stack, with_faults
 from mt_nodes.verdict import Pair

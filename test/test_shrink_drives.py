@@ -18,23 +18,24 @@ from mt_nodes import plugins
 from mt_nodes.campaign.strength import strengths_in_world, with_values
 from mt_nodes.cli.main import main
 from mt_nodes.drive.conducting import execute, in_process_arms
-from mt_nodes.drive.episode import WHOLE, Player, Window, seen_again
-from mt_nodes.drive.kept import episode_line, load_kept
+from mt_nodes.drive.episode import Player, seen_again
 from mt_nodes.drive.rig import Rig
 from mt_nodes.drive.sensing import Sensors
 from mt_nodes.drive.world import World
-from mt_nodes.drive.world_parts import differing, left_of, parts_of, put_back, things, without
 from mt_nodes.errors import NotApplicable, UsageError
 from mt_nodes.frames import Bundle
 from mt_nodes.journal import read_journal
 from mt_nodes.ledger import sha256_of
 from mt_nodes.mutations.base import Draw, Followup, Mutation
 from mt_nodes.pipeline import MutationPipeline
+from mt_nodes.recorded_drives import episode_line, load_kept
 from mt_nodes.relations import LOOP_FOLDER, load_relation, shipped_relations
 from mt_nodes.run_record import write_record
+from mt_nodes.scenarios.changes.applying import WHOLE, Window
 from mt_nodes.scenarios.changes.base import Setting, WorldEffects
 from mt_nodes.scenarios.changes.environment_changed import EnvironmentChanged
 from mt_nodes.scenarios.changes.fog_in_world import FogInWorld
+from mt_nodes.scenarios.changes.parts import differing, left_of, parts_of, put_back, things, without
 from mt_nodes.scenarios.changes.world_mirrored import WorldMirrored
 from mt_nodes.seeds import generator
 from mt_nodes.stacks import load_stack

@@ -15,8 +15,7 @@ from mt_nodes.checks.obstacles import Comparison, Mask, describe, places, touchi
 from mt_nodes.checks.obstacles_kept import ObstaclesKept
 from mt_nodes.outputs import Detections
 from mt_nodes.params import param
-from mt_nodes.recall import OBJECTS, OBJECTS_BY
-from mt_nodes.verdict import Judgement, Outcome
+from mt_nodes.verdict import OBJECTS, OBJECTS_BY, Judgement, Outcome
 
 Floats = npt.NDArray[np.float64]
 _BY_RANGE = {"name": "range", "unit": "m", "bin": 10.0}

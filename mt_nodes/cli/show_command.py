@@ -75,9 +75,9 @@ def run(args: argparse.Namespace) -> int:
 def _tell(args: argparse.Namespace) -> int:
     """Print what became of a pair of drives: the verdict, and both drives in words."""
     from mt_nodes.changed_since import judged_again
-    from mt_nodes.drive.kept import episode_line, load_kept
     from mt_nodes.finished import command
     from mt_nodes.moral.report_journal import is_campaign
+    from mt_nodes.recorded_drives import episode_line, load_kept
     from mt_nodes.report.episode_words import in_words
     from mt_nodes.verdict import Pair
 

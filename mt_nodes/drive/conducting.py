@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from mt_nodes import callable_arm
 from mt_nodes.arms import Arm, restart, start
 from mt_nodes.deaths import note_pairs
-from mt_nodes.drive.changing import Changed, changed
-from mt_nodes.drive.episode import WHOLE, Eyes, Played, Player, Side, play
+from mt_nodes.drive.changing import changed
+from mt_nodes.drive.episode import Eyes, Played, Player, Side, play
 from mt_nodes.drive.judging import EpisodeJudge, without_followup
 from mt_nodes.drive.keeping import Keeper
 from mt_nodes.drive.run import Planned, ScenarioRun
@@ -24,6 +24,7 @@ from mt_nodes.pipeline import MutationPipeline
 from mt_nodes.relations import Relation
 from mt_nodes.replay import Arms, Progress, recorded, troubles
 from mt_nodes.results import Keeps, Recorder
+from mt_nodes.scenarios.changes.applying import WHOLE, Changed
 from mt_nodes.scenarios.changes.base import Setting
 from mt_nodes.scene.drive import PERIOD_NS, START_NS
 from mt_nodes.seeds import generator

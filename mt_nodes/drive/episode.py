@@ -19,6 +19,7 @@ from mt_nodes.frames import Bundle
 from mt_nodes.ledger import sha256_of
 from mt_nodes.outputs import Control
 from mt_nodes.pipeline import MutationPipeline
+from mt_nodes.scenarios.changes.applying import WHOLE, Window
 from mt_nodes.scenarios.changes.base import Setting
 from mt_nodes.verdict import Outcome
 
@@ -27,9 +28,6 @@ SILENT, UNFIT = "silent", "unfit"
 BAD_COMMAND = "bad_command"
 #: A stack that answers nothing for so long of the world's time will not answer any more: nobody waits for the rest.
 SILENT_S = 1.0
-#: First instant of a stretch of an episode and the one behind the last; None: to the end.
-Window = tuple[int, int | None]
-WHOLE: Window = (0, None)
 
 
 class Eyes(Protocol):

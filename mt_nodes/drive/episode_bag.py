@@ -23,14 +23,13 @@ from mt_nodes.bag_writer import SENSOR_QOS, STATIC_QOS, open_writer
 from mt_nodes.drive.bodies import size_of
 from mt_nodes.drive.driven import Driven
 from mt_nodes.drive.episode import Side
-from mt_nodes.drive.rig import EGO_FRAME, MAP_FRAME
 from mt_nodes.frames import Bundle, Odometry, Wire
 from mt_nodes.markers import MARKERS, TWIST, encode_control, encode_detections
 from mt_nodes.outputs import Control, Detections
 from mt_nodes.scene.objects import KINDS
 from mt_nodes.stack_topics import TOLD_TYPES
 from mt_nodes.told_messages import encode_odometry
-from mt_nodes.transforms import Transform, TransformTree, pose_matrix, quaternion_of_yaw
+from mt_nodes.transforms import EGO_FRAME, MAP_FRAME, Transform, TransformTree, pose_matrix, quaternion_of_yaw
 
 ACCELERATION = "geometry_msgs/msg/AccelStamped"
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mt_nodes.drive.changing import Changed
-from mt_nodes.drive.episode import WHOLE, Player, Side, seen_again
+from mt_nodes.drive.episode import Player, Side, seen_again
 from mt_nodes.drive.episode_bag import write_drives
 from mt_nodes.drive.trace_file import FOLDER, save_trace, sha256_of_trace, trace_file
 from mt_nodes.engine import Offer
@@ -16,6 +15,7 @@ from mt_nodes.frames import Bundle
 from mt_nodes.params import plain
 from mt_nodes.plugins import name_of
 from mt_nodes.results import Recorder
+from mt_nodes.scenarios.changes.applying import WHOLE, Changed
 from mt_nodes.verdict import Pair, Verdict
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.drive.kept import episode_line, episode_lines
 from mt_nodes.drive.request import ScenarioRequest
 from mt_nodes.drive.trace import Trace
 from mt_nodes.drive.trace_file import load_trace
 from mt_nodes.finished import Finished
+from mt_nodes.recorded_drives import episode_line, episode_lines
 
 _STACK = "the stack answered otherwise to what was the same until then: it is not deterministic, or it has changed"
 _WORLD = "the world went another way after the same commands: it needs the same versions and CPU type"

@@ -11,7 +11,7 @@ from mt_nodes.errors import UsageError
 from mt_nodes.scene.drive import LIDAR_HEIGHT_M
 from mt_nodes.scene.lidar import LidarModel, hdl_64e
 from mt_nodes.stack_topics import DEFAULT_INPUTS
-from mt_nodes.transforms import Matrix, Transform, TransformTree, pose_matrix
+from mt_nodes.transforms import EGO_FRAME, Matrix, Transform, TransformTree, pose_matrix
 
 if TYPE_CHECKING:
     from mt_nodes.scene.camera_rendering import CameraSensor
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: Where the LiDAR stands: on the roof, so far before the rear axle (assumed, of a mid-size car).
 LIDAR_FORWARD_M = 1.2
-LIDAR_FRAME, CAMERA_FRAME, EGO_FRAME, MAP_FRAME = "velodyne", "camera", "base_link", "map"
+LIDAR_FRAME, CAMERA_FRAME = "velodyne", "camera"
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 
 from mt_nodes import plugins
-from mt_nodes.drive.changing import Changed
 from mt_nodes.drive.jitter import jittered
-from mt_nodes.drive.kept import episode_line, load_kept
 from mt_nodes.drive.maps import load_map
 from mt_nodes.drive.request import ALL, RULES, USUAL_EPISODES, ScenarioRequest, checked_request
 from mt_nodes.drive.rig import Rig
@@ -24,9 +22,11 @@ from mt_nodes.engine import Offer, offers
 from mt_nodes.errors import UsageError
 from mt_nodes.fitting import check_requirements, unfit
 from mt_nodes.message_packages import refuse_missing
+from mt_nodes.recorded_drives import episode_line, load_kept
 from mt_nodes.relations import LOOP_FOLDER, LOOP_SHAM, Suite, load_suite, shipped_relations
 from mt_nodes.rules.shipped import loop_relations
 from mt_nodes.run_record import in_directory, note_resumed, request_of, write_record
+from mt_nodes.scenarios.changes.applying import Changed
 from mt_nodes.scenarios.changes.base import Setting
 from mt_nodes.seeds import generator
 from mt_nodes.stacks import Stack, load_stack, with_faults

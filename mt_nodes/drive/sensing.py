@@ -15,7 +15,7 @@ from mt_nodes.drive.ground import surface_of
 from mt_nodes.drive.lighting import light_of
 from mt_nodes.drive.looks import body_of, obstacle_body
 from mt_nodes.drive.picture import Camera, developed
-from mt_nodes.drive.rig import CAMERA_FRAME, EGO_FRAME, LIDAR_FRAME, MAP_FRAME, Rig
+from mt_nodes.drive.rig import CAMERA_FRAME, LIDAR_FRAME, Rig
 from mt_nodes.drive.road_map import RoadMap
 from mt_nodes.drive.scenario import Scenario
 from mt_nodes.drive.scenery import light_paint, scenery_of, standing
@@ -28,7 +28,15 @@ from mt_nodes.frames import Bundle, Cloud, Image, Told
 from mt_nodes.scene.drive import PERIOD_NS, START_NS
 from mt_nodes.scene.lidar import LidarModel
 from mt_nodes.seeds import generator
-from mt_nodes.transforms import Matrix, Transform, TransformTree, pose_matrix, quaternion_of_yaw
+from mt_nodes.transforms import (
+    EGO_FRAME,
+    MAP_FRAME,
+    Matrix,
+    Transform,
+    TransformTree,
+    pose_matrix,
+    quaternion_of_yaw,
+)
 
 #: What moves farther away than this is not looked for by rays.
 _SIGHT_M = 150.0

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from mt_nodes.drive.bodies import size_of
 from mt_nodes.drive.ground import heights_m, surface_of
 from mt_nodes.drive.lanes_around import LanesAround
-from mt_nodes.drive.rig import EGO_FRAME, MAP_FRAME
 from mt_nodes.drive.road_map import RoadMap
 from mt_nodes.drive.route import Route
 from mt_nodes.drive.scenario import Pose, Scenario
@@ -21,6 +20,7 @@ from mt_nodes.lanes import Lanes
 from mt_nodes.outputs import Detections, Path
 from mt_nodes.scene.objects import KINDS
 from mt_nodes.traits import text_of
+from mt_nodes.transforms import EGO_FRAME, MAP_FRAME
 
 Floats = npt.NDArray[np.float64]
 

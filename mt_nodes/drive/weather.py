@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Weather of a world, by the physics of the mutations that change it in recordings.
 
-What a scenario's numbers from 0 to 1 stand for is declared here. Fog is that of a visibility from 1,000 m (above, it is
-no fog: Met Office, fact sheet 3) down to 30 m, evenly in its logarithm; rain goes up to 50 mm/h, beyond which the Met
-Office calls showers violent. Assumed are 30 m, snow up to 5 mm/h of water and a wet road's film of up to 1 mm.
+What a scenario's numbers from 0 to 1 stand for is declared in :mod:`mt_nodes.drive.weather_units`.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ import numpy.typing as npt
 
 from mt_nodes.camera.surroundings import Surroundings, told_of
 from mt_nodes.drive.scenario import Environment
+from mt_nodes.drive.weather_units import FOG_M, RAIN_MM_PER_H, SNOW_MM_PER_H, WATER_MM
 from mt_nodes.frames import Bundle
 from mt_nodes.mutations.camera.each_image import View
 from mt_nodes.mutations.joint.fog import Fog
@@ -25,8 +24,6 @@ from mt_nodes.mutations.joint.rain import Rain
 from mt_nodes.mutations.joint.snow import Snow
 from mt_nodes.mutations.joint.wet_ground import WetGround
 
-FOG_M = (1000.0, 30.0)
-RAIN_MM_PER_H, SNOW_MM_PER_H, WATER_MM = 50.0, 5.0, 1.0
 _LEAST_MM_PER_H = 0.1
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.drive.driven import Driven
-from mt_nodes.drive.kept import Kept
 from mt_nodes.drive.maps import load_map
 from mt_nodes.drive.trace_file import load_trace, trace_file
 from mt_nodes.errors import MtError
@@ -27,6 +26,7 @@ from mt_nodes.moral.report_words import (
     whom_it_hit,
 )
 from mt_nodes.moral.staging import jittered_run
+from mt_nodes.recorded_drives import Kept
 from mt_nodes.report.episode_view import EpisodeView
 from mt_nodes.report.episodes import playable, script
 from mt_nodes.report.html import SYMBOLS, environment, flat

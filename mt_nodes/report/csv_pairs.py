@@ -8,47 +8,18 @@ import importlib.util
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from sys import intern
-from typing import Any, NamedTuple
+from typing import Any
 
 from mt_nodes.checks.controls import COMMANDED
 from mt_nodes.report.concerned import concerned
 from mt_nodes.verdict import Pair
+from mt_nodes.verdict_rows import PairRow
 
 #: Columns that are no text, as Parquet has them.
 NUMBERS = {
     **dict.fromkeys(("episode", "bundle", "lost", "gained"), "int64"),
     **dict.fromkeys(("measured", "bound", "margin", "range_m"), "float64"),
 }
-
-
-class PairRow(NamedTuple):
-    """One pair. A run has many: of a verdict line nothing else is kept."""
-
-    pair: str
-    episode: int
-    bundle: int | None
-    relation: str
-    draw: str
-    judged_for: str
-    requirement: str
-    outcome: str
-    measured: float | None
-    bound: float | None
-    margin: float | None
-    unit: str
-    lost: int
-    gained: int
-    reason: str
-    #: Classes of the obstacles that the verdict is about, joined by ``;``, and the range of the nearest.
-    object_class: str
-    range_m: float | None
-    #: What source (as it is expected of the follow-up) and follow-up commanded; not in the tables.
-    commanded: tuple[float, float] | None = None
-
-    @property
-    def of_background(self) -> bool:
-        """Whether it is of control or sham."""
-        return "@" in self.draw
 
 
 COLUMNS = PairRow._fields[:-1]

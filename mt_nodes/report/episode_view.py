@@ -18,11 +18,11 @@ import numpy.typing as npt
 from mt_nodes.drive import shapes
 from mt_nodes.drive.bodies import facts_of, size_of
 from mt_nodes.drive.driven import Driven
-from mt_nodes.drive.kept import Kept
 from mt_nodes.drive.road_map import RoadMap
 from mt_nodes.drive.scenario import Pose
 from mt_nodes.drive.signals import Programme, programmes
 from mt_nodes.drive.trace import Collision
+from mt_nodes.recorded_drives import Kept
 from mt_nodes.report.stretches import ARMS
 from mt_nodes.scenarios.changes.carrying import Carry, carried_road
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from mt_nodes.drive.clearance import least_m
 from mt_nodes.drive.driven import Driven
-from mt_nodes.drive.kept import Kept
 from mt_nodes.drive.trace import Collision
+from mt_nodes.recorded_drives import Kept
 
 #: More than so many are not named one by one.
 _NAMED = 5

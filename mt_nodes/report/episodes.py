@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.drive.kept import episode_lines, load_kept
 from mt_nodes.errors import InfrastructureError
+from mt_nodes.recorded_drives import episode_lines, load_kept
 from mt_nodes.report.episode_svg import from_above, plots, seconds
 from mt_nodes.report.episode_view import EpisodeView
 from mt_nodes.report.episode_words import in_words

@@ -21,11 +21,12 @@ from mt_nodes.finished import command
 from mt_nodes.journal import read_journal
 from mt_nodes.report import episodes, pair_views, scripts
 from mt_nodes.report.beside import beside
-from mt_nodes.report.csv_pairs import PairRow, pair_rows
+from mt_nodes.report.csv_pairs import pair_rows
 from mt_nodes.report.packed_pairs import arm_of, packed_pairs
 from mt_nodes.report.view import evidence_file
 from mt_nodes.report.worst import PICTURED, in_turn, worst_row
 from mt_nodes.verdict import Outcome, Pair
+from mt_nodes.verdict_rows import PairRow
 
 if TYPE_CHECKING:
     from mt_nodes.report.categories import Rows

@@ -14,9 +14,9 @@ import numpy.typing as npt
 from mt_nodes.evidence import evidence_name
 from mt_nodes.finished import command
 from mt_nodes.relations import CONTROL, LOOP_SHAM, SHAMS
-from mt_nodes.report.csv_pairs import PairRow
 from mt_nodes.report.packing import coded, floats, packed
 from mt_nodes.verdict import Pair
+from mt_nodes.verdict_rows import PairRow
 
 ARMS = ("relation", "control", "sham")
 _ARM_OF = {CONTROL: "control", **dict.fromkeys((*SHAMS, LOOP_SHAM), "sham")}

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.errors import InfrastructureError
-from mt_nodes.report.csv_pairs import PairRow
 from mt_nodes.report.packing import packed
 from mt_nodes.report.stretches import series_file
 from mt_nodes.report.view import View, evidence_file, load_view
 from mt_nodes.verdict import Pair
+from mt_nodes.verdict_rows import PairRow
 
 if TYPE_CHECKING:
     from mt_nodes.report.series_view import SeriesView

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
-from mt_nodes.report.csv_pairs import PairRow
 from mt_nodes.verdict import Pair
+from mt_nodes.verdict_rows import PairRow
 
 #: Violated pairs that a report shows with pictures.
 PICTURED = 6

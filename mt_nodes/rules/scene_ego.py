@@ -13,7 +13,7 @@ from mt_nodes.frames import Bundle, Odometry
 from mt_nodes.outputs import Control, Output
 from mt_nodes.rules.scene_facts import Fact, Facts, first_known, unknown
 from mt_nodes.rules.scene_motion import motion_by_clouds
-from mt_nodes.transforms import UnknownTransform
+from mt_nodes.transforms import EGO_FRAME, MAP_FRAME, UnknownTransform
 
 NAMES = ("speed_kmh", "steering_rad")
 _KMH_PER_MPS = 3.6
@@ -22,7 +22,7 @@ MOVING_KMH = 2.0
 #: A road-wheel angle of 0.1 rad is a bend of 27 m radius, tighter than streets have between junctions; one of 0.03 rad
 #: of 90 m is none worth naming. What lies between may be either. An assumption.
 _TURNS_RAD, _STRAIGHT_RAD = 0.1, 0.03
-_FIXED_FRAMES, _EGO_FRAME = ("map", "odom"), "base_link"
+_FIXED_FRAMES = (MAP_FRAME, "odom")
 
 
 def told_motion(bundles: Sequence[Bundle], outputs: Sequence[Output], wheelbase_m: float) -> Facts:
@@ -85,7 +85,7 @@ def _moved(bundles: Sequence[Bundle]) -> Control | None:
     if elapsed_s <= 0.0 or fixed is None or not moving:
         return None
     try:
-        before, after = (b.transforms.lookup(fixed, _EGO_FRAME) for b in (first, last))
+        before, after = (b.transforms.lookup(fixed, EGO_FRAME) for b in (first, last))
     except UnknownTransform:
         return None
     step = np.linalg.inv(before) @ after

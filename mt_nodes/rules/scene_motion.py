@@ -19,11 +19,10 @@ import numpy.typing as npt
 from mt_nodes.frames import Bundle, Cloud
 from mt_nodes.outputs import Control
 from mt_nodes.seeds import generator
-from mt_nodes.transforms import UnknownTransform, move
+from mt_nodes.transforms import EGO_FRAME, UnknownTransform, move
 
 Floats = npt.NDArray[np.float64]
 
-_EGO_FRAME = "base_link"
 #: What counts: above the road, whose rings look alike wherever one is, and neither the vehicle itself nor far away.
 _ABOVE_M, _NEAR_M, _FAR_M = 0.4, 3.0, 50.0
 #: Points, drawn by lot, of which planes are made, and that are laid upon them.
@@ -67,7 +66,7 @@ def _around(bundle: Bundle) -> Floats | None:
         return None
     cloud: Cloud = bundle.known_clouds[0]
     try:
-        xyz = move(bundle.transforms.lookup(_EGO_FRAME, cloud.frame_id), cloud.xyz)
+        xyz = move(bundle.transforms.lookup(EGO_FRAME, cloud.frame_id), cloud.xyz)
     except UnknownTransform:
         return None
     with np.errstate(invalid="ignore"):

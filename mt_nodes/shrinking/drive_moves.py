@@ -11,10 +11,10 @@ import numpy as np
 from mt_nodes.campaign.strength import strengths, strengths_in_world
 from mt_nodes.drive.checking import checked
 from mt_nodes.drive.conducting import PERIOD_S
-from mt_nodes.drive.world_parts import differing, things, without
 from mt_nodes.errors import UsageError
 from mt_nodes.relations import Relation
 from mt_nodes.scenarios.changes.base import Setting
+from mt_nodes.scenarios.changes.parts import differing, things, without
 from mt_nodes.shrinking.driving import Driver, Drives, Worlds, same_draws
 from mt_nodes.shrinking.minimal import Rows, fewest, shortest
 from mt_nodes.shrinking.shrinking import Shrinker

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from mt_nodes.arms import Arm
-from mt_nodes.drive.changing import Changed, applied, changed
+from mt_nodes.drive.changing import changed
 from mt_nodes.drive.conducting import Conductor, player_of
-from mt_nodes.drive.episode import WHOLE, Side, Window
+from mt_nodes.drive.episode import Side
 from mt_nodes.drive.keeping import Keeper
 from mt_nodes.drive.run import Planned, ScenarioRun
 from mt_nodes.engine import Offer
@@ -20,6 +20,7 @@ from mt_nodes.mutations.base import Draw
 from mt_nodes.playing import Played
 from mt_nodes.relations import Relation, Suite
 from mt_nodes.results import Recorder
+from mt_nodes.scenarios.changes.applying import WHOLE, Changed, Window, applied
 from mt_nodes.scenarios.changes.base import Setting
 from mt_nodes.verdict import Verdict
 
@@ -31,7 +32,7 @@ class Worlds:
     Attributes:
         relation: whose changes they are, perhaps weaker ones.
         setting: of the source. draws: of the changes.
-        back, window: what is left of the changes, see :class:`mt_nodes.drive.changing.Changed`.
+        back, window: what is left of the changes, see :class:`mt_nodes.scenarios.changes.applying.Changed`.
     """
 
     relation: Relation

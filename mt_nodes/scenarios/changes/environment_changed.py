@@ -10,7 +10,7 @@ from math import log
 import numpy as np
 
 from mt_nodes.drive.lighting import light_of
-from mt_nodes.drive.weather import FOG_M
+from mt_nodes.drive.weather_units import FOG_M
 from mt_nodes.errors import NotApplicable, UsageError
 from mt_nodes.params import param
 from mt_nodes.scenarios.changes.base import Draw, ScenarioChange, Setting, WorldEffects
@@ -59,6 +59,6 @@ def fog_of(visibility_m: float) -> float:
 
 
 def visibility_of(fog: float) -> float:
-    """Return how far one sees in a fog in metres, as :mod:`mt_nodes.drive.weather` has it."""
+    """Return how far one sees in a fog in metres, as :mod:`mt_nodes.drive.weather_units` has it."""
     clear, thickest = FOG_M
     return float(clear * (thickest / clear) ** fog)

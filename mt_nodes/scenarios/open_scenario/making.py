@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mt_nodes.drive.scenario import Actor, Ego, Environment, Obstacle, Person, Pose, Vehicle
-from mt_nodes.drive.weather import FOG_M, RAIN_MM_PER_H, SNOW_MM_PER_H
+from mt_nodes.drive.weather_units import FOG_M, RAIN_MM_PER_H, SNOW_MM_PER_H
 from mt_nodes.errors import suggest
 from mt_nodes.scenarios.language.building import CHILD_YEARS, ELDERLY_YEARS
 from mt_nodes.scenarios.language.words import ANIMALS

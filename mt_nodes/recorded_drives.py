@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes import plugins
-from mt_nodes.drive.changing import applied
 from mt_nodes.drive.driven import Driven
-from mt_nodes.drive.episode import WHOLE, Window
 from mt_nodes.drive.maps import load_map
 from mt_nodes.drive.scenario import Scenario
 from mt_nodes.drive.trace_file import load_trace
@@ -19,6 +17,7 @@ from mt_nodes.errors import InfrastructureError, MtError, UsageError
 from mt_nodes.ledger import load_draws, read_ledger
 from mt_nodes.params import build
 from mt_nodes.revived import revived
+from mt_nodes.scenarios.changes.applying import WHOLE, Window, applied
 from mt_nodes.scenarios.changes.base import Setting, WorldEffects
 from mt_nodes.verdict import Pair
 
@@ -32,7 +31,7 @@ class Kept:
     Attributes:
         settings, drives: of the source and of the follow-up. effects: how the follow-up's world differs.
         changes: what was done to the source's world, by name, and what was drawn for it.
-        back, window: what of that `mt shrink` left, see :class:`mt_nodes.drive.changing.Changed`.
+        back, window: what of that `mt shrink` left, see :class:`mt_nodes.scenarios.changes.applying.Changed`.
     """
 
     settings: tuple[Setting, Setting]
