@@ -11,13 +11,13 @@ from typing import Any
 
 from rosbags.interfaces import Connection, MessageDefinitionFormat
 
-from mt_nodes import cdr
 from mt_nodes.bag_reader import BagReader, RecordedWire, qos_of
 from mt_nodes.bag_writer import BagWriter, Ros1BagWriter, open_writer
 from mt_nodes.bags import BagSource, sensors_of
 from mt_nodes.errors import InfrastructureError, NotApplicable
 from mt_nodes.frames import Bundle
 from mt_nodes.mutations.base import Mutation
+from mt_nodes.outgoing import encode_message, wire_for
 from mt_nodes.pipeline import MutationPipeline
 from mt_nodes.transforms import TransformTree
 
@@ -109,7 +109,7 @@ class _Copy:
 
     def write(self, bundle: Bundle, followups: tuple[tuple[int, Bundle], ...]) -> None:
         """Write all of a bundle's wires; sensor messages once for each follow-up that has them."""
-        sensors = {id(cdr.wire_for(m, bundle.wires)): m for m in bundle.messages}
+        sensors = {id(wire_for(m, bundle.wires)): m for m in bundle.messages}
         for wire in bundle.wires:
             if id(wire) not in sensors:
                 self._write(wire, 0)
@@ -118,7 +118,7 @@ class _Copy:
             for delay_ns, followup in followups:
                 after = [m for m in followup.messages if m.topic == wire.topic]
                 for message in after:
-                    self._write(wire, delay_ns, None if message is before else cdr.encode_message(message, wire))
+                    self._write(wire, delay_ns, None if message is before else encode_message(message, wire))
 
     def _write(self, wire: Any, delay_ns: int, changed: bytes | None = None) -> None:
         recorded: RecordedWire = wire

@@ -16,6 +16,7 @@ from mt_nodes.camera.codecs import decode as pictured
 from mt_nodes.errors import InfrastructureError, MtError, UsageError
 from mt_nodes.frames import Bundle, Image
 from mt_nodes.gathering import Gathering, Moment
+from mt_nodes.outgoing import wires_of_bundle
 from mt_nodes.topic_roles import Roles, candidates, choose
 from mt_nodes.transform_buffer import TransformBuffer
 from mt_nodes.transforms import Transform, TransformTree
@@ -248,7 +249,7 @@ def write_bundles(path: Path, bundles: Iterable[Bundle], storage: str = "mcap") 
             if i == 0 and bundle.transforms.transforms and all(w.topic != "/tf_static" for w in bundle.wires):
                 static = bag.add("/tf_static", cdr.TF, [STATIC_QOS])
                 bag.write(static, bundle.stamp_ns, cdr.encode_transforms(bundle.transforms, bundle.stamp_ns))
-            for wire in cdr.wires_of(bundle):
+            for wire in wires_of_bundle(bundle):
                 qos = STATIC_QOS if wire.topic == "/tf_static" else SENSOR_QOS
                 bag.write(bag.add(wire.topic, wire.type, [qos]), wire.stamp_ns, wire.cdr)
 

@@ -18,7 +18,7 @@ from rosbags.typesys.store import Typestore
 from scipy.spatial.transform import Rotation
 
 from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.frames import Bundle, CameraInfo, Cloud, Image, Message, Told, Wire
+from mt_nodes.frames import CameraInfo, Cloud, Image, Message, Told, Wire
 from mt_nodes.point_fields import Field, fields_of, pixel_layout, point_dtype, rows_of
 from mt_nodes.stack_topics import TOLD_TYPES
 from mt_nodes.transforms import Transform, TransformTree, pose_matrix
@@ -155,25 +155,6 @@ def type_of(message: Message) -> str:
     return IMAGE if message.compressed is None else COMPRESSED_IMAGE
 
 
-def encode_message(message: Message, like: Wire | None = None) -> bytes:
-    """Return the CDR bytes of a decoded message; ``like`` is the recorded one, for what core types do not hold.
-
-    Raises:
-        UsageError: the message has another type than the recorded one, or is not what its encoding says.
-    """
-    if like is not None and like.type != type_of(message):
-        raise UsageError(f"{message.topic}: got a {type_of(message)} to send where {like.type} was recorded")
-    if isinstance(message, Cloud):
-        return encode_cloud(message)
-    if isinstance(message, Image):
-        return encode_image(message)
-    if isinstance(message, Told):
-        from mt_nodes.told_messages import encode_told  # which builds on this module
-
-        return encode_told(message)
-    return encode_camera_info(message, like)
-
-
 def encode_cloud(cloud: Cloud) -> bytes:
     """Return the CDR bytes of a ``PointCloud2`` with the very layout of ``cloud.points``, rows without padding."""
     before, size_at = _cloud_frame(cloud.frame_id, cloud.points.dtype, cloud.topic)
@@ -293,28 +274,6 @@ def encode_transforms(tree: TransformTree, stamp_ns: int) -> bytes:
 def encode_text(text: str) -> bytes:
     """Return the CDR bytes of a ``std_msgs/String``."""
     return encode(STRING, typestore().types[STRING](data=text))
-
-
-def wire_for(message: Message, wires: tuple[Wire, ...]) -> Wire | None:
-    """Return the wire that a decoded message came from: the nearest in stamp of its topic, None if there is none."""
-    same_topic = [w for w in wires if w.topic == message.topic]
-    return min(same_topic, key=lambda w: abs(w.stamp_ns - message.stamp_ns), default=None)
-
-
-def wires_of(bundle: Bundle, changed: frozenset[str] = frozenset()) -> tuple[Wire, ...]:
-    """Return what goes out for a bundle: recorded bytes, except for topics in ``changed``, which are encoded anew.
-
-    A decoded message that was never recorded (a generated drive) is encoded, too; such come after the others.
-    """
-    out = {id(w): w for w in bundle.wires}
-    for message in bundle.messages:
-        old = wire_for(message, bundle.wires)
-        if old is None or message.topic in changed:
-            came_s = None if old is None else old.came_s
-            encoded = encode_message(message, old)
-            new = Wire(message.topic, type_of(message), message.stamp_ns, encoded, came_s=came_s)
-            out[id(old or new)] = new
-    return tuple(out.values())
 
 
 def header_of(frame_id: str, stamp_ns: int) -> Any:

@@ -17,6 +17,7 @@ from mt_nodes.bag_writer import SENSOR_QOS, STATIC_QOS, BagWriter, open_writer
 from mt_nodes.bags import DECODERS
 from mt_nodes.errors import InfrastructureError, MtError
 from mt_nodes.frames import Bundle, Wire
+from mt_nodes.outgoing import wires_of_bundle
 from mt_nodes.transforms import Transform, TransformTree
 from mt_nodes.verdict import Pair
 
@@ -166,7 +167,7 @@ def _sent(source: Bundle, sent: Sequence[tuple[int, Bundle]]) -> list[Wire]:
 def _sensors(bundle: Bundle, changed: frozenset[str]) -> list[Wire]:
     """Return what sensors sent, those that nobody decoded, for the stack does not take them, included."""
     topics = {m.topic for m in bundle.messages} | {w.topic for w in bundle.wires if w.type in cdr.SENSOR_TYPES}
-    return [w for w in cdr.wires_of(bundle, changed) if w.topic in topics]
+    return [w for w in wires_of_bundle(bundle, changed) if w.topic in topics]
 
 
 def _write_arm(bag: BagWriter, arm: str, wires: Iterable[Wire]) -> None:

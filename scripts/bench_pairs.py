@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from mt_nodes import bags, cdr, engine, journal, ledger, lockstep, pipeline, replay, results
+from mt_nodes import bags, engine, journal, ledger, lockstep, outgoing, pipeline, replay, results
 from mt_nodes.environment import keep_freed_memory, ros_environment
 from mt_nodes.plan import ReplayRequest
 
@@ -155,7 +155,7 @@ def _watch_core(watch: Stopwatch) -> None:
         (pipeline.MutationPipeline, "_proof", "guarantee"),
         (ledger.Ledger, "followup", "ledger"),
         (ledger, "sha256_of_followup", "hash"),
-        (cdr, "encode_message", "encode"),
+        (outgoing, "encode_message", "encode"),
         (CallableArm, "wait", "stack"),
         (engine.Engine, "judge", "judge"),
         (journal.Journal, "verdict", "journal"),

@@ -24,6 +24,7 @@ from mt_nodes.nodes import live_suite, qos
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.messages import message_class, set_stamp
 from mt_nodes.nodes.suite_process import Events
+from mt_nodes.outgoing import encode_message
 from mt_nodes.outputs import Detections
 
 MARKERS, BOXES = "visualization_msgs/msg/MarkerArray", "/perception/obstacles"
@@ -83,7 +84,7 @@ class Live:
             set_stamp(now.clock, stamp_ns)
             self._clock.publish(now)
         self._note.publish(String(data=f"before {stamp_ns}"))
-        message = cdr.encode_message(replace(self._cloud, stamp_ns=stamp_ns))
+        message = encode_message(replace(self._cloud, stamp_ns=stamp_ns))
         self._points.publish(message[: len(message) // 2] if self.torn else message)
 
     def _answer(self, message: Any) -> None:

@@ -16,6 +16,7 @@ from rosbags.rosbag2.enums import CompressionFormat, CompressionMode
 
 from mt_nodes import cdr
 from mt_nodes.frames import Bundle, CameraInfo, Cloud, Image
+from mt_nodes.outgoing import encode_message
 from mt_nodes.transforms import Transform, TransformTree, pose_matrix
 
 START_NS = 1_700_000_000_000_000_000
@@ -73,7 +74,7 @@ def bundles(count: int, points: int = 50) -> list[Bundle]:
 
 
 def recorded(message: Cloud | Image | CameraInfo, late_ns: int = 0) -> Recorded:
-    return Recorded(message.topic, cdr.type_of(message), message.stamp_ns + late_ns, cdr.encode_message(message))
+    return Recorded(message.topic, cdr.type_of(message), message.stamp_ns + late_ns, encode_message(message))
 
 
 def text(i: float, what: str, topic: str = "/note") -> Recorded:

@@ -17,6 +17,7 @@ from mt_nodes.frames import Bundle, Wire
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.messages import message_class
 from mt_nodes.nodes.spinning import SpinningContext, plain_node
+from mt_nodes.outgoing import wires_of_bundle
 from mt_nodes.plan import Replayed
 from mt_nodes.processes import wait_until
 
@@ -107,7 +108,7 @@ def puppet_bundle(index: int, points: int = 3, order: int = 0) -> Bundle:
     if order:
         cloud.points["x"][0] = order
     note = Wire("/note", cdr.STRING, bundle.stamp_ns, cdr.encode_text(f"before {index}"))
-    return replace(bundle, wires=(note, *cdr.wires_of(bundle)))
+    return replace(bundle, wires=(note, *wires_of_bundle(bundle)))
 
 
 def topics_of(bundle: Bundle) -> dict[str, Replayed]:

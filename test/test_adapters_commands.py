@@ -20,7 +20,8 @@ from mt_nodes import plugins
 from mt_nodes.errors import UsageError
 from mt_nodes.hosting import CallableHost
 from mt_nodes.message_packages import remedy
-from mt_nodes.nodes.adapters.base import Adapter, adapter_for, adapter_of
+from mt_nodes.nodes.adapter_choice import adapter_of
+from mt_nodes.nodes.adapters.base import Adapter, adapter_for
 from mt_nodes.nodes.adapters.carla_control import CarlaControl
 from mt_nodes.nodes.adapters.commands import refuse_lost
 from mt_nodes.nodes.messages import available, decode, message_class, set_stamp

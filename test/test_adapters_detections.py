@@ -19,7 +19,8 @@ from scipy.spatial.transform import Rotation
 from mt_nodes import cdr
 from mt_nodes.errors import UsageError
 from mt_nodes.frames import Cloud
-from mt_nodes.nodes.adapters.base import adapter_for, adapter_of
+from mt_nodes.nodes.adapter_choice import adapter_of
+from mt_nodes.nodes.adapters.base import adapter_for
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.adapters.point_cloud_clusters import PointCloudClusters
 from mt_nodes.nodes.orientation import turned, yaws

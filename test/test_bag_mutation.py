@@ -23,6 +23,7 @@ from mt_nodes.mutations.base import Mutation
 from mt_nodes.mutations.stream.frames_delayed import FramesDelayed
 from mt_nodes.mutations.stream.frames_reordered import FramesReordered
 from mt_nodes.mutations.stream.rate_reduced import RateReduced
+from mt_nodes.outgoing import encode_message
 
 Rows = list[tuple[str, str, int, bytes]]
 
@@ -124,7 +125,7 @@ def test_ros1_messages_are_copied_byte_for_byte(tmp_path: Path) -> None:
         images = bag.add_connection("/image", cdr.IMAGE, typestore=noetic, callerid="/driver", latching=1)
         for i in range(2):
             for connection, made in ((points, cloud(i)), (images, image(i, "/image"))):
-                raw = bytearray(cdr.typestore().cdr_to_ros1(cdr.encode_message(made), cdr.type_of(made)))
+                raw = bytearray(cdr.typestore().cdr_to_ros1(encode_message(made), cdr.type_of(made)))
                 raw[0] = 40 + i  # header.seq, which ROS 2 does not have
                 bag.write(connection, stamp(i), bytes(raw))
     mutate_bag(tmp_path / "a.bag", [Shuffle(drop=5)], tmp_path / "b.bag")

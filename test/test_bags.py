@@ -35,6 +35,7 @@ from mt_nodes.bag_writer import STATIC_QOS
 from mt_nodes.bags import BagSource, write_bundles
 from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.frames import Bundle, Wire
+from mt_nodes.outgoing import encode_message, wire_for
 from mt_nodes.transforms import Transform, TransformTree, pose_matrix
 
 MCAP, SQLITE = StoragePlugin.MCAP, StoragePlugin.SQLITE3
@@ -313,7 +314,7 @@ def test_made_bundles_come_back(tmp_path: Path, storage: str) -> None:
     found = read(tmp_path / "bag")
     for made, back in zip(bundles(4), found, strict=True):
         assert back.stamp_ns == made.stamp_ns
-        assert [cdr.encode_message(m) for m in back.messages] == [cdr.encode_message(m) for m in made.messages]
+        assert [encode_message(m) for m in back.messages] == [encode_message(m) for m in made.messages]
         assert back.transforms.frames == {"base_link", "lidar"}
     with BagReader(tmp_path / "bag") as reader:
         assert {t: len(i.qos) for t, i in reader.topics.items()} == dict.fromkeys(reader.topics, 1)
@@ -351,5 +352,5 @@ def test_a_recorded_drive(tmp_path: Path) -> None:
         assert all(m.stamp_ns == b.stamp_ns for m in b.messages)
         assert b.transforms.lookup("base_link", "velodyne")[2, 3] == pytest.approx(1.73)
         for m in b.messages:
-            wire = cdr.wire_for(m, b.wires)
-            assert wire is not None and cdr.encode_message(m, wire) == wire.cdr
+            wire = wire_for(m, b.wires)
+            assert wire is not None and encode_message(m, wire) == wire.cdr

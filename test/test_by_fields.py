@@ -19,7 +19,8 @@ from ros_types import installed, make, wired
 
 from mt_nodes.errors import UsageError
 from mt_nodes.field_paths import FieldPath, element_of
-from mt_nodes.nodes.adapters.base import adapter_for, adapter_of
+from mt_nodes.nodes.adapter_choice import adapter_of
+from mt_nodes.nodes.adapters.base import adapter_for
 from mt_nodes.nodes.by_fields import ByFields
 from mt_nodes.nodes.listening import OutputListener
 from mt_nodes.nodes.messages import set_stamp

@@ -17,6 +17,7 @@ from mt_nodes.frames import Bundle
 from mt_nodes.jsonl import LineFile
 from mt_nodes.mutations.base import Followup
 from mt_nodes.nodes.inline_mutator import InlineMutator
+from mt_nodes.outgoing import wires_of_bundle
 from mt_nodes.pipeline import Derived
 from mt_nodes.scene.drive import generate_drive
 from mt_nodes.transforms import dump_transforms
@@ -51,7 +52,7 @@ class Offered:
 
         self.mutator._pipeline.derive = derive  # type: ignore[method-assign, assignment]
         topics = frozenset({self.bundle.cloud().topic})
-        self.mutator.received(cdr.wires_of(self.bundle, topics))
+        self.mutator.received(wires_of_bundle(self.bundle, topics))
         assert self.mutator.failure is None
         return dict(json.loads(self._ledger.read_text().splitlines()[-1]))
 

@@ -26,6 +26,7 @@ from mt_nodes.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.control import _rows
 from mt_nodes.nodes.suite_process import Events
+from mt_nodes.outgoing import wires_of_bundle
 from mt_nodes.summary import summarise
 from mt_nodes.vehicle.budget import AddedByTopic
 
@@ -57,9 +58,9 @@ def test_what_takes_a_messages_place_came_when_that_did() -> None:
     )
     heard = replace(made, wires=wires)
     for changed in (frozenset[str](), frozenset({cloud.topic})):
-        out = cdr.wires_of(heard, changed)
+        out = wires_of_bundle(heard, changed)
         assert {wire.topic: wire.came_s for wire in out} == {cloud.topic: 5.0, "/b": 6.0}
-    assert cdr.wires_of(replace(made, wires=()))[0].came_s is None, "what was never heard came at no time"
+    assert wires_of_bundle(replace(made, wires=()))[0].came_s is None, "what was never heard came at no time"
 
 
 def test_diagnostics_have_a_row_for_each_value() -> None:

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from mutations_for_tests import Nothing, Shuffle
 from recordings import drive, write_bag
 
-from mt_nodes import cdr, replay
+from mt_nodes import replay
 from mt_nodes.arms import start
 from mt_nodes.engine import Answer
 from mt_nodes.errors import InfrastructureError, IsolationError
+from mt_nodes.outgoing import encode_message
 from mt_nodes.plan import ReplayRequest
 from mt_nodes.silence import HANGS_AFTER
 from mt_nodes.verdict import Verdict
@@ -29,7 +30,7 @@ def one(sent: Sent) -> Answer:
 
 
 def as_sent(rows: Sequence[Sent]) -> list[tuple[int, bytes]]:
-    return [(s.bundle.index, b"".join(cdr.encode_message(m) for m in s.bundle.messages)) for s in rows]
+    return [(s.bundle.index, b"".join(encode_message(m) for m in s.bundle.messages)) for s in rows]
 
 
 MODES = [("twin", True), ("twin", False), ("alternate", True), ("two_pass", True), ("two_pass", False)]

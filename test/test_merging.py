@@ -16,7 +16,7 @@ from ros_types import make, wired
 from mt_nodes.engine import Heard
 from mt_nodes.frames import Wire
 from mt_nodes.merging import Command, CommandMerger, merged
-from mt_nodes.nodes.adapters.base import adapter_of
+from mt_nodes.nodes.adapter_choice import adapter_of
 from mt_nodes.nodes.listening import OutputListener, answer_of
 from mt_nodes.nodes.messages import set_stamp
 from mt_nodes.outputs import Control

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from mutations_for_tests import Shuffle
 from recordings import PERIOD_NS, bundles, stamp
 
-from mt_nodes import cdr
 from mt_nodes.errors import NotApplicable, UsageError
 from mt_nodes.frames import Bundle, Wire
 from mt_nodes.ledger import sha256_of_followup
@@ -33,6 +32,7 @@ from mt_nodes.mutations.stream.frames_repeated import FramesRepeated
 from mt_nodes.mutations.stream.rate_reduced import RateReduced
 from mt_nodes.mutations.stream.stamps_jittered import StampsJittered
 from mt_nodes.mutations.stream.whole_stream import NowAndThen, OneKind, same_content, with_messages
+from mt_nodes.outgoing import wires_of_bundle
 from mt_nodes.pipeline import Derived, MutationPipeline
 from mt_nodes.relations import load_relation
 from mt_nodes.sending import parted
@@ -102,7 +102,7 @@ OF_ONE: tuple[OneKind, ...] = tuple(
         (FramesDelayed, {"every": 1, "delay_s": 0.03, "stamps": "new"}),
     )
 )
-WIRED = [replace(b, wires=cdr.wires_of(b)) for b in DRIVE[:12]]
+WIRED = [replace(b, wires=wires_of_bundle(b)) for b in DRIVE[:12]]
 
 
 def of_kind(bundle: Bundle, of: str) -> set[str]:
@@ -136,7 +136,7 @@ def test_what_goes_out_of_a_part_is_what_it_says(mutation: OneKind) -> None:
     for bundle, d in zip(WIRED, derived(mutation, WIRED), strict=True):
         others, parts = parted(d.followup, bundle)
         pieces = [piece for part in parts for piece in (part, *part.late)]
-        wires = [w.topic for p in pieces for w in cdr.wires_of(p.bundle, p.changed)]
+        wires = [w.topic for p in pieces for w in wires_of_bundle(p.bundle, p.changed)]
         assert sorted(wires) == sorted(m.topic for _, b in d.followup.bundles for m in b.messages)
         assert len(parts) == 1, "one input, of which some may be late"
         assert others is None or not others.wires

@@ -23,13 +23,14 @@ from mt_nodes.mutations.joint.attenuation import Receiver
 from mt_nodes.mutations.joint.chance import normals
 from mt_nodes.mutations.joint.density import Patches
 from mt_nodes.mutations.joint.dust import Dust
+from mt_nodes.mutations.joint.fate import Fate
 from mt_nodes.mutations.joint.fog import Fog
 from mt_nodes.mutations.joint.precipitation import CLASSES, Precipitation
 from mt_nodes.mutations.joint.rain import Rain
 from mt_nodes.mutations.joint.scatterers import Box, class_edges_mm
 from mt_nodes.mutations.joint.snow import Snow
 from mt_nodes.mutations.joint.soft_return import soft_return
-from mt_nodes.mutations.joint.weather import Fate, Weather
+from mt_nodes.mutations.joint.weather import Weather
 from mt_nodes.mutations.lidar.placement import empty_returns
 from mt_nodes.scene.drive import generate_drive
 from mt_nodes.seeds import generator

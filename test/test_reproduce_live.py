@@ -16,7 +16,6 @@ import pytest
 from fake_arms import FakeArm, Sent, answered
 from live_simulation import PERIOD_S, Simulation, arriving, virtual_time
 
-from mt_nodes import cdr
 from mt_nodes.cli.main import main
 from mt_nodes.engine import Answer
 from mt_nodes.errors import UsageError
@@ -29,6 +28,7 @@ from mt_nodes.ledger import find_followup
 from mt_nodes.live.config import LiveConfig, Segments
 from mt_nodes.live.run import LiveRun
 from mt_nodes.nodes.live_inputs import InstantReader
+from mt_nodes.outgoing import wires_of_bundle
 from mt_nodes.outputs import Detections, Output
 from mt_nodes.params import build, plain
 from mt_nodes.relations import shipped_relations
@@ -49,7 +49,7 @@ OWN = {
 def instants() -> tuple[Bundle, ...]:
     """Instants as taps make them: of bytes that came over topics."""
     made = generate_drive(20, 1, replace(hdl_64e(), azimuths=100))
-    return tuple(InstantReader(bundle.transforms).read(0, cdr.wires_of(bundle)) for bundle in made)
+    return tuple(InstantReader(bundle.transforms).read(0, wires_of_bundle(bundle)) for bundle in made)
 
 
 def loses(sent: Sent) -> Answer:

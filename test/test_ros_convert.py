@@ -20,6 +20,7 @@ from mt_nodes.frames import CameraInfo, Cloud, Image
 from mt_nodes.nodes import point_cloud2
 from mt_nodes.nodes.convert import cloud_from_message, cloud_to_message, sensor_from_message
 from mt_nodes.nodes.messages import available, decode, message_class, set_stamp, stamp_of
+from mt_nodes.outgoing import encode_message
 
 
 def message_of(cloud: Cloud, row_padding: int = 0) -> PointCloud2:
@@ -124,7 +125,7 @@ def test_images_and_camera_infos_are_read_as_the_bag_reader_reads_them() -> None
         ("camera_info", "sensor_msgs/msg/CameraInfo", camera_info(1)),
     ]
     for role, type_name, made in sent:
-        read = sensor_from_message(role, made.topic, decode(type_name, cdr.encode_message(made)))
+        read = sensor_from_message(role, made.topic, decode(type_name, encode_message(made)))
         assert type(read) is type(made) and read.stamp_ns == made.stamp_ns
         for name, value in vars(made).items():
             np.testing.assert_array_equal(getattr(read, name), value)

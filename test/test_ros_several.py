@@ -33,6 +33,7 @@ from mt_nodes.nodes import qos
 from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.mutator import Mutator, MutatorParameters, followups_by_input
 from mt_nodes.nodes.replayer import Replayer
+from mt_nodes.outgoing import encode_message
 from mt_nodes.params import plain
 from mt_nodes.pipeline import MutationPipeline
 from mt_nodes.plan import ArmPlan, stack_process
@@ -159,7 +160,7 @@ class Alone:
 
     def send(self, messages: Sequence[Any]) -> None:
         for message in messages:
-            self.inputs[message.topic].publish(cdr.encode_message(message))
+            self.inputs[message.topic].publish(encode_message(message))
 
     def told(self, messages: Sequence[Any], count: int) -> list[dict[str, Any]]:
         """Send, and once more when the best-effort taps missed something, until the ledger has so many lines."""
@@ -194,7 +195,7 @@ def test_the_mutator_joins_live_topics_of_every_kind(
     for old, new in zip(messages, later, strict=True):
         got = [bytes(data) for data in alone.outputs[old.topic].wait(2)]
         shown = new if isinstance(new, Cloud) else replace(old, stamp_ns=new.stamp_ns)
-        assert got == [cdr.encode_message(old), cdr.encode_message(shown)], old.topic
+        assert got == [encode_message(old), encode_message(shown)], old.topic
 
 
 def test_the_mutator_changes_images_alone_and_tells_of_what_it_cannot_read(
@@ -209,7 +210,7 @@ def test_the_mutator_changes_images_alone_and_tells_of_what_it_cannot_read(
     [sent] = alone.outputs[CAMERAS[0]].wait(1)
     brighter = cdr.image_from_msg(CAMERAS[0], cdr.decode(cdr.IMAGE, bytes(sent)))
     assert brighter.stamp_ns == stamp(0) and brighter.pixels.mean() > 100
-    wrong = cdr.encode_message(replace(front, stamp_ns=stamp(1))).replace(b"bgr8", b"nv12")
+    wrong = encode_message(replace(front, stamp_ns=stamp(1))).replace(b"bgr8", b"nv12")
     alone.inputs[CAMERAS[0]].publish(wrong)
     alone.lines(2)  # a tap holds but one message
     dark = replace(image(2, CAMERAS[0]), encoding="16UC1", pixels=np.zeros((6, 8), np.uint16))

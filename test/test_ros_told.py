@@ -27,6 +27,7 @@ from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.convert import reader_of, told_to_message, topics_of_world
 from mt_nodes.nodes.messages import decode
 from mt_nodes.nodes.publishing import BundlePublisher
+from mt_nodes.outgoing import wires_of_bundle
 from mt_nodes.outputs import Control
 from mt_nodes.params import plain
 from mt_nodes.plan import ArmPlan, Replayed, stack_process
@@ -106,7 +107,7 @@ def test_a_stack_gets_the_type_that_its_file_names(domains: tuple[int, ...], end
 
 def test_what_is_written_without_ros_reads_like_what_adapters_write() -> None:
     bundle = told_bundle(objects=people((30.0, 4.0, 1.5, -0.5)))
-    for message, wire in zip(bundle.told, cdr.wires_of(bundle), strict=True):
+    for message, wire in zip(bundle.told, wires_of_bundle(bundle), strict=True):
         read = reader_of(message.role, message.topic, wire.type)
         theirs, ours = read(told_to_message(message, wire.type)), read(decode(wire.type, wire.cdr))
         assert (ours.role, ours.stamp_ns, ours.frame_id) == (message.role, bundle.stamp_ns, message.frame_id)

@@ -17,7 +17,6 @@ from live_simulation import PERIOD_S, Simulation, arriving, virtual_time
 from made_runs import no_pages
 from recordings import bundles
 
-from mt_nodes import cdr
 from mt_nodes.cli.main import main
 from mt_nodes.engine import Answer
 from mt_nodes.finished import Finished
@@ -26,6 +25,7 @@ from mt_nodes.ledger import find_followup
 from mt_nodes.live.config import LiveConfig, Segments
 from mt_nodes.live.run import LiveRun
 from mt_nodes.nodes.live_inputs import InstantReader
+from mt_nodes.outgoing import wires_of_bundle
 from mt_nodes.outputs import Detections, Output
 from mt_nodes.results import Recorder
 from mt_nodes.verdict import Pair
@@ -78,7 +78,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = LiveRun.create(config, str(made / "run"))
     read = InstantReader(bundles(1)[0].transforms).read
     clouds = [replace(bundle, images=(), camera_infos=()) for bundle in bundles(12, points=POINTS)]
-    instants = [read(0, cdr.wires_of(bundle)) for bundle in clouds]
+    instants = [read(0, wires_of_bundle(bundle)) for bundle in clouds]
     with virtual_time() as time, Recorder(run, lambda line: None) as recorder, no_pages():
         arms = FakeArm("source", says, 0.03), FakeArm("followup", says, 0.03)
         playing = Simulation(

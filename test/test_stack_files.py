@@ -20,7 +20,7 @@ from mt_nodes.errors import UsageError
 from mt_nodes.live.config import LiveConfig
 from mt_nodes.live.run import LiveRun
 from mt_nodes.message_packages import SOURCES, is_missing, origin, refuse_missing, remedy
-from mt_nodes.nodes.adapters.base import adapter_of
+from mt_nodes.nodes.adapter_choice import adapter_of
 from mt_nodes.plan import ArmPlan, ReplayRequest, stack_process
 from mt_nodes.runs import Run
 from mt_nodes.stack_topics import OutputTopic

@@ -25,6 +25,7 @@ from mt_nodes.frames import Cloud, Odometry, SignalStates, Told
 from mt_nodes.live.config import LiveConfig, check_live
 from mt_nodes.mutations.stream.frames_dropped import FramesDropped
 from mt_nodes.mutations.stream.whole_stream import part_of, restamped, same, topics_of
+from mt_nodes.outgoing import wires_of_bundle
 from mt_nodes.outputs import Control, Detections, Output
 from mt_nodes.params import plain
 from mt_nodes.plan import ReplayRequest, check_request
@@ -169,7 +170,7 @@ def test_lights_have_as_many_names_as_colours() -> None:
 
 def test_messages_have_the_usual_types_and_stamps() -> None:
     bundle = told_bundle(3)
-    wires = {wire.topic: wire for wire in cdr.wires_of(bundle)}
+    wires = {wire.topic: wire for wire in wires_of_bundle(bundle)}
     for message in bundle.told:
         wire = wires[message.topic]
         assert wire.type == TOLD_TYPES[message.role]
@@ -180,16 +181,16 @@ def test_messages_have_the_usual_types_and_stamps() -> None:
 
 def test_markers_hold_who_it_is_and_how_he_moves() -> None:
     bundle = told_bundle(objects=people((30.0, 4.0, 1.5, -0.25)))
-    wire = cdr.wires_of(bundle)[0]
+    wire = wires_of_bundle(bundle)[0]
     marker = cdr.decode(wire.type, wire.cdr).markers[1]
     assert (marker.ns, marker.text) == ("pedestrian", "score=1.0 track=person_0 velocity=1.5,-0.25,0.0")
     unknown = replace(people((30.0, 4.0, 0.0, 0.0)), velocity_mps=np.full((1, 3), np.nan))
-    wire = cdr.wires_of(told_bundle(objects=unknown))[0]
+    wire = wires_of_bundle(told_bundle(objects=unknown))[0]
     assert "velocity" not in cdr.decode(wire.type, wire.cdr).markers[1].text
 
 
 def test_lanes_are_bands_along_their_middles_in_the_order_of_driving() -> None:
-    wire = next(w for w in cdr.wires_of(told_bundle(lanes=lanes_of(here=0.0, back=3.5))) if w.topic == "/map/lanes")
+    wire = next(w for w in wires_of_bundle(told_bundle(lanes=lanes_of(here=0.0, back=3.5))) if w.topic == "/map/lanes")
     here, back = cdr.decode(wire.type, wire.cdr).markers[1:]
     assert [(m.ns, m.text, m.scale.x, m.type) for m in (here, back)] == [
         ("here", "own", 3.5, 4),

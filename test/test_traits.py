@@ -10,7 +10,7 @@ import pytest
 from looped import standing, street
 from told_worlds import people, told_bundle
 
-from mt_nodes import cdr, ledger
+from mt_nodes import ledger
 from mt_nodes.drive.maps import load_map
 from mt_nodes.drive.scenario import Person
 from mt_nodes.drive.telling import Teller
@@ -18,6 +18,7 @@ from mt_nodes.drive.world import World
 from mt_nodes.moral import dilemma
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.messages import decode
+from mt_nodes.outgoing import wires_of_bundle
 from mt_nodes.outputs import Detections
 from mt_nodes.traits import VIOLATING, keeps_rules, text_of, trait
 
@@ -51,7 +52,7 @@ def some(*traits: str) -> Detections:
 @pytest.mark.parametrize("traits", [("age_years=7 compliance=crossing_on_red", ""), ("status=a=b",), ("", "")])
 def test_over_a_topic_the_same_is_told_as_in_process(traits: tuple[str, ...]) -> None:
     bundle = told_bundle(objects=some(*traits))
-    wire = cdr.wires_of(bundle)[0]
+    wire = wires_of_bundle(bundle)[0]
     read = MarkerArrayObstacles().decode(decode(wire.type, wire.cdr))
     assert tuple(read.traits.tolist()) == traits
     assert read.track_id.tolist() == [f"person_{i}" for i in range(len(traits))]

@@ -58,7 +58,7 @@ def asked(args: argparse.Namespace) -> bool:
 
 def run(args: argparse.Namespace) -> int:
     """Give every case a relation, write the plan, say why; exit 3 if none applies to any."""
-    from mt_nodes.cli.rules_match import chooser, hidden, recordings, store_of
+    from mt_nodes.cli.rules_choice import chooser, hidden, recordings, store_of
     from mt_nodes.cli.rules_models import eyes_of
     from mt_nodes.cli.rules_store import ontology_of
     from mt_nodes.rules.case_plan import CasePlan, write_cases
@@ -120,7 +120,7 @@ def _progress(bags: Sequence[Recording], *, hidden: bool) -> Iterator[Any]:
 
 
 def _plain(found: Sequence[Chosen], cases: Sequence[PlannedCase], entries: dict[int, Entry]) -> list[dict[str, Any]]:
-    from mt_nodes.cli.rules_match import plain
+    from mt_nodes.cli.rules_choice import plain
 
     where = ("bag", "first", "last", "draw", "relation")
     return [
@@ -138,7 +138,7 @@ def _tell(
     frames: int,
 ) -> None:
     from mt_nodes.cli.printing import heading, text
-    from mt_nodes.cli.rules_match import stack_asked, tell
+    from mt_nodes.cli.rules_choice import stack_asked, tell
     from mt_nodes.rules.planning import left_out
     from mt_nodes.wording import counted
 

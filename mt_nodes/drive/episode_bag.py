@@ -25,6 +25,7 @@ from mt_nodes.drive.driven import Driven
 from mt_nodes.drive.episode import Side
 from mt_nodes.frames import Bundle, Odometry, Wire
 from mt_nodes.markers import MARKERS, TWIST, encode_control, encode_detections
+from mt_nodes.outgoing import wires_of_bundle
 from mt_nodes.outputs import Control, Detections
 from mt_nodes.scene.objects import KINDS
 from mt_nodes.stack_topics import TOLD_TYPES
@@ -47,7 +48,7 @@ def write_drives(path: Path, name: str, sides: Mapping[str, tuple[Side, Sequence
         begin_ns = min(side.played.stamp_ns for side, _ in sides.values())
         bag.write(bag.add("/mt/pair", cdr.STRING, [STATIC_QOS]), begin_ns, cdr.encode_text(name))
         for prefix, (side, seen) in sides.items():
-            for wire in (*_driven(side), *_fixed(seen), *(w for bundle in seen for w in cdr.wires_of(bundle))):
+            for wire in (*_driven(side), *_fixed(seen), *(w for bundle in seen for w in wires_of_bundle(bundle))):
                 qos = STATIC_QOS if wire.topic == "/tf_static" else SENSOR_QOS
                 bag.write(bag.add(f"{prefix}{wire.topic}", wire.type, [qos]), wire.stamp_ns, wire.cdr)
 

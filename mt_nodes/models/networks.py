@@ -153,7 +153,7 @@ def _load_trunk(whole: nn.Module, trunk: Path) -> None:
     Raises:
         UsageError: it cannot be read, or is of another network.
     """
-    from mt_nodes.models.weights_file import read_torch
+    from mt_nodes.models.torch_files import read_torch
 
     tensors = read_torch(trunk)
     wanted = whole.state_dict()

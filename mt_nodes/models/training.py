@@ -27,7 +27,8 @@ from mt_nodes.models.networks import make_network
 from mt_nodes.models.preprocessing import Preparation
 from mt_nodes.models.recipe import EpochReport, Recipe, augmented, order_of, spread_of
 from mt_nodes.models.samples import Floats, Frames, Indices, Windows
-from mt_nodes.models.weights_file import About, Scale, Weights, read_torch, write_torch
+from mt_nodes.models.torch_files import read_torch, write_torch
+from mt_nodes.models.weights_file import About, Scale, Weights
 
 WEIGHTS, CHECKPOINT, METRICS = "weights.pt", "checkpoint.pt", "metrics.jsonl"
 #: Windows that are asked about at once.

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,11 +17,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from mt_nodes.directories import cannot_write
 from mt_nodes.errors import UsageError
 from mt_nodes.models.catalogue import Network, network_named
 from mt_nodes.models.networks import make_network
 from mt_nodes.models.preprocessing import Preparation
+from mt_nodes.models.torch_files import read_torch, write_torch
 from mt_nodes.params import build, param
 
 FORMAT = 1
@@ -110,42 +108,6 @@ def _refuse_misfit(tensors: Mapping[str, Any], wanted: Mapping[str, torch.Tensor
             raise UsageError(f"{where}: {key}: got {got}, expected numbers of shape {tuple(value.shape)}")
         if not torch.isfinite(given).all():
             raise UsageError(f"{where}: {key}: got numbers that are not finite; the training failed, or it is damaged")
-
-
-def read_torch(path: Path) -> dict[str, Any]:
-    """Return the mapping that ``torch.save`` wrote.
-
-    Raises:
-        UsageError: it cannot be read, or holds something else.
-    """
-    try:
-        data = torch.load(path, map_location="cpu", weights_only=True)
-    except FileNotFoundError as error:
-        raise UsageError(f"no file {path}; `mt models train` makes such files") from error
-    except Exception as error:
-        what = str(error).strip().splitlines() or [type(error).__name__]
-        raise UsageError(f"{path}: no file of weights can be read from it: {what[0]:.200}") from error
-    if not isinstance(data, Mapping):
-        raise UsageError(f"{path}: got a {type(data).__name__}, expected a mapping that torch.save wrote")
-    return dict(data)
-
-
-def write_torch(path: Path, data: Mapping[str, Any]) -> None:
-    """Write a mapping of plain values and tensors, whole or not at all.
-
-    Raises:
-        InfrastructureError: it cannot be written.
-    """
-    fresh = path.with_name(f".{path.name}-{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        torch.save(dict(data), fresh)
-        fresh.replace(path)
-    except (OSError, RuntimeError) as error:  # PyTorch tells of a full disk by the latter
-        with suppress(OSError):
-            fresh.unlink()
-        told = error if isinstance(error, OSError) else OSError(None, str(error).splitlines()[0])
-        raise cannot_write(path.parent, told) from error
 
 
 def _about(text: Any, where: str) -> About:

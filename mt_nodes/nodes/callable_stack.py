@@ -15,7 +15,7 @@ from mt_nodes.frames import Message
 from mt_nodes.hosting import CallableHost
 from mt_nodes.joining import Joiner
 from mt_nodes.nodes import qos
-from mt_nodes.nodes.adapters.base import adapter_of
+from mt_nodes.nodes.adapter_choice import adapter_of
 from mt_nodes.nodes.adapters.commands import refuse_lost
 from mt_nodes.nodes.convert import message_type, reader_of
 from mt_nodes.nodes.messages import message_class

@@ -18,7 +18,7 @@ import rclpy
 from rclpy.context import Context
 from rclpy.signals import SignalHandlerOptions
 
-from mt_nodes import cdr, plugins
+from mt_nodes import plugins
 from mt_nodes.errors import MtError, NotApplicable
 from mt_nodes.flag import Flag, flag_of_signals
 from mt_nodes.frames import Bundle, Wire
@@ -27,6 +27,7 @@ from mt_nodes.ledger import sha256_of_followup
 from mt_nodes.nodes.live_inputs import InstantReader, LiveInputs
 from mt_nodes.nodes.running import quick_executor
 from mt_nodes.nodes.spinning import quiet_node
+from mt_nodes.outgoing import wires_of_bundle
 from mt_nodes.pipeline import Derived, MutationPipeline
 from mt_nodes.relations import load_relation, refuse_baseline
 from mt_nodes.transforms import TransformTree, load_transforms
@@ -74,7 +75,7 @@ class InlineMutator:
     def _offer(self, bundle: Bundle, derived: Derived) -> None:
         (_, sent) = derived.followup.bundles[0]
         changed = sent.changed_topics(bundle)
-        for wire in cdr.wires_of(sent, changed):
+        for wire in wires_of_bundle(sent, changed):
             if wire.topic in changed:
                 self._offers.offer(self._numbers[wire.topic], wire.stamp_ns, wire.cdr)
 

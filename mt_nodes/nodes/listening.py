@@ -18,7 +18,8 @@ from mt_nodes.engine import Answer
 from mt_nodes.frames import Wire
 from mt_nodes.merging import CommandMerger
 from mt_nodes.nodes import messages, qos
-from mt_nodes.nodes.adapters.base import Adapter, Said, adapter_of
+from mt_nodes.nodes.adapter_choice import adapter_of
+from mt_nodes.nodes.adapters.base import Adapter, Said
 from mt_nodes.outputs import Control, Diagnostics, Output
 from mt_nodes.own_time import own_time_s
 from mt_nodes.pairing import Ticket

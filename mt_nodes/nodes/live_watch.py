@@ -10,7 +10,7 @@ from rclpy.node import Node
 
 from mt_nodes import cdr
 from mt_nodes.nodes import qos
-from mt_nodes.nodes.adapters.base import adapter_of
+from mt_nodes.nodes.adapter_choice import adapter_of
 from mt_nodes.nodes.messages import message_class
 from mt_nodes.stacks import Stack
 from mt_nodes.vehicle.guarding import Health, LiveGuard

@@ -22,7 +22,6 @@ from rclpy.qos import QoSProfile
 from rclpy.signals import SignalHandlerOptions
 from rclpy.timer import Timer
 
-from mt_nodes import cdr
 from mt_nodes.errors import MtError, NotApplicable, UsageError
 from mt_nodes.frames import Bundle, Wire
 from mt_nodes.live.episodes import Episodes
@@ -33,6 +32,7 @@ from mt_nodes.nodes.managed import ManagedNode, ManagedParameters
 from mt_nodes.nodes.messages import message_class
 from mt_nodes.nodes.running import quick_executor, run_node
 from mt_nodes.nodes.spinning import SpinningContext, plain_node
+from mt_nodes.outgoing import wires_of_bundle
 from mt_nodes.params import param
 from mt_nodes.pipeline import MutationPipeline
 from mt_nodes.relations import CONTROL, load_relation, refuse_baseline
@@ -178,7 +178,7 @@ class Mutator(ManagedNode):
             self._timer.destroy()
             self._timer = None
         while self._later and self._later[0][0] <= now_ns:
-            for wire in cdr.wires_of(*self._later.popleft()[1:]):
+            for wire in wires_of_bundle(*self._later.popleft()[1:]):
                 self._publisher(wire.topic).publish(wire.cdr)
         if self._later:
             left_s = (self._later[0][0] - now_ns) / 1e9

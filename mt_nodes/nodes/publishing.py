@@ -15,11 +15,11 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 from rosgraph_msgs.msg import Clock
 
-from mt_nodes.cdr import wires_of
 from mt_nodes.frames import Bundle
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.convert import told_to_message
 from mt_nodes.nodes.messages import message_class, set_stamp
+from mt_nodes.outgoing import wires_of_bundle
 from mt_nodes.plan import Replayed
 from mt_nodes.stack_topics import TOLD_TYPES
 from mt_nodes.vehicle.budget import AddedByTopic
@@ -61,7 +61,7 @@ class BundlePublisher:
         What a world tells goes out as the type that the stack takes it in.
         """
         other = {m.topic: m for m in bundle.told if self._types.get(m.topic) not in (None, TOLD_TYPES[m.role])}
-        for wire in wires_of(bundle, changed):
+        for wire in wires_of_bundle(bundle, changed):
             publisher = self._publishers.get(wire.topic)
             if publisher is not None and (wire.topic in self._always or publisher.get_subscription_count()):
                 told = other.get(wire.topic)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mt_nodes.rules.ontology import Element, Ontology, Road, Term
+from mt_nodes.rules.ontology import Ontology
+from mt_nodes.rules.terms import Element, Road, Term
 from mt_nodes.rules.words import PUNCTUATION, Phrase, Phrases, Token, found, words_of
 
 OPENERS = frozenset({"when", "whenever", "if", "where", "wherever", "while", "once", "because"})

@@ -7,22 +7,20 @@ The terms of both regions are those of AutoMT (arXiv 2510.19438, tables 1 and 2 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from mt_nodes import plugins, resources
-from mt_nodes.checks.base import Check
+from mt_nodes import resources
 from mt_nodes.errors import UsageError, suggest
 from mt_nodes.manipulations import manipulations
-from mt_nodes.params import build
 from mt_nodes.rules.condition import KINDS, Predicate, refuse_unknown_names
-from mt_nodes.rules.discord import refuse_discord
 from mt_nodes.rules.entries import flag, mapping, text, texts
 from mt_nodes.rules.quantities import UNITS
-from mt_nodes.rules.statement import ADDS, REPLACES, Statement
+from mt_nodes.rules.statement import Statement
+from mt_nodes.rules.terms import Behaviour, Element, Road, Term
 from mt_nodes.rules.words import Lexicon, Phrase
 from mt_nodes.yaml_files import named_items, read_mapping, refuse_unknown
 
@@ -34,104 +32,6 @@ _SECTIONS = ("roads", *CATEGORIES, "behaviours", "predicates", "words")
 _WORDS = ("unsupported", "road", "needs", "asks", "crossing")
 _FLAGS = ("weak", "stands", "general")
 _ELEMENT_KEYS = ("says", "manipulation", "bare", "regions", *_WORDS, *_FLAGS)
-
-
-@dataclass(frozen=True)
-class Term:
-    """A name of the ontology and the phrases that rules say it with; ``regions``: whose published ontology has it."""
-
-    name: str
-    says: tuple[str, ...]
-    regions: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Road(Term):
-    """Where the ego-vehicle may come to.
-
-    Attributes:
-        marked_by: the element that shows it, if a rule names nothing else. area: it has spots of other names in it.
-    """
-
-    marked_by: str = ""
-    area: bool = False
-
-
-@dataclass(frozen=True)
-class Element(Term):
-    """What a follow-up adds or puts in place of something.
-
-    Attributes:
-        category: one of :data:`CATEGORIES`. manipulation: name by region, of any other region under an empty key.
-        unsupported: why nothing shows it. road: where it is if a rule names none. needs: condition on the source.
-        weak: named beside what a rule is about. stands: it does not move. general: what follows it tells who exactly.
-        bare: words for it if nothing else is named. asks: behaviour, if no other is named. crossing: road that
-            "crossing" is, beside it.
-    """
-
-    category: str = ""
-    manipulation: Mapping[str, str] = field(default_factory=dict)
-    unsupported: str = ""
-    road: str = ""
-    needs: str = ""
-    weak: bool = False
-    stands: bool = False
-    general: bool = False
-    asks: str = ""
-    crossing: str = ""
-    bare: tuple[str, ...] = ()
-
-    @property
-    def verb(self) -> str:
-        """Weather, light and the road's state are always there, so they are replaced; all else is added."""
-        return REPLACES if self.category == "environment" else ADDS
-
-    def shown_by(self, region: str) -> str:
-        """Return the name of the manipulation that shows it in a region; empty where nothing does."""
-        return self.manipulation.get(region) or self.manipulation.get("", "")
-
-    def gap(self, region: str = "") -> str:
-        """Return why it cannot be shown, empty when it can."""
-        if self.unsupported:
-            return self.unsupported
-        return manipulations()[self.shown_by(region)].unsupported
-
-
-@dataclass(frozen=True)
-class Behaviour(Term):
-    """What the ego-vehicle should do, and the check that judges it; see ``config/ontology/behaviours.yaml``.
-
-    ``in_world`` is the check of two drives in the closed loop; none where it is empty.
-    """
-
-    says_not: tuple[str, ...] = ()
-    denied: str = ""
-    reads_as: str = ""
-    check: tuple[str, Mapping[str, Any]] = ("", {})
-    in_world: tuple[str, Mapping[str, Any]] = ("", {})
-
-    def make_check(self, where: str = "") -> Check:
-        """Build the check of this behaviour.
-
-        Raises:
-            UsageError: there is no such check, or a parameter is wrong.
-        """
-        return _built(self.check, f"{where or self.name}.check")
-
-    def make_check_in_world(self, where: str = "") -> Check:
-        """Build the check of this behaviour in the closed loop.
-
-        Raises:
-            UsageError: it has none there, there is no such check, or a parameter is wrong.
-        """
-        if not self.in_world[0]:
-            raise UsageError(f"{where or self.name}: no check under in_world, which judges it in the closed loop")
-        return _built(self.in_world, f"{where or self.name}.in_world")
-
-
-def _built(check: tuple[str, Mapping[str, Any]], where: str) -> Check:
-    name, params = check
-    return cast(Check, build(plugins.find("checks", name, where), params, f"{where}.{name}"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +102,7 @@ def _load(own: tuple[Path, ...]) -> Ontology:
             read[section] = {**before, **after, **entries}
     elements = {name: one for category in CATEGORIES for name, one in read[category].items()}
     made = Ontology(read["roads"], elements, read["behaviours"], read["predicates"], read["words"])
-    refuse_discord(made, own[-1] if own else Path("ontology"))
+    _refuse_discord(made, own[-1] if own else Path("ontology"))
     return made
 
 
@@ -299,3 +199,31 @@ def _regions(data: Mapping[str, Any], where: str) -> tuple[str, ...]:
     regions = texts(data, "regions", where)
     refuse_unknown(dict.fromkeys(regions), REGIONS, f"{where}.regions")
     return regions
+
+
+def _refuse_discord(ontology: Ontology, where: Path) -> None:
+    """Refuse entries that name others which are not there.
+
+    Raises:
+        UsageError: naming the entry and the nearest name that exists.
+    """
+    for key, kind, named, known in _links(ontology):
+        if named and named not in known:
+            raise UsageError(f"{where}: {key}: no {kind} '{named}'{suggest(named, known)}")
+    for element in ontology.elements.values():
+        if element.needs:
+            needs = f"{where}: {element.name}.needs"
+            refuse_unknown_names(element.needs, ontology.predicates, ontology.elements, needs)
+
+
+def _links(ontology: Ontology) -> Iterator[tuple[str, str, str, Collection[str]]]:
+    """Yield key, kind of what it names, the name, and the names that exist."""
+    for element in ontology.elements.values():
+        yield f"{element.name}.road", "road", element.road, ontology.roads
+        yield f"{element.name}.crossing", "road", element.crossing, ontology.roads
+        yield f"{element.name}.asks", "behaviour", element.asks, ontology.behaviours
+    for road in ontology.roads.values():
+        yield f"{road.name}.marked_by", "element", road.marked_by, ontology.elements
+    for one in ontology.behaviours.values():
+        yield f"{one.name}.denied", "behaviour", one.denied, ontology.behaviours
+        yield f"{one.name}.reads_as", "behaviour", one.reads_as, ontology.behaviours

@@ -74,7 +74,7 @@ def logical_alignment(said: Statement, needs: str, scene: Scene, edit: Mapping[s
     """Return whether a relation makes sense for a source: its condition and what its element needs hold there.
 
     Args:
-        needs: condition of the element (:attr:`mt_nodes.rules.ontology.Element.needs`).
+        needs: condition of the element (:attr:`mt_nodes.rules.terms.Element.needs`).
         edit: what is known of the change, such as the number on the sign that it adds.
     """
     condition = conjunction(STATE, said.condition, needs)

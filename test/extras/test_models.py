@@ -32,8 +32,9 @@ from mt_nodes.models.recipe import EpochReport, Recipe  # noqa: E402
 from mt_nodes.models.samples import Frames, Shown, load_frames, write_samples  # noqa: E402
 from mt_nodes.models.samples import Sample as Row  # noqa: E402
 from mt_nodes.models.stack import DrivingModel  # noqa: E402
+from mt_nodes.models.torch_files import read_torch, write_torch  # noqa: E402
 from mt_nodes.models.training import said_of, train  # noqa: E402
-from mt_nodes.models.weights_file import About, Scale, Weights, load_weights, read_torch, write_torch  # noqa: E402
+from mt_nodes.models.weights_file import About, Scale, Weights, load_weights  # noqa: E402
 from mt_nodes.scene.camera_rendering import CameraSensor  # noqa: E402
 from mt_nodes.scene.drive import generate_drive  # noqa: E402
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from typing import Any, NoReturn
 
@@ -16,7 +16,7 @@ from mt_nodes.campaign.search.playing import Player
 from mt_nodes.campaign.search.run import CONFIRMED, SUMMARY, TRIALS, SearchRun
 from mt_nodes.campaign.search.seeking import Sought, seek
 from mt_nodes.campaign.search.summing import summed
-from mt_nodes.campaign.search.trial import Trial
+from mt_nodes.campaign.search.trial import Confirmation, Trial
 from mt_nodes.confirming import Confirm, counted_out
 from mt_nodes.deaths import Deaths, death_line
 from mt_nodes.directories import write_whole
@@ -33,29 +33,6 @@ from mt_nodes.verdict import SCHEMA, Pair, Verdict
 OpenArms = Callable[[Run, ExitStack], Arms]
 #: Of the trials that violate so many are tried to confirm, the weakest first.
 CANDIDATES = 5
-
-
-@dataclass(frozen=True)
-class Confirmation:
-    """Whether a violation came again on the same input.
-
-    Attributes:
-        trial: its number.
-        violated, plays: how often the pair of the trial was violated, of how many plays.
-        control: how often the control was, which changes nothing, on the same bundle and by the same check.
-        needed: violations that confirm it.
-    """
-
-    trial: int
-    violated: int
-    plays: int
-    control: int
-    needed: int
-
-    @property
-    def confirmed(self) -> bool:
-        """Whether it is a violation of the relation: it comes again, and not without the change."""
-        return self.violated >= self.needed and not self.control
 
 
 class _Journal:

@@ -17,7 +17,7 @@ from mt_nodes.verdict import SCHEMA, Outcome
 from mt_nodes.wording import counted
 
 if TYPE_CHECKING:
-    from mt_nodes.campaign.search.searching import Confirmation
+    from mt_nodes.campaign.search.trial import Confirmation
 
 
 def summed(

@@ -116,3 +116,26 @@ def _worst(verdicts: Sequence[Verdict]) -> tuple[float, Verdict] | None:
     """The decided pair with the least margin; of equal ones the first."""
     rated = [(r, v) for v in verdicts if (r := robustness_of(v)) is not None]
     return min(rated, key=lambda found: found[0]) if rated else None
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """Whether a violation came again on the same input.
+
+    Attributes:
+        trial: its number.
+        violated, plays: how often the pair of the trial was violated, of how many plays.
+        control: how often the control was, which changes nothing, on the same bundle and by the same check.
+        needed: violations that confirm it.
+    """
+
+    trial: int
+    violated: int
+    plays: int
+    control: int
+    needed: int
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether it is a violation of the relation: it comes again, and not without the change."""
+        return self.violated >= self.needed and not self.control

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +11,9 @@ import numpy.typing as npt
 from mt_nodes.frames import Cloud
 from mt_nodes.mutations.base import Draw
 from mt_nodes.mutations.joint.attenuation import DARKEST, LEAST_SIGNAL, REFERENCE_REFLECTIVITY
+from mt_nodes.mutations.joint.fate import Fate
 from mt_nodes.mutations.lidar.each_cloud import without
 from mt_nodes.mutations.lidar.rays import Floats, Rows, pieces, proof_on_beam, ranges_m, rounding_m
-
-if TYPE_CHECKING:
-    from mt_nodes.mutations.joint.weather import Fate, Weather
 
 #: Light that goes out and back through an optical depth of 1 loses 20 log10(e) dB.
 _DB_PER_DEPTH = 20.0 * np.log10(np.e)
@@ -28,12 +26,35 @@ _MOST_SIGMAS = 3.5
 _NOISE_AT_FLOOR_M = 0.09 / np.sqrt(2.0)
 
 
-def proof_of_weather(weather: Weather, old: Cloud, new: Cloud, fate: Fate, draw: Draw) -> str | None:
+class Air(Protocol):
+    """What the proof asks of a weather; see :class:`mt_nodes.mutations.joint.weather.Weather`."""
+
+    @property
+    def max_range_m(self) -> float:
+        """How far the sensor sees a target of 90 %."""
+
+    @property
+    def focus_m(self) -> float:
+        """Nearer echoes are no stronger."""
+
+    @property
+    def unknown_reflectivity(self) -> float:
+        """Of returns without an intensity."""
+
+    @property
+    def further_noise(self) -> float:
+        """Standard deviation of further range noise, as a share of the range."""
+
+    def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> npt.NDArray[np.float64]:
+        """Return the optical depth (k,) to some returns."""
+
+
+def proof_of_weather(weather: Air, old: Cloud, new: Cloud, fate: Fate, draw: Draw) -> str | None:
     """Return what is not as promised, or None."""
     return _places(weather, old, new, fate) or _powers(weather, old, new, fate, draw)
 
 
-def _places(weather: Weather, old: Cloud, new: Cloud, fate: Fate) -> str | None:
+def _places(weather: Air, old: Cloud, new: Cloud, fate: Fate) -> str | None:
     left, at = without(old, fate.rows(fate.lost)), fate.rows_kept(old)
     if len(new) != len(left):
         return f"{len(new)} points, expected {len(old)} less {int(fate.lost.sum())}"
@@ -52,9 +73,7 @@ def _places(weather: Weather, old: Cloud, new: Cloud, fate: Fate) -> str | None:
     return None
 
 
-def _ranges(
-    weather: Weather, cloud: Cloud, before: Floats, after: Floats, scattered: npt.NDArray[np.bool_]
-) -> str | None:
+def _ranges(weather: Air, cloud: Cloud, before: Floats, after: Floats, scattered: npt.NDArray[np.bool_]) -> str | None:
     slack = rounding_m(cloud, before) + 1e-5
     nearer = after < before + slack
     if not nearer[scattered].all():
@@ -80,7 +99,7 @@ def _intensities(
     return None if (after <= scale * (1.0 + 1e-6)).all() else f"an intensity of {after.max():g} is beyond {scale:g}"
 
 
-def _powers(weather: Weather, old: Cloud, new: Cloud, fate: Fate, draw: Draw) -> str | None:
+def _powers(weather: Air, old: Cloud, new: Cloud, fate: Fate, draw: Draw) -> str | None:
     """Compare with the noise floor what some of the returns have left, and their intensities with the law."""
     lost, kept, at = fate.rows(fate.lost), fate.rows(~fate.lost), fate.rows_kept(old)
     hard = np.flatnonzero(~fate.scattered[~fate.lost])
@@ -105,7 +124,7 @@ def _powers(weather: Weather, old: Cloud, new: Cloud, fate: Fate, draw: Draw) ->
     return f"{int(off.sum())} intensities do not fall as e^(-2 depth)" if off.any() else None
 
 
-def _clear_db(weather: Weather, cloud: Cloud, rows: Rows, scale: float | None) -> Floats:
+def _clear_db(weather: Air, cloud: Cloud, rows: Rows, scale: float | None) -> Floats:
     """Return how far (k,) returns were over the noise floor in clear air, in dB."""
     bright = np.full(len(rows), weather.unknown_reflectivity)
     if scale is not None:

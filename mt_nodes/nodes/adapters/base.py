@@ -15,7 +15,6 @@ from mt_nodes.lanes import Lanes
 from mt_nodes.message_packages import origin
 from mt_nodes.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
 from mt_nodes.params import build
-from mt_nodes.stack_topics import OutputTopic
 
 Said = Detections | Control | ImageBoxes | Path | Diagnostics | Odometry | SignalStates | Lanes
 
@@ -54,19 +53,6 @@ class Adapter(ABC):
             "use": "read" if cls.encode is Adapter.encode else "read, publish",
             "package": origin(cls.type),
         }
-
-
-def adapter_of(role: str, output: OutputTopic) -> Adapter:
-    """Return the adapter that a stack file asks for.
-
-    Raises:
-        UsageError: there is none (names those that exist), or it does not take what is given.
-    """
-    if output.fields:
-        from mt_nodes.nodes.by_fields import ByFields  # which is an adapter itself
-
-        return ByFields(role, output.type, output.fields)
-    return adapter_for(role, output.type, output.adapter, output.params)
 
 
 def adapter_for(role: str, type_name: str, name: str = "", params: Mapping[str, Any] | None = None) -> Adapter:

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The terms of the ontology: roads, elements of the scene, and behaviours of the ego vehicle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from mt_nodes import plugins
+from mt_nodes.checks.base import Check
+from mt_nodes.errors import UsageError
+from mt_nodes.manipulations import manipulations
+from mt_nodes.params import build
+from mt_nodes.rules.statement import ADDS, REPLACES
+
+
+@dataclass(frozen=True)
+class Term:
+    """A name of the ontology and the phrases that rules say it with; ``regions``: whose published ontology has it."""
+
+    name: str
+    says: tuple[str, ...]
+    regions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Road(Term):
+    """Where the ego-vehicle may come to.
+
+    Attributes:
+        marked_by: the element that shows it, if a rule names nothing else. area: it has spots of other names in it.
+    """
+
+    marked_by: str = ""
+    area: bool = False
+
+
+@dataclass(frozen=True)
+class Element(Term):
+    """What a follow-up adds or puts in place of something.
+
+    Attributes:
+        category: one of :data:`CATEGORIES`. manipulation: name by region, of any other region under an empty key.
+        unsupported: why nothing shows it. road: where it is if a rule names none. needs: condition on the source.
+        weak: named beside what a rule is about. stands: it does not move. general: what follows it tells who exactly.
+        bare: words for it if nothing else is named. asks: behaviour, if no other is named. crossing: road that
+            "crossing" is, beside it.
+    """
+
+    category: str = ""
+    manipulation: Mapping[str, str] = field(default_factory=dict)
+    unsupported: str = ""
+    road: str = ""
+    needs: str = ""
+    weak: bool = False
+    stands: bool = False
+    general: bool = False
+    asks: str = ""
+    crossing: str = ""
+    bare: tuple[str, ...] = ()
+
+    @property
+    def verb(self) -> str:
+        """Weather, light and the road's state are always there, so they are replaced; all else is added."""
+        return REPLACES if self.category == "environment" else ADDS
+
+    def shown_by(self, region: str) -> str:
+        """Return the name of the manipulation that shows it in a region; empty where nothing does."""
+        return self.manipulation.get(region) or self.manipulation.get("", "")
+
+    def gap(self, region: str = "") -> str:
+        """Return why it cannot be shown, empty when it can."""
+        if self.unsupported:
+            return self.unsupported
+        return manipulations()[self.shown_by(region)].unsupported
+
+
+@dataclass(frozen=True)
+class Behaviour(Term):
+    """What the ego-vehicle should do, and the check that judges it; see ``config/ontology/behaviours.yaml``.
+
+    ``in_world`` is the check of two drives in the closed loop; none where it is empty.
+    """
+
+    says_not: tuple[str, ...] = ()
+    denied: str = ""
+    reads_as: str = ""
+    check: tuple[str, Mapping[str, Any]] = ("", {})
+    in_world: tuple[str, Mapping[str, Any]] = ("", {})
+
+    def make_check(self, where: str = "") -> Check:
+        """Build the check of this behaviour.
+
+        Raises:
+            UsageError: there is no such check, or a parameter is wrong.
+        """
+        return _built(self.check, f"{where or self.name}.check")
+
+    def make_check_in_world(self, where: str = "") -> Check:
+        """Build the check of this behaviour in the closed loop.
+
+        Raises:
+            UsageError: it has none there, there is no such check, or a parameter is wrong.
+        """
+        if not self.in_world[0]:
+            raise UsageError(f"{where or self.name}: no check under in_world, which judges it in the closed loop")
+        return _built(self.in_world, f"{where or self.name}.in_world")
+
+
+def _built(check: tuple[str, Mapping[str, Any]], where: str) -> Check:
+    name, params = check
+    return cast(Check, build(plugins.find("checks", name, where), params, f"{where}.{name}"))
