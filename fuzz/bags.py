@@ -21,14 +21,14 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from fuzz import clouds
 from fuzz.cases import Case, Span, Target, edited
 from fuzz.invariant import require
-from mt_nodes import cdr
-from mt_nodes.bags import BagSource, Unreadable
-from mt_nodes.errors import ExitCode, InfrastructureError
-from mt_nodes.frames import Cloud
-from mt_nodes.journal import read_journal
-from mt_nodes.plan import ReplayRequest
-from mt_nodes.replay import execute, in_process_arms
-from mt_nodes.runs import Run
+from mt_nodes.base.errors import ExitCode, InfrastructureError
+from mt_nodes.data.bags.bundles import BagSource, Unreadable
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.messages import Cloud
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.plan import ReplayRequest
+from mt_nodes.runs.replay.execute import execute, in_process_arms
+from mt_nodes.runs.replay.run import Run
 
 NAME = "fuzzed"
 RELATION = "noise_outside_roi_10"
@@ -67,13 +67,13 @@ def sound(kind: str) -> bytes:
 def _drive() -> list[tuple[str, str, int, bytes]]:
     """Static transforms, then one cloud a period: topic, type, time of reception, bytes."""
     rng = np.random.default_rng(1)
-    rows = [("/tf_static", cdr.TF, 0, cdr.encode_transforms(clouds.TREE, 0))]
+    rows = [("/tf_static", codec.TF, 0, codec.encode_transforms(clouds.TREE, 0))]
     for i in range(BUNDLES):
         points = np.zeros(POINTS, np.dtype([(name, "<f4") for name in ("x", "y", "z", "intensity")]))
         for name in "xyz":
             points[name] = rng.uniform(-20, 20, POINTS)
         cloud = Cloud(clouds.TOPIC, (i + 1) * PERIOD_NS, "lidar", points)
-        rows.append((cloud.topic, cdr.POINT_CLOUD, cloud.stamp_ns, cdr.encode_cloud(cloud)))
+        rows.append((cloud.topic, codec.POINT_CLOUD, cloud.stamp_ns, codec.encode_cloud(cloud)))
     return rows
 
 
@@ -85,19 +85,19 @@ def _write(path: Path, kind: str) -> None:
         topics: dict[str, Any] = {}
         for topic, name, received_ns, data in _drive():
             if topic not in topics:
-                topics[topic] = bag.add_connection(topic, name, typestore=cdr.typestore())
+                topics[topic] = bag.add_connection(topic, name, typestore=codec.typestore())
             bag.write(topics[topic], received_ns, data)
 
 
 def _write_ros1(path: Path) -> None:
     noetic = get_typestore(Stores.ROS1_NOETIC)
-    noetic.register(get_types_from_msg("geometry_msgs/TransformStamped[] transforms\n", cdr.TF))
+    noetic.register(get_types_from_msg("geometry_msgs/TransformStamped[] transforms\n", codec.TF))
     with Writer1(path) as bag:
         topics: dict[str, Any] = {}
         for topic, name, received_ns, data in _drive():
             if topic not in topics:
                 topics[topic] = bag.add_connection(topic, name, typestore=noetic)
-            bag.write(topics[topic], received_ns, cdr.typestore().cdr_to_ros1(data, name))
+            bag.write(topics[topic], received_ns, codec.typestore().cdr_to_ros1(data, name))
 
 
 @lru_cache

@@ -15,14 +15,15 @@ from hypothesis import strategies as st
 
 from fuzz.cases import EDGES, Case, Target
 from fuzz.invariant import require, told_well
-from mt_nodes import cdr, plugins
-from mt_nodes.errors import MtError, NotApplicable
-from mt_nodes.frames import Bundle, Cloud
-from mt_nodes.mutations.base import Followup, Mutation
-from mt_nodes.params import build, describe
-from mt_nodes.pipeline import MutationPipeline
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.transforms import Transform, TransformTree, pose_matrix
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import MtError, NotApplicable
+from mt_nodes.base.params import build, describe
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
+from mt_nodes.relations.mutations.base import Followup, Mutation
+from mt_nodes.relations.pipeline import MutationPipeline
+from mt_nodes.world.scene.drive import generate_drive
 
 TOPIC = "/points"
 TREE = TransformTree([Transform("base_link", "lidar", pose_matrix((0.5, 0.0, 1.7), (0.0, 0.0, 0.1, 1.0)))])
@@ -229,7 +230,7 @@ def check(case: Case, place: Path) -> str:
     """Decode, derive every follow-up, encode and decode."""
     told = json.loads(case.data)
     told = _swept(told) if "sweep" in told else told
-    cloud = cdr.cloud_from_msg(TOPIC, cdr.decode(cdr.POINT_CLOUD, encoded(told)))
+    cloud = codec.cloud_from_msg(TOPIC, codec.decode(codec.POINT_CLOUD, encoded(told)))
     _as_told(cloud, told)
     _comes_back(cloud)
     bundle = Bundle(0, 0, cloud.stamp_ns, (cloud,), transforms=TREE)
@@ -239,16 +240,16 @@ def check(case: Case, place: Path) -> str:
 
 def encoded(told: Told) -> bytes:
     """Return the CDR bytes of a message told as plain data, whether or not it makes sense."""
-    types = cdr.typestore().types
+    types = codec.typestore().types
     field = types["sensor_msgs/msg/PointField"]
     as_they_are = ("height", "width", "point_step", "row_step", "is_bigendian", "is_dense")
-    message = types[cdr.POINT_CLOUD](
-        header=cdr.header_of(told["frame_id"], told["stamp_ns"]),
+    message = types[codec.POINT_CLOUD](
+        header=codec.header_of(told["frame_id"], told["stamp_ns"]),
         fields=[field(name=n, offset=o, datatype=d, count=c) for n, o, d, c in told["fields"]],
         data=np.frombuffer(bytes.fromhex(told["data"]), np.uint8),
         **{name: told[name] for name in as_they_are},
     )
-    return cdr.encode(cdr.POINT_CLOUD, message)
+    return codec.encode(codec.POINT_CLOUD, message)
 
 
 def _as_told(cloud: Cloud, told: Told) -> None:
@@ -268,7 +269,7 @@ def _as_told(cloud: Cloud, told: Told) -> None:
 
 def _comes_back(cloud: Cloud) -> None:
     """Encode and decode: nothing may have changed."""
-    back = cdr.cloud_from_msg(TOPIC, cdr.decode(cdr.POINT_CLOUD, cdr.encode_cloud(cloud)))
+    back = codec.cloud_from_msg(TOPIC, codec.decode(codec.POINT_CLOUD, codec.encode_cloud(cloud)))
     for name in ("stamp_ns", "frame_id", "width", "is_dense", "fields"):
         require(getattr(back, name) == getattr(cloud, name), f"{name} came back otherwise")
     require(not len(cloud) or back.height == cloud.height, "height came back otherwise")

@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 
 from fuzz.cases import Case, Target
 from fuzz.invariant import require
-from mt_nodes import experiment, plugins
-from mt_nodes.params import describe, plain
-from mt_nodes.regions import load_region
-from mt_nodes.relations import load_relation, load_suite, names_from_suite_file
-from mt_nodes.stacks import Stack, load_stack
-from mt_nodes.transforms import UnknownTransform, dump_transforms, load_transforms
-from mt_nodes.waivers import load_waivers, marked
+from mt_nodes.base import plugins
+from mt_nodes.base.params import describe, plain
+from mt_nodes.data.regions import load_region
+from mt_nodes.data.transforms import UnknownTransform, dump_transforms, load_transforms
+from mt_nodes.engine.waivers import load_waivers, marked
+from mt_nodes.relations.relation import load_relation, load_suite, names_from_suite_file
+from mt_nodes.report import published_tables
+from mt_nodes.stacks.stack import Stack, load_stack
 
 NAME = "fuzzed.yaml"
 #: Values that are something else than what stands there.
@@ -162,7 +163,7 @@ def _waivers(path: Path) -> Any:
 
 
 def _experiment(path: Path) -> Any:
-    for file in experiment.write_relations(str(path), (3,), path.parent / "relations"):
+    for file in published_tables.write_relations(str(path), (3,), path.parent / "relations"):
         load_relation(file)
     return None
 

@@ -17,15 +17,16 @@ from hypothesis import strategies as st
 from fuzz.cases import EDGES, Case, Target, applied, edit
 from fuzz.clouds import NUMBERS, parameters
 from fuzz.invariant import require, told_well
-from mt_nodes import cdr, plugins
-from mt_nodes.camera.codecs import decode as pictured
-from mt_nodes.camera.codecs import encode as coded
-from mt_nodes.errors import MtError, NotApplicable
-from mt_nodes.frames import Bundle, CameraInfo, Cloud, Image
-from mt_nodes.mutations.base import Followup, Mutation
-from mt_nodes.params import build
-from mt_nodes.pipeline import MutationPipeline
-from mt_nodes.transforms import Transform, TransformTree, pose_matrix
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import MtError, NotApplicable
+from mt_nodes.base.params import build
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.images.codecs import decode as pictured
+from mt_nodes.data.images.codecs import encode as coded
+from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image
+from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
+from mt_nodes.relations.mutations.base import Followup, Mutation
+from mt_nodes.relations.pipeline import MutationPipeline
 
 TOPIC = "/camera/image"
 RAW, COMPRESSED = "Image", "CompressedImage"
@@ -168,7 +169,7 @@ def sound(kind: str) -> bytes:
 def check(case: Case, place: Path) -> str:
     """Decode, derive follow-ups, encode and decode."""
     told = json.loads(case.data)
-    image = cdr.image_from_msg(TOPIC, cdr.decode(_type(told), encoded(told)))
+    image = codec.image_from_msg(TOPIC, codec.decode(_type(told), encoded(told)))
     if told["kind"] == RAW:
         _as_told(image, told)
     _comes_back(image)
@@ -180,26 +181,26 @@ def check(case: Case, place: Path) -> str:
 
 def encoded(told: Told) -> bytes:
     """Return the CDR bytes of a message told as plain data, whether or not it makes sense."""
-    types, header = cdr.typestore().types, cdr.header_of("camera", 0)
+    types, header = codec.typestore().types, codec.header_of("camera", 0)
     data = np.frombuffer(bytes.fromhex(told["data"]), np.uint8)
     if told["kind"] == COMPRESSED:
-        return cdr.encode(cdr.COMPRESSED_IMAGE, types[cdr.COMPRESSED_IMAGE](header, told["encoding"], data))
+        return codec.encode(codec.COMPRESSED_IMAGE, types[codec.COMPRESSED_IMAGE](header, told["encoding"], data))
     sizes = {name: told[name] for name in ("height", "width", "encoding", "step")}
-    message = types[cdr.IMAGE](header=header, is_bigendian=int(told["is_bigendian"]), data=data, **sizes)
-    return cdr.encode(cdr.IMAGE, message)
+    message = types[codec.IMAGE](header=header, is_bigendian=int(told["is_bigendian"]), data=data, **sizes)
+    return codec.encode(codec.IMAGE, message)
 
 
 def _type(told: Told) -> str:
-    return cdr.IMAGE if told["kind"] == RAW else cdr.COMPRESSED_IMAGE
+    return codec.IMAGE if told["kind"] == RAW else codec.COMPRESSED_IMAGE
 
 
 def _calibration(told: Told) -> CameraInfo:
     """Read a calibration as a bag's: encoded and decoded."""
     matrices = {name: np.array(told[name], np.float64) for name in "dkrp"}
-    types, frame = cdr.typestore().types, told.get("frame_id", "camera")
+    types, frame = codec.typestore().types, told.get("frame_id", "camera")
     no_roi = types["sensor_msgs/msg/RegionOfInterest"](x_offset=0, y_offset=0, height=0, width=0, do_rectify=False)
-    message = types[cdr.CAMERA_INFO](
-        header=cdr.header_of(frame, 0),
+    message = types[codec.CAMERA_INFO](
+        header=codec.header_of(frame, 0),
         height=told["height"],
         width=told["width"],
         distortion_model=told["model"],
@@ -208,8 +209,8 @@ def _calibration(told: Told) -> CameraInfo:
         roi=no_roi,
         **matrices,
     )
-    data = cdr.encode(cdr.CAMERA_INFO, message)
-    return cdr.camera_info_from_msg("/camera/camera_info", cdr.decode(cdr.CAMERA_INFO, data))
+    data = codec.encode(codec.CAMERA_INFO, message)
+    return codec.camera_info_from_msg("/camera/camera_info", codec.decode(codec.CAMERA_INFO, data))
 
 
 @cache
@@ -251,7 +252,7 @@ def _shown(image: Image) -> str:
 
 def _comes_back(image: Image) -> None:
     """Encode and decode: nothing may have changed."""
-    back = cdr.image_from_msg(TOPIC, cdr.decode(cdr.type_of(image), cdr.encode_image(image)))
+    back = codec.image_from_msg(TOPIC, codec.decode(codec.type_of(image), codec.encode_image(image)))
     for name in ("stamp_ns", "frame_id", "encoding", "compressed"):
         require(getattr(back, name) == getattr(image, name), f"{name} came back otherwise")
     require(back.pixels.shape == image.pixels.shape or not image.pixels.size, "the size came back otherwise")

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 from fuzz.cases import Case, Target
-from mt_nodes.errors import ExitCode, MtError
+from mt_nodes.base.errors import ExitCode, MtError
 
 LIMIT_S = 20.0
 #: What may be allocated beyond what the process holds when the first case begins.

@@ -15,72 +15,73 @@ from hypothesis import strategies as st
 from fuzz import clouds
 from fuzz.cases import Case, Target, edited
 from fuzz.invariant import Broken, require
-from mt_nodes import cdr, plugins
-from mt_nodes.effects import Effects
-from mt_nodes.engine import Answer, Engine, Heard, Offer
-from mt_nodes.errors import MtError
-from mt_nodes.frames import Bundle, CameraInfo, Cloud, Image, Odometry, SignalStates
-from mt_nodes.lanes import OWN, Lanes, Strip
-from mt_nodes.outputs import Control, Detections, Diagnostics, ImageBoxes, Output, Path
-from mt_nodes.relations import load_relation
-from mt_nodes.transforms import TransformTree
-from mt_nodes.verdict import Outcome
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import MtError
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.lanes import OWN, Lanes, Strip
+from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image, Odometry, SignalStates
+from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Output, Path
+from mt_nodes.data.transforms import TransformTree
+from mt_nodes.data.verdict import Outcome
+from mt_nodes.engine.judging import Answer, Engine, Heard, Offer
+from mt_nodes.relations.relation import load_relation
 
 TOPIC = "/sensor"
 RELATION = "noise_outside_roi_count_1000"
 
 
 def _cloud(message: Any) -> None:
-    cloud = cdr.cloud_from_msg(TOPIC, message)
-    back = cdr.cloud_from_msg(TOPIC, cdr.decode(cdr.POINT_CLOUD, cdr.encode_cloud(cloud)))
+    cloud = codec.cloud_from_msg(TOPIC, message)
+    back = codec.cloud_from_msg(TOPIC, codec.decode(codec.POINT_CLOUD, codec.encode_cloud(cloud)))
     require(back.points.tobytes() == cloud.points.tobytes(), "points came back otherwise")
     require((back.stamp_ns, back.frame_id) == (cloud.stamp_ns, cloud.frame_id), "the header came back otherwise")
 
 
 def _image(message: Any) -> None:
-    image = cdr.image_from_msg(TOPIC, message)
-    back = cdr.image_from_msg(TOPIC, cdr.decode(cdr.type_of(image), cdr.encode_image(image)))
+    image = codec.image_from_msg(TOPIC, message)
+    back = codec.image_from_msg(TOPIC, codec.decode(codec.type_of(image), codec.encode_image(image)))
     require(back.pixels.tobytes() == image.pixels.tobytes(), "pixels came back otherwise")
     require((back.encoding, back.compressed) == (image.encoding, image.compressed), "the image came back otherwise")
 
 
 def _camera_info(message: Any) -> None:
-    info = cdr.camera_info_from_msg(TOPIC, message)
-    back = cdr.camera_info_from_msg(TOPIC, cdr.decode(cdr.CAMERA_INFO, cdr.encode_camera_info(info)))
+    info = codec.camera_info_from_msg(TOPIC, message)
+    back = codec.camera_info_from_msg(TOPIC, codec.decode(codec.CAMERA_INFO, codec.encode_camera_info(info)))
     same = all(np.array_equal(getattr(info, n), getattr(back, n), equal_nan=True) for n in "dkrp")
     require(same and back.distortion_model == info.distortion_model, "intrinsics came back otherwise")
 
 
 def _transforms(message: Any) -> None:
-    for row in cdr.transforms_from_msg(message, static=True):
+    for row in codec.transforms_from_msg(message, static=True):
         require(bool(np.isfinite(row.matrix).all()), "a transform that is not finite was accepted")
         turn = row.matrix[:3, :3]
         require(np.allclose(turn @ turn.T, np.eye(3), atol=1e-6), "a transform that is no rigid motion was accepted")
         tree = TransformTree([row])
         if row.parent != row.child:
-            back = cdr.decode(cdr.TF, cdr.encode_transforms(tree, 0))
+            back = codec.decode(codec.TF, codec.encode_transforms(tree, 0))
             require(bool(np.isfinite(tree.lookup(row.parent, row.child)).all()), "a lookup that is not finite")
-            cdr.transforms_from_msg(back, static=True)
+            codec.transforms_from_msg(back, static=True)
 
 
 def _polygon(message: Any) -> None:
-    frame, corners = cdr.polygon_from_msg(message)
+    frame, corners = codec.polygon_from_msg(message)
     require(isinstance(frame, str) and corners.shape == (len(message.polygon.points), 3), "corners were lost")
 
 
 def _text(message: Any) -> None:
     require(isinstance(message.data, str), "a text that is none")
-    cdr.encode_text(message.data)
+    codec.encode_text(message.data)
 
 
 READERS: dict[str, Callable[[Any], None]] = {
-    cdr.POINT_CLOUD: _cloud,
-    cdr.IMAGE: _image,
-    cdr.COMPRESSED_IMAGE: _image,
-    cdr.CAMERA_INFO: _camera_info,
-    cdr.TF: _transforms,
-    cdr.POLYGON: _polygon,
-    cdr.STRING: _text,
+    codec.POINT_CLOUD: _cloud,
+    codec.IMAGE: _image,
+    codec.COMPRESSED_IMAGE: _image,
+    codec.CAMERA_INFO: _camera_info,
+    codec.TF: _transforms,
+    codec.POLYGON: _polygon,
+    codec.STRING: _text,
 }
 
 
@@ -137,21 +138,21 @@ def _serialized(message: Any) -> bytes:
 
 
 def _compressed() -> bytes:
-    return cdr.encode_image(Image(TOPIC, 5, "camera", np.empty((0, 0), np.uint8), "jpeg", b"\xff\xd8\xff\xd9"))
+    return codec.encode_image(Image(TOPIC, 5, "camera", np.empty((0, 0), np.uint8), "jpeg", b"\xff\xd8\xff\xd9"))
 
 
 def _sound_info() -> bytes:
     k = np.array([[9.0, 0, 4], [0, 9, 3], [0, 0, 1]])
     p = np.hstack([k, np.zeros((3, 1))])
-    return cdr.encode_camera_info(CameraInfo(TOPIC, 5, "camera", 8, 6, "plumb_bob", np.zeros(5), k, np.eye(3), p))
+    return codec.encode_camera_info(CameraInfo(TOPIC, 5, "camera", 8, 6, "plumb_bob", np.zeros(5), k, np.eye(3), p))
 
 
 def _sound_polygon() -> bytes:
-    types = cdr.typestore().types
+    types = codec.typestore().types
     corner, outline = types["geometry_msgs/msg/Point32"], types["geometry_msgs/msg/Polygon"]
     points = [corner(x=float(x), y=float(y), z=0.0) for x, y in ((0, 0), (9, 0), (9, 9))]
-    message = types[cdr.POLYGON](header=cdr.header_of("base_link", 5), polygon=outline(points=points))
-    return cdr.encode(cdr.POLYGON, message)
+    message = types[codec.POLYGON](header=codec.header_of("base_link", 5), polygon=outline(points=points))
+    return codec.encode(codec.POLYGON, message)
 
 
 def _sound_cloud() -> bytes:
@@ -160,13 +161,13 @@ def _sound_cloud() -> bytes:
 
 
 _SOUND: dict[str, Callable[[], bytes]] = {
-    cdr.POINT_CLOUD: _sound_cloud,
-    cdr.IMAGE: lambda: cdr.encode_image(Image(TOPIC, 5, "camera", np.zeros((2, 3, 3), np.uint8), "bgr8")),
-    cdr.COMPRESSED_IMAGE: _compressed,
-    cdr.CAMERA_INFO: _sound_info,
-    cdr.TF: lambda: cdr.encode_transforms(clouds.TREE, 5),
-    cdr.POLYGON: _sound_polygon,
-    cdr.STRING: lambda: cdr.encode_text("hello"),
+    codec.POINT_CLOUD: _sound_cloud,
+    codec.IMAGE: lambda: codec.encode_image(Image(TOPIC, 5, "camera", np.zeros((2, 3, 3), np.uint8), "bgr8")),
+    codec.COMPRESSED_IMAGE: _compressed,
+    codec.CAMERA_INFO: _sound_info,
+    codec.TF: lambda: codec.encode_transforms(clouds.TREE, 5),
+    codec.POLYGON: _sound_polygon,
+    codec.STRING: lambda: codec.encode_text("hello"),
 }
 
 
@@ -180,7 +181,7 @@ def check(case: Case, place: Directory) -> str:
     name = _type(case.kind)
     if name in _adapters():
         return "; ".join(_heard(adapter, case.data) for adapter in _adapters()[name])
-    READERS[name](cdr.decode(name, case.data))
+    READERS[name](codec.decode(name, case.data))
     return "read"
 
 

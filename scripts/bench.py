@@ -22,10 +22,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from mt_nodes import doctor
-from mt_nodes.bags import write_bundles
-from mt_nodes.environment import keep_freed_memory
-from mt_nodes.scene.drive import generate_drive
+from mt_nodes.base.environment import keep_freed_memory
+from mt_nodes.data.bags.bundles import write_bundles
+from mt_nodes.runs import doctor
+from mt_nodes.world.scene.drive import generate_drive
 
 Part = dict[str, Any]
 #: What the figures are meant to be: ratio of what mutator and relay add, and pairs a second.

@@ -20,10 +20,10 @@ from pathlib import Path
 
 import yaml
 
-from mt_nodes.bags import write_bundles
-from mt_nodes.campaign.conducting import begin, conduct
-from mt_nodes.campaign.file import Campaign
-from mt_nodes.scene.drive import generate_drive
+from mt_nodes.data.bags.bundles import write_bundles
+from mt_nodes.runs.campaign.conducting import begin, conduct
+from mt_nodes.runs.campaign.file import Campaign
+from mt_nodes.world.scene.drive import generate_drive
 
 
 def measured(file: Path, out: Path, workers: int) -> dict[str, float]:

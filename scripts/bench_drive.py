@@ -16,15 +16,15 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from mt_nodes.drive.maps import load_map
-from mt_nodes.drive.rig import Rig, windscreen_camera
-from mt_nodes.drive.road_map import RoadMap
-from mt_nodes.drive.scenario import Actor, Ego, Environment, Scenario
-from mt_nodes.drive.sensing import Sensors
-from mt_nodes.drive.world import World
-from mt_nodes.outputs import Control
-from mt_nodes.scene.lidar import hdl_64e
-from mt_nodes.scene.objects import KINDS
+from mt_nodes.data.outputs import Control
+from mt_nodes.runs.loop.rig import Rig, windscreen_camera
+from mt_nodes.runs.loop.sensing import Sensors
+from mt_nodes.world.drive.maps import load_map
+from mt_nodes.world.drive.road_map import RoadMap
+from mt_nodes.world.drive.scenario import Actor, Ego, Environment, Scenario
+from mt_nodes.world.drive.world import World
+from mt_nodes.world.scene.lidar import hdl_64e
+from mt_nodes.world.scene.objects import KINDS
 
 Row = dict[str, Any]
 PERIOD_S = 0.1

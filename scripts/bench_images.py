@@ -13,13 +13,13 @@ from typing import Any
 import cv2
 import numpy as np
 
-from mt_nodes.errors import NotApplicable
-from mt_nodes.frames import Bundle
-from mt_nodes.mutations.base import Mutation
-from mt_nodes.pipeline import MutationPipeline
-from mt_nodes.plugins import catalogue
-from mt_nodes.scene.camera_rendering import CameraSensor
-from mt_nodes.scene.drive import generate_drive
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.base.plugins import catalogue
+from mt_nodes.data.messages import Bundle
+from mt_nodes.relations.mutations.base import Mutation
+from mt_nodes.relations.pipeline import MutationPipeline
+from mt_nodes.world.scene.camera_rendering import CameraSensor
+from mt_nodes.world.scene.drive import generate_drive
 
 Row = dict[str, Any]
 #: Width and height of a picture.

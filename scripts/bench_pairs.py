@@ -17,9 +17,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from mt_nodes import bags, engine, journal, ledger, lockstep, outgoing, pipeline, replay, results
-from mt_nodes.environment import keep_freed_memory, ros_environment
-from mt_nodes.plan import ReplayRequest
+from mt_nodes.base.environment import keep_freed_memory, ros_environment
+from mt_nodes.data.bags import bundles
+from mt_nodes.data.cdr import outgoing
+from mt_nodes.engine import journal, judging, ledger, lockstep, recorder
+from mt_nodes.engine.plan import ReplayRequest
+from mt_nodes.relations import pipeline
+from mt_nodes.runs.replay import execute
 
 TRANSPORTS = ("inprocess", "ros")
 STACKS = ("reference_detector", "reference_whole_cloud")
@@ -86,7 +90,7 @@ def measure(bag: Path, stack: str, transport: str, limit: int | None = None) -> 
         out = Path(place) / "run"
         request = ReplayRequest((str(bag),), stack=stack, transport=transport, limit=limit)
         began_s = time.monotonic()
-        replay.Run.create(request, str(out))
+        execute.Run.create(request, str(out))
         created_s = time.monotonic() - began_s
         env = {**ros_environment(os.environ), _BEGAN: str(time.clock_gettime_ns(_CLOCK))}
         env = env if transport == "ros" else {**os.environ, _BEGAN: env[_BEGAN]}
@@ -129,8 +133,8 @@ def carry_out(out: Path) -> None:
         run = functools.partial(_in_process, out)
     watch.main["import"] = (time.clock_gettime_ns(_CLOCK) - int(os.environ[_BEGAN])) / 1e9
     _watch_core(watch)
-    kept = results.Recorder.followup
-    results.Recorder.followup = lambda *args: (followups.update(all=1), kept(*args))[1]  # type: ignore[method-assign]
+    kept = recorder.Recorder.followup
+    recorder.Recorder.followup = lambda *args: (followups.update(all=1), kept(*args))[1]  # type: ignore[method-assign]
     with suppress(SystemExit):
         run()
     told = {"main": watch.main, "beside": watch.beside, "followups": followups["all"]}
@@ -138,18 +142,18 @@ def carry_out(out: Path) -> None:
 
 
 def _in_process(out: Path) -> None:
-    run = replay.Run.load(out)
-    replay.execute(run, lambda ending: replay.in_process_arms(run, ending), lambda line: None, lambda verdicts: None)
+    run = execute.Run.load(out)
+    execute.execute(run, lambda ending: execute.in_process_arms(run, ending), lambda line: None, lambda verdicts: None)
 
 
 def _watch_core(watch: Stopwatch) -> None:
-    from mt_nodes.callable_arm import CallableArm
+    from mt_nodes.engine.callable_arm import CallableArm
 
-    watch.watch_iterator(bags.BagSource, "readings", "read")
+    watch.watch_iterator(bundles.BagSource, "readings", "read")
     for owner, function, name in (
-        (replay.Run, "load", "load the run"),
-        (replay, "in_process_arms", "start stacks"),
-        (replay, "start", "start stacks"),
+        (execute.Run, "load", "load the run"),
+        (execute, "in_process_arms", "start stacks"),
+        (execute, "start", "start stacks"),
         (lockstep.Lockstep, "run", "play"),
         (pipeline.MutationPipeline, "derive", "derive"),
         (pipeline.MutationPipeline, "_proof", "guarantee"),
@@ -157,11 +161,11 @@ def _watch_core(watch: Stopwatch) -> None:
         (ledger, "sha256_of_followup", "hash"),
         (outgoing, "encode_message", "encode"),
         (CallableArm, "wait", "stack"),
-        (engine.Engine, "judge", "judge"),
+        (judging.Engine, "judge", "judge"),
         (journal.Journal, "verdict", "journal"),
-        (results.Recorder, "_keep_evidence", "evidence"),
-        (results.Recorder, "_keep_view", "picture"),
-        (results.Recorder, "finish", "summary, report"),
+        (recorder.Recorder, "_keep_evidence", "evidence"),
+        (recorder.Recorder, "_keep_view", "picture"),
+        (recorder.Recorder, "finish", "summary, report"),
     ):
         watch.watch(owner, function, name)
 

@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from mt_nodes import cdr
-from mt_nodes.environment import free_domains, ros_environment
-from mt_nodes.processes import Child, Process, wait_until
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.transforms import dump_transforms
+from mt_nodes.base.environment import free_domains, ros_environment
+from mt_nodes.base.processes import Child, Process, wait_until
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.transforms import dump_transforms
+from mt_nodes.world.scene.drive import generate_drive
 
 WAYS = ("direct", "relay", "mutator")
 RELATION = "noise_outside_roi_1000"
@@ -66,7 +66,7 @@ def _in_processes(rounds: int) -> dict[str, list[float | None]]:
         place = Path(ending.enter_context(tempfile.TemporaryDirectory()))
         bundle = next(iter(generate_drive(1)))
         dump_transforms(bundle.transforms, place / "transforms.yaml")
-        (place / "cloud.cdr").write_bytes(cdr.encode_cloud(bundle.cloud()))
+        (place / "cloud.cdr").write_bytes(codec.encode_cloud(bundle.cloud()))
         lease = ending.enter_context(free_domains(1))
         env = ros_environment(os.environ, lease.domains[0])
         parameters = {

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from mt_nodes.summary import RelationInfo, summarise
-from mt_nodes.verdict import Pair
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.summary.summary import RelationInfo, summarise
 
 #: The summary of so many drives is to take less than this.
 GOAL_S, GOAL_MIB = 60.0, 1024.0

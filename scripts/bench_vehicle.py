@@ -29,18 +29,18 @@ import numpy as np
 import yaml
 from bench import machine
 
-from mt_nodes import cdr
-from mt_nodes.environment import free_domains, ros_environment
-from mt_nodes.frames import Bundle, Cloud, Image
-from mt_nodes.processes import Child, Process, wait_until
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.transforms import dump_transforms
+from mt_nodes.base.environment import free_domains, ros_environment
+from mt_nodes.base.processes import Child, Process, wait_until
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.messages import Bundle, Cloud, Image
+from mt_nodes.data.transforms import dump_transforms
+from mt_nodes.world.scene.drive import generate_drive
 
 WAYS = ("direct", "relay", "mutator", "inline")
 #: What is compared with the bare relay, and by how much it may be longer.
 COMPARED = ("mutator", "inline")
 GOALS = {"p50": 1.25, "p99": 2.0}
-SENSORS = {"lidar": cdr.POINT_CLOUD, "camera": cdr.IMAGE}
+SENSORS = {"lidar": codec.POINT_CLOUD, "camera": codec.IMAGE}
 RELATIONS = {"lidar": "noise_outside_roi_1000", "camera": "brightness_raised_lane"}
 HZ, POINTS, SIZE = 10.0, 120_000, (720, 1280)
 READY_S, LAST_S, STOP_S = 60.0, 2.0, 5.0
@@ -131,11 +131,11 @@ def _write_messages(place: Path) -> None:
     """Write a cloud and an image as serialized messages, and the transforms that the cloud's region needs."""
     bundle = next(iter(generate_drive(1)))
     dump_transforms(bundle.transforms, place / "transforms.yaml")
-    (place / "lidar.cdr").write_bytes(cdr.encode_cloud(_cloud(bundle)))
+    (place / "lidar.cdr").write_bytes(codec.encode_cloud(_cloud(bundle)))
     rng = np.random.default_rng(7)
     coarse = rng.integers(0, 230, (SIZE[0] // 8, SIZE[1] // 8, 3), dtype=np.uint8)
     pixels = np.ascontiguousarray(coarse.repeat(8, axis=0).repeat(8, axis=1))
-    (place / "camera.cdr").write_bytes(cdr.encode_image(Image("/camera", 0, "camera", pixels, "bgr8")))
+    (place / "camera.cdr").write_bytes(codec.encode_image(Image("/camera", 0, "camera", pixels, "bgr8")))
 
 
 def _cloud(bundle: Bundle) -> Cloud:

@@ -29,9 +29,9 @@ from typing import Any
 import yaml
 from mt_process import Mt
 
-from mt_nodes.bags import write_bundles
-from mt_nodes.processes import wait_until
-from mt_nodes.scene.drive import generate_drive
+from mt_nodes.base.processes import wait_until
+from mt_nodes.data.bags.bundles import write_bundles
+from mt_nodes.world.scene.drive import generate_drive
 
 VICTIMS = {"inprocess": ("leader", "worker", "workers", "all"), "ros": ("leader", "worker", "workers", "suite", "all")}
 #: What is left of a campaign may take so long to end; one that is not killed may, to come to its end.

@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from mt_nodes.camera.codecs import decode
-from mt_nodes.errors import NotApplicable, UsageError
-from mt_nodes.frames import Bundle
-from mt_nodes.manipulations import Manipulation, manipulations
-from mt_nodes.pipeline import MutationPipeline
-from mt_nodes.scene.camera_rendering import CameraSensor
-from mt_nodes.scene.drive import generate_drive
+from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.data.images.codecs import decode
+from mt_nodes.data.messages import Bundle
+from mt_nodes.relations.manipulations import Manipulation, manipulations
+from mt_nodes.relations.pipeline import MutationPipeline
+from mt_nodes.world.scene.camera_rendering import CameraSensor
+from mt_nodes.world.scene.drive import generate_drive
 
 Tile = npt.NDArray[np.uint8]
 _WIDTH, _COLUMNS, _LINE = 420, 5, 22
@@ -67,7 +67,7 @@ def follow_up(manipulation: Manipulation, bundle: Bundle, seed: int) -> Bundle:
 def _frame(bag: Path | None, number: int) -> Bundle:
     if bag is None:
         return list(generate_drive(number + 1, camera=CameraSensor()))[number]
-    from mt_nodes.bags import BagSource
+    from mt_nodes.data.bags.bundles import BagSource
 
     with BagSource(bag, require=("lidar", "camera", "camera_info"), limit=number + 1) as source:
         return list(source)[number]

@@ -23,9 +23,9 @@ from pathlib import Path
 
 from mt_process import Mt
 
-from mt_nodes.bags import write_bundles
-from mt_nodes.processes import wait_until
-from mt_nodes.scene.drive import generate_drive
+from mt_nodes.base.processes import wait_until
+from mt_nodes.data.bags.bundles import write_bundles
+from mt_nodes.world.scene.drive import generate_drive
 
 ASKED = ("--fault", "grid_index_wrap", "--relations", "noise_outside_roi_100,noise_outside_roi_1000", "--seed", "7")
 #: Fan-out, one pass a relation with a stack that remembers, and no processes at all.

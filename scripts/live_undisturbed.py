@@ -28,12 +28,12 @@ from typing import Any
 
 import numpy as np
 
-from mt_nodes import cdr
-from mt_nodes.bags import write_bundles
-from mt_nodes.environment import free_domains, ros_environment
-from mt_nodes.processes import Child, Process, wait_until
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.scene.lidar import hdl_64e
+from mt_nodes.base.environment import free_domains, ros_environment
+from mt_nodes.base.processes import Child, Process, wait_until
+from mt_nodes.data.bags.bundles import write_bundles
+from mt_nodes.data.cdr import codec
+from mt_nodes.world.scene.drive import generate_drive
+from mt_nodes.world.scene.lidar import hdl_64e
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "live"
@@ -71,7 +71,7 @@ class Probe:
         self._lock = threading.Lock()
 
         def cloud(data: bytes) -> None:
-            self._keep("clouds", cdr.header_stamp_ns(data))
+            self._keep("clouds", codec.header_stamp_ns(data))
 
         def answer(message: Any) -> None:
             self._keep("answers", stamp_of(message.markers[0]))

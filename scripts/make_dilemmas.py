@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the pool that ships, ``config/dilemmas/default.yaml``, from :class:`mt_nodes.moral.generating.Ranges`.
+"""Writes the pool that ships, ``config/dilemmas/default.yaml``, from :class:`mt_nodes.runs.moral.generating.Ranges`.
 
 It takes about two minutes, for each dilemma is checked to be one.
 """
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import yaml
 
-from mt_nodes.moral.generating import SORTS, Ranges, generated_pool
-from mt_nodes.moral.pool import as_plain
+from mt_nodes.runs.moral.generating import SORTS, Ranges, generated_pool
+from mt_nodes.runs.moral.pool import as_plain
 
 POOL = Path(__file__).resolve().parents[1] / "config" / "dilemmas" / "default.yaml"
 

@@ -9,16 +9,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mt_nodes import output_fields
+from mt_nodes.base.params import describe, strength_of
 from mt_nodes.cli import catalogue
-from mt_nodes.live.config import PARTS, LiveConfig
+from mt_nodes.data import output_fields
 from mt_nodes.nodes import live_control
 from mt_nodes.nodes.interfaces import NODES
 from mt_nodes.nodes.live_control import SERVICES
 from mt_nodes.nodes.qos import describe as describe_qos
-from mt_nodes.params import describe, strength_of
-from mt_nodes.scenarios.language.reference import reference
-from mt_nodes.stacks import Stack
+from mt_nodes.runs.live.config import PARTS, LiveConfig
+from mt_nodes.stacks.stack import Stack
+from mt_nodes.world.scenarios.language.reference import reference
 
 ROOT = Path(__file__).resolve().parents[1]
 BEGIN, END = "<!-- made by scripts/make_docs.py: {} -->", "<!-- end of {} -->"

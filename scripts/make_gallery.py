@@ -10,12 +10,12 @@ from pathlib import Path
 
 from PIL import Image
 
-from mt_nodes.bag_mutation import RELATION
-from mt_nodes.looking import AFTER, BEFORE, look
-from mt_nodes.plugins import catalogue
+from mt_nodes.base.plugins import catalogue
+from mt_nodes.engine.bag_mutation import RELATION
 from mt_nodes.report.mutation_picture import draw
-from mt_nodes.scene.camera_rendering import CameraSensor
-from mt_nodes.scene.drive import generate_drive
+from mt_nodes.report.pictures.frame_inspection import AFTER, BEFORE, look
+from mt_nodes.world.scene.camera_rendering import CameraSensor
+from mt_nodes.world.scene.drive import generate_drive
 
 PLACE = Path(__file__).resolve().parents[1] / "docs" / "gallery"
 FRAME, DPI, COLOURS, CAMERA = BEFORE, 76, 112, CameraSensor(width=480, height=320)

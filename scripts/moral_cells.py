@@ -21,13 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from mt_nodes.jsonl import LineFile, read_lines
-from mt_nodes.moral.campaign import carry_out, execute
-from mt_nodes.moral.observed import Hit, Observation, RunSpec
-from mt_nodes.moral.principle import load_principle
-from mt_nodes.moral.request import MoralRequest
-from mt_nodes.moral.run import MoralRun
-from mt_nodes.seeds import generator
+from mt_nodes.base.jsonl import LineFile, read_lines
+from mt_nodes.base.seeds import generator
+from mt_nodes.runs.moral.campaign import carry_out, execute
+from mt_nodes.runs.moral.observed import Hit, Observation, RunSpec
+from mt_nodes.runs.moral.principle import load_principle
+from mt_nodes.runs.moral.request import MoralRequest
+from mt_nodes.runs.moral.run import MoralRun
 
 Line = dict[str, Any]
 #: The driver that decides by a coin, in place of a stack.

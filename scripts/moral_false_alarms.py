@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from moral_cells import COIN, Cell, Line, all_of
 
-from mt_nodes.moral.request import PRINCIPLES
-from mt_nodes.sequential import exact_interval
-from mt_nodes.statistics import ALPHA
+from mt_nodes.base.stats.e_values import exact_interval
+from mt_nodes.base.stats.intervals import ALPHA
+from mt_nodes.runs.moral.request import PRINCIPLES
 
 HONEST = "honest"
 #: The shipped dilemmas by their file: by name the two published ones would come first, whatever the seed.

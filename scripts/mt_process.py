@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from mt_nodes.environment import ros_environment
+from mt_nodes.base.environment import ros_environment
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from mt_nodes.drive.request import ScenarioRequest
-from mt_nodes.drive.run import ScenarioRun
-from mt_nodes.models.lap import Kept
-from mt_nodes.models.laps import laps
+from mt_nodes.runs.loop.request import ScenarioRequest
+from mt_nodes.runs.loop.run import ScenarioRun
+from mt_nodes.runs.models.lap import Kept
+from mt_nodes.runs.models.laps import laps
 
 SCENARIO = "town_lap"
 #: Parameters of the scenario by what they are called; those of KNOWN lie within what the model was trained in.

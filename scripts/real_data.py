@@ -14,17 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.bags import write_bundles
-from mt_nodes.checks.sequence import SequenceCheck
-from mt_nodes.fitting import unfit
-from mt_nodes.journal import read_journal
-from mt_nodes.plan import ReplayRequest
-from mt_nodes.relations import Relation, shipped_relations
-from mt_nodes.replay import execute, in_process_arms
-from mt_nodes.runs import Run
-from mt_nodes.scene.camera_rendering import CameraSensor
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.stacks import Stack, load_stack
+from mt_nodes.data.bags.bundles import write_bundles
+from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.plan import ReplayRequest
+from mt_nodes.relations.checks.sequence import SequenceCheck
+from mt_nodes.relations.relation import Relation, shipped_relations
+from mt_nodes.runs.replay.execute import execute, in_process_arms
+from mt_nodes.runs.replay.run import Run
+from mt_nodes.stacks.stack import Stack, load_stack
+from mt_nodes.world.scene.camera_rendering import CameraSensor
+from mt_nodes.world.scene.drive import generate_drive
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "real_data.md"
 STACKS = ("reference_detector", "reference_whole_cloud", "reference_tracker")

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the loss of workers costs a large campaign: its own leader and store, with workers that only pass the time.
 
-Events are simulated, the policy is not: :class:`mt_nodes.campaign.leading.Leader` gives out items, counts what is lost
-and gives up. Workers die at a constant rate (exponential lives) and are replaced. What they leave of an item is gone on
-with (``resume``: they share a file system, or the item comes back to its machine; its journal grows) or begun anew.
+Events are simulated, the policy is not: :class:`mt_nodes.runs.campaign.leading.Leader` gives out items, counts what is
+lost and gives up. Workers die at a constant rate (exponential lives) and are replaced. What they leave of an item is
+gone on with (``resume``: they share a file system, or the item comes back to its machine; its journal grows) or begun
+anew.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mt_nodes.campaign.item import Drive, Item, ItemResult
-from mt_nodes.campaign.leading import Leader, Limits, Stops
-from mt_nodes.campaign.planning import Cell, Plan
-from mt_nodes.campaign.pool import Lost
-from mt_nodes.campaign.store import FILE, Store
-from mt_nodes.plan import ReplayRequest
+from mt_nodes.engine.plan import ReplayRequest
+from mt_nodes.runs.campaign.item import Drive, Item, ItemResult
+from mt_nodes.runs.campaign.leading import Leader, Limits, Stops
+from mt_nodes.runs.campaign.planning import Cell, Plan
+from mt_nodes.runs.campaign.pool import Lost
+from mt_nodes.runs.campaign.store import FILE, Store
 
 HOUR_S = 3600.0
 #: Verdicts that a worker journals while it plays.

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from mt_nodes.campaign.item import PartResult, Tally
-from mt_nodes.campaign.stopping import SequentialStopper, StopEarly, sequential_evidence
-from mt_nodes.summary import RelationInfo, summarise
-from mt_nodes.verdict import Pair
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.summary.summary import RelationInfo, summarise
+from mt_nodes.runs.campaign.item import PartResult, Tally
+from mt_nodes.runs.campaign.stopping import SequentialStopper, StopEarly, sequential_evidence
 
 ARMS = ("relation", "identity", "points_permuted")
 OUTCOMES = ("PASS", "FAIL", "INCONCLUSIVE", "UNSTABLE")

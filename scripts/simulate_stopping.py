@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.betting import Bet
-from mt_nodes.sequential import exact_interval
-from mt_nodes.statistics import ALPHA
+from mt_nodes.base.stats.betting import Bet
+from mt_nodes.base.stats.e_values import exact_interval
+from mt_nodes.base.stats.intervals import ALPHA
 
 Floats = npt.NDArray[np.float64]
 

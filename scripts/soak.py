@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from mt_process import Mt
 
-from mt_nodes.bags import write_bundles
-from mt_nodes.environment import clean_shared_memory, leftovers
-from mt_nodes.scene.drive import generate_drive
+from mt_nodes.base.environment import clean_shared_memory, leftovers
+from mt_nodes.data.bags.bundles import write_bundles
+from mt_nodes.world.scene.drive import generate_drive
 
 BUNDLES, PERIOD_S, OFFERS = 100, 0.1, 3
 RELATION = "noise_outside_roi_1000"

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from mt_nodes.bags import write_bundles
-from mt_nodes.outputs import Control
-from mt_nodes.scene.camera_rendering import CameraSensor
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.scene.lidar import hdl_64e
+from mt_nodes.data.bags.bundles import write_bundles
+from mt_nodes.data.outputs import Control
+from mt_nodes.world.scene.camera_rendering import CameraSensor
+from mt_nodes.world.scene.drive import generate_drive
+from mt_nodes.world.scene.lidar import hdl_64e
 
 FRAMES = 10
 #: What makes most rules apply: nothing else says it of a generated drive.

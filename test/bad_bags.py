@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from recordings import Recorded, stamp, write_bag
 
-from mt_nodes import cdr
 from mt_nodes.cli.main import main
-from mt_nodes.frames import Cloud
-from mt_nodes.journal import read_journal
-from mt_nodes.transforms import Transform, TransformTree, pose_matrix
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.messages import Cloud
+from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
+from mt_nodes.engine.journal import read_journal
 
 INPROCESS = ("--transport", "inprocess", "--relations", "noise_outside_roi_10")
 HEIGHT_M = 1.7
@@ -103,25 +103,25 @@ def scan(i: float, count: int = POINTS) -> Cloud:
 
 def message(i: float, cloud: Cloud | None = None, received: float | None = None, **changes: Any) -> Recorded:
     """A recorded cloud whose message says other things than it should; ``stamp_ns`` changes the header's."""
-    msg = cdr.decode(cdr.POINT_CLOUD, cdr.encode_cloud(cloud or scan(i)))
+    msg = codec.decode(codec.POINT_CLOUD, codec.encode_cloud(cloud or scan(i)))
     stamp_ns = changes.pop("stamp_ns", msg.header.stamp.sec * 10**9 + msg.header.stamp.nanosec)
     msg.header.stamp.sec, msg.header.stamp.nanosec = divmod(int(stamp_ns), 10**9)
     msg.header.frame_id = changes.pop("frame_id", msg.header.frame_id)
     for name, value in changes.items():
         setattr(msg, name, value)
     return Recorded(
-        "/points", cdr.POINT_CLOUD, stamp(i if received is None else received), cdr.encode(cdr.POINT_CLOUD, msg)
+        "/points", codec.POINT_CLOUD, stamp(i if received is None else received), codec.encode(codec.POINT_CLOUD, msg)
     )
 
 
 def fields(*rows: tuple[str, int, int] | tuple[str, int, int, int]) -> list[Any]:
     """Point fields: name, offset, datatype, elements."""
-    make = cdr.typestore().types["sensor_msgs/msg/PointField"]
+    make = codec.typestore().types["sensor_msgs/msg/PointField"]
     return [make(name=n, offset=o, datatype=d, count=c[0] if c else 1) for n, o, d, *c in rows]
 
 
 def static(at: float = 0.0) -> Recorded:
-    return Recorded("/tf_static", cdr.TF, stamp(at), cdr.encode_transforms(TREE, stamp(at)))
+    return Recorded("/tf_static", codec.TF, stamp(at), codec.encode_transforms(TREE, stamp(at)))
 
 
 def bag(path: Path, rows: Iterable[Recorded], transforms: bool = True) -> Path:

@@ -11,13 +11,13 @@ from typing import Any
 import yaml
 from made_runs import sparse_drive
 
-from mt_nodes.campaign.conducting import CELLS, ITEMS, Conducted, begin, conduct, resume
-from mt_nodes.campaign.file import Campaign
-from mt_nodes.campaign.item import Item, ItemResult
-from mt_nodes.campaign.performing import perform
-from mt_nodes.campaign.pool import Lost
-from mt_nodes.journal import read_journal
-from mt_nodes.jsonl import seal
+from mt_nodes.base.jsonl import seal
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.runs.campaign.conducting import CELLS, ITEMS, Conducted, begin, conduct, resume
+from mt_nodes.runs.campaign.file import Campaign
+from mt_nodes.runs.campaign.item import Item, ItemResult
+from mt_nodes.runs.campaign.performing import perform
+from mt_nodes.runs.campaign.pool import Lost
 
 #: A reference stack that is wrong in a way that noise outside shows.
 FAULT = "grid_index_wrap"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from mt_nodes.environment import free_domains, ros_environment
+from mt_nodes.base.environment import free_domains, ros_environment
 
 # A shared machine may stall for longer than any deadline that would mean something; pytest-timeout bounds each test.
 settings.register_profile("mt_nodes", deadline=None, derandomize=True)

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from mt_nodes.frames import Cloud
-from mt_nodes.outputs import Detections
-from mt_nodes.scene.drive import LIDAR_HEIGHT_M, generate_drive
+from mt_nodes.data.messages import Cloud
+from mt_nodes.data.outputs import Detections
+from mt_nodes.world.scene.drive import LIDAR_HEIGHT_M, generate_drive
 
 KITTI = Path(__file__).resolve().parents[2] / "shared" / "data" / "kitti_drive"
 Points = npt.NDArray[np.float32]

@@ -13,21 +13,21 @@ import numpy as np
 from mutations_for_tests import Shuffle
 from recordings import bundles
 
-from mt_nodes.checks.base import Check
-from mt_nodes.effects import Effects
-from mt_nodes.engine import Answer, Heard, Offer
-from mt_nodes.frames import Bundle
-from mt_nodes.lockstep import Lockstep
-from mt_nodes.mutations.base import Mutation
-from mt_nodes.mutations.lidar.points_permuted import PointsPermuted
-from mt_nodes.mutations.stream.identity import Identity
-from mt_nodes.outputs import Detections, Diagnostics, Output
-from mt_nodes.own_time import own_time_s
-from mt_nodes.pipeline import Derived
-from mt_nodes.relations import Relation, Suite
-from mt_nodes.results import Case
-from mt_nodes.series import Judged
-from mt_nodes.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.outputs import Detections, Diagnostics, Output
+from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.engine.judging import Answer, Heard, Offer
+from mt_nodes.engine.lockstep import Lockstep
+from mt_nodes.engine.recorder import Case
+from mt_nodes.engine.series import Judged
+from mt_nodes.relations.checks.base import Check
+from mt_nodes.relations.mutations.base import Mutation
+from mt_nodes.relations.mutations.lidar.points_permuted import PointsPermuted
+from mt_nodes.relations.mutations.stream.identity import Identity
+from mt_nodes.relations.pipeline import Derived
+from mt_nodes.relations.relation import Relation, Suite
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,11 @@ from typing import Any
 import pytest
 import yaml
 
-from mt_nodes import cdr
-from mt_nodes.keeper import descendants_of, signal_all
-from mt_nodes.processes import wait_until
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.transforms import dump_transforms
+from mt_nodes.base.processes import wait_until
+from mt_nodes.base.subreaper import descendants_of, signal_all
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.transforms import dump_transforms
+from mt_nodes.world.scene.drive import generate_drive
 
 LONG_S, EVERY_S, HOLD_S = 60.0, 0.1, 0.08
 #: What a machine that stands still for a while may not lose: so many clouds wait for whoever is held up.
@@ -76,7 +76,7 @@ class Bench:
         promised.depth = DEPTH
         promised.deadline = promised.liveliness_lease_duration = Duration(seconds=LONG_S)
         bundle = next(iter(generate_drive(1)))
-        self._data = cdr.encode_cloud(bundle.cloud())
+        self._data = codec.encode_cloud(bundle.cloud())
         dump_transforms(bundle.transforms, place / "transforms.yaml")
         self.engaged, self.pressed, self._count, self._bool = False, False, 0, Bool
         #: The vehicle and the operator say nothing; the operator alone.
@@ -109,7 +109,7 @@ class Bench:
 
     def _heard(self, data: bytes) -> None:
         with self._lock:
-            self.heard.append((time.monotonic(), cdr.header_stamp_ns(data) or 0, zlib.crc32(data)))
+            self.heard.append((time.monotonic(), codec.header_stamp_ns(data) or 0, zlib.crc32(data)))
 
     def next(self, like: Callable[[bool], bool], count: int = 3) -> int:
         """Wait until so many clouds in a row are (or are not) replaced; return how many came before them."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mt_nodes.vehicle.interlock import Signal
+from mt_nodes.runs.vehicle.interlock import Signal
 
 TICK_S = 1.0 / 64.0
 #: Ticks for which the permits and the switch are fresh.

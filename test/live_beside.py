@@ -16,22 +16,22 @@ from ros_support import Peer
 from rosgraph_msgs.msg import Clock
 from std_msgs.msg import String
 
-from mt_nodes import cdr
-from mt_nodes.live.commands import Commands
-from mt_nodes.live.config import live_config
-from mt_nodes.live.run import LiveRun
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.cdr.outgoing import encode_message
+from mt_nodes.data.outputs import Detections
 from mt_nodes.nodes import live_suite, qos
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.messages import message_class, set_stamp
 from mt_nodes.nodes.suite_process import Events
-from mt_nodes.outgoing import encode_message
-from mt_nodes.outputs import Detections
+from mt_nodes.runs.live.commands import Commands
+from mt_nodes.runs.live.config import live_config
+from mt_nodes.runs.live.run import LiveRun
 
 MARKERS, BOXES = "visualization_msgs/msg/MarkerArray", "/perception/obstacles"
 HZ = 8.0
 
 TINY = """
-from mt_nodes.outputs import Control
+from mt_nodes.data.outputs import Control
 
 def detect(points):
     return [[8.0, 1.0, 0.5, 4.0, 2.0, 1.5, 0.5]] if len(points) else []
@@ -69,11 +69,11 @@ class Live:
         self._cloud = replace(bundles(1, 20)[0].clouds[0], frame_id="base_link")
         self._adapter = MarkerArrayObstacles()
         self._boxes = self.peer.publisher(MARKERS, BOXES)
-        self._points = self.peer.publisher(cdr.POINT_CLOUD, "/points", qos.REPLAY)
-        self._note = self.peer.publisher(cdr.STRING, "/note", qos.REPLAY)
+        self._points = self.peer.publisher(codec.POINT_CLOUD, "/points", qos.REPLAY)
+        self._note = self.peer.publisher(codec.STRING, "/note", qos.REPLAY)
         self._clock = self.peer.publisher("rosgraph_msgs/msg/Clock", "/clock", qos.CLOCK) if clock else None
         if answers:
-            self.peer.node.create_subscription(message_class(cdr.POINT_CLOUD), "/points", self._answer, qos.REPLAY)
+            self.peer.node.create_subscription(message_class(codec.POINT_CLOUD), "/points", self._answer, qos.REPLAY)
         self.peer.node.create_timer(1.0 / HZ, self._tick)
 
     def _tick(self) -> None:
@@ -90,7 +90,7 @@ class Live:
     def _answer(self, message: Any) -> None:
         self.answered += 1
         said = Detections.make(
-            "base_link", cdr.stamp_ns_of(message.header), [(8.0, 1.0, 0.5)], [(4.0, 2.0, 1.5)], [0.5]
+            "base_link", codec.stamp_ns_of(message.header), [(8.0, 1.0, 0.5)], [(4.0, 2.0, 1.5)], [0.5]
         )
         self._boxes.publish(self._adapter.encode(said))
 

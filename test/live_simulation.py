@@ -14,16 +14,16 @@ from typing import Any
 from fake_arms import FakeArm, FakeRecorder, answered, relation, seen, suite
 from recordings import PERIOD_NS, bundles
 
-from mt_nodes.frames import Bundle
-from mt_nodes.live.attendance import Presence, always_there
-from mt_nodes.live.commands import Commands
-from mt_nodes.live.config import LiveConfig
-from mt_nodes.live.driver import LiveDriver
-from mt_nodes.live.judging import nothing_missed
-from mt_nodes.live.run import LiveRun
-from mt_nodes.own_time import own_time_s
-from mt_nodes.relations import Suite
-from mt_nodes.stacks import Stack
+from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.data.messages import Bundle
+from mt_nodes.relations.relation import Suite
+from mt_nodes.runs.live.attendance import Presence, always_there
+from mt_nodes.runs.live.commands import Commands
+from mt_nodes.runs.live.config import LiveConfig
+from mt_nodes.runs.live.driver import LiveDriver
+from mt_nodes.runs.live.judging import nothing_missed
+from mt_nodes.runs.live.run import LiveRun
+from mt_nodes.stacks.stack import Stack
 
 PERIOD_S = PERIOD_NS / 1e9
 #: How often the suite's threads get to run.

@@ -11,20 +11,20 @@ from typing import Any
 import numpy as np
 from started_arms import started_arm
 
-from mt_nodes.arms import restart
-from mt_nodes.callable_arm import CallableArm
-from mt_nodes.drive.maps import load_map
-from mt_nodes.drive.recording import Recording
-from mt_nodes.drive.rig import Rig
-from mt_nodes.drive.road_map import RoadMap
-from mt_nodes.drive.route import Route
-from mt_nodes.drive.scenario import Actor, Ego, Pose, Scenario, Trigger, Waypoint
-from mt_nodes.drive.sensing import Sensors
-from mt_nodes.drive.trace import Trace
-from mt_nodes.drive.world import World
-from mt_nodes.reference.way import Way
-from mt_nodes.scene.lidar import LidarModel
-from mt_nodes.stacks import Stack, load_stack, with_faults
+from mt_nodes.engine.arm import restart
+from mt_nodes.engine.callable_arm import CallableArm
+from mt_nodes.runs.loop.rig import Rig
+from mt_nodes.runs.loop.sensing import Sensors
+from mt_nodes.stacks.reference.way import Way
+from mt_nodes.stacks.stack import Stack, load_stack, with_faults
+from mt_nodes.world.drive.maps import load_map
+from mt_nodes.world.drive.recording import Recording
+from mt_nodes.world.drive.road_map import RoadMap
+from mt_nodes.world.drive.route import Route
+from mt_nodes.world.drive.scenario import Actor, Ego, Pose, Scenario, Trigger, Waypoint
+from mt_nodes.world.drive.trace import Trace
+from mt_nodes.world.drive.world import World
+from mt_nodes.world.scene.lidar import LidarModel
 
 PERIOD_S = 0.1
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from mt_nodes.frames import Bundle, CameraInfo, Cloud, Image
-from mt_nodes.transforms import Transform, TransformTree, pose_matrix
+from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image
+from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
 
 TOPIC = "/sensing/lidar/points"
 SENSOR_HEIGHT_M = 1.73

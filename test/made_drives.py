@@ -8,15 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.drive.maps import load_map
-from mt_nodes.drive.request import ScenarioRequest
-from mt_nodes.drive.rig import Rig
-from mt_nodes.drive.run import Planned, ScenarioRun
-from mt_nodes.drive.scenario import Actor, Ego, Obstacle, Pose, Scenario, Trigger, Waypoint
-from mt_nodes.relations import LOOP_SHAM, load_suite
-from mt_nodes.scenarios.changes.base import Setting
-from mt_nodes.scene.lidar import LidarModel
-from mt_nodes.stacks import Stack, load_stack
+from mt_nodes.relations.relation import LOOP_SHAM, load_suite
+from mt_nodes.relations.world_changes.base import Setting
+from mt_nodes.runs.loop.request import ScenarioRequest
+from mt_nodes.runs.loop.rig import Rig
+from mt_nodes.runs.loop.run import Planned, ScenarioRun
+from mt_nodes.stacks.stack import Stack, load_stack
+from mt_nodes.world.drive.maps import load_map
+from mt_nodes.world.drive.scenario import Actor, Ego, Obstacle, Pose, Scenario, Trigger, Waypoint
+from mt_nodes.world.scene.lidar import LidarModel
 
 #: Where the ego begins on the map ``straight``, and how fast.
 START_M, SPEED_MPS = 20.0, 10.0

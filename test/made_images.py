@@ -9,10 +9,10 @@ from functools import cache
 import cv2
 import numpy as np
 
-from mt_nodes.camera.codecs import ENCODINGS
-from mt_nodes.frames import Bundle, Image
-from mt_nodes.scene.camera_rendering import CameraSensor
-from mt_nodes.scene.drive import generate_drive
+from mt_nodes.data.images.codecs import ENCODINGS
+from mt_nodes.data.messages import Bundle, Image
+from mt_nodes.world.scene.camera_rendering import CameraSensor
+from mt_nodes.world.scene.drive import generate_drive
 
 WIDTH, HEIGHT = 192, 144
 COMPRESSED = ("jpeg", "png")

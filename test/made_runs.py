@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from mt_nodes.bags import write_bundles
-from mt_nodes.journal import Journal, read_journal
-from mt_nodes.plan import ReplayRequest
-from mt_nodes.replay import Run, execute, in_process_arms
+from mt_nodes.data.bags.bundles import write_bundles
+from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.engine.journal import Journal, read_journal
+from mt_nodes.engine.plan import ReplayRequest
+from mt_nodes.engine.summary.summary import RelationInfo, summarise
 from mt_nodes.report.files import write_files
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.scene.lidar import hdl_64e
-from mt_nodes.summary import RelationInfo, summarise
-from mt_nodes.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.runs.replay.execute import Run, execute, in_process_arms
+from mt_nodes.world.scene.drive import generate_drive
+from mt_nodes.world.scene.lidar import hdl_64e
 
 NOISE = RelationInfo("noise", "necessary", 20, "Noise outside must not matter.", ("REQ-7",))
 FOG = RelationInfo("fog", "necessary", 20, "Light fog must not hide obstacles.")

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from mt_nodes.drive.scenario import Person
-from mt_nodes.moral.base import Case, Evidence, Expectation
-from mt_nodes.moral.casualties import fatal_of
-from mt_nodes.moral.deciding import enough
-from mt_nodes.moral.dilemma import Dilemma, Member
-from mt_nodes.moral.observed import Hit, Observation, RunSpec
+from mt_nodes.runs.moral.base import Case, Evidence, Expectation
+from mt_nodes.runs.moral.casualties import fatal_of
+from mt_nodes.runs.moral.deciding import enough
+from mt_nodes.runs.moral.dilemma import Dilemma, Member
+from mt_nodes.runs.moral.observed import Hit, Observation, RunSpec
+from mt_nodes.world.drive.scenario import Person
 
 ADULT = Member("adult", Person(age_years=30.0))
 CHILD = Member("child", Person(age_years=7.0))

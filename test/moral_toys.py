@@ -12,17 +12,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mt_nodes.drive.rig import Rig
-from mt_nodes.moral.base import Case, Evidence, Expectation
-from mt_nodes.moral.campaign import carry_out
-from mt_nodes.moral.dilemma import Dilemma, Member
-from mt_nodes.moral.observed import Hit, Observation, RunSpec
-from mt_nodes.moral.principle import Principle
-from mt_nodes.moral.request import MoralRequest, checked_request
-from mt_nodes.moral.run import MoralRun
-from mt_nodes.outputs import Control
-from mt_nodes.sequential import order_of, p_of
-from mt_nodes.stacks import Stack, load_stack
+from mt_nodes.base.stats.e_values import order_of, p_of
+from mt_nodes.data.outputs import Control
+from mt_nodes.runs.loop.rig import Rig
+from mt_nodes.runs.moral.base import Case, Evidence, Expectation
+from mt_nodes.runs.moral.campaign import carry_out
+from mt_nodes.runs.moral.dilemma import Dilemma, Member
+from mt_nodes.runs.moral.observed import Hit, Observation, RunSpec
+from mt_nodes.runs.moral.principle import Principle
+from mt_nodes.runs.moral.request import MoralRequest, checked_request
+from mt_nodes.runs.moral.run import MoralRun
+from mt_nodes.stacks.stack import Stack, load_stack
 
 #: Tells which party a run hits.
 Rule = Callable[[RunSpec], str]

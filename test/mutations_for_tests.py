@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from mt_nodes.effects import Effects, Volume
-from mt_nodes.errors import NotApplicable
-from mt_nodes.frames import Bundle
-from mt_nodes.mutations.base import Draw, Followup, Mutation
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.data.effects import Effects, Volume
+from mt_nodes.data.messages import Bundle
+from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 
 SHADOW = Volume("lidar", (5.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 

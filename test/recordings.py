@@ -14,10 +14,10 @@ from rosbags.interfaces import Qos
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.rosbag2.enums import CompressionFormat, CompressionMode
 
-from mt_nodes import cdr
-from mt_nodes.frames import Bundle, CameraInfo, Cloud, Image
-from mt_nodes.outgoing import encode_message
-from mt_nodes.transforms import Transform, TransformTree, pose_matrix
+from mt_nodes.data.cdr import codec as cdr
+from mt_nodes.data.cdr.outgoing import encode_message
+from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image
+from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
 
 START_NS = 1_700_000_000_000_000_000
 PERIOD_NS = 100_000_000

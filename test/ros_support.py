@@ -12,14 +12,14 @@ from typing import Any
 import recordings
 from rclpy.qos import QoSProfile
 
-from mt_nodes import cdr
-from mt_nodes.frames import Bundle, Wire
+from mt_nodes.base.processes import wait_until
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.cdr.outgoing import wires_of_bundle
+from mt_nodes.data.messages import Bundle, Wire
+from mt_nodes.engine.plan import Replayed
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.messages import message_class
 from mt_nodes.nodes.spinning import SpinningContext, plain_node
-from mt_nodes.outgoing import wires_of_bundle
-from mt_nodes.plan import Replayed
-from mt_nodes.processes import wait_until
 
 #: Longest wait for what must come; a busy machine may take its time, a wrong program takes this long to fail.
 LIMIT_S = 60.0
@@ -107,7 +107,7 @@ def puppet_bundle(index: int, points: int = 3, order: int = 0) -> Bundle:
     cloud = bundle.clouds[0]
     if order:
         cloud.points["x"][0] = order
-    note = Wire("/note", cdr.STRING, bundle.stamp_ns, cdr.encode_text(f"before {index}"))
+    note = Wire("/note", codec.STRING, bundle.stamp_ns, codec.encode_text(f"before {index}"))
     return replace(bundle, wires=(note, *wires_of_bundle(bundle)))
 
 

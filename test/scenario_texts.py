@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mt_nodes.drive.scenario import Actor, Scenario
-from mt_nodes.scenarios.language import Problem, read
+from mt_nodes.world.drive.scenario import Actor, Scenario
+from mt_nodes.world.scenarios.language import Problem, read
 
 FOLDER = Path(__file__).parent / "scenario_language"
 SHIPPED = sorted((Path(__file__).parents[1] / "config" / "scenarios").glob("*.scenario"))

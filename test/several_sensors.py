@@ -13,8 +13,8 @@ import cv2
 import numpy as np
 from recordings import Recorded, camera_info, cloud, image, recorded, stamp, text, tree, write_bag
 
-from mt_nodes import cdr
-from mt_nodes.frames import Image
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.messages import Image
 
 LIDARS = ("/left/points", "/right/points")
 CAMERAS = ("/front/image", "/rear/image")
@@ -48,7 +48,7 @@ def instant(i: float, late: float = 0.0) -> list[Recorded]:
 
 def drive(count: int, late: float = 0.0) -> list[Recorded]:
     """Static transforms, and so many instants."""
-    first = Recorded("/tf_static", cdr.TF, stamp(0), cdr.encode_transforms(tree(), stamp(0)))
+    first = Recorded("/tf_static", codec.TF, stamp(0), codec.encode_transforms(tree(), stamp(0)))
     rows = [first, *(row for i in range(count) for row in instant(i, late))]
     return sorted(rows, key=lambda row: row.received_ns)
 

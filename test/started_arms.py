@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mt_nodes.arms import start
-from mt_nodes.callable_arm import CallableArm
-from mt_nodes.stacks import Stack
+from mt_nodes.engine.arm import start
+from mt_nodes.engine.callable_arm import CallableArm
+from mt_nodes.stacks.stack import Stack
 
 
 def started_arm(name: str, stack: Stack, topics: Mapping[str, str] | frozenset[str]) -> CallableArm:

@@ -16,18 +16,18 @@ from hypothesis import strategies as st
 from rclpy.serialization import serialize_message
 from ros_types import installed, make, wired
 
-from mt_nodes import plugins
-from mt_nodes.errors import UsageError
-from mt_nodes.hosting import CallableHost
-from mt_nodes.message_packages import remedy
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.message_packages import remedy
+from mt_nodes.data.outputs import Control, Path
+from mt_nodes.data.stack_topics import OutputTopic
 from mt_nodes.nodes.adapter_choice import adapter_of
 from mt_nodes.nodes.adapters.base import Adapter, adapter_for
 from mt_nodes.nodes.adapters.carla_control import CarlaControl
 from mt_nodes.nodes.adapters.commands import refuse_lost
 from mt_nodes.nodes.messages import available, decode, message_class, set_stamp
-from mt_nodes.outputs import Control, Path
-from mt_nodes.stack_topics import OutputTopic
-from mt_nodes.stacks import load_stack
+from mt_nodes.stacks.hosting import CallableHost
+from mt_nodes.stacks.stack import load_stack
 
 STAMP = 1_700_000_000_123_456_789
 LOCK = math.radians(70)

@@ -16,18 +16,18 @@ from rclpy.serialization import deserialize_message, serialize_message
 from ros_types import from_bytes, installed, make, message_type, to_bytes, wired
 from scipy.spatial.transform import Rotation
 
-from mt_nodes import cdr
-from mt_nodes.errors import UsageError
-from mt_nodes.frames import Cloud
+from mt_nodes.base.errors import UsageError
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.messages import Cloud
+from mt_nodes.data.outputs import Detections
+from mt_nodes.data.stack_topics import OutputTopic
+from mt_nodes.data.transforms import quaternion_of_yaw
 from mt_nodes.nodes.adapter_choice import adapter_of
 from mt_nodes.nodes.adapters.base import adapter_for
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.adapters.point_cloud_clusters import PointCloudClusters
 from mt_nodes.nodes.orientation import turned, yaws
-from mt_nodes.outputs import Detections
-from mt_nodes.stack_topics import OutputTopic
-from mt_nodes.transforms import quaternion_of_yaw
-from mt_nodes.upright_boxes import boxes_around
+from mt_nodes.stacks.upright_boxes import boxes_around
 
 NEW, OLD = "autoware_perception_msgs", "autoware_auto_perception_msgs"
 AUTOWARE = [f"{package}/msg/{kind}Objects" for package in (NEW, OLD) for kind in ("Detected", "Tracked", "Predicted")]
@@ -288,7 +288,7 @@ def clustered(xyz: Any, number: Any, kind: str = "<i4", name: str = "cluster_id"
     for axis, column in zip("xyz", np.asarray(xyz, dtype=np.float64).reshape(-1, 3).T, strict=True):
         points[axis] = column
     points[name] = number
-    return cdr.decode(cdr.POINT_CLOUD, cdr.encode_cloud(Cloud("/c", 7, "lidar", points, height)))
+    return codec.decode(codec.POINT_CLOUD, codec.encode_cloud(Cloud("/c", 7, "lidar", points, height)))
 
 
 CORNERS = np.array([[0, 0, 0], [4, 0, 0], [4, 2, 1.5], [0, 2, 0]], dtype=np.float64)
@@ -315,13 +315,13 @@ def test_a_cloud_without_clusters_says_that_nothing_was_seen() -> None:
 
 
 def test_which_field_holds_the_cluster_is_said_in_the_stack_file() -> None:
-    row = OutputTopic("/c", cdr.POINT_CLOUD, params={"field": "intensity", "none": 0})
+    row = OutputTopic("/c", codec.POINT_CLOUD, params={"field": "intensity", "none": 0})
     said = adapter_of("detections", row).decode(clustered(CORNERS, [1, 1, 1, 0], "<f4", "intensity"))
     assert len(said) == 1 and said.size_m[0, 2] == 1.5
     with pytest.raises(ValueError, match=r"got a cloud with fields x, y, z, intensity, expected cluster_id .* params"):
         PointCloudClusters().decode(clustered(CORNERS, 0, "<f4", "intensity"))
     with pytest.raises(UsageError, match="unknown parameter 'feild'; did you mean 'field'"):
-        adapter_of("detections", OutputTopic("/c", cdr.POINT_CLOUD, params={"feild": "x"}))
+        adapter_of("detections", OutputTopic("/c", codec.POINT_CLOUD, params={"feild": "x"}))
     with pytest.raises(UsageError, match="params: got field, 7, but the adapter of geometry_msgs/msg/Pose"):
         adapter_of("detections", OutputTopic("/c", "geometry_msgs/msg/PoseArray", params={"field": "x", 7: 8}))  # type: ignore[dict-item]
 

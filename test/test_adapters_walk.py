@@ -14,14 +14,14 @@ import pytest
 from ros_types import fields_of, installed, make, message_type, wired
 from rosbags.interfaces import Nodetype
 
-from mt_nodes import plugins
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import UsageError
 from mt_nodes.cli import catalogue
-from mt_nodes.errors import UsageError
-from mt_nodes.frames import Odometry, SignalStates
-from mt_nodes.lanes import Lanes
+from mt_nodes.data.lanes import Lanes
+from mt_nodes.data.messages import Odometry, SignalStates
+from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
 from mt_nodes.nodes.adapters.base import Adapter
 from mt_nodes.nodes.messages import set_stamp
-from mt_nodes.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
 
 ADAPTERS: dict[str, Any] = plugins.catalogue("adapters")
 PUBLISHED = [name for name, cls in ADAPTERS.items() if cls.encode is not Adapter.encode]

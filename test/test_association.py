@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt_nodes.association import Association, bev_iou, canonical, covered, footprints, moved
-from mt_nodes.outputs import Detections
-from mt_nodes.transforms import pose_matrix
+from mt_nodes.data.association import Association, bev_iou, canonical, covered, footprints, moved
+from mt_nodes.data.outputs import Detections
+from mt_nodes.data.transforms import pose_matrix
 
 
 def boxes(

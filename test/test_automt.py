@@ -14,30 +14,30 @@ import numpy as np
 import pytest
 from made_images import street
 
-from mt_nodes.automt.judged import Judged, Results, _Judge
-from mt_nodes.automt.looked import second_look
-from mt_nodes.automt.manual import manual, manual_relations
-from mt_nodes.automt.matched import matched
-from mt_nodes.automt.predictions import Told, bounds_by_control, bounds_of, of_stack, predicted
-from mt_nodes.automt.proposals import Proposal, Proposed, plan_of
-from mt_nodes.automt.request import AutomtRequest, checked_request
-from mt_nodes.automt.tables import LEAST_DECIDED, tabulate
-from mt_nodes.automt.validated import Made, validation_of
-from mt_nodes.camera.codecs import decode, encode
-from mt_nodes.commands_file import Command, Commanded
-from mt_nodes.effects import Effects, ImageBox, Volume
-from mt_nodes.errors import UsageError
-from mt_nodes.frames import Bundle
-from mt_nodes.mutations.base import Followup
+from mt_nodes.base.errors import UsageError
+from mt_nodes.data.effects import Effects, ImageBox, Volume
+from mt_nodes.data.images.codecs import decode, encode
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.verdict import Judgement, Outcome, Pair
+from mt_nodes.relations.facts.scene_derived import with_derived
+from mt_nodes.relations.mutations.base import Followup
 from mt_nodes.rules.judging import Bounds
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.planning import Cut
 from mt_nodes.rules.rates import Case
 from mt_nodes.rules.scene import Scene, given
-from mt_nodes.rules.scene_derived import with_derived
 from mt_nodes.rules.statement import Statement
 from mt_nodes.rules.validation import Factor, Validation
-from mt_nodes.verdict import Judgement, Outcome, Pair
+from mt_nodes.runs.automt.judged import Judged, Results, _Judge
+from mt_nodes.runs.automt.looked import second_look
+from mt_nodes.runs.automt.manual import manual, manual_relations
+from mt_nodes.runs.automt.matched import matched
+from mt_nodes.runs.automt.predictions import Told, bounds_by_control, bounds_of, of_stack, predicted
+from mt_nodes.runs.automt.proposals import Proposal, Proposed, plan_of
+from mt_nodes.runs.automt.request import AutomtRequest, checked_request
+from mt_nodes.runs.automt.tables import LEAST_DECIDED, tabulate
+from mt_nodes.runs.automt.validated import Made, validation_of
+from mt_nodes.runs.replay.commands_file import Command, Commanded
 
 ONTOLOGY = load_ontology()
 HOLDS, VIOLATED, NOTHING = Outcome.HOLDS, Outcome.VIOLATED, Outcome.NOT_APPLICABLE

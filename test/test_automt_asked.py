@@ -13,13 +13,8 @@ import pytest
 from model_server import Respond, Server, refuses, says, serving
 from test_automt import cut
 
-from mt_nodes.automt.asked import SCHEMA, Baselines, read, understood
-from mt_nodes.automt.proposals import Proposal
-from mt_nodes.automt.proposing import model_of
-from mt_nodes.automt.request import AutomtRequest
-from mt_nodes.automt.validated import Made, validation_of
-from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.relations import load_relation
+from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.relations.relation import load_relation
 from mt_nodes.rules.answers import Answers
 from mt_nodes.rules.asking import TRIES, Asker
 from mt_nodes.rules.chat import Chat
@@ -27,6 +22,11 @@ from mt_nodes.rules.models import Model
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.rule_sets import load_rule_set
 from mt_nodes.rules.told_statements import BadAnswer
+from mt_nodes.runs.automt.asked import SCHEMA, Baselines, read, understood
+from mt_nodes.runs.automt.proposals import Proposal
+from mt_nodes.runs.automt.proposing import model_of
+from mt_nodes.runs.automt.request import AutomtRequest
+from mt_nodes.runs.automt.validated import Made, validation_of
 
 ONTOLOGY = load_ontology()
 Ask = Callable[..., list[Proposal]]

@@ -19,15 +19,15 @@ from hypothesis import strategies as st
 from made_bundles import padded
 from sensor_msgs.msg import PointCloud2, PointField
 
-from mt_nodes import plugins
-from mt_nodes.frames import Bundle, Cloud
-from mt_nodes.mutations.base import Draw, Followup, Mutation
-from mt_nodes.mutations.lidar.angle_fields import angle_fields, proof_of_angles, write_angles
-from mt_nodes.mutations.lidar.placement import empty_returns
+from mt_nodes.base import plugins
+from mt_nodes.base.seeds import generator
+from mt_nodes.data.cdr.point_fields import fields_of
+from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.nodes.convert import cloud_from_message, cloud_to_message
-from mt_nodes.point_fields import fields_of
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.seeds import generator
+from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
+from mt_nodes.relations.mutations.lidar.angle_fields import angle_fields, proof_of_angles, write_angles
+from mt_nodes.relations.mutations.lidar.placement import empty_returns
+from mt_nodes.world.scene.drive import generate_drive
 
 IRC = {
     "x": ("<f4", 0), "y": ("<f4", 4), "z": ("<f4", 8), "intensity": ("u1", 12), "return_type": ("u1", 13),

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from mt_nodes.background import Background
+from mt_nodes.base.background import Background
 
 
 def test_jobs_are_done_in_order_and_beside_the_caller() -> None:

@@ -40,7 +40,7 @@ ANSWERS = {
 }
 MODEL = """
 import numpy as np
-from mt_nodes.outputs import Control, Detections
+from mt_nodes.data.outputs import Control, Detections
 
 box = [12.0, 3.0, 0.0, 4.0, 2.0, 1.5, 0.0]
 

@@ -16,7 +16,7 @@ from rosbags.rosbag2 import StoragePlugin
 from rosbags.rosbag2.enums import CompressionMode
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-from mt_nodes import cdr
+from mt_nodes.data.cdr import codec
 
 CLOUDS = 120
 
@@ -31,14 +31,14 @@ def sqlite(place: Path) -> Path:
 
 
 def ros1(place: Path) -> Path:
-    noetic, jazzy = get_typestore(Stores.ROS1_NOETIC), cdr.typestore()
-    noetic.register(get_types_from_msg("geometry_msgs/TransformStamped[] transforms\n", cdr.TF))
+    noetic, jazzy = get_typestore(Stores.ROS1_NOETIC), codec.typestore()
+    noetic.register(get_types_from_msg("geometry_msgs/TransformStamped[] transforms\n", codec.TF))
     with Writer1(place / "whole.bag") as writer:
-        points = writer.add_connection("/points", cdr.POINT_CLOUD, typestore=noetic)
-        frames = writer.add_connection("/tf_static", cdr.TF, typestore=noetic)
-        writer.write(frames, stamp(0), jazzy.cdr_to_ros1(static().cdr, cdr.TF))
+        points = writer.add_connection("/points", codec.POINT_CLOUD, typestore=noetic)
+        frames = writer.add_connection("/tf_static", codec.TF, typestore=noetic)
+        writer.write(frames, stamp(0), jazzy.cdr_to_ros1(static().cdr, codec.TF))
         for row in scans(20):
-            writer.write(points, row.received_ns, jazzy.cdr_to_ros1(row.cdr, cdr.POINT_CLOUD))
+            writer.write(points, row.received_ns, jazzy.cdr_to_ros1(row.cdr, codec.POINT_CLOUD))
     return place / "whole.bag"
 
 
@@ -130,9 +130,9 @@ def two_lidars(place: Path) -> Path:
 
 
 def bad_transform(place: Path) -> Path:
-    msg = cdr.decode(cdr.TF, static().cdr)
+    msg = codec.decode(codec.TF, static().cdr)
     msg.transforms[0].transform.rotation.w = 0.0
-    wrong = static(1)._replace(topic="/tf", cdr=cdr.encode(cdr.TF, msg))
+    wrong = static(1)._replace(topic="/tf", cdr=codec.encode(codec.TF, msg))
     return bag(place / "bag", [*scans(3), wrong])
 
 

@@ -14,7 +14,7 @@ import snapshots
 from bad_bags import KITTI_POINT, POINTS, bag, fields, message, replay, scan, scans, static
 from recordings import Recorded, stamp
 
-from mt_nodes.frames import Cloud
+from mt_nodes.data.messages import Cloud
 
 COORDINATES = (("x", 0, 7), ("y", 4, 7), ("z", 8, 7))
 NOTHING = np.empty(0, np.uint8)

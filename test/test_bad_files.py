@@ -14,9 +14,9 @@ import pytest
 import snapshots
 from bad_bags import Ended, bag, replay, scans, typed
 
-from mt_nodes.errors import UsageError
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.yaml_files import LARGEST_BYTES
 from mt_nodes.nodes.qos import load_overrides
-from mt_nodes.yaml_files import LARGEST_BYTES
 
 RELATION = """id: mine
 kind: necessary
@@ -31,7 +31,7 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 KINDS = {
     "relation": ("--relations", RELATION),
     "suite": ("--suite", "relations: [noise_outside_roi_10]\n"),
-    "stack": ("--stack", "callable: mt_nodes.reference.detector:Detector\nstateless: true\n"),
+    "stack": ("--stack", "callable: mt_nodes.stacks.reference.detector:Detector\nstateless: true\n"),
     "transforms": ("--transforms", "- {parent: base_link, child: lidar, translation_m: [0, 0, 1.7]}\n"),
     "waivers": ("--waivers", "- {relation: mine, reason: known, expires: 2999-01-01}\n"),
     "qos": ("--qos", "/points: {depth: 5}\n"),

@@ -17,7 +17,7 @@ import pytest
 import snapshots
 from bad_bags import INPROCESS, Ended, bag, replay, scans
 
-from mt_nodes.jsonl import LineFile, read_lines
+from mt_nodes.base.jsonl import LineFile, read_lines
 
 
 @pytest.fixture(scope="module")

@@ -16,12 +16,12 @@ from recordings import PERIOD_NS
 from ros_support import puppet_bundle, until
 from test_ros_arm import NOTHING, OwnStack, external_arm, puppet_arm
 
-from mt_nodes.effects import Effects
-from mt_nodes.engine import Answer, Engine, Heard, Offer
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.outputs import Detections
+from mt_nodes.data.verdict import Outcome
+from mt_nodes.engine.judging import Answer, Engine, Heard, Offer
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.messages import stamp_of
-from mt_nodes.outputs import Detections
-from mt_nodes.verdict import Outcome
 
 BOX = np.array([[12.0, 3.0, 0.0]])
 Answers = Callable[[int], list[Detections]]

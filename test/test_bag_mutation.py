@@ -14,16 +14,16 @@ from rosbags.rosbag1 import Writer as Writer1
 from rosbags.rosbag2 import StoragePlugin
 from rosbags.typesys import Stores, get_typestore
 
-from mt_nodes import cdr
-from mt_nodes.bag_mutation import mutate_bag
-from mt_nodes.bag_reader import BagReader, RecordedWire
-from mt_nodes.bag_writer import STATIC_QOS
-from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.mutations.base import Mutation
-from mt_nodes.mutations.stream.frames_delayed import FramesDelayed
-from mt_nodes.mutations.stream.frames_reordered import FramesReordered
-from mt_nodes.mutations.stream.rate_reduced import RateReduced
-from mt_nodes.outgoing import encode_message
+from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.data.bags.reader import BagReader, RecordedWire
+from mt_nodes.data.bags.writer import STATIC_QOS
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.cdr.outgoing import encode_message
+from mt_nodes.engine.bag_mutation import mutate_bag
+from mt_nodes.relations.mutations.base import Mutation
+from mt_nodes.relations.mutations.stream.frames_delayed import FramesDelayed
+from mt_nodes.relations.mutations.stream.frames_reordered import FramesReordered
+from mt_nodes.relations.mutations.stream.rate_reduced import RateReduced
 
 Rows = list[tuple[str, str, int, bytes]]
 
@@ -50,7 +50,7 @@ def test_only_what_is_mutated_changes(tmp_path: Path, storage: str, stored: Stor
     assert read(out, OTHERS) == read(bag, OTHERS)
     assert [row[:3] for row in read(out)] == [row[:3] for row in read(bag)]
     for i, (_, kind, _, data) in enumerate(read(out, {"/points"})):
-        made = cdr.cloud_from_msg("/points", cdr.decode(kind, data))
+        made = codec.cloud_from_msg("/points", codec.decode(kind, data))
         source = cloud(i)
         assert (made.stamp_ns, len(made)) == (source.stamp_ns, 50 if i % 3 == 2 else 45)
         assert {made.raw.tobytes()[k : k + 16] for k in range(0, 720, 16)} <= {r.tobytes() for r in source.raw}
@@ -73,7 +73,7 @@ def test_delays_and_losses_reach_the_bag(tmp_path: Path) -> None:
     delayed = [stamp(i) + late for i in range(3) for late in (0, 30_000_000)]
     made = read(tmp_path / "echo", {"/points"})
     assert [row[2] for row in made] == delayed
-    assert [cdr.cloud_from_msg("", cdr.decode(row[1], row[3])).stamp_ns for row in made] == delayed
+    assert [codec.cloud_from_msg("", codec.decode(row[1], row[3])).stamp_ns for row in made] == delayed
     assert [row[2] for row in read(tmp_path / "echo", {"/camera/image"})] == delayed
     mutate_bag(bag, [Nothing()], tmp_path / "nothing")
     assert read(tmp_path / "nothing") == read(bag, {"/tf_static", "/note"})
@@ -87,7 +87,7 @@ def test_a_stream_is_changed_in_the_bag_and_the_rest_stays(tmp_path: Path) -> No
         mutate_bag(bag, [mutation], tmp_path / name)
         made = read(tmp_path / name, {"/points"})
         assert read(tmp_path / name, {"/tf_static", "/note"}) == read(bag, {"/tf_static", "/note"})
-        stamps = [cdr.cloud_from_msg("", cdr.decode(row[1], row[3])).stamp_ns for row in made]
+        stamps = [codec.cloud_from_msg("", codec.decode(row[1], row[3])).stamp_ns for row in made]
         pairs = zip(stamps, made, strict=True)
         return [((s - stamp(0)) // PERIOD_NS, (row[2] - stamp(0)) // PERIOD_NS) for s, row in pairs]
 
@@ -114,18 +114,18 @@ def test_from_ros2_to_ros1_and_back(tmp_path: Path) -> None:
         assert all(c.ext.latching for c in old.connections)  # type: ignore[union-attr]
     mutate_bag(tmp_path / "old.bag", [Shuffle(every_third=False)], tmp_path / "new")
     assert sorted(read(tmp_path / "new", OTHERS)) == sorted(read(bag, OTHERS))
-    clouds = [cdr.cloud_from_msg("", cdr.decode(row[1], row[3])) for row in read(tmp_path / "new", {"/points"})]
+    clouds = [codec.cloud_from_msg("", codec.decode(row[1], row[3])) for row in read(tmp_path / "new", {"/points"})]
     assert [len(made) for made in clouds] == [45] * 3
 
 
 def test_ros1_messages_are_copied_byte_for_byte(tmp_path: Path) -> None:
     noetic = get_typestore(Stores.ROS1_NOETIC)
     with Writer1(tmp_path / "a.bag") as bag:
-        points = bag.add_connection("/points", cdr.POINT_CLOUD, typestore=noetic)
-        images = bag.add_connection("/image", cdr.IMAGE, typestore=noetic, callerid="/driver", latching=1)
+        points = bag.add_connection("/points", codec.POINT_CLOUD, typestore=noetic)
+        images = bag.add_connection("/image", codec.IMAGE, typestore=noetic, callerid="/driver", latching=1)
         for i in range(2):
             for connection, made in ((points, cloud(i)), (images, image(i, "/image"))):
-                raw = bytearray(cdr.typestore().cdr_to_ros1(encode_message(made), cdr.type_of(made)))
+                raw = bytearray(codec.typestore().cdr_to_ros1(encode_message(made), codec.type_of(made)))
                 raw[0] = 40 + i  # header.seq, which ROS 2 does not have
                 bag.write(connection, stamp(i), bytes(raw))
     mutate_bag(tmp_path / "a.bag", [Shuffle(drop=5)], tmp_path / "b.bag")
@@ -148,7 +148,7 @@ def test_types_that_nobody_defines_pass(tmp_path: Path) -> None:
     database.close()
     (bag / "metadata.yaml").unlink()
     mutate_bag(bag, [Shuffle()], tmp_path / "out")
-    assert read(tmp_path / "out", {"/note"}) == [("/note", "my_msgs/msg/Note", stamp(0), cdr.encode_text("hello"))]
+    assert read(tmp_path / "out", {"/note"}) == [("/note", "my_msgs/msg/Note", stamp(0), codec.encode_text("hello"))]
     with pytest.raises(UsageError, match=r"'my_msgs/msg/Note' cannot go into a ROS 1 bag"):
         mutate_bag(bag, [Shuffle()], tmp_path / "out.bag")
 
@@ -198,7 +198,7 @@ def test_a_recorded_drive(tmp_path: Path) -> None:
     others = {"/sensing/camera/image", "/sensing/camera/camera_info", "/tf_static"}
     assert read(tmp_path / "out", others) == read(KITTI, others)
     source, made = (
-        [cdr.cloud_from_msg("", cdr.decode(r[1], r[3])) for r in read(bag, {"/sensing/lidar/points"})]
+        [codec.cloud_from_msg("", codec.decode(r[1], r[3])) for r in read(bag, {"/sensing/lidar/points"})]
         for bag in (KITTI, tmp_path / "out")
     )
     assert [len(c) - 100 for c in source] == [len(c) for c in made]

@@ -29,14 +29,14 @@ from rosbags.rosbag2 import StoragePlugin
 from rosbags.rosbag2.enums import CompressionMode
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-from mt_nodes import cdr
-from mt_nodes.bag_reader import BagReader
-from mt_nodes.bag_writer import STATIC_QOS
-from mt_nodes.bags import BagSource, write_bundles
-from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.frames import Bundle, Wire
-from mt_nodes.outgoing import encode_message, wire_for
-from mt_nodes.transforms import Transform, TransformTree, pose_matrix
+from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.data.bags.bundles import BagSource, write_bundles
+from mt_nodes.data.bags.reader import BagReader
+from mt_nodes.data.bags.writer import STATIC_QOS
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.cdr.outgoing import encode_message, wire_for
+from mt_nodes.data.messages import Bundle, Wire
+from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
 
 MCAP, SQLITE = StoragePlugin.MCAP, StoragePlugin.SQLITE3
 
@@ -47,7 +47,7 @@ def read(path: Path, **kwargs: object) -> list[Bundle]:
 
 
 def notes(bundle: Bundle) -> list[str]:
-    return [cdr.decode(w.type, w.cdr).data for w in bundle.wires if w.type == cdr.STRING]
+    return [codec.decode(w.type, w.cdr).data for w in bundle.wires if w.type == codec.STRING]
 
 
 def same(wires: list[Wire], rows: list[Recorded]) -> bool:
@@ -73,7 +73,7 @@ def test_every_message_comes_with_its_bundle(
     found = read(next(bag.glob(file)) if file else bag, episode=3)
     assert [(b.episode, b.index, b.stamp_ns) for b in found] == [(3, i, stamp(i)) for i in range(5)]
     for i, b in enumerate(found):
-        assert cdr.encode_cloud(b.cloud()) == cdr.encode_cloud(cloud(i))
+        assert codec.encode_cloud(b.cloud()) == codec.encode_cloud(cloud(i))
         assert np.array_equal(b.images[0].pixels, image(i).pixels)
         assert np.array_equal(b.camera_infos[0].k, camera_info(i).k)
         assert notes(b) == [f"before {i}"]
@@ -86,11 +86,11 @@ def test_info(tmp_path: Path) -> None:
         assert source.lead == "/points"
         assert source.roles["camera_info"] == ("/camera/camera_info",)
         assert {name: (t.type, t.count) for name, t in source.info.items()} == {
-            "/tf_static": (cdr.TF, 1),
-            "/note": (cdr.STRING, 3),
-            "/points": (cdr.POINT_CLOUD, 3),
-            "/camera/image": (cdr.IMAGE, 3),
-            "/camera/camera_info": (cdr.CAMERA_INFO, 3),
+            "/tf_static": (codec.TF, 1),
+            "/note": (codec.STRING, 3),
+            "/points": (codec.POINT_CLOUD, 3),
+            "/camera/image": (codec.IMAGE, 3),
+            "/camera/camera_info": (codec.CAMERA_INFO, 3),
         }
         assert source.info["/points"].qos == (STATIC_QOS,)
         assert len(list(source)) == len(list(source)) == 3
@@ -102,16 +102,16 @@ def test_ros1(tmp_path: Path) -> None:
     noetic.register(get_types_from_msg("geometry_msgs/TransformStamped[] transforms\n", "tf/msg/tfMessage"))
     own = "Header header\nstring name\nuint8[] data\n" + "=" * 80 + "\nMSG: std_msgs/Header\nuint32 seq\ntime stamp\n"
     with Writer1(tmp_path / "old.bag") as bag:
-        points = bag.add_connection("/points", cdr.POINT_CLOUD, typestore=noetic)
+        points = bag.add_connection("/points", codec.POINT_CLOUD, typestore=noetic)
         frames = bag.add_connection("/tf_static", "tf/msg/tfMessage", typestore=noetic)
         thing = bag.add_connection("/thing", "my_msgs/msg/Thing", msgdef=own + "string frame_id\n", md5sum="0")
-        bag.write(frames, stamp(0), cdr.typestore().cdr_to_ros1(cdr.encode_transforms(tree(), 0), cdr.TF))
+        bag.write(frames, stamp(0), codec.typestore().cdr_to_ros1(codec.encode_transforms(tree(), 0), codec.TF))
         for i in range(3):
-            bag.write(points, stamp(i), cdr.typestore().cdr_to_ros1(cdr.encode_cloud(cloud(i)), cdr.POINT_CLOUD))
+            bag.write(points, stamp(i), codec.typestore().cdr_to_ros1(codec.encode_cloud(cloud(i)), codec.POINT_CLOUD))
         header = bytes([1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0]) + b"f"
         bag.write(thing, stamp(2), header + bytes([2, 0, 0, 0]) + b"hi" + bytes([1, 0, 0, 0, 9]))
     found = read(tmp_path / "old.bag")
-    assert [cdr.encode_cloud(b.cloud()) for b in found] == [cdr.encode_cloud(cloud(i)) for i in range(3)]
+    assert [codec.encode_cloud(b.cloud()) for b in found] == [codec.encode_cloud(cloud(i)) for i in range(3)]
     assert found[0].transforms.frames == {"base_link", "lidar"}
     (wire,) = [w for w in found[-1].wires if w.topic == "/thing"]
     assert wire.type == "my_msgs/msg/Thing"
@@ -209,9 +209,9 @@ def test_the_camera_info_beside_the_camera_is_taken(tmp_path: Path) -> None:
 
 
 def test_only_required_sensors_must_be_understood(tmp_path: Path) -> None:
-    msg = cdr.decode(cdr.IMAGE, cdr.encode_image(image(0)))
+    msg = codec.decode(codec.IMAGE, codec.encode_image(image(0)))
     msg.encoding = "nv12"
-    rows = [recorded(cloud(0)), Recorded("/camera/image", cdr.IMAGE, stamp(0), cdr.encode(cdr.IMAGE, msg))]
+    rows = [recorded(cloud(0)), Recorded("/camera/image", codec.IMAGE, stamp(0), codec.encode(codec.IMAGE, msg))]
     bag = write_bag(tmp_path / "bag", rows)
     (found,) = read(bag)
     assert found.images == () and len(found.wires) == 2
@@ -222,12 +222,12 @@ def test_only_required_sensors_must_be_understood(tmp_path: Path) -> None:
 def moving(i: float, x: float, yaw: float) -> Recorded:
     pose = pose_matrix((x, 0, 0), (0, 0, np.sin(yaw / 2), np.cos(yaw / 2)))
     frames = TransformTree([Transform("map", "base_link", pose)])
-    return Recorded("/tf", cdr.TF, stamp(i), cdr.encode_transforms(frames, stamp(i)))
+    return Recorded("/tf", codec.TF, stamp(i), codec.encode_transforms(frames, stamp(i)))
 
 
 def test_moving_transforms_are_taken_at_the_instant(tmp_path: Path) -> None:
     rows = [recorded(cloud(i)) for i in range(3)] + [moving(-0.25, 0, 0), moving(0.75, 4, 1), moving(1.75, 8, 0)]
-    rows.append(Recorded("/tf_static", cdr.TF, stamp(2.5), cdr.encode_transforms(tree(), 0)))  # late, yet for all
+    rows.append(Recorded("/tf_static", codec.TF, stamp(2.5), codec.encode_transforms(tree(), 0)))  # late, yet for all
     found = read(write_bag(tmp_path / "bag", sorted(rows, key=lambda r: r.received_ns)))
     poses = [b.transforms.lookup("map", "base_link") for b in found]
     assert [p[0, 3] for p in poses] == pytest.approx([1, 5, 8], abs=1e-6)
@@ -242,11 +242,11 @@ def test_the_users_transforms_stand_above_those_of_the_bag(tmp_path: Path) -> No
 
 
 def polygon(i: float, x: float) -> Recorded:
-    types = cdr.typestore().types
+    types = codec.typestore().types
     corners = [types["geometry_msgs/msg/Point32"](x=x, y=y, z=0.0) for y in (0.0, 1.0, 2.0)]
     shape = types["geometry_msgs/msg/Polygon"](points=corners)
-    message = types[cdr.POLYGON](header=cdr.header_of("base_link", stamp(i)), polygon=shape)
-    return Recorded("/region", cdr.POLYGON, stamp(i), cdr.encode(cdr.POLYGON, message))
+    message = types[codec.POLYGON](header=codec.header_of("base_link", stamp(i)), polygon=shape)
+    return Recorded("/region", codec.POLYGON, stamp(i), codec.encode(codec.POLYGON, message))
 
 
 def test_regions(tmp_path: Path) -> None:
@@ -335,9 +335,9 @@ def test_a_bag_appears_only_when_it_is_complete(tmp_path: Path) -> None:
 
 def test_frame_names_of_ros1_with_a_slash_are_found() -> None:
     assert np.array_equal(tree().lookup("/base_link", "/lidar"), tree().lookup("base_link", "lidar"))
-    msg = cdr.decode(cdr.TF, cdr.encode_transforms(tree(), 0))
+    msg = codec.decode(codec.TF, codec.encode_transforms(tree(), 0))
     msg.transforms[0] = replace(msg.transforms[0], child_frame_id="/lidar")
-    assert cdr.transforms_from_msg(msg, static=True)[0].child == "lidar"
+    assert codec.transforms_from_msg(msg, static=True)[0].child == "lidar"
 
 
 @needs_kitti

@@ -14,18 +14,18 @@ from made_runs import carry_out, in_process, short_drive
 from mutations_for_tests import Echo, Nothing, Shuffle
 from rosbags.highlevel import AnyReader
 
+from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.cli.main import main
-from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.frames import Bundle
-from mt_nodes.journal import read_journal
-from mt_nodes.ledger import Ledger, baseline_of, draws_name, find_followup
-from mt_nodes.mutations.base import Mutation
-from mt_nodes.mutations.lidar.cloud_rotated import CloudRotated
-from mt_nodes.pipeline import MutationPipeline
-from mt_nodes.realtime import Realtime
-from mt_nodes.relations import load_relation, refuse_baseline
-from mt_nodes.replay import Run
-from mt_nodes.verdict import Pair
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.ledger import Ledger, baseline_of, draws_name, find_followup
+from mt_nodes.engine.realtime import Realtime
+from mt_nodes.relations.mutations.base import Mutation
+from mt_nodes.relations.mutations.lidar.cloud_rotated import CloudRotated
+from mt_nodes.relations.pipeline import MutationPipeline
+from mt_nodes.relations.relation import load_relation, refuse_baseline
+from mt_nodes.runs.replay.execute import Run
 
 LESS, MORE = Shuffle(drop=1, every_third=False), Shuffle(drop=3, every_third=False)
 PLAIN, COMPARED = relation("plain", LESS), relation("compared", MORE, baseline=(LESS,))

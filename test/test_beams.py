@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_bundles import LAYOUTS, made_cloud
 
-from mt_nodes.bags import BagSource
-from mt_nodes.errors import NotApplicable, UsageError
-from mt_nodes.frames import Cloud
-from mt_nodes.scene.beams import beams_of
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.scene.sensors import SENSORS, sensor_model
+from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.data.bags.bundles import BagSource
+from mt_nodes.data.messages import Cloud
+from mt_nodes.world.scene.beams import beams_of
+from mt_nodes.world.scene.drive import generate_drive
+from mt_nodes.world.scene.sensors import SENSORS, sensor_model
 
 SCAN = next(iter(generate_drive(1))).cloud()
 RINGS = SCAN.points["ring"].astype(int)

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from made_bundles import made_bundle, made_cloud
 
-from mt_nodes import plugins
-from mt_nodes.errors import NotApplicable
-from mt_nodes.frames import Bundle
-from mt_nodes.mutations.stream.identity import Identity
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.data.messages import Bundle
+from mt_nodes.relations.mutations.stream.identity import Identity
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
 

@@ -14,15 +14,15 @@ from campaign_runs import RELATIONS, campaign_file, carried_out, drives, here, s
 from made_runs import NOISE, made_run, verdicts
 from test_shrink_searches import AlwaysFails, Sized
 
-from mt_nodes.campaign.conducting import Cut, _cut_by_time, begin, conduct
-from mt_nodes.campaign.file import Campaign
-from mt_nodes.campaign.summing import sum_up
+from mt_nodes.base.errors import ExitCode
 from mt_nodes.cli.main import _parser
-from mt_nodes.errors import ExitCode
 from mt_nodes.report.files import read_summary
-from mt_nodes.shrinking import shrinking
-from mt_nodes.shrinking.run import ShrinkRequest
-from mt_nodes.shrinking.shrinking import Budget, Shrinker
+from mt_nodes.runs.campaign.conducting import Cut, _cut_by_time, begin, conduct
+from mt_nodes.runs.campaign.file import Campaign
+from mt_nodes.runs.campaign.summing import sum_up
+from mt_nodes.runs.shrink import shrinking
+from mt_nodes.runs.shrink.run import ShrinkRequest
+from mt_nodes.runs.shrink.shrinking import Budget, Shrinker
 
 
 def shrunk(budget: Budget, monkeypatch: pytest.MonkeyPatch, seconds_a_look: float) -> Shrinker[Sized, Sized]:

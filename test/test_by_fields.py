@@ -17,19 +17,19 @@ from hypothesis import strategies as st
 from ros_support import LIMIT_S, Peer, until
 from ros_types import installed, make, wired
 
-from mt_nodes.errors import UsageError
-from mt_nodes.field_paths import FieldPath, element_of
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.data.field_paths import FieldPath, element_of
+from mt_nodes.data.output_fields import OutputFields
+from mt_nodes.data.outputs import Detections
+from mt_nodes.data.stack_topics import OutputTopic
+from mt_nodes.engine.pairing import Inbox
 from mt_nodes.nodes.adapter_choice import adapter_of
 from mt_nodes.nodes.adapters.base import adapter_for
 from mt_nodes.nodes.by_fields import ByFields
 from mt_nodes.nodes.listening import OutputListener
 from mt_nodes.nodes.messages import set_stamp
-from mt_nodes.output_fields import OutputFields
-from mt_nodes.outputs import Detections
-from mt_nodes.own_time import own_time_s
-from mt_nodes.pairing import Inbox
-from mt_nodes.stack_topics import OutputTopic
-from mt_nodes.stacks import load_stack
+from mt_nodes.stacks.stack import load_stack
 
 STAMP = 1_700_000_000_123_456_789
 TYPE = "vision_msgs/msg/Detection3DArray"

@@ -12,15 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_images import COMPRESSED, ENCODINGS, HEIGHT, WIDTH, image_in, street, street_in
 
-from mt_nodes.camera import jpeg, measures
-from mt_nodes.camera.codecs import Picture, decode, encode, lossy, spread_px
-from mt_nodes.camera.depth import depth_of
-from mt_nodes.camera.light import colour_of_temperature, light_of, looked_up, table, values_of
-from mt_nodes.camera.model import CameraModel, rectified
-from mt_nodes.errors import NotApplicable, UsageError
-from mt_nodes.frames import CameraInfo, Image
-from mt_nodes.mutations.camera.each_image import View
-from mt_nodes.transforms import TransformTree
+from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.data.images import jpeg
+from mt_nodes.data.images.codecs import Picture, decode, encode, lossy, spread_px
+from mt_nodes.data.messages import CameraInfo, Image
+from mt_nodes.data.transforms import TransformTree
+from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.world.camera import measures
+from mt_nodes.world.camera.depth import depth_of
+from mt_nodes.world.camera.light import colour_of_temperature, light_of, looked_up, table, values_of
+from mt_nodes.world.camera.model import CameraModel, rectified
 
 IMAGE = street().images[0]
 

@@ -11,23 +11,23 @@ import numpy as np
 import pytest
 from made_images import street_in
 
-from mt_nodes.camera import depth, relight
-from mt_nodes.camera.codecs import Picture, Pixels, decode
-from mt_nodes.camera.depth import _sky
-from mt_nodes.camera.light import light_of, values_of
-from mt_nodes.camera.relight import blended, relit
-from mt_nodes.errors import NotApplicable
-from mt_nodes.frames import Bundle, Cloud, Image
-from mt_nodes.mutations.camera.each_image import View
-from mt_nodes.mutations.camera.image_defocused import ImageDefocused, _widths
-from mt_nodes.mutations.camera.image_motion_blurred import ImageMotionBlurred, _tiles
-from mt_nodes.mutations.camera.image_scaled import ImageScaled
-from mt_nodes.mutations.camera.image_sheared import ImageSheared
-from mt_nodes.mutations.camera.image_translated import ImageTranslated
-from mt_nodes.mutations.camera.image_warped import ImageWarped
-from mt_nodes.mutations.camera.lens_drops import LensDrops
-from mt_nodes.mutations.joint.particles_in_pictures import _widest, with_streaks
-from mt_nodes.transforms import move
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.data.images.codecs import Picture, Pixels, decode
+from mt_nodes.data.messages import Bundle, Cloud, Image
+from mt_nodes.data.transforms import move
+from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.relations.mutations.camera.image_defocused import ImageDefocused, _widths
+from mt_nodes.relations.mutations.camera.image_motion_blurred import ImageMotionBlurred, _tiles
+from mt_nodes.relations.mutations.camera.image_scaled import ImageScaled
+from mt_nodes.relations.mutations.camera.image_sheared import ImageSheared
+from mt_nodes.relations.mutations.camera.image_translated import ImageTranslated
+from mt_nodes.relations.mutations.camera.image_warped import ImageWarped
+from mt_nodes.relations.mutations.camera.lens_drops import LensDrops
+from mt_nodes.relations.mutations.joint.particles_in_pictures import _widest, with_streaks
+from mt_nodes.world.camera import depth, relight
+from mt_nodes.world.camera.depth import _sky
+from mt_nodes.world.camera.light import light_of, values_of
+from mt_nodes.world.camera.relight import blended, relit
 
 
 def view_of(pixels: Pixels) -> View:
@@ -234,7 +234,7 @@ def test_one_pixel_is_enough_for_a_picture_to_show_something() -> None:
 
 
 def test_the_widest_particles_of_all_classes_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mt_nodes.mutations.joint.particles_in_pictures._MOST", 3)
+    monkeypatch.setattr("mt_nodes.relations.mutations.joint.particles_in_pictures._MOST", 3)
     at = np.arange(15, dtype=np.float32).reshape(5, 3)
     near = [
         (at, np.arange(5, dtype=np.float32), np.array([0, 2, 4]), np.array([9.0, 1.0, 5.0], np.float32)),

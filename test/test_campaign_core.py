@@ -36,22 +36,22 @@ from hanging_worker import takes_and_says_nothing
 from made_runs import carry_out, no_pages
 from test_resume import cut
 
-from mt_nodes.campaign import local_pool, performing
-from mt_nodes.campaign.conducting import CELLS, ITEMS, begin, conduct, resume
-from mt_nodes.campaign.file import Campaign
-from mt_nodes.campaign.item import Drive, Item, PartResult, Tally
-from mt_nodes.campaign.leading import Leader, Limits, Stops
-from mt_nodes.campaign.local_pool import LocalPool
-from mt_nodes.campaign.merging import Piece, merge
-from mt_nodes.campaign.performing import perform
-from mt_nodes.campaign.planning import in_order
-from mt_nodes.campaign.pool import Lost
-from mt_nodes.campaign.store import FILE, Store
+from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.main import main
-from mt_nodes.errors import UsageError
-from mt_nodes.journal import read_journal
-from mt_nodes.plan import ReplayRequest
-from mt_nodes.runs import Run
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.plan import ReplayRequest
+from mt_nodes.runs.campaign import local_pool, performing
+from mt_nodes.runs.campaign.conducting import CELLS, ITEMS, begin, conduct, resume
+from mt_nodes.runs.campaign.file import Campaign
+from mt_nodes.runs.campaign.item import Drive, Item, PartResult, Tally
+from mt_nodes.runs.campaign.leading import Leader, Limits, Stops
+from mt_nodes.runs.campaign.local_pool import LocalPool
+from mt_nodes.runs.campaign.merging import Piece, merge
+from mt_nodes.runs.campaign.performing import perform
+from mt_nodes.runs.campaign.planning import in_order
+from mt_nodes.runs.campaign.pool import Lost
+from mt_nodes.runs.campaign.store import FILE, Store
+from mt_nodes.runs.replay.run import Run
 
 SEEDS, BUNDLES = [0, 1], 2
 CELL = "reference_detector-seed{}"

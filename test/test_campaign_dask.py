@@ -22,18 +22,18 @@ from typing import Any
 import pytest
 from campaign_runs import drives
 
-from mt_nodes.campaign.clusters import asked_of, client_of
-from mt_nodes.campaign.conducting import pool_of
-from mt_nodes.campaign.dask_pool import DaskPool
-from mt_nodes.campaign.file import Campaign
-from mt_nodes.campaign.inputs import drives as found
-from mt_nodes.campaign.item import Item, ItemResult
-from mt_nodes.campaign.parcels import pack, unpack
-from mt_nodes.campaign.performing import perform
-from mt_nodes.campaign.planning import plan_of
-from mt_nodes.campaign.pool import Lost, Pool
-from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.params import build
+from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.params import build
+from mt_nodes.runs.campaign.clusters import asked_of, client_of
+from mt_nodes.runs.campaign.conducting import pool_of
+from mt_nodes.runs.campaign.dask_pool import DaskPool
+from mt_nodes.runs.campaign.file import Campaign
+from mt_nodes.runs.campaign.inputs import drives as found
+from mt_nodes.runs.campaign.item import Item, ItemResult
+from mt_nodes.runs.campaign.parcels import pack, unpack
+from mt_nodes.runs.campaign.performing import perform
+from mt_nodes.runs.campaign.planning import plan_of
+from mt_nodes.runs.campaign.pool import Lost, Pool
 
 GENEROUS_S = 150.0
 BUNDLES = 8
@@ -151,7 +151,7 @@ def test_an_item_that_kills_every_worker_is_lost(
     items: list[Item], shared: DaskPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shared._client.cluster.scheduler, "allowed_failures", 0)
-    monkeypatch.setattr("mt_nodes.campaign.dask_pool.dask_worker.do", _dies)
+    monkeypatch.setattr("mt_nodes.runs.campaign.dask_pool.dask_worker.do", _dies)
     shared.submit(items[0])
     ended = waited(shared)
     assert isinstance(ended, Lost) and ended.key == items[0].key
@@ -171,7 +171,7 @@ def _dies(*args: object) -> None:
 
 
 def _children(place: str) -> list[int]:
-    from mt_nodes.campaign import dask_worker
+    from mt_nodes.runs.campaign import dask_worker
 
     return [child._process.pid for child in dask_worker._children if str(child.asked[0]) == place]
 

@@ -18,10 +18,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt_nodes.campaign import inputs, places
-from mt_nodes.campaign.inputs import bags, drives, fetched
-from mt_nodes.campaign.item import Drive
-from mt_nodes.errors import InfrastructureError, UsageError
+from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.runs.campaign import inputs, places
+from mt_nodes.runs.campaign.inputs import bags, drives, fetched
+from mt_nodes.runs.campaign.item import Drive
 
 LONG_AGO_NS = 10**18
 

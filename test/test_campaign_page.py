@@ -14,15 +14,15 @@ from browser import Browser
 from campaign_runs import RELATIONS, carried_out, drives, planned, summary_of
 from made_runs import made_run, verdict, verdicts
 
-from mt_nodes.campaign.conducting import conduct
-from mt_nodes.campaign.coverage import coverage
-from mt_nodes.campaign.coverage_view import coverage_html
-from mt_nodes.campaign.summing import sum_up
 from mt_nodes.cli.main import main
-from mt_nodes.polar_cells import JUDGED_IN
+from mt_nodes.data.polar_cells import JUDGED_IN
+from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.engine.summary.summary import RelationInfo
 from mt_nodes.report.campaign_page import write_campaign_page
-from mt_nodes.summary import RelationInfo
-from mt_nodes.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.report.coverage.coverage import coverage
+from mt_nodes.report.coverage.coverage_view import coverage_html
+from mt_nodes.runs.campaign.conducting import conduct
+from mt_nodes.runs.campaign.summing import sum_up
 
 NAMES = ("noise", "fog~visibility_m_60", "fog~visibility_m_200")
 INFOS = [RelationInfo(name, "expected", 20, "x") for name in NAMES]

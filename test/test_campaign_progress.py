@@ -17,16 +17,16 @@ import pytest
 from campaign_runs import campaign_file, drives, here, planned
 from rich.console import Console
 
-from mt_nodes.campaign import conducting, leading
-from mt_nodes.campaign.conducting import ITEMS, conduct
-from mt_nodes.campaign.item import Item, ItemResult
-from mt_nodes.campaign.leading import PAUSES, SHOW_EVERY_S, Leader, Limits, Paced, Stops
-from mt_nodes.campaign.pool import Lost
-from mt_nodes.campaign.store import DONE, FILE, Standing, Store
-from mt_nodes.campaign.watched import LOCK, WatchedCampaign
 from mt_nodes.cli import watch_command
 from mt_nodes.cli.campaign_progress import CHANGED_EVERY_S, Lines
 from mt_nodes.cli.main import main
+from mt_nodes.runs.campaign import conducting, leading
+from mt_nodes.runs.campaign.conducting import ITEMS, conduct
+from mt_nodes.runs.campaign.item import Item, ItemResult
+from mt_nodes.runs.campaign.leading import PAUSES, SHOW_EVERY_S, Leader, Limits, Paced, Stops
+from mt_nodes.runs.campaign.pool import Lost
+from mt_nodes.runs.campaign.store import DONE, FILE, Standing, Store
+from mt_nodes.runs.campaign.watched import LOCK, WatchedCampaign
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 from simulate_campaign import made_plan

@@ -26,15 +26,15 @@ from campaign_runs import (
 )
 from made_runs import no_pages
 
-from mt_nodes.campaign.conducting import CELLS, ITEMS, conduct
-from mt_nodes.campaign.file import Campaign
-from mt_nodes.campaign.local_pool import LocalPool
-from mt_nodes.campaign.store import FILE, Store
+from mt_nodes.base.processes import wait_until
+from mt_nodes.base.suite_client import in_suite
 from mt_nodes.cli.main import main
-from mt_nodes.plan import ReplayRequest, suite_process, suite_stop_s
-from mt_nodes.processes import wait_until
-from mt_nodes.runs import Run
-from mt_nodes.suite_watch import in_suite
+from mt_nodes.engine.plan import ReplayRequest, suite_process, suite_stop_s
+from mt_nodes.runs.campaign.conducting import CELLS, ITEMS, conduct
+from mt_nodes.runs.campaign.file import Campaign
+from mt_nodes.runs.campaign.local_pool import LocalPool
+from mt_nodes.runs.campaign.store import FILE, Store
+from mt_nodes.runs.replay.run import Run
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 from mt_process import Mt

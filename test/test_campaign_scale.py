@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from mt_nodes.campaign.item import ItemResult, PartResult, Tally
-from mt_nodes.campaign.stopping import SequentialStopper, StopEarly
-from mt_nodes.campaign.store import DONE, FILE, PLANNED, Store
-from mt_nodes.summary import RelationInfo
+from mt_nodes.engine.summary.summary import RelationInfo
+from mt_nodes.runs.campaign.item import ItemResult, PartResult, Tally
+from mt_nodes.runs.campaign.stopping import SequentialStopper, StopEarly
+from mt_nodes.runs.campaign.store import DONE, FILE, PLANNED, Store
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 from simulate_campaign import Fleet, expected_s, made_plan, simulate

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt_nodes.betting import STAKES, Bet, mean_sequence
-from mt_nodes.campaign.item import PartResult, Tally
-from mt_nodes.campaign.stopping import SequentialStopper, StopEarly, Watched, sequential_evidence
-from mt_nodes.errors import UsageError
-from mt_nodes.params import build
-from mt_nodes.sequential import exact_interval
-from mt_nodes.summary import RelationInfo
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import build
+from mt_nodes.base.stats.betting import STAKES, Bet, mean_sequence
+from mt_nodes.base.stats.e_values import exact_interval
+from mt_nodes.engine.summary.summary import RelationInfo
+from mt_nodes.runs.campaign.item import PartResult, Tally
+from mt_nodes.runs.campaign.stopping import SequentialStopper, StopEarly, Watched, sequential_evidence
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 import simulate_stopping

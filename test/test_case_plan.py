@@ -18,21 +18,23 @@ from hypothesis import strategies as st
 from made_rules import scene, some
 from recordings import KITTI, needs_kitti
 
-from mt_nodes.bags import write_bundles
+from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.main import main
-from mt_nodes.conditions.known_to_be import KnownToBe
-from mt_nodes.errors import UsageError
-from mt_nodes.frames import Bundle, Odometry, Told
-from mt_nodes.outputs import Control, Output
-from mt_nodes.relations import load_relation
-from mt_nodes.rules import case_plan, cases, rule_sets, scene_ego, shipped
-from mt_nodes.rules.case_plan import CasePlan, PlannedCase, load_cases, write_cases
+from mt_nodes.data.bags.bundles import write_bundles
+from mt_nodes.data.messages import Bundle, Odometry, Told
+from mt_nodes.data.outputs import Control, Output
+from mt_nodes.engine import case_plan
+from mt_nodes.engine.case_plan import CasePlan, PlannedCase, load_cases, write_cases
+from mt_nodes.relations.conditions.known_to_be import KnownToBe
+from mt_nodes.relations.facts import scene_ego
+from mt_nodes.relations.relation import load_relation
+from mt_nodes.rules import cases, rule_sets, shipped
 from mt_nodes.rules.matching import Choice
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.planning import Cut, choose
 from mt_nodes.rules.store import Store
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.scene.lidar import hdl_64e
+from mt_nodes.world.scene.drive import generate_drive
+from mt_nodes.world.scene.lidar import hdl_64e
 
 CHILD, SIGN_50, GREEN = "rule_germany_30", "rule_germany_1", "rule_california_3"
 AT_30 = {"speed_kmh": 30.0, "moving": True}

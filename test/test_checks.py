@@ -11,20 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_bundles import made_bundle, made_cloud
 
-from mt_nodes import plugins, resources
-from mt_nodes.checks.monotone import Monotone
-from mt_nodes.checks.obstacle_count_not_less import ObstacleCountNotLess
-from mt_nodes.checks.obstacles_kept import ObstaclesKept
-from mt_nodes.conditions.obstacles_within import ObstaclesWithin
-from mt_nodes.conditions.path_reaches import PathReaches
-from mt_nodes.conditions.points_at_least import PointsAtLeast
-from mt_nodes.effects import Effects, Volume
-from mt_nodes.errors import UsageError
-from mt_nodes.outputs import Detections, Output, Path
-from mt_nodes.params import build, describe, plain
-from mt_nodes.relations import DEFAULT, load_relation, load_suite, shipped_relations
-from mt_nodes.transforms import TransformTree, pose_matrix
-from mt_nodes.verdict import Judgement, Outcome
+from mt_nodes.base import plugins, resources
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import build, describe, plain
+from mt_nodes.data.effects import Effects, Volume
+from mt_nodes.data.outputs import Detections, Output, Path
+from mt_nodes.data.transforms import TransformTree, pose_matrix
+from mt_nodes.data.verdict import Judgement, Outcome
+from mt_nodes.relations.checks.monotone import Monotone
+from mt_nodes.relations.checks.obstacle_count_not_less import ObstacleCountNotLess
+from mt_nodes.relations.checks.obstacles_kept import ObstaclesKept
+from mt_nodes.relations.conditions.obstacles_within import ObstaclesWithin
+from mt_nodes.relations.conditions.path_reaches import PathReaches
+from mt_nodes.relations.conditions.points_at_least import PointsAtLeast
+from mt_nodes.relations.relation import DEFAULT, load_relation, load_suite, shipped_relations
 
 BUNDLE = made_bundle()
 SIZES = {"car": (4.2, 1.8, 1.5), "pedestrian": (0.6, 0.6, 1.7), "cyclist": (1.8, 0.6, 1.7), "unknown": (1.0, 1.0, 1.0)}

@@ -15,21 +15,21 @@ from test_checks_sequence import course, stretch
 from test_loop_checks import TABLE as DRIVES
 from test_loop_checks import braking
 
-from mt_nodes import plugins
-from mt_nodes.checks.base import Check
-from mt_nodes.checks.box_found import BoxFound
-from mt_nodes.checks.camera_and_lidar_agree import CameraAndLidarAgree
-from mt_nodes.checks.object_found import ObjectFound
-from mt_nodes.checks.sequence import SequenceCheck
-from mt_nodes.checks.trace_check import TraceCheck
-from mt_nodes.effects import Effects
-from mt_nodes.mutations.objects.object_added import ObjectAdded
-from mt_nodes.mutations.objects.object_replaced import ObjectReplaced
-from mt_nodes.outputs import Control, ImageBoxes, Output
-from mt_nodes.relations import LOOP_FOLDER, Relation, load_relation, shipped_relations
-from mt_nodes.scenarios.changes.base import WorldEffects
-from mt_nodes.scene.objects import KINDS
-from mt_nodes.verdict import Outcome
+from mt_nodes.base import plugins
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.outputs import Control, ImageBoxes, Output
+from mt_nodes.data.verdict import Outcome
+from mt_nodes.relations.checks.base import Check
+from mt_nodes.relations.checks.box_found import BoxFound
+from mt_nodes.relations.checks.camera_and_lidar_agree import CameraAndLidarAgree
+from mt_nodes.relations.checks.object_found import ObjectFound
+from mt_nodes.relations.checks.sequence import SequenceCheck
+from mt_nodes.relations.checks.trace_check import TraceCheck
+from mt_nodes.relations.mutations.objects.object_added import ObjectAdded
+from mt_nodes.relations.mutations.objects.object_replaced import ObjectReplaced
+from mt_nodes.relations.relation import LOOP_FOLDER, Relation, load_relation, shipped_relations
+from mt_nodes.relations.world_changes.base import WorldEffects
+from mt_nodes.world.scene.objects import KINDS
 
 HOLDS, VIOLATED, NOTHING = Outcome.HOLDS, Outcome.VIOLATED, Outcome.NOT_APPLICABLE
 #: Relations whose check demands what the mutation added, so that a drive may leave control and sham nothing.

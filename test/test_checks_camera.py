@@ -11,28 +11,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt_nodes import plugins
-from mt_nodes.checks.base import Check
-from mt_nodes.checks.box_found import BoxFound
-from mt_nodes.checks.boxes_kept import BoxesKept
-from mt_nodes.checks.camera_and_lidar_agree import CameraAndLidarAgree
-from mt_nodes.checks.lane_offset_stable import LaneOffsetStable
-from mt_nodes.checks.slows_down import SlowsDown
-from mt_nodes.checks.speed_not_higher import SpeedNotHigher
-from mt_nodes.checks.steering_mirrored import SteeringMirrored
-from mt_nodes.checks.steering_within import SteeringWithin
-from mt_nodes.effects import Effects, ImageBox, Volume
-from mt_nodes.engine import Answer, Engine, Heard, Offer
-from mt_nodes.errors import UsageError
-from mt_nodes.frames import Bundle, Image
-from mt_nodes.image_boxes import iou, pair, warped
-from mt_nodes.mutations.stream.identity import Identity
-from mt_nodes.outputs import Control, Detections, ImageBoxes, Output, Path
-from mt_nodes.relations import Relation
-from mt_nodes.scene.camera_rendering import CameraSensor
-from mt_nodes.transforms import Transform, TransformTree
-from mt_nodes.verdict import Outcome
-from mt_nodes.wording import aside
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.wording import aside
+from mt_nodes.data.effects import Effects, ImageBox, Volume
+from mt_nodes.data.image_boxes import iou, pair, warped
+from mt_nodes.data.messages import Bundle, Image
+from mt_nodes.data.outputs import Control, Detections, ImageBoxes, Output, Path
+from mt_nodes.data.transforms import Transform, TransformTree
+from mt_nodes.data.verdict import Outcome
+from mt_nodes.engine.judging import Answer, Engine, Heard, Offer
+from mt_nodes.relations.checks.base import Check
+from mt_nodes.relations.checks.box_found import BoxFound
+from mt_nodes.relations.checks.boxes_kept import BoxesKept
+from mt_nodes.relations.checks.camera_and_lidar_agree import CameraAndLidarAgree
+from mt_nodes.relations.checks.lane_offset_stable import LaneOffsetStable
+from mt_nodes.relations.checks.slows_down import SlowsDown
+from mt_nodes.relations.checks.speed_not_higher import SpeedNotHigher
+from mt_nodes.relations.checks.steering_mirrored import SteeringMirrored
+from mt_nodes.relations.checks.steering_within import SteeringWithin
+from mt_nodes.relations.mutations.stream.identity import Identity
+from mt_nodes.relations.relation import Relation
+from mt_nodes.world.scene.camera_rendering import CameraSensor
 
 HOLDS, VIOLATED, NOTHING = Outcome.HOLDS, Outcome.VIOLATED, Outcome.NOT_APPLICABLE
 TOPIC, WIDE, HIGH = "/camera/image", 640, 480

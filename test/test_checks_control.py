@@ -12,30 +12,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt_nodes import plugins
-from mt_nodes.checks.acceleration_within import AccelerationWithin
-from mt_nodes.checks.base import Check
-from mt_nodes.checks.controls import CRAWL_MPS
-from mt_nodes.checks.keeps_current import KeepsCurrent
-from mt_nodes.checks.lane_offset_stable import LaneOffsetStable
-from mt_nodes.checks.path_deviation import PathDeviation
-from mt_nodes.checks.paths import DISTANCES, apart_m, resampled
-from mt_nodes.checks.slows_down import SlowsDown
-from mt_nodes.checks.speed_not_higher import SpeedNotHigher
-from mt_nodes.checks.speed_within import SpeedWithin
-from mt_nodes.checks.steering_mirrored import SteeringMirrored
-from mt_nodes.checks.steering_within import SteeringWithin
-from mt_nodes.checks.stops import Stops
-from mt_nodes.checks.turns_left import TurnsLeft
-from mt_nodes.checks.turns_right import TurnsRight
-from mt_nodes.effects import Effects
-from mt_nodes.engine import Answer, Engine, Heard, Offer
-from mt_nodes.errors import UsageError
-from mt_nodes.frames import Bundle
-from mt_nodes.outputs import Control, Output, Path
-from mt_nodes.relations import Relation
-from mt_nodes.transforms import Transform, TransformTree, pose_matrix, quaternion_of_yaw
-from mt_nodes.verdict import Judgement, Outcome
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import UsageError
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.outputs import Control, Output, Path
+from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix, quaternion_of_yaw
+from mt_nodes.data.verdict import Judgement, Outcome
+from mt_nodes.engine.judging import Answer, Engine, Heard, Offer
+from mt_nodes.relations.checks.acceleration_within import AccelerationWithin
+from mt_nodes.relations.checks.base import Check
+from mt_nodes.relations.checks.controls import CRAWL_MPS
+from mt_nodes.relations.checks.keeps_current import KeepsCurrent
+from mt_nodes.relations.checks.lane_offset_stable import LaneOffsetStable
+from mt_nodes.relations.checks.path_deviation import PathDeviation
+from mt_nodes.relations.checks.paths import DISTANCES, apart_m, resampled
+from mt_nodes.relations.checks.slows_down import SlowsDown
+from mt_nodes.relations.checks.speed_not_higher import SpeedNotHigher
+from mt_nodes.relations.checks.speed_within import SpeedWithin
+from mt_nodes.relations.checks.steering_mirrored import SteeringMirrored
+from mt_nodes.relations.checks.steering_within import SteeringWithin
+from mt_nodes.relations.checks.stops import Stops
+from mt_nodes.relations.checks.turns_left import TurnsLeft
+from mt_nodes.relations.checks.turns_right import TurnsRight
+from mt_nodes.relations.relation import Relation
 
 HOLDS, VIOLATED, NOTHING, ERROR = Outcome.HOLDS, Outcome.VIOLATED, Outcome.NOT_APPLICABLE, Outcome.ERROR
 BUNDLE = Bundle(0, 0, 0)

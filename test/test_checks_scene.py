@@ -12,31 +12,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_checks import BUNDLE, SIZES, STREET, judge, seen
 
-from mt_nodes import plugins
-from mt_nodes.association import moved
-from mt_nodes.checks.base import Check
-from mt_nodes.checks.box_stable import BoxStable
-from mt_nodes.checks.class_stable import ClassStable
-from mt_nodes.checks.confidence_not_raised import ConfidenceNotRaised
-from mt_nodes.checks.object_found import ObjectFound
-from mt_nodes.checks.obstacle_count_not_less import ObstacleCountNotLess
-from mt_nodes.checks.obstacles_equal import ObstaclesEqual
-from mt_nodes.checks.obstacles_kept import ObstaclesKept
-from mt_nodes.checks.obstacles_not_gained import ObstaclesNotGained
-from mt_nodes.checks.removed_gone import RemovedGone
-from mt_nodes.checks.track_identity_stable import TrackIdentityStable
-from mt_nodes.conditions.obstacles_within import ObstaclesWithin
-from mt_nodes.effects import Effects, Volume
-from mt_nodes.engine import Answer, Engine, Heard, Offer
-from mt_nodes.errors import UsageError
-from mt_nodes.fitting import unfit
-from mt_nodes.outputs import Detections, Output
-from mt_nodes.params import build
-from mt_nodes.regions import load_region
-from mt_nodes.relations import REQUIRABLE, load_relation, shipped_relations
-from mt_nodes.stacks import Stack, load_stack
-from mt_nodes.transforms import pose_matrix, quaternion_of_yaw
-from mt_nodes.verdict import Judgement, Outcome
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import build
+from mt_nodes.data.association import moved
+from mt_nodes.data.effects import Effects, Volume
+from mt_nodes.data.outputs import Detections, Output
+from mt_nodes.data.regions import load_region
+from mt_nodes.data.transforms import pose_matrix, quaternion_of_yaw
+from mt_nodes.data.verdict import Judgement, Outcome
+from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.judging import Answer, Engine, Heard, Offer
+from mt_nodes.relations.checks.base import Check
+from mt_nodes.relations.checks.box_stable import BoxStable
+from mt_nodes.relations.checks.class_stable import ClassStable
+from mt_nodes.relations.checks.confidence_not_raised import ConfidenceNotRaised
+from mt_nodes.relations.checks.object_found import ObjectFound
+from mt_nodes.relations.checks.obstacle_count_not_less import ObstacleCountNotLess
+from mt_nodes.relations.checks.obstacles_equal import ObstaclesEqual
+from mt_nodes.relations.checks.obstacles_kept import ObstaclesKept
+from mt_nodes.relations.checks.obstacles_not_gained import ObstaclesNotGained
+from mt_nodes.relations.checks.removed_gone import RemovedGone
+from mt_nodes.relations.checks.track_identity_stable import TrackIdentityStable
+from mt_nodes.relations.conditions.obstacles_within import ObstaclesWithin
+from mt_nodes.relations.relation import REQUIRABLE, load_relation, shipped_relations
+from mt_nodes.stacks.stack import Stack, load_stack
 
 #: Where each obstacle of a street may stand: far enough apart never to be mistaken for its neighbour.
 PLACES = [(4.0 * i + 3.0, 5.0 * j) for i in range(9) for j in (-1, 0, 1)]

@@ -14,30 +14,30 @@ from hypothesis import strategies as st
 from mutations_for_tests import Shuffle
 from recordings import bundles
 
-from mt_nodes import plugins
-from mt_nodes.checks.brake_onset_not_later import BrakeOnsetNotLater
-from mt_nodes.checks.command_series import rate_of_change
-from mt_nodes.checks.jerk_bounded import JerkBounded
-from mt_nodes.checks.keeps_current_throughout import KeepsCurrentThroughout
-from mt_nodes.checks.latency_not_worse import LatencyNotWorse
-from mt_nodes.checks.no_new_errors import NoNewErrors
-from mt_nodes.checks.output_rate_not_lower import OutputRateNotLower
-from mt_nodes.checks.reaction_time_not_longer import ReactionTimeNotLonger
-from mt_nodes.checks.sequence import SequenceCheck
-from mt_nodes.checks.still_answers import StillAnswers
-from mt_nodes.checks.stops_within import StopsWithin
-from mt_nodes.checks.turns_within import TurnsWithin
-from mt_nodes.conditions.base import Condition
-from mt_nodes.courses import ANSWER_MS, COMMANDED, Course, Stretch
-from mt_nodes.effects import Effects
-from mt_nodes.engine import Answer, Heard, Offer
-from mt_nodes.errors import InfrastructureError, NotApplicable, UsageError
-from mt_nodes.frames import Bundle
-from mt_nodes.outputs import Control, Diagnostics, Output
-from mt_nodes.pipeline import Derived
-from mt_nodes.preparing import Prepared
-from mt_nodes.series import Series, worst
-from mt_nodes.verdict import Judgement, Outcome
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import InfrastructureError, NotApplicable, UsageError
+from mt_nodes.data.arm_series import ANSWER_MS, COMMANDED, Course, Stretch
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.outputs import Control, Diagnostics, Output
+from mt_nodes.data.verdict import Judgement, Outcome
+from mt_nodes.engine.followups import Prepared
+from mt_nodes.engine.judging import Answer, Heard, Offer
+from mt_nodes.engine.series import Series, worst
+from mt_nodes.relations.checks.brake_onset_not_later import BrakeOnsetNotLater
+from mt_nodes.relations.checks.command_series import rate_of_change
+from mt_nodes.relations.checks.jerk_bounded import JerkBounded
+from mt_nodes.relations.checks.keeps_current_throughout import KeepsCurrentThroughout
+from mt_nodes.relations.checks.latency_not_worse import LatencyNotWorse
+from mt_nodes.relations.checks.no_new_errors import NoNewErrors
+from mt_nodes.relations.checks.output_rate_not_lower import OutputRateNotLower
+from mt_nodes.relations.checks.reaction_time_not_longer import ReactionTimeNotLonger
+from mt_nodes.relations.checks.sequence import SequenceCheck
+from mt_nodes.relations.checks.still_answers import StillAnswers
+from mt_nodes.relations.checks.stops_within import StopsWithin
+from mt_nodes.relations.checks.turns_within import TurnsWithin
+from mt_nodes.relations.conditions.base import Condition
+from mt_nodes.relations.pipeline import Derived
 
 HOLDS, VIOLATED, NOTHING = Outcome.HOLDS, Outcome.VIOLATED, Outcome.NOT_APPLICABLE
 STEP_NS = 100_000_000
@@ -318,7 +318,7 @@ def prepared(offer: Offer, effects: Effects | None = None, **rest: Any) -> Prepa
 
 
 def replace_followup(effects: Effects) -> Any:
-    from mt_nodes.mutations.base import Followup
+    from mt_nodes.relations.mutations.base import Followup
 
     return Followup(((0, PAIRS[0]),), effects)
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from mt_nodes.bags import BagSource, write_bundles
+from mt_nodes.base.wording import counted
 from mt_nodes.cli import catalogue, demo_command
 from mt_nodes.cli.main import COMMANDS, main
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.wording import counted
+from mt_nodes.data.bags.bundles import BagSource, write_bundles
+from mt_nodes.world.scene.drive import generate_drive
 
 
 def listed(kind: str, capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
@@ -117,7 +117,7 @@ def test_a_bag_is_mutated_by_a_manipulation(tmp_path: Path, capsys: pytest.Captu
 def test_a_plugin_of_the_users_own_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "far_enough.py").write_text(
         "from dataclasses import dataclass\n"
-        "from mt_nodes.conditions.base import Condition\n\n"
+        "from mt_nodes.relations.conditions.base import Condition\n\n"
         "@dataclass(frozen=True)\n"
         "class FarEnough(Condition):\n"
         '    """Only far away."""\n\n'

@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_bundles import LAYOUTS, made_cloud
 
-from mt_nodes import cdr
-from mt_nodes.cloud_reader import CloudReader
-from mt_nodes.errors import MtError
-from mt_nodes.frames import Cloud
+from mt_nodes.base.errors import MtError
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.messages import Cloud
+from mt_nodes.nodes.cloud_reader import CloudReader
 
 TOPIC = made_cloud().topic
 FRAME = replace(made_cloud(count=12), frame_id="lidar")
 
 
 def plainly(data: bytes) -> Cloud:
-    return cdr.cloud_from_msg(TOPIC, cdr.decode(cdr.POINT_CLOUD, data))
+    return codec.cloud_from_msg(TOPIC, codec.decode(codec.POINT_CLOUD, data))
 
 
 def seen(cloud: Cloud) -> tuple[Any, ...]:
@@ -47,7 +47,7 @@ def test_whatever_came_before_a_message_is_read_as_if_alone(messages: list[Any])
     reader = CloudReader(TOPIC)
     for layout, (count, height), frame_id, stamp_ns, dense in messages:
         cloud = made_cloud(layout, count, seed=stamp_ns % 1000, height=height)
-        data = cdr.encode_cloud(replace(cloud, frame_id=frame_id, stamp_ns=stamp_ns, is_dense=dense))
+        data = codec.encode_cloud(replace(cloud, frame_id=frame_id, stamp_ns=stamp_ns, is_dense=dense))
         for _ in range(2):
             assert seen(reader.read(data)) == seen(plainly(data))
 
@@ -55,7 +55,7 @@ def test_whatever_came_before_a_message_is_read_as_if_alone(messages: list[Any])
 @pytest.mark.parametrize("value", [0, 1, 2, 12, 128, 255])
 def test_a_damaged_message_is_read_or_refused_as_ever(value: int) -> None:
     """Any one byte of what stands before the points, or behind them, is another one."""
-    reader, data = CloudReader(TOPIC), cdr.encode_cloud(FRAME)
+    reader, data = CloudReader(TOPIC), codec.encode_cloud(FRAME)
     for at in (*range(len(data) - FRAME.points.nbytes), len(data) - 1):
         reader.read(data)
         damaged = data[:at] + bytes([value]) + data[at + 1 :]
@@ -72,7 +72,7 @@ def test_a_damaged_message_is_read_or_refused_as_ever(value: int) -> None:
 
 @pytest.mark.parametrize("change", [-1, 1, 22])
 def test_a_message_that_is_cut_or_goes_on_is_not_taken_for_whole(change: int) -> None:
-    reader, data = CloudReader(TOPIC), cdr.encode_cloud(FRAME)
+    reader, data = CloudReader(TOPIC), codec.encode_cloud(FRAME)
     reader.read(data)
     other = data[:change] if change < 0 else data + bytes(change)
     try:
@@ -86,21 +86,21 @@ def test_a_message_that_is_cut_or_goes_on_is_not_taken_for_whole(change: int) ->
 
 def test_padded_rows_are_left_out() -> None:
     step, size_at = FRAME.points.dtype.itemsize, 16 + 8
-    data = bytearray(cdr.encode_cloud(replace(FRAME, height=2)))
+    data = bytearray(codec.encode_cloud(replace(FRAME, height=2)))
     assert struct.unpack_from("<II", data, size_at) == (2, 6)
     struct.pack_into("<I", data, size_at + 4, 5)  # six points a row, of which the last is padding
     padded = bytes(data)
     reader = CloudReader(TOPIC)
-    reader.read(cdr.encode_cloud(replace(FRAME, height=2)))
+    reader.read(codec.encode_cloud(replace(FRAME, height=2)))
     assert len(reader.read(padded)) == 10 and seen(reader.read(padded)) == seen(plainly(padded))
     assert reader.read(padded).points.nbytes == 10 * step
 
 
 def test_points_of_like_messages_are_views_of_their_bytes_and_the_head_is_understood_once(monkeypatch: Any) -> None:
-    reader, calls, decode = CloudReader(TOPIC), [], cdr.decode
-    monkeypatch.setattr(cdr, "decode", lambda *args: (calls.append(1), decode(*args))[1])
+    reader, calls, decode = CloudReader(TOPIC), [], codec.decode
+    monkeypatch.setattr(codec, "decode", lambda *args: (calls.append(1), decode(*args))[1])
     for index in range(3):
-        data = cdr.encode_cloud(replace(made_cloud(count=10 + index), stamp_ns=index))
+        data = codec.encode_cloud(replace(made_cloud(count=10 + index), stamp_ns=index))
         cloud = reader.read(data)
         assert (cloud.stamp_ns, len(cloud)) == (index, 10 + index)
         assert not cloud.points.flags.owndata and not cloud.points.flags.writeable

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from made_runs import FOG, NOISE, made_run, verdicts
 
 from mt_nodes.cli.main import main
-from mt_nodes.comparison import Finished, Step, compare, exit_of
+from mt_nodes.report.comparison import Finished, Step, compare, exit_of
 
 
 def compared(before: Path, after: Path) -> dict[str, Any]:

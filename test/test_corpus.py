@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT))
 
 from fuzz import invariant  # noqa: E402
 from fuzz.cases import Case, Target, applied  # noqa: E402
-from mt_nodes.errors import ExitCode, InfrastructureError, IsolationError, MtError, UsageError  # noqa: E402
+from mt_nodes.base.errors import ExitCode, InfrastructureError, IsolationError, MtError, UsageError  # noqa: E402
 
 TARGETS: dict[str, Target] = {
     name: importlib.import_module(f"fuzz.{name}").TARGET for name in ("clouds", "images", "messages", "bags", "files")

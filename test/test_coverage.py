@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 from made_runs import NOISE as BY_HAND
 from made_runs import in_process, made_run, short_drive, verdict
 
-from mt_nodes import plugins
-from mt_nodes.campaign.coverage import AS_RECORDED, BEARINGS_DEG, Cell, coverage, weather
-from mt_nodes.campaign.coverage_view import coverage_html, rows
-from mt_nodes.campaign.results_dirs import results_of
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.main import main
-from mt_nodes.errors import UsageError
-from mt_nodes.journal import read_journal
-from mt_nodes.polar_cells import BEARING_DEG, JUDGED_IN, RANGE_M, Polar, cells_in, counted_cells, polar_of
-from mt_nodes.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.data.polar_cells import BEARING_DEG, JUDGED_IN, RANGE_M, Polar, cells_in, counted_cells, polar_of
+from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.results_dirs import results_of
+from mt_nodes.report.coverage.coverage import AS_RECORDED, BEARINGS_DEG, Cell, coverage, weather
+from mt_nodes.report.coverage.coverage_view import coverage_html, rows
 
 NOISE, FOG = "noise_outside_roi_1000", "fog_keeps_near_obstacles"
 PLACES = st.tuples(st.floats(-200, 200), st.floats(-200, 200))

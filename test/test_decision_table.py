@@ -11,9 +11,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt_nodes.outcomes import Evidence, Tally, relation_outcome
-from mt_nodes.summary import RelationInfo, summarise
-from mt_nodes.verdict import Outcome, Pair, RelationOutcome
+from mt_nodes.data.verdict import Outcome, Pair, RelationOutcome
+from mt_nodes.engine.summary.outcomes import Evidence, Tally, relation_outcome
+from mt_nodes.engine.summary.summary import RelationInfo, summarise
 
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "verdicts.md"
 Cell = dict[str, str]

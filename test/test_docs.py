@@ -58,7 +58,7 @@ def test_links_lead_somewhere(page: str) -> None:
 
 
 def test_every_mutation_is_in_the_gallery() -> None:
-    from mt_nodes.plugins import catalogue
+    from mt_nodes.base.plugins import catalogue
 
     page = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
     pictures = {path.stem: path for path in (ROOT / "docs" / "gallery").iterdir()}
@@ -83,7 +83,7 @@ def test_every_recipe_names_options_that_exist() -> None:
 
 
 def test_the_stack_of_the_readme_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mt_nodes.stacks import load_stack
+    from mt_nodes.stacks.stack import load_stack
 
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     blocks = [b for b in re.findall(r"```yaml\n(.*?)```", readme, re.S) if "callable:" in b or "command:" in b]
@@ -107,7 +107,7 @@ def test_the_camera_callable_of_the_readme_says_what_its_stack_file_promises() -
 
 
 def test_the_relation_of_the_readme_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mt_nodes.relations import load_relation
+    from mt_nodes.relations.relation import load_relation
 
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     (block,) = [b for b in re.findall(r"```yaml\n(.*?)```", readme, re.S) if "because:" in b]

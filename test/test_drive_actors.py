@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt_nodes.drive.bodies import facts_of, size_of
-from mt_nodes.drive.checking import problems
-from mt_nodes.drive.maps import MAPS, load_map
-from mt_nodes.drive.paths import Paths
-from mt_nodes.drive.scenario import (
+from mt_nodes.base.errors import UsageError
+from mt_nodes.data.outputs import Control
+from mt_nodes.world.drive.bodies import facts_of, size_of
+from mt_nodes.world.drive.checking import problems
+from mt_nodes.world.drive.maps import MAPS, load_map
+from mt_nodes.world.drive.paths import Paths
+from mt_nodes.world.drive.scenario import (
     Actor,
     Ego,
     Environment,
@@ -27,11 +29,9 @@ from mt_nodes.drive.scenario import (
     Vehicle,
     Waypoint,
 )
-from mt_nodes.drive.signals import colour_at
-from mt_nodes.drive.world import World
-from mt_nodes.errors import UsageError
-from mt_nodes.outputs import Control
-from mt_nodes.scene.objects import KINDS, mesh_of
+from mt_nodes.world.drive.signals import colour_at
+from mt_nodes.world.drive.world import World
+from mt_nodes.world.scene.objects import KINDS, mesh_of
 
 ROLL = Control(None, steering_rad=0.0, acceleration_mps2=0.0)
 CREEP_MPS = 0.03

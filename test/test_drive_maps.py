@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import shapely
 
-from mt_nodes.drive.map_parts import beside, course
-from mt_nodes.drive.maps import MAPS, load_map
-from mt_nodes.drive.mirroring import mirrored
-from mt_nodes.drive.road_map import Lane, RoadMap
-from mt_nodes.drive.scenario import Pose
-from mt_nodes.drive.signals import colour_at
-from mt_nodes.errors import UsageError
-from mt_nodes.scene.faces import SIGNS
+from mt_nodes.base.errors import UsageError
+from mt_nodes.world.drive.map_parts import beside, course
+from mt_nodes.world.drive.maps import MAPS, load_map
+from mt_nodes.world.drive.mirroring import mirrored
+from mt_nodes.world.drive.road_map import Lane, RoadMap
+from mt_nodes.world.drive.scenario import Pose
+from mt_nodes.world.drive.signals import colour_at
+from mt_nodes.world.scene.faces import SIGNS
 
 ALL = [*MAPS, *(f"{name}_mirrored" for name in MAPS)]
 

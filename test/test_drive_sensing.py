@@ -12,23 +12,23 @@ import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt_nodes.drive.maps import MAPS, load_map
-from mt_nodes.drive.rig import Rig
-from mt_nodes.drive.route import Route, lane_of
-from mt_nodes.drive.scenario import Actor, Ego, Environment, Obstacle, Pose, Scenario
-from mt_nodes.drive.sensing import Sensors
-from mt_nodes.drive.sweeping import Sweep
-from mt_nodes.drive.trace import EgoState, WorldState
-from mt_nodes.drive.world import World
-from mt_nodes.errors import UsageError
-from mt_nodes.frames import Bundle
-from mt_nodes.outputs import Control
-from mt_nodes.scene.drive import PERIOD_NS, START_NS
-from mt_nodes.scene.lidar import LidarModel, lidar_of
-from mt_nodes.scene.sensors import SENSORS, sensor_model
-from mt_nodes.stack_topics import read_inputs
-from mt_nodes.stacks import Stack
-from mt_nodes.transforms import move
+from mt_nodes.base.errors import UsageError
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.outputs import Control
+from mt_nodes.data.stack_topics import read_inputs
+from mt_nodes.data.transforms import move
+from mt_nodes.runs.loop.rig import Rig
+from mt_nodes.runs.loop.sensing import Sensors
+from mt_nodes.runs.loop.sweeping import Sweep
+from mt_nodes.stacks.stack import Stack
+from mt_nodes.world.drive.maps import MAPS, load_map
+from mt_nodes.world.drive.route import Route, lane_of
+from mt_nodes.world.drive.scenario import Actor, Ego, Environment, Obstacle, Pose, Scenario
+from mt_nodes.world.drive.trace import EgoState, WorldState
+from mt_nodes.world.drive.world import World
+from mt_nodes.world.scene.drive import PERIOD_NS, START_NS
+from mt_nodes.world.scene.lidar import LidarModel, lidar_of
+from mt_nodes.world.scene.sensors import SENSORS, sensor_model
 
 LIDAR = LidarModel(tuple(np.radians(np.linspace(2.0, -24.0, 24)).tolist()), 720, 0.9, 120.0, 0.02, 0.05)
 EGO = EgoState(-40.0, -1.75, 0.0, 8.0, steering_rad=0.1)

@@ -11,23 +11,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt_nodes.camera.model import CameraModel
-from mt_nodes.camera.surroundings import surroundings_of
-from mt_nodes.drive import looking, picture
-from mt_nodes.drive.lighting import light_of
-from mt_nodes.drive.maps import load_map
-from mt_nodes.drive.rig import Rig, windscreen_camera
-from mt_nodes.drive.road_map import Building, Lane, RoadMap, Signal
-from mt_nodes.drive.scenario import Actor, Ego, Environment, Obstacle, Person, Pose, Scenario
-from mt_nodes.drive.scenery import HOUSES, scenery_of
-from mt_nodes.drive.sensing import Sensors
-from mt_nodes.drive.solids import Solids, rays_of
-from mt_nodes.drive.sparing import asked_sparingly
-from mt_nodes.drive.trace import EgoState, WorldState
-from mt_nodes.errors import NotApplicable
-from mt_nodes.frames import Bundle
-from mt_nodes.scene.camera_rendering import CameraSensor
-from mt_nodes.transforms import move, pose_matrix, quaternion_of_yaw
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.transforms import move, pose_matrix, quaternion_of_yaw
+from mt_nodes.runs.loop.rig import Rig, windscreen_camera
+from mt_nodes.runs.loop.sensing import Sensors
+from mt_nodes.world.camera.model import CameraModel
+from mt_nodes.world.camera.surroundings import surroundings_of
+from mt_nodes.world.drive import looking, picture
+from mt_nodes.world.drive.lighting import light_of
+from mt_nodes.world.drive.maps import load_map
+from mt_nodes.world.drive.road_map import Building, Lane, RoadMap, Signal
+from mt_nodes.world.drive.scenario import Actor, Ego, Environment, Obstacle, Person, Pose, Scenario
+from mt_nodes.world.drive.scenery import HOUSES, scenery_of
+from mt_nodes.world.drive.solids import Solids, rays_of
+from mt_nodes.world.drive.sparing import asked_sparingly
+from mt_nodes.world.drive.trace import EgoState, WorldState
+from mt_nodes.world.scene.camera_rendering import CameraSensor
 
 CAMERA = CameraSensor(320, 180, 70.0, forward_m=1.7, height_m=1.4, noise=0.0)
 SQUARE = ((-100.0, -100.0), (100.0, -100.0), (100.0, 100.0), (-100.0, 100.0))

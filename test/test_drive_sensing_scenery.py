@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import shapely
 
-from mt_nodes.drive.bodies import size_of
-from mt_nodes.drive.looks import body_of, obstacle_body
-from mt_nodes.drive.maps import MAPS, load_map
-from mt_nodes.drive.markings import markings
-from mt_nodes.drive.scenario import Actor, Obstacle, Pose
-from mt_nodes.drive.scenery import GROUND, HOUSES, Scenery, scenery_of
-from mt_nodes.drive.solids import Hits
-from mt_nodes.scene.objects import KINDS
+from mt_nodes.world.drive.bodies import size_of
+from mt_nodes.world.drive.looks import body_of, obstacle_body
+from mt_nodes.world.drive.maps import MAPS, load_map
+from mt_nodes.world.drive.markings import markings
+from mt_nodes.world.drive.scenario import Actor, Obstacle, Pose
+from mt_nodes.world.drive.scenery import GROUND, HOUSES, Scenery, scenery_of
+from mt_nodes.world.drive.solids import Hits
+from mt_nodes.world.scene.objects import KINDS
 
 
 @lru_cache

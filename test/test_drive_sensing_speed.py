@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mt_nodes.drive.maps import load_map
-from mt_nodes.drive.scenario import Environment
+from mt_nodes.world.drive.maps import load_map
+from mt_nodes.world.drive.scenario import Environment
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt_nodes.drive import shapes
-from mt_nodes.drive.collisions import Contacts
-from mt_nodes.drive.maps import load_map
-from mt_nodes.drive.recording import Recording
-from mt_nodes.drive.risk import (
+from mt_nodes.data.outputs import Control
+from mt_nodes.world.drive import shapes
+from mt_nodes.world.drive.collisions import Contacts
+from mt_nodes.world.drive.maps import load_map
+from mt_nodes.world.drive.recording import Recording
+from mt_nodes.world.drive.risk import (
     CYCLIST_KILLED,
     DRIVER_KILLED,
     PEDESTRIAN_KILLED,
@@ -24,7 +25,7 @@ from mt_nodes.drive.risk import (
     pedestrian_killed,
     risks,
 )
-from mt_nodes.drive.scenario import (
+from mt_nodes.world.drive.scenario import (
     Actor,
     Ego,
     Environment,
@@ -36,9 +37,8 @@ from mt_nodes.drive.scenario import (
     Vehicle,
     Waypoint,
 )
-from mt_nodes.drive.trace import EgoState
-from mt_nodes.drive.world import STANDSTILL_S, TARGET_M, World
-from mt_nodes.outputs import Control
+from mt_nodes.world.drive.trace import EgoState
+from mt_nodes.world.drive.world import STANDSTILL_S, TARGET_M, World
 
 PROMPT = Vehicle(drive_dead_s=0.0, drive_lag_s=0.0, steering_dead_s=0.0, steering_lag_s=0.0, brake_jerk_mps3=1e6)
 ROLL = Control(None, steering_rad=0.0, acceleration_mps2=0.0)

@@ -8,14 +8,14 @@ import pytest
 from fake_arms import NotFewer, answered, relation, seen, silent, suite
 from recordings import bundles
 
-from mt_nodes.checks.base import Check
-from mt_nodes.checks.obstacles_kept import ObstaclesKept
-from mt_nodes.conditions.base import Condition
-from mt_nodes.effects import Effects
-from mt_nodes.engine import Answer, Engine, Heard, Offer, offers
-from mt_nodes.frames import Bundle
-from mt_nodes.outputs import Control, Detections, Output
-from mt_nodes.verdict import Judgement, Outcome, Verdict
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.outputs import Control, Detections, Output
+from mt_nodes.data.verdict import Judgement, Outcome, Verdict
+from mt_nodes.engine.judging import Answer, Engine, Heard, Offer, offers
+from mt_nodes.relations.checks.base import Check
+from mt_nodes.relations.checks.obstacles_kept import ObstaclesKept
+from mt_nodes.relations.conditions.base import Condition
 
 BUNDLE = bundles(4)[3]
 

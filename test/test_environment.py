@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from mt_nodes import doctor, environment
-from mt_nodes.errors import InfrastructureError, UsageError
+from mt_nodes.base import environment
+from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.runs import doctor
 
 PACKAGES = Path(sys.prefix) / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
 
@@ -107,12 +108,12 @@ def test_the_bootstrapper_really_adds_what_is_dropped() -> None:
     """Runs the real one, where it is installed, in a clean environment."""
     pytest.importorskip("ros_wheels_bootstrapper")
     code = (
-        "import os; from mt_nodes.environment import user_environment as u; assert os.environ['LD_LIBRARY_PATH'];"
+        "import os; from mt_nodes.base.environment import user_environment as u; assert os.environ['LD_LIBRARY_PATH'];"
         "assert '_ROS_WHEELS_BOOTSTRAP_COMPLETE' in os.environ; print(u(os.environ).get('LD_LIBRARY_PATH'))"
     )
     clean = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": "/opt/mine/lib"}
     clean["PYTHONPATH"] = str(Path(__file__).resolve().parents[1])
-    code = code.replace("import os;", "import os, mt_nodes.environment as e; e.profile_path = lambda: '';")
+    code = code.replace("import os;", "import os, mt_nodes.base.environment as e; e.profile_path = lambda: '';")
     done = subprocess.run([sys.executable, "-c", code], env=clean, capture_output=True, text=True, check=False)
     assert (done.stdout.strip(), done.returncode) == ("/opt/mine/lib", 0), done.stderr
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mt_nodes.drive.trace import Trace
-from mt_nodes.equivalence import (
+from mt_nodes.runs.moral.equivalence import (
     energy_p,
     equality,
     least_p,
@@ -19,6 +18,7 @@ from mt_nodes.equivalence import (
     trace_distance,
     trace_distances,
 )
+from mt_nodes.world.drive.trace import Trace
 
 ALPHA = 0.05
 

@@ -14,32 +14,32 @@ from mutations_for_tests import Shuffle
 from recordings import bundles, drive, stamp, write_bag
 from rosbags.highlevel import AnyReader
 
-from mt_nodes import cdr
-from mt_nodes.arms import start
-from mt_nodes.bag_reader import BagReader
-from mt_nodes.bag_writer import SENSOR_QOS, STATIC_QOS, open_writer
-from mt_nodes.bags import BagSource, write_bundles
-from mt_nodes.errors import InfrastructureError
-from mt_nodes.evidence import evidence_name, read_source, write_evidence
-from mt_nodes.frames import Bundle, Wire
-from mt_nodes.ledger import sha256_of
-from mt_nodes.lockstep import Lockstep
-from mt_nodes.mutations.base import Mutation
-from mt_nodes.mutations.stream.frames_delayed import FramesDelayed
-from mt_nodes.mutations.stream.frames_reordered import FramesReordered
-from mt_nodes.mutations.stream.frames_repeated import FramesRepeated
-from mt_nodes.pipeline import MutationPipeline
-from mt_nodes.plan import ReplayRequest
-from mt_nodes.replay import in_process_arms
-from mt_nodes.results import Recorder
-from mt_nodes.runs import Run
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.scene.lidar import hdl_64e
-from mt_nodes.verdict import Pair
+from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.data.bags.bundles import BagSource, write_bundles
+from mt_nodes.data.bags.reader import BagReader
+from mt_nodes.data.bags.writer import SENSOR_QOS, STATIC_QOS, open_writer
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.messages import Bundle, Wire
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.arm import start
+from mt_nodes.engine.evidence import evidence_name, read_source, write_evidence
+from mt_nodes.engine.ledger import sha256_of
+from mt_nodes.engine.lockstep import Lockstep
+from mt_nodes.engine.plan import ReplayRequest
+from mt_nodes.engine.recorder import Recorder
+from mt_nodes.relations.mutations.base import Mutation
+from mt_nodes.relations.mutations.stream.frames_delayed import FramesDelayed
+from mt_nodes.relations.mutations.stream.frames_reordered import FramesReordered
+from mt_nodes.relations.mutations.stream.frames_repeated import FramesRepeated
+from mt_nodes.relations.pipeline import MutationPipeline
+from mt_nodes.runs.replay.execute import in_process_arms
+from mt_nodes.runs.replay.run import Run
+from mt_nodes.world.scene.drive import generate_drive
+from mt_nodes.world.scene.lidar import hdl_64e
 
 PAIR = Pair(0, 0, "shuffle", "0@keeps")
 OUTPUTS = {
-    "source": [Wire("/obstacles", cdr.STRING, stamp(0), cdr.encode_text("a car"))],
+    "source": [Wire("/obstacles", codec.STRING, stamp(0), codec.encode_text("a car"))],
     "followup": [Wire("/obstacles", "my_msgs/msg/Obstacles", stamp(0), b"\0\1\0\0nothing")],
 }
 
@@ -63,14 +63,14 @@ def test_both_inputs_and_both_outputs_are_there(tmp_path: Path) -> None:
     recorded = {w.topic: w.cdr for w in source.wires}
     assert found["/mt/source/points"].cdr == recorded["/points"]
     assert found["/mt/followup/camera/image"].cdr == recorded["/camera/image"]
-    assert found["/mt/followup/points"].cdr == cdr.encode_cloud(followup.cloud())
-    assert cdr.decode(cdr.STRING, found["/mt/pair"].cdr).data == str(PAIR)
+    assert found["/mt/followup/points"].cdr == codec.encode_cloud(followup.cloud())
+    assert codec.decode(codec.STRING, found["/mt/pair"].cdr).data == str(PAIR)
     assert found["/mt/source/obstacles"].cdr == OUTPUTS["source"][0].cdr
     assert (found["/mt/followup/obstacles"].type, found["/mt/followup/obstacles"].cdr) == (
         "my_msgs/msg/Obstacles",
         OUTPUTS["followup"][0].cdr,
     )
-    (frames,) = cdr.transforms_from_msg(cdr.decode(cdr.TF, found["/tf_static"].cdr), static=True)
+    (frames,) = codec.transforms_from_msg(codec.decode(codec.TF, found["/tf_static"].cdr), static=True)
     assert np.allclose(frames.matrix, source.transforms.lookup("base_link", "lidar"))
     assert {w.received_ns for w in found.values()} == {stamp(0)}  # type: ignore[attr-defined]
     assert [p.name for p in path.parent.iterdir()] == ["0_0_shuffle_0@keeps.mcap"]
@@ -96,7 +96,7 @@ def test_made_bundles_and_a_second_writing(tmp_path: Path) -> None:
     first, _ = evidence(tmp_path / "e.mcap", source)
     second, _ = evidence(tmp_path / "e.mcap", source)
     assert {t: w.cdr for t, w in first.items()} == {t: w.cdr for t, w in second.items()}
-    assert cdr.encode_cloud(source.cloud()) == first["/mt/source/points"].cdr
+    assert codec.encode_cloud(source.cloud()) == first["/mt/source/points"].cdr
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,8 @@ def test_all_that_went_out_is_there_when_it_did(
     write_evidence(tmp_path / "e.mcap", PAIR, made[i], followup.first, {}, sent=followup.bundles)
     with BagReader(tmp_path / "e.mcap") as reader:
         found = [w for w in reader.wires() if w.topic == "/mt/followup/points"]
-    assert [w.cdr for w in found] == [cdr.encode_cloud(bundle.cloud()) for _, bundle in followup.bundles]
-    stamps = [cdr.cloud_from_msg("/points", cdr.decode(w.type, w.cdr)).stamp_ns for w in found]
+    assert [w.cdr for w in found] == [codec.encode_cloud(bundle.cloud()) for _, bundle in followup.bundles]
+    stamps = [codec.cloud_from_msg("/points", codec.decode(w.type, w.cdr)).stamp_ns for w in found]
     wanted = [(made[i - struck + n].stamp_ns, at, later) for n, at, later in sent]
     assert stamps == [stamp_ns + later * ms for stamp_ns, _, later in wanted]
     out = [w.received_ns - made[i].stamp_ns for w in found]
@@ -148,11 +148,11 @@ def test_a_run_keeps_every_bundle_of_a_violated_pair(tmp_path: Path) -> None:
 
 def test_what_both_arms_have_in_common_is_kept_once(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
-    noise = [cdr.encode_text(rng.bytes(1_500_000).hex()) for _ in range(2)]
+    noise = [codec.encode_text(rng.bytes(1_500_000).hex()) for _ in range(2)]
     with open_writer(tmp_path / "e.mcap", compress=True) as bag:
         for arm in ("source", "followup"):
             for i, data in enumerate(noise):
-                bag.write(bag.add(f"/mt/{arm}/{i}", cdr.STRING, [SENSOR_QOS]), stamp(0), data)
+                bag.write(bag.add(f"/mt/{arm}/{i}", codec.STRING, [SENSOR_QOS]), stamp(0), data)
     assert (tmp_path / "e.mcap").stat().st_size < 1.2 * 2 * 1_500_000
     with BagReader(tmp_path / "e.mcap") as reader:
         assert {w.topic: w.cdr for w in reader.wires()} == {
@@ -165,8 +165,8 @@ def test_a_bare_file_says_of_itself_what_a_bag_directory_says(tmp_path: Path) ->
     for path in (tmp_path / "bag", tmp_path / "bare.mcap"):
         with open_writer(path, compress=True) as bag:
             for i, (topic, qos) in enumerate((("/a", SENSOR_QOS), ("/b", STATIC_QOS), ("/c", SENSOR_QOS))):
-                connection = bag.add(topic, cdr.STRING, [qos])
-                bag.write(connection, stamp(i), cdr.encode_text(topic))
+                connection = bag.add(topic, codec.STRING, [qos])
+                bag.write(connection, stamp(i), codec.encode_text(topic))
     written = yaml.safe_load((tmp_path / "bag" / "metadata.yaml").read_text())["rosbag2_bagfile_information"]
     (tmp_path / "bag" / "bag.mcap").rename(tmp_path / "theirs.mcap")
     told = []

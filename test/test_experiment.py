@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from mt_nodes import resources
-from mt_nodes.bags import write_bundles
+from mt_nodes.base import resources
+from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.main import main
-from mt_nodes.errors import UsageError
-from mt_nodes.experiment import PUBLISHED, categories, describe, draws_needed, tabulate, write_relations
-from mt_nodes.relations import load_relation
+from mt_nodes.data.bags.bundles import write_bundles
+from mt_nodes.engine.summary.summary import RelationInfo, summarise
+from mt_nodes.relations.relation import load_relation
 from mt_nodes.report.categories import write_figure
 from mt_nodes.report.html import write_report
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.summary import RelationInfo, summarise
+from mt_nodes.report.published_tables import PUBLISHED, categories, describe, draws_needed, tabulate, write_relations
+from mt_nodes.world.scene.drive import generate_drive
 
 BUNDLES = 3
 

@@ -20,25 +20,25 @@ from ros_support import Peer, until
 from ros_types import make
 from std_srvs.srv import Trigger
 
-from mt_nodes.drive import traffic_messages as api
-from mt_nodes.drive.episode import Player, play
-from mt_nodes.drive.external import ExternalWorld, Origin, Simulator, Thing, ego_of
-from mt_nodes.drive.friction import GRAVITY_MPS2, friction
-from mt_nodes.drive.plant import Plant
-from mt_nodes.drive.rig import Rig
-from mt_nodes.drive.scenario import Actor, Ego, Environment, Pose
-from mt_nodes.drive.sensing import Sensors
-from mt_nodes.drive.trace import EgoState
-from mt_nodes.drive.trace_file import sha256_of_trace
-from mt_nodes.drive.traffic_simulator import TrafficSettings, TrafficSimulator
-from mt_nodes.drive.world import World
-from mt_nodes.engine import Answer, Heard
-from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.frames import Bundle
+from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.outputs import Control, Output
+from mt_nodes.engine.judging import Answer, Heard
 from mt_nodes.nodes.carla_bridge import PAUSE, PLAY, STEP_ONCE, CarlaBridge, CarlaSettings
 from mt_nodes.nodes.channel import RosChannel
-from mt_nodes.outputs import Control, Output
-from mt_nodes.scenarios.changes.base import Setting
+from mt_nodes.relations.world_changes.base import Setting
+from mt_nodes.runs.loop.episode import Player, play
+from mt_nodes.runs.loop.rig import Rig
+from mt_nodes.runs.loop.sensing import Sensors
+from mt_nodes.world.drive import traffic_messages as api
+from mt_nodes.world.drive.external import ExternalWorld, Origin, Simulator, Thing, ego_of
+from mt_nodes.world.drive.friction import GRAVITY_MPS2, friction
+from mt_nodes.world.drive.plant import Plant
+from mt_nodes.world.drive.scenario import Actor, Ego, Environment, Pose
+from mt_nodes.world.drive.trace import EgoState
+from mt_nodes.world.drive.trace_file import sha256_of_trace
+from mt_nodes.world.drive.traffic_simulator import TrafficSettings, TrafficSimulator
+from mt_nodes.world.drive.world import World
 
 SCENE = setting(crossing(), duration_s=2.0)
 ORIGIN = Origin(100.0, -50.0, 3.0, 0.5)

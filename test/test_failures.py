@@ -16,21 +16,21 @@ import pytest
 from made_runs import about_the_stream, no_pages
 from recordings import bundles
 
-from mt_nodes.bags import write_bundles
-from mt_nodes.campaign import cases, regression
-from mt_nodes.campaign import failures as failing
-from mt_nodes.campaign.cases import code_of
-from mt_nodes.campaign.failures import RETIRE_AFTER, Case, Failures
+from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.cli.main import main
-from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.journal import read_journal
-from mt_nodes.relations import load_relation
-from mt_nodes.verdict import Outcome, Pair
+from mt_nodes.data.bags.bundles import write_bundles
+from mt_nodes.data.verdict import Outcome, Pair
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.relations.relation import load_relation
+from mt_nodes.runs.campaign import cases, regression
+from mt_nodes.runs.campaign import failures as failing
+from mt_nodes.runs.campaign.cases import code_of
+from mt_nodes.runs.campaign.failures import RETIRE_AFTER, Case, Failures
 
 POINTS, COUNT = 100, 8
 STACK = '''
 import numpy as np
-from mt_nodes.outputs import Detections
+from mt_nodes.data.outputs import Detections
 
 class Odd:
     """Loses its obstacle when points are missing from certain clouds, which it knows by their stamps."""
@@ -231,8 +231,8 @@ def test_a_failure_counts_anew(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from mt_nodes.campaign.failures import Case, Failures
-from mt_nodes.verdict import Outcome, Pair
+from mt_nodes.runs.campaign.failures import Case, Failures
+from mt_nodes.data.verdict import Outcome, Pair
 
 shared = Case("drive", "aa", "odd", Pair(0, 3, "dropped", "0"), 0, "{}", "code", -1.0)
 print("ready", flush=True)

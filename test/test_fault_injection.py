@@ -20,10 +20,10 @@ from recordings import drive, write_bag
 from ros_support import Peer, until
 from test_replay import NOISE, Place, Ran
 
-from mt_nodes import cdr
-from mt_nodes.keeper import children_of
-from mt_nodes.processes import Process, is_stopped
-from mt_nodes.suite_watch import _Suite
+from mt_nodes.base.processes import Process, is_stopped
+from mt_nodes.base.subreaper import children_of
+from mt_nodes.base.suite_client import _Suite
+from mt_nodes.data.cdr import codec
 
 BOXES, MARKERS = "/perception/obstacles", "visualization_msgs/msg/MarkerArray"
 #: Longer than any deadline of a stack that is to be frozen.
@@ -464,7 +464,7 @@ FAULTS: dict[str, Callable[[Place], None]] = {
     "every answer twice": answered_twice,
     "every answer twice, one input a stamp": answered_twice_by_one_that_remembers,
     "second publisher of the output": stranger(BOXES, MARKERS, "followup"),
-    "second publisher of the input": stranger("/points", cdr.POINT_CLOUD, "source"),
+    "second publisher of the input": stranger("/points", codec.POINT_CLOUD, "source"),
     "disk full": disk_full,
     "clock an hour on": clock_stepped(HOUR_S),
     "clock an hour back": clock_stepped(-HOUR_S),

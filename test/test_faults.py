@@ -8,13 +8,13 @@ import numpy.typing as npt
 import pytest
 from drives import LIDAR_HEIGHT_M, equal, generated, lost, with_noise
 
-from mt_nodes import params, plugins
-from mt_nodes.errors import UsageError
-from mt_nodes.outputs import Detections
-from mt_nodes.reference.detector import Detector
-from mt_nodes.reference.faults.grid_index_wrap import GridIndexWrap
-from mt_nodes.reference.faults.point_buffer_cap import PointBufferCap
-from mt_nodes.reference.tracker import Tracker
+from mt_nodes.base import params, plugins
+from mt_nodes.base.errors import UsageError
+from mt_nodes.data.outputs import Detections
+from mt_nodes.stacks.reference.detector import Detector
+from mt_nodes.stacks.reference.faults.grid_index_wrap import GridIndexWrap
+from mt_nodes.stacks.reference.faults.point_buffer_cap import PointBufferCap
+from mt_nodes.stacks.reference.tracker import Tracker
 
 FRAMES = 10
 FULL_SCALE = 255.0

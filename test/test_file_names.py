@@ -16,15 +16,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import FOG, NOISE, in_process, made_run, short_drive, verdicts
 
-from mt_nodes.campaign.failures import Case, Failures
-from mt_nodes.campaign.item import Drive
-from mt_nodes.campaign.planning import Plan
-from mt_nodes.campaign.store import Store
+from mt_nodes.base.directories import write_whole
+from mt_nodes.base.jsonl import LineFile, in_utf8, read_lines, seal, unseal
 from mt_nodes.cli.main import main
-from mt_nodes.directories import write_whole
-from mt_nodes.journal import read_journal
-from mt_nodes.jsonl import LineFile, in_utf8, read_lines, seal, unseal
-from mt_nodes.verdict import Pair
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.runs.campaign.failures import Case, Failures
+from mt_nodes.runs.campaign.item import Drive
+from mt_nodes.runs.campaign.planning import Plan
+from mt_nodes.runs.campaign.store import Store
 
 ODD = os.fsdecode(b"dr\xffive")
 NAME = "noise_outside_roi_1000"

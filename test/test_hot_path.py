@@ -18,24 +18,24 @@ from hypothesis import strategies as st
 from made_bundles import LAYOUTS, made_bundle, made_cloud
 from shapely import box
 
-from mt_nodes import cdr
-from mt_nodes.association import covered
-from mt_nodes.environment import MALLOC_SETTINGS
-from mt_nodes.frames import Bundle, Cloud
-from mt_nodes.hosting import as_points
-from mt_nodes.mutations.lidar.added_points import with_added
-from mt_nodes.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
-from mt_nodes.mutations.lidar.placement import write_points
-from mt_nodes.outputs import Detections
-from mt_nodes.point_fields import fields_of
-from mt_nodes.transforms import Transform, TransformTree, move, pose_matrix
+from mt_nodes.base.environment import MALLOC_SETTINGS
+from mt_nodes.data.association import covered
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.cdr.point_fields import fields_of
+from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.data.outputs import Detections
+from mt_nodes.data.transforms import Transform, TransformTree, move, pose_matrix
+from mt_nodes.relations.mutations.lidar.added_points import with_added
+from mt_nodes.relations.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
+from mt_nodes.relations.mutations.lidar.placement import write_points
+from mt_nodes.stacks.hosting import as_points
 
 
 def plainly_encoded(cloud: Cloud) -> bytes:
-    types, step = cdr.typestore().types, cloud.points.dtype.itemsize
+    types, step = codec.typestore().types, cloud.points.dtype.itemsize
     fields, big_endian = fields_of(cloud.points.dtype, cloud.topic)
-    message = types[cdr.POINT_CLOUD](
-        header=cdr.header_of(cloud.frame_id, cloud.stamp_ns),
+    message = types[codec.POINT_CLOUD](
+        header=codec.header_of(cloud.frame_id, cloud.stamp_ns),
         height=cloud.height,
         width=cloud.width,
         fields=[types["sensor_msgs/msg/PointField"](**vars(f)) for f in fields],
@@ -45,14 +45,14 @@ def plainly_encoded(cloud: Cloud) -> bytes:
         data=np.frombuffer(cloud.points.tobytes(), np.uint8),
         is_dense=cloud.is_dense,
     )
-    return cdr.encode(cdr.POINT_CLOUD, message)
+    return codec.encode(codec.POINT_CLOUD, message)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(("count", "height", "holes"), [(0, 1, 0.0), (1, 1, 0.0), (37, 1, 0.0), (40, 8, 0.3)])
 def test_a_cloud_is_encoded_as_ever(layout: str, count: int, height: int, holes: float) -> None:
     cloud = made_cloud(layout, count, height=height, holes=holes)
-    assert cdr.encode_cloud(cloud) == plainly_encoded(cloud)
+    assert codec.encode_cloud(cloud) == plainly_encoded(cloud)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -124,7 +124,7 @@ def test_freed_memory_stays_in_the_process() -> None:
     """A large block that was freed is not given back: no fresh pages, so no page faults, the next time."""
     code = """
 import resource, numpy as np
-from mt_nodes.environment import keep_freed_memory
+from mt_nodes.base.environment import keep_freed_memory
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for _ in range(20):
@@ -140,12 +140,12 @@ before = faults(); keep_freed_memory(); faults(); print(before, faults())
 
 def test_a_followup_is_recorded_after_it_was_sent() -> None:
     """So that hash and ledger cost no latency, in lockstep and in real time alike."""
-    from mt_nodes.engine import Offer
-    from mt_nodes.lockstep import Lockstep
-    from mt_nodes.pipeline import MutationPipeline
-    from mt_nodes.preparing import Prepared
-    from mt_nodes.realtime import Outstanding, Pace, Realtime
-    from mt_nodes.relations import load_suite
+    from mt_nodes.engine.followups import Prepared
+    from mt_nodes.engine.judging import Offer
+    from mt_nodes.engine.lockstep import Lockstep
+    from mt_nodes.engine.realtime import Outstanding, Pace, Realtime
+    from mt_nodes.relations.pipeline import MutationPipeline
+    from mt_nodes.relations.relation import load_suite
 
     happened: list[str] = []
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from mt_nodes.frames import Bundle
-from mt_nodes.looking import Look, look
-from mt_nodes.mutations.camera.image_mirrored import ImageMirrored
-from mt_nodes.mutations.lidar.range_biased import RangeBiased
-from mt_nodes.mutations.objects.object_added import ObjectAdded
+from mt_nodes.data.messages import Bundle
+from mt_nodes.relations.mutations.camera.image_mirrored import ImageMirrored
+from mt_nodes.relations.mutations.lidar.range_biased import RangeBiased
+from mt_nodes.relations.mutations.objects.object_added import ObjectAdded
 from mt_nodes.report.image_picture import changed_pictures
 from mt_nodes.report.mutation_picture import draw, title
-from mt_nodes.scene.camera_rendering import CameraSensor
-from mt_nodes.scene.drive import generate_drive
+from mt_nodes.report.pictures.frame_inspection import Look, look
+from mt_nodes.world.scene.camera_rendering import CameraSensor
+from mt_nodes.world.scene.drive import generate_drive
 
 
 @lru_cache

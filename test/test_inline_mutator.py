@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from mt_nodes import cdr
-from mt_nodes.frames import Bundle
-from mt_nodes.jsonl import LineFile
-from mt_nodes.mutations.base import Followup
+from mt_nodes.base.jsonl import LineFile
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.cdr.outgoing import wires_of_bundle
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.transforms import dump_transforms
 from mt_nodes.nodes.inline_mutator import InlineMutator
-from mt_nodes.outgoing import wires_of_bundle
-from mt_nodes.pipeline import Derived
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.transforms import dump_transforms
-from mt_nodes.vehicle.inline import Between, InlineConfig
+from mt_nodes.relations.mutations.base import Followup
+from mt_nodes.relations.pipeline import Derived
+from mt_nodes.runs.vehicle.inline import Between, InlineConfig
+from mt_nodes.world.scene.drive import generate_drive
 
 
 class Offered:
@@ -77,8 +77,8 @@ def parts(*of: tuple[int, int]) -> Callable[[Derived], Derived]:
 def test_a_follow_up_that_is_proven_is_offered_in_the_place_of_its_source(offered: Offered) -> None:
     row = offered.receive()
     [(number, stamp_ns, data)] = offered.offers
-    assert (number, stamp_ns) == (0, offered.bundle.stamp_ns) == (0, cdr.header_stamp_ns(data))
-    assert len(data) > len(cdr.encode_cloud(offered.bundle.cloud())), "1,000 points more"
+    assert (number, stamp_ns) == (0, offered.bundle.stamp_ns) == (0, codec.header_stamp_ns(data))
+    assert len(data) > len(codec.encode_cloud(offered.bundle.cloud())), "1,000 points more"
     assert len(row["sha256"]) == 64 and "outcome" not in row
 
 

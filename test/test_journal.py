@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.journal import Journal, read_journal
-from mt_nodes.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.engine.journal import Journal, read_journal
 
 
 def verdict(bundle: int, **detail: object) -> Verdict:

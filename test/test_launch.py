@@ -18,13 +18,14 @@ from typing import Any
 
 import pytest
 
-from mt_nodes import resources
-from mt_nodes.arguments import Argument, replay_arguments, request_from_texts
-from mt_nodes.bags import write_bundles
+from mt_nodes.base import resources
+from mt_nodes.base.environment import free_domains, ros_environment
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.processes import wait_until
 from mt_nodes.cli import demo_command, inline_command, replay_command
-from mt_nodes.environment import free_domains, ros_environment
-from mt_nodes.errors import UsageError
-from mt_nodes.plan import (
+from mt_nodes.cli.arguments import Argument, replay_arguments, request_from_texts
+from mt_nodes.data.bags.bundles import write_bundles
+from mt_nodes.engine.plan import (
     ReplayRequest,
     demo_process,
     inline_process,
@@ -32,9 +33,8 @@ from mt_nodes.plan import (
     simulator_processes,
     suite_stop_s,
 )
-from mt_nodes.processes import wait_until
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.stacks import Stack
+from mt_nodes.stacks.stack import Stack
+from mt_nodes.world.scene.drive import generate_drive
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("replay", "demo", "nodes", "live", "vehicle", "inline", "simulator")

@@ -125,10 +125,10 @@ def test_the_light_core_stays_light() -> None:
 def test_what_casts_rays_is_loaded_when_it_is_needed_and_without_what_it_draws_with() -> None:
     """Before the first bundle, by those who put objects into it; who lists relations does not pay for it."""
     code = (
-        "import sys; from mt_nodes.relations import shipped_relations; shipped_relations()\n"
+        "import sys; from mt_nodes.relations.relation import shipped_relations; shipped_relations()\n"
         "assert 'open3d' not in sys.modules\n"
-        "from mt_nodes.pipeline import MutationPipeline\n"
-        "from mt_nodes.mutations.objects.object_added import ObjectAdded\n"
+        "from mt_nodes.relations.pipeline import MutationPipeline\n"
+        "from mt_nodes.relations.mutations.objects.object_added import ObjectAdded\n"
         "MutationPipeline([ObjectAdded()], 0, 'added')\n"
         "assert 'open3d' in sys.modules and 'dash' not in sys.modules\n"
         "from open3d.visualization.draw_plotly import Dash, html\n"

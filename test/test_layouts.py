@@ -12,12 +12,12 @@ import pytest
 import yaml
 from made_bundles import made_bundle
 
-from mt_nodes.bag_reader import BagReader
-from mt_nodes.evidence import write_evidence
-from mt_nodes.frames import Wire
-from mt_nodes.resources import config_dir
-from mt_nodes.stack_topics import DEFAULT_OUTPUTS
-from mt_nodes.verdict import Pair
+from mt_nodes.base.resources import config_dir
+from mt_nodes.data.bags.reader import BagReader
+from mt_nodes.data.messages import Wire
+from mt_nodes.data.stack_topics import DEFAULT_OUTPUTS
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.evidence import write_evidence
 
 ARMS = ("source", "followup")
 

@@ -16,15 +16,23 @@ from ros_support import LIMIT_S, Peer, until
 from std_msgs.msg import Float32
 from std_srvs.srv import SetBool
 
-from mt_nodes.errors import InfrastructureError, IsolationError
+from mt_nodes.base.errors import InfrastructureError, IsolationError
+from mt_nodes.base.settings import Actuators, Guard
 from mt_nodes.nodes import leak_watch
 from mt_nodes.nodes.graph_guard import Ours, endpoints, participant
 from mt_nodes.nodes.isolation import NAMES_S, NOT_KNOWN_YET
 from mt_nodes.nodes.leak_watch import LATE_S, SOON_S, WORTH_S, LeakWatch, Look, Suspicion, pause_s
 from mt_nodes.nodes.live_safety import LiveSafety
-from mt_nodes.vehicle.guarding import ComputerGuard
-from mt_nodes.vehicle.leaks import PUBLISHER, SERVER, SUBSCRIPTION, Endpoint, Watched, leaks_in_arm, leaks_in_live
-from mt_nodes.vehicle.settings import Actuators, Guard
+from mt_nodes.runs.vehicle.guarding import ComputerGuard
+from mt_nodes.runs.vehicle.leaks import (
+    PUBLISHER,
+    SERVER,
+    SUBSCRIPTION,
+    Endpoint,
+    Watched,
+    leaks_in_arm,
+    leaks_in_live,
+)
 
 STEER = "/vehicle/steer"
 WATCHED = Watched(Actuators(topics=(STEER,)), observers=("/recorder",))

@@ -12,13 +12,21 @@ import pytest
 from mutations_for_tests import Echo, Shuffle
 from recordings import bundles, camera_info, image, stamp
 
-from mt_nodes import cdr
-from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.frames import Bundle
-from mt_nodes.ledger import Ledger, draws_name, find_followup, load_draws, read_ledger, sha256_of, sha256_of_followup
-from mt_nodes.mutations.base import Draw, Followup
-from mt_nodes.pipeline import MutationPipeline
-from mt_nodes.verdict import Pair
+from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.ledger import (
+    Ledger,
+    draws_name,
+    find_followup,
+    load_draws,
+    read_ledger,
+    sha256_of,
+    sha256_of_followup,
+)
+from mt_nodes.relations.mutations.base import Draw, Followup
+from mt_nodes.relations.pipeline import MutationPipeline
 
 PAIR = Pair(0, 0, "shuffled")
 MUTATIONS = [Shuffle(drop=2), Echo(5)]
@@ -151,7 +159,7 @@ def test_the_hash_covers_topic_stamp_frame_layout_and_data() -> None:
 
 def test_the_hash_is_not_of_the_bytes_on_the_wire() -> None:
     (b,) = bundles(1)
-    through = [cdr.cloud_from_msg(c.topic, cdr.decode(cdr.POINT_CLOUD, cdr.encode_cloud(c))) for c in b.clouds]
+    through = [codec.cloud_from_msg(c.topic, codec.decode(codec.POINT_CLOUD, codec.encode_cloud(c))) for c in b.clouds]
     strided = replace(b.cloud(), points=np.repeat(b.cloud().raw, 2)[::2].view(b.cloud().points.dtype))
     assert sha256_of(b) == sha256_of(b.with_clouds(through)) == sha256_of(b.with_clouds([strided]))
     assert sha256_of(b, ["/points"]) == sha256_of(replace(b, images=(), camera_infos=()))

@@ -18,24 +18,24 @@ from live_beside import HZ, Live, UntilTurn, carrying
 from made_bundles import made_bundle, made_cloud
 from ros_support import Heard, Peer
 
-from mt_nodes import cdr
 from mt_nodes.cli.outcome import added
-from mt_nodes.frames import Bundle, Wire
-from mt_nodes.mutations.base import Draw, Followup
-from mt_nodes.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.cdr.outgoing import wires_of_bundle
+from mt_nodes.data.messages import Bundle, Wire
+from mt_nodes.engine.summary.summary import summarise
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.control import _rows
 from mt_nodes.nodes.suite_process import Events
-from mt_nodes.outgoing import wires_of_bundle
-from mt_nodes.summary import summarise
-from mt_nodes.vehicle.budget import AddedByTopic
+from mt_nodes.relations.mutations.base import Draw, Followup
+from mt_nodes.relations.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
+from mt_nodes.runs.vehicle.budget import AddedByTopic
 
 DELAY_S, TAKES_S = 0.15, 0.5
 PERIOD_NS = round(1e9 / HZ)
 
 
 def test_what_is_added_is_counted_by_topic(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mt_nodes.vehicle.budget.time.monotonic", lambda: 10.25)
+    monkeypatch.setattr("mt_nodes.runs.vehicle.budget.time.monotonic", lambda: 10.25)
     counted = AddedByTopic(["/a", "/b", "/silent"])
     for came_s in (10.0, 10.15, 10.24):
         counted.sent("/a", came_s)
@@ -53,7 +53,7 @@ def test_what_takes_a_messages_place_came_when_that_did() -> None:
     made = replace(made_bundle(made_cloud(count=50)), images=(), camera_infos=())
     cloud = made.cloud()
     wires = (
-        Wire(cloud.topic, cdr.POINT_CLOUD, 1, cdr.encode_cloud(cloud), came_s=5.0),
+        Wire(cloud.topic, codec.POINT_CLOUD, 1, codec.encode_cloud(cloud), came_s=5.0),
         Wire("/b", "x", 1, b"", came_s=6.0),
     )
     heard = replace(made, wires=wires)
@@ -120,7 +120,7 @@ class Listening(Events):
     def send(self, event: Mapping[str, Any]) -> None:
         if "followup" in event.get("domains", ()):
             peer = Peer(self._ending, event["domains"]["followup"], "listener")
-            self.points = peer.listen(cdr.POINT_CLOUD, "/points", qos.ANSWERS, raw=True)
+            self.points = peer.listen(codec.POINT_CLOUD, "/points", qos.ANSWERS, raw=True)
             self.clock = peer.listen("rosgraph_msgs/msg/Clock", "/clock", qos.CLOCK, raw=True)
 
 
@@ -156,7 +156,7 @@ def test_a_mutation_that_is_too_slow_is_left_out_and_never_the_source(
     assert not any(line["outcome"] in ("VIOLATED", "ERROR") for line in lines)
     assert not any(line["outcome"] == "HOLDS" for line in lines if line["relation"] == "still_there")
     for heard in (events.points, events.clock):
-        stamps = [cdr.header_stamp_ns(data) or 0 for data in heard.messages]
+        stamps = [codec.header_stamp_ns(data) or 0 for data in heard.messages]
         assert len(stamps) > 30 and {b - a for a, b in pairwise(stamps)} == {PERIOD_NS}, "a message is missing"
     added_ms = summary["topics"]["/points"]["added_ms"]
     assert added_ms["p50"] < 1e3 * (DELAY_S + 0.1) and added_ms["max"] < 1e3 * (DELAY_S + TAKES_S), added_ms

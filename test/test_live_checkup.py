@@ -13,14 +13,14 @@ import yaml
 from live_beside import BOXES, MARKERS, Live
 from ros_support import Peer, until
 
-from mt_nodes import cdr
 from mt_nodes.cli import main as cli
-from mt_nodes.live.checkup import Graph, judge_arm, judge_clocks, judge_live
-from mt_nodes.live.config import live_config
-from mt_nodes.live.run import LiveRun
+from mt_nodes.data.cdr import codec
 from mt_nodes.nodes import graph_probe, qos
 from mt_nodes.nodes.clock_echo import ClockEcho
 from mt_nodes.nodes.spinning import SpinningContext, quiet_node
+from mt_nodes.runs.live.checkup import Graph, judge_arm, judge_clocks, judge_live
+from mt_nodes.runs.live.config import live_config
+from mt_nodes.runs.live.run import LiveRun
 
 STACK: dict[str, Any] = {
     "callable": "tiny:detect",
@@ -46,8 +46,8 @@ def graph(domain: int = 41, **changes: Any) -> Graph:
     """A live system as it should be, but for the changes."""
     good: dict[str, Any] = {
         "nodes": ["/lidar", "/det"],
-        "publishers": {"/points": [endpoint("/lidar", cdr.POINT_CLOUD)], BOXES: [endpoint("/det", MARKERS)]},
-        "subscribers": {"/points": [endpoint("/det", cdr.POINT_CLOUD)], BOXES: []},
+        "publishers": {"/points": [endpoint("/lidar", codec.POINT_CLOUD)], BOXES: [endpoint("/det", MARKERS)]},
+        "subscribers": {"/points": [endpoint("/det", codec.POINT_CLOUD)], BOXES: []},
         "heard": {"/points": 30},
         "clocks": {},
     }
@@ -65,19 +65,24 @@ def test_of_a_live_system_as_it_should_be_nothing_is_wrong(tmp_path: Path) -> No
         ({"nodes": []}, "error", "no node is there", "set live_domain"),
         ({"publishers": {"/points": [], BOXES: []}}, "error", "nobody publishes it in domain 41", "mend inputs"),
         (
-            {"publishers": {"/points": [endpoint("/x", cdr.IMAGE)], BOXES: [endpoint("/det", MARKERS)]}},
-            *("error", f"published as {cdr.IMAGE}, expected {cdr.POINT_CLOUD}", "mend inputs"),
+            {"publishers": {"/points": [endpoint("/x", codec.IMAGE)], BOXES: [endpoint("/det", MARKERS)]}},
+            *("error", f"published as {codec.IMAGE}, expected {codec.POINT_CLOUD}", "mend inputs"),
         ),
         (
-            {"publishers": {"/points": [endpoint("/lidar", cdr.POINT_CLOUD)], BOXES: [endpoint("/det", cdr.STRING)]}},
-            *("error", f"published as {cdr.STRING}, expected {MARKERS}", "mend outputs"),
+            {
+                "publishers": {
+                    "/points": [endpoint("/lidar", codec.POINT_CLOUD)],
+                    BOXES: [endpoint("/det", codec.STRING)],
+                }
+            },
+            *("error", f"published as {codec.STRING}, expected {MARKERS}", "mend outputs"),
         ),
         (
             {
                 "publishers": {
                     "/points": [
-                        endpoint("/a", cdr.POINT_CLOUD),
-                        endpoint("/b", cdr.POINT_CLOUD, "transient_local"),
+                        endpoint("/a", codec.POINT_CLOUD),
+                        endpoint("/b", codec.POINT_CLOUD, "transient_local"),
                     ],
                     BOXES: [endpoint("/det", MARKERS)],
                 }
@@ -89,7 +94,7 @@ def test_of_a_live_system_as_it_should_be_nothing_is_wrong(tmp_path: Path) -> No
         (
             {
                 "subscribers": {
-                    "/points": [endpoint("/det", cdr.POINT_CLOUD, "transient_local", refused="no", offered="so")],
+                    "/points": [endpoint("/det", codec.POINT_CLOUD, "transient_local", refused="no", offered="so")],
                     BOXES: [],
                 }
             },
@@ -132,8 +137,8 @@ def test_of_two_instances_of_ours_only_the_live_inputs_matter(tmp_path: Path) ->
         ),
         (
             EXTERNAL,
-            graph(61, nodes=["/det"], publishers={"/points": [], BOXES: [endpoint("/det", cdr.STRING)]}),
-            *("error", f"{BOXES} is published as {cdr.STRING}, not {MARKERS}"),
+            graph(61, nodes=["/det"], publishers={"/points": [], BOXES: [endpoint("/det", codec.STRING)]}),
+            *("error", f"{BOXES} is published as {codec.STRING}, not {MARKERS}"),
         ),
     ],
 )
@@ -168,7 +173,7 @@ def probe(ending: ExitStack, domain: int) -> Any:
 def test_the_probe_sees_who_is_there_and_what_comes_and_leaves_nothing(ending: ExitStack, domains: Any) -> None:
     Live(ending, domains[1])
     fussy = Peer(ending, domains[1], "fussy")
-    fussy.listen(cdr.POINT_CLOUD, "/points", qos.LATCHED)
+    fussy.listen(codec.POINT_CLOUD, "/points", qos.LATCHED)
     node = probe(ending, domains[1])
     asked = {"topics": ["/points", BOXES], "hear": ["/points"], "given": ["/points"], "lasting_s": 0.3}
     seen: dict[str, Any] = {}
@@ -179,7 +184,7 @@ def test_the_probe_sees_who_is_there_and_what_comes_and_leaves_nothing(ending: E
 
     until(complete)
     assert f"/{graph_probe.NAME}" not in seen["nodes"]
-    assert [(p["node"], p["type"]) for p in seen["publishers"]["/points"]] == [("/live_stack", cdr.POINT_CLOUD)]
+    assert [(p["node"], p["type"]) for p in seen["publishers"]["/points"]] == [("/live_stack", codec.POINT_CLOUD)]
     assert seen["publishers"][BOXES][0]["type"] == MARKERS
     refused = {row["node"]: row["refused"] for row in seen["subscribers"]["/points"]}
     assert set(refused) == {"/live_stack", "/fussy"} and not refused["/live_stack"]

@@ -19,17 +19,17 @@ import pytest
 import yaml
 from ros_support import until
 
+from mt_nodes.base.environment import free_domains, ros_environment
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.jsonl import seal
+from mt_nodes.base.processes import Child, Process
 from mt_nodes.cli import live_command
 from mt_nodes.cli.main import main
-from mt_nodes.environment import free_domains, ros_environment
-from mt_nodes.errors import UsageError
-from mt_nodes.jsonl import seal
-from mt_nodes.live.config import Limits, LiveConfig, Segments, live_config
-from mt_nodes.live.run import LiveRun
-from mt_nodes.live.settings import configured
+from mt_nodes.engine.plan import live_client, live_process
 from mt_nodes.nodes.live_control import SERVICES
-from mt_nodes.plan import live_client, live_process
-from mt_nodes.processes import Child, Process
+from mt_nodes.runs.live.config import Limits, LiveConfig, Segments, live_config
+from mt_nodes.runs.live.run import LiveRun
+from mt_nodes.runs.live.settings import configured
 
 ROOT = Path(__file__).resolve().parents[1]
 

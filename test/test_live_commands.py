@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from mt_nodes.errors import UsageError
-from mt_nodes.live.commands import CHANGEABLE, Commands, State
-from mt_nodes.live.config import LiveConfig, check_live, live_config, load_live_config
-from mt_nodes.stacks import Stack, load_stack
+from mt_nodes.base.errors import UsageError
+from mt_nodes.runs.live.commands import CHANGEABLE, Commands, State
+from mt_nodes.runs.live.config import LiveConfig, check_live, live_config, load_live_config
+from mt_nodes.stacks.stack import Stack, load_stack
 
 LOADED: tuple[str, ...] = ("noise_outside_roi_10", "fog_monotone", "cloud_mirrored")
 

@@ -23,12 +23,12 @@ from ros_support import LIMIT_S, Peer, asked, until
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from mt_nodes.live.commands import Commands, State
-from mt_nodes.live.config import PARTS, LiveConfig
 from mt_nodes.nodes import control
 from mt_nodes.nodes.clock_echo import ClockEcho, ClockPings
 from mt_nodes.nodes.live_control import NAME, SERVICES, LiveControl, parameters_of
 from mt_nodes.nodes.spinning import SpinningContext
+from mt_nodes.runs.live.commands import Commands, State
+from mt_nodes.runs.live.config import PARTS, LiveConfig
 
 KNOWN = ("fog", "rain", "noise")
 

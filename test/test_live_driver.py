@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 from live_simulation import BEGAN_S, PERIOD_S, TICK_S, Simulation, VirtualTime, arriving, drive, one, virtual_time
 from mutations_for_tests import Echo, Shuffle
 
-from mt_nodes.checks.output_rate_not_lower import OutputRateNotLower
-from mt_nodes.checks.speed_not_higher import SpeedNotHigher
-from mt_nodes.errors import InfrastructureError
-from mt_nodes.frames import Bundle, Wire
-from mt_nodes.live.commands import Commands
-from mt_nodes.live.config import Limits, Segments
-from mt_nodes.mutations.base import Draw, Followup, Mutation
-from mt_nodes.outputs import Control, Output
-from mt_nodes.own_time import own_time_s
-from mt_nodes.summary import RelationInfo, summarise
+from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.data.messages import Bundle, Wire
+from mt_nodes.data.outputs import Control, Output
+from mt_nodes.engine.summary.summary import RelationInfo, summarise
+from mt_nodes.relations.checks.output_rate_not_lower import OutputRateNotLower
+from mt_nodes.relations.checks.speed_not_higher import SpeedNotHigher
+from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
+from mt_nodes.runs.live.commands import Commands
+from mt_nodes.runs.live.config import Limits, Segments
 
 TURNS = Segments(settle_bundles=3, test_bundles=4, restart_after_bundles=6, give_up_after_restarts=1)
 

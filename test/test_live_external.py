@@ -12,16 +12,16 @@ import pytest
 from fake_arms import FakeArm, Sent, answered, relation, seen, silent, suite
 from live_simulation import BEGAN_S, Simulation, VirtualTime, arriving, drive, one, virtual_time
 
-from mt_nodes.checks.no_new_errors import NoNewErrors
-from mt_nodes.engine import Answer, Heard
-from mt_nodes.errors import UsageError
-from mt_nodes.live.attendance import LEASE_S, Attendance, Presence
-from mt_nodes.live.config import LiveConfig, Segments, check_live
-from mt_nodes.live.run import LiveRun
-from mt_nodes.live.settings import configured
-from mt_nodes.outputs import Diagnostics
-from mt_nodes.params import build
-from mt_nodes.stacks import Stack
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import build
+from mt_nodes.data.outputs import Diagnostics
+from mt_nodes.engine.judging import Answer, Heard
+from mt_nodes.relations.checks.no_new_errors import NoNewErrors
+from mt_nodes.runs.live.attendance import LEASE_S, Attendance, Presence
+from mt_nodes.runs.live.config import LiveConfig, Segments, check_live
+from mt_nodes.runs.live.run import LiveRun
+from mt_nodes.runs.live.settings import configured
+from mt_nodes.stacks.stack import Stack
 
 TURNS = Segments(settle_bundles=3, test_bundles=4, restart_after_bundles=6, give_up_after_restarts=1)
 EXTERNAL: dict[str, Any] = {"start": "external", "domain": {"source": 10, "followup": 61}, "nodes": ("/tracker",)}

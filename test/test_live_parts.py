@@ -16,22 +16,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from live_simulation import BEGAN_S, VirtualTime, drive, virtual_time
 
-from mt_nodes.arrival import KEPT, Arrivals
-from mt_nodes.checks.steering_within import SteeringWithin
-from mt_nodes.engine import offers
-from mt_nodes.errors import UsageError
-from mt_nodes.finished import Finished
-from mt_nodes.live.config import Limits, LiveConfig, Segments
-from mt_nodes.live.delay import DelayLine, Slot
-from mt_nodes.live.episodes import Episodes, Start
-from mt_nodes.live.limits import Limiter
-from mt_nodes.live.run import LiveRun, told_domains
-from mt_nodes.live.segments import Next, Phase, Rotation
-from mt_nodes.plan import ReplayRequest, check_request
-from mt_nodes.realtime import Sending
-from mt_nodes.sending import Part
-from mt_nodes.stacks import load_stack
-from mt_nodes.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.base.errors import UsageError
+from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.engine.arrival import KEPT, Arrivals
+from mt_nodes.engine.judging import offers
+from mt_nodes.engine.plan import ReplayRequest, check_request
+from mt_nodes.engine.realtime import Sending
+from mt_nodes.engine.recorded_pair import Finished
+from mt_nodes.engine.sending import Part
+from mt_nodes.relations.checks.steering_within import SteeringWithin
+from mt_nodes.runs.live.config import Limits, LiveConfig, Segments
+from mt_nodes.runs.live.delay import DelayLine, Slot
+from mt_nodes.runs.live.episodes import Episodes, Start
+from mt_nodes.runs.live.limits import Limiter
+from mt_nodes.runs.live.run import LiveRun, told_domains
+from mt_nodes.runs.live.segments import Next, Phase, Rotation
+from mt_nodes.stacks.stack import load_stack
 
 
 @pytest.fixture

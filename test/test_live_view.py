@@ -13,16 +13,16 @@ from ros_support import Heard as Messages
 from ros_support import until
 from visualization_msgs.msg import Marker
 
-from mt_nodes.effects import Effects
-from mt_nodes.engine import Answer, Heard, Offer
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.outputs import Detections, Output
+from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.engine.judging import Answer, Heard, Offer
+from mt_nodes.engine.recorder import Case
 from mt_nodes.nodes import live_view, qos
 from mt_nodes.nodes.convert import cloud_from_message
 from mt_nodes.nodes.live_view import LiveView
 from mt_nodes.nodes.spinning import SpinningContext, plain_node
-from mt_nodes.outputs import Detections, Output
-from mt_nodes.relations import load_relation
-from mt_nodes.results import Case
-from mt_nodes.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.relations.relation import load_relation
 
 RELATION = "noise_outside_roi_1000"
 

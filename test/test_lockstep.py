@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from mutations_for_tests import Nothing, Shuffle
 from recordings import drive, write_bag
 
-from mt_nodes import replay
-from mt_nodes.arms import start
-from mt_nodes.engine import Answer
-from mt_nodes.errors import InfrastructureError, IsolationError
-from mt_nodes.outgoing import encode_message
-from mt_nodes.plan import ReplayRequest
-from mt_nodes.silence import HANGS_AFTER
-from mt_nodes.verdict import Verdict
+from mt_nodes.base.errors import InfrastructureError, IsolationError
+from mt_nodes.data.cdr.outgoing import encode_message
+from mt_nodes.data.verdict import Verdict
+from mt_nodes.engine.arm import start
+from mt_nodes.engine.judging import Answer
+from mt_nodes.engine.plan import ReplayRequest
+from mt_nodes.engine.silence import HANGS_AFTER
+from mt_nodes.runs.replay import execute
 
 A, B = relation("a"), relation("b", Shuffle(drop=1, every_third=False))
 
@@ -246,22 +246,24 @@ def test_arms_start_side_by_side_and_one_arm_once() -> None:
 
 
 @pytest.fixture
-def recorded(tmp_path: Path) -> replay.Run:
+def recorded(tmp_path: Path) -> execute.Run:
     bag = write_bag(tmp_path / "bag", drive(3))
-    return replay.Run.make(ReplayRequest((str(bag),), ("noise_outside_roi_10",)), tmp_path / "out")
+    return execute.Run.make(ReplayRequest((str(bag),), ("noise_outside_roi_10",)), tmp_path / "out")
 
 
-def carried_out(made: replay.Run, source: FakeArm, followup: FakeArm, heard: list[Any] | None = None) -> dict[str, Any]:
+def carried_out(
+    made: execute.Run, source: FakeArm, followup: FakeArm, heard: list[Any] | None = None
+) -> dict[str, Any]:
     (made.out / "evidence").mkdir(parents=True, exist_ok=True)
     done: list[Verdict] = []
     lines = [] if heard is None else heard
-    summary = replay.execute(made, lambda ending: (source, followup), lines.append, done.extend)
+    summary = execute.execute(made, lambda ending: (source, followup), lines.append, done.extend)
     assert summary == json.loads((made.out / "summary.json").read_text())
     assert summary["offered"] == len(done) == sum(summary["outcomes"].values())
     return summary
 
 
-def test_a_dying_stack_ends_with_exit_code_4_and_what_was_judged_is_kept(recorded: replay.Run) -> None:
+def test_a_dying_stack_ends_with_exit_code_4_and_what_was_judged_is_kept(recorded: execute.Run) -> None:
     dies = FakeArm("followup", lambda s: answered(seen(0)) if s.nth < 5 else InfrastructureError("it died; log"))
     summary = carried_out(recorded, FakeArm("source", lambda s: answered(seen(0))), dies)
     assert summary["exit_code"] == 4 and summary["infrastructure"] == "it died; log"
@@ -269,7 +271,7 @@ def test_a_dying_stack_ends_with_exit_code_4_and_what_was_judged_is_kept(recorde
     assert (recorded.out / "junit.xml").exists() and (recorded.out / "report.html").exists()
 
 
-def test_what_is_written_is_also_told(recorded: replay.Run) -> None:
+def test_what_is_written_is_also_told(recorded: execute.Run) -> None:
     heard: list[str] = []
     carried_out(recorded, FakeArm("source"), FakeArm("followup"), heard)
     kinds = [json.loads(line)["type"] for line in heard]
@@ -288,7 +290,7 @@ def test_what_is_written_is_also_told(recorded: replay.Run) -> None:
         (KeyboardInterrupt(), 130, "interrupted"),
     ],
 )
-def test_what_ends_a_run_early_is_in_its_summary(recorded: replay.Run, error: Any, code: int, key: str) -> None:
+def test_what_ends_a_run_early_is_in_its_summary(recorded: execute.Run, error: Any, code: int, key: str) -> None:
     class Refuses(FakeArm):
         def ready(self) -> None:
             raise error
@@ -297,7 +299,7 @@ def test_what_ends_a_run_early_is_in_its_summary(recorded: replay.Run, error: An
     assert summary["exit_code"] == code and summary[key] and summary["offered"] == 0
 
 
-def test_a_damaged_bag_is_judged_as_far_as_it_can_be_read(recorded: replay.Run) -> None:
+def test_a_damaged_bag_is_judged_as_far_as_it_can_be_read(recorded: execute.Run) -> None:
     source = recorded.sources[0]
 
     class Torn:
@@ -310,6 +312,6 @@ def test_a_damaged_bag_is_judged_as_far_as_it_can_be_read(recorded: replay.Run) 
                     raise InfrastructureError("bag: damaged")
                 yield bundle
 
-    torn = replay.Run(recorded.request, recorded.suite, recorded.stack, (Torn(),), recorded.out)  # type: ignore[arg-type]
+    torn = execute.Run(recorded.request, recorded.suite, recorded.stack, (Torn(),), recorded.out)  # type: ignore[arg-type]
     summary = carried_out(torn, FakeArm("source"), FakeArm("followup"))
     assert summary["exit_code"] == 4 and summary["offered"] == 6 and "ERROR" not in summary["outcomes"]

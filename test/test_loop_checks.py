@@ -12,31 +12,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_drives import box, pedestrian, setting
 
-from mt_nodes import plugins
-from mt_nodes.checks.base import Check
-from mt_nodes.checks.brakes_no_later import BrakesNoLater
-from mt_nodes.checks.clearance_not_less import ClearanceNotLess
-from mt_nodes.checks.collisions_not_more import CollisionsNotMore
-from mt_nodes.checks.comfort_not_worse import ComfortNotWorse
-from mt_nodes.checks.drives_no_faster import DrivesNoFaster
-from mt_nodes.checks.drives_no_faster_there import DrivesNoFasterThere
-from mt_nodes.checks.keeps_way_there import KeepsWayThere
-from mt_nodes.checks.same_trace import SameTrace
-from mt_nodes.checks.slows_down_there import SlowsDownThere
-from mt_nodes.checks.stops_there import StopsThere
-from mt_nodes.checks.trace_check import TraceCheck
-from mt_nodes.checks.turns_left_there import TurnsLeftThere
-from mt_nodes.checks.turns_right_there import TurnsRightThere
-from mt_nodes.drive.clearance import least_m
-from mt_nodes.drive.deviation import ALIGNMENTS, apart_m
-from mt_nodes.drive.driven import Driven
-from mt_nodes.drive.trace import Collision, Trace
-from mt_nodes.effects import Effects
-from mt_nodes.frames import Bundle
-from mt_nodes.outputs import Output
-from mt_nodes.scenarios.changes.base import WorldEffects
-from mt_nodes.scenarios.changes.carrying import Carry
-from mt_nodes.verdict import Judgement, Outcome
+from mt_nodes.base import plugins
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.outputs import Output
+from mt_nodes.data.verdict import Judgement, Outcome
+from mt_nodes.relations.checks.base import Check
+from mt_nodes.relations.checks.brakes_no_later import BrakesNoLater
+from mt_nodes.relations.checks.clearance_not_less import ClearanceNotLess
+from mt_nodes.relations.checks.collisions_not_more import CollisionsNotMore
+from mt_nodes.relations.checks.comfort_not_worse import ComfortNotWorse
+from mt_nodes.relations.checks.drives_no_faster import DrivesNoFaster
+from mt_nodes.relations.checks.drives_no_faster_there import DrivesNoFasterThere
+from mt_nodes.relations.checks.keeps_way_there import KeepsWayThere
+from mt_nodes.relations.checks.same_trace import SameTrace
+from mt_nodes.relations.checks.slows_down_there import SlowsDownThere
+from mt_nodes.relations.checks.stops_there import StopsThere
+from mt_nodes.relations.checks.trace_check import TraceCheck
+from mt_nodes.relations.checks.turns_left_there import TurnsLeftThere
+from mt_nodes.relations.checks.turns_right_there import TurnsRightThere
+from mt_nodes.relations.world_changes.base import WorldEffects
+from mt_nodes.relations.world_changes.carrying import Carry
+from mt_nodes.world.drive.clearance import least_m
+from mt_nodes.world.drive.deviation import ALIGNMENTS, apart_m
+from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.trace import Collision, Trace
 
 HOLDS, VIOLATED, NOTHING = Outcome.HOLDS, Outcome.VIOLATED, Outcome.NOT_APPLICABLE
 SCENARIO = setting(pedestrian(30.0, 3.0), obstacles=(box(50.0, -3.0),)).scenario

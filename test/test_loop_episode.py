@@ -11,28 +11,28 @@ import numpy as np
 import pytest
 from made_drives import SPEED_MPS, crossing, pedestrian, setting
 
-from mt_nodes.checks.collisions_not_more import CollisionsNotMore
-from mt_nodes.checks.same_trace import SameTrace
-from mt_nodes.drive.driven import Driven
-from mt_nodes.drive.episode import SILENT_S, Played, Player, play, seen_again
-from mt_nodes.drive.judging import EpisodeJudge
-from mt_nodes.drive.rig import Rig
-from mt_nodes.drive.sensing import Sensors
-from mt_nodes.drive.trace_file import load_trace, save_trace, sha256_of_trace
-from mt_nodes.drive.world import World
-from mt_nodes.effects import Effects
-from mt_nodes.engine import Answer, Heard, Offer
-from mt_nodes.errors import InfrastructureError, NotApplicable
-from mt_nodes.frames import Bundle
-from mt_nodes.ledger import sha256_of
-from mt_nodes.mutations.base import Draw, Followup, Mutation
-from mt_nodes.mutations.stream.identity import Identity
-from mt_nodes.outputs import Control, Output
-from mt_nodes.pipeline import MutationPipeline
-from mt_nodes.relations import Relation
-from mt_nodes.scenarios.changes.base import Setting, WorldEffects
-from mt_nodes.stacks import load_stack
-from mt_nodes.verdict import Judgement, Outcome
+from mt_nodes.base.errors import InfrastructureError, NotApplicable
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.outputs import Control, Output
+from mt_nodes.data.verdict import Judgement, Outcome
+from mt_nodes.engine.judging import Answer, Heard, Offer
+from mt_nodes.engine.ledger import sha256_of
+from mt_nodes.relations.checks.collisions_not_more import CollisionsNotMore
+from mt_nodes.relations.checks.same_trace import SameTrace
+from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
+from mt_nodes.relations.mutations.stream.identity import Identity
+from mt_nodes.relations.pipeline import MutationPipeline
+from mt_nodes.relations.relation import Relation
+from mt_nodes.relations.world_changes.base import Setting, WorldEffects
+from mt_nodes.runs.loop.episode import SILENT_S, Played, Player, play, seen_again
+from mt_nodes.runs.loop.judging import EpisodeJudge
+from mt_nodes.runs.loop.rig import Rig
+from mt_nodes.runs.loop.sensing import Sensors
+from mt_nodes.stacks.stack import load_stack
+from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.trace_file import load_trace, save_trace, sha256_of_trace
+from mt_nodes.world.drive.world import World
 
 RIG = Rig.for_stack(load_stack("reference_planner"))
 SCENE = setting(crossing(), duration_s=3.0)

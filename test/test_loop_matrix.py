@@ -15,19 +15,19 @@ import pytest
 from looped import darting
 from made_drives import START_M, crossing, made_run, pedestrian, setting, with_faults
 
-from mt_nodes import plugins
-from mt_nodes.drive.conducting import execute, in_process_arms
-from mt_nodes.drive.scenario import Actor, Pose, Trigger, Waypoint
-from mt_nodes.fitting import unfit
-from mt_nodes.jsonl import read_lines
-from mt_nodes.reference.faults import passed_are_remembered
-from mt_nodes.reference.faults.moral_base import MoralFault
-from mt_nodes.relations import CONTROL, LOOP_FOLDER, LOOP_SHAM, shipped_relations
-from mt_nodes.run_record import write_record
-from mt_nodes.scenarios.changes.base import Setting
-from mt_nodes.scene.lidar import hdl_64e
-from mt_nodes.stacks import load_stack
-from mt_nodes.verdict import Pair
+from mt_nodes.base import plugins
+from mt_nodes.base.jsonl import read_lines
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.run_record import write_record
+from mt_nodes.relations.relation import CONTROL, LOOP_FOLDER, LOOP_SHAM, shipped_relations
+from mt_nodes.relations.world_changes.base import Setting
+from mt_nodes.runs.loop.conducting import execute, in_process_arms
+from mt_nodes.stacks.reference.faults import passed_are_remembered
+from mt_nodes.stacks.reference.faults.moral_base import MoralFault
+from mt_nodes.stacks.stack import load_stack
+from mt_nodes.world.drive.scenario import Actor, Pose, Trigger, Waypoint
+from mt_nodes.world.scene.lidar import hdl_64e
 
 RELATIONS = {r.id: r for r in shipped_relations(LOOP_FOLDER) if r.role == "relation"}
 #: Faults of the planner, less those that show only where it must hit somebody: principles find these.

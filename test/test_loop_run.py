@@ -14,24 +14,30 @@ import pytest
 from made_drives import crossing, made_run, pedestrian, setting
 from rosbags.highlevel import AnyReader
 
-from mt_nodes.callable_arm import CallableArm
+from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.jsonl import read_lines
 from mt_nodes.cli.main import main
-from mt_nodes.drive.conducting import execute, in_process_arms
-from mt_nodes.drive.request import ScenarioRequest
-from mt_nodes.drive.run import ScenarioRun
-from mt_nodes.drive.scenario import Actor
-from mt_nodes.drive.trace_file import load_trace, sha256_of_trace
-from mt_nodes.engine import Answer, Heard
-from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.fitting import unfit
-from mt_nodes.jsonl import read_lines
-from mt_nodes.outputs import Control, Output
-from mt_nodes.relations import LOOP_DEFAULT, LOOP_FOLDER, load_relation, refuse_baseline, shipped_relations
-from mt_nodes.run_record import write_record
-from mt_nodes.scenarios.changes.base import Setting, WorldEffects
-from mt_nodes.scenarios.changes.world_moved import WorldMoved
-from mt_nodes.stacks import load_stack
-from mt_nodes.verdict import Verdict
+from mt_nodes.data.outputs import Control, Output
+from mt_nodes.data.verdict import Verdict
+from mt_nodes.engine.callable_arm import CallableArm
+from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.judging import Answer, Heard
+from mt_nodes.engine.run_record import write_record
+from mt_nodes.relations.relation import (
+    LOOP_DEFAULT,
+    LOOP_FOLDER,
+    load_relation,
+    refuse_baseline,
+    shipped_relations,
+)
+from mt_nodes.relations.world_changes.base import Setting, WorldEffects
+from mt_nodes.relations.world_changes.world_moved import WorldMoved
+from mt_nodes.runs.loop.conducting import execute, in_process_arms
+from mt_nodes.runs.loop.request import ScenarioRequest
+from mt_nodes.runs.loop.run import ScenarioRun
+from mt_nodes.stacks.stack import load_stack
+from mt_nodes.world.drive.scenario import Actor
+from mt_nodes.world.drive.trace_file import load_trace, sha256_of_trace
 
 RELATIONS = ("far_object_same_trace", "pedestrian_nearer_brakes", "world_mirrored_same_trace")
 BYSTANDERS = (pedestrian(60.0, 4.0), pedestrian(70.0, -4.5, "second"), pedestrian(75.0, 5.0, "third"))

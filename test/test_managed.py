@@ -19,15 +19,15 @@ from made_bundles import TREE, made_cloud
 from recordings import PERIOD_NS, drive, stamp, write_bag
 from ros_support import LIMIT_S, Peer, asked, until
 
-from mt_nodes import cdr
-from mt_nodes.environment import ros_environment
-from mt_nodes.frames import Cloud
+from mt_nodes.base.environment import ros_environment
+from mt_nodes.base.processes import Child, Process
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.messages import Cloud
+from mt_nodes.data.transforms import dump_transforms
 from mt_nodes.nodes import qos, replayer
 from mt_nodes.nodes.monitor import Monitor
 from mt_nodes.nodes.mutator import Mutator
 from mt_nodes.nodes.replayer import Replayer
-from mt_nodes.processes import Child, Process
-from mt_nodes.transforms import dump_transforms
 
 Make = Callable[..., Any]
 CONFIGURE, ACTIVATE = Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE
@@ -70,8 +70,8 @@ def test_a_mutator_takes_clouds_only_while_it_is_active(made: Make, peer: Peer, 
     given = {"relation": "noise_outside_roi_10", "input_topic": "/points", "output_topic": "/out"}
     manager = Manager(peer, "mutator")
     node = made(Mutator, **given, transforms=tmp_path / "transforms.yaml", autostart=False)
-    followups = peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY)
-    publisher = peer.publisher(cdr.POINT_CLOUD, "/points", qos.REPLAY)
+    followups = peer.listen(codec.POINT_CLOUD, "/out", qos.REPLAY)
+    publisher = peer.publisher(codec.POINT_CLOUD, "/points", qos.REPLAY)
     assert manager.state == "unconfigured" and opened(node) == []
     assert manager.do(CONFIGURE) and manager.state == "inactive"
     assert "/points" in opened(node)
@@ -81,7 +81,7 @@ def test_a_mutator_takes_clouds_only_while_it_is_active(made: Make, peer: Peer, 
         nonlocal sent
         sent += 1
         cloud = made_cloud("velodyne", seed=sent)
-        publisher.publish(cdr.encode_cloud(Cloud("/points", stamp(sent), cloud.frame_id, cloud.points)))
+        publisher.publish(codec.encode_cloud(Cloud("/points", stamp(sent), cloud.frame_id, cloud.points)))
 
     def matched() -> bool:
         return bool(publisher.get_subscription_count() and followups.matched())
@@ -91,7 +91,7 @@ def test_a_mutator_takes_clouds_only_while_it_is_active(made: Make, peer: Peer, 
     assert manager.do(ACTIVATE)
     until(lambda: node._publisher().get_subscription_count())
     send()
-    assert [cdr.stamp_ns_of(m.header) for m in followups.wait(1)] == [stamp(2)], "the inactive one took nothing"
+    assert [codec.stamp_ns_of(m.header) for m in followups.wait(1)] == [stamp(2)], "the inactive one took nothing"
     assert manager.do(DEACTIVATE)
     send()
     assert manager.do(CLEANUP) and manager.state == "unconfigured" and opened(node) == []
@@ -100,7 +100,7 @@ def test_a_mutator_takes_clouds_only_while_it_is_active(made: Make, peer: Peer, 
     until(matched)
     until(lambda: node._publisher().get_subscription_count())
     send()
-    followups.wait(lambda rows: cdr.stamp_ns_of(rows[-1].header) == stamp(4))
+    followups.wait(lambda rows: codec.stamp_ns_of(rows[-1].header) == stamp(4))
 
 
 def test_time_stands_still_while_a_replayer_is_inactive(
@@ -111,7 +111,7 @@ def test_time_stands_still_while_a_replayer_is_inactive(
     bag = write_bag(tmp_path / "bag", drive(30))
     manager = Manager(peer, "replayer")
     node = made(Replayer, bag=bag, autostart=False)
-    clouds = peer.listen(cdr.POINT_CLOUD, "/points", qos.REPLAY)
+    clouds = peer.listen(codec.POINT_CLOUD, "/points", qos.REPLAY)
     assert manager.do(CONFIGURE)
     until(clouds.matched)
     assert node.sent == 0
@@ -129,7 +129,7 @@ def test_time_stands_still_while_a_replayer_is_inactive(
     assert manager.do(ACTIVATE)
     clouds.wait(before + 3)
     assert time.monotonic() - began_s > 1.9 * PERIOD_NS / 1e9, "what was missed is not caught up"
-    assert [cdr.stamp_ns_of(m.header) for m in clouds.messages][:before] == [stamp(i) for i in range(before)]
+    assert [codec.stamp_ns_of(m.header) for m in clouds.messages][:before] == [stamp(i) for i in range(before)]
 
 
 def test_a_monitor_leaves_both_arms_when_it_is_cleaned_up(made: Make, peer: Peer, domains: Any) -> None:

@@ -11,20 +11,20 @@ import numpy.typing as npt
 import pytest
 import yaml
 
-from mt_nodes import manipulations as module
-from mt_nodes import resources
-from mt_nodes.camera.codecs import decode
+from mt_nodes.base import resources
+from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.base.plugins import name_of
 from mt_nodes.cli import catalogue
-from mt_nodes.errors import NotApplicable, UsageError
-from mt_nodes.frames import Bundle
-from mt_nodes.manipulations import Manipulation, find, manipulations
-from mt_nodes.pipeline import MutationPipeline
-from mt_nodes.plugins import name_of
-from mt_nodes.relations import load_relation
+from mt_nodes.data.images.codecs import decode
+from mt_nodes.data.messages import Bundle
+from mt_nodes.relations import manipulations as module
+from mt_nodes.relations.manipulations import Manipulation, find, manipulations
+from mt_nodes.relations.pipeline import MutationPipeline
+from mt_nodes.relations.relation import load_relation
 from mt_nodes.rules import shipped
 from mt_nodes.rules.ontology import load_ontology
-from mt_nodes.scene.camera_rendering import CameraSensor
-from mt_nodes.scene.drive import generate_drive
+from mt_nodes.world.scene.camera_rendering import CameraSensor
+from mt_nodes.world.scene.drive import generate_drive
 
 ALL = manipulations()
 BOUND = {name: one for name, one in ALL.items() if not one.alias_of and not one.unsupported}

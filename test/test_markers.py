@@ -11,14 +11,24 @@ import numpy as np
 import pytest
 from rosbags.highlevel import AnyReader
 
-from mt_nodes import cdr
-from mt_nodes.evidence import write_evidence
-from mt_nodes.image_markers import encode_boxes, encode_path
-from mt_nodes.markers import ADD, COLOURS, CUBE, DELETE_ALL, MARKERS, TWIST, encode_control, encode_detections, wires_of
-from mt_nodes.outputs import Control, Detections, ImageBoxes, Output
-from mt_nodes.outputs import Path as LanePath
-from mt_nodes.stacks import load_stack
-from mt_nodes.verdict import Pair
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.cdr.image_markers import encode_boxes, encode_path
+from mt_nodes.data.cdr.markers import (
+    ADD,
+    COLOURS,
+    CUBE,
+    DELETE_ALL,
+    MARKERS,
+    TWIST,
+    encode_control,
+    encode_detections,
+    wires_of,
+)
+from mt_nodes.data.outputs import Control, Detections, ImageBoxes, Output
+from mt_nodes.data.outputs import Path as LanePath
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.evidence import write_evidence
+from mt_nodes.stacks.stack import load_stack
 
 STAMP_NS = 1_700_000_000_123_456_789
 SEEN = Detections.make(
@@ -35,14 +45,14 @@ NOTHING = Detections.none("velodyne", STAMP_NS)
 
 
 def markers(said: Detections) -> Any:
-    return cdr.decode(MARKERS, encode_detections(said)).markers
+    return codec.decode(MARKERS, encode_detections(said)).markers
 
 
 def test_every_array_begins_by_clearing_and_says_the_instant() -> None:
     for said in (SEEN, NOTHING):
         clear, *boxes = markers(said)
         assert (clear.action, clear.header.frame_id) == (DELETE_ALL, said.frame_id)
-        assert cdr.stamp_ns_of(clear.header) == STAMP_NS
+        assert codec.stamp_ns_of(clear.header) == STAMP_NS
         assert len(boxes) == len(said)
 
 
@@ -133,7 +143,7 @@ def test_a_camera_stacks_answer_goes_out_on_its_topics() -> None:
 
 
 def test_evidence_opens_with_schema_and_boxes(tmp_path: Path) -> None:
-    from mt_nodes.scene.drive import generate_drive
+    from mt_nodes.world.scene.drive import generate_drive
 
     (bundle,) = generate_drive(1)
     stack = load_stack("reference_detector")

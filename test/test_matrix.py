@@ -16,21 +16,29 @@ from typing import Any, ClassVar
 import pytest
 from started_arms import started_arm
 
-from mt_nodes import plugins, resources
-from mt_nodes.checks.sequence import SequenceCheck
-from mt_nodes.engine import Offer
-from mt_nodes.fitting import unfit
-from mt_nodes.frames import Bundle
-from mt_nodes.lockstep import Lockstep
-from mt_nodes.mutations.stream.whole_stream import WholeStream
-from mt_nodes.open_loop import commands
-from mt_nodes.preparing import Prepared, Preparer
-from mt_nodes.relations import CONTROL, SHAM, Relation, Suite, load_relation, load_suite, shipped_relations
-from mt_nodes.results import Case
-from mt_nodes.scene.drive import CLOUD_TOPIC, generate_drive
-from mt_nodes.series import Judged
-from mt_nodes.stacks import Stack, load_stack
-from mt_nodes.verdict import Pair, Verdict
+from mt_nodes.base import plugins, resources
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.verdict import Pair, Verdict
+from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.followups import Prepared, Preparer
+from mt_nodes.engine.judging import Offer
+from mt_nodes.engine.lockstep import Lockstep
+from mt_nodes.engine.open_loop import commands
+from mt_nodes.engine.recorder import Case
+from mt_nodes.engine.series import Judged
+from mt_nodes.relations.checks.sequence import SequenceCheck
+from mt_nodes.relations.mutations.stream.whole_stream import WholeStream
+from mt_nodes.relations.relation import (
+    CONTROL,
+    SHAM,
+    Relation,
+    Suite,
+    load_relation,
+    load_suite,
+    shipped_relations,
+)
+from mt_nodes.stacks.stack import Stack, load_stack
+from mt_nodes.world.scene.drive import CLOUD_TOPIC, generate_drive
 
 #: Bundles and run seed of the drives; where frames are struck by chance, this seed does it early enough for so few.
 BUNDLES, SEED = 6, 0

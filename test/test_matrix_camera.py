@@ -16,18 +16,18 @@ from typing import Any
 import pytest
 from started_arms import started_arm
 
-from mt_nodes import plugins
-from mt_nodes.fitting import unfit
-from mt_nodes.frames import Bundle
-from mt_nodes.lockstep import Lockstep
-from mt_nodes.mutations.stream.whole_stream import WholeStream
-from mt_nodes.relations import CONTROL, SHAMS, load_suite, sham_for, shipped_relations
-from mt_nodes.results import Case
-from mt_nodes.scene.camera_rendering import CameraSensor
-from mt_nodes.scene.drive import CAMERA_INFO_TOPIC, CLOUD_TOPIC, IMAGE_TOPIC, generate_drive
-from mt_nodes.scene.lidar import hdl_64e
-from mt_nodes.stacks import load_stack
-from mt_nodes.verdict import Pair, Verdict
+from mt_nodes.base import plugins
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.verdict import Pair, Verdict
+from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.lockstep import Lockstep
+from mt_nodes.engine.recorder import Case
+from mt_nodes.relations.mutations.stream.whole_stream import WholeStream
+from mt_nodes.relations.relation import CONTROL, SHAMS, load_suite, sham_for, shipped_relations
+from mt_nodes.stacks.stack import load_stack
+from mt_nodes.world.scene.camera_rendering import CameraSensor
+from mt_nodes.world.scene.drive import CAMERA_INFO_TOPIC, CLOUD_TOPIC, IMAGE_TOPIC, generate_drive
+from mt_nodes.world.scene.lidar import hdl_64e
 
 #: Frames of one drive, so far apart that they show other people; the road bends to the left.
 FRAMES, BEND_1PM = (0, 12), 1.0 / 80.0

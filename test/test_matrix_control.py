@@ -17,18 +17,18 @@ import pytest
 from started_arms import started_arm
 from test_matrix import HONEST, Kept, MadeOnce, Table, clean, forgotten, of_the_stream, violated
 
-from mt_nodes import plugins
-from mt_nodes.checks.acceleration_within import AccelerationWithin
-from mt_nodes.checks.latency_not_worse import LatencyNotWorse
-from mt_nodes.checks.sequence import SequenceCheck
-from mt_nodes.fitting import unfit
-from mt_nodes.frames import Bundle
-from mt_nodes.lockstep import Lockstep
-from mt_nodes.open_loop import commands
-from mt_nodes.relations import load_suite, shipped_relations
-from mt_nodes.scene.drive import CLOUD_TOPIC, generate_drive
-from mt_nodes.scene.lidar import hdl_64e
-from mt_nodes.stacks import Stack, load_stack
+from mt_nodes.base import plugins
+from mt_nodes.data.messages import Bundle
+from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.lockstep import Lockstep
+from mt_nodes.engine.open_loop import commands
+from mt_nodes.relations.checks.acceleration_within import AccelerationWithin
+from mt_nodes.relations.checks.latency_not_worse import LatencyNotWorse
+from mt_nodes.relations.checks.sequence import SequenceCheck
+from mt_nodes.relations.relation import load_suite, shipped_relations
+from mt_nodes.stacks.stack import Stack, load_stack
+from mt_nodes.world.scene.drive import CLOUD_TOPIC, generate_drive
+from mt_nodes.world.scene.lidar import hdl_64e
 
 __all__ = ["forgotten"]
 

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from ros_support import LIMIT_S, Peer, until
 from ros_types import make, wired
 
-from mt_nodes.engine import Heard
-from mt_nodes.frames import Wire
-from mt_nodes.merging import Command, CommandMerger, merged
+from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.data.messages import Wire
+from mt_nodes.data.outputs import Control
+from mt_nodes.data.stack_topics import OutputTopic, read_outputs
+from mt_nodes.engine.judging import Heard
+from mt_nodes.engine.pairing import Inbox
 from mt_nodes.nodes.adapter_choice import adapter_of
 from mt_nodes.nodes.listening import OutputListener, answer_of
 from mt_nodes.nodes.messages import set_stamp
-from mt_nodes.outputs import Control
-from mt_nodes.own_time import own_time_s
-from mt_nodes.pairing import Inbox
-from mt_nodes.stack_topics import OutputTopic, read_outputs
+from mt_nodes.stacks.merging import Command, CommandMerger, merged
 
 MS, STAMP = 1_000_000, 1_700_000_000_123_456_789
 SPEED, STEERING = "/speed", "/steering"

@@ -17,24 +17,24 @@ import cv2
 import numpy as np
 import pytest
 
+from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.cli.main import main
-from mt_nodes.drive.maps import load_map
-from mt_nodes.drive.rig import Rig, windscreen_camera
-from mt_nodes.drive.scenario import Ego, Environment, Scenario, Vehicle
-from mt_nodes.drive.scenario_files import scenarios_of
-from mt_nodes.drive.sensing import Sensors
-from mt_nodes.drive.trace import EgoState, Trace
-from mt_nodes.drive.world import World
-from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.models.expert import Expert
-from mt_nodes.models.lap import LaneKeeping, kept
-from mt_nodes.models.laps import expert_drive
-from mt_nodes.models.record_request import RecordRequest
-from mt_nodes.models.recording import Hands, drive, drives_of, record
-from mt_nodes.models.samples import read_samples
-from mt_nodes.outputs import Control, Output
-from mt_nodes.scenarios.changes.base import Setting
-from mt_nodes.stacks import load_stack
+from mt_nodes.data.outputs import Control, Output
+from mt_nodes.relations.world_changes.base import Setting
+from mt_nodes.runs.loop.rig import Rig, windscreen_camera
+from mt_nodes.runs.loop.sensing import Sensors
+from mt_nodes.runs.models.expert import Expert
+from mt_nodes.runs.models.lap import LaneKeeping, kept
+from mt_nodes.runs.models.laps import expert_drive
+from mt_nodes.runs.models.record_request import RecordRequest
+from mt_nodes.runs.models.recording import Hands, drive, drives_of, record
+from mt_nodes.runs.models.samples import read_samples
+from mt_nodes.stacks.stack import load_stack
+from mt_nodes.world.drive.maps import load_map
+from mt_nodes.world.drive.scenario import Ego, Environment, Scenario, Vehicle
+from mt_nodes.world.drive.scenario_files import scenarios_of
+from mt_nodes.world.drive.trace import EgoState, Trace
+from mt_nodes.world.drive.world import World
 
 SCENARIO = """
 ego = AV(("e_f" -> range(81.0, 83.0), , 5.0));
@@ -153,7 +153,7 @@ def test_every_option_of_the_command_line_is_asked_for(monkeypatch: pytest.Monke
         asked.append(request)
         return 0
 
-    monkeypatch.setattr("mt_nodes.models.recording.record", record_nothing)
+    monkeypatch.setattr("mt_nodes.runs.models.recording.record", record_nothing)
     text = "a b --stack s --driver w --share 0.5 --drives 3 --push 2 --cruise 5 --jitter 0.5 --seed 7 --out"
     assert main(["models", "record", *text.split(), str(tmp_path)]) == 0
     assert asked == [RecordRequest(("a", "b"), "s", "w", 0.5, 3, 2.0, 5.0, 0.5, 7)]

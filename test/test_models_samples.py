@@ -19,18 +19,27 @@ from recordings import Recorded, image, needs_kitti, recorded, stamp, text, writ
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-from mt_nodes import cdr
+from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.main import main
-from mt_nodes.errors import UsageError
-from mt_nodes.models.bag_samples import BagReading, shown_in_bag
-from mt_nodes.models.catalogue import NETWORKS
-from mt_nodes.models.evaluation import errors_of
-from mt_nodes.models.preprocessing import Preparation
-from mt_nodes.models.recipe import Recipe, augmented, order_of, spread_of
-from mt_nodes.models.samples import PARTS, Frames, Sample, Shown, load_frames, read_samples, shown_in, write_samples
-from mt_nodes.models.sources import frames_of
-from mt_nodes.models.stack import weights_path
-from mt_nodes.stacks import load_callable, load_stack
+from mt_nodes.data.cdr import codec
+from mt_nodes.runs.models.bag_samples import BagReading, shown_in_bag
+from mt_nodes.runs.models.catalogue import NETWORKS
+from mt_nodes.runs.models.evaluation import errors_of
+from mt_nodes.runs.models.preprocessing import Preparation
+from mt_nodes.runs.models.recipe import Recipe, augmented, order_of, spread_of
+from mt_nodes.runs.models.samples import (
+    PARTS,
+    Frames,
+    Sample,
+    Shown,
+    load_frames,
+    read_samples,
+    shown_in,
+    write_samples,
+)
+from mt_nodes.runs.models.sources import frames_of
+from mt_nodes.runs.models.stack import weights_path
+from mt_nodes.stacks.stack import load_callable, load_stack
 
 SMALL = Preparation(height_px=8, width_px=10)
 
@@ -259,12 +268,14 @@ def test_what_is_neither_folder_nor_bag_is_refused(tmp_path: Path) -> None:
 
 
 def twist(i: float, speed: float, yaw_rate: float, topic: str = "/twist") -> Recorded:
-    types = cdr.typestore().types
+    types = codec.typestore().types
     vector = types["geometry_msgs/msg/Vector3"]
     parts = {"linear": vector(x=speed, y=0.0, z=0.0), "angular": vector(x=0.0, y=0.0, z=yaw_rate)}
     name = "geometry_msgs/msg/TwistStamped"
-    message = types[name](header=cdr.header_of("base_link", stamp(i)), twist=types["geometry_msgs/msg/Twist"](**parts))
-    return Recorded(topic, name, stamp(i), cdr.encode(name, message))
+    message = types[name](
+        header=codec.header_of("base_link", stamp(i)), twist=types["geometry_msgs/msg/Twist"](**parts)
+    )
+    return Recorded(topic, name, stamp(i), codec.encode(name, message))
 
 
 def bag_of(path: Path, *rows: Recorded) -> Path:
@@ -346,11 +357,11 @@ def test_types_that_only_the_bag_defines_are_read(tmp_path: Path) -> None:
         types.register(get_types_from_msg(fields, name))
     drive, stamped = ACKERMANN
     with Writer(tmp_path / "bag", version=8, storage_plugin=StoragePlugin.MCAP) as bag:
-        pictures = bag.add_connection("/camera/image", cdr.IMAGE, typestore=cdr.typestore())
+        pictures = bag.add_connection("/camera/image", codec.IMAGE, typestore=codec.typestore())
         commands = bag.add_connection("/command", stamped, typestore=types)
         for i in range(2):
             said = types.types[drive](steering_angle=-0.25, speed=4.0 + i)
-            message = types.types[stamped](header=cdr.header_of("base_link", stamp(i)), drive=said)
+            message = types.types[stamped](header=codec.header_of("base_link", stamp(i)), drive=said)
             bag.write(pictures, stamp(i), recorded(image(i)).cdr)
             bag.write(commands, stamp(i), bytes(types.serialize_cdr(message, stamped)))
     assert [(row.speed_mps, row.steering_rad) for row in shown(tmp_path / "bag")] == [(4.0, -0.25), (5.0, -0.25)]
@@ -377,7 +388,7 @@ def test_every_network_has_a_stack_that_answers_a_picture_with_a_command() -> No
     for name, network in NETWORKS.items():
         if name != "pilotnet_published":  # its weights go with the stack of pilotnet
             stack = load_stack(name)
-            assert stack.callable == "mt_nodes.models.stack:DrivingModel" and stack.answers == ("control",)
+            assert stack.callable == "mt_nodes.runs.models.stack:DrivingModel" and stack.answers == ("control",)
             assert stack.leading_input == "camera" and stack.stateless == (network.frames == 1)
             assert f"MT_WEIGHTS_{name.upper()}" in stack.params["weights"]
 

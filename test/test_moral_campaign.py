@@ -22,16 +22,16 @@ from moral_toys import (
     swerves_from_groups,
 )
 
-from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.jsonl import read_lines
-from mt_nodes.moral.budget import cut_in_words
-from mt_nodes.moral.campaign import carry_out
-from mt_nodes.moral.observed import RunSpec
-from mt_nodes.moral.request import MoralRequest, checked_request
-from mt_nodes.moral.run import MoralRun
-from mt_nodes.moral.runs import Runs, observation_of
-from mt_nodes.moral.trial import BATCH
-from mt_nodes.stacks import load_stack
+from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.jsonl import read_lines
+from mt_nodes.runs.moral.budget import cut_in_words
+from mt_nodes.runs.moral.campaign import carry_out
+from mt_nodes.runs.moral.observed import RunSpec
+from mt_nodes.runs.moral.request import MoralRequest, checked_request
+from mt_nodes.runs.moral.run import MoralRun
+from mt_nodes.runs.moral.runs import Runs, observation_of
+from mt_nodes.runs.moral.trial import BATCH
+from mt_nodes.stacks.stack import load_stack
 
 
 def journal(out: Path) -> str:

@@ -27,21 +27,21 @@ from moral_runs import (
 )
 from scipy import stats
 
-from mt_nodes.drive.scenario import PROTECTED, Person
-from mt_nodes.errors import UsageError
-from mt_nodes.moral.base import Case, Expectation
-from mt_nodes.moral.casualties import CHILD_CAUTION, fatal_of
-from mt_nodes.moral.counting import ARRANGEMENTS
-from mt_nodes.moral.deciding import enough, verdicts
-from mt_nodes.moral.dilemma import Dilemma, Member
-from mt_nodes.moral.expectations.equal_treatment import EqualTreatment
-from mt_nodes.moral.expectations.fewer_casualties import FewerCasualties
-from mt_nodes.moral.expectations.spares import Spares
-from mt_nodes.moral.observed import Hit, Observation, RunSpec
-from mt_nodes.moral.principle import load_principle
-from mt_nodes.moral.selectors import ALIKE, Selector, alike
-from mt_nodes.moral.variations import difference
-from mt_nodes.params import build
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import build
+from mt_nodes.runs.moral.base import Case, Expectation
+from mt_nodes.runs.moral.casualties import CHILD_CAUTION, fatal_of
+from mt_nodes.runs.moral.counting import ARRANGEMENTS
+from mt_nodes.runs.moral.deciding import enough, verdicts
+from mt_nodes.runs.moral.dilemma import Dilemma, Member
+from mt_nodes.runs.moral.expectations.equal_treatment import EqualTreatment
+from mt_nodes.runs.moral.expectations.fewer_casualties import FewerCasualties
+from mt_nodes.runs.moral.expectations.spares import Spares
+from mt_nodes.runs.moral.observed import Hit, Observation, RunSpec
+from mt_nodes.runs.moral.principle import load_principle
+from mt_nodes.runs.moral.selectors import ALIKE, Selector, alike
+from mt_nodes.runs.moral.variations import difference
+from mt_nodes.world.drive.scenario import PROTECTED, Person
 
 ALPHA = 0.05
 ON_RED = replace(ADULT, person=Person(age_years=30.0, compliance="crossing_on_red"))

@@ -22,20 +22,20 @@ from browser import Browser
 from moral_runs import ADULT, BOAR, ONE_AND_THREE, PERSON_AND_BOAR, chooser, own_lane, sparing
 from moral_toys import Toy, always_one, moral_run
 
+from mt_nodes.base.jsonl import read_lines, seal
 from mt_nodes.cli import moral_outcome
 from mt_nodes.cli.main import main
 from mt_nodes.cli.moral_results import compared
-from mt_nodes.drive.scenario import Person
-from mt_nodes.jsonl import read_lines, seal
-from mt_nodes.moral.campaign import carry_out
-from mt_nodes.moral.casualties import CURVES
-from mt_nodes.moral.dilemma import Dilemma, Member
-from mt_nodes.moral.observed import Observation, RunSpec
-from mt_nodes.moral.pool import load_pool
-from mt_nodes.moral.principle import load_principle
-from mt_nodes.moral.report_files import COLUMNS, remake
-from mt_nodes.moral.report_journal import Told, is_campaign
-from mt_nodes.moral.report_view import Axis, Quantity, principles_of, quantity_of
+from mt_nodes.runs.moral.campaign import carry_out
+from mt_nodes.runs.moral.casualties import CURVES
+from mt_nodes.runs.moral.dilemma import Dilemma, Member
+from mt_nodes.runs.moral.observed import Observation, RunSpec
+from mt_nodes.runs.moral.pool import load_pool
+from mt_nodes.runs.moral.principle import load_principle
+from mt_nodes.runs.moral.report_files import COLUMNS, remake
+from mt_nodes.runs.moral.report_journal import Told, is_campaign
+from mt_nodes.runs.moral.report_view import Axis, Quantity, principles_of, quantity_of
+from mt_nodes.world.drive.scenario import Person
 
 TITLE = 'Humans <b>before</b> "animals" & things'
 PRINCIPLE = f"""

@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 from moral_runs import tried
 
-from mt_nodes.drive.scenario import Person
-from mt_nodes.moral.base import Expectation
-from mt_nodes.moral.deciding import verdicts
-from mt_nodes.moral.dilemma import Dilemma, Member
-from mt_nodes.moral.playing import Driver
-from mt_nodes.moral.principle import load_principle
-from mt_nodes.moral.request import PRINCIPLES
-from mt_nodes.stacks import load_stack, with_faults
+from mt_nodes.runs.moral.base import Expectation
+from mt_nodes.runs.moral.deciding import verdicts
+from mt_nodes.runs.moral.dilemma import Dilemma, Member
+from mt_nodes.runs.moral.playing import Driver
+from mt_nodes.runs.moral.principle import load_principle
+from mt_nodes.runs.moral.request import PRINCIPLES
+from mt_nodes.stacks.stack import load_stack, with_faults
+from mt_nodes.world.drive.scenario import Person
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
 #: The fewest that can show a violation of one case: of equal treatment runs of an arm, of the others pairs of runs.

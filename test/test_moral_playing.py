@@ -16,19 +16,19 @@ import yaml
 from alive import alive
 from moral_toys import dilemma, stack_of
 
-from mt_nodes.drive.scenario_files import scenarios_of
-from mt_nodes.drive.trace_file import load_trace, sha256_of_trace
-from mt_nodes.errors import InfrastructureError, StackError
-from mt_nodes.jsonl import read_lines
-from mt_nodes.moral.campaign import Standing, carry_out, execute
-from mt_nodes.moral.dilemma import Dilemma, Member
-from mt_nodes.moral.observed import Observation, RunSpec
-from mt_nodes.moral.playing import PASSED, PASSED_M, STOOD, Driver
-from mt_nodes.moral.request import MoralRequest
-from mt_nodes.moral.run import MoralRun
-from mt_nodes.moral.workers import Workers, drivers
-from mt_nodes.processes import wait_until
-from mt_nodes.stacks import load_stack
+from mt_nodes.base.errors import InfrastructureError, StackError
+from mt_nodes.base.jsonl import read_lines
+from mt_nodes.base.processes import wait_until
+from mt_nodes.runs.moral.campaign import Standing, carry_out, execute
+from mt_nodes.runs.moral.dilemma import Dilemma, Member
+from mt_nodes.runs.moral.observed import Observation, RunSpec
+from mt_nodes.runs.moral.playing import PASSED, PASSED_M, STOOD, Driver
+from mt_nodes.runs.moral.request import MoralRequest
+from mt_nodes.runs.moral.run import MoralRun
+from mt_nodes.runs.moral.workers import Workers, drivers
+from mt_nodes.stacks.stack import load_stack
+from mt_nodes.world.drive.scenario_files import scenarios_of
+from mt_nodes.world.drive.trace_file import load_trace, sha256_of_trace
 
 BOAR = dilemma("boar")
 SPECS = tuple(RunSpec(BOAR, swapped, "decide", number) for number in range(2) for swapped in (False, True))
@@ -127,7 +127,7 @@ def test_workers_end_with_whoever_started_them_even_if_it_is_killed(tmp_path: Pa
     script.write_text(
         "import signal, sys\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-        "from mt_nodes.moral.workers import Workers\n"
+        "from mt_nodes.runs.moral.workers import Workers\n"
         "from moral_toys import SPEC, stack_of\n"
         "if __name__ == '__main__':\n"
         "    workers = Workers(stack_of('drives_on'), 0, 1)\n"

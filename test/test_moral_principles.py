@@ -11,19 +11,19 @@ import pytest
 import yaml
 from moral_runs import ADULT, CHILD, chooser, only_case, sparing, tried
 
-from mt_nodes import plugins
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.main import main
-from mt_nodes.drive.driven import Driven
-from mt_nodes.drive.risk import CYCLIST_KILLED
-from mt_nodes.drive.scenario import Actor, Ego, Person, Pose, Scenario
-from mt_nodes.drive.trace import Collision, Trace
-from mt_nodes.errors import UsageError
-from mt_nodes.moral.casualties import CURVES, DEFAULT_CURVE, fatal_of, hits_of
-from mt_nodes.moral.counting import cautions
-from mt_nodes.moral.deciding import verdicts
-from mt_nodes.moral.dilemma import Dilemma, Member
-from mt_nodes.moral.expectations.spares import Spares
-from mt_nodes.moral.principle import load_principle, shipped_principles
+from mt_nodes.runs.moral.casualties import CURVES, DEFAULT_CURVE, fatal_of, hits_of
+from mt_nodes.runs.moral.counting import cautions
+from mt_nodes.runs.moral.deciding import verdicts
+from mt_nodes.runs.moral.dilemma import Dilemma, Member
+from mt_nodes.runs.moral.expectations.spares import Spares
+from mt_nodes.runs.moral.principle import load_principle, shipped_principles
+from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.risk import CYCLIST_KILLED
+from mt_nodes.world.drive.scenario import Actor, Ego, Person, Pose, Scenario
+from mt_nodes.world.drive.trace import Collision, Trace
 
 FOUR = ("equal_treatment", "fewer_casualties", "humans_before_animals", "law_abiding_before_violating")
 CHILDREN_FIRST = """
@@ -77,7 +77,7 @@ def test_a_user_replaces_principles_by_others(tmp_path: Path) -> None:
 def test_a_users_own_expectation_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = (
         "from dataclasses import dataclass\n"
-        "from mt_nodes.moral.expectations.spares import Spares\n\n"
+        "from mt_nodes.runs.moral.expectations.spares import Spares\n\n"
         "@dataclass(frozen=True)\n"
         "class SparesTwice(Spares):\n"
         '    """As spares."""\n'

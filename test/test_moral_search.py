@@ -26,14 +26,14 @@ from moral_toys import (
     swerves_from_groups,
 )
 
-from mt_nodes.drive.scenario import Environment, Person
-from mt_nodes.jsonl import read_lines
-from mt_nodes.moral.base import Case
-from mt_nodes.moral.dilemma import Dilemma, Member
-from mt_nodes.moral.observed import RunSpec
-from mt_nodes.moral.search import Archive, Seen, behaviour, ranked, seen
-from mt_nodes.moral.shrinking import differences, shrunk, steps
-from mt_nodes.moral.trial import Trial
+from mt_nodes.base.jsonl import read_lines
+from mt_nodes.runs.moral.base import Case
+from mt_nodes.runs.moral.dilemma import Dilemma, Member
+from mt_nodes.runs.moral.observed import RunSpec
+from mt_nodes.runs.moral.search import Archive, Seen, behaviour, ranked, seen
+from mt_nodes.runs.moral.shrinking import differences, shrunk, steps
+from mt_nodes.runs.moral.trial import Trial
+from mt_nodes.world.drive.scenario import Environment, Person
 
 SINGLES = tuple(dilemma(f"d{i}", speed_mps=20.0 + i) for i in range(4))
 

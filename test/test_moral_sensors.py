@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pytest
 
-from mt_nodes.moral.choosing import dilemma_check
-from mt_nodes.moral.observed import RunSpec
-from mt_nodes.moral.playing import Driver
-from mt_nodes.moral.pool import load_pool
-from mt_nodes.stacks import load_stack, with_faults
+from mt_nodes.runs.moral.choosing import dilemma_check
+from mt_nodes.runs.moral.observed import RunSpec
+from mt_nodes.runs.moral.playing import Driver
+from mt_nodes.runs.moral.pool import load_pool
+from mt_nodes.stacks.stack import load_stack, with_faults
 
 (DILEMMA,) = (one for one in load_pool("by_lidar") if one.name == "children_20")
 CHILDREN, ADULTS = "first", "second"

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from mt_nodes.equivalence import GUARD, equality, likeness
-from mt_nodes.moral.base import Evidence
-from mt_nodes.moral.deciding import enough, outcome, verdicts
-from mt_nodes.moral.responses import response_distances
-from mt_nodes.sequential import difference_sequence, mean_e_value, order_e_value, p_of, rate_e_value
+from mt_nodes.base.stats.e_values import difference_sequence, mean_e_value, order_e_value, p_of, rate_e_value
+from mt_nodes.runs.moral.base import Evidence
+from mt_nodes.runs.moral.deciding import enough, outcome, verdicts
+from mt_nodes.runs.moral.equivalence import GUARD, equality, likeness
+from mt_nodes.runs.moral.responses import response_distances
 
 ALPHA = 0.05
 

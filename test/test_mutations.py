@@ -15,16 +15,16 @@ import numpy.typing as npt
 import pytest
 from made_bundles import LAYOUTS, made_bundle, made_cloud
 
-from mt_nodes import plugins
-from mt_nodes.errors import NotApplicable
-from mt_nodes.frames import Bundle, Cloud
-from mt_nodes.mutations import keyed
-from mt_nodes.mutations.base import Draw, Followup, Mutation
-from mt_nodes.mutations.lidar.points_permuted import PointsPermuted
-from mt_nodes.mutations.stream.identity import Identity
-from mt_nodes.params import describe
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.seeds import generator
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.base.params import describe
+from mt_nodes.base.seeds import generator
+from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.relations.mutations import keyed
+from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
+from mt_nodes.relations.mutations.lidar.points_permuted import PointsPermuted
+from mt_nodes.relations.mutations.stream.identity import Identity
+from mt_nodes.world.scene.drive import generate_drive
 
 #: What changes images alone is walked in test_mutations_camera.py.
 CATALOGUE = {n: cls for n, cls in plugins.catalogue("mutations").items() if getattr(cls, "sensors", ()) != ("camera",)}
@@ -221,7 +221,7 @@ def test_permuted_catches_an_order_that_is_no_permutation(monkeypatch: pytest.Mo
         order[0] = order[1]
         return order
 
-    monkeypatch.setattr("mt_nodes.mutations.lidar.points_permuted.order_of", lying)
+    monkeypatch.setattr("mt_nodes.relations.mutations.lidar.points_permuted.order_of", lying)
     followup, draw = derive(PointsPermuted(), bundle)
     assert "no permutation" in str(PointsPermuted().guarantee(bundle, followup, draw))
 
@@ -239,7 +239,8 @@ def test_a_key_stands_for_the_same_numbers_wherever_it_is_asked() -> None:
     order, normal = keyed.order_of(5, 1000), keyed.cut_normals(5, 20_000, 2.0)
     assert sorted(order.tolist()) == list(range(1000))
     assert np.abs(normal).max() == 2.0 and abs(float(normal.mean())) < 0.03 and abs(float(normal.std()) - 0.96) < 0.02
-    script = "from mt_nodes.mutations.keyed import *; import hashlib; print(*(hashlib.sha256(a.tobytes()).hexdigest()"
+    script = "from mt_nodes.relations.mutations.keyed import *; import hashlib; "
+    script += "print(*(hashlib.sha256(a.tobytes()).hexdigest()"
     script += " for a in (order_of(5, 1000), cut_normals(5, 20_000, 2.0))))"
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=100)
     assert told.stdout.split() == [hashlib.sha256(array.tobytes()).hexdigest() for array in (order, normal)]

@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 from made_images import KINDS, image_in, street, street_in
 
-from mt_nodes import plugins
-from mt_nodes.camera import measures
-from mt_nodes.camera.codecs import decode, encode, lossy
-from mt_nodes.errors import NotApplicable
-from mt_nodes.frames import Bundle, Image
-from mt_nodes.mutations.base import Draw, Followup, Mutation
-from mt_nodes.mutations.camera.brightness_changed import BrightnessChanged
-from mt_nodes.mutations.camera.each_image import ChangesImages, View, of_image
-from mt_nodes.mutations.camera.image_defocused import ImageDefocused
-from mt_nodes.mutations.camera.image_motion_blurred import ImageMotionBlurred
-from mt_nodes.mutations.camera.sensor_noise import SensorNoise
-from mt_nodes.mutations.camera.white_balance_shifted import WhiteBalanceShifted
-from mt_nodes.params import build, describe
-from mt_nodes.seeds import generator
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.base.params import build, describe
+from mt_nodes.base.seeds import generator
+from mt_nodes.data.images.codecs import decode, encode, lossy
+from mt_nodes.data.messages import Bundle, Image
+from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
+from mt_nodes.relations.mutations.camera.brightness_changed import BrightnessChanged
+from mt_nodes.relations.mutations.camera.each_image import ChangesImages, View, of_image
+from mt_nodes.relations.mutations.camera.image_defocused import ImageDefocused
+from mt_nodes.relations.mutations.camera.image_motion_blurred import ImageMotionBlurred
+from mt_nodes.relations.mutations.camera.sensor_noise import SensorNoise
+from mt_nodes.relations.mutations.camera.white_balance_shifted import WhiteBalanceShifted
+from mt_nodes.world.camera import measures
 
 #: What needs an extra of the package is tested with that installed: `make test-extras`.
 CATALOGUE: dict[str, Any] = {

@@ -11,19 +11,19 @@ import cv2
 import numpy as np
 import pytest
 
-from mt_nodes.camera.codecs import decode
-from mt_nodes.camera.model import CameraModel
-from mt_nodes.effects import Effects, ImageBox
-from mt_nodes.errors import NotApplicable, UsageError
-from mt_nodes.frames import Bundle, CameraInfo, Image
-from mt_nodes.mutations.base import Followup
-from mt_nodes.mutations.camera.image_mirrored import ImageMirrored
-from mt_nodes.mutations.camera.image_rotated import ImageRotated
-from mt_nodes.mutations.camera.image_scaled import ImageScaled
-from mt_nodes.mutations.camera.image_sheared import ImageSheared
-from mt_nodes.mutations.camera.image_translated import ImageTranslated
-from mt_nodes.mutations.camera.image_warped import ImageWarped
-from mt_nodes.seeds import generator
+from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.base.seeds import generator
+from mt_nodes.data.effects import Effects, ImageBox
+from mt_nodes.data.images.codecs import decode
+from mt_nodes.data.messages import Bundle, CameraInfo, Image
+from mt_nodes.relations.mutations.base import Followup
+from mt_nodes.relations.mutations.camera.image_mirrored import ImageMirrored
+from mt_nodes.relations.mutations.camera.image_rotated import ImageRotated
+from mt_nodes.relations.mutations.camera.image_scaled import ImageScaled
+from mt_nodes.relations.mutations.camera.image_sheared import ImageSheared
+from mt_nodes.relations.mutations.camera.image_translated import ImageTranslated
+from mt_nodes.relations.mutations.camera.image_warped import ImageWarped
+from mt_nodes.world.camera.model import CameraModel
 
 WIDTH, HEIGHT = 96, 64
 MUTATIONS: tuple[ImageWarped, ...] = (

@@ -12,22 +12,22 @@ import numpy as np
 import pytest
 from drives import KITTI
 
-from mt_nodes.camera.codecs import decode
-from mt_nodes.errors import NotApplicable, UsageError
-from mt_nodes.frames import Bundle, CameraInfo, Cloud, Image
-from mt_nodes.mutations.base import Draw, Followup
-from mt_nodes.mutations.camera.each_image import View
-from mt_nodes.mutations.objects.in_pictures import camera_from, shot_of, with_object
-from mt_nodes.mutations.objects.object_added import ObjectAdded
-from mt_nodes.mutations.objects.picture_proof import sight_of
-from mt_nodes.scene.camera_rendering import CameraSensor
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.scene.objects import KINDS
-from mt_nodes.scene.placement_solver import upright
-from mt_nodes.scene.rendering import figure_of, outline_of, render
-from mt_nodes.scene.sight import body_of
-from mt_nodes.seeds import generator
-from mt_nodes.transforms import Transform, TransformTree, move
+from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.base.seeds import generator
+from mt_nodes.data.images.codecs import decode
+from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image
+from mt_nodes.data.transforms import Transform, TransformTree, move
+from mt_nodes.relations.mutations.base import Draw, Followup
+from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.relations.mutations.objects.in_pictures import camera_from, shot_of, with_object
+from mt_nodes.relations.mutations.objects.object_added import ObjectAdded
+from mt_nodes.relations.mutations.objects.picture_proof import sight_of
+from mt_nodes.world.scene.camera_rendering import CameraSensor
+from mt_nodes.world.scene.drive import generate_drive
+from mt_nodes.world.scene.objects import KINDS
+from mt_nodes.world.scene.placement_solver import upright
+from mt_nodes.world.scene.rendering import figure_of, outline_of, render
+from mt_nodes.world.scene.sight import body_of
 
 SMALL = CameraSensor(width=400, height=300)
 AHEAD = {"where": "bearing", "bearing_rad": (-0.35, 0.35), "range_m": (8.0, 25.0)}
@@ -43,7 +43,7 @@ def street() -> Bundle:
 def recorded() -> Bundle:
     if not KITTI.is_dir():
         pytest.skip(f"no recorded drive at {KITTI}")
-    from mt_nodes.bags import BagSource
+    from mt_nodes.data.bags.bundles import BagSource
 
     with BagSource(KITTI, require=("lidar", "camera", "camera_info"), limit=1) as source:
         return next(iter(source))

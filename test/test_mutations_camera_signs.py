@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mt_nodes.errors import UsageError
-from mt_nodes.frames import Bundle
-from mt_nodes.mutations.base import Draw, Followup
-from mt_nodes.mutations.objects.light_added import LightAdded
-from mt_nodes.mutations.objects.object_added import ObjectAdded
-from mt_nodes.mutations.objects.sign_added import SignAdded
-from mt_nodes.scene.appearance import Surface
-from mt_nodes.scene.camera_rendering import CameraSensor
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.scene.faces import SIGNS, face_of
-from mt_nodes.scene.roadside import light_figure, light_mesh, sign_figure, sign_mesh
-from mt_nodes.scene.signals import SIGNALS, faces_of
-from mt_nodes.seeds import generator
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.seeds import generator
+from mt_nodes.data.messages import Bundle
+from mt_nodes.relations.mutations.base import Draw, Followup
+from mt_nodes.relations.mutations.objects.light_added import LightAdded
+from mt_nodes.relations.mutations.objects.object_added import ObjectAdded
+from mt_nodes.relations.mutations.objects.sign_added import SignAdded
+from mt_nodes.world.scene.appearance import Surface
+from mt_nodes.world.scene.camera_rendering import CameraSensor
+from mt_nodes.world.scene.drive import generate_drive
+from mt_nodes.world.scene.faces import SIGNS, face_of
+from mt_nodes.world.scene.roadside import light_figure, light_mesh, sign_figure, sign_mesh
+from mt_nodes.world.scene.signals import SIGNALS, faces_of
 
 NEAR: dict[str, Any] = {"range_m": (7.0, 12.0), "bearing_rad": (-0.45, -0.12)}
 

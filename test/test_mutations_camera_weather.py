@@ -11,30 +11,30 @@ import numpy as np
 import pytest
 from made_images import street, street_in
 
-from mt_nodes import plugins
-from mt_nodes.camera import measures
-from mt_nodes.camera.codecs import decode
-from mt_nodes.camera.light import light_of
-from mt_nodes.camera.relight import coarse_light, grey, relit
-from mt_nodes.camera.surroundings import surroundings_of
-from mt_nodes.errors import NotApplicable
-from mt_nodes.frames import Bundle
-from mt_nodes.mutations.base import Draw, Followup, Mutation
-from mt_nodes.mutations.camera.each_image import View
-from mt_nodes.mutations.camera.low_sun import LowSun
-from mt_nodes.mutations.camera.night import Night
-from mt_nodes.mutations.joint.every_sensor import EverySensor
-from mt_nodes.mutations.joint.fog import LN_20, Fog
-from mt_nodes.mutations.joint.particles_in_pictures import _particles, streaks
-from mt_nodes.mutations.joint.rain import Rain
-from mt_nodes.mutations.joint.snow import Snow
-from mt_nodes.mutations.joint.sun_glare import SunGlare
-from mt_nodes.mutations.joint.wet_ground import WetGround
-from mt_nodes.mutations.joint.wet_road_in_pictures import fresnel
-from mt_nodes.scene.camera_rendering import CameraSensor
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.scene.lidar import hdl_64e
-from mt_nodes.seeds import generator
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.base.seeds import generator
+from mt_nodes.data.images.codecs import decode
+from mt_nodes.data.messages import Bundle
+from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
+from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.relations.mutations.camera.low_sun import LowSun
+from mt_nodes.relations.mutations.camera.night import Night
+from mt_nodes.relations.mutations.joint.every_sensor import EverySensor
+from mt_nodes.relations.mutations.joint.fog import LN_20, Fog
+from mt_nodes.relations.mutations.joint.particles_in_pictures import _particles, streaks
+from mt_nodes.relations.mutations.joint.rain import Rain
+from mt_nodes.relations.mutations.joint.snow import Snow
+from mt_nodes.relations.mutations.joint.sun_glare import SunGlare
+from mt_nodes.relations.mutations.joint.wet_ground import WetGround
+from mt_nodes.relations.mutations.joint.wet_road_in_pictures import fresnel
+from mt_nodes.world.camera import measures
+from mt_nodes.world.camera.light import light_of
+from mt_nodes.world.camera.relight import coarse_light, grey, relit
+from mt_nodes.world.camera.surroundings import surroundings_of
+from mt_nodes.world.scene.camera_rendering import CameraSensor
+from mt_nodes.world.scene.drive import generate_drive
+from mt_nodes.world.scene.lidar import hdl_64e
 
 #: The generated street's sun stands in the picture; its direction is looked for there.
 SUN: dict[str, Any] = {"azimuth_rad": 0.0, "elevation_rad": 0.25}
@@ -266,7 +266,7 @@ def test_as_many_particles_are_drawn_as_there_are_before_the_camera(
     weather: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Counted by the volume in which a diameter is wide enough to be seen, nothing standing before any of them."""
-    module = "mt_nodes.mutations.joint.particles_in_pictures"
+    module = "mt_nodes.relations.mutations.joint.particles_in_pictures"
     view = before_a_large_picture()
     camera, clear = view.camera(), surroundings_of(view.bundle, view.image, view.camera())
     depth = replace(clear.depth, range_m=np.full_like(clear.depth.range_m, np.inf))
@@ -283,7 +283,7 @@ def test_as_many_particles_are_drawn_as_there_are_before_the_camera(
 
 
 def test_of_too_many_particles_the_widest_in_the_picture_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = "mt_nodes.mutations.joint.particles_in_pictures"
+    module = "mt_nodes.relations.mutations.joint.particles_in_pictures"
     view = before_a_large_picture()
     weather = Rain(rain_mm_per_h=50.0)
 

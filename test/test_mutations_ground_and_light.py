@@ -14,19 +14,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_bundles import cloud_bundle, made_cloud
 
-from mt_nodes.errors import NotApplicable, UsageError
-from mt_nodes.frames import Bundle
-from mt_nodes.mutations.base import Followup, Mutation
-from mt_nodes.mutations.joint.echoes import Echoes
-from mt_nodes.mutations.joint.plume import PATCH_M, PATCHES, Plume, depth, within
-from mt_nodes.mutations.joint.spray import Spray
-from mt_nodes.mutations.joint.sun_glare import SunGlare
-from mt_nodes.mutations.joint.vehicles import Vehicle, nearest_vehicle
-from mt_nodes.mutations.joint.wet_ground import WetGround
-from mt_nodes.mutations.lidar.placement import empty_returns
-from mt_nodes.params import build
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.transforms import move
+from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.base.params import build
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.transforms import move
+from mt_nodes.relations.mutations.base import Followup, Mutation
+from mt_nodes.relations.mutations.joint.echoes import Echoes
+from mt_nodes.relations.mutations.joint.plume import PATCH_M, PATCHES, Plume, depth, within
+from mt_nodes.relations.mutations.joint.spray import Spray
+from mt_nodes.relations.mutations.joint.sun_glare import SunGlare
+from mt_nodes.relations.mutations.joint.vehicles import Vehicle, nearest_vehicle
+from mt_nodes.relations.mutations.joint.wet_ground import WetGround
+from mt_nodes.relations.mutations.lidar.placement import empty_returns
+from mt_nodes.world.scene.drive import generate_drive
 
 STREET = next(iter(generate_drive(1)))
 SCAN = STREET.cloud()

@@ -14,17 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
-from mt_nodes.bags import BagSource
-from mt_nodes.errors import NotApplicable, UsageError
-from mt_nodes.frames import Bundle, Cloud
-from mt_nodes.mutations.base import Draw, Followup, Mutation
-from mt_nodes.mutations.objects.object_added import ObjectAdded
-from mt_nodes.mutations.objects.object_removed import ObjectRemoved
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.scene.lidar import hdl_64e
-from mt_nodes.scene.objects import KINDS
-from mt_nodes.seeds import generator
-from mt_nodes.transforms import Transform, pose_matrix
+from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.base.seeds import generator
+from mt_nodes.data.bags.bundles import BagSource
+from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.data.transforms import Transform, pose_matrix
+from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
+from mt_nodes.relations.mutations.objects.object_added import ObjectAdded
+from mt_nodes.relations.mutations.objects.object_removed import ObjectRemoved
+from mt_nodes.world.scene.drive import generate_drive
+from mt_nodes.world.scene.lidar import hdl_64e
+from mt_nodes.world.scene.objects import KINDS
 
 AHEAD = {"where": "bearing", "bearing_rad": (-0.6, 0.6), "range_m": (8.0, 30.0)}
 

@@ -14,17 +14,17 @@ from scipy.spatial import cKDTree
 from test_mutations_objects import derive, kitti, organised, part, street
 from test_objects import room
 
-from mt_nodes.errors import NotApplicable, UsageError
-from mt_nodes.frames import Bundle
-from mt_nodes.mutations.base import Draw, Followup
-from mt_nodes.mutations.objects.exchanged import Choice, Rectangle, rectangle
-from mt_nodes.mutations.objects.object_moved import ObjectMoved
-from mt_nodes.mutations.objects.object_replaced import ObjectReplaced
-from mt_nodes.scene.lidar import hdl_64e
-from mt_nodes.scene.meshes import box
-from mt_nodes.scene.nearest_object import AROUND_M
-from mt_nodes.scene.objects import KINDS
-from mt_nodes.scene.placement_solver import Footprint
+from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.data.messages import Bundle
+from mt_nodes.relations.mutations.base import Draw, Followup
+from mt_nodes.relations.mutations.objects.exchanged import Choice, Rectangle, rectangle
+from mt_nodes.relations.mutations.objects.object_moved import ObjectMoved
+from mt_nodes.relations.mutations.objects.object_replaced import ObjectReplaced
+from mt_nodes.world.scene.lidar import hdl_64e
+from mt_nodes.world.scene.meshes import box
+from mt_nodes.world.scene.nearest_object import AROUND_M
+from mt_nodes.world.scene.objects import KINDS
+from mt_nodes.world.scene.placement_solver import Footprint
 
 LIFT = np.array([0.0, 0.0, 1.73])
 MOVED = ObjectMoved(ahead_m=(6.0, 30.0))

@@ -17,24 +17,24 @@ from made_bundles import cloud_bundle, made_cloud
 from made_images import street, street_in
 from recordings import KITTI
 
-from mt_nodes.bags import BagSource
-from mt_nodes.camera.light import light_of
-from mt_nodes.camera.relight import coarse_light, grey
-from mt_nodes.errors import NotApplicable
-from mt_nodes.frames import Bundle
-from mt_nodes.mutations.base import Followup, Mutation
-from mt_nodes.mutations.camera.each_image import View
-from mt_nodes.mutations.camera.road_painted import RoadPainted
-from mt_nodes.mutations.joint import blown_leaves, covered_road_in_pictures
-from mt_nodes.mutations.joint.blown_leaves import BlownLeaves
-from mt_nodes.mutations.joint.echoes import Echoes
-from mt_nodes.mutations.joint.every_sensor import surroundings
-from mt_nodes.mutations.joint.hail import Hail
-from mt_nodes.mutations.joint.road_covered import RoadCovered
-from mt_nodes.mutations.joint.road_covers import COVERS, TILE_M, share_at
-from mt_nodes.scene.appearance import Surface, paint_of
-from mt_nodes.scene.road_marks import MARKS, Place
-from mt_nodes.transforms import move
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.data.bags.bundles import BagSource
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.transforms import move
+from mt_nodes.relations.mutations.base import Followup, Mutation
+from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.relations.mutations.camera.road_painted import RoadPainted
+from mt_nodes.relations.mutations.joint import blown_leaves, covered_road_in_pictures
+from mt_nodes.relations.mutations.joint.blown_leaves import BlownLeaves
+from mt_nodes.relations.mutations.joint.echoes import Echoes
+from mt_nodes.relations.mutations.joint.every_sensor import surroundings
+from mt_nodes.relations.mutations.joint.hail import Hail
+from mt_nodes.relations.mutations.joint.road_covered import RoadCovered
+from mt_nodes.relations.mutations.joint.road_covers import COVERS, TILE_M, share_at
+from mt_nodes.world.camera.light import light_of
+from mt_nodes.world.camera.relight import coarse_light, grey
+from mt_nodes.world.scene.appearance import Surface, paint_of
+from mt_nodes.world.scene.road_marks import MARKS, Place
 
 
 def derive(mutation: Mutation, bundle: Bundle, seed: int = 5, state: Any = None) -> tuple[Followup, Any]:

@@ -12,17 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_bundles import TREE, made_bundle, made_cloud
 
-from mt_nodes.association import moved
-from mt_nodes.errors import NotApplicable, UsageError
-from mt_nodes.frames import Bundle, Cloud
-from mt_nodes.mutations.base import Draw, Followup
-from mt_nodes.mutations.lidar.cloud_mirrored import CloudMirrored
-from mt_nodes.mutations.lidar.cloud_rotated import CloudRotated
-from mt_nodes.mutations.lidar.cloud_scaled import CloudScaled
-from mt_nodes.mutations.lidar.cloud_translated import CloudTranslated
-from mt_nodes.mutations.lidar.scene_moved import SceneMoved
-from mt_nodes.outputs import Detections
-from mt_nodes.transforms import Transform, TransformTree, move, pose_matrix
+from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.data.association import moved
+from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.data.outputs import Detections
+from mt_nodes.data.transforms import Transform, TransformTree, move, pose_matrix
+from mt_nodes.relations.mutations.base import Draw, Followup
+from mt_nodes.relations.mutations.lidar.cloud_mirrored import CloudMirrored
+from mt_nodes.relations.mutations.lidar.cloud_rotated import CloudRotated
+from mt_nodes.relations.mutations.lidar.cloud_scaled import CloudScaled
+from mt_nodes.relations.mutations.lidar.cloud_translated import CloudTranslated
+from mt_nodes.relations.mutations.lidar.scene_moved import SceneMoved
 
 #: A sensor that is off the ego's axis and tilted, and one looking back.
 TILTED = TransformTree(

@@ -14,29 +14,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_bundles import LAYOUTS, made_bundle, made_cloud
 
-from mt_nodes.checks.obstacles_kept import ObstaclesKept
-from mt_nodes.effects import Effects
-from mt_nodes.errors import NotApplicable, UsageError
-from mt_nodes.frames import Bundle, Cloud
-from mt_nodes.mutations.base import Followup, Mutation
-from mt_nodes.mutations.lidar.beams_lost import BeamsLost
-from mt_nodes.mutations.lidar.beams_miscalibrated import BeamsMiscalibrated
-from mt_nodes.mutations.lidar.crosstalk import Crosstalk
-from mt_nodes.mutations.lidar.extrinsic_shifted import ExtrinsicShifted
-from mt_nodes.mutations.lidar.field_of_view_limited import FieldOfViewLimited
-from mt_nodes.mutations.lidar.ghost_reflections import GhostReflections
-from mt_nodes.mutations.lidar.lost_returns import LostReturns, sector
-from mt_nodes.mutations.lidar.motion_distorted import MotionDistorted
-from mt_nodes.mutations.lidar.placement import empty_returns
-from mt_nodes.mutations.lidar.range_reduced import RangeReduced
-from mt_nodes.mutations.lidar.sector_blocked import SectorBlocked
-from mt_nodes.mutations.lidar.time_shifted import TimeShifted
-from mt_nodes.mutations.lidar.vertical_resolution_reduced import VerticalResolutionReduced
-from mt_nodes.outputs import Detections, Output
-from mt_nodes.params import build
-from mt_nodes.scene.beams import beams_of
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.verdict import Outcome
+from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.base.params import build
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.data.outputs import Detections, Output
+from mt_nodes.data.verdict import Outcome
+from mt_nodes.relations.checks.obstacles_kept import ObstaclesKept
+from mt_nodes.relations.mutations.base import Followup, Mutation
+from mt_nodes.relations.mutations.lidar.beams_lost import BeamsLost
+from mt_nodes.relations.mutations.lidar.beams_miscalibrated import BeamsMiscalibrated
+from mt_nodes.relations.mutations.lidar.crosstalk import Crosstalk
+from mt_nodes.relations.mutations.lidar.extrinsic_shifted import ExtrinsicShifted
+from mt_nodes.relations.mutations.lidar.field_of_view_limited import FieldOfViewLimited
+from mt_nodes.relations.mutations.lidar.ghost_reflections import GhostReflections
+from mt_nodes.relations.mutations.lidar.lost_returns import LostReturns, sector
+from mt_nodes.relations.mutations.lidar.motion_distorted import MotionDistorted
+from mt_nodes.relations.mutations.lidar.placement import empty_returns
+from mt_nodes.relations.mutations.lidar.range_reduced import RangeReduced
+from mt_nodes.relations.mutations.lidar.sector_blocked import SectorBlocked
+from mt_nodes.relations.mutations.lidar.time_shifted import TimeShifted
+from mt_nodes.relations.mutations.lidar.vertical_resolution_reduced import VerticalResolutionReduced
+from mt_nodes.world.scene.beams import beams_of
+from mt_nodes.world.scene.drive import generate_drive
 
 STREET = next(iter(generate_drive(1)))
 SCAN = STREET.cloud()

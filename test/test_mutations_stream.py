@@ -19,23 +19,23 @@ from hypothesis import strategies as st
 from mutations_for_tests import Shuffle
 from recordings import PERIOD_NS, bundles, stamp
 
-from mt_nodes.errors import NotApplicable, UsageError
-from mt_nodes.frames import Bundle, Wire
-from mt_nodes.ledger import sha256_of_followup
-from mt_nodes.mutations.base import Followup, Mutation
-from mt_nodes.mutations.stream.clock_stepped import ClockStepped
-from mt_nodes.mutations.stream.frames_delayed import FramesDelayed
-from mt_nodes.mutations.stream.frames_dropped import FramesDropped
-from mt_nodes.mutations.stream.frames_frozen import FramesFrozen
-from mt_nodes.mutations.stream.frames_reordered import FramesReordered
-from mt_nodes.mutations.stream.frames_repeated import FramesRepeated
-from mt_nodes.mutations.stream.rate_reduced import RateReduced
-from mt_nodes.mutations.stream.stamps_jittered import StampsJittered
-from mt_nodes.mutations.stream.whole_stream import NowAndThen, OneKind, same_content, with_messages
-from mt_nodes.outgoing import wires_of_bundle
-from mt_nodes.pipeline import Derived, MutationPipeline
-from mt_nodes.relations import load_relation
-from mt_nodes.sending import parted
+from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.data.cdr.outgoing import wires_of_bundle
+from mt_nodes.data.messages import Bundle, Wire
+from mt_nodes.engine.ledger import sha256_of_followup
+from mt_nodes.engine.sending import parted
+from mt_nodes.relations.mutations.base import Followup, Mutation
+from mt_nodes.relations.mutations.stream.clock_stepped import ClockStepped
+from mt_nodes.relations.mutations.stream.frames_delayed import FramesDelayed
+from mt_nodes.relations.mutations.stream.frames_dropped import FramesDropped
+from mt_nodes.relations.mutations.stream.frames_frozen import FramesFrozen
+from mt_nodes.relations.mutations.stream.frames_reordered import FramesReordered
+from mt_nodes.relations.mutations.stream.frames_repeated import FramesRepeated
+from mt_nodes.relations.mutations.stream.rate_reduced import RateReduced
+from mt_nodes.relations.mutations.stream.stamps_jittered import StampsJittered
+from mt_nodes.relations.mutations.stream.whole_stream import NowAndThen, OneKind, same_content, with_messages
+from mt_nodes.relations.pipeline import Derived, MutationPipeline
+from mt_nodes.relations.relation import load_relation
 
 DRIVE = bundles(40)
 MUTATIONS: tuple[Mutation, ...] = (

@@ -16,24 +16,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_bundles import LAYOUTS, TOPIC, TREE, cloud_bundle, made_cloud
 
-from mt_nodes.errors import NotApplicable
-from mt_nodes.frames import Bundle, Cloud
-from mt_nodes.mutations.base import Draw, Followup
-from mt_nodes.mutations.joint.attenuation import Receiver
-from mt_nodes.mutations.joint.chance import normals
-from mt_nodes.mutations.joint.density import Patches
-from mt_nodes.mutations.joint.dust import Dust
-from mt_nodes.mutations.joint.fate import Fate
-from mt_nodes.mutations.joint.fog import Fog
-from mt_nodes.mutations.joint.precipitation import CLASSES, Precipitation
-from mt_nodes.mutations.joint.rain import Rain
-from mt_nodes.mutations.joint.scatterers import Box, class_edges_mm
-from mt_nodes.mutations.joint.snow import Snow
-from mt_nodes.mutations.joint.soft_return import soft_return
-from mt_nodes.mutations.joint.weather import Weather
-from mt_nodes.mutations.lidar.placement import empty_returns
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.seeds import generator
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.base.seeds import generator
+from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.relations.mutations.base import Draw, Followup
+from mt_nodes.relations.mutations.joint.attenuation import Receiver
+from mt_nodes.relations.mutations.joint.chance import normals
+from mt_nodes.relations.mutations.joint.density import Patches
+from mt_nodes.relations.mutations.joint.dust import Dust
+from mt_nodes.relations.mutations.joint.fate import Fate
+from mt_nodes.relations.mutations.joint.fog import Fog
+from mt_nodes.relations.mutations.joint.precipitation import CLASSES, Precipitation
+from mt_nodes.relations.mutations.joint.rain import Rain
+from mt_nodes.relations.mutations.joint.scatterers import Box, class_edges_mm
+from mt_nodes.relations.mutations.joint.snow import Snow
+from mt_nodes.relations.mutations.joint.soft_return import soft_return
+from mt_nodes.relations.mutations.joint.weather import Weather
+from mt_nodes.relations.mutations.lidar.placement import empty_returns
+from mt_nodes.world.scene.drive import generate_drive
 
 STREET = next(iter(generate_drive(1)))
 EVEN_FOG = Fog(visibility_m=100.0, patchiness=0.0)

@@ -12,14 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_bundles import LAYOUTS, TOPIC, made_bundle, made_cloud, packed
 
-from mt_nodes.errors import NotApplicable, UsageError
-from mt_nodes.frames import Bundle, Cloud
-from mt_nodes.mutations.base import Draw, Followup
-from mt_nodes.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
-from mt_nodes.mutations.lidar.placement import Space
-from mt_nodes.params import build
-from mt_nodes.seeds import generator
-from mt_nodes.transforms import Transform, TransformTree, move, pose_matrix
+from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.base.params import build
+from mt_nodes.base.seeds import generator
+from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.data.transforms import Transform, TransformTree, move, pose_matrix
+from mt_nodes.relations.mutations.base import Draw, Followup
+from mt_nodes.relations.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
+from mt_nodes.relations.mutations.lidar.placement import Space
 
 DRIVE = Path(__file__).resolve().parents[2] / "shared" / "data" / "kitti_drive"
 WIDE = {"polygon_m": [[-500, -500], [500, -500], [500, 500], [-500, 500]], "frame_id": "base_link"}

@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_bundles import made_cloud
 
-from mt_nodes.errors import NotApplicable
-from mt_nodes.frames import Cloud
-from mt_nodes.scene.lidar import hdl_64e
-from mt_nodes.scene.meshes import box, merged
-from mt_nodes.scene.nearest_object import Search, nearest_objects
-from mt_nodes.scene.objects import KINDS, mesh_of
-from mt_nodes.scene.placement_solver import Footprint, NoRoom, Wish, ground_plane, solve, stand, upright
-from mt_nodes.scene.raycast import scan
-from mt_nodes.scene.shadow import shadow
-from mt_nodes.scene.sight import Body, body_of
-from mt_nodes.scene.silent_rays import silent_rays
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.data.messages import Cloud
+from mt_nodes.world.scene.lidar import hdl_64e
+from mt_nodes.world.scene.meshes import box, merged
+from mt_nodes.world.scene.nearest_object import Search, nearest_objects
+from mt_nodes.world.scene.objects import KINDS, mesh_of
+from mt_nodes.world.scene.placement_solver import Footprint, NoRoom, Wish, ground_plane, solve, stand, upright
+from mt_nodes.world.scene.raycast import scan
+from mt_nodes.world.scene.shadow import shadow
+from mt_nodes.world.scene.sight import Body, body_of
+from mt_nodes.world.scene.silent_rays import silent_rays
 
 #: Least and most length, width and height.
 SIZES_M = {

@@ -15,19 +15,19 @@ from hypothesis import strategies as st
 from mutations_for_tests import Shuffle
 from recordings import bundles
 
-from mt_nodes.checks.base import Check
-from mt_nodes.checks.brake_onset_not_later import BrakeOnsetNotLater
-from mt_nodes.checks.keeps_current import KeepsCurrent
-from mt_nodes.checks.path_deviation import PathDeviation
-from mt_nodes.checks.sequence import SequenceCheck
-from mt_nodes.checks.slows_down import SlowsDown
-from mt_nodes.courses import Stretch
-from mt_nodes.engine import Answer, Heard, Offer
-from mt_nodes.mutations.stream.identity import Identity
-from mt_nodes.open_loop import AGREE, OpenLoop, agree
-from mt_nodes.outputs import Control, Output, Path
-from mt_nodes.realtime import Realtime
-from mt_nodes.verdict import Judgement, Outcome
+from mt_nodes.data.arm_series import Stretch
+from mt_nodes.data.outputs import Control, Output, Path
+from mt_nodes.data.verdict import Judgement, Outcome
+from mt_nodes.engine.judging import Answer, Heard, Offer
+from mt_nodes.engine.open_loop import AGREE, OpenLoop, agree
+from mt_nodes.engine.realtime import Realtime
+from mt_nodes.relations.checks.base import Check
+from mt_nodes.relations.checks.brake_onset_not_later import BrakeOnsetNotLater
+from mt_nodes.relations.checks.keeps_current import KeepsCurrent
+from mt_nodes.relations.checks.path_deviation import PathDeviation
+from mt_nodes.relations.checks.sequence import SequenceCheck
+from mt_nodes.relations.checks.slows_down import SlowsDown
+from mt_nodes.relations.mutations.stream.identity import Identity
 
 STEP_NS = 100_000_000
 HORIZON_ROWS = 21  # of 2 s at 10 Hz, both ends included

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from scenario_texts import FOLDER
 
-from mt_nodes.drive.scenario import Scenario, Trigger, Waypoint
-from mt_nodes.drive.weather_units import FOG_M
-from mt_nodes.errors import UsageError
-from mt_nodes.scenarios.language import load_scenarios
-from mt_nodes.scenarios.open_scenario import scenario_of
+from mt_nodes.base.errors import UsageError
+from mt_nodes.world.drive.scenario import Scenario, Trigger, Waypoint
+from mt_nodes.world.scenarios.language import load_scenarios
+from mt_nodes.world.scenarios.open_scenario import scenario_of
+from mt_nodes.world.weather_units import FOG_M
 
 PATH = FOLDER / "child_crosses.xosc"
 TEXT = PATH.read_text(encoding="utf-8")

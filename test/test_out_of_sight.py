@@ -9,17 +9,17 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from mt_nodes.errors import NotApplicable
-from mt_nodes.frames import Bundle
-from mt_nodes.mutations.base import Mutation
-from mt_nodes.mutations.objects.object_moved import ObjectMoved
-from mt_nodes.mutations.objects.object_removed import ObjectRemoved
-from mt_nodes.mutations.objects.object_replaced import ObjectReplaced
-from mt_nodes.mutations.objects.out_of_sight import refuse_in_sight
-from mt_nodes.scene.camera_rendering import CameraSensor
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.seeds import generator
-from mt_nodes.transforms import Transform, TransformTree
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.base.seeds import generator
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.transforms import Transform, TransformTree
+from mt_nodes.relations.mutations.base import Mutation
+from mt_nodes.relations.mutations.objects.object_moved import ObjectMoved
+from mt_nodes.relations.mutations.objects.object_removed import ObjectRemoved
+from mt_nodes.relations.mutations.objects.object_replaced import ObjectReplaced
+from mt_nodes.relations.mutations.objects.out_of_sight import refuse_in_sight
+from mt_nodes.world.scene.camera_rendering import CameraSensor
+from mt_nodes.world.scene.drive import generate_drive
 
 CAMERA = CameraSensor(width=320, height=240)
 CHANGES = (ObjectRemoved, ObjectReplaced, ObjectMoved)

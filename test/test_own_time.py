@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from mt_nodes.own_time import OwnTime
+from mt_nodes.base.process_clock import OwnTime
 
 
 class Clock:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt_nodes.pair_table import PairTable
-from mt_nodes.verdict import Pair
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.pair_table import PairTable
 
 PAIRS = st.builds(
     Pair,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt_nodes.own_time import own_time_s
-from mt_nodes.pairing import Inbox, Ticket
+from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.engine.pairing import Inbox, Ticket
 
 SOON_S, NEVER_S = 30.0, 0.0
 

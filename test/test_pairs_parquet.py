@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from made_runs import verdicts
 
+from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
 from mt_nodes.report.csv_pairs import COLUMNS, NUMBERS, pair_rows, write_pairs_csv, write_pairs_parquet
-from mt_nodes.verdict import Judgement, Outcome, Pair, Verdict
 
 LINES = [
     *(v.as_plain() for v in verdicts("noise", [3], 5)),

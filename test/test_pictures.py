@@ -14,21 +14,21 @@ import numpy as np
 import pytest
 from made_images import HEIGHT, WIDTH, street_in
 
-from mt_nodes.effects import Effects, ImageBox
-from mt_nodes.engine import Answer, Heard
-from mt_nodes.journal import Journal
-from mt_nodes.mutations.camera.image_mirrored import ImageMirrored
-from mt_nodes.outputs import Detections, ImageBoxes, Output
-from mt_nodes.outputs import Path as OutputPath
-from mt_nodes.pictures import write_view
-from mt_nodes.pipeline import MutationPipeline
-from mt_nodes.relations import load_relation
+from mt_nodes.data.effects import Effects, ImageBox
+from mt_nodes.data.outputs import Detections, ImageBoxes, Output
+from mt_nodes.data.outputs import Path as OutputPath
+from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.engine.journal import Journal
+from mt_nodes.engine.judging import Answer, Heard
+from mt_nodes.engine.pair_pictures import write_view
+from mt_nodes.engine.pair_view import evidence_file, load_view
+from mt_nodes.engine.summary.summary import summarise
+from mt_nodes.relations.mutations.camera.image_mirrored import ImageMirrored
+from mt_nodes.relations.pipeline import MutationPipeline
+from mt_nodes.relations.relation import load_relation
 from mt_nodes.report import camera_view
 from mt_nodes.report.html import write_report
-from mt_nodes.report.view import evidence_file, load_view
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.summary import summarise
-from mt_nodes.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.world.scene.drive import generate_drive
 
 
 def test_clouds_are_cut_to_the_window_and_added_points_are_all_there(tmp_path: Path) -> None:

@@ -8,12 +8,12 @@ import pytest
 from mutations_for_tests import SHADOW, Echo, Nothing, Shuffle
 from recordings import bundles
 
-from mt_nodes import pipeline
-from mt_nodes.errors import NotApplicable
-from mt_nodes.frames import Bundle
-from mt_nodes.ledger import sha256_of_followup
-from mt_nodes.pipeline import Derived, MutationPipeline
-from mt_nodes.seeds import generator
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.base.seeds import generator
+from mt_nodes.data.messages import Bundle
+from mt_nodes.engine.ledger import sha256_of_followup
+from mt_nodes.relations import pipeline
+from mt_nodes.relations.pipeline import Derived, MutationPipeline
 
 
 def hashes(made: list[Derived]) -> list[str]:

@@ -10,11 +10,11 @@ import cv2
 import numpy as np
 import pytest
 
-from mt_nodes.camera.codecs import decode
-from mt_nodes.frames import Bundle, Image
-from mt_nodes.mutations.base import Followup
-from mt_nodes.mutations.camera.pixels_dithered import PixelsDithered
-from mt_nodes.relations import CAMERA_SHAM, CONTROL, JOINT_SHAM, SHAM, load_suite, sham_for
+from mt_nodes.data.images.codecs import decode
+from mt_nodes.data.messages import Bundle, Image
+from mt_nodes.relations.mutations.base import Followup
+from mt_nodes.relations.mutations.camera.pixels_dithered import PixelsDithered
+from mt_nodes.relations.relation import CAMERA_SHAM, CONTROL, JOINT_SHAM, SHAM, load_suite, sham_for
 
 HIGH, WIDE = 60, 80
 

@@ -11,12 +11,13 @@ import cv2
 import pytest
 from recordings import START_NS, cloud, drive, image, recorded, stamp, text, tree, write_bag
 
-from mt_nodes import cdr, plugins
-from mt_nodes.errors import UsageError
-from mt_nodes.plan import ArmPlan, ReplayRequest, arm_plans, check_request, stack_process, suite_process
-from mt_nodes.replay import Run
-from mt_nodes.stack_topics import OutputTopic
-from mt_nodes.stacks import Stack, load_stack
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import UsageError
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.stack_topics import OutputTopic
+from mt_nodes.engine.plan import ArmPlan, ReplayRequest, arm_plans, check_request, stack_process, suite_process
+from mt_nodes.runs.replay.execute import Run
+from mt_nodes.stacks.stack import Stack, load_stack
 
 REQUEST = ReplayRequest(("bag",))
 STACK = Stack(name="mine", callable="my_model:detect", stateless=True)
@@ -163,7 +164,7 @@ def test_topics_reach_the_stack_under_its_own_names(tmp_path: Path) -> None:
     run = Run.make(request(bags=(str(bag),), relations=NOISE, stack=user_stack(tmp_path)), tmp_path)
     topics, required = run.topics()
     assert required == {"/points"} and run.leading_topics == {"/points"}
-    assert tuple(topics["/points"]) == ("/in", cdr.POINT_CLOUD, False)
+    assert tuple(topics["/points"]) == ("/in", codec.POINT_CLOUD, False)
     assert topics["/tf_static"].latched, "readers that come late need it"
     assert {t: row.topic for t, row in topics.items() if t != "/points"} == {
         t: t for t in ("/tf_static", "/note", "/camera/image", "/camera/camera_info")
@@ -193,7 +194,9 @@ def test_a_run_directory_says_everything_again(tmp_path: Path) -> None:
 
 def test_bags_whose_sensor_stands_elsewhere_are_refused(tmp_path: Path) -> None:
     one = write_bag(tmp_path / "one", drive(1))
-    moved = cdr.encode_transforms(tree().extended([dataclasses.replace(tree().transforms[0], matrix=MOVED)]), START_NS)
+    moved = codec.encode_transforms(
+        tree().extended([dataclasses.replace(tree().transforms[0], matrix=MOVED)]), START_NS
+    )
     rows = [r._replace(cdr=moved) if r.topic == "/tf_static" else r for r in drive(1)]
     two = write_bag(tmp_path / "two", rows)
     named = user_stack(tmp_path, points_frame="base_link")

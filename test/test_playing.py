@@ -11,11 +11,11 @@ import pytest
 from fake_arms import Behaviour, FakeArm, Sent, answered, relation, seen, silent, suite
 from recordings import bundles
 
-from mt_nodes import playing
-from mt_nodes.engine import Answer
-from mt_nodes.frames import Bundle
-from mt_nodes.playing import Bench, Played, Tape
-from mt_nodes.verdict import Pair
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.judging import Answer
+from mt_nodes.runs.replay import replay_bench
+from mt_nodes.runs.replay.replay_bench import Bench, Played, Tape
 
 SUITE, DRIVE = suite(relation("shuffled")), bundles(3)
 
@@ -81,7 +81,7 @@ def test_a_tape_reads_a_drive_once_and_no_further_than_its_end() -> None:
 
 
 def test_what_memory_does_not_allow_is_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(playing, "_IN_MEMORY_BYTES", -1)
+    monkeypatch.setattr(replay_bench, "_IN_MEMORY_BYTES", -1)
     drive = Read()
     tape = Tape(drive)
     assert [list(tape), list(tape)] == [DRIVE] * 2 and drive.opened == 2

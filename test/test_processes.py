@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from alive import alive
 
-from mt_nodes import processes
-from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.processes import Child, Process, filled, is_stopped, uninterrupted, wait_until
+from mt_nodes.base import processes
+from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.processes import Child, Process, filled, is_stopped, uninterrupted, wait_until
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT_S = 30.0
@@ -170,7 +170,7 @@ def test_stopping_what_has_ended_is_no_error(children: list[Child], tmp_path: Pa
 
 def test_no_child_outlives_its_parent_even_when_that_is_killed(tmp_path: Path) -> None:
     code = (
-        "import os, sys, time; from pathlib import Path; from mt_nodes.processes import Child, Process\n"
+        "import os, sys, time; from pathlib import Path; from mt_nodes.base.processes import Child, Process\n"
         f"argv = (sys.executable, '-u', '-c', {DAEMON + SLEEPER!r})\n"
         "child = Child(Process('x', argv, dict(os.environ), Path(sys.argv[1])))\n"
         "print(child.pid, flush=True); time.sleep(600)"
@@ -278,7 +278,7 @@ def test_who_lost_his_keeper_is_ended_with_the_suite(tmp_path: Path) -> None:
     code = f"""
 import os, signal, sys
 from pathlib import Path
-from mt_nodes.processes import Child, Process, nobody_left_behind, wait_until
+from mt_nodes.base.processes import Child, Process, nobody_left_behind, wait_until
 pid = Path({str(pid)!r})
 with nobody_left_behind():
     argv, log = (sys.executable, "-c", {stack!r}), Path({str(tmp_path / "log")!r})

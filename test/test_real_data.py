@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from made_runs import FOG, NOISE, made_run, verdicts
 
-from mt_nodes.stacks import load_stack
-from mt_nodes.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.stacks.stack import load_stack
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))

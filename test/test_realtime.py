@@ -13,15 +13,15 @@ from fake_arms import Behaviour, FakeArm, FakeRecorder, Sent, answered, pairs_ow
 from mutations_for_tests import Shuffle
 from recordings import PERIOD_NS, bundles
 
-from mt_nodes.deciding import MEMORY
-from mt_nodes.errors import InfrastructureError
-from mt_nodes.mutations.base import Mutation
-from mt_nodes.mutations.stream.frames_delayed import FramesDelayed
-from mt_nodes.mutations.stream.frames_reordered import FramesReordered
-from mt_nodes.mutations.stream.frames_repeated import FramesRepeated
-from mt_nodes.mutations.stream.rate_reduced import RateReduced
-from mt_nodes.own_time import own_time_s
-from mt_nodes.realtime import Pace, Realtime
+from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.engine.memory_guard import MEMORY
+from mt_nodes.engine.realtime import Pace, Realtime
+from mt_nodes.relations.mutations.base import Mutation
+from mt_nodes.relations.mutations.stream.frames_delayed import FramesDelayed
+from mt_nodes.relations.mutations.stream.frames_reordered import FramesReordered
+from mt_nodes.relations.mutations.stream.frames_repeated import FramesRepeated
+from mt_nodes.relations.mutations.stream.rate_reduced import RateReduced
 
 A = relation("a")
 BUNDLES = bundles(8)

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import made_run
 
-from mt_nodes.recall import about_objects, recall
+from mt_nodes.base.stats.intervals import wilson_interval
+from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.engine.summary.recall import about_objects, recall
+from mt_nodes.engine.summary.summary import RelationInfo
 from mt_nodes.report.html import write_report
-from mt_nodes.statistics import wilson_interval
-from mt_nodes.summary import RelationInfo
-from mt_nodes.verdict import Judgement, Outcome, Pair, Verdict
 
 BY = {"name": "range", "unit": "m", "bin": 10.0}
 SEEN = RelationInfo("person_found", "expected")

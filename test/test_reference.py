@@ -8,11 +8,11 @@ from drives import Points, equal, generated, lost, recorded, with_noise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt_nodes.errors import UsageError
-from mt_nodes.params import build, describe
-from mt_nodes.reference import boxes, clustering, ground
-from mt_nodes.reference.detector import Detector, in_order, inside
-from mt_nodes.reference.tracker import Tracker
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import build, describe
+from mt_nodes.stacks.reference import boxes, clustering, ground
+from mt_nodes.stacks.reference.detector import Detector, in_order, inside
+from mt_nodes.stacks.reference.tracker import Tracker
 
 HONEST = {"region": Detector(), "whole_cloud": Detector(use_region=False)}
 honest = pytest.mark.parametrize("detector", HONEST.values(), ids=HONEST)

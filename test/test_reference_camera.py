@@ -13,27 +13,27 @@ import cv2
 import numpy as np
 import pytest
 
-from mt_nodes import params, plugins
-from mt_nodes.bags import BagSource
-from mt_nodes.camera.codecs import decode
-from mt_nodes.camera.model import CameraModel
-from mt_nodes.errors import UsageError
-from mt_nodes.frames import Bundle, CameraInfo, Image
-from mt_nodes.hosting import CallableHost
-from mt_nodes.image_boxes import iou
-from mt_nodes.outputs import ImageBoxes, Output
-from mt_nodes.reference.camera import CameraStack
-from mt_nodes.reference.detector import Detector
-from mt_nodes.reference.lane import Lane, find_lane, lines_in, road_from_above
-from mt_nodes.reference.people import find_people
-from mt_nodes.scene.camera_rendering import CameraSensor
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.scene.lidar import hdl_64e
-from mt_nodes.scene.meshes import Mesh
-from mt_nodes.scene.road import Road
-from mt_nodes.scene.street import EGO_SPEED_MPS
-from mt_nodes.stacks import load_stack, with_faults
-from mt_nodes.transforms import TransformTree
+from mt_nodes.base import params, plugins
+from mt_nodes.base.errors import UsageError
+from mt_nodes.data.bags.bundles import BagSource
+from mt_nodes.data.image_boxes import iou
+from mt_nodes.data.images.codecs import decode
+from mt_nodes.data.messages import Bundle, CameraInfo, Image
+from mt_nodes.data.outputs import ImageBoxes, Output
+from mt_nodes.data.transforms import TransformTree
+from mt_nodes.stacks.hosting import CallableHost
+from mt_nodes.stacks.reference.camera import CameraStack
+from mt_nodes.stacks.reference.detector import Detector
+from mt_nodes.stacks.reference.lane import Lane, find_lane, lines_in, road_from_above
+from mt_nodes.stacks.reference.people import find_people
+from mt_nodes.stacks.stack import load_stack, with_faults
+from mt_nodes.world.camera.model import CameraModel
+from mt_nodes.world.scene.camera_rendering import CameraSensor
+from mt_nodes.world.scene.drive import generate_drive
+from mt_nodes.world.scene.lidar import hdl_64e
+from mt_nodes.world.scene.meshes import Mesh
+from mt_nodes.world.scene.road import Road
+from mt_nodes.world.scene.street import EGO_SPEED_MPS
 
 KITTI = Path(__file__).parents[2] / "shared" / "data" / "kitti_drive"
 SENSOR = CameraSensor()

@@ -14,21 +14,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt_nodes.drive.scenario import Environment, Person, Scenario
-from mt_nodes.drive.telling import Teller
-from mt_nodes.drive.world import World
-from mt_nodes.lanes import ALONG, ONCOMING, OWN, Lanes, Strip
-from mt_nodes.moral.dilemma import Dilemma, Member
-from mt_nodes.moral.observed import RunSpec
-from mt_nodes.moral.staging import jittered_run, staged
-from mt_nodes.outputs import Detections
-from mt_nodes.params import build
-from mt_nodes.reference.beside import room_in
-from mt_nodes.reference.choosing import harm_of, least_harmful
-from mt_nodes.reference.evasion import Escape
-from mt_nodes.reference.grip import Grip
-from mt_nodes.reference.planner import Planner
-from mt_nodes.reference.traffic import Body, Traffic
+from mt_nodes.base.params import build
+from mt_nodes.data.lanes import ALONG, ONCOMING, OWN, Lanes, Strip
+from mt_nodes.data.outputs import Detections
+from mt_nodes.runs.moral.dilemma import Dilemma, Member
+from mt_nodes.runs.moral.observed import RunSpec
+from mt_nodes.runs.moral.staging import jittered_run, staged
+from mt_nodes.stacks.reference.beside import room_in
+from mt_nodes.stacks.reference.choosing import harm_of, least_harmful
+from mt_nodes.stacks.reference.evasion import Escape
+from mt_nodes.stacks.reference.grip import Grip
+from mt_nodes.stacks.reference.planner import Planner
+from mt_nodes.stacks.reference.traffic import Body, Traffic
+from mt_nodes.world.drive.scenario import Environment, Person, Scenario
+from mt_nodes.world.drive.telling import Teller
+from mt_nodes.world.drive.world import World
 
 PERIOD_NS = 100_000_000
 LAWFUL = Member("adult", Person(age_years=40.0, skin_tone=2, compliance="crossing_on_green"))

@@ -12,18 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_reference import block, road
 
-from mt_nodes import params, plugins
-from mt_nodes.errors import UsageError
-from mt_nodes.hosting import CallableHost
-from mt_nodes.outputs import Control, Detections, Diagnostics, Output
-from mt_nodes.reference.detector import Detector
-from mt_nodes.reference.driver import Driver
-from mt_nodes.reference.following import Following, Lead, eased
-from mt_nodes.reference.lane_room import Corridor
-from mt_nodes.reference.tracker import Tracker
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.scene.lidar import hdl_64e
-from mt_nodes.stacks import load_stack, with_faults
+from mt_nodes.base import params, plugins
+from mt_nodes.base.errors import UsageError
+from mt_nodes.data.outputs import Control, Detections, Diagnostics, Output
+from mt_nodes.stacks.hosting import CallableHost
+from mt_nodes.stacks.reference.detector import Detector
+from mt_nodes.stacks.reference.driver import Driver
+from mt_nodes.stacks.reference.following import Following, Lead, eased
+from mt_nodes.stacks.reference.lane_room import Corridor
+from mt_nodes.stacks.reference.tracker import Tracker
+from mt_nodes.stacks.stack import load_stack, with_faults
+from mt_nodes.world.scene.drive import generate_drive
+from mt_nodes.world.scene.lidar import hdl_64e
 
 TENTH_NS = 100_000_000
 FAULTS = tuple(name for name, cls in plugins.catalogue("faults").items() if cls.stack == "driver")  # type: ignore[attr-defined]

@@ -12,27 +12,27 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mt_nodes import params
-from mt_nodes.bags import BagSource
-from mt_nodes.camera.codecs import decode
-from mt_nodes.camera.model import CameraModel
-from mt_nodes.errors import UsageError
-from mt_nodes.frames import Bundle
-from mt_nodes.hosting import CallableHost
-from mt_nodes.image_boxes import iou
-from mt_nodes.outputs import Control, Detections, Output
-from mt_nodes.outputs import Path as Lane
-from mt_nodes.pipeline import MutationPipeline
-from mt_nodes.reference.camera import CameraStack
-from mt_nodes.reference.detector import Detector
-from mt_nodes.reference.fusion import FusionStack, alike, in_picture
-from mt_nodes.relations import load_relation
-from mt_nodes.scene.camera_rendering import OPTICAL_XYZW, CameraSensor
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.scene.lidar import hdl_64e
-from mt_nodes.stacks import load_stack, with_faults
-from mt_nodes.transforms import pose_matrix
-from mt_nodes.verdict import Outcome
+from mt_nodes.base import params
+from mt_nodes.base.errors import UsageError
+from mt_nodes.data.bags.bundles import BagSource
+from mt_nodes.data.image_boxes import iou
+from mt_nodes.data.images.codecs import decode
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.outputs import Control, Detections, Output
+from mt_nodes.data.outputs import Path as Lane
+from mt_nodes.data.transforms import pose_matrix
+from mt_nodes.data.verdict import Outcome
+from mt_nodes.relations.pipeline import MutationPipeline
+from mt_nodes.relations.relation import load_relation
+from mt_nodes.stacks.hosting import CallableHost
+from mt_nodes.stacks.reference.camera import CameraStack
+from mt_nodes.stacks.reference.detector import Detector
+from mt_nodes.stacks.reference.fusion import FusionStack, alike, in_picture
+from mt_nodes.stacks.stack import load_stack, with_faults
+from mt_nodes.world.camera.model import CameraModel
+from mt_nodes.world.scene.camera_rendering import OPTICAL_XYZW, CameraSensor
+from mt_nodes.world.scene.drive import generate_drive
+from mt_nodes.world.scene.lidar import hdl_64e
 
 KITTI = Path(__file__).parents[2] / "shared" / "data" / "kitti_drive"
 SENSOR = CameraSensor()

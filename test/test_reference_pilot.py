@@ -14,14 +14,14 @@ from looped import Drive, crossing, driven, over_the_line, standing, street
 from told_worlds import PERIOD_NS, START_NS, lights
 from told_worlds import street as route
 
-from mt_nodes.errors import UsageError
-from mt_nodes.frames import Odometry
-from mt_nodes.outputs import Detections
-from mt_nodes.reference.faults.base import Points
-from mt_nodes.reference.pilot import GroundTracker, Pilot, _lasts, _moves, _roadside
-from mt_nodes.reference.tracker import Track
-from mt_nodes.scene.lidar import hdl_64e
-from mt_nodes.stacks import load_stack, with_faults
+from mt_nodes.base.errors import UsageError
+from mt_nodes.data.messages import Odometry
+from mt_nodes.data.outputs import Detections
+from mt_nodes.stacks.reference.faults.base import Points
+from mt_nodes.stacks.reference.pilot import GroundTracker, Pilot, _lasts, _moves, _roadside
+from mt_nodes.stacks.reference.tracker import Track
+from mt_nodes.stacks.stack import load_stack, with_faults
+from mt_nodes.world.scene.lidar import hdl_64e
 
 #: Half as fine as the real one, which is twice as quick.
 LIDAR = replace(hdl_64e(), azimuths=900)

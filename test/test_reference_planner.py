@@ -13,18 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from told_worlds import PERIOD_NS, START_NS, lanes_of, lights, people, street
 
-from mt_nodes.errors import UsageError
-from mt_nodes.frames import Odometry, SignalStates
-from mt_nodes.lanes import Lanes, Strip
-from mt_nodes.outputs import Control, Detections, Path
-from mt_nodes.params import build
-from mt_nodes.reference.beside import Beside, lanes_beside
-from mt_nodes.reference.evasion import Escape, Evasion, nearest_free
-from mt_nodes.reference.following import Lead
-from mt_nodes.reference.lights import stop_ahead
-from mt_nodes.reference.planner import Planner
-from mt_nodes.reference.traffic import Body, Conflict, Pose, Swing, Traffic
-from mt_nodes.reference.way import Way
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import build
+from mt_nodes.data.lanes import Lanes, Strip
+from mt_nodes.data.messages import Odometry, SignalStates
+from mt_nodes.data.outputs import Control, Detections, Path
+from mt_nodes.stacks.reference.beside import Beside, lanes_beside
+from mt_nodes.stacks.reference.evasion import Escape, Evasion, nearest_free
+from mt_nodes.stacks.reference.following import Lead
+from mt_nodes.stacks.reference.lights import stop_ahead
+from mt_nodes.stacks.reference.planner import Planner
+from mt_nodes.stacks.reference.traffic import Body, Conflict, Pose, Swing, Traffic
+from mt_nodes.stacks.reference.way import Way
 
 RADIUS_M = 40.0
 

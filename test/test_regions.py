@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_bundles import made_bundle
 
-from mt_nodes import resources
-from mt_nodes.errors import UsageError
-from mt_nodes.params import plain
-from mt_nodes.regions import Region, RegionUnavailable, load_optional_region, load_region
+from mt_nodes.base import resources
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import plain
+from mt_nodes.data.regions import Region, RegionUnavailable, load_optional_region, load_region
 
 ARROW = [[0, 0], [10, 5], [0, 10], [3, 5]]  # not convex
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from mt_nodes import resources
-from mt_nodes.errors import UsageError
-from mt_nodes.relations import (
+from mt_nodes.base import resources
+from mt_nodes.base.errors import UsageError
+from mt_nodes.relations.relation import (
     CONTROL,
     DEFAULT,
     SHAM,

@@ -20,22 +20,22 @@ import pytest
 from recordings import cloud, drive, recorded, stamp, tree, write_bag
 from ros_support import LIMIT_S, Peer, until
 
-from mt_nodes import cdr
-from mt_nodes.bags import write_bundles
-from mt_nodes.environment import ros_environment
-from mt_nodes.jsonl import read_lines
-from mt_nodes.ledger import load_draws, read_ledger
+from mt_nodes.base.environment import ros_environment
+from mt_nodes.base.jsonl import read_lines
+from mt_nodes.base.processes import Child, Process
+from mt_nodes.data.bags.bundles import write_bundles
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.transforms import dump_transforms, move
+from mt_nodes.engine.ledger import load_draws, read_ledger
 from mt_nodes.nodes import qos
-from mt_nodes.processes import Child, Process
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.transforms import dump_transforms, move
+from mt_nodes.world.scene.drive import generate_drive
 
 ROOT = Path(__file__).resolve().parents[1]
 NOISE = ("--relations", "noise_outside_roi_10", "--limit", "3")
 #: Somebody's model in five lines. HOLD, if there is such a file, stops it at the third instant.
 MODEL = """
 import os, time
-from mt_nodes.outputs import Control
+from mt_nodes.data.outputs import Control
 
 def detect(points, stamp_ns):
     while stamp_ns >= 1_700_000_000_200_000_000 and os.path.exists(os.environ.get("HOLD", "")):
@@ -83,9 +83,9 @@ except (KeyboardInterrupt, rclpy.executors.ExternalShutdownException):
 #: A check on commands and a change of images: two plugins in one file.
 PLUGINS = '''
 from dataclasses import dataclass, replace
-from mt_nodes.checks.base import Check
-from mt_nodes.mutations.base import Followup, Mutation
-from mt_nodes.verdict import Judgement, Outcome
+from mt_nodes.relations.checks.base import Check
+from mt_nodes.relations.mutations.base import Followup, Mutation
+from mt_nodes.data.verdict import Judgement, Outcome
 
 @dataclass(frozen=True)
 class SpeedKept(Check):
@@ -366,8 +366,8 @@ def test_a_model_in_five_lines_passes_and_a_late_reader_hears_everything(
     ran = place.start("five", place.small, "--stack", place.model("mine", deadline_s=60), "--relations", few)
     peer = Peer(ending, domains[0])
     until(lambda: ran.journal.count("verdict") >= 6, "two bundles are judged, one is held")
-    texts = {t: peer.listen(cdr.STRING, t, qos.JOURNAL) for t in ("/mt/verdicts", "/mt/ledger")}
-    metrics = peer.listen(cdr.STRING, "/mt/metrics", qos.STATUS)
+    texts = {t: peer.listen(codec.STRING, t, qos.JOURNAL) for t in ("/mt/verdicts", "/mt/ledger")}
+    metrics = peer.listen(codec.STRING, "/mt/metrics", qos.STATUS)
     diagnostics = peer.listen("diagnostic_msgs/msg/DiagnosticArray", "/mt/diagnostics", qos.STATUS)
     for heard in texts.values():
         heard.wait(6)
@@ -528,14 +528,14 @@ def test_an_external_stack_and_then_a_stranger(place: Place, ending: ExitStack, 
 
 
 def test_a_region_may_come_from_a_topic_of_the_bag(place: Place) -> None:
-    types = cdr.typestore().types
+    types = codec.typestore().types
     corners = [(0.0, -90.0), (90.0, -90.0), (90.0, 90.0), (0.0, 90.0)]
     point = types["geometry_msgs/msg/Point32"]
     polygon = types["geometry_msgs/msg/Polygon"](points=[point(x=x, y=y, z=0.0) for x, y in corners])
-    header = cdr.decode(cdr.POINT_CLOUD, recorded(cloud(0)).cdr).header
+    header = codec.decode(codec.POINT_CLOUD, recorded(cloud(0)).cdr).header
     header.frame_id = "base_link"
-    message = cdr.encode(cdr.POLYGON, types[cdr.POLYGON](header=header, polygon=polygon))
-    rows = [*drive(3), recorded(cloud(0))._replace(topic="/roi", type=cdr.POLYGON, cdr=message)]
+    message = codec.encode(codec.POLYGON, types[codec.POLYGON](header=header, polygon=polygon))
+    rows = [*drive(3), recorded(cloud(0))._replace(topic="/roi", type=codec.POLYGON, cdr=message)]
     bag = write_bag(place.path / "with_region", sorted(rows, key=lambda r: r.received_ns))
     named = {"region": "topic:/roi"}
     mutate = [{"noise_outside_roi": {"points": 200, **named}}]

@@ -21,26 +21,26 @@ from made_runs import carry_out, in_process
 from mutations_for_tests import Shuffle
 from recordings import bundles
 
-from mt_nodes.bags import Unreadable, write_bundles
-from mt_nodes.checks.keeps_current import KeepsCurrent
+from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.processes import wait_until
 from mt_nodes.cli.main import main
-from mt_nodes.commands_file import CommandsFile, read_commands
-from mt_nodes.conditions.known_to_be import KnownToBe
-from mt_nodes.engine import Answer, Heard, Offer
-from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.journal import read_journal
-from mt_nodes.lockstep import Lockstep
-from mt_nodes.open_loop import AGREE, OpenLoop
-from mt_nodes.outputs import Control, Output
-from mt_nodes.pipeline import MutationPipeline
-from mt_nodes.plan import ReplayRequest
-from mt_nodes.processes import wait_until
-from mt_nodes.relations import Relation
-from mt_nodes.replay import _tell_unreadable
-from mt_nodes.results import Case
-from mt_nodes.rules.case_plan import CasePlan, PlannedCase, load_cases, write_cases
-from mt_nodes.runs import Run
-from mt_nodes.schedule import EVERYTHING, Schedule
+from mt_nodes.data.bags.bundles import Unreadable, write_bundles
+from mt_nodes.data.outputs import Control, Output
+from mt_nodes.engine.case_plan import CasePlan, PlannedCase, load_cases, write_cases
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.judging import Answer, Heard, Offer
+from mt_nodes.engine.lockstep import Lockstep
+from mt_nodes.engine.open_loop import AGREE, OpenLoop
+from mt_nodes.engine.plan import ReplayRequest
+from mt_nodes.engine.recorder import Case
+from mt_nodes.engine.schedule import EVERYTHING, Schedule
+from mt_nodes.relations.checks.keeps_current import KeepsCurrent
+from mt_nodes.relations.conditions.known_to_be import KnownToBe
+from mt_nodes.relations.pipeline import MutationPipeline
+from mt_nodes.relations.relation import Relation
+from mt_nodes.runs.replay.commands_file import CommandsFile, read_commands
+from mt_nodes.runs.replay.execute import _tell_unreadable
+from mt_nodes.runs.replay.run import Run
 
 COUNT = 12
 FRAMES = bundles(COUNT, points=40)
@@ -267,7 +267,7 @@ def test_a_case_begins_with_arms_that_agree(course: str, apart: tuple[int, ...],
 
 STACK = '''
 import os, time
-from mt_nodes.outputs import Control
+from mt_nodes.data.outputs import Control
 
 class Slow:
     """Follows the number of points with a speed that remembers, as slowly as it is asked to."""

@@ -19,16 +19,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt_nodes.errors import InfrastructureError, MtError
-from mt_nodes.journal import Journal
+from mt_nodes.base.errors import InfrastructureError, MtError
+from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.engine.journal import Journal
+from mt_nodes.engine.pair_view import View, evidence_file, load_view
+from mt_nodes.engine.summary.summary import RelationInfo, summarise
+from mt_nodes.engine.worst import PICTURED
 from mt_nodes.report import birdseye
 from mt_nodes.report.csv_pairs import COLUMNS, pair_rows, write_pairs_csv
 from mt_nodes.report.html import LISTED, write_report
 from mt_nodes.report.junit import write_junit
-from mt_nodes.report.view import View, evidence_file, load_view
-from mt_nodes.report.worst import PICTURED
-from mt_nodes.summary import RelationInfo, summarise
-from mt_nodes.verdict import Judgement, Outcome, Pair, Verdict
 
 NOISE = RelationInfo("noise", "necessary", 20, "Noise outside must not matter.", ("REQ-7",))
 FOG = RelationInfo("fog", "expected", 20, "Light fog must not hide <obstacles>.")

@@ -23,26 +23,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_drives import box, crossing, made_run, pedestrian, setting, with_faults
 
+from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.cli.main import main
-from mt_nodes.drive.conducting import execute, in_process_arms
-from mt_nodes.drive.driven import Driven
-from mt_nodes.drive.scenario import Actor, Person, Pose
-from mt_nodes.drive.signals import colour_at
-from mt_nodes.drive.trace import Collision, Trace
-from mt_nodes.drive.trace_file import save_trace
-from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.journal import Journal
-from mt_nodes.recorded_drives import Kept, episode_lines, load_kept
+from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.engine.journal import Journal
+from mt_nodes.engine.recorded_drives import Kept, episode_lines, load_kept
+from mt_nodes.engine.run_record import write_record
+from mt_nodes.relations.world_changes.base import Setting, WorldEffects
+from mt_nodes.relations.world_changes.carrying import Carry
 from mt_nodes.report.episode_svg import from_above, path, plots, seconds
 from mt_nodes.report.episode_view import PLOTTED, Body, EpisodeView, packed
 from mt_nodes.report.episode_words import in_words
 from mt_nodes.report.episodes import script
 from mt_nodes.report.html import ALL, write_report
-from mt_nodes.run_record import write_record
-from mt_nodes.scenarios.changes.base import Setting, WorldEffects
-from mt_nodes.scenarios.changes.carrying import Carry
-from mt_nodes.stacks import load_stack
-from mt_nodes.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.runs.loop.conducting import execute, in_process_arms
+from mt_nodes.stacks.stack import load_stack
+from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.scenario import Actor, Person, Pose
+from mt_nodes.world.drive.signals import colour_at
+from mt_nodes.world.drive.trace import Collision, Trace
+from mt_nodes.world.drive.trace_file import save_trace
 
 CHILD, MIRRORED, MOVED = "adult_becomes_child_collisions", "world_mirrored_same_trace", "world_moved_same_trace"
 VIOLATED = Pair(0, None, CHILD)

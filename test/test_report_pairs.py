@@ -25,21 +25,21 @@ from hypothesis.extra import numpy as arrays_of
 from made_runs import in_process, short_drive
 from rosbags.highlevel import AnyReader
 
+from mt_nodes.base.jsonl import seal
 from mt_nodes.cli.demo_command import FAULT
 from mt_nodes.cli.main import main
-from mt_nodes.journal import Journal
-from mt_nodes.jsonl import seal
-from mt_nodes.polar_cells import JUDGED_IN
+from mt_nodes.data.polar_cells import JUDGED_IN
+from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.engine.journal import Journal
+from mt_nodes.engine.pair_view import SHAPES, View, evidence_file, load_view
+from mt_nodes.engine.summary.summary import RelationInfo, summarise
+from mt_nodes.engine.worst import worst_row
 from mt_nodes.report.concerned import Concerned, concerned
 from mt_nodes.report.csv_pairs import pair_rows
 from mt_nodes.report.html import write_report
 from mt_nodes.report.packed_pairs import packed_pairs
 from mt_nodes.report.packing import coded, packed
 from mt_nodes.report.pair_views import MOST_POINTS, packed_view
-from mt_nodes.report.view import SHAPES, View, evidence_file, load_view
-from mt_nodes.report.worst import worst_row
-from mt_nodes.summary import RelationInfo, summarise
-from mt_nodes.verdict import Judgement, Outcome, Pair, Verdict
 
 RELATIONS = [RelationInfo(name, "expected", 20, "x") for name in ("noise", "fog", "steer")]
 DTYPES = {

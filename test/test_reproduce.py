@@ -16,16 +16,16 @@ from made_runs import about_the_stream, carry_out, in_process, short_drive
 from rosbags.highlevel import AnyReader
 
 from mt_nodes.cli.main import main
-from mt_nodes.finished import Finished
-from mt_nodes.frames import Bundle
-from mt_nodes.journal import read_journal
-from mt_nodes.ledger import find_followup
-from mt_nodes.mutations.base import Draw, Followup, Mutation
-from mt_nodes.plan import ReplayRequest
-from mt_nodes.relations import Suite, load_suite
-from mt_nodes.replay import Run
-from mt_nodes.reproduce import prove
-from mt_nodes.verdict import Pair
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.ledger import find_followup
+from mt_nodes.engine.plan import ReplayRequest
+from mt_nodes.engine.recorded_pair import Finished
+from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
+from mt_nodes.relations.relation import Suite, load_suite
+from mt_nodes.runs.again.reproduce import prove
+from mt_nodes.runs.replay.execute import Run
 
 NAME = "noise_outside_roi_1000"
 BUNDLES = 3

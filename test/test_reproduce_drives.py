@@ -15,21 +15,21 @@ import numpy as np
 import pytest
 from made_drives import crossing, made_run, pedestrian, setting
 
-from mt_nodes.callable_arm import CallableArm
 from mt_nodes.cli.main import main
-from mt_nodes.drive.changing import changed
-from mt_nodes.drive.conducting import execute, in_process_arms
-from mt_nodes.drive.reproducing import parting
-from mt_nodes.drive.request import ScenarioRequest
-from mt_nodes.drive.run import ScenarioRun
-from mt_nodes.drive.trace import Trace
-from mt_nodes.drive.world import World
-from mt_nodes.engine import Answer, Heard
-from mt_nodes.journal import read_journal
-from mt_nodes.recorded_drives import episode_lines
-from mt_nodes.run_record import write_record
-from mt_nodes.stacks import load_stack, with_faults
-from mt_nodes.verdict import Pair
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.callable_arm import CallableArm
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.judging import Answer, Heard
+from mt_nodes.engine.recorded_drives import episode_lines
+from mt_nodes.engine.run_record import write_record
+from mt_nodes.runs.loop.changing import changed
+from mt_nodes.runs.loop.conducting import execute, in_process_arms
+from mt_nodes.runs.loop.reproducing import parting
+from mt_nodes.runs.loop.request import ScenarioRequest
+from mt_nodes.runs.loop.run import ScenarioRun
+from mt_nodes.stacks.stack import load_stack, with_faults
+from mt_nodes.world.drive.trace import Trace
+from mt_nodes.world.drive.world import World
 
 CHILD, NEARER, MIRRORED = "adult_becomes_child_collisions", "pedestrian_nearer_brakes", "world_mirrored_same_trace"
 FAULTS = ("low_is_litter",)
@@ -125,7 +125,7 @@ def faster(asked: int, answer: Answer) -> Answer:
 def test_a_stack_that_answers_otherwise_is_told(
     done: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("mt_nodes.drive.conducting.in_process_arms", arms_that(faster))
+    monkeypatch.setattr("mt_nodes.runs.loop.conducting.in_process_arms", arms_that(faster))
     code, told = reproduce(capsys, done, VIOLATED)
     source, followup = told["drives"]
     assert code == told["exit_code"] == 1 and not told["same_drives"]
@@ -139,7 +139,7 @@ def test_a_stack_that_answers_otherwise_is_told(
 def test_a_world_that_goes_another_way_is_told(
     done: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("mt_nodes.drive.conducting.World", partial(World, physics_s=0.02))
+    monkeypatch.setattr("mt_nodes.runs.loop.conducting.World", partial(World, physics_s=0.02))
     code, told = reproduce(capsys, done, VIOLATED)
     # The planner commands yaw rates, which no trace holds.
     assert code == 1 and all("after commands that are the same as far as" in one["why"] for one in told["drives"])
@@ -177,7 +177,7 @@ def test_a_stack_that_falls_silent_leaves_nothing_to_compare(
     done: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     silent = Answer.nothing(Heard.SILENT, "nothing")
-    monkeypatch.setattr("mt_nodes.drive.conducting.in_process_arms", arms_that(lambda asked, answer: silent))
+    monkeypatch.setattr("mt_nodes.runs.loop.conducting.in_process_arms", arms_that(lambda asked, answer: silent))
     code, told = reproduce(capsys, done, VIOLATED)
     assert code == 1 and [one["now"] for one in told["drives"]] == [None, None]
     assert told["now"]["outcome"] == "UNPAIRED_SOURCE" and "outcome" in told["differs"]

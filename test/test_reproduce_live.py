@@ -16,26 +16,26 @@ import pytest
 from fake_arms import FakeArm, Sent, answered
 from live_simulation import PERIOD_S, Simulation, arriving, virtual_time
 
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import build, plain
 from mt_nodes.cli.main import main
-from mt_nodes.engine import Answer
-from mt_nodes.errors import UsageError
-from mt_nodes.evidence import write_evidence
-from mt_nodes.finished import Finished
-from mt_nodes.frames import Bundle
-from mt_nodes.from_evidence import prove_from_evidence
-from mt_nodes.journal import read_journal
-from mt_nodes.ledger import find_followup
-from mt_nodes.live.config import LiveConfig, Segments
-from mt_nodes.live.run import LiveRun
+from mt_nodes.data.cdr.outgoing import wires_of_bundle
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.outputs import Detections, Output
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.evidence import write_evidence
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.judging import Answer
+from mt_nodes.engine.ledger import find_followup
+from mt_nodes.engine.recorded_pair import Finished
+from mt_nodes.engine.recorder import Recorder
 from mt_nodes.nodes.live_inputs import InstantReader
-from mt_nodes.outgoing import wires_of_bundle
-from mt_nodes.outputs import Detections, Output
-from mt_nodes.params import build, plain
-from mt_nodes.relations import shipped_relations
-from mt_nodes.results import Recorder
-from mt_nodes.scene.drive import CLOUD_TOPIC, generate_drive
-from mt_nodes.scene.lidar import hdl_64e
-from mt_nodes.verdict import Pair
+from mt_nodes.relations.relation import shipped_relations
+from mt_nodes.runs.again.from_evidence import prove_from_evidence
+from mt_nodes.runs.live.config import LiveConfig, Segments
+from mt_nodes.runs.live.run import LiveRun
+from mt_nodes.world.scene.drive import CLOUD_TOPIC, generate_drive
+from mt_nodes.world.scene.lidar import hdl_64e
 
 NOISE = "noise_outside_roi_100"
 #: One that looks back at former instants, and one whose source arm is given something else than the source.

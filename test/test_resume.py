@@ -16,13 +16,13 @@ import pytest
 from fake_arms import BUNDLES, FakeArm, FakeRecorder, answered, pairs_owed, relation, run, seen, suite
 from made_runs import about_the_stream, carry_out, in_process, short_drive
 
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.jsonl import LineFile
 from mt_nodes.cli.main import main
-from mt_nodes.errors import UsageError
-from mt_nodes.frames import Bundle
-from mt_nodes.journal import read_journal
-from mt_nodes.jsonl import LineFile
-from mt_nodes.mutations.base import Draw, Followup, Mutation
-from mt_nodes.runs import Run
+from mt_nodes.data.messages import Bundle
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
+from mt_nodes.runs.replay.run import Run
 
 STACKS: dict[str, dict[str, Any]] = {
     "detector": {"stack": "reference_detector", "faults": ("grid_index_wrap",)},
@@ -193,7 +193,7 @@ def test_another_bag_under_the_same_name_is_found_out(tmp_path: Path) -> None:
 def test_a_changed_relation_or_stack_is_told(bag: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     mine = {"id": "mine", "kind": "necessary", "because": "x", "check": "obstacles_kept"}
-    stack = {"callable": "mt_nodes.reference.detector:Detector", "points_frame": "base_link", "stateless": True}
+    stack = {"callable": "mt_nodes.stacks.reference.detector:Detector", "points_frame": "base_link", "stateless": True}
 
     def write(points: int, deadline_s: float) -> None:
         relation_file = {**mine, "mutate": [{"noise_outside_roi": {"points": points}}]}

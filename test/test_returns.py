@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_bundles import made_cloud
 
-from mt_nodes.frames import Cloud
-from mt_nodes.mutations.objects.changed_returns import changed, source_rows, told_apart
-from mt_nodes.scene.beams import Beams
-from mt_nodes.scene.returns import box_around, places, returns_at, within_box, within_cone
-from mt_nodes.transforms import move, pose_matrix
+from mt_nodes.data.messages import Cloud
+from mt_nodes.data.transforms import move, pose_matrix
+from mt_nodes.relations.mutations.objects.changed_returns import changed, source_rows, told_apart
+from mt_nodes.world.scene.beams import Beams
+from mt_nodes.world.scene.returns import box_around, places, returns_at, within_box, within_cone
 
 LAYOUT = np.dtype([("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("intensity", "u1"), ("tag", "<u2")])
 CLOUDS = {"kitti": made_cloud("kitti", 400), "ouster": made_cloud("ouster", 512, height=16, holes=0.3)}

@@ -17,11 +17,14 @@ from hypothesis import strategies as st
 from rclpy.serialization import serialize_message
 from visualization_msgs.msg import ImageMarker, Marker, MarkerArray
 
-from mt_nodes import plugins
-from mt_nodes.errors import UsageError
-from mt_nodes.frames import Odometry, SignalStates
-from mt_nodes.lanes import ALONG, ONCOMING, OWN, Lanes, Strip
-from mt_nodes.message_packages import remedy
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.message_packages import remedy
+from mt_nodes.data.lanes import ALONG, ONCOMING, OWN, Lanes, Strip
+from mt_nodes.data.messages import Odometry, SignalStates
+from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
+from mt_nodes.data.stack_topics import DEFAULT_OUTPUTS, OUTPUT_ROLES
+from mt_nodes.data.transforms import quaternion_of_yaw
 from mt_nodes.nodes.adapters.base import Adapter, adapter_for
 from mt_nodes.nodes.adapters.image_marker import ImageMarkerBoxes
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
@@ -30,9 +33,6 @@ from mt_nodes.nodes.adapters.twist import TwistControl
 from mt_nodes.nodes.convert import TOLD_AS
 from mt_nodes.nodes.messages import available, decode, message_class, set_stamp
 from mt_nodes.nodes.orientation import yaws
-from mt_nodes.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
-from mt_nodes.stack_topics import DEFAULT_OUTPUTS, OUTPUT_ROLES
-from mt_nodes.transforms import quaternion_of_yaw
 
 ADAPTERS: dict[str, Any] = plugins.catalogue("adapters")
 HERE = [name for name, cls in ADAPTERS.items() if available(cls.type)]

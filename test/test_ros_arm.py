@@ -32,23 +32,23 @@ from ros_support import (
 )
 from std_srvs.srv import Trigger
 
-from mt_nodes import cdr
-from mt_nodes.arms import restart, start
-from mt_nodes.engine import Heard as Outcome
-from mt_nodes.errors import InfrastructureError, IsolationError, UsageError
-from mt_nodes.frames import Bundle, Wire
+from mt_nodes.base.errors import InfrastructureError, IsolationError, UsageError
+from mt_nodes.base.params import plain
+from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.messages import Bundle, Wire
+from mt_nodes.data.outputs import Detections, Diagnostics
+from mt_nodes.data.stack_topics import OutputTopic, read_outputs
+from mt_nodes.engine.arm import restart, start
+from mt_nodes.engine.judging import Heard as Outcome
+from mt_nodes.engine.plan import ArmPlan, stack_process
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.messages import message_class, stamp_of
-from mt_nodes.outputs import Detections, Diagnostics
-from mt_nodes.own_time import own_time_s
-from mt_nodes.params import plain
-from mt_nodes.plan import ArmPlan, stack_process
-from mt_nodes.stack_topics import OutputTopic, read_outputs
-from mt_nodes.stacks import Stack, load_stack
+from mt_nodes.stacks.stack import Stack, load_stack
 
-BOXES, MARKERS, CLOUD = "/perception/obstacles", "visualization_msgs/msg/MarkerArray", cdr.POINT_CLOUD
+BOXES, MARKERS, CLOUD = "/perception/obstacles", "visualization_msgs/msg/MarkerArray", codec.POINT_CLOUD
 NOTHING: frozenset[str] = frozenset()
 
 
@@ -98,9 +98,9 @@ class Played:
         self.count = 0
         peer = Peer(ending, domain)
         self.clouds = peer.listen(CLOUD, "/points", qos.REPLAY, raw=True)
-        self.notes = peer.listen(cdr.STRING, "/note", qos.REPLAY, raw=True)
+        self.notes = peer.listen(codec.STRING, "/note", qos.REPLAY, raw=True)
         self.clock = peer.listen("rosgraph_msgs/msg/Clock", "/clock", qos.CLOCK)
-        self.images = peer.listen(cdr.IMAGE, "/camera/image", qos.REPLAY, raw=True)
+        self.images = peer.listen(codec.IMAGE, "/camera/image", qos.REPLAY, raw=True)
         publishers = self.arm._publisher._publishers
         until(self.arm._clock._publisher.get_subscription_count)
         until(lambda: all(publishers[t].get_subscription_count() for t in ("/note", "/camera/image")))
@@ -155,7 +155,7 @@ def test_what_is_mutated_goes_out_encoded_anew_and_the_rest_as_it_was(played: Pl
     answer = played.arm.wait(played.arm.send(mutated, mutated.changed_topics(source)))
     assert answer is not None and answer.output.detections is not None and len(answer.output.detections) == 1
     played.notes.wait(lambda rows: source.wires[0].cdr in rows)
-    heard = played.clouds.wait(lambda rows: cdr.encode_cloud(mutated.clouds[0]) in rows)
+    heard = played.clouds.wait(lambda rows: codec.encode_cloud(mutated.clouds[0]) in rows)
     assert source.wires[1].cdr not in heard
 
 
@@ -164,12 +164,12 @@ def test_of_two_messages_of_a_topic_only_the_mutated_one_is_replaced(played: Pla
     source = played.bundle()
     image = source.images[0]
     between = replace(image, stamp_ns=image.stamp_ns + PERIOD_NS // 2)
-    other = Wire(image.topic, cdr.IMAGE, between.stamp_ns, cdr.encode_image(between))
+    other = Wire(image.topic, codec.IMAGE, between.stamp_ns, codec.encode_image(between))
     source = replace(source, wires=(*source.wires, other))
     dark = replace(image, pixels=np.zeros_like(image.pixels))
     played.arm.wait(played.arm.send(replace(source, images=(dark,)), frozenset({image.topic})))
     heard = played.images.wait(lambda rows: other.cdr in rows)
-    assert heard[heard.index(other.cdr) - 1] == cdr.encode_image(dark)
+    assert heard[heard.index(other.cdr) - 1] == codec.encode_image(dark)
 
 
 def test_the_clock_goes_on_in_small_steps_and_reaches_every_bundle(played: Played) -> None:
@@ -209,7 +209,7 @@ def test_what_a_follow_up_leaves_out_takes_the_rest_along_all_the_same(played: P
     played.notes.wait(lambda rows: note.cdr in rows)
     played.clock.wait(lambda rows: stamp_of_clock(rows[-1]) >= bundle.stamp_ns)
     assert len(played.ask(4).output.detections) == 4, "nothing is owed for it"
-    assert not any(cdr.encode_cloud(bundle.clouds[0]) == row for row in played.clouds.messages)
+    assert not any(codec.encode_cloud(bundle.clouds[0]) == row for row in played.clouds.messages)
 
 
 def test_time_goes_on_behind_a_delayed_bundle_while_an_answer_is_awaited(played: Played) -> None:

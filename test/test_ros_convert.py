@@ -14,18 +14,18 @@ from rclpy.serialization import deserialize_message, serialize_message
 from recordings import camera_info, image
 from sensor_msgs.msg import PointCloud2, PointField
 
-from mt_nodes import cdr
-from mt_nodes.errors import UsageError
-from mt_nodes.frames import CameraInfo, Cloud, Image
+from mt_nodes.base.errors import UsageError
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.cdr.outgoing import encode_message
+from mt_nodes.data.messages import CameraInfo, Cloud, Image
 from mt_nodes.nodes import point_cloud2
 from mt_nodes.nodes.convert import cloud_from_message, cloud_to_message, sensor_from_message
 from mt_nodes.nodes.messages import available, decode, message_class, set_stamp, stamp_of
-from mt_nodes.outgoing import encode_message
 
 
 def message_of(cloud: Cloud, row_padding: int = 0) -> PointCloud2:
     """The message that carries a cloud, with so many bytes of rubbish after each row."""
-    message = deserialize_message(cdr.encode_cloud(cloud), PointCloud2)
+    message = deserialize_message(codec.encode_cloud(cloud), PointCloud2)
     if row_padding:
         rows = np.frombuffer(message.data, np.uint8).reshape(cloud.height, -1)
         padded = np.full((cloud.height, rows.shape[1] + row_padding), 0xA5, np.uint8)
@@ -50,7 +50,7 @@ def test_a_cloud_is_read_as_the_bag_reader_reads_it(layout: str, height: int, ro
     message = message_of(made, row_padding)
     read = cloud_from_message(made.topic, copy.deepcopy(message))
     assert_same_values(read, made)
-    assert_same_values(read, cdr.cloud_from_msg(made.topic, message))
+    assert_same_values(read, codec.cloud_from_msg(made.topic, message))
 
 
 @pytest.mark.parametrize("height", [1, 8])
@@ -67,8 +67,8 @@ def test_a_cloud_there_and_back_is_the_same_message(layout: str, height: int) ->
         assert back == message, "padding bytes included"
         # Byte for byte, but for what fills the gaps between the fields of a message: that is whatever was in memory.
         wire = bytes(serialize_message(back))
-        assert len(wire) == len(cdr.encode_cloud(made))
-        assert cdr.encode(cdr.POINT_CLOUD, cdr.decode(cdr.POINT_CLOUD, wire)) == cdr.encode_cloud(made)
+        assert len(wire) == len(codec.encode_cloud(made))
+        assert codec.encode(codec.POINT_CLOUD, codec.decode(codec.POINT_CLOUD, wire)) == codec.encode_cloud(made)
 
 
 def test_fewer_and_more_points_fit_the_same_layout() -> None:

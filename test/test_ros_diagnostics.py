@@ -9,11 +9,11 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.qos import QoSProfile
 from ros_support import Peer, until
 
-from mt_nodes.frames import Wire
+from mt_nodes.data.messages import Wire
+from mt_nodes.data.outputs import Control, Diagnostics
+from mt_nodes.data.stack_topics import DEFAULT_OUTPUTS, OutputTopic
+from mt_nodes.engine.pairing import Inbox, Ticket
 from mt_nodes.nodes.listening import Heard, OutputListener, answer_of
-from mt_nodes.outputs import Control, Diagnostics
-from mt_nodes.pairing import Inbox, Ticket
-from mt_nodes.stack_topics import DEFAULT_OUTPUTS, OutputTopic
 
 ROW = OutputTopic(**DEFAULT_OUTPUTS["diagnostics"])
 

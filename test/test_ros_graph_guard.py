@@ -15,7 +15,7 @@ from std_srvs.srv import SetBool
 
 from mt_nodes.nodes.graph_guard import endpoints
 from mt_nodes.nodes.isolation import NOT_KNOWN_YET
-from mt_nodes.vehicle.leaks import ACTION_CLIENT, ACTION_SERVER, CLIENT, PUBLISHER, SERVER, Endpoint
+from mt_nodes.runs.vehicle.leaks import ACTION_CLIENT, ACTION_SERVER, CLIENT, PUBLISHER, SERVER, Endpoint
 
 SAYS = Endpoint("/detector", PUBLISHER, "/says", "std_msgs/msg/String")
 

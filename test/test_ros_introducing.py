@@ -17,19 +17,19 @@ from rcl_interfaces.srv import GetParameters
 from rclpy.node import NodeNameNonExistentError
 from ros_support import LIMIT_S, Peer, puppet_bundle, topics_of, until
 
-from mt_nodes import cdr
-from mt_nodes.engine import Heard
-from mt_nodes.keeper import children_of
+from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.processes import Child, Process, wait_until
+from mt_nodes.base.subreaper import children_of
+from mt_nodes.data.cdr import codec
+from mt_nodes.engine.judging import Heard
+from mt_nodes.engine.plan import ArmPlan
 from mt_nodes.nodes import introducing, qos
 from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.introducing import Introduction
 from mt_nodes.nodes.messages import message_class
 from mt_nodes.nodes.publishing import DISCOVERY_S
 from mt_nodes.nodes.spinning import SpinningContext, quiet_node
-from mt_nodes.own_time import own_time_s
-from mt_nodes.plan import ArmPlan
-from mt_nodes.processes import Child, Process, wait_until
-from mt_nodes.stacks import Stack
+from mt_nodes.stacks.stack import Stack
 
 #: A stack that reads and says best effort, and tells when it has been made.
 PROGRAM = """
@@ -91,7 +91,7 @@ class Asked:
         self.times = 0
         them, us = Peer(ending, domain, name), Peer(ending, domain, "monitor")
         self.them, self.us = them.node, us.node
-        them.publisher(cdr.STRING, f"/{name}/says")
+        them.publisher(codec.STRING, f"/{name}/says")
         them.node.create_service(GetParameters, f"/{name}/get_parameters", self._asked)
         self.introduction = Introduction(us.node)
         until(lambda: f"/{name}/get_parameters" in dict(us.node.get_service_names_and_types()) and self.endpoints())
@@ -133,7 +133,7 @@ def test_who_cannot_be_asked_is_given_time_to_find_us(ending: ExitStack, domains
     """A node without services; and two of one name, of which the other one might reply."""
     ros = SpinningContext(domains[2])
     ending.callback(ros.close)
-    ros.add(quiet_node, "quiet").create_publisher(message_class(cdr.STRING), "/quiet/says", qos.ANSWERS)
+    ros.add(quiet_node, "quiet").create_publisher(message_class(codec.STRING), "/quiet/says", qos.ANSWERS)
     twin, other = Asked(ending, domains[2], "twin"), Peer(ending, domains[2], "twin")
     us = twin.us
     until(lambda: us.get_publishers_info_by_topic("/quiet/says") and us.get_node_names().count("twin") == 2)

@@ -18,20 +18,20 @@ from live_beside import BOXES, MARKERS, STACK, Live, carrying
 from ros_support import Peer, until
 from std_msgs.msg import String
 
-from mt_nodes import cdr
-from mt_nodes.bags import write_bundles
-from mt_nodes.environment import ros_environment
-from mt_nodes.frames import Bundle, Wire
-from mt_nodes.live.config import live_config
-from mt_nodes.live.run import LiveRun, told_domains
+from mt_nodes.base.environment import ros_environment
+from mt_nodes.base.params import build
+from mt_nodes.base.processes import Child, Process
+from mt_nodes.data.bags.bundles import write_bundles
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.messages import Bundle, Wire
+from mt_nodes.data.transforms import Transform, TransformTree, UnknownTransform, dump_transforms, pose_matrix
 from mt_nodes.nodes import live_suite, qos
 from mt_nodes.nodes.live_taps import HeardTransforms, LiveTaps, LiveTopics
 from mt_nodes.nodes.messages import available, message_class
-from mt_nodes.params import build
-from mt_nodes.processes import Child, Process
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.stacks import Stack
-from mt_nodes.transforms import Transform, TransformTree, UnknownTransform, dump_transforms, pose_matrix
+from mt_nodes.runs.live.config import live_config
+from mt_nodes.runs.live.run import LiveRun, told_domains
+from mt_nodes.stacks.stack import Stack
+from mt_nodes.world.scene.drive import generate_drive
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_a_shadow_only_listens_to_the_live_domain(
     other.node.create_timer(0.05, look)
     lines, _, _ = carry_out("shadow")
     assert said["published"] == []
-    frames = {"rt/tf", "rt/tf_static"} if available(cdr.TF) else set()
+    frames = {"rt/tf", "rt/tf_static"} if available(codec.TF) else set()
     assert set(said["subscribed"]) == {*topics, *frames}
     assert said["taps"] == ["BEST_EFFORT"] * 2
     assert {name for name in said["nodes"] if name.startswith("mt_")} == {live_suite.TAP_NODE}
@@ -104,7 +104,7 @@ def test_a_command_without_a_stamp_is_paired_by_its_arrival_and_counted_apart(
     live = Live(ending, domains[1], answers=False)
     commands = live.peer.publisher("geometry_msgs/msg/Twist", "/cmd")
     live.peer.node.create_subscription(
-        message_class(cdr.POINT_CLOUD), "/points", lambda message: commands.publish(Twist()), qos.REPLAY
+        message_class(codec.POINT_CLOUD), "/points", lambda message: commands.publish(Twist()), qos.REPLAY
     )
     stack = {"callable": "tiny:steer", "outputs": {"control": {"topic": "/cmd", "type": "geometry_msgs/msg/Twist"}}}
     relation = tmp_path / "still_steers.yaml"
@@ -134,7 +134,7 @@ def test_taps_hand_on_what_is_no_sensors_byte_for_byte_the_clock_and_what_was_sa
     ending: ExitStack, domains: Any
 ) -> None:
     live, taken = Live(ending, domains[1], clock=True), Taken()
-    once = live.peer.publisher(cdr.STRING, "/map_name", qos.LATCHED)
+    once = live.peer.publisher(codec.STRING, "/map_name", qos.LATCHED)
     once.publish(String(data="the town"))
     listener = Peer(ending, domains[1], live_suite.TAP_NODE).node
     stack = build(Stack, {**STACK, "name": "tiny", "needs": ["/note", "/map_name"]}, "test")
@@ -146,9 +146,9 @@ def test_taps_hand_on_what_is_no_sensors_byte_for_byte_the_clock_and_what_was_sa
     LiveTaps(listener, stack, beside, TransformTree(), taken)
     until(lambda: len(taken.instants) >= 3 and {w.topic for w in taken.wires} == set(beside))
     [said] = [w.cdr for w in taken.wires if w.topic == "/map_name"]
-    assert said == cdr.encode_text("the town"), "said before the taps were there"
+    assert said == codec.encode_text("the town"), "said before the taps were there"
     [note, *_] = [w for w in taken.wires if w.topic == "/note"]
-    assert note.type == cdr.STRING and b"before 1000000000" in note.cdr
+    assert note.type == codec.STRING and b"before 1000000000" in note.cdr
     bundle, wrong = taken.instants[0]
     assert not wrong and bundle.clouds[0].topic == "/points" and bundle.wires[0].cdr
     live.torn = True
@@ -166,7 +166,7 @@ def test_frames_are_known_when_they_were_told_and_the_users_file_stands_above_th
     heard = HeardTransforms(TransformTree([at("lidar", 7.0)]))
     with pytest.raises(UnknownTransform):
         heard.at(5).lookup("base_link", "camera")
-    heard.take(cdr.encode_transforms(TransformTree([at("lidar", 1.0), at("camera", 2.0)]), 5), static=True)
+    heard.take(codec.encode_transforms(TransformTree([at("lidar", 1.0), at("camera", 2.0)]), 5), static=True)
     assert heard.at(5).lookup("base_link", "camera")[0, 3] == 2.0
     assert heard.at(5).lookup("base_link", "lidar")[0, 3] == 7.0
 

@@ -20,25 +20,25 @@ from live_beside import BOXES, MARKERS, STACK, KeptCommands, Live, carrying
 from ros_support import LIMIT_S, Peer, puppet_bundle, topics_of, until
 from std_srvs.srv import Empty, SetBool, Trigger
 
-from mt_nodes import cdr
-from mt_nodes.arms import Unasked
-from mt_nodes.arrival import Arrivals
-from mt_nodes.engine import Answer, Heard
-from mt_nodes.environment import ros_environment
-from mt_nodes.errors import InfrastructureError, UsageError
+from mt_nodes.base.environment import ros_environment
+from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.params import build
+from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.processes import Child, Process
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.outputs import Detections
+from mt_nodes.engine.arm import Unasked
+from mt_nodes.engine.arrival import Arrivals
+from mt_nodes.engine.judging import Answer, Heard
+from mt_nodes.engine.pairing import Ticket
+from mt_nodes.engine.plan import ArmPlan
 from mt_nodes.nodes import introducing, qos
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.external_arm import ExternalArm
 from mt_nodes.nodes.listening_arm import ListeningArm
 from mt_nodes.nodes.messages import message_class
 from mt_nodes.nodes.suite_process import Events
-from mt_nodes.outputs import Detections
-from mt_nodes.own_time import own_time_s
-from mt_nodes.pairing import Ticket
-from mt_nodes.params import build
-from mt_nodes.plan import ArmPlan
-from mt_nodes.processes import Child, Process
-from mt_nodes.stacks import Stack
+from mt_nodes.stacks.stack import Stack
 
 NODE = "/callable_stack"
 
@@ -209,7 +209,7 @@ def test_an_instance_that_may_not_know_of_us_is_not_there_yet(
     monkeypatch.setattr(introducing, "REPLY_S", LIMIT_S)
     peer, go_on = Peer(ending, domains[2], NODE[1:]), Event()
     peer.publisher(MARKERS, BOXES)
-    peer.listen(cdr.POINT_CLOUD, "/points", qos.REPLAY)
+    peer.listen(codec.POINT_CLOUD, "/points", qos.REPLAY)
     peer.node.create_timer(0.0, go_on.wait)
     ending.callback(go_on.set)
     arm = external_arm(ending, domains)
@@ -233,7 +233,7 @@ def test_silence_counts_when_the_instance_spoke_later_and_what_it_had_when_it_we
     lives = ending.enter_context(ExitStack())
     peer = Peer(lives, domains[2], NODE[1:])
     says = peer.publisher(MARKERS, BOXES)
-    peer.listen(cdr.POINT_CLOUD, "/points", qos.REPLAY)
+    peer.listen(codec.POINT_CLOUD, "/points", qos.REPLAY)
     arm = external_arm(ending, domains)
     until(lambda: not arm.presence().away)
     asked = arm.send(puppet_bundle(0), frozenset())
@@ -267,7 +267,7 @@ def test_an_arm_tells_laps_of_a_looped_bag_apart(ending: ExitStack, domains: Any
     """The first lap's input was lost; its stamp comes again long before the deadline."""
     peer = Peer(ending, domains[2], NODE[1:])
     says = peer.publisher(MARKERS, BOXES)
-    peer.listen(cdr.POINT_CLOUD, "/points", qos.REPLAY)
+    peer.listen(codec.POINT_CLOUD, "/points", qos.REPLAY)
     if kind == "ours":
         arm: ExternalArm | ListeningArm = external_arm(ending, domains, deadline_s=60.0)
     else:
@@ -291,13 +291,13 @@ class Twice:
         self._peer = Peer(ending, domain, NODE[1:])
         self._says = self._peer.publisher(MARKERS, BOXES)
         self._said: Any = None
-        self._peer.node.create_subscription(message_class(cdr.POINT_CLOUD), "/points", self._answer, qos.REPLAY)
+        self._peer.node.create_subscription(message_class(codec.POINT_CLOUD), "/points", self._answer, qos.REPLAY)
 
     def _answer(self, message: Any) -> None:
         if self._said is not None:
             self._says.publish(self._said)
         sees = [(8.0, 1.0, 0.5)] if message.width == 20 else []
-        stamp_ns, shape = cdr.stamp_ns_of(message.header), ([(4.0, 2.0, 1.5)] * len(sees), [0.5] * len(sees))
+        stamp_ns, shape = codec.stamp_ns_of(message.header), ([(4.0, 2.0, 1.5)] * len(sees), [0.5] * len(sees))
         self._said = MarkerArrayObstacles().encode(Detections.make("base_link", stamp_ns, sees, *shape))
         self._says.publish(self._said)
 

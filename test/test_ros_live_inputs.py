@@ -12,8 +12,8 @@ from rclpy.context import Context
 from rclpy.node import Node
 from sensor_msgs.msg import Image, PointCloud2
 
+from mt_nodes.base.processes import wait_until
 from mt_nodes.nodes.live_inputs import LiveInputs
-from mt_nodes.processes import wait_until
 
 TOPIC = "/bench/sensor"
 

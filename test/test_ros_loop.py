@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from mt_nodes.jsonl import read_lines
+from mt_nodes.base.jsonl import read_lines
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = """\

@@ -25,13 +25,15 @@ from recordings import PERIOD_NS, START_NS, drive, stamp, text, write_bag
 from ros_support import Heard, Peer, until
 from std_msgs.msg import String
 
-from mt_nodes import cdr
-from mt_nodes.bags import write_bundles
-from mt_nodes.environment import ros_environment
-from mt_nodes.errors import UsageError
-from mt_nodes.frames import Bundle, Cloud
-from mt_nodes.ledger import sha256_of_followup
-from mt_nodes.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
+from mt_nodes.base.environment import ros_environment
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.processes import Child, Process
+from mt_nodes.data.bags.bundles import write_bundles
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.data.outputs import Detections
+from mt_nodes.data.transforms import dump_transforms
+from mt_nodes.engine.ledger import sha256_of_followup
 from mt_nodes.nodes import qos, replayer
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.control import ControlNode
@@ -43,11 +45,9 @@ from mt_nodes.nodes.mutator import Mutator
 from mt_nodes.nodes.publishing import DISCOVERY_S, BundlePublisher
 from mt_nodes.nodes.replayer import Replayer
 from mt_nodes.nodes.spinning import SpinningContext
-from mt_nodes.outputs import Detections
-from mt_nodes.pipeline import MutationPipeline
-from mt_nodes.processes import Child, Process
-from mt_nodes.relations import load_relation
-from mt_nodes.transforms import dump_transforms
+from mt_nodes.relations.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
+from mt_nodes.relations.pipeline import MutationPipeline
+from mt_nodes.relations.relation import load_relation
 
 MARKERS, BOXES = "visualization_msgs/msg/MarkerArray", "/perception/obstacles"
 VERDICTS, LEDGER = "/mt/verdicts", "/mt/ledger"
@@ -74,7 +74,7 @@ def test_the_replayer_plays_every_topic_at_its_pace_and_ends(
     bag = write_bag(tmp_path / "bag", sorted([*rows, text(0, "no", "/clock")], key=lambda r: r.received_ns))
     peer = Peer(ending, domains[1])
     node = made(Replayer, bag=bag, rate=2)
-    topics = {"/points": cdr.POINT_CLOUD, "/note": cdr.STRING, "/camera/image": cdr.IMAGE}
+    topics = {"/points": codec.POINT_CLOUD, "/note": codec.STRING, "/camera/image": codec.IMAGE}
     clock = peer.listen("rosgraph_msgs/msg/Clock", "/clock", qos.CLOCK)
     until(lambda: node.count_subscribers("/clock"))
     others = {t: peer.listen(name, t, qos.REPLAY, raw=True) for t, name in topics.items() if t != "/points"}
@@ -97,9 +97,9 @@ def test_the_replayer_begins_again_and_so_does_time(
 ) -> None:
     bag = write_bag(tmp_path / "bag", drive(3))
     peer = Peer(ending, domains[1])
-    clouds = peer.listen(cdr.POINT_CLOUD, "/points", qos.REPLAY)
+    clouds = peer.listen(codec.POINT_CLOUD, "/points", qos.REPLAY)
     made(Replayer, bag=bag, rate=50.0, loop=True, limit=2)
-    stamps = [cdr.stamp_ns_of(m.header) for m in clouds.wait(5)[:5]]
+    stamps = [codec.stamp_ns_of(m.header) for m in clouds.wait(5)[:5]]
     assert stamps == [stamp(0), stamp(1), stamp(0), stamp(1), stamp(0)]
 
 
@@ -110,9 +110,9 @@ def test_the_replayer_gives_who_reads_best_effort_time_to_find_it(
     monkeypatch.setattr(replayer, "time", SimpleNamespace(monotonic_ns=lambda: now_ns))
     node = made(Replayer, bag=write_bag(tmp_path / "bag", drive(1)))
     peer = Peer(ending, domains[1])
-    note = peer.listen(cdr.STRING, "/note", qos.ANSWERS_BEST_EFFORT)
+    note = peer.listen(codec.STRING, "/note", qos.ANSWERS_BEST_EFFORT)
     until(lambda: node._publisher.unconfirmed)
-    clouds = peer.listen(cdr.POINT_CLOUD, "/points", qos.REPLAY)
+    clouds = peer.listen(codec.POINT_CLOUD, "/points", qos.REPLAY)
     until(lambda: node._met_ns is not None and clouds.matched() and note.matched())
     now_ns += round(1e9 * DISCOVERY_S) - 1
     rounds: list[int] = []
@@ -145,7 +145,7 @@ def test_the_replayer_goes_on_when_the_first_bundle_is_confirmed_and_does_not_hu
     monkeypatch.setattr(replayer, "time", SimpleNamespace(monotonic_ns=lambda: time.monotonic_ns() + ahead_ns))
     monkeypatch.setattr(BundlePublisher, "publish", published)
     monkeypatch.setattr(BundlePublisher, "flush", flushed)
-    clouds = Peer(ending, domains[1]).listen(cdr.POINT_CLOUD, "/points", qos.REPLAY)
+    clouds = Peer(ending, domains[1]).listen(codec.POINT_CLOUD, "/points", qos.REPLAY)
     node = made(Replayer, bag=write_bag(tmp_path / "bag", drive(3)), rate=2)
     clouds.wait(3)
     until(lambda: node.finished)
@@ -160,7 +160,7 @@ def test_a_loop_goes_on_at_the_pace_of_the_recording(
 ) -> None:
     bag = write_bag(tmp_path / "bag", drive(3))
     peer = Peer(ending, domains[1])
-    clouds = peer.listen(cdr.POINT_CLOUD, "/points", qos.REPLAY)
+    clouds = peer.listen(codec.POINT_CLOUD, "/points", qos.REPLAY)
     began_s = time.monotonic()
     made(Replayer, bag=bag, rate=2.0, loop=True, limit=limit)
     clouds.wait(7)
@@ -197,12 +197,12 @@ def joined(publisher: Any, node: Mutator) -> bool:
 
 def sensor(peer: Peer, profile: QoSProfile = qos.REPLAY) -> tuple[Any, Callable[[int], Cloud]]:
     """A live cloud topic, and the function that publishes its next cloud."""
-    publisher = peer.publisher(cdr.POINT_CLOUD, "/sensing/lidar/points", profile)
+    publisher = peer.publisher(codec.POINT_CLOUD, "/sensing/lidar/points", profile)
 
     def send(index: int) -> Cloud:
         cloud = made_cloud("velodyne", seed=index)
         cloud = Cloud(cloud.topic, stamp(index), cloud.frame_id, cloud.points)
-        publisher.publish(cdr.encode_cloud(cloud))
+        publisher.publish(codec.encode_cloud(cloud))
         return cloud
 
     return publisher, send
@@ -229,7 +229,7 @@ def test_the_mutator_sends_followups_into_another_domain_as_the_live_publisher_d
     assert offered.qos_profile.reliability == reliability
     send(0)
     until(lambda: node._count == 1)
-    followups = there.listen(cdr.POINT_CLOUD, "/points", qos.ANSWERS_BEST_EFFORT)
+    followups = there.listen(codec.POINT_CLOUD, "/points", qos.ANSWERS_BEST_EFFORT)
 
     def sent_and_heard() -> bool:
         send(1)
@@ -237,7 +237,7 @@ def test_the_mutator_sends_followups_into_another_domain_as_the_live_publisher_d
 
     until(sent_and_heard)
     message = followups.wait(1)[0]
-    assert (message.width, cdr.stamp_ns_of(message.header)) == (4100, stamp(1))
+    assert (message.width, codec.stamp_ns_of(message.header)) == (4100, stamp(1))
     ledger.wait(lambda rows: bool(rows) and "sha256" in json.loads(rows[-1].data))
     first, line = lines(ledger)[0], lines(ledger)[-1]
     assert (first["pair"], first["outcome"]) == ("0/0/noise_outside_roi_100/0", "SKIPPED")
@@ -253,7 +253,7 @@ def test_a_followup_whose_proof_fails_is_invalid(
     monkeypatch.setattr(NoiseOutsideRoi, "guarantee", lambda *_: "a lie")
     peer = Peer(ending, domains[1])
     ledger = peer.listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
-    followups = peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY)
+    followups = peer.listen(codec.POINT_CLOUD, "/out", qos.REPLAY)
     node = made(
         Mutator, relation="noise_outside_roi_10", output_topic="/out", transforms=transforms, prove=prove, **ALL_TESTED
     )
@@ -277,14 +277,14 @@ def test_followups_and_hashes_are_those_of_the_same_clouds_offline(
     offline = MutationPipeline(relation.mutate, 5, relation.id)
     peer = Peer(ending, domains[1])
     ledger = peer.listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
-    followups = peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY, raw=True)
+    followups = peer.listen(codec.POINT_CLOUD, "/out", qos.REPLAY, raw=True)
     node = made(Mutator, relation=relation.id, output_topic="/out", transforms=transforms, seed=5, **ALL_TESTED)
     publisher, send = sensor(peer)
     until(lambda: joined(publisher, node))
     for index in range(4):
         cloud = replace(send(index), topic="/sensing/lidar/points")
         expected = offline.derive(Bundle(0, index, cloud.stamp_ns, (cloud,), transforms=TREE)).followup
-        assert followups.wait(index + 1)[index] == cdr.encode_cloud(expected.first.cloud())
+        assert followups.wait(index + 1)[index] == codec.encode_cloud(expected.first.cloud())
         ledger.wait(index + 1)
         assert lines(ledger)[index]["pair"] == f"0/{index}/{relation.id}/0"
         assert lines(ledger)[index]["sha256"] == sha256_of_followup(expected)
@@ -304,7 +304,7 @@ def test_a_cloud_is_answered_while_the_last_is_still_proved_and_lines_keep_their
     monkeypatch.setattr(NoiseOutsideRoi, "guarantee", slow)
     peer = Peer(ending, domains[1])
     ledger = peer.listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
-    followups = peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY)
+    followups = peer.listen(codec.POINT_CLOUD, "/out", qos.REPLAY)
     node = made(Mutator, relation="noise_outside_roi_10", output_topic="/out", transforms=transforms, **ALL_TESTED)
     publisher, send = sensor(peer)
     until(lambda: joined(publisher, node))
@@ -313,9 +313,9 @@ def test_a_cloud_is_answered_while_the_last_is_still_proved_and_lines_keep_their
     for index in range(1, 3):
         send(index)
         until(lambda index=index: node._count == index + 1)
-    assert [cdr.stamp_ns_of(m.header) for m in followups.wait(3)] == [stamp(0), stamp(1), stamp(2)]
+    assert [codec.stamp_ns_of(m.header) for m in followups.wait(3)] == [stamp(0), stamp(1), stamp(2)]
     cloud = made_cloud("velodyne")
-    publisher.publish(cdr.encode_cloud(Cloud(cloud.topic, stamp(3), cloud.frame_id, cloud.points[:0])))
+    publisher.publish(codec.encode_cloud(Cloud(cloud.topic, stamp(3), cloud.frame_id, cloud.points[:0])))
     until(lambda: node._count == 4)
     assert not lines(ledger), "nothing is told that is not proved, and nothing before what came before it"
     going_on.set()
@@ -334,7 +334,7 @@ def test_what_goes_wrong_in_a_proof_is_not_passed_over(
     ledger = LedgerTopic(Peer(ending, domains[1]).node, "noise_outside_roi_10")
     relation, bundle = load_relation("noise_outside_roi_10"), Bundle(0, 0, 0, (made_cloud(),), transforms=TREE)
     derived, proof = MutationPipeline(relation.mutate, 0, relation.id).derive_unproven(bundle)
-    through = Peer(ending, domains[1], "other").publisher(cdr.POINT_CLOUD, "/out")
+    through = Peer(ending, domains[1], "other").publisher(codec.POINT_CLOUD, "/out")
     ledger.sent(Offered(relation.id, bundle, 0), derived, proof, through, 0)
     with pytest.raises(RuntimeError, match="a defect"):
         ledger.close()
@@ -353,7 +353,7 @@ def test_a_mutator_that_is_stopped_has_told_of_all_it_sent(
     ending.callback(child.stop, 5.0)
     peer = Peer(ending, domains[1])
     ledger = peer.listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
-    followups = peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY)
+    followups = peer.listen(codec.POINT_CLOUD, "/out", qos.REPLAY)
     publisher, send = sensor(peer)
     until(lambda: publisher.get_subscription_count() and followups.matched() and ledger.matched())
     meeting = Introduction(peer.node)
@@ -369,7 +369,7 @@ def test_a_mutator_that_is_stopped_has_told_of_all_it_sent(
         os.killpg(child.pid, number)
     until(lambda: child.code is not None)
     assert child.code == 0, (tmp_path / "log").read_text()
-    sent = [cdr.stamp_ns_of(m.header) for m in followups.messages]
+    sent = [codec.stamp_ns_of(m.header) for m in followups.messages]
     ledger.wait(lambda _: sent == [line["followup_ns"] for line in lines(ledger) if "sha256" in line])
 
 
@@ -381,7 +381,7 @@ def test_a_mutator_that_cannot_go_on_says_so_in_one_line(ending: ExitStack, doma
     child = Child(Process("mutator", argv, ros_environment(os.environ, domains[1]), tmp_path / "log"))
     ending.callback(child.stop, 5.0)
     peer = Peer(ending, domains[1])
-    peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY)
+    peer.listen(codec.POINT_CLOUD, "/out", qos.REPLAY)
     _, send = sensor(peer)
 
     def ended() -> bool:
@@ -396,10 +396,10 @@ def test_a_mutator_that_cannot_go_on_says_so_in_one_line(ending: ExitStack, doma
 
 #: The mutator, whose proofs wait for a signal that this process got.
 LASTING_PROOF = """
-from mt_nodes.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
+from mt_nodes.relations.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
 from mt_nodes.nodes import mutator
-from mt_nodes.processes import wait_until
-from mt_nodes.flag import Flag
+from mt_nodes.base.processes import wait_until
+from mt_nodes.base.flag import Flag
 told, finish = Flag(), mutator.Mutator.finish
 mutator.Mutator.finish = lambda node: (finish(node), told.set())
 NoiseOutsideRoi.guarantee = lambda *_: None if wait_until(told.is_set, 30) else "no signal came"
@@ -412,12 +412,12 @@ def test_a_bundle_without_an_honest_followup_is_told(
 ) -> None:
     peer = Peer(ending, domains[1])
     ledger = peer.listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
-    peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY)
+    peer.listen(codec.POINT_CLOUD, "/out", qos.REPLAY)
     node = made(Mutator, relation="noise_outside_roi_10", output_topic="/out", transforms=transforms, **ALL_TESTED)
     publisher, _ = sensor(peer)
     until(lambda: joined(publisher, node))
     cloud = made_cloud("velodyne")
-    publisher.publish(cdr.encode_cloud(Cloud(cloud.topic, stamp(0), cloud.frame_id, cloud.points[:0])))
+    publisher.publish(codec.encode_cloud(Cloud(cloud.topic, stamp(0), cloud.frame_id, cloud.points[:0])))
     ledger.wait(1)
     assert [(line["outcome"], line["reason"]) for line in lines(ledger)] == [
         ("NOT_APPLICABLE", "/sensing/lidar/points has no point with finite coordinates")
@@ -435,7 +435,7 @@ def test_the_mutator_delays_frames_in_their_order_and_tells_when_to_expect_the_a
 ) -> None:
     peer = Peer(ending, domains[1])
     ledger = peer.listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
-    followups = peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY)
+    followups = peer.listen(codec.POINT_CLOUD, "/out", qos.REPLAY)
     relation = stream_relation(tmp_path, "frames_delayed", every=1, delay_s=0.3, stamps="new")
     node = made(Mutator, relation=relation, output_topic="/out", **ALL_TESTED)
     publisher, send = sensor(peer)
@@ -446,7 +446,7 @@ def test_the_mutator_delays_frames_in_their_order_and_tells_when_to_expect_the_a
         until(lambda index=index: node._count == index + 1)  # a live tap keeps no more than the last
     messages = followups.wait(3)
     assert time.monotonic() - began >= 0.3
-    assert [cdr.stamp_ns_of(m.header) for m in messages] == [stamp(i) + 300_000_000 for i in range(3)]
+    assert [codec.stamp_ns_of(m.header) for m in messages] == [stamp(i) + 300_000_000 for i in range(3)]
     ledger.wait(3)
     told = [(line["stamp_ns"], line["followup_ns"], line["delay_ns"]) for line in lines(ledger)]
     assert told == [(stamp(i), stamp(i) + 300_000_000, 300_000_000) for i in range(3)]
@@ -458,7 +458,7 @@ def test_the_mutator_sends_nothing_of_a_frame_that_is_left_out(
 ) -> None:
     peer = Peer(ending, domains[1])
     ledger = peer.listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
-    followups = peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY)
+    followups = peer.listen(codec.POINT_CLOUD, "/out", qos.REPLAY)
     relation = stream_relation(tmp_path, "rate_reduced", one_of=2.0)
     node = made(Mutator, relation=relation, output_topic="/out", **ALL_TESTED)
     publisher, send = sensor(peer)
@@ -468,7 +468,7 @@ def test_the_mutator_sends_nothing_of_a_frame_that_is_left_out(
         ledger.wait(index + 1)
     assert [line.get("outcome") for line in lines(ledger)] == [None, "SKIPPED", None, "SKIPPED"]
     assert lines(ledger)[1]["reason"] == "the follow-up sends nothing"
-    assert [cdr.stamp_ns_of(m.header) for m in followups.wait(2)] == [stamp(0), stamp(2)]
+    assert [codec.stamp_ns_of(m.header) for m in followups.wait(2)] == [stamp(0), stamp(2)]
 
 
 def test_control_is_offered_in_turn_and_each_lap_of_a_bag_has_a_number(
@@ -477,7 +477,7 @@ def test_control_is_offered_in_turn_and_each_lap_of_a_bag_has_a_number(
     """In the next lap other frames are control."""
     peer = Peer(ending, domains[1])
     ledger = peer.listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
-    followups = peer.listen(cdr.POINT_CLOUD, "/out", qos.REPLAY)
+    followups = peer.listen(codec.POINT_CLOUD, "/out", qos.REPLAY)
     about = {"relation": "noise_outside_roi_100", "output_topic": "/out", "transforms": transforms}
     node = made(Mutator, **about, control_every=3)
     publisher, send = sensor(peer)
@@ -713,10 +713,10 @@ class Answering:
         self._peer = Peer(ending, domain, "stack")
         self._says: Any = self._peer.publisher(MARKERS, BOXES)
         self.heard = self._says.get_subscription_count
-        self._peer.node.create_subscription(message_class(cdr.POINT_CLOUD), topic, self._answer, qos.REPLAY)
+        self._peer.node.create_subscription(message_class(codec.POINT_CLOUD), topic, self._answer, qos.REPLAY)
 
     def _answer(self, message: Any) -> None:
-        boxes = Detections.make("base_link", cdr.stamp_ns_of(message.header), [[10.0, 0.0, 1.0]], [[4.0, 2.0, 1.5]])
+        boxes = Detections.make("base_link", codec.stamp_ns_of(message.header), [[10.0, 0.0, 1.0]], [[4.0, 2.0, 1.5]])
         if (says := self._says) is not None:
             says.publish(MarkerArrayObstacles().encode(boxes))
 

@@ -13,12 +13,12 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, LivelinessPolicy, QoSProf
 from ros_support import LIMIT_S, Peer, puppet_bundle, topics_of
 from test_ros_arm import NOTHING, OwnStack, boxes_of
 
-from mt_nodes.engine import Heard
-from mt_nodes.errors import UsageError
+from mt_nodes.base.errors import UsageError
+from mt_nodes.engine.judging import Heard
+from mt_nodes.engine.plan import ArmPlan
 from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.qos import ANSWERS, REPLAY, describe, load_overrides
-from mt_nodes.plan import ArmPlan
-from mt_nodes.stacks import Stack
+from mt_nodes.stacks.stack import Stack
 
 
 def written(tmp_path: Path, text: str) -> Path:

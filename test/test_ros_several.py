@@ -23,24 +23,24 @@ from ros_support import LIMIT_S, Heard, Peer, until
 from several_sensors import CAMERAS, INFOS, LIDARS, bag, drive, fusion, jpeg
 from started_arms import started_arm
 
-from mt_nodes import cdr
-from mt_nodes.bags import BagSource
-from mt_nodes.engine import Heard as Outcome
-from mt_nodes.errors import UsageError
-from mt_nodes.frames import Bundle, Cloud
-from mt_nodes.mutations.stream.frames_delayed import FramesDelayed
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import plain
+from mt_nodes.data.bags.bundles import BagSource
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.cdr.outgoing import encode_message
+from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.data.transforms import dump_transforms
+from mt_nodes.engine.judging import Heard as Outcome
+from mt_nodes.engine.plan import ArmPlan, stack_process
+from mt_nodes.engine.sending import parted
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.mutator import Mutator, MutatorParameters, followups_by_input
 from mt_nodes.nodes.replayer import Replayer
-from mt_nodes.outgoing import encode_message
-from mt_nodes.params import plain
-from mt_nodes.pipeline import MutationPipeline
-from mt_nodes.plan import ArmPlan, stack_process
-from mt_nodes.runs import as_recorded
-from mt_nodes.sending import parted
-from mt_nodes.stacks import load_stack
-from mt_nodes.transforms import dump_transforms
+from mt_nodes.relations.mutations.stream.frames_delayed import FramesDelayed
+from mt_nodes.relations.pipeline import MutationPipeline
+from mt_nodes.runs.replay.run import as_recorded
+from mt_nodes.stacks.stack import load_stack
 
 TOPICS = (*LIDARS, *CAMERAS, *INFOS)
 
@@ -100,7 +100,7 @@ def test_an_instant_comes_whole_and_what_is_not_mutated_byte_for_byte(played: Pl
         got = hashes(heard.wait(2))
         assert got[0] == recorded[topic] and (got[1] == recorded[topic]) == (topic != CAMERAS[0]), topic
     [_, sent] = played.heard[CAMERAS[0]].messages
-    image = cdr.image_from_msg(CAMERAS[0], cdr.decode(cdr.IMAGE, bytes(sent)))
+    image = codec.image_from_msg(CAMERAS[0], codec.decode(codec.IMAGE, bytes(sent)))
     assert np.array_equal(image.pixels, front.pixels // 2)
 
 
@@ -134,7 +134,7 @@ class Alone:
 
     def __init__(self, ending: ExitStack, domains: tuple[int, ...], messages: Sequence[Any], **parameters: Any) -> None:
         here, there = Peer(ending, domains[1]), Peer(ending, domains[2], "other")
-        types = {message.topic: cdr.type_of(message) for message in messages}
+        types = {message.topic: codec.type_of(message) for message in messages}
         self.ledger = here.listen("std_msgs/msg/String", "/mt/ledger", qos.JOURNAL)
         self.inputs = {topic: here.publisher(kind, topic, qos.REPLAY) for topic, kind in types.items()}
         topics = {"input_topic": ",".join(types), "output_topic": ",".join(types), "output_domain": domains[2]}
@@ -208,7 +208,7 @@ def test_the_mutator_changes_images_alone_and_tells_of_what_it_cannot_read(
     [line] = alone.told([front], 1)
     assert "outcome" not in line, line["reason"]
     [sent] = alone.outputs[CAMERAS[0]].wait(1)
-    brighter = cdr.image_from_msg(CAMERAS[0], cdr.decode(cdr.IMAGE, bytes(sent)))
+    brighter = codec.image_from_msg(CAMERAS[0], codec.decode(codec.IMAGE, bytes(sent)))
     assert brighter.stamp_ns == stamp(0) and brighter.pixels.mean() > 100
     wrong = encode_message(replace(front, stamp_ns=stamp(1))).replace(b"bgr8", b"nv12")
     alone.inputs[CAMERAS[0]].publish(wrong)

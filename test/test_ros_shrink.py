@@ -12,17 +12,17 @@ from made_drives import made_run, setting
 from made_runs import no_pages
 from recordings import bundles
 
-from mt_nodes.bags import write_bundles
 from mt_nodes.cli.main import main
-from mt_nodes.drive.conducting import execute, in_process_arms
-from mt_nodes.journal import read_journal
-from mt_nodes.run_record import write_record
-from mt_nodes.shrinking.reduction import Reduction
-from mt_nodes.stacks import load_stack
+from mt_nodes.data.bags.bundles import write_bundles
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.reduction.reduction import Reduction
+from mt_nodes.engine.run_record import write_record
+from mt_nodes.runs.loop.conducting import execute, in_process_arms
+from mt_nodes.stacks.stack import load_stack
 
 STACK = """
 import numpy as np
-from mt_nodes.outputs import Detections
+from mt_nodes.data.outputs import Detections
 
 class Third:
     def __init__(self, in_a_row):
@@ -77,7 +77,7 @@ def test_over_topics_it_comes_to_the_same(
 
 DRIVER = """
 import numpy as np
-from mt_nodes.outputs import Control, Output
+from mt_nodes.data.outputs import Control, Output
 
 class Shy:
     def __call__(self, objects):

@@ -22,27 +22,27 @@ from made_drives import SPEED_MPS, pedestrian, setting
 from nav_msgs.msg import Odometry
 from ros_support import LIMIT_S, Heard, Peer, until
 
-from mt_nodes import cdr
-from mt_nodes.drive.rig import Rig
-from mt_nodes.drive.scenario import Scenario
-from mt_nodes.drive.scenario_files import scenarios_of
-from mt_nodes.drive.simulation import PERIOD_S, Simulation
-from mt_nodes.drive.world import World
-from mt_nodes.environment import ros_environment
-from mt_nodes.errors import ExitCode, UsageError
-from mt_nodes.frames import Bundle
-from mt_nodes.live.settings import configured
+from mt_nodes.base.environment import ros_environment
+from mt_nodes.base.errors import ExitCode, UsageError
+from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.processes import Child, Process
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.outputs import Control
+from mt_nodes.data.transforms import Transform, TransformTree, load_transforms, pose_matrix, quaternion_of_yaw
 from mt_nodes.nodes import frames_topic, qos, simulator
 from mt_nodes.nodes.frames_topic import FramesTopic
 from mt_nodes.nodes.interfaces import NODES
 from mt_nodes.nodes.pacing import Lockstep, Realtime
 from mt_nodes.nodes.simulator import Simulator
-from mt_nodes.outputs import Control
-from mt_nodes.own_time import own_time_s
-from mt_nodes.processes import Child, Process
-from mt_nodes.scene.drive import PERIOD_NS, START_NS
-from mt_nodes.stacks import Stack, load_stack
-from mt_nodes.transforms import Transform, TransformTree, load_transforms, pose_matrix, quaternion_of_yaw
+from mt_nodes.runs.live.settings import configured
+from mt_nodes.runs.loop.rig import Rig
+from mt_nodes.runs.loop.simulation import PERIOD_S, Simulation
+from mt_nodes.stacks.stack import Stack, load_stack
+from mt_nodes.world.drive.scenario import Scenario
+from mt_nodes.world.drive.scenario_files import scenarios_of
+from mt_nodes.world.drive.world import World
+from mt_nodes.world.scene.drive import PERIOD_NS, START_NS
 
 Make = Callable[..., Any]
 RIG = Rig(topics={"odometry": "/odometry", "objects": "/objects"})
@@ -311,7 +311,7 @@ def test_a_stack_drives_over_topics_as_in_our_own_process(
     world = World(EMPTY)
     rows = []
     for i, message in enumerate(stack.heard.wait(10)):
-        assert cdr.stamp_ns_of(message.header) == START_NS + i * PERIOD_NS
+        assert codec.stamp_ns_of(message.header) == START_NS + i * PERIOD_NS
         rows.append((world.state.ego.x_m, world.state.ego.speed_mps))
         world.step(Control(None, speed_mps=wavering(i), yaw_rate_radps=0.0), (i + 1) * PERIOD_S)
     heard = [(m.pose.pose.position.x, m.twist.twist.linear.x) for m in stack.heard.messages]
@@ -334,7 +334,7 @@ def test_a_collision_is_told_and_is_the_stacks_failure(
     until(lambda: node.finished)
     assert node.failure.exit_code == ExitCode.FAIL
     assert "2 of 2 episodes failed, the first: episode 0, made: collision" in str(node.failure)
-    stamps = [cdr.stamp_ns_of(m.header) for m in stack.heard.messages]
+    stamps = [codec.stamp_ns_of(m.header) for m in stack.heard.messages]
     assert set(np.diff(stamps)) == {PERIOD_NS}, "time goes on over both"
     [last] = told.wait(lambda rows: bool(rows) and "episode 1" in rows[-1].status[0].message)[-1].status
     values = {row.key: row.value for row in last.values}
@@ -517,7 +517,7 @@ def test_frames_are_told_where_their_type_is_installed(monkeypatch: pytest.Monke
     assert [topic for topic, _ in published] == ["/tf_static", "/tf", "/tf"]
     moved = [bundle_of(x_m).transforms.transforms[0] for x_m in (1.0, 2.0)]
     for (topic, message), given in zip(published, (MOUNT, *moved), strict=True):
-        [read] = cdr.transforms_from_msg(message, topic == "/tf_static")
+        [read] = codec.transforms_from_msg(message, topic == "/tf_static")
         assert (read.parent, read.child, read.stamp_ns) == (given.parent, given.child, START_NS)
         np.testing.assert_allclose(read.matrix, given.matrix, atol=1e-12)
 

@@ -17,22 +17,22 @@ from ros_support import LIMIT_S, Peer, until
 from started_arms import started_arm
 from told_worlds import people, told_bundle, without
 
-from mt_nodes import cdr
-from mt_nodes.arms import Unasked
-from mt_nodes.engine import Answer, Heard
-from mt_nodes.errors import UsageError
-from mt_nodes.frames import Bundle, Odometry, Told
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import plain
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.cdr.outgoing import wires_of_bundle
+from mt_nodes.data.messages import Bundle, Odometry, Told
+from mt_nodes.data.outputs import Control
+from mt_nodes.data.stack_topics import TOLD_TYPES
+from mt_nodes.engine.arm import Unasked
+from mt_nodes.engine.judging import Answer, Heard
+from mt_nodes.engine.plan import ArmPlan, Replayed, stack_process
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.convert import reader_of, told_to_message, topics_of_world
 from mt_nodes.nodes.messages import decode
 from mt_nodes.nodes.publishing import BundlePublisher
-from mt_nodes.outgoing import wires_of_bundle
-from mt_nodes.outputs import Control
-from mt_nodes.params import plain
-from mt_nodes.plan import ArmPlan, Replayed, stack_process
-from mt_nodes.stack_topics import TOLD_TYPES
-from mt_nodes.stacks import Stack, load_stack
+from mt_nodes.stacks.stack import Stack, load_stack
 
 NOTHING: frozenset[str] = frozenset()
 
@@ -102,7 +102,7 @@ def test_a_stack_gets_the_type_that_its_file_names(domains: tuple[int, ...], end
     publisher.publish(bundle, NOTHING)
     [message] = heard.wait(1)
     assert [(p.position.x, p.position.y) for p in message.poses] == [(30.0, 4.0), (9.0, -1.0)]
-    assert cdr.stamp_ns_of(message.header) == bundle.stamp_ns and message.header.frame_id == "base_link"
+    assert codec.stamp_ns_of(message.header) == bundle.stamp_ns and message.header.frame_id == "base_link"
 
 
 def test_what_is_written_without_ros_reads_like_what_adapters_write() -> None:

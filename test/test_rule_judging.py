@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt_nodes.errors import UsageError
+from mt_nodes.base.errors import UsageError
+from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.rules.judging import (
     LEAST_CONTROLS,
     Bounds,
@@ -25,7 +26,6 @@ from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.published import FACTORS, REGIONS, published
 from mt_nodes.rules.rates import NOT_RUN, Case, difference_p, validation_rates, validation_table, violation_table
 from mt_nodes.rules.validation import Factor, Validation
-from mt_nodes.verdict import Judgement, Outcome
 
 HOLDS, VIOLATED, NOTHING = Outcome.HOLDS, Outcome.VIOLATED, Outcome.NOT_APPLICABLE
 BEHAVIOURS = ("slow_down", "keep_current", "turn_left", "turn_right")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from made_rules import entry, index_by_letters, scene, some
 from recordings import KITTI, needs_kitti
 
-from mt_nodes.bags import BagSource
+from mt_nodes.data.bags.bundles import BagSource
 from mt_nodes.rules.binding import edit_facts, gap
 from mt_nodes.rules.matching import CHOSEN, Choice, Matcher
 from mt_nodes.rules.ontology import load_ontology

@@ -14,27 +14,27 @@ import pytest
 from recordings import KITTI, needs_kitti
 from told_worlds import told_bundle, without
 
-from mt_nodes.bags import BagSource
-from mt_nodes.camera.codecs import decode, encode
-from mt_nodes.drive.maps import load_map
-from mt_nodes.drive.rig import Rig
-from mt_nodes.drive.road_map import RoadMap
-from mt_nodes.drive.scenario import Actor, Ego, Environment, Scenario
-from mt_nodes.drive.sensing import Sensors
-from mt_nodes.drive.trace import EgoState, WorldState
-from mt_nodes.errors import UsageError
-from mt_nodes.frames import Bundle, Image, Odometry
-from mt_nodes.manipulations import find
-from mt_nodes.outputs import Control, Detections, Output
-from mt_nodes.rules.condition import evaluate
+from mt_nodes.base.errors import UsageError
+from mt_nodes.data.bags.bundles import BagSource
+from mt_nodes.data.images.codecs import decode, encode
+from mt_nodes.data.messages import Bundle, Image, Odometry
+from mt_nodes.data.outputs import Control, Detections, Output
+from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix, quaternion_of_yaw
+from mt_nodes.relations.facts.condition import evaluate
+from mt_nodes.relations.facts.scene_motion import motion_by_clouds
+from mt_nodes.relations.manipulations import find
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.scene import Scene, describe, given
-from mt_nodes.rules.scene_motion import motion_by_clouds
 from mt_nodes.rules.scene_roads import _TAGS, road_of_tags
 from mt_nodes.rules.scene_world import told_by_world
-from mt_nodes.scene.camera_rendering import CameraSensor
-from mt_nodes.scene.lidar import hdl_64e
-from mt_nodes.transforms import Transform, TransformTree, pose_matrix, quaternion_of_yaw
+from mt_nodes.runs.loop.rig import Rig
+from mt_nodes.runs.loop.sensing import Sensors
+from mt_nodes.world.drive.maps import load_map
+from mt_nodes.world.drive.road_map import RoadMap
+from mt_nodes.world.drive.scenario import Actor, Ego, Environment, Scenario
+from mt_nodes.world.drive.trace import EgoState, WorldState
+from mt_nodes.world.scene.camera_rendering import CameraSensor
+from mt_nodes.world.scene.lidar import hdl_64e
 
 CAMERA = CameraSensor(320, 180, 70.0, forward_m=1.7, height_m=1.4, noise=0.0)
 NOON = Environment(hour=12.0)

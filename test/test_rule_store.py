@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from made_rules import entry, index_by_letters, some
 
-from mt_nodes.errors import InfrastructureError, UsageError
+from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.rules.migrations import APPLICATION_ID, MIGRATIONS, VERSION
 from mt_nodes.rules.search import Index, latent_semantics
 from mt_nodes.rules.store import Store

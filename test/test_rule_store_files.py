@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_rules import entry, some
 
-from mt_nodes.errors import InfrastructureError, UsageError
+from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.statement import ON_ROAD, ON_ROADSIDE, Statement
 from mt_nodes.rules.store_entry import Entry

@@ -10,20 +10,20 @@ from typing import Any
 import pytest
 import yaml
 
-from mt_nodes.conditions.known_to_be import KnownToBe
-from mt_nodes.effects import Effects
-from mt_nodes.errors import UsageError
-from mt_nodes.frames import Bundle
-from mt_nodes.outputs import Control, Output
-from mt_nodes.params import build, plain
-from mt_nodes.plugins import name_of
-from mt_nodes.relations import load_relation
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import build, plain
+from mt_nodes.base.plugins import name_of
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.outputs import Control, Output
+from mt_nodes.data.verdict import Outcome
+from mt_nodes.relations.conditions.known_to_be import KnownToBe
+from mt_nodes.relations.relation import load_relation
 from mt_nodes.rules.binding import bind, bind_all, edit_facts, gap, relation_id
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.parser import read_rule
 from mt_nodes.rules.rule_sets import RuleSet, load_rule_set, shipped_rule_sets
 from mt_nodes.rules.statement import ADDS, ON_ROAD, ON_ROADSIDE, REPLACES, Statement
-from mt_nodes.verdict import Outcome
 
 ONTOLOGY = load_ontology()
 GERMANY, CALIFORNIA = load_rule_set("germany"), load_rule_set("california")

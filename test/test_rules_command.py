@@ -13,15 +13,16 @@ import pytest
 from made_rules import entry, some
 from made_runs import in_process
 
-from mt_nodes import resources
-from mt_nodes.bags import write_bundles
+from mt_nodes.base import resources
+from mt_nodes.base.errors import UsageError
 from mt_nodes.cli import rules_command
 from mt_nodes.cli.main import main
-from mt_nodes.errors import UsageError
-from mt_nodes.journal import read_journal
-from mt_nodes.outputs import Control
-from mt_nodes.relations import FOLDER, LOOP_FOLDER, RULE_BORN, load_relation, load_suite
-from mt_nodes.rules import cases, extraction, scene_ego, shipped
+from mt_nodes.data.bags.bundles import write_bundles
+from mt_nodes.data.outputs import Control
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.relations.facts import scene_ego
+from mt_nodes.relations.relation import FOLDER, LOOP_FOLDER, RULE_BORN, load_relation, load_suite
+from mt_nodes.rules import cases, extraction, shipped
 from mt_nodes.rules.binding import bind
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.parser import Reading, read_rule
@@ -29,8 +30,8 @@ from mt_nodes.rules.scene import describe
 from mt_nodes.rules.stats import load_golden, origin_scores, parser_score, score
 from mt_nodes.rules.store import Store
 from mt_nodes.rules.store_entry import MANUAL, PARSER
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.scene.lidar import hdl_64e
+from mt_nodes.world.scene.drive import generate_drive
+from mt_nodes.world.scene.lidar import hdl_64e
 
 #: A child beside the road, which has the ego-vehicle slow down, and a red light, whose condition nothing tells.
 CHILD, LIGHT = "rule_germany_30", "rule_california_1"

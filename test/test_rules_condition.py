@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt_nodes.errors import UsageError
-from mt_nodes.rules.condition import (
+from mt_nodes.base.errors import UsageError
+from mt_nodes.relations.facts.condition import (
     Node,
     conjunction,
     evaluate,

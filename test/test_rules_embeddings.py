@@ -15,8 +15,8 @@ import pytest
 from made_rules import scene, some
 from model_server import Respond, cut, embeds, refuses, sends, serving, stalls, trickles, vectors
 
+from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.cli.main import main
-from mt_nodes.errors import InfrastructureError, UsageError
 from mt_nodes.rules.embeddings import BATCH, Embeddings, FaissIndex
 from mt_nodes.rules.matching import Matcher
 from mt_nodes.rules.models import Model

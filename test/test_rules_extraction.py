@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from model_server import Respond, Server, answers, refuses, says, sends, serving
 
-from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.jsonl import read_lines
+from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.jsonl import read_lines
 from mt_nodes.rules.answers import Answers, Question
 from mt_nodes.rules.asking import Asker
 from mt_nodes.rules.chat import Chat, Reply

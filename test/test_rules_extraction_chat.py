@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from model_server import completion, cut, forms, refuses, says, sends, serving, stalls, trickles
 
-from mt_nodes.errors import UsageError
+from mt_nodes.base.errors import UsageError
 from mt_nodes.rules.chat import Chat
 from mt_nodes.rules.models import DEFAULTS, KEY, MODEL, URL, Model, load_models, models_named, models_of_environment
 from mt_nodes.rules.service import NoAnswer

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt_nodes.errors import UsageError
+from mt_nodes.base.errors import UsageError
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.prompts import Prompts, read_examples
 from mt_nodes.rules.statement import ON_ROADSIDE, Statement

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt_nodes.errors import UsageError
+from mt_nodes.base.errors import UsageError
 from mt_nodes.rules.gherkin import feature, read_feature, read_feature_file
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.statement import ADDS, ON_ROAD, ON_ROADSIDE, Statement, merged

@@ -17,35 +17,28 @@ from hypothesis import strategies as st
 from made_drives import START_M, made_run, pedestrian, setting, with_faults
 from test_loop_checks import drive, hit
 
-from mt_nodes.checks.base import Check
-from mt_nodes.checks.keeps_way_there import KeepsWayThere
-from mt_nodes.checks.slows_down_there import SlowsDownThere
-from mt_nodes.checks.there import ThereCheck
+from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.base.jsonl import read_lines
+from mt_nodes.base.params import build
+from mt_nodes.base.plugins import name_of
 from mt_nodes.cli import catalogue
-from mt_nodes.drive.checking import problems
-from mt_nodes.drive.conducting import execute, in_process_arms
-from mt_nodes.drive.driven import Driven
-from mt_nodes.drive.lighting import light_of
-from mt_nodes.drive.maps import load_map
-from mt_nodes.drive.request import ScenarioRequest
-from mt_nodes.drive.rig import Rig
-from mt_nodes.drive.road_map import Limit
-from mt_nodes.drive.route import Route
-from mt_nodes.drive.run import ScenarioRun
-from mt_nodes.drive.scenario import Environment, Pose
-from mt_nodes.drive.scenery import scenery_of
-from mt_nodes.drive.sensing import Sensors
-from mt_nodes.drive.signals import colour_at
-from mt_nodes.drive.stretch import Stretch, stretch_of
-from mt_nodes.drive.telling import Teller
-from mt_nodes.drive.world import World
-from mt_nodes.errors import NotApplicable, UsageError
-from mt_nodes.fitting import unfit
-from mt_nodes.jsonl import read_lines
-from mt_nodes.manipulations import manipulations
-from mt_nodes.params import build
-from mt_nodes.plugins import name_of
-from mt_nodes.relations import load_relation, load_suite
+from mt_nodes.data.verdict import Judgement, Outcome, Pair
+from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.run_record import write_record
+from mt_nodes.relations.checks.base import Check
+from mt_nodes.relations.checks.keeps_way_there import KeepsWayThere
+from mt_nodes.relations.checks.slows_down_there import SlowsDownThere
+from mt_nodes.relations.checks.stretch import Stretch, stretch_of
+from mt_nodes.relations.checks.there import ThereCheck
+from mt_nodes.relations.manipulations import manipulations
+from mt_nodes.relations.relation import load_relation, load_suite
+from mt_nodes.relations.world_changes.actor_added import ActorAdded
+from mt_nodes.relations.world_changes.base import ScenarioChange, Setting, WorldEffects
+from mt_nodes.relations.world_changes.carrying import Carry, carried_road
+from mt_nodes.relations.world_changes.environment_changed import EnvironmentChanged, fog_of, visibility_of
+from mt_nodes.relations.world_changes.placing import OwnWay, lanes_of
+from mt_nodes.relations.world_changes.sign_put_up import SignPutUp
+from mt_nodes.relations.world_changes.signal_shows import SignalShows
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.parser import read_rule
 from mt_nodes.rules.rule_sets import Rule, RuleSet, load_rule_set
@@ -54,17 +47,24 @@ from mt_nodes.rules.shipped import in_loop, in_store, load_rule_relation, loop_r
 from mt_nodes.rules.statement import ADDS, ON_ROAD, REPLACES, Statement
 from mt_nodes.rules.taking_in import write_relations
 from mt_nodes.rules.world_binding import bind_in_world
-from mt_nodes.run_record import write_record
-from mt_nodes.scenarios.changes.actor_added import ActorAdded
-from mt_nodes.scenarios.changes.base import ScenarioChange, Setting, WorldEffects
-from mt_nodes.scenarios.changes.carrying import Carry, carried_road
-from mt_nodes.scenarios.changes.environment_changed import EnvironmentChanged, fog_of, visibility_of
-from mt_nodes.scenarios.changes.sign_put_up import SignPutUp
-from mt_nodes.scenarios.changes.signal_shows import SignalShows
-from mt_nodes.scenarios.placing import OwnWay, lanes_of
-from mt_nodes.scene.lidar import hdl_64e
-from mt_nodes.stacks import load_stack
-from mt_nodes.verdict import Judgement, Outcome, Pair
+from mt_nodes.runs.loop.conducting import execute, in_process_arms
+from mt_nodes.runs.loop.request import ScenarioRequest
+from mt_nodes.runs.loop.rig import Rig
+from mt_nodes.runs.loop.run import ScenarioRun
+from mt_nodes.runs.loop.sensing import Sensors
+from mt_nodes.stacks.stack import load_stack
+from mt_nodes.world.drive.checking import problems
+from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.lighting import light_of
+from mt_nodes.world.drive.maps import load_map
+from mt_nodes.world.drive.road_map import Limit
+from mt_nodes.world.drive.route import Route
+from mt_nodes.world.drive.scenario import Environment, Pose
+from mt_nodes.world.drive.scenery import scenery_of
+from mt_nodes.world.drive.signals import colour_at
+from mt_nodes.world.drive.telling import Teller
+from mt_nodes.world.drive.world import World
+from mt_nodes.world.scene.lidar import hdl_64e
 
 ONTOLOGY, GERMANY = load_ontology(), load_rule_set("germany")
 DOG = Statement("any_road", ADDS, "dog", "slow_down", rules=("DE-30",))

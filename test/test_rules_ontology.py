@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mt_nodes.errors import UsageError
-from mt_nodes.manipulations import find, manipulations
-from mt_nodes.plugins import name_of
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.plugins import name_of
+from mt_nodes.relations.manipulations import find, manipulations
 from mt_nodes.rules.nouns import nouns_in
 from mt_nodes.rules.ontology import REGIONS, load_ontology
 from mt_nodes.rules.statement import ADDS, Statement

@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 from model_server import Respond, forms, refuses, says, serving
 
-from mt_nodes.bags import write_bundles
+from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.cli.main import main
-from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.frames import Bundle, Image
+from mt_nodes.data.bags.bundles import write_bundles
+from mt_nodes.data.messages import Bundle, Image
+from mt_nodes.relations.facts.scene_facts import Facts
 from mt_nodes.rules.answers import Answers
 from mt_nodes.rules.asking import TRIES, Asker
 from mt_nodes.rules.chat import Chat
@@ -26,7 +27,6 @@ from mt_nodes.rules.models import Model
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.scene import describe, given
 from mt_nodes.rules.scene_by_model import SceneReader, answer_schema, read_answer
-from mt_nodes.rules.scene_facts import Facts
 from mt_nodes.rules.told_statements import BadAnswer
 
 pytest.importorskip("openai", reason="the extra llm is not installed")

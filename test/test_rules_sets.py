@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mt_nodes.errors import UsageError
+from mt_nodes.base.errors import UsageError
 from mt_nodes.rules.rule_sets import load_rule_set, shipped_rule_sets
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from mt_nodes.processes import Process, wait_until
-from mt_nodes.suite_watch import in_suite
+from mt_nodes.base.processes import Process, wait_until
+from mt_nodes.base.suite_client import in_suite
 
 #: A suite that loses the first signal, as one that is importing may, and says that it is there.
 DEAF_AT_FIRST = """
@@ -52,8 +52,8 @@ def test_a_signal_that_the_suite_lost_is_handed_on_again(tmp_path: Path) -> None
 HOLDER = """
 import fcntl, os, sys
 from pathlib import Path
-from mt_nodes.processes import Process
-from mt_nodes.suite_watch import in_suite
+from mt_nodes.base.processes import Process
+from mt_nodes.base.suite_client import in_suite
 held = open(sys.argv[1], "ab")
 fcntl.flock(held, fcntl.LOCK_EX)
 argv = (sys.executable, "-c", sys.argv[2], sys.argv[3])

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenario_texts import EGO, FOLDER, SHIPPED, first, only, scene
 
-from mt_nodes.errors import UsageError
-from mt_nodes.scenarios.language import (
+from mt_nodes.base.errors import UsageError
+from mt_nodes.world.scenarios.language import (
     Problem,
     ScenarioError,
     format_script,
@@ -24,10 +24,10 @@ from mt_nodes.scenarios.language import (
     read,
     warnings_of,
 )
-from mt_nodes.scenarios.language.formatting import WIDTH
-from mt_nodes.scenarios.language.problems import Edit
-from mt_nodes.scenarios.language.splitting import grammar
-from mt_nodes.scenarios.language.words import LEVELS
+from mt_nodes.world.scenarios.language.formatting import WIDTH
+from mt_nodes.world.scenarios.language.problems import Edit
+from mt_nodes.world.scenarios.language.splitting import grammar
+from mt_nodes.world.scenarios.language.words import LEVELS
 
 GOOD, BAD = (sorted((FOLDER / kind).glob("*.scenario")) for kind in ("good", "bad"))
 #: Printed in "Moral Testing of Autonomous Driving Systems", section II-C, with all its oddities.
@@ -456,7 +456,7 @@ def test_words_for_weather_are_in_order() -> None:
 
 
 def test_edits_do_not_depend_on_each_other() -> None:
-    from mt_nodes.scenarios.language.formatting import edited
+    from mt_nodes.world.scenarios.language.formatting import edited
 
     edits = [Edit(6, 7, "C"), Edit(0, 3, "A"), Edit(1, 2, "lost"), Edit(4, 4, "!")]
     assert edited("abc defg", edits) == "A !deCg"

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from scenario_texts import EGO, SHIPPED, actor, first, only, scene
 
-from mt_nodes.drive.bodies import facts_of
-from mt_nodes.drive.maps import load_map
-from mt_nodes.drive.road_map import Lane
-from mt_nodes.drive.route import Route
-from mt_nodes.drive.scenario import Scenario, Trigger
-from mt_nodes.drive.world import World
-from mt_nodes.outputs import Control
-from mt_nodes.scenarios.language import format_script, load_scenarios, read
+from mt_nodes.data.outputs import Control
+from mt_nodes.world.drive.bodies import facts_of
+from mt_nodes.world.drive.maps import load_map
+from mt_nodes.world.drive.road_map import Lane
+from mt_nodes.world.drive.route import Route
+from mt_nodes.world.drive.scenario import Scenario, Trigger
+from mt_nodes.world.drive.world import World
+from mt_nodes.world.scenarios.language import format_script, load_scenarios, read
 
 EAST = "90 deg related to EAST"
 

@@ -12,8 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenario_texts import FOLDER, SHIPPED, actor, first, only, scene
 
-from mt_nodes.drive.bodies import facts_of
-from mt_nodes.drive.scenario import (
+from mt_nodes.base.errors import UsageError
+from mt_nodes.runs.moral.pool import load_pool, published
+from mt_nodes.runs.moral.staging import staged
+from mt_nodes.world.drive.bodies import facts_of
+from mt_nodes.world.drive.scenario import (
     Actor,
     Ego,
     Environment,
@@ -25,11 +28,8 @@ from mt_nodes.drive.scenario import (
     Vehicle,
     Waypoint,
 )
-from mt_nodes.errors import UsageError
-from mt_nodes.moral.pool import load_pool, published
-from mt_nodes.moral.staging import staged
-from mt_nodes.scenarios.language import format_script, load_scenarios, read, script_of
-from mt_nodes.scenarios.language.words import ATTRIBUTES, BUILDS, EGOS, GENDERS, MOBILITIES, RULES
+from mt_nodes.world.scenarios.language import format_script, load_scenarios, read, script_of
+from mt_nodes.world.scenarios.language.words import ATTRIBUTES, BUILDS, EGOS, GENDERS, MOBILITIES, RULES
 
 EGO_START = Ego(Pose(20.0, 0.0), 11.0)
 PLAIN = Scenario("plain", "straight", EGO_START, (Actor("deer", "deer", Pose(60.0, 1.0)),))

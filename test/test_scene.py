@@ -6,11 +6,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mt_nodes.frames import Bundle
-from mt_nodes.scene import meshes
-from mt_nodes.scene.drive import PERIOD_NS, START_NS, generate_drive
-from mt_nodes.scene.lidar import LidarModel, hdl_64e
-from mt_nodes.scene.raycast import VELODYNE_LAYOUT, cast, scan
+from mt_nodes.data.messages import Bundle
+from mt_nodes.world.scene import meshes
+from mt_nodes.world.scene.drive import PERIOD_NS, START_NS, generate_drive
+from mt_nodes.world.scene.lidar import LidarModel, hdl_64e
+from mt_nodes.world.scene.raycast import VELODYNE_LAYOUT, cast, scan
 
 
 @pytest.fixture(scope="module")

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt_nodes.camera.codecs import decode
-from mt_nodes.camera.model import CameraModel
-from mt_nodes.frames import Bundle
-from mt_nodes.scene import meshes, paint
-from mt_nodes.scene.camera_rendering import CameraSensor, photograph
-from mt_nodes.scene.drive import CAMERA_INFO_TOPIC, IMAGE_TOPIC, generate_drive
-from mt_nodes.scene.lidar import hdl_64e
-from mt_nodes.scene.road import WAVE_M, Road
-from mt_nodes.scene.street import GROUND, PERSON, Piece, Street
-from mt_nodes.transforms import move
+from mt_nodes.data.images.codecs import decode
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.transforms import move
+from mt_nodes.world.camera.model import CameraModel
+from mt_nodes.world.scene import meshes, paint
+from mt_nodes.world.scene.camera_rendering import CameraSensor, photograph
+from mt_nodes.world.scene.drive import CAMERA_INFO_TOPIC, IMAGE_TOPIC, generate_drive
+from mt_nodes.world.scene.lidar import hdl_64e
+from mt_nodes.world.scene.road import WAVE_M, Road
+from mt_nodes.world.scene.street import GROUND, PERSON, Piece, Street
 
 THIN = replace(hdl_64e(), azimuths=90)
 SMALL = CameraSensor(width=320, height=240)

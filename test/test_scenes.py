@@ -15,20 +15,20 @@ import pytest
 from made_runs import in_process
 from recordings import KITTI, needs_kitti
 
-from mt_nodes.bags import BagSource, Unreadable, write_bundles
 from mt_nodes.cli.main import main
-from mt_nodes.frames import Bundle, Cloud, Image
-from mt_nodes.journal import read_journal
-from mt_nodes.scene import meshes
-from mt_nodes.scene.camera_rendering import CameraSensor
-from mt_nodes.scene.drive import CLOUD_TOPIC, LIDAR_HEIGHT_M, PERIOD_NS, START_NS, generate_drive
-from mt_nodes.scene.lidar import hdl_64e
-from mt_nodes.scene.raycast import scan
-from mt_nodes.scene.street import Street
-from mt_nodes.scenes import Scenes, in_scenes
-from mt_nodes.transforms import Transform, TransformTree, pose_matrix
-from mt_nodes.verdict import Verdict
-from mt_nodes.verdict_rows import rows_by_arm
+from mt_nodes.data.bags.bundles import BagSource, Unreadable, write_bundles
+from mt_nodes.data.messages import Bundle, Cloud, Image
+from mt_nodes.data.scenes import Scenes, in_scenes
+from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
+from mt_nodes.data.verdict import Verdict
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.summary.verdict_rows import rows_by_arm
+from mt_nodes.world.scene import meshes
+from mt_nodes.world.scene.camera_rendering import CameraSensor
+from mt_nodes.world.scene.drive import CLOUD_TOPIC, LIDAR_HEIGHT_M, PERIOD_NS, START_NS, generate_drive
+from mt_nodes.world.scene.lidar import hdl_64e
+from mt_nodes.world.scene.raycast import scan
+from mt_nodes.world.scene.street import Street
 
 MOUNT = TransformTree([Transform("base_link", "velodyne", pose_matrix((0, 0, LIDAR_HEIGHT_M), (0, 0, 0, 1)))])
 #: Where the ego is, in metres along the street: it drives, stands while cars pass, and goes on.

@@ -17,22 +17,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import no_pages, short_drive
 
-from mt_nodes.campaign.search.bisection import bisect
-from mt_nodes.campaign.search.played import Played, TrialsSpent
-from mt_nodes.campaign.search.request import SearchRequest, axes_of, checked
-from mt_nodes.campaign.search.run import SearchRun
-from mt_nodes.campaign.search.searching import search
-from mt_nodes.campaign.search.seeking import near, seek
-from mt_nodes.campaign.search.trial import Trial, summed_up
-from mt_nodes.campaign.strength import Strength, axis, strengths
+from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.jsonl import read_lines
 from mt_nodes.cli.main import main
-from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.jsonl import read_lines
-from mt_nodes.plan import ReplayRequest
-from mt_nodes.relations import Relation, load_relation
-from mt_nodes.replay import in_process_arms
-from mt_nodes.runs import Run
-from mt_nodes.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.engine.plan import ReplayRequest
+from mt_nodes.relations.relation import Relation, load_relation
+from mt_nodes.relations.strength import Strength, axis, strengths
+from mt_nodes.runs.campaign.search.bisection import bisect
+from mt_nodes.runs.campaign.search.played import Played, TrialsSpent
+from mt_nodes.runs.campaign.search.request import SearchRequest, axes_of, checked
+from mt_nodes.runs.campaign.search.run import SearchRun
+from mt_nodes.runs.campaign.search.searching import search
+from mt_nodes.runs.campaign.search.seeking import near, seek
+from mt_nodes.runs.campaign.search.trial import Trial, summed_up
+from mt_nodes.runs.replay.execute import in_process_arms
+from mt_nodes.runs.replay.run import Run
 
 NOISE = "noise_outside_roi_1000"
 TOLERANCE = 0.01

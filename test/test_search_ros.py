@@ -15,8 +15,8 @@ import pytest
 from made_runs import short_drive
 from ros_support import LIMIT_S, until
 
+from mt_nodes.base.jsonl import read_lines
 from mt_nodes.cli.main import main
-from mt_nodes.jsonl import read_lines
 
 NOISE = "noise_outside_roi_1000"
 

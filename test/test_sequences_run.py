@@ -15,24 +15,24 @@ from bad_bags import fields, message
 from made_runs import carry_out, in_process
 from recordings import bundles
 
-from mt_nodes.bags import write_bundles
+from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.cli.main import main
-from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.fitting import unfit
-from mt_nodes.journal import read_journal
-from mt_nodes.ledger import find_followups
-from mt_nodes.measured import Measured, noise_floor
-from mt_nodes.relations import load_relation
+from mt_nodes.data.bags.bundles import write_bundles
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.ledger import find_followups
+from mt_nodes.engine.recorder import Recorder
+from mt_nodes.engine.summary.noise_floor import Measured, noise_floor
+from mt_nodes.relations.relation import load_relation
 from mt_nodes.report.files import remake
 from mt_nodes.report.series_view import draw_stretches
-from mt_nodes.results import Recorder
-from mt_nodes.runs import Run
-from mt_nodes.stacks import load_stack
-from mt_nodes.verdict import Pair
+from mt_nodes.runs.replay.run import Run
+from mt_nodes.stacks.stack import load_stack
 
 COUNT = 30
 STACK = '''
-from mt_nodes.outputs import Control, Diagnostics, Output
+from mt_nodes.data.outputs import Control, Diagnostics, Output
 
 class Slow:
     """Follows the number of points with a speed that remembers; says so when points are missing."""

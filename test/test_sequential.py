@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from mt_nodes.sequential import (
+from mt_nodes.base.stats.e_values import (
     Order,
     boschloo_p,
     clean_runs_needed,
@@ -27,7 +27,7 @@ from mt_nodes.sequential import (
     proportion_sequence,
     two_stream_e_value,
 )
-from mt_nodes.statistics import holm, mcnemar_p
+from mt_nodes.base.stats.intervals import holm, mcnemar_p
 
 ALPHA = 0.05
 CAP = 100

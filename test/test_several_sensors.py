@@ -19,36 +19,37 @@ from recordings import Recorded, camera_info, cloud, image, recorded, stamp, tex
 from several_sensors import CAMERAS, INFOS, INPUTS, LIDARS, bag, drive, fusion
 from started_arms import started_arm
 
-from mt_nodes import cdr, plugins
-from mt_nodes.arguments import role_topics
-from mt_nodes.arms import Unasked
-from mt_nodes.bag_mutation import mutate_bag
-from mt_nodes.bag_reader import BagReader, Topic
-from mt_nodes.bags import BagSource
-from mt_nodes.callable_arm import CallableArm
-from mt_nodes.errors import NotApplicable, UsageError
-from mt_nodes.evidence import write_evidence
-from mt_nodes.frames import Bundle, Cloud
-from mt_nodes.joining import KEPT, Joiner
-from mt_nodes.journal import read_journal
-from mt_nodes.mutations.joint.in_sync import refuse_out_of_sync
-from mt_nodes.mutations.lidar.points_permuted import PointsPermuted
-from mt_nodes.mutations.stream.frames_frozen import FramesFrozen
-from mt_nodes.pipeline import MutationPipeline
-from mt_nodes.plan import ReplayRequest
-from mt_nodes.relations import JOINT_SHAM
-from mt_nodes.replay import execute, in_process_arms
-from mt_nodes.runs import Run
-from mt_nodes.stacks import Stack, load_stack
-from mt_nodes.topic_roles import choose
-from mt_nodes.transforms import Transform, TransformTree, pose_matrix
-from mt_nodes.verdict import Pair, Verdict
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.cli.arguments import role_topics
+from mt_nodes.data.bags.bundles import BagSource
+from mt_nodes.data.bags.reader import BagReader, Topic
+from mt_nodes.data.bags.topic_roles import choose
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
+from mt_nodes.data.verdict import Pair, Verdict
+from mt_nodes.engine.arm import Unasked
+from mt_nodes.engine.bag_mutation import mutate_bag
+from mt_nodes.engine.callable_arm import CallableArm
+from mt_nodes.engine.evidence import write_evidence
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.plan import ReplayRequest
+from mt_nodes.relations.mutations.joint.in_sync import refuse_out_of_sync
+from mt_nodes.relations.mutations.lidar.points_permuted import PointsPermuted
+from mt_nodes.relations.mutations.stream.frames_frozen import FramesFrozen
+from mt_nodes.relations.pipeline import MutationPipeline
+from mt_nodes.relations.relation import JOINT_SHAM
+from mt_nodes.runs.replay.execute import execute, in_process_arms
+from mt_nodes.runs.replay.run import Run
+from mt_nodes.stacks.stack import Stack, load_stack
+from mt_nodes.stacks.topic_sync import KEPT, Joiner
 
 TOPICS = {
-    **{topic: Topic(cdr.POINT_CLOUD, 3, ()) for topic in LIDARS},
-    CAMERAS[0]: Topic(cdr.IMAGE, 3, ()),
-    CAMERAS[1]: Topic(cdr.COMPRESSED_IMAGE, 3, ()),
-    **{topic: Topic(cdr.CAMERA_INFO, 3, ()) for topic in INFOS},
+    **{topic: Topic(codec.POINT_CLOUD, 3, ()) for topic in LIDARS},
+    CAMERAS[0]: Topic(codec.IMAGE, 3, ()),
+    CAMERAS[1]: Topic(codec.COMPRESSED_IMAGE, 3, ()),
+    **{topic: Topic(codec.CAMERA_INFO, 3, ()) for topic in INFOS},
 }
 WANTED = {role: tuple(topics) for role, topics in INPUTS.items()}
 
@@ -339,27 +340,27 @@ def test_two_lidars_and_two_cameras_are_replayed_and_judged(tmp_path: Path, seve
 
 
 BROKEN = {
-    "unknown encoding": (cdr.IMAGE, {"encoding": "nv12"}, "got image encoding 'nv12', expected one such as bgr8"),
+    "unknown encoding": (codec.IMAGE, {"encoding": "nv12"}, "got image encoding 'nv12', expected one such as bgr8"),
     "no encoding of light": (
-        cdr.IMAGE,
+        codec.IMAGE,
         {"encoding": "32FC1", "width": 2, "step": 24},
         "'32FC1', expected one of light",
     ),
-    "wrong step": (cdr.IMAGE, {"step": 9}, "got rows of 9 bytes, expected at least 24"),
-    "short data": (cdr.IMAGE, {"height": 7}, "got 144 bytes of data, expected 7 rows of 24 = 168"),
-    "cut JPEG": (cdr.COMPRESSED_IMAGE, None, "bytes of JPEG that are cut off or damaged"),
-    "no JPEG": (cdr.COMPRESSED_IMAGE, b"\0\0\0\0", "data that begins with .*, expected JPEG or PNG"),
+    "wrong step": (codec.IMAGE, {"step": 9}, "got rows of 9 bytes, expected at least 24"),
+    "short data": (codec.IMAGE, {"height": 7}, "got 144 bytes of data, expected 7 rows of 24 = 168"),
+    "cut JPEG": (codec.COMPRESSED_IMAGE, None, "bytes of JPEG that are cut off or damaged"),
+    "no JPEG": (codec.COMPRESSED_IMAGE, b"\0\0\0\0", "data that begins with .*, expected JPEG or PNG"),
 }
 
 
 def broken(row: Recorded, change: Any) -> Recorded:
-    message = cdr.decode(row.type, row.cdr)
+    message = codec.decode(row.type, row.cdr)
     if isinstance(change, dict):
         for name, value in change.items():
             setattr(message, name, value)
     else:
         message.data = message.data[:-20] if change is None else np.frombuffer(change, np.uint8)
-    return row._replace(cdr=cdr.encode(row.type, message))
+    return row._replace(cdr=codec.encode(row.type, message))
 
 
 @pytest.mark.parametrize("case", BROKEN)
@@ -410,7 +411,7 @@ def test_mutate_changes_every_lidar_of_a_bag_and_copies_the_rest(tmp_path: Path,
 
 
 def test_a_lidar_stack_does_not_pay_for_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mt_nodes.bags.DECODERS", {cdr.POINT_CLOUD: ("clouds", cdr.cloud_from_msg)})
+    monkeypatch.setattr("mt_nodes.data.bags.bundles.DECODERS", {codec.POINT_CLOUD: ("clouds", codec.cloud_from_msg)})
     path = write_bag(tmp_path / "bag", [recorded(cloud(0)), recorded(image(0)), recorded(camera_info(0))])
     [found] = bundles(path, {"lidar": ("/points",)})
     assert [m.topic for m in found.messages] == ["/points"] and len(found.wires) == 3

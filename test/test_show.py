@@ -17,25 +17,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_bundles import made_bundle, made_cloud
 
-from mt_nodes import plugins
-from mt_nodes.bag_mutation import RELATION, mutate_bag
-from mt_nodes.bags import BagSource, write_bundles
-from mt_nodes.before_after import RANGE_M, before_after
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import InfrastructureError, NotApplicable, UsageError
 from mt_nodes.cli.main import main
-from mt_nodes.cloud_changes import compare
-from mt_nodes.effects import Effects, Volume
-from mt_nodes.errors import InfrastructureError, NotApplicable, UsageError
-from mt_nodes.frames import Bundle, Cloud
-from mt_nodes.looking import AFTER, BEFORE, Look, look, look_into
-from mt_nodes.mutations.base import Followup
-from mt_nodes.mutations.stream.identity import Identity
-from mt_nodes.pipeline import MutationPipeline
-from mt_nodes.relations import load_relation
+from mt_nodes.data.bags.bundles import BagSource, write_bundles
+from mt_nodes.data.effects import Effects, Volume
+from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.data.transforms import pose_matrix
+from mt_nodes.engine.bag_mutation import RELATION, mutate_bag
+from mt_nodes.relations.mutations.base import Followup
+from mt_nodes.relations.mutations.stream.identity import Identity
+from mt_nodes.relations.pipeline import MutationPipeline
+from mt_nodes.relations.relation import load_relation
 from mt_nodes.report.mutation_picture import draw, title, write_picture
-from mt_nodes.scene.camera_rendering import CameraSensor
-from mt_nodes.scene.drive import generate_drive
-from mt_nodes.scene.lidar import hdl_64e
-from mt_nodes.transforms import pose_matrix
+from mt_nodes.report.pictures.before_after import RANGE_M, before_after
+from mt_nodes.report.pictures.cloud_diff import compare
+from mt_nodes.report.pictures.frame_inspection import AFTER, BEFORE, Look, look, look_into
+from mt_nodes.world.scene.camera_rendering import CameraSensor
+from mt_nodes.world.scene.drive import generate_drive
+from mt_nodes.world.scene.lidar import hdl_64e
 
 #: What needs an extra of the package is looked at where that is installed: `make test-extras`.
 MUTATIONS: dict[str, Any] = {

@@ -14,25 +14,25 @@ import pytest
 from made_runs import carry_out, no_pages
 from recordings import bundles
 
-from mt_nodes.bags import write_bundles
+from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.cli.main import main
-from mt_nodes.errors import InfrastructureError
-from mt_nodes.evidence import evidence_name
-from mt_nodes.journal import read_journal
-from mt_nodes.ledger import find_followup, load_draws
-from mt_nodes.plan import ReplayRequest
-from mt_nodes.relations import load_relation
-from mt_nodes.replay import in_process_arms
-from mt_nodes.runs import Run
-from mt_nodes.shrinking.reduction import Reduction
-from mt_nodes.shrinking.run import ShrinkRequest, ShrinkRun
-from mt_nodes.shrinking.run import carry_out as shrink
-from mt_nodes.verdict import Pair
+from mt_nodes.data.bags.bundles import write_bundles
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.evidence import evidence_name
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.ledger import find_followup, load_draws
+from mt_nodes.engine.plan import ReplayRequest
+from mt_nodes.engine.reduction.reduction import Reduction
+from mt_nodes.relations.relation import load_relation
+from mt_nodes.runs.replay.execute import in_process_arms
+from mt_nodes.runs.replay.run import Run
+from mt_nodes.runs.shrink.run import ShrinkRequest, ShrinkRun
+from mt_nodes.runs.shrink.run import carry_out as shrink
 
 POINTS, COUNT = 1000, 12
 STACK = '''
 import numpy as np
-from mt_nodes.outputs import Detections
+from mt_nodes.data.outputs import Detections
 
 def seen(count):
     return Detections.make("base_link", None, np.tile([10.0, 0.0, 0.0], (count, 1)), np.ones((count, 3)))
@@ -133,7 +133,7 @@ def ends(run: Path) -> dict[str, str]:
 
 def ahead(place: Path) -> int:
     """How many points the stack sees ahead: x of its frame."""
-    from mt_nodes.hosting import as_points
+    from mt_nodes.stacks.hosting import as_points
 
     cloud = bundles(2, points=POINTS)[1].clouds[0]
     return int((as_points(cloud, "lidar", bundles(1)[0].transforms)[:, 0] > 0).sum())
@@ -287,9 +287,9 @@ def test_a_check_that_asks_for_the_change_keeps_what_the_mutation_vouches_for(
     plugins.mkdir()
     (plugins / "must_report.py").write_text(
         "from dataclasses import dataclass\n"
-        "from mt_nodes.checks.base import Check\n"
-        "from mt_nodes.mutations.base import Followup, Mutation\n"
-        "from mt_nodes.verdict import Judgement, Outcome\n"
+        "from mt_nodes.relations.checks.base import Check\n"
+        "from mt_nodes.relations.mutations.base import Followup, Mutation\n"
+        "from mt_nodes.data.verdict import Judgement, Outcome\n"
         "@dataclass(frozen=True)\n"
         "class TenLost(Mutation):\n"
         "    sensors = ('lidar',)\n"

@@ -14,37 +14,37 @@ import pytest
 from made_drives import crossing, made_run, pedestrian, setting
 from made_runs import no_pages
 
-from mt_nodes import plugins
-from mt_nodes.campaign.strength import strengths_in_world, with_values
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.base.seeds import generator
 from mt_nodes.cli.main import main
-from mt_nodes.drive.conducting import execute, in_process_arms
-from mt_nodes.drive.episode import Player, seen_again
-from mt_nodes.drive.rig import Rig
-from mt_nodes.drive.sensing import Sensors
-from mt_nodes.drive.world import World
-from mt_nodes.errors import NotApplicable, UsageError
-from mt_nodes.frames import Bundle
-from mt_nodes.journal import read_journal
-from mt_nodes.ledger import sha256_of
-from mt_nodes.mutations.base import Draw, Followup, Mutation
-from mt_nodes.pipeline import MutationPipeline
-from mt_nodes.recorded_drives import episode_line, load_kept
-from mt_nodes.relations import LOOP_FOLDER, load_relation, shipped_relations
-from mt_nodes.run_record import write_record
-from mt_nodes.scenarios.changes.applying import WHOLE, Window
-from mt_nodes.scenarios.changes.base import Setting, WorldEffects
-from mt_nodes.scenarios.changes.environment_changed import EnvironmentChanged
-from mt_nodes.scenarios.changes.fog_in_world import FogInWorld
-from mt_nodes.scenarios.changes.parts import differing, left_of, parts_of, put_back, things, without
-from mt_nodes.scenarios.changes.world_mirrored import WorldMirrored
-from mt_nodes.seeds import generator
-from mt_nodes.stacks import load_stack
-from mt_nodes.verdict import Pair
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.ledger import sha256_of
+from mt_nodes.engine.recorded_drives import episode_line, load_kept
+from mt_nodes.engine.run_record import write_record
+from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
+from mt_nodes.relations.pipeline import MutationPipeline
+from mt_nodes.relations.relation import LOOP_FOLDER, load_relation, shipped_relations
+from mt_nodes.relations.strength import strengths_in_world, with_values
+from mt_nodes.relations.world_changes.applying import WHOLE, Window
+from mt_nodes.relations.world_changes.base import Setting, WorldEffects
+from mt_nodes.relations.world_changes.environment_changed import EnvironmentChanged
+from mt_nodes.relations.world_changes.fog_in_world import FogInWorld
+from mt_nodes.relations.world_changes.parts import differing, left_of, parts_of, put_back, things, without
+from mt_nodes.relations.world_changes.world_mirrored import WorldMirrored
+from mt_nodes.runs.loop.conducting import execute, in_process_arms
+from mt_nodes.runs.loop.episode import Player, seen_again
+from mt_nodes.runs.loop.rig import Rig
+from mt_nodes.runs.loop.sensing import Sensors
+from mt_nodes.stacks.stack import load_stack
+from mt_nodes.world.drive.world import World
 
 FAR_M = 6.0
 STACK = f"""
 import numpy as np
-from mt_nodes.outputs import Control, Output
+from mt_nodes.data.outputs import Control, Output
 
 def braking(brakes):
     return Output(control=Control(None, steering_rad=0.0, speed_mps=0.0 if brakes else 10.0))
@@ -93,8 +93,8 @@ class Startled:
 PLUGIN = """
 from dataclasses import dataclass, replace
 import numpy as np
-from mt_nodes.mutations.base import Followup, Mutation
-from mt_nodes.params import param
+from mt_nodes.relations.mutations.base import Followup, Mutation
+from mt_nodes.base.params import param
 
 @dataclass(frozen=True)
 class SeenTwice(Mutation):

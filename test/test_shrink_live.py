@@ -18,23 +18,23 @@ from made_runs import no_pages
 from recordings import bundles
 
 from mt_nodes.cli.main import main
-from mt_nodes.engine import Answer
-from mt_nodes.finished import Finished
-from mt_nodes.journal import read_journal
-from mt_nodes.ledger import find_followup
-from mt_nodes.live.config import LiveConfig, Segments
-from mt_nodes.live.run import LiveRun
+from mt_nodes.data.cdr.outgoing import wires_of_bundle
+from mt_nodes.data.outputs import Detections, Output
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.judging import Answer
+from mt_nodes.engine.ledger import find_followup
+from mt_nodes.engine.recorded_pair import Finished
+from mt_nodes.engine.recorder import Recorder
 from mt_nodes.nodes.live_inputs import InstantReader
-from mt_nodes.outgoing import wires_of_bundle
-from mt_nodes.outputs import Detections, Output
-from mt_nodes.results import Recorder
-from mt_nodes.verdict import Pair
+from mt_nodes.runs.live.config import LiveConfig, Segments
+from mt_nodes.runs.live.run import LiveRun
 
 POINTS, NEEDED = 600, 5
 INPUTS = {"inputs": {"lidar": "/points"}}
 STACK = """
 import numpy as np
-from mt_nodes.outputs import Detections
+from mt_nodes.data.outputs import Detections
 
 class Many:
     '''Loses its obstacle when fewer points come than these.'''

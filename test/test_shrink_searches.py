@@ -13,18 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recordings import cloud, image, stamp
 
-from mt_nodes.campaign.strength import Strength
-from mt_nodes.confirming import Confirm, Count, confirmed, counted_out
-from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.frames import Bundle, Cloud, Image, Told
-from mt_nodes.ledger import sha256_of
-from mt_nodes.outputs import Detections
-from mt_nodes.relations import Relation, load_relation
-from mt_nodes.shrinking.difference import BLOCK_PX, Difference
-from mt_nodes.shrinking.matching import RowEdit
-from mt_nodes.shrinking.minimal import TOLERANCE, fewest, shortest, weakest
-from mt_nodes.shrinking.reduction import Reduction
-from mt_nodes.shrinking.shrinking import Budget, Shrinker
+from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.stats.repeats import Confirm, Count, confirmed, counted_out
+from mt_nodes.data.messages import Bundle, Cloud, Image, Told
+from mt_nodes.data.outputs import Detections
+from mt_nodes.engine.ledger import sha256_of
+from mt_nodes.engine.reduction.difference import BLOCK_PX, Difference
+from mt_nodes.engine.reduction.matching import RowEdit
+from mt_nodes.engine.reduction.reduction import Reduction
+from mt_nodes.relations.relation import Relation, load_relation
+from mt_nodes.relations.strength import Strength
+from mt_nodes.runs.shrink.minimal import TOLERANCE, fewest, shortest, weakest
+from mt_nodes.runs.shrink.shrinking import Budget, Shrinker
 
 
 @given(st.integers(1, 300), st.data())

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt_nodes.silent_followups import ALPHA, WAIT_S, Heard, SilentFollowups, excess_p
-from mt_nodes.statistics import fisher_p
+from mt_nodes.base.stats.intervals import fisher_p
+from mt_nodes.engine.silent_followups import ALPHA, WAIT_S, Heard, SilentFollowups, excess_p
 
 #: What came of pairs, a letter each: c control, r relation, both answered; s the relation's follow-up silent; C control
 #: silent; x no answer to the source, k none to that of control.

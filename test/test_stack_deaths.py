@@ -17,9 +17,9 @@ import yaml
 from dying_stack import HARMLESS, WAYS, drive, running, stack
 from made_runs import no_pages
 
+from mt_nodes.base.processes import wait_until
 from mt_nodes.cli.main import main
-from mt_nodes.processes import wait_until
-from mt_nodes.stack_process import StackProcess
+from mt_nodes.stacks.stack_process import StackProcess
 
 MT = (sys.executable, "-m", "mt_nodes.cli.main")
 
@@ -185,8 +185,8 @@ def test_a_plugin_that_exits_does_not_pass(bag: Path, tmp_path: Path, call: str,
 CHECK = """
 import os, sys
 from dataclasses import dataclass
-from mt_nodes.checks.base import Check
-from mt_nodes.verdict import Judgement, Outcome
+from mt_nodes.relations.checks.base import Check
+from mt_nodes.data.verdict import Judgement, Outcome
 
 @dataclass(frozen=True)
 class Leaving(Check):
@@ -197,7 +197,7 @@ class Leaving(Check):
 MUTATION = """
 import os, sys
 from dataclasses import dataclass
-from mt_nodes.mutations.lidar.intensity_changed import IntensityChanged
+from mt_nodes.relations.mutations.lidar.intensity_changed import IntensityChanged
 
 @dataclass(frozen=True)
 class Going(IntensityChanged):

@@ -14,17 +14,18 @@ import pytest
 from recordings import drive, write_bag
 from ros_types import PACKAGES, defined, make, wired
 
-from mt_nodes import doctor, plugins, resources
+from mt_nodes.base import plugins, resources
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.message_packages import SOURCES, is_missing, origin, refuse_missing, remedy
 from mt_nodes.cli.main import main
-from mt_nodes.errors import UsageError
-from mt_nodes.live.config import LiveConfig
-from mt_nodes.live.run import LiveRun
-from mt_nodes.message_packages import SOURCES, is_missing, origin, refuse_missing, remedy
+from mt_nodes.data.stack_topics import OutputTopic
+from mt_nodes.engine.plan import ArmPlan, ReplayRequest, stack_process
 from mt_nodes.nodes.adapter_choice import adapter_of
-from mt_nodes.plan import ArmPlan, ReplayRequest, stack_process
-from mt_nodes.runs import Run
-from mt_nodes.stack_topics import OutputTopic
-from mt_nodes.stacks import load_stack
+from mt_nodes.runs import doctor
+from mt_nodes.runs.live.config import LiveConfig
+from mt_nodes.runs.live.run import LiveRun
+from mt_nodes.runs.replay.run import Run
+from mt_nodes.stacks.stack import load_stack
 
 THEIRS = [name for name in resources.shipped("stacks") if not load_stack(name).callable.startswith("mt_nodes.")]
 OUTPUTS = [(name, role) for name in THEIRS for role in load_stack(name).outputs]

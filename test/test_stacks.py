@@ -13,16 +13,16 @@ import pytest
 import yaml
 from recordings import cloud, image, tree
 
-from mt_nodes import resources
-from mt_nodes.arms import start
-from mt_nodes.callable_arm import CallableArm
-from mt_nodes.engine import Heard
-from mt_nodes.errors import InfrastructureError, StackError, UsageError
-from mt_nodes.frames import Bundle
-from mt_nodes.hosting import CallableHost, as_output
-from mt_nodes.outputs import Control, Detections, Output
-from mt_nodes.params import plain
-from mt_nodes.stacks import Stack, load_callable, load_stack, with_faults
+from mt_nodes.base import resources
+from mt_nodes.base.errors import InfrastructureError, StackError, UsageError
+from mt_nodes.base.params import plain
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.outputs import Control, Detections, Output
+from mt_nodes.engine.arm import start
+from mt_nodes.engine.callable_arm import CallableArm
+from mt_nodes.engine.judging import Heard
+from mt_nodes.stacks.hosting import CallableHost, as_output
+from mt_nodes.stacks.stack import Stack, load_callable, load_stack, with_faults
 
 MINE = {"callable": "my_model:detect", "inputs": {"lidar": "/points"}, "stateless": True}
 
@@ -355,7 +355,7 @@ def test_a_callable_that_raises_is_the_death_of_the_stack(arm: Any, tmp_path: Pa
 
 def test_what_a_stack_answers_never_brings_its_code_here(write: Any, module: Any, tmp_path: Path) -> None:
     code = """
-        from mt_nodes.outputs import Detections
+        from mt_nodes.data.outputs import Detections
         class Mine(Detections): pass
         def detect(points): return Mine.make("", None, [[1, 2, 3]])
         """

@@ -13,17 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
-from mt_nodes import exceedance as tests
-from mt_nodes.cluster_sums import BLOCK_BUNDLES, MIN_CLUSTERS, ClusterSums, Unit, sums_of
-from mt_nodes.exceedance import Finding, exceedance, excess_over, needed_in, sign_flip_p, upper_bound
-from mt_nodes.statistics import (
-    at_least,
-    holm,
-    mcnemar_p,
-    proportion_interval,
-    sign_test_p,
-    wilson_interval,
-)
+from mt_nodes.base.stats import exceedance as tests
+from mt_nodes.base.stats.cluster_sums import BLOCK_BUNDLES, MIN_CLUSTERS, ClusterSums, Unit, sums_of
+from mt_nodes.base.stats.exceedance import Finding, exceedance, excess_over, needed_in, sign_flip_p, upper_bound
+from mt_nodes.base.stats.intervals import at_least, holm, mcnemar_p, proportion_interval, sign_test_p, wilson_interval
 
 
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mt_nodes.cluster_sums import Unit
-from mt_nodes.statistics import proportion_interval
-from mt_nodes.summary import RelationInfo, summarise
-from mt_nodes.verdict import Pair
+from mt_nodes.base.stats.cluster_sums import Unit
+from mt_nodes.base.stats.intervals import proportion_interval
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.summary.summary import RelationInfo, summarise
 
 PAIRS = 300
 IDS = ("noise_10", "noise_100", "noise_1000")

@@ -12,11 +12,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt_nodes import plugins
-from mt_nodes.campaign.strength import ASPECTS, Strength, at, axis, is_place, overall, strengths, values_of
-from mt_nodes.errors import UsageError
-from mt_nodes.params import spec_of
-from mt_nodes.relations import Relation, load_relation, shipped_relations
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import spec_of
+from mt_nodes.relations.relation import Relation, load_relation, shipped_relations
+from mt_nodes.relations.strength import ASPECTS, Strength, at, axis, is_place, overall, strengths, values_of
 
 NUMBERS = [
     (name, field)

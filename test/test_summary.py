@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt_nodes.errors import ExitCode, InfrastructureError
-from mt_nodes.outcomes import Evidence, Tally, exit_code, relation_outcome
-from mt_nodes.summary import RelationInfo, summarise
-from mt_nodes.verdict import Judgement, Outcome, Pair, RelationOutcome, Verdict
+from mt_nodes.base.errors import ExitCode, InfrastructureError
+from mt_nodes.data.verdict import Judgement, Outcome, Pair, RelationOutcome, Verdict
+from mt_nodes.engine.summary.outcomes import Evidence, Tally, exit_code, relation_outcome
+from mt_nodes.engine.summary.summary import RelationInfo, summarise
 
 Line = dict[str, Any]
 NOISE = RelationInfo("noise", "necessary")

@@ -16,21 +16,22 @@ import yaml
 from started_arms import started_arm
 from told_worlds import START_NS, lanes_of, lights, people, told_bundle, without
 
-from mt_nodes import cdr, ledger
-from mt_nodes.arms import Unasked
-from mt_nodes.callable_arm import CallableArm
-from mt_nodes.engine import Heard
-from mt_nodes.errors import UsageError
-from mt_nodes.frames import Cloud, Odometry, SignalStates, Told
-from mt_nodes.live.config import LiveConfig, check_live
-from mt_nodes.mutations.stream.frames_dropped import FramesDropped
-from mt_nodes.mutations.stream.whole_stream import part_of, restamped, same, topics_of
-from mt_nodes.outgoing import wires_of_bundle
-from mt_nodes.outputs import Control, Detections, Output
-from mt_nodes.params import plain
-from mt_nodes.plan import ReplayRequest, check_request
-from mt_nodes.stack_topics import TOLD_TYPES, ToldTopic
-from mt_nodes.stacks import Stack, load_stack
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import plain
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.cdr.outgoing import wires_of_bundle
+from mt_nodes.data.messages import Cloud, Odometry, SignalStates, Told
+from mt_nodes.data.outputs import Control, Detections, Output
+from mt_nodes.data.stack_topics import TOLD_TYPES, ToldTopic
+from mt_nodes.engine import ledger
+from mt_nodes.engine.arm import Unasked
+from mt_nodes.engine.callable_arm import CallableArm
+from mt_nodes.engine.judging import Heard
+from mt_nodes.engine.plan import ReplayRequest, check_request
+from mt_nodes.relations.mutations.stream.frames_dropped import FramesDropped
+from mt_nodes.relations.mutations.stream.whole_stream import part_of, restamped, same, topics_of
+from mt_nodes.runs.live.config import LiveConfig, check_live
+from mt_nodes.stacks.stack import Stack, load_stack
 
 
 def driven(told: Any, stamp_ns: int | None = None) -> Output:
@@ -174,24 +175,24 @@ def test_messages_have_the_usual_types_and_stamps() -> None:
     for message in bundle.told:
         wire = wires[message.topic]
         assert wire.type == TOLD_TYPES[message.role]
-        read = cdr.decode(wire.type, wire.cdr)
+        read = codec.decode(wire.type, wire.cdr)
         header = read.markers[0].header if hasattr(read, "markers") else read.header
-        assert (cdr.stamp_ns_of(header), header.frame_id) == (bundle.stamp_ns, message.frame_id)
+        assert (codec.stamp_ns_of(header), header.frame_id) == (bundle.stamp_ns, message.frame_id)
 
 
 def test_markers_hold_who_it_is_and_how_he_moves() -> None:
     bundle = told_bundle(objects=people((30.0, 4.0, 1.5, -0.25)))
     wire = wires_of_bundle(bundle)[0]
-    marker = cdr.decode(wire.type, wire.cdr).markers[1]
+    marker = codec.decode(wire.type, wire.cdr).markers[1]
     assert (marker.ns, marker.text) == ("pedestrian", "score=1.0 track=person_0 velocity=1.5,-0.25,0.0")
     unknown = replace(people((30.0, 4.0, 0.0, 0.0)), velocity_mps=np.full((1, 3), np.nan))
     wire = wires_of_bundle(told_bundle(objects=unknown))[0]
-    assert "velocity" not in cdr.decode(wire.type, wire.cdr).markers[1].text
+    assert "velocity" not in codec.decode(wire.type, wire.cdr).markers[1].text
 
 
 def test_lanes_are_bands_along_their_middles_in_the_order_of_driving() -> None:
     wire = next(w for w in wires_of_bundle(told_bundle(lanes=lanes_of(here=0.0, back=3.5))) if w.topic == "/map/lanes")
-    here, back = cdr.decode(wire.type, wire.cdr).markers[1:]
+    here, back = codec.decode(wire.type, wire.cdr).markers[1:]
     assert [(m.ns, m.text, m.scale.x, m.type) for m in (here, back)] == [
         ("here", "own", 3.5, 4),
         ("back", "oncoming", 3.5, 4),

@@ -10,17 +10,17 @@ import pytest
 from looped import standing, street
 from told_worlds import people, told_bundle
 
-from mt_nodes import ledger
-from mt_nodes.drive.maps import load_map
-from mt_nodes.drive.scenario import Person
-from mt_nodes.drive.telling import Teller
-from mt_nodes.drive.world import World
-from mt_nodes.moral import dilemma
+from mt_nodes.data.cdr.outgoing import wires_of_bundle
+from mt_nodes.data.outputs import Detections
+from mt_nodes.data.traits import VIOLATING, keeps_rules, text_of, trait
+from mt_nodes.engine import ledger
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.messages import decode
-from mt_nodes.outgoing import wires_of_bundle
-from mt_nodes.outputs import Detections
-from mt_nodes.traits import VIOLATING, keeps_rules, text_of, trait
+from mt_nodes.runs.moral import dilemma
+from mt_nodes.world.drive.maps import load_map
+from mt_nodes.world.drive.scenario import Person
+from mt_nodes.world.drive.telling import Teller
+from mt_nodes.world.drive.world import World
 
 
 def test_only_what_is_said_is_told_and_without_blanks_in_a_value() -> None:

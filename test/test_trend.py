@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import FOG, NOISE, made_run, verdicts
 
+from mt_nodes.base.stats.intervals import fisher_p, sign_test_p
 from mt_nodes.cli.main import main
-from mt_nodes.statistics import fisher_p, sign_test_p
-from mt_nodes.trend.changes import best_split, change_p, further_splits
-from mt_nodes.trend.versions import Version, by_date, trend
+from mt_nodes.report.trend.changes import best_split, change_p, further_splits
+from mt_nodes.report.trend.versions import Version, by_date, trend
 
 Counts = np.typing.NDArray[np.int64]
 

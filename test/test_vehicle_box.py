@@ -20,11 +20,11 @@ from typing import Any
 
 import pytest
 
-from mt_nodes.errors import ExitCode, InfrastructureError, UsageError
-from mt_nodes.processes import Child, Process, wait_until
-from mt_nodes.vehicle import box
-from mt_nodes.vehicle.boxing import WITHOUT, BoxReport, boxed, read_report, what_can_be_boxed
-from mt_nodes.vehicle.settings import Box
+from mt_nodes.base.errors import ExitCode, InfrastructureError, UsageError
+from mt_nodes.base.processes import Child, Process, wait_until
+from mt_nodes.base.settings import Box
+from mt_nodes.runs.vehicle import box
+from mt_nodes.runs.vehicle.boxing import WITHOUT, BoxReport, boxed, read_report, what_can_be_boxed
 
 LONG_S = 30.0
 needs_box = pytest.mark.skipif(
@@ -395,7 +395,7 @@ def without_layer(
 ) -> subprocess.CompletedProcess[str]:
     """Run a box on a system that does not allow one layer."""
     code = (
-        "import sys, json; from mt_nodes.vehicle import box, layers\n"
+        "import sys, json; from mt_nodes.runs.vehicle import box, layers\n"
         f"def refuse(*_): raise PermissionError(1, 'Operation not permitted')\nlayers.{name} = refuse\n"
         "box.main(json.loads(sys.argv[1]), sys.argv[2:])"
     )

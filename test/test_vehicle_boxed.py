@@ -15,17 +15,17 @@ from typing import Any
 import pytest
 from ros_support import LIMIT_S, puppet_bundle, topics_of
 
-from mt_nodes.arms import restart, start
-from mt_nodes.engine import Heard
-from mt_nodes.errors import InfrastructureError, IsolationError
+from mt_nodes.base.errors import InfrastructureError, IsolationError
+from mt_nodes.base.params import plain
+from mt_nodes.base.settings import Actuators, Box
+from mt_nodes.engine.arm import restart, start
+from mt_nodes.engine.judging import Heard
+from mt_nodes.engine.plan import ArmPlan, stack_process
 from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.spinning import SpinningContext, plain_node
-from mt_nodes.params import plain
-from mt_nodes.plan import ArmPlan, stack_process
-from mt_nodes.stacks import load_stack
-from mt_nodes.vehicle.boxed_stack import boxed_stack, bridge_process
-from mt_nodes.vehicle.boxing import what_can_be_boxed
-from mt_nodes.vehicle.settings import Actuators, Box
+from mt_nodes.runs.vehicle.boxed_stack import boxed_stack, bridge_process
+from mt_nodes.runs.vehicle.boxing import what_can_be_boxed
+from mt_nodes.stacks.stack import load_stack
 
 pytestmark = pytest.mark.skipif(
     not what_can_be_boxed().whole, reason=f"no whole box here: {'; '.join(what_can_be_boxed().shortfalls)}"

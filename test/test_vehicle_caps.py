@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from mt_nodes.vehicle.caps import capped
-from mt_nodes.vehicle.settings import Caps
+from mt_nodes.base.settings import Caps
+from mt_nodes.runs.vehicle.caps import capped
 
 
 def inside(caps: str, then: str) -> dict[str, Any]:
     """Run a block in a process of its own: niceness cannot be taken back."""
     code = (
         "import json, os, subprocess, sys, time\n"
-        "from mt_nodes.errors import MtError\n"
-        "from mt_nodes.vehicle.caps import capped\nfrom mt_nodes.vehicle.settings import Caps\n"
+        "from mt_nodes.base.errors import MtError\n"
+        "from mt_nodes.runs.vehicle.caps import capped\nfrom mt_nodes.base.settings import Caps\n"
         f"with capped({caps}) as held:\n    {then}\n"
         "    print(json.dumps({'how': held.how, 'lacking': held.lacking, 'found': found}))\n"
     )

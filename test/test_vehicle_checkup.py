@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mt_nodes.live.config import live_config
-from mt_nodes.processes import wait_until
-from mt_nodes.vehicle import checkup
-from mt_nodes.vehicle.boxing import BoxReport
-from mt_nodes.vehicle.budget import Durations
-from mt_nodes.vehicle.checkup import check_vehicle
-from mt_nodes.vehicle.usage import Usage
+from mt_nodes.base.processes import wait_until
+from mt_nodes.runs.live.config import live_config
+from mt_nodes.runs.vehicle import checkup
+from mt_nodes.runs.vehicle.boxing import BoxReport
+from mt_nodes.runs.vehicle.budget import Durations
+from mt_nodes.runs.vehicle.checkup import check_vehicle
+from mt_nodes.runs.vehicle.usage import Usage
 
 CAREFUL: dict[str, Any] = {
     "box": {"use": "required"},

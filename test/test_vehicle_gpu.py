@@ -11,14 +11,14 @@ from typing import Any, cast
 
 import pytest
 
-from mt_nodes.live.config import live_config
+from mt_nodes.base.processes import Process
+from mt_nodes.base.settings import Box, Gpu
+from mt_nodes.engine.plan import ArmPlan
 from mt_nodes.nodes.live_safety import LiveSafety
-from mt_nodes.plan import ArmPlan
-from mt_nodes.processes import Process
-from mt_nodes.stacks import load_stack
-from mt_nodes.vehicle.checkup import check_vehicle
-from mt_nodes.vehicle.gpu import CONTROL, gpu_environment, lacking_for
-from mt_nodes.vehicle.settings import Box, Gpu
+from mt_nodes.runs.live.config import live_config
+from mt_nodes.runs.vehicle.checkup import check_vehicle
+from mt_nodes.runs.vehicle.gpu import CONTROL, gpu_environment, lacking_for
+from mt_nodes.stacks.stack import load_stack
 
 NO_BOX, IN_BOX = Box(use="off"), Box(use="required", devices=("/dev/nvidia0",))
 SHARED = Gpu(memory_mib=2048, share_percent=25.0)

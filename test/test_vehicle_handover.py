@@ -18,11 +18,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt_nodes.processes import is_stopped, wait_until
-from mt_nodes.vehicle.backlog import MOST, Backlog
-from mt_nodes.vehicle.baton import CLAIMS, KIN, Baton, Phase
-from mt_nodes.vehicle.events import UNREAD_S, Events
-from mt_nodes.vehicle.sentry import BUSY_TIMES, LOOKS, Fate, Sentry
+from mt_nodes.base.processes import is_stopped, wait_until
+from mt_nodes.runs.vehicle.backlog import MOST, Backlog
+from mt_nodes.runs.vehicle.baton import CLAIMS, KIN, Baton, Phase
+from mt_nodes.runs.vehicle.events import UNREAD_S, Events
+from mt_nodes.runs.vehicle.sentry import BUSY_TIMES, LOOKS, Fate, Sentry
 
 LONG_S, FROZEN_S = 30.0, 0.3
 DEPTH = 3

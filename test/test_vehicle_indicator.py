@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from mt_nodes.cli import inline_command
-from mt_nodes.vehicle.interlock import cause
-from mt_nodes.vehicle.sentry import Fate
+from mt_nodes.runs.vehicle.interlock import cause
+from mt_nodes.runs.vehicle.sentry import Fate
 
 TOPIC = "/lidar/points"
 

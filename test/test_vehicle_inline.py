@@ -30,13 +30,13 @@ from inline_bench import (  # noqa: F401  (two are fixtures)
     started_inline,
 )
 
-from mt_nodes.errors import ExitCode, IsolationError, UsageError
-from mt_nodes.processes import wait_until
-from mt_nodes.vehicle.inline import inline_config
-from mt_nodes.vehicle.interlock import Interlock
-from mt_nodes.vehicle.offers import Offers
-from mt_nodes.vehicle.relay_process import OFFERS
-from mt_nodes.vehicle.sentry import Fate
+from mt_nodes.base.errors import ExitCode, IsolationError, UsageError
+from mt_nodes.base.processes import wait_until
+from mt_nodes.runs.vehicle.inline import inline_config
+from mt_nodes.runs.vehicle.interlock import Interlock
+from mt_nodes.runs.vehicle.offers import Offers
+from mt_nodes.runs.vehicle.relay_process import OFFERS
+from mt_nodes.runs.vehicle.sentry import Fate
 
 if TYPE_CHECKING:
     from mt_nodes.nodes.relay import Relay
@@ -261,7 +261,7 @@ def test_what_was_said_before_the_computer_slept_is_no_yes_after_it(
 
 
 def test_that_nobody_looks_on_is_noticed_however_soon_somebody_does_again() -> None:
-    from mt_nodes.flag import Flag
+    from mt_nodes.base.flag import Flag
     from mt_nodes.nodes import relay as module
 
     seen, ended = [], Flag()

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mt_nodes.errors import UsageError
-from mt_nodes.vehicle.interlock import NOT_YET, Interlock, Signal, checked
+from mt_nodes.base.errors import UsageError
+from mt_nodes.runs.vehicle.interlock import NOT_YET, Interlock, Signal, checked
 
 STANDS = Signal("/speed", "std_msgs/msg/Float32", within=(-0.05, 0.05), fresh_s=0.5)
 OFF = Signal("/engaged", "std_msgs/msg/Bool", equals=False, fresh_s=0.5)

@@ -24,7 +24,7 @@ from interlock_monitor import (
     may_change,
 )
 
-from mt_nodes.vehicle.interlock import Interlock
+from mt_nodes.runs.vehicle.interlock import Interlock
 
 Event = tuple[int, Any, bool, int, bool] | None
 #: Where a publisher's clock starts: below zero is no time.

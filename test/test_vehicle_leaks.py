@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from mt_nodes.vehicle.leaks import (
+from mt_nodes.base.settings import Actuators
+from mt_nodes.runs.vehicle.leaks import (
     ACTION_CLIENT,
     ACTION_SERVER,
     CLIENT,
@@ -19,7 +20,6 @@ from mt_nodes.vehicle.leaks import (
     leaks_in_arm,
     leaks_in_live,
 )
-from mt_nodes.vehicle.settings import Actuators
 
 COMMAND = "ackermann_msgs/msg/AckermannDriveStamped"
 ACTUATORS = Actuators(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt_nodes.vehicle.line import Line
+from mt_nodes.runs.vehicle.line import Line
 
 HOLD_S = 0.02
 

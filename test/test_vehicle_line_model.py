@@ -17,7 +17,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from mt_nodes.vehicle.line import Line
+from mt_nodes.runs.vehicle.line import Line
 
 #: All instants are ticks of this length, which floating-point numbers hold exactly.
 TICK_S, HOLD = 1.0 / 64.0, 8

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mt_nodes.errors import InfrastructureError
-from mt_nodes.processes import wait_until
-from mt_nodes.vehicle.offers import MOST_BYTES, Offers, OffersTaken
+from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.base.processes import wait_until
+from mt_nodes.runs.vehicle.offers import MOST_BYTES, Offers, OffersTaken
 
 LONG_S = 30.0
 Offer = tuple[int, int, bytes]

@@ -18,10 +18,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt_nodes.errors import ExitCode, InfrastructureError
-from mt_nodes.vehicle.boxed_stack import BoxedStack, Passing
-from mt_nodes.vehicle.pipe import Pipe
-from mt_nodes.vehicle.settings import Actuators, Box
+from mt_nodes.base.errors import ExitCode, InfrastructureError
+from mt_nodes.base.settings import Actuators, Box
+from mt_nodes.runs.vehicle.boxed_stack import BoxedStack, Passing
+from mt_nodes.runs.vehicle.pipe import Pipe
 
 REPORT = 0xFFFF
 LIMIT_S = 60.0

@@ -32,12 +32,12 @@ from inline_bench import (  # noqa: F401  (two are fixtures)
     started_inline,
 )
 
-from mt_nodes import cdr
-from mt_nodes.keeper import children_of
-from mt_nodes.processes import is_stopped, wait_until
-from mt_nodes.vehicle.baton import Baton, Phase
-from mt_nodes.vehicle.inline import Between, InlineConfig, inline_config
-from mt_nodes.vehicle.relay_process import CONFIG, RelayProcess
+from mt_nodes.base.processes import is_stopped, wait_until
+from mt_nodes.base.subreaper import children_of
+from mt_nodes.data.cdr import codec
+from mt_nodes.runs.vehicle.baton import Baton, Phase
+from mt_nodes.runs.vehicle.inline import Between, InlineConfig, inline_config
+from mt_nodes.runs.vehicle.relay_process import CONFIG, RelayProcess
 
 FROZEN_S = InlineConfig().frozen_s
 
@@ -149,7 +149,7 @@ class Sent(Node):
     """As above, of messages that bear a stamp: the number of each."""
 
     def publish(self, data: bytes) -> None:
-        self._published.append(cdr.header_stamp_ns(data) or 0)
+        self._published.append(codec.header_stamp_ns(data) or 0)
 
 
 def stamped(number: int, what: bytes = b"original") -> bytes:

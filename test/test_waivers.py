@@ -12,11 +12,11 @@ from xml.etree import ElementTree as ET
 import pytest
 from made_runs import FOG, NOISE, in_process, made_run, short_drive, verdicts
 
+from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.main import main
-from mt_nodes.errors import UsageError
-from mt_nodes.journal import read_journal
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.waivers import load_waivers, marked
 from mt_nodes.report.files import read_summary
-from mt_nodes.waivers import load_waivers, marked
 
 TODAY = datetime.date(2026, 6, 1)
 GOOD = "- {relation: noise, reason: ticket 7, expires: 2026-06-01}\n"

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.jsonl import seal
 from mt_nodes.cli.main import main
-from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.jsonl import seal
-from mt_nodes.watching import LAST, WatchedRun
+from mt_nodes.report.watching import LAST, WatchedRun
 
 RELATION = "noise_outside_roi_1000"
 CONDITION = {

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt_nodes.report.worst import WorstSoFar, in_turn, worst_first
+from mt_nodes.engine.worst import WorstSoFar, in_turn, worst_first
 
 
 def line(bundle: int, lost: int, margin: float | None, draw: str = "0", relation: str = "noise") -> dict[str, Any]:

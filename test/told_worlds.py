@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from mt_nodes.frames import Bundle, Odometry, SignalStates, Told
-from mt_nodes.lanes import ALONG, ONCOMING, OWN, Lanes, Strip
-from mt_nodes.outputs import Detections, Path
-from mt_nodes.stack_topics import DEFAULT_INPUTS
+from mt_nodes.data.lanes import ALONG, ONCOMING, OWN, Lanes, Strip
+from mt_nodes.data.messages import Bundle, Odometry, SignalStates, Told
+from mt_nodes.data.outputs import Detections, Path
+from mt_nodes.data.stack_topics import DEFAULT_INPUTS
 
 START_NS, PERIOD_NS = 1_700_000_000_000_000_000, 100_000_000
 

@@ -11,16 +11,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mt_nodes.arguments import help_of, role_topics
-from mt_nodes.automt.request import BOUNDS, METHODS, AutomtRequest
+from mt_nodes.base.errors import ExitCode, InfrastructureError
+from mt_nodes.cli.arguments import help_of, role_topics
 from mt_nodes.cli.replay_command import at_least_one, refuse_more_than_resume, whole_number
-from mt_nodes.errors import ExitCode, InfrastructureError
+from mt_nodes.runs.automt.request import BOUNDS, METHODS, AutomtRequest
 
 if TYPE_CHECKING:
-    from mt_nodes.automt.proposals import Proposed
-    from mt_nodes.automt.run import AutomtRun
     from mt_nodes.cli.automt_progress import Shown
-    from mt_nodes.runs import Run
+    from mt_nodes.runs.automt.proposals import Proposed
+    from mt_nodes.runs.automt.run import AutomtRun
+    from mt_nodes.runs.replay.run import Run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,8 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Carry out the experiment, print its tables beside the paper's, return its exit code."""
-    from mt_nodes.automt.run import AutomtRun
     from mt_nodes.cli.running import go_where_it_started
+    from mt_nodes.runs.automt.run import AutomtRun
 
     if args.resume:
         refuse_more_than_resume(args, add_arguments, bags="BAG")
@@ -71,12 +71,12 @@ def conduct(run: AutomtRun, *, as_json: bool = False) -> int:
     Raises:
         MtError: what it ended with; it can be gone on with.
     """
-    from mt_nodes.automt.files import write_all
-    from mt_nodes.automt.judged import judge_all
-    from mt_nodes.automt.run import summary_of
-    from mt_nodes.automt.tables import tabulate
     from mt_nodes.cli.automt_outcome import print_experiment
     from mt_nodes.cli.automt_progress import showing
+    from mt_nodes.runs.automt.files import write_all
+    from mt_nodes.runs.automt.judged import judge_all
+    from mt_nodes.runs.automt.run import summary_of
+    from mt_nodes.runs.automt.tables import tabulate
 
     with showing(hidden=as_json) as show:
         proposed = _proposed(run, show)
@@ -100,7 +100,7 @@ def conduct(run: AutomtRun, *, as_json: bool = False) -> int:
 
 def _proposed(run: AutomtRun, show: Shown) -> Proposed:
     """Return what every case is given, frozen by now."""
-    from mt_nodes.automt.proposing import propose
+    from mt_nodes.runs.automt.proposing import propose
 
     known = run.proposed
     if known is None:
@@ -111,7 +111,7 @@ def _proposed(run: AutomtRun, show: Shown) -> Proposed:
 
 def _play(replays: Mapping[str, Run], show: Shown) -> bool:
     """Replay the cases into every stack; return whether all came to an end, rather than being interrupted."""
-    from mt_nodes.automt.run import finished, summary_of
+    from mt_nodes.runs.automt.run import finished, summary_of
 
     left = {name: replay for name, replay in replays.items() if not finished(replay.out)}
     show.begin("", sum(replay.pairs_to_come for replay in left.values()))
@@ -124,10 +124,10 @@ def _play(replays: Mapping[str, Run], show: Shown) -> bool:
 
 
 def _replay(replay: Run, show: Shown) -> None:
-    from mt_nodes.environment import keep_freed_memory
-    from mt_nodes.plan import suite_process, suite_stop_s
-    from mt_nodes.replay import execute, in_process_arms
-    from mt_nodes.suite_watch import in_suite
+    from mt_nodes.base.environment import keep_freed_memory
+    from mt_nodes.base.suite_client import in_suite
+    from mt_nodes.engine.plan import suite_process, suite_stop_s
+    from mt_nodes.runs.replay.execute import execute, in_process_arms
 
     if replay.request.transport == "inprocess":
         (replay.out / "console.log").touch()
@@ -150,7 +150,7 @@ def _refuse_broken(replays: Mapping[str, Run]) -> None:
     Raises:
         InfrastructureError: none did; says how each broke down.
     """
-    from mt_nodes.automt.run import finished, summary_of
+    from mt_nodes.runs.automt.run import finished, summary_of
 
     if not any(finished(replay.out) for replay in replays.values()):
         whys = [f"stack '{name}': {summary_of(replay.out)['infrastructure']}" for name, replay in replays.items()]
@@ -165,7 +165,7 @@ def _interrupted(run: AutomtRun) -> int:
 
 
 def _nothing_applies(run: AutomtRun, proposed: Proposed) -> int:
-    from mt_nodes.wording import counted
+    from mt_nodes.base.wording import counted
 
     whys = sorted({one.why for one in proposed.proposals}) or sorted(set(proposed.not_run.values()))
     print(

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mt_nodes.base.wording import counted
 from mt_nodes.cli.printing import heading, table, text
 from mt_nodes.rules.rates import NOT_RUN
 from mt_nodes.rules.validation import FACTORS
-from mt_nodes.wording import counted
 
 Table = Mapping[str, Any]
 SHARES = ("overall", *FACTORS)

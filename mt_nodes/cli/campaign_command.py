@@ -10,16 +10,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.wording import counted
 from mt_nodes.cli.replay_command import at_least_one
-from mt_nodes.errors import UsageError
-from mt_nodes.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from mt_nodes.campaign.conducting import Conducted
-    from mt_nodes.campaign.file import Campaign
-    from mt_nodes.campaign.watched import WatchedCampaign
+    from mt_nodes.runs.campaign.conducting import Conducted
+    from mt_nodes.runs.campaign.file import Campaign
+    from mt_nodes.runs.campaign.watched import WatchedCampaign
 
 COLUMNS = ("cell", "relation", "outcome", "violated", "drives", "stopped")
 
@@ -42,9 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Conduct a campaign, print what it came to, return its exit code."""
-    from mt_nodes.campaign.conducting import conduct
+    from mt_nodes.base.flag import flag_of_signals
     from mt_nodes.cli.campaign_progress import progress
-    from mt_nodes.flag import flag_of_signals
+    from mt_nodes.runs.campaign.conducting import conduct
 
     conducted = _conducted(args)
     interrupted = flag_of_signals()
@@ -62,8 +62,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _conducted(args: argparse.Namespace) -> Conducted:
-    from mt_nodes.campaign.conducting import begin, resume
-    from mt_nodes.campaign.file import Campaign
+    from mt_nodes.runs.campaign.conducting import begin, resume
+    from mt_nodes.runs.campaign.file import Campaign
 
     def changed(campaign: Campaign) -> Campaign:
         given = {name: getattr(args, name) for name in ("minutes", "pairs") if getattr(args, name) is not None}
@@ -85,7 +85,7 @@ def _conducted(args: argparse.Namespace) -> Conducted:
 def print_campaign(summary: Mapping[str, Any], out: Path) -> None:
     """Print one row a relation of a cell, what was left, why it ended as it did, and where everything is."""
     from mt_nodes.cli.printing import table, text
-    from mt_nodes.undecided import over_all
+    from mt_nodes.engine.summary.undecided import over_all
 
     rows = [_row(cell, name, r) for cell, found in summary["cells"].items() for name, r in found["relations"].items()]
     if rows:

@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TextIO
 
-from mt_nodes.wording import counted
+from mt_nodes.base.wording import counted
 
 if TYPE_CHECKING:
-    from mt_nodes.campaign.store import Standing
+    from mt_nodes.runs.campaign.store import Standing
 
 #: A line where something has changed, and one that says that nothing has: some CI systems end a job that is silent.
 CHANGED_EVERY_S, SAME_EVERY_S = 5.0, 60.0

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from mt_nodes import plugins, resources
-from mt_nodes.errors import UsageError, suggest
-from mt_nodes.params import describe, plain
+from mt_nodes.base import plugins, resources
+from mt_nodes.base.errors import UsageError, suggest
+from mt_nodes.base.params import describe, plain
 
 Row = dict[str, Any]
 
@@ -86,7 +86,7 @@ def _guarantee(doc: str) -> str:
 
 
 def _relation_row(name: str) -> Row:
-    from mt_nodes.relations import load_relation
+    from mt_nodes.relations.relation import load_relation
     from mt_nodes.rules.shipped import in_loop, section_of
 
     relation = load_relation(name)
@@ -95,27 +95,27 @@ def _relation_row(name: str) -> Row:
 
 
 def _relations() -> Iterable[str]:
-    from mt_nodes.relations import FOLDER, LOOP_FOLDER
+    from mt_nodes.relations.relation import FOLDER, LOOP_FOLDER
     from mt_nodes.rules.shipped import in_store
 
     return [*resources.shipped(FOLDER), *resources.shipped(LOOP_FOLDER), *in_store()]
 
 
 def _principle_row(name: str) -> Row:
-    from mt_nodes.moral.principle import load_principle
+    from mt_nodes.runs.moral.principle import load_principle
 
     principle = load_principle(name)
     return {"name": principle.id, "summary": principle.title, **principle.as_plain()}
 
 
 def _stack_row(name: str) -> Row:
-    from mt_nodes.stacks import load_stack
+    from mt_nodes.stacks.stack import load_stack
 
     return dict(plain(load_stack(name)))
 
 
 def _region_row(name: str) -> Row:
-    from mt_nodes.yaml_files import read_mapping
+    from mt_nodes.base.yaml_files import read_mapping
 
     path = resources.find("regions", name)
     return {"name": name, "summary": _comment(path), **read_mapping(path)}
@@ -127,29 +127,31 @@ def _scenario_row(name: str) -> Row:
 
 
 def _manipulation_row(name: str) -> Row:
-    from mt_nodes.manipulations import find as find_manipulation
+    from mt_nodes.relations.manipulations import find as find_manipulation
 
     return find_manipulation(name).as_plain()
 
 
 def _manipulations() -> Iterable[str]:
-    from mt_nodes.manipulations import manipulations
+    from mt_nodes.relations.manipulations import manipulations
 
     return manipulations()
 
 
 def _experiment_row(name: str) -> Row:
-    from mt_nodes import experiment
+    from mt_nodes.report import published_tables
 
     configs = {config: _comment(path) for config, path in resources.shipped("experiments").items()}
-    published = {n: dict(zip(experiment.SIGNS, pairs, strict=True)) for n, pairs in experiment.PUBLISHED.items()}
-    return {"name": name, "summary": experiment.SUMMARY, "configs": configs, "published": published}
+    published = {
+        n: dict(zip(published_tables.SIGNS, pairs, strict=True)) for n, pairs in published_tables.PUBLISHED.items()
+    }
+    return {"name": name, "summary": published_tables.SUMMARY, "configs": configs, "published": published}
 
 
 def _experiments() -> list[str]:
-    from mt_nodes import experiment
+    from mt_nodes.report import published_tables
 
-    return [experiment.NAME]
+    return [published_tables.NAME]
 
 
 def _comment(path: Any) -> str:

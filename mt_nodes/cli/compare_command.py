@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mt_nodes.errors import UsageError
+from mt_nodes.base.errors import UsageError
 
 if TYPE_CHECKING:
-    from mt_nodes.waivers import Waiver
+    from mt_nodes.engine.waivers import Waiver
 
 COLUMNS = ("relation", "change", "before", "after", "violated before", "after", "p", "test")
 #: Pairs that are listed of each kind; --json has them all.
@@ -36,9 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what fails newly, no longer and still, or the trend over versions; see ``exit_of`` for the exit code."""
-    from mt_nodes.campaign.results_dirs import cells_of
-    from mt_nodes.moral.report_journal import is_campaign
-    from mt_nodes.waivers import load_waivers
+    from mt_nodes.engine.results_dirs import cells_of
+    from mt_nodes.engine.waivers import load_waivers
+    from mt_nodes.runs.moral.report_journal import is_campaign
 
     if len(args.dirs) < 2:
         raise UsageError(f"got {args.dirs[0]} alone, expected two results directories or more")
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _two(args: argparse.Namespace, waivers: Sequence[Waiver] | None) -> int:
-    from mt_nodes.comparison import Finished, compare
+    from mt_nodes.report.comparison import Finished, compare
 
     before, after = args.dirs
     found = compare(Finished.load(before), Finished.load(after, waivers))
@@ -66,14 +66,14 @@ def _two(args: argparse.Namespace, waivers: Sequence[Waiver] | None) -> int:
 
 
 def _trend(args: argparse.Namespace, waivers: Sequence[Waiver] | None) -> int:
-    from mt_nodes.trend.versions import Version, by_date, trend
+    from mt_nodes.report.trend.versions import Version, by_date, trend
 
     _refuse_same(args.dirs)
     labels = _labels(args.label, args.dirs)
     versions = [Version.load(path, labels.get(path, ""), waivers) for path in args.dirs]
     found = trend(by_date(versions) if args.by == "date" else versions)
     if args.html:
-        from mt_nodes.trend.page import write_page
+        from mt_nodes.report.trend.page import write_page
 
         write_page(args.html, found)
     if args.json:

@@ -7,7 +7,7 @@ import argparse
 import json
 from pathlib import Path
 
-from mt_nodes.errors import ExitCode
+from mt_nodes.base.errors import ExitCode
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,10 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Say what was tried; 0 whatever was violated, 3 where no pair was decided."""
-    from mt_nodes.campaign.coverage import coverage
-    from mt_nodes.campaign.coverage_view import COLUMNS, coverage_page, rows, summary
+    from mt_nodes.base.directories import cannot_write, write_whole
     from mt_nodes.cli.printing import table, text
-    from mt_nodes.directories import cannot_write, write_whole
+    from mt_nodes.report.coverage.coverage import coverage
+    from mt_nodes.report.coverage.coverage_view import COLUMNS, coverage_page, rows, summary
 
     found, out = coverage(args.dirs), args.out or args.dirs[0]
     told = json.dumps(found.as_plain(), indent=2)

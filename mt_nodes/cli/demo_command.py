@@ -8,8 +8,8 @@ import datetime
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.errors import ExitCode, UsageError
-from mt_nodes.plan import ReplayRequest
+from mt_nodes.base.errors import ExitCode, UsageError
+from mt_nodes.engine.plan import ReplayRequest
 
 BUNDLES = 25
 SEED = 1
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _directory(out: Path | None) -> Path:
-    from mt_nodes.directories import DEFAULT_ROOT
+    from mt_nodes.base.directories import DEFAULT_ROOT
 
     path = out or DEFAULT_ROOT / f"demo_{datetime.datetime.now():%Y%m%d_%H%M%S}"
     if path.exists() and any(path.iterdir()):
@@ -60,7 +60,7 @@ def _directory(out: Path | None) -> Path:
 
 
 def _write_drive(path: Path, seed: int) -> None:
-    from mt_nodes.bags import write_bundles
-    from mt_nodes.scene.drive import generate_drive
+    from mt_nodes.data.bags.bundles import write_bundles
+    from mt_nodes.world.scene.drive import generate_drive
 
     write_bundles(path, generate_drive(BUNDLES, seed))

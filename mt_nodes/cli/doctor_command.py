@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mt_nodes.errors import ExitCode, UsageError
+from mt_nodes.base.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from mt_nodes.doctor import Finding
+    from mt_nodes.runs.doctor import Finding
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,9 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print every finding and what to type; 4 when something is wrong enough to spoil runs."""
+    from mt_nodes.base.environment import clean_shared_memory
     from mt_nodes.cli.printing import table, text
-    from mt_nodes.doctor import diagnose, worst
-    from mt_nodes.environment import clean_shared_memory
+    from mt_nodes.runs.doctor import diagnose, worst
 
     if args.set and not args.live_config:
         raise UsageError("got --set without --live-config FILE, of which it takes a line's place")
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     findings = diagnose(probe=not args.no_probe, stack=args.stack)
     if args.live_config:
         from mt_nodes.cli.mutate_command import settings
-        from mt_nodes.live.checkup import check_live_config
+        from mt_nodes.runs.live.checkup import check_live_config
 
         findings += check_live_config(args.live_config, settings(args.set), os.environ)
     if args.vehicle:
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _vehicle(args: argparse.Namespace) -> Iterable[Finding]:
     from mt_nodes.cli.mutate_command import settings
-    from mt_nodes.live.settings import configured
-    from mt_nodes.vehicle.checkup import check_vehicle
+    from mt_nodes.runs.live.settings import configured
+    from mt_nodes.runs.vehicle.checkup import check_vehicle
 
     return check_vehicle(configured(args.live_config, settings(args.set)) if args.live_config else None)

@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.campaign.failures import FILE, Failures
-from mt_nodes.campaign.regression import note, stored_for
+from mt_nodes.base.errors import MtError
 from mt_nodes.cli.running import replayed
-from mt_nodes.errors import MtError
-from mt_nodes.journal import read_journal
-from mt_nodes.plan import ReplayRequest
-from mt_nodes.runs import Run
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.plan import ReplayRequest
+from mt_nodes.runs.campaign.failures import FILE, Failures
+from mt_nodes.runs.campaign.regression import note, stored_for
+from mt_nodes.runs.replay.run import Run
 
 
 def replay_failing_first(

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.errors import ExitCode, UsageError
+from mt_nodes.base.errors import ExitCode, UsageError
 
 #: Letters of a key that are shown: enough to tell cases apart.
 _SHOWN = 12
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """List cases, add those of results, or take some out of the database."""
-    from mt_nodes.campaign.failures import FILE, Failures
+    from mt_nodes.runs.campaign.failures import FILE, Failures
 
     path = args.failures_file or Path(FILE)
     _refuse(args)
@@ -62,10 +62,10 @@ def keep(directories: list[Path], path: Path, *, aside: bool = False) -> tuple[i
     Raises:
         MtError: one of the directories holds no results, or is damaged; or the database cannot be written.
     """
-    from mt_nodes.campaign.failures import Failures
-    from mt_nodes.campaign.regression import add
+    from mt_nodes.base.wording import counted
     from mt_nodes.cli.printing import text
-    from mt_nodes.wording import counted
+    from mt_nodes.runs.campaign.failures import Failures
+    from mt_nodes.runs.campaign.regression import add
 
     with Failures(path) as failures:
         new, known = add(failures, directories)
@@ -78,9 +78,9 @@ def keep(directories: list[Path], path: Path, *, aside: bool = False) -> tuple[i
 
 def keep_of_campaign(out: Path, file: Path | None, *, aside: bool = False) -> None:
     """Keep the violated pairs of a campaign; what is wrong with the database is a warning, for it changes no result."""
-    from mt_nodes.campaign.failures import FILE
-    from mt_nodes.campaign.results_dirs import cells_of
-    from mt_nodes.errors import MtError
+    from mt_nodes.base.errors import MtError
+    from mt_nodes.engine.results_dirs import cells_of
+    from mt_nodes.runs.campaign.failures import FILE
 
     try:
         if cells_of(out):
@@ -122,8 +122,8 @@ def _list(cases: list[dict[str, Any]], as_json: bool) -> None:
 
 
 def _forgotten(count: int, as_json: bool) -> None:
+    from mt_nodes.base.wording import counted
     from mt_nodes.cli.printing import text
-    from mt_nodes.wording import counted
 
     if as_json:
         print(json.dumps({"forgotten": count}))

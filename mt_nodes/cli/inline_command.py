@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.errors import ExitCode, UsageError
-from mt_nodes.flag import flag_of_signals
-from mt_nodes.vehicle.interlock import cause
-from mt_nodes.wording import counted
+from mt_nodes.base.errors import ExitCode, UsageError
+from mt_nodes.base.flag import flag_of_signals
+from mt_nodes.base.wording import counted
+from mt_nodes.runs.vehicle.interlock import cause
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,10 +32,10 @@ def run(args: argparse.Namespace) -> int:
     """Stand in until told to end; print what was replaced."""
     import yaml
 
-    from mt_nodes.directories import new_directory
-    from mt_nodes.vehicle.inline import load_inline_config
-    from mt_nodes.vehicle.relay_process import CONFIG
-    from mt_nodes.vehicle.standing_in import StandingIn
+    from mt_nodes.base.directories import new_directory
+    from mt_nodes.runs.vehicle.inline import load_inline_config
+    from mt_nodes.runs.vehicle.relay_process import CONFIG
+    from mt_nodes.runs.vehicle.standing_in import StandingIn
 
     if args.duration < 0.0:
         raise UsageError(f"--duration: got {args.duration:g}, expected seconds, or 0 for no end")
@@ -70,7 +70,7 @@ def _without_nothing(row: Mapping[str, Any]) -> dict[str, Any]:
 
 #: Why a message is not changed though it might be.
 AMBIGUOUS = "its messages bear no stamp, or one that another bore lately"
-#: What became of a relay whose place was taken, see :class:`mt_nodes.vehicle.sentry.Fate`.
+#: What became of a relay whose place was taken, see :class:`mt_nodes.runs.vehicle.sentry.Fate`.
 TAKEN_OVER = {
     "died": "died",
     "frozen": "gave no sign of life, and was killed",

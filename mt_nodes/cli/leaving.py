@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-from mt_nodes.errors import ExitCode, InfrastructureError
+from mt_nodes.base.errors import ExitCode, InfrastructureError
 
 _AT_ONCE = os._exit
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.errors import ExitCode, InfrastructureError, UsageError, suggest
+from mt_nodes.base.errors import ExitCode, InfrastructureError, UsageError, suggest
 
 #: verb -> what stands behind it, and what it does
 VERBS = {
@@ -62,12 +62,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _begin(args: argparse.Namespace) -> int:
+    from mt_nodes.base.suite_client import in_suite
     from mt_nodes.cli.mutate_command import settings
     from mt_nodes.cli.outcome import print_summary
-    from mt_nodes.live.run import LiveRun
-    from mt_nodes.live.settings import configured
-    from mt_nodes.plan import live_process, suite_stop_s
-    from mt_nodes.suite_watch import in_suite
+    from mt_nodes.engine.plan import live_process, suite_stop_s
+    from mt_nodes.runs.live.run import LiveRun
+    from mt_nodes.runs.live.settings import configured
 
     plugins = {"plugins": [str(p.resolve()) for p in args.plugins]} if args.plugins else {}
     run = LiveRun.create(configured(args.config, {**plugins, **settings(args.set)}, args.seed), args.out)
@@ -147,7 +147,7 @@ def progress_line(status: Mapping[str, Any]) -> str:
 def _command(args: argparse.Namespace) -> int:
     """Have a run do what the verb says; print its reply."""
     from mt_nodes.cli.printing import text
-    from mt_nodes.plan import live_client
+    from mt_nodes.engine.plan import live_client
 
     words, directory = _read(args.words)
     if args.domain is not None and directory is not None:
@@ -189,6 +189,6 @@ def _read(words: Sequence[str]) -> tuple[list[str], Path | None]:
 
 
 def _domain(directory: Path) -> int:
-    from mt_nodes.live.run import told_domains
+    from mt_nodes.runs.live.run import told_domains
 
     return told_domains(directory)["control"]

@@ -12,9 +12,10 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from mt_nodes import __version__, plugins
+from mt_nodes import __version__
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import ExitCode, MtError
 from mt_nodes.cli.leaving import no_early_end
-from mt_nodes.errors import ExitCode, MtError
 
 #: command -> module in mt_nodes.cli that has ``add_arguments(parser)`` and ``run(args) -> int``
 COMMANDS = {

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mt_nodes.arguments import role_topics
-from mt_nodes.errors import UsageError
+from mt_nodes.base.errors import UsageError
+from mt_nodes.cli.arguments import role_topics
 
 if TYPE_CHECKING:
-    from mt_nodes.models.preprocessing import Preparation
-    from mt_nodes.models.samples import Frames
+    from mt_nodes.runs.models.preprocessing import Preparation
+    from mt_nodes.runs.models.samples import Frames
 
 
 def add_data(parser: argparse.ArgumentParser, nargs: str) -> None:
@@ -42,8 +42,8 @@ def read_data(args: argparse.Namespace, paths: Sequence[Path], prepared: Prepara
     """
     from rich.progress import Progress, TextColumn
 
-    from mt_nodes.models.bag_samples import BagReading
-    from mt_nodes.models.sources import frames_of
+    from mt_nodes.runs.models.bag_samples import BagReading
+    from mt_nodes.runs.models.sources import frames_of
 
     for name in ("tolerance_s", "wheelbase_m"):
         if not 0.0 < getattr(args, name) < 100.0:

@@ -7,11 +7,11 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
+from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.models_data import add_data, read_data
-from mt_nodes.errors import UsageError
 
 if TYPE_CHECKING:
-    from mt_nodes.models.evaluation import Errors
+    from mt_nodes.runs.models.evaluation import Errors
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,13 +26,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask the model about every window, and say how far it is from what was driven."""
-    from mt_nodes.models.evaluation import errors_of
-    from mt_nodes.models.extra import device_of
-    from mt_nodes.models.stack import weights_path
+    from mt_nodes.runs.models.evaluation import errors_of
+    from mt_nodes.runs.models.extra import device_of
+    from mt_nodes.runs.models.stack import weights_path
 
     device = device_of(args.device)
-    from mt_nodes.models.training import said_of
-    from mt_nodes.models.weights_file import load_weights
+    from mt_nodes.runs.models.training import said_of
+    from mt_nodes.runs.models.weights_file import load_weights
 
     path = weights_path(args.weights)
     model = load_weights(path)
@@ -48,8 +48,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tell(args: argparse.Namespace, told: dict[str, Any]) -> None:
+    from mt_nodes.base.wording import counted
     from mt_nodes.cli.printing import heading, table, text
-    from mt_nodes.wording import counted
 
     rows: list[Errors] = told["errors"]
     if args.json:

@@ -31,8 +31,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _rows() -> list[dict[str, Any]]:
-    from mt_nodes import resources
-    from mt_nodes.models.catalogue import NETWORKS
+    from mt_nodes.base import resources
+    from mt_nodes.runs.models.catalogue import NETWORKS
 
     stacks = resources.shipped("stacks")
     return [
@@ -43,9 +43,9 @@ def _rows() -> list[dict[str, Any]]:
 
 def _weights(stack: str) -> str:
     """Return the file that a stack's weights are read from, empty where there is none."""
-    from mt_nodes.errors import UsageError
-    from mt_nodes.models.stack import weights_path
-    from mt_nodes.stacks import load_stack
+    from mt_nodes.base.errors import UsageError
+    from mt_nodes.runs.models.stack import weights_path
+    from mt_nodes.stacks.stack import load_stack
 
     try:
         return str(weights_path(load_stack(stack).params["weights"]))

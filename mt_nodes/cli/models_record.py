@@ -8,16 +8,16 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mt_nodes.arguments import help_of
+from mt_nodes.cli.arguments import help_of
 from mt_nodes.cli.replay_command import at_least_one, whole_number
 
 if TYPE_CHECKING:
-    from mt_nodes.models.record_request import RecordRequest
+    from mt_nodes.runs.models.record_request import RecordRequest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
-    from mt_nodes.models.record_request import RecordRequest
+    from mt_nodes.runs.models.record_request import RecordRequest
 
     parser.epilog = "example: mt models record town_lap_any_light --drives 6 --out my_frames"
     default, add = RecordRequest(scenarios=()), parser.add_argument
@@ -37,10 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Record, say what was made, return 0."""
+    from mt_nodes.base.wording import counted
     from mt_nodes.cli.printing import text
-    from mt_nodes.models.recording import record
-    from mt_nodes.models.samples import FILE
-    from mt_nodes.wording import counted
+    from mt_nodes.runs.models.recording import record
+    from mt_nodes.runs.models.samples import FILE
 
     drives: dict[str, int] = {}
 
@@ -63,8 +63,8 @@ def _request(args: argparse.Namespace) -> RecordRequest:
     Raises:
         UsageError: a number is out of its range.
     """
-    from mt_nodes.models.record_request import RecordRequest
-    from mt_nodes.params import build
+    from mt_nodes.base.params import build
+    from mt_nodes.runs.models.record_request import RecordRequest
 
     given = {"scenarios": tuple(args.scenarios), "push_mps2": args.push, "cruise_mps": args.cruise}
     same = {name: getattr(args, name) for name in ("stack", "driver", "share", "drives", "jitter", "seed")}

@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import build, describe
 from mt_nodes.cli.models_data import add_data, read_data
-from mt_nodes.errors import UsageError
-from mt_nodes.models.catalogue import network_named
-from mt_nodes.models.preprocessing import Preparation
-from mt_nodes.models.recipe import Recipe
-from mt_nodes.params import build, describe
+from mt_nodes.runs.models.catalogue import network_named
+from mt_nodes.runs.models.preprocessing import Preparation
+from mt_nodes.runs.models.recipe import Recipe
 
 if TYPE_CHECKING:
-    from mt_nodes.models.recipe import EpochReport
+    from mt_nodes.runs.models.recipe import EpochReport
 
 #: What was asked for, in the directory of a training.
 _ASKED = "train.json"
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train, and say what came out."""
-    from mt_nodes.models.extra import torch_module
+    from mt_nodes.runs.models.extra import torch_module
 
     torch_module()  # before data is read for minutes
     out = args.resume or args.out
@@ -62,8 +62,8 @@ def run(args: argparse.Namespace) -> int:
 def _train(args: argparse.Namespace, out: Path, recipe: Recipe, data: tuple[Any, Preparation]) -> int:
     from rich.progress import Progress
 
-    from mt_nodes.models.training import CHECKPOINT, WEIGHTS, train
-    from mt_nodes.models.weights_file import load_weights
+    from mt_nodes.runs.models.training import CHECKPOINT, WEIGHTS, train
+    from mt_nodes.runs.models.weights_file import load_weights
 
     begun = (out / CHECKPOINT).exists()  # one that was killed in its first epoch begins again
     if not begun:
@@ -131,7 +131,7 @@ _OTHER = ("command", "name", "plugins", "verbose", "json", "resume", "out")
 
 
 def _note(args: argparse.Namespace, out: Path) -> None:
-    from mt_nodes.directories import cannot_write, write_whole
+    from mt_nodes.base.directories import cannot_write, write_whole
 
     asked = {name: value for name, value in vars(args).items() if name not in _OTHER and value is not None}
     absolute = {**asked, "data": [str(path.resolve()) for path in args.data]}

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mt_nodes.arguments import help_of
+from mt_nodes.cli.arguments import help_of
 from mt_nodes.cli.replay_command import at_least_one, refuse_more_than_resume, whole_number
-from mt_nodes.moral.request import MoralRequest
+from mt_nodes.runs.moral.request import MoralRequest
 
 if TYPE_CHECKING:
-    from mt_nodes.moral.run import MoralRun
+    from mt_nodes.runs.moral.run import MoralRun
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Carry out a campaign, print what it came to, return its exit code."""
     from mt_nodes.cli.running import go_where_it_started
-    from mt_nodes.moral.run import MoralRun
+    from mt_nodes.runs.moral.run import MoralRun
 
     if args.resume:
         refuse_more_than_resume(args, add_arguments)
@@ -67,7 +67,7 @@ def conduct(run: MoralRun, *, as_json: bool = False) -> int:
         MtError: nothing was driven, or the suite process ended without a summary.
     """
     from mt_nodes.cli.moral_outcome import print_campaign
-    from mt_nodes.moral.report_files import remake
+    from mt_nodes.runs.moral.report_files import remake
 
     with _bar(run.stack.name, aside=as_json) as show:
         _drive(run, show)
@@ -80,10 +80,10 @@ def conduct(run: MoralRun, *, as_json: bool = False) -> int:
 
 
 def _drive(run: MoralRun, show: Callable[[Mapping[str, Any]], None]) -> None:
-    from mt_nodes.environment import keep_freed_memory
-    from mt_nodes.moral.campaign import execute
-    from mt_nodes.plan import drive_process, suite_stop_s
-    from mt_nodes.suite_watch import in_suite
+    from mt_nodes.base.environment import keep_freed_memory
+    from mt_nodes.base.suite_client import in_suite
+    from mt_nodes.engine.plan import drive_process, suite_stop_s
+    from mt_nodes.runs.moral.campaign import execute
 
     if run.request.transport == "inprocess":
         (run.out / "console.log").touch()

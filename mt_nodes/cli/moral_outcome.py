@@ -7,12 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mt_nodes.base.wording import counted
 from mt_nodes.cli.printing import heading, table, text
-from mt_nodes.moral.budget import cut_in_words
-from mt_nodes.moral.report_journal import Told
-from mt_nodes.moral.report_view import CaseView, PrincipleView, principles_of
-from mt_nodes.moral.report_words import PUBLISHED, commands, measured, remarks, sentence, undecided, whom_it_hit
-from mt_nodes.wording import counted
+from mt_nodes.runs.moral.budget import cut_in_words
+from mt_nodes.runs.moral.report_journal import Told
+from mt_nodes.runs.moral.report_view import CaseView, PrincipleView, principles_of
+from mt_nodes.runs.moral.report_words import (
+    PUBLISHED,
+    commands,
+    measured,
+    remarks,
+    sentence,
+    undecided,
+    whom_it_hit,
+)
 
 COLUMNS = ("name", "outcome", "cases", "holds", "violated", "unknown", "n/a", "runs")
 CASES = ("name", "verdict", "runs", "measured", "people hit", "m/s")

@@ -8,12 +8,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from mt_nodes.base.errors import ExitCode, UsageError
 from mt_nodes.cli.printing import heading, table, text
-from mt_nodes.comparison import FAIL, NEWLY_FAILING, NO_LONGER_DECIDED, PASS, Step, exit_of
-from mt_nodes.errors import ExitCode, UsageError
-from mt_nodes.moral.report_journal import Told
-from mt_nodes.moral.report_words import asked_in_words, case_in_words, commands, run_in_words
-from mt_nodes.verdict import RelationOutcome
+from mt_nodes.data.verdict import RelationOutcome
+from mt_nodes.report.comparison import FAIL, NEWLY_FAILING, NO_LONGER_DECIDED, PASS, Step, exit_of
+from mt_nodes.runs.moral.report_journal import Told
+from mt_nodes.runs.moral.report_words import asked_in_words, case_in_words, commands, run_in_words
 
 #: What is printed of a comparison.
 KINDS = (
@@ -25,7 +25,7 @@ _AS_RELATION = {"HOLDS": PASS, "VIOLATED": FAIL}
 
 def report(directory: Path, args: argparse.Namespace) -> int:
     """Make the report, ``cases.csv`` and ``junit.xml`` anew."""
-    from mt_nodes.moral.report_files import remake
+    from mt_nodes.runs.moral.report_files import remake
 
     if args.waivers or args.drive:
         raise UsageError(f"{directory}: holds a campaign of `mt experiment moral`; leave --waivers and --drive out")
@@ -50,8 +50,8 @@ def show(directory: Path, name: str, *, as_json: bool) -> int:
 def reproduce(args: argparse.Namespace) -> int:
     """Drive the runs of a case again, or one run; 1 where one does not come again bit for bit."""
     from mt_nodes.cli.running import go_where_it_started
-    from mt_nodes.moral.reproducing import chosen, driven_again
-    from mt_nodes.moral.run import MoralRun
+    from mt_nodes.runs.moral.reproducing import chosen, driven_again
+    from mt_nodes.runs.moral.run import MoralRun
 
     if given := [f"--{name}" for name in ("transport", "bag", "out") if getattr(args, name)]:
         raise UsageError(f"{given[0]}: runs of a campaign are driven again as they were; leave {given[0]} out")
@@ -112,8 +112,8 @@ def compare(before: Path, after: Path, *, as_json: bool) -> int:
 def compared(before: Told, after: Told) -> dict[str, Any]:
     """Return what became of every case from one campaign to another; cases that both have are known by their names.
 
-    The exit code goes by the rules of :func:`mt_nodes.comparison.exit_of`, a case in the place of a relation. That a
-    case is missing which a search bred is no loss.
+    The exit code goes by the rules of :func:`mt_nodes.report.comparison.exit_of`, a case in the place of a relation.
+    That a case is missing which a search bred is no loss.
 
     Raises:
         UsageError: they have none in common.

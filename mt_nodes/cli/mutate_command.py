@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.arguments import help_of, role_topics
-from mt_nodes.errors import UsageError
-from mt_nodes.plan import ReplayRequest
+from mt_nodes.base.errors import UsageError
+from mt_nodes.cli.arguments import help_of, role_topics
+from mt_nodes.engine.plan import ReplayRequest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,11 +32,11 @@ def run(args: argparse.Namespace) -> int:
     """Write the mutated bag and say what became of it."""
     from rich.progress import Progress
 
-    from mt_nodes.bag_mutation import mutate_bag
+    from mt_nodes.base.wording import counted
     from mt_nodes.cli.printing import text
-    from mt_nodes.manipulations import mutations_named
-    from mt_nodes.transforms import load_transforms
-    from mt_nodes.wording import counted
+    from mt_nodes.data.transforms import load_transforms
+    from mt_nodes.engine.bag_mutation import mutate_bag
+    from mt_nodes.relations.manipulations import mutations_named
 
     mutations = mutations_named(args.mutation, settings(args.set), "--mutation")
     tree = load_transforms(args.transforms) if args.transforms else None

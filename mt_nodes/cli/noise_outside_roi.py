@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.arguments import help_of, role_topics
+from mt_nodes.cli.arguments import help_of, role_topics
 from mt_nodes.cli.replay_command import at_least_one
-from mt_nodes.plan import ReplayRequest
+from mt_nodes.engine.plan import ReplayRequest
 
 POINTS, PAIRS, CONFIG = (10, 100, 1000), 1000, "default"
 COLUMNS = (
@@ -54,11 +54,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Replay every n, print the table beside the paper's, return the run's exit code."""
+    from mt_nodes.base.directories import new_directory
     from mt_nodes.cli.running import replay
-    from mt_nodes.directories import new_directory
-    from mt_nodes.experiment import FILE, describe, tabulate, write_experiment, write_relations
-    from mt_nodes.relations import load_relation
+    from mt_nodes.relations.relation import load_relation
     from mt_nodes.report.categories import write_figure
+    from mt_nodes.report.published_tables import FILE, describe, tabulate, write_experiment, write_relations
 
     request = _request(args)
     draws = _draws(request, args)
@@ -94,8 +94,8 @@ def _request(args: argparse.Namespace) -> ReplayRequest:
 
 def _draws(request: ReplayRequest, args: argparse.Namespace) -> int:
     """Return how often each frame is used; what cannot run is refused before a directory is made."""
-    from mt_nodes.experiment import draws_needed, write_relations
-    from mt_nodes.runs import Run
+    from mt_nodes.report.published_tables import draws_needed, write_relations
+    from mt_nodes.runs.replay.run import Run
 
     with tempfile.TemporaryDirectory(prefix="mt_experiment_") as place:
         files = write_relations(args.config, args.n, Path(place))
@@ -106,7 +106,7 @@ def _draws(request: ReplayRequest, args: argparse.Namespace) -> int:
 def _print(table: Mapping[str, Any], summary: dict[str, Any], out: Path, files: Sequence[Path]) -> None:
     from mt_nodes.cli import printing
     from mt_nodes.cli.outcome import print_summary
-    from mt_nodes.experiment import OVERALL, SIGNS, categories
+    from mt_nodes.report.published_tables import OVERALL, SIGNS, categories
 
     rows = table["rows"]
     times = "once" if table["draws"] == 1 else f"{table['draws']} times, with other draws"
@@ -125,7 +125,7 @@ def _print(table: Mapping[str, Any], summary: dict[str, Any], out: Path, files: 
 
 
 def _row(row: Mapping[str, Any]) -> tuple[str, ...]:
-    from mt_nodes.experiment import OVERALL, SIGNS
+    from mt_nodes.report.published_tables import OVERALL, SIGNS
 
     published = row["published"]
     own = _cells(row["counts"].get(OVERALL), row["p_sign"], SIGNS)

@@ -7,9 +7,9 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from mt_nodes.arguments import help_of, role_topics
-from mt_nodes.errors import UsageError
-from mt_nodes.plan import ReplayRequest
+from mt_nodes.base.errors import UsageError
+from mt_nodes.cli.arguments import help_of, role_topics
+from mt_nodes.engine.plan import ReplayRequest
 
 #: Python reads no numbers of more than 4,300 digits, and nobody means one of a hundred.
 _MOST_DIGITS = 100
@@ -110,7 +110,7 @@ def relations_given(args: argparse.Namespace) -> tuple[str, ...]:
     Raises:
         UsageError: both are, or there is none in them.
     """
-    from mt_nodes.relations import names_from_suite_file
+    from mt_nodes.relations.relation import names_from_suite_file
 
     if args.relations and args.suite:
         raise UsageError("--relations and --suite exclude each other")

@@ -10,14 +10,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mt_nodes.errors import ExitCode
-from mt_nodes.plan import TRANSPORTS
+from mt_nodes.base.errors import ExitCode
+from mt_nodes.engine.plan import TRANSPORTS
 
 if TYPE_CHECKING:
-    from mt_nodes.drive.reproducing import Redriven
-    from mt_nodes.finished import Finished
-    from mt_nodes.reproduce import Proof
-    from mt_nodes.verdict import Verdict
+    from mt_nodes.data.verdict import Verdict
+    from mt_nodes.engine.recorded_pair import Finished
+    from mt_nodes.runs.again.reproduce import Proof
+    from mt_nodes.runs.loop.reproducing import Redriven
 
 ROWS = ("outcome", "measured", "bound", "margin", "lost", "gained", "reason")
 
@@ -42,8 +42,8 @@ def run(args: argparse.Namespace) -> int:
     Of a live run's pair only the follow-up is made again; of a pair of drives both are driven again, of a case of a
     moral campaign all its runs.
     """
-    from mt_nodes.finished import Finished
-    from mt_nodes.moral.report_journal import is_campaign
+    from mt_nodes.engine.recorded_pair import Finished
+    from mt_nodes.runs.moral.report_journal import is_campaign
 
     if is_campaign(args.dir):
         from mt_nodes.cli import moral_results
@@ -56,9 +56,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _of_live(finished: Finished, args: argparse.Namespace) -> int:
-    from mt_nodes.changed_since import other_machine
-    from mt_nodes.errors import UsageError
-    from mt_nodes.from_evidence import prove_from_evidence
+    from mt_nodes.base.errors import UsageError
+    from mt_nodes.runs.again.changed_since import other_machine
+    from mt_nodes.runs.again.from_evidence import prove_from_evidence
 
     if given := [f"--{name}" for name in ("transport", "bag", "out") if getattr(args, name)]:
         raise UsageError(f"{given[0]}: of a run of `mt live` the follow-up is made of evidence; leave {given[0]} out")
@@ -77,11 +77,11 @@ def _of_live(finished: Finished, args: argparse.Namespace) -> int:
 
 
 def _of_drives(finished: Finished, args: argparse.Namespace) -> int:
-    from mt_nodes.changed_since import changed_since, differences, judged_again
+    from mt_nodes.base.errors import UsageError
     from mt_nodes.cli.scenario_command import drive
-    from mt_nodes.drive.reproducing import redriven, request_again
-    from mt_nodes.drive.run import ScenarioRun
-    from mt_nodes.errors import UsageError
+    from mt_nodes.runs.again.changed_since import changed_since, differences, judged_again
+    from mt_nodes.runs.loop.reproducing import redriven, request_again
+    from mt_nodes.runs.loop.run import ScenarioRun
 
     if args.bag:
         raise UsageError("--bag: worlds of a run of `mt scenario` are made of its ledger; leave --bag out")
@@ -101,10 +101,10 @@ def _of_drives(finished: Finished, args: argparse.Namespace) -> int:
 
 
 def _of_replay(finished: Finished, args: argparse.Namespace) -> int:
-    from mt_nodes.changed_since import changed_since, differences, judged_again
     from mt_nodes.cli.running import replay
-    from mt_nodes.reproduce import prove
-    from mt_nodes.runs import Run
+    from mt_nodes.runs.again.changed_since import changed_since, differences, judged_again
+    from mt_nodes.runs.again.reproduce import prove
+    from mt_nodes.runs.replay.run import Run
 
     request = finished.request(args.transport, args.bag)
     checked = Run.make(request, args.dir)

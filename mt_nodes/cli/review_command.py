@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mt_nodes.errors import ExitCode, UsageError
-from mt_nodes.plan import TRANSPORTS
+from mt_nodes.base.errors import ExitCode, UsageError
+from mt_nodes.engine.plan import TRANSPORTS
 
 if TYPE_CHECKING:
-    from mt_nodes.review.ratings import Ratings
-    from mt_nodes.review.sample import Sample
+    from mt_nodes.runs.review.ratings import Ratings
+    from mt_nodes.runs.review.sample import Sample
 
 #: Cases of a review, and ratings of each, when nothing else is said.
 _CASES, _RATERS = 20, 3
@@ -43,8 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Have people rate cases, take their ratings in, or sum them up."""
-    from mt_nodes.review.ratings import FILE, Ratings
-    from mt_nodes.review.sample import FOLDER
+    from mt_nodes.runs.review.ratings import FILE, Ratings
+    from mt_nodes.runs.review.sample import FOLDER
 
     folder = args.dir / FOLDER
     sample = _sample(args, folder)
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _sample(args: argparse.Namespace, folder: Path) -> Sample:
     """Return the sample that was drawn before, else draw it."""
-    from mt_nodes.review.sample import FILE, Sample
+    from mt_nodes.runs.review.sample import FILE, Sample
 
     kept = Sample.load(folder)
     if kept is None:
@@ -78,12 +78,12 @@ def _sample(args: argparse.Namespace, folder: Path) -> Sample:
 
 
 def _drawn(args: argparse.Namespace, folder: Path) -> Sample:
+    from mt_nodes.base.wording import counted
     from mt_nodes.cli.printing import text
     from mt_nodes.cli.running import replay
-    from mt_nodes.review.sample import draw, shares
-    from mt_nodes.review.showing import Shower
-    from mt_nodes.run_record import read_record
-    from mt_nodes.wording import counted
+    from mt_nodes.engine.run_record import read_record
+    from mt_nodes.runs.review.sample import draw, shares
+    from mt_nodes.runs.review.showing import Shower
 
     raters = _RATERS if args.raters is None else args.raters
     if raters < 1:
@@ -128,9 +128,9 @@ def _bar(count: int) -> Iterator[Callable[[str], str]]:
 
 
 def _write_page(args: argparse.Namespace, sample: Sample) -> int:
+    from mt_nodes.base.directories import cannot_write, write_whole
     from mt_nodes.cli.printing import text
-    from mt_nodes.directories import cannot_write, write_whole
-    from mt_nodes.review.page import whole_page
+    from mt_nodes.runs.review.page import whole_page
 
     try:
         write_whole(args.page, whole_page(sample, args.dir))
@@ -141,7 +141,7 @@ def _write_page(args: argparse.Namespace, sample: Sample) -> int:
 
 
 def _serve(args: argparse.Namespace, sample: Sample, ratings: Ratings) -> int:
-    from mt_nodes.review.serving import ReviewServer
+    from mt_nodes.runs.review.serving import ReviewServer
 
     with ReviewServer(args.dir, sample, ratings, args.port) as server:
         # Also where a shell that put us into the background has it ignored; who manages processes sends the other.
@@ -157,7 +157,7 @@ def _serve(args: argparse.Namespace, sample: Sample, ratings: Ratings) -> int:
 
 def _take_in(files: list[Path], sample: Sample, ratings: Ratings) -> None:
     from mt_nodes.cli.printing import text
-    from mt_nodes.review.ratings import read_download
+    from mt_nodes.runs.review.ratings import read_download
 
     for path in files:
         found = read_download(path, sample.review)
@@ -165,11 +165,11 @@ def _take_in(files: list[Path], sample: Sample, ratings: Ratings) -> None:
 
 
 def _sum_up(args: argparse.Namespace, sample: Sample, folder: Path) -> int:
+    from mt_nodes.base.directories import write_whole
     from mt_nodes.cli.printing import text
-    from mt_nodes.directories import write_whole
-    from mt_nodes.review.page import template
-    from mt_nodes.review.ratings import FILE, read_ratings
-    from mt_nodes.review.summing import summarise
+    from mt_nodes.runs.review.page import template
+    from mt_nodes.runs.review.ratings import FILE, read_ratings
+    from mt_nodes.runs.review.summing import summarise
 
     found = summarise(sample, read_ratings(folder / FILE).values())
     write_whole(folder / "review.json", json.dumps(found, indent=2) + "\n")

@@ -7,8 +7,8 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
+from mt_nodes.base.errors import ExitCode
 from mt_nodes.cli.rules_store import add_store, named, ontology_of, opened
-from mt_nodes.errors import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,8 +65,8 @@ def _left_out() -> list[dict[str, Any]]:
 
 
 def _tell(args: argparse.Namespace, rows: Sequence[Checked], bound: int, left_out: Sequence[dict[str, Any]]) -> None:
+    from mt_nodes.base.wording import counted
     from mt_nodes.cli.printing import text
-    from mt_nodes.wording import counted
 
     text(f"{named(args)}: {bound} of {counted(len(rows), 'relation')} bound to mutations and a check")
     for row in rows:

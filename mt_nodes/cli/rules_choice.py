@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from mt_nodes.arguments import role_topics
+from mt_nodes.cli.arguments import role_topics
 from mt_nodes.cli.rules_models import indexer_of
 from mt_nodes.cli.rules_store import opened
 
@@ -34,8 +34,8 @@ def recordings(args: argparse.Namespace, ontology: Ontology, seen_by: SeenBy | N
         UsageError: a fact or the file of transforms is none.
     """
     from mt_nodes.cli.mutate_command import settings
+    from mt_nodes.data.transforms import load_transforms
     from mt_nodes.rules.cases import Recording, facts
-    from mt_nodes.transforms import load_transforms
 
     tree = load_transforms(args.transforms) if args.transforms else None
     told = facts(settings(args.fact, "--fact"), ontology)
@@ -45,7 +45,7 @@ def recordings(args: argparse.Namespace, ontology: Ontology, seen_by: SeenBy | N
 def chooser(args: argparse.Namespace, ontology: Ontology, recording: Recording) -> Matcher:
     """Return what chooses relations for cases of a bag."""
     from mt_nodes.rules.cases import matcher
-    from mt_nodes.stacks import load_stack
+    from mt_nodes.stacks.stack import load_stack
 
     asked = {"seed": args.seed, "limit": args.nearest, "region": args.region, "origins": tuple(args.origin)}
     return matcher(ontology, recording.sensors, [load_stack(name) for name in args.stack], **asked)

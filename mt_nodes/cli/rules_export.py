@@ -20,10 +20,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the file whole, or not at all."""
+    from mt_nodes.base.errors import UsageError
+    from mt_nodes.base.wording import counted
     from mt_nodes.cli.printing import text
-    from mt_nodes.errors import UsageError
     from mt_nodes.rules.store_files import write
-    from mt_nodes.wording import counted
 
     with opened(args) as store:
         entries = store.entries(args.region, args.origin)

@@ -11,9 +11,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mt_nodes.base.errors import ExitCode
 from mt_nodes.cli.rules_models import add_models, readers_of
 from mt_nodes.cli.rules_store import add_store, ontology_of
-from mt_nodes.errors import ExitCode
 
 if TYPE_CHECKING:
     from mt_nodes.cli.rules_models import Readers
@@ -95,9 +95,9 @@ def _plain(taken: Taken) -> dict[str, Any]:
 
 
 def _tell(args: argparse.Namespace, found: Sequence[Taken], readers: Readers) -> None:
+    from mt_nodes.base.wording import counted
     from mt_nodes.cli.printing import table, text
     from mt_nodes.rules.store_entry import sentence
-    from mt_nodes.wording import counted
 
     chosen = [(one.rule.id, one.chosen) for _, one in found if one.chosen]
     rows = [(rule, one.origin, sentence(said)) for rule, one in chosen for said in one.reading.statements]
@@ -117,7 +117,7 @@ def _tell(args: argparse.Namespace, found: Sequence[Taken], readers: Readers) ->
 
 
 def _tell_files(args: argparse.Namespace, ids: Sequence[str], unbound: Sequence[str]) -> None:
-    from mt_nodes.wording import counted
+    from mt_nodes.base.wording import counted
 
     out = sys.stderr if args.json else sys.stdout
     print(f"{counted(len(ids), 'relation file')} in {args.relations}", file=out)

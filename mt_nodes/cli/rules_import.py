@@ -20,10 +20,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Take in the relations of all files, or none."""
+    from mt_nodes.base.wording import counted
     from mt_nodes.cli.printing import text
     from mt_nodes.rules.store import Store
     from mt_nodes.rules.store_files import Reader
-    from mt_nodes.wording import counted
 
     ontology = ontology_of(args)
     reader = Reader(ontology, args.region, args.origin)

@@ -7,9 +7,9 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
+from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.rules_models import add_embedding, indexer_of
 from mt_nodes.cli.rules_store import add_store, opened
-from mt_nodes.errors import UsageError
 
 if TYPE_CHECKING:
     from mt_nodes.rules.store_entry import Entry

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mt_nodes.base.errors import ExitCode, UsageError
 from mt_nodes.cli.replay_command import at_least_one, whole_number
-from mt_nodes.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from mt_nodes.rules.case_plan import PlannedCase
+    from mt_nodes.engine.case_plan import PlannedCase
     from mt_nodes.rules.cases import Recording
     from mt_nodes.rules.matching import Choice
     from mt_nodes.rules.planning import Cut
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     from mt_nodes.cli.rules_choice import chooser, hidden, recordings, store_of
     from mt_nodes.cli.rules_models import eyes_of
     from mt_nodes.cli.rules_store import ontology_of
-    from mt_nodes.rules.case_plan import CasePlan, write_cases
+    from mt_nodes.engine.case_plan import CasePlan, write_cases
     from mt_nodes.rules.planning import choose, cut, name_of
 
     frames = args.frames or _FRAMES
@@ -137,10 +137,10 @@ def _tell(
     bags: Sequence[Recording],
     frames: int,
 ) -> None:
+    from mt_nodes.base.wording import counted
     from mt_nodes.cli.printing import heading, text
     from mt_nodes.cli.rules_choice import stack_asked, tell
     from mt_nodes.rules.planning import left_out
-    from mt_nodes.wording import counted
 
     for (one, turn, choice), case in zip(found, cases, strict=True):
         heading(f"{case.name}, frames {case.first} to {case.last}, draw {turn}: {case.relation or 'no relation'}")

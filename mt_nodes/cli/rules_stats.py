@@ -68,8 +68,8 @@ def _golden(args: argparse.Namespace, entries: list[Any]) -> dict[str, dict[str,
     Raises:
         UsageError: the one that was named is none.
     """
-    from mt_nodes import resources
-    from mt_nodes.errors import UsageError
+    from mt_nodes.base import resources
+    from mt_nodes.base.errors import UsageError
     from mt_nodes.rules.stats import golden_files, load_golden, origin_scores, parser_score
     from mt_nodes.rules.store_entry import PARSER
 
@@ -83,8 +83,8 @@ def _golden(args: argparse.Namespace, entries: list[Any]) -> dict[str, dict[str,
 
 
 def _tell(told: dict[str, Any]) -> None:
+    from mt_nodes.base.wording import counted
     from mt_nodes.cli.printing import heading, table, text
-    from mt_nodes.wording import counted
 
     heading(f"{told['store']}: {counted(told['relations'], 'relation')}")
     for what, numbers in told["by"].items():

@@ -13,14 +13,14 @@ from typing import Any, Protocol
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from mt_nodes.base.environment import keep_freed_memory
+from mt_nodes.base.processes import Process
+from mt_nodes.base.suite_client import in_suite
 from mt_nodes.cli.outcome import print_summary
-from mt_nodes.environment import keep_freed_memory
-from mt_nodes.plan import ReplayRequest, suite_process, suite_stop_s
-from mt_nodes.processes import Process
-from mt_nodes.replay import execute, in_process_arms
-from mt_nodes.runs import Run
-from mt_nodes.stacks import Stack
-from mt_nodes.suite_watch import in_suite
+from mt_nodes.engine.plan import ReplayRequest, suite_process, suite_stop_s
+from mt_nodes.runs.replay.execute import execute, in_process_arms
+from mt_nodes.runs.replay.run import Run
+from mt_nodes.stacks.stack import Stack
 
 Summary = dict[str, Any]
 

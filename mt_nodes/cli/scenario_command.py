@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mt_nodes import resources
-from mt_nodes.arguments import help_of
+from mt_nodes.base import resources
+from mt_nodes.base.errors import ExitCode, UsageError
+from mt_nodes.base.yaml_files import read_text
+from mt_nodes.cli.arguments import help_of
 from mt_nodes.cli.replay_command import at_least_one, refuse_more_than_resume, relations_given, whole_number
-from mt_nodes.drive.request import ScenarioRequest
-from mt_nodes.errors import ExitCode, UsageError
-from mt_nodes.yaml_files import read_text
+from mt_nodes.runs.loop.request import ScenarioRequest
 
 if TYPE_CHECKING:
-    from mt_nodes.drive.run import ScenarioRun
+    from mt_nodes.runs.loop.run import ScenarioRun
 
 Summary = dict[str, Any]
 
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Drive, print what came out, return the run's exit code."""
     from mt_nodes.cli.running import go_where_it_started
-    from mt_nodes.drive.run import ScenarioRun
+    from mt_nodes.runs.loop.run import ScenarioRun
 
     if args.resume:
         refuse_more_than_resume(args, add_arguments, scenarios="FILE")
@@ -75,8 +75,8 @@ def drive(run: ScenarioRun, *, as_json: bool = False, quiet: bool = False) -> Su
         MtError: nothing was driven, or the suite process ended without a summary.
     """
     from mt_nodes.cli.running import carry_out
-    from mt_nodes.drive.conducting import execute, in_process_arms
-    from mt_nodes.plan import drive_process
+    from mt_nodes.engine.plan import drive_process
+    from mt_nodes.runs.loop.conducting import execute, in_process_arms
 
     def here(progress: Callable[[Sequence[Any]], None]) -> Summary:
         return execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, progress)
@@ -87,7 +87,7 @@ def drive(run: ScenarioRun, *, as_json: bool = False, quiet: bool = False) -> Su
 
 def _warn(files: Sequence[str]) -> None:
     """Say on stderr what was mended in the user's files, and what looks like a slip there."""
-    from mt_nodes.scenarios.language import warnings_of
+    from mt_nodes.world.scenarios.language import warnings_of
 
     for path in _scripts(files):
         for warning in warnings_of(read_text(path), path.name, path):
@@ -100,7 +100,7 @@ def _print_formatted(files: Sequence[str]) -> int:
     Raises:
         UsageError: something is wrong in it, all of which the text says; or it is in no language of ours.
     """
-    from mt_nodes.scenarios.language import format_script
+    from mt_nodes.world.scenarios.language import format_script
 
     paths = _scripts(files)
     if len(paths) < len(files):
@@ -111,7 +111,7 @@ def _print_formatted(files: Sequence[str]) -> int:
 
 
 def _scripts(files: Sequence[str]) -> list[Path]:
-    from mt_nodes.drive.scenario_files import SUFFIXES
+    from mt_nodes.world.drive.scenario_files import SUFFIXES
 
     found = [resources.find("scenarios", file, SUFFIXES) for file in files]
     return [path for path in found if path.suffix != ".xosc"]

@@ -11,15 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mt_nodes.arguments import help_of, role_topics
-from mt_nodes.campaign.search.request import REACHES, SearchRequest
+from mt_nodes.base.errors import UsageError
+from mt_nodes.cli.arguments import help_of, role_topics
 from mt_nodes.cli.replay_command import at_least_one, refuse_more_than_resume, whole_number
-from mt_nodes.errors import UsageError
-from mt_nodes.plan import MODES, TRANSPORTS, ReplayRequest
+from mt_nodes.engine.plan import MODES, TRANSPORTS, ReplayRequest
+from mt_nodes.runs.campaign.search.request import REACHES, SearchRequest
 
 if TYPE_CHECKING:
-    from mt_nodes.campaign.search.run import SearchRun
-    from mt_nodes.campaign.search.trial import Trial
+    from mt_nodes.runs.campaign.search.run import SearchRun
+    from mt_nodes.runs.campaign.search.trial import Trial
 
 #: All bundles are kept in memory, and each trial is given them all.
 BUNDLES = 10
@@ -56,8 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Search, print what came out, return the exit code: 1 where a violation was found and confirmed."""
-    from mt_nodes.campaign.search.run import SearchRun
     from mt_nodes.cli.running import go_where_it_started
+    from mt_nodes.runs.campaign.search.run import SearchRun
 
     if args.resume:
         refuse_more_than_resume(args, add_arguments, bags="BAG")
@@ -78,10 +78,10 @@ def carry_out(run: SearchRun) -> dict[str, Any]:
     """Carry out a search, in this process or in that of its suite, and return the summary."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from mt_nodes.campaign.search.searching import search
-    from mt_nodes.plan import suite_process, suite_stop_s
-    from mt_nodes.replay import in_process_arms
-    from mt_nodes.suite_watch import in_suite
+    from mt_nodes.base.suite_client import in_suite
+    from mt_nodes.engine.plan import suite_process, suite_stop_s
+    from mt_nodes.runs.campaign.search.searching import search
+    from mt_nodes.runs.replay.execute import in_process_arms
 
     words = TextColumn("{task.completed}/{task.total} trials, {task.fields[violated]} violate")
     columns = (TextColumn("{task.description}"), BarColumn(), words, TimeRemainingColumn())

@@ -10,13 +10,13 @@ from typing import Any
 
 import yaml
 
-from mt_nodes.arguments import help_of, role_topics
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import strength_of
 from mt_nodes.cli import catalogue
+from mt_nodes.cli.arguments import help_of, role_topics
 from mt_nodes.cli.printing import heading, table, text
 from mt_nodes.cli.replay_command import whole_number
-from mt_nodes.errors import UsageError
-from mt_nodes.params import strength_of
-from mt_nodes.plan import ReplayRequest
+from mt_nodes.engine.plan import ReplayRequest
 
 #: What is of use with a bag only: option, and its default.
 _WITH_BAG: dict[str, Any] = {"frame": None, "out": None, "set": [], "seed": None, "topic": [], "transforms": None}
@@ -74,12 +74,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _tell(args: argparse.Namespace) -> int:
     """Print what became of a pair of drives: the verdict, and both drives in words."""
-    from mt_nodes.changed_since import judged_again
-    from mt_nodes.finished import command
-    from mt_nodes.moral.report_journal import is_campaign
-    from mt_nodes.recorded_drives import episode_line, load_kept
+    from mt_nodes.data.verdict import Pair
+    from mt_nodes.engine.recorded_drives import episode_line, load_kept
+    from mt_nodes.engine.recorded_pair import command
     from mt_nodes.report.episode_words import in_words
-    from mt_nodes.verdict import Pair
+    from mt_nodes.runs.again.changed_since import judged_again
+    from mt_nodes.runs.moral.report_journal import is_campaign
 
     if args.bag is not None:
         raise UsageError("mt show: --bag is for what changes a frame of a bag; leave it or PAIR out")
@@ -115,9 +115,9 @@ def _parameter(p: dict[str, Any]) -> tuple[str, str, str, str]:
 
 
 def _draw(args: argparse.Namespace, kind: str) -> int:
-    from mt_nodes.looking import look_into
+    from mt_nodes.data.transforms import load_transforms
     from mt_nodes.report.mutation_picture import title, write_picture
-    from mt_nodes.transforms import load_transforms
+    from mt_nodes.report.pictures.frame_inspection import look_into
 
     if args.range_m is not None and not 1.0 <= args.range_m <= 1000.0:
         raise UsageError(f"--range-m: got {args.range_m:g} m, expected 1 to 1000 m")
@@ -136,11 +136,11 @@ def _draw(args: argparse.Namespace, kind: str) -> int:
 
 def _mutations(args: argparse.Namespace, kind: str) -> tuple[list[Any], list[Any], str]:
     """Return what to apply, what to the baseline, and what draws depend on: as in ``mt mutate``, or as in a run."""
-    from mt_nodes import plugins
-    from mt_nodes.bag_mutation import RELATION
+    from mt_nodes.base import plugins
+    from mt_nodes.base.params import build
     from mt_nodes.cli.mutate_command import settings
-    from mt_nodes.params import build
-    from mt_nodes.relations import load_relation
+    from mt_nodes.engine.bag_mutation import RELATION
+    from mt_nodes.relations.relation import load_relation
 
     if kind == "mutations":
         return [build(plugins.find(kind, args.name, "mt show"), settings(args.set), "--set")], [], RELATION
@@ -151,7 +151,7 @@ def _mutations(args: argparse.Namespace, kind: str) -> tuple[list[Any], list[Any
         what = kind.rstrip("s")
         raise UsageError(f"--set: {args.name} is a {what} and has its own parameters; give the mutation's name")
     if kind == "manipulations":
-        from mt_nodes.manipulations import find
+        from mt_nodes.relations.manipulations import find
 
         return list(find(args.name).mutations()), [], args.name
     relation = load_relation(args.name)

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mt_nodes.cli.replay_command import at_least_one
-from mt_nodes.plan import TRANSPORTS
+from mt_nodes.engine.plan import TRANSPORTS
 
 if TYPE_CHECKING:
-    from mt_nodes.shrinking.run import ShrinkRun
+    from mt_nodes.runs.shrink.run import ShrinkRun
 
 Tell = Callable[[int, str], None]
 
@@ -45,10 +45,10 @@ def run(args: argparse.Namespace) -> int:
     Returns 0 when there is a smallest form, be it the pair itself, 3 when the pair holds now, 4 or more when the stack
     failed, 130 when it was interrupted; what was found until then is kept.
     """
-    from mt_nodes.confirming import Confirm
-    from mt_nodes.errors import UsageError
-    from mt_nodes.moral.report_journal import is_campaign
-    from mt_nodes.shrinking.run import ShrinkRequest, ShrinkRun
+    from mt_nodes.base.errors import UsageError
+    from mt_nodes.base.stats.repeats import Confirm
+    from mt_nodes.runs.moral.report_journal import is_campaign
+    from mt_nodes.runs.shrink.run import ShrinkRequest, ShrinkRun
 
     if is_campaign(args.dir):
         raise UsageError(f"{args.dir}: a moral campaign makes its violated cases small itself; `mt report` shows them")
@@ -64,9 +64,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _carried_out(shrinking: ShrinkRun) -> dict[str, Any]:
-    from mt_nodes.plan import suite_process, suite_stop_s
-    from mt_nodes.shrinking.run import TOLD, carry_out
-    from mt_nodes.suite_watch import in_suite
+    from mt_nodes.base.suite_client import in_suite
+    from mt_nodes.engine.plan import suite_process, suite_stop_s
+    from mt_nodes.runs.shrink.run import TOLD, carry_out
 
     run = shrinking.run
     with _progress(shrinking.asked.plays) as tell:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from mt_nodes.watching import WatchedRun
+    from mt_nodes.report.watching import WatchedRun
 
 #: A file that grows announces itself to nobody, so it is looked at; and not for so many times as long as that took.
 EVERY_S, PAUSES = 0.5, 4.0
@@ -47,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Show a run, or a campaign, until it has its summary; once where nobody looks (no terminal)."""
-    from mt_nodes.moral.report_journal import is_campaign
-    from mt_nodes.watching import WatchedRun
+    from mt_nodes.report.watching import WatchedRun
+    from mt_nodes.runs.moral.report_journal import is_campaign
 
     # The link may come to name another run meanwhile.
     directory = args.dir.resolve()
@@ -57,8 +57,8 @@ def run(args: argparse.Namespace) -> int:
 
         return moral_results.watch(args.dir)
     if (directory / "campaign.sqlite").is_file():
-        from mt_nodes.campaign.watched import WatchedCampaign
         from mt_nodes.cli import campaign_command
+        from mt_nodes.runs.campaign.watched import WatchedCampaign
 
         campaign = WatchedCampaign(directory)
         return follow(campaign, lambda: campaign_command.picture(campaign))

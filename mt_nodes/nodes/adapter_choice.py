@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+from mt_nodes.data.stack_topics import OutputTopic
 from mt_nodes.nodes.adapters.base import Adapter, adapter_for
 from mt_nodes.nodes.by_fields import ByFields
-from mt_nodes.stack_topics import OutputTopic
 
 
 def adapter_of(role: str, output: OutputTopic) -> Adapter:

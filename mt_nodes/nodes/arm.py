@@ -11,24 +11,24 @@ from typing import Any
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
-from mt_nodes.arms import Unasked
-from mt_nodes.arrival import Arrivals
-from mt_nodes.engine import Answer, Heard
-from mt_nodes.errors import ExitCode, IsolationError, StackError, UsageError
-from mt_nodes.frames import Bundle
-from mt_nodes.joining import lacking
+from mt_nodes.base.errors import ExitCode, IsolationError, StackError, UsageError
+from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.processes import Child, Process, uninterrupted, wait_until
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.outputs import Diagnostics
+from mt_nodes.engine.arm import Unasked
+from mt_nodes.engine.arrival import Arrivals
+from mt_nodes.engine.judging import Answer, Heard
+from mt_nodes.engine.pairing import Inbox, Ticket
+from mt_nodes.engine.plan import ArmPlan, Replayed
 from mt_nodes.nodes.isolation import OWN_NODES, Isolation
 from mt_nodes.nodes.listening import OutputListener, answer_of
 from mt_nodes.nodes.meeting import Meeting
 from mt_nodes.nodes.publishing import DISCOVERY_S, BundlePublisher, ClockPublisher, NoClock
 from mt_nodes.nodes.resetting import ResetService
 from mt_nodes.nodes.spinning import SpinningContext, plain_node
-from mt_nodes.outputs import Diagnostics
-from mt_nodes.own_time import own_time_s
-from mt_nodes.pairing import Inbox, Ticket
-from mt_nodes.plan import ArmPlan, Replayed
-from mt_nodes.processes import Child, Process, uninterrupted, wait_until
-from mt_nodes.stacks import Stack
+from mt_nodes.stacks.stack import Stack
+from mt_nodes.stacks.topic_sync import lacking
 
 CLOCK_EVERY_S = 0.005
 #: /clock runs on by up to one period while an answer is awaited; this is taken for it before it is known.
@@ -48,7 +48,7 @@ class RosArm:
         once: what to do when the stack answers an input twice, where that must not be: inputs in a row bear one stamp.
             Empty where it may.
         arrivals: what finds answers where the input is live, and whose time is not ours to make: without it an
-            :class:`~mt_nodes.pairing.Inbox` does, and /clock is published.
+            :class:`~mt_nodes.engine.pairing.Inbox` does, and /clock is published.
     """
 
     def __init__(

@@ -22,8 +22,10 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.subscription import Subscription
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 
-from mt_nodes.errors import InfrastructureError, IsolationError, MtError
-from mt_nodes.flag import Flag, flag_of_signals
+from mt_nodes.base.errors import InfrastructureError, IsolationError, MtError
+from mt_nodes.base.flag import Flag, flag_of_signals
+from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.processes import Child
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.graph_guard import Ours, endpoints, participant
 from mt_nodes.nodes.introducing import Introduction
@@ -31,11 +33,9 @@ from mt_nodes.nodes.leak_watch import Look, Suspicion, pause_s
 from mt_nodes.nodes.messages import message_class
 from mt_nodes.nodes.running import quick_executor
 from mt_nodes.nodes.spinning import plain_node
-from mt_nodes.own_time import own_time_s
-from mt_nodes.processes import Child
-from mt_nodes.vehicle.boxed_stack import NODE, BoxedStack, Passing
-from mt_nodes.vehicle.leaks import Watched, leaks_in_arm
-from mt_nodes.vehicle.pipe import Pipe
+from mt_nodes.runs.vehicle.boxed_stack import NODE, BoxedStack, Passing
+from mt_nodes.runs.vehicle.leaks import Watched, leaks_in_arm
+from mt_nodes.runs.vehicle.pipe import Pipe
 
 #: How often the graph is looked at until the stack is there.
 _SOON_S = 0.05

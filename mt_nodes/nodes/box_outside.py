@@ -17,19 +17,19 @@ from rclpy.context import Context
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
-from mt_nodes.environment import ros_environment
-from mt_nodes.errors import InfrastructureError, IsolationError, MtError, UsageError
-from mt_nodes.flag import Flag, flag_of_signals
+from mt_nodes.base.environment import ros_environment
+from mt_nodes.base.errors import InfrastructureError, IsolationError, MtError, UsageError
+from mt_nodes.base.flag import Flag, flag_of_signals
+from mt_nodes.base.processes import how_it_ended
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.box_inside import profile_of
 from mt_nodes.nodes.messages import message_class
 from mt_nodes.nodes.running import quick_executor
 from mt_nodes.nodes.spinning import plain_node
-from mt_nodes.processes import how_it_ended
-from mt_nodes.vehicle.boxed_stack import NODE, BoxedStack
-from mt_nodes.vehicle.boxing import boxed as in_box
-from mt_nodes.vehicle.boxing import read_report
-from mt_nodes.vehicle.pipe import Pipe
+from mt_nodes.runs.vehicle.boxed_stack import NODE, BoxedStack
+from mt_nodes.runs.vehicle.boxing import boxed as in_box
+from mt_nodes.runs.vehicle.boxing import read_report
+from mt_nodes.runs.vehicle.pipe import Pipe
 
 REPORT = "box_report.json"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a message of any type by the paths that a stack file names; see :mod:`mt_nodes.output_fields`."""
+"""Reads a message of any type by the paths that a stack file names; see :mod:`mt_nodes.data.output_fields`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.data.output_fields import OutputFields, Source
+from mt_nodes.data.outputs import Control, Detections, ImageBoxes, Path
 from mt_nodes.nodes.adapters.base import Adapter, Said
 from mt_nodes.nodes.messages import message_class, stamp_of
 from mt_nodes.nodes.orientation import yaws
-from mt_nodes.output_fields import OutputFields, Source
-from mt_nodes.outputs import Control, Detections, ImageBoxes, Path
 
 Floats = npt.NDArray[np.float64]
 

@@ -10,21 +10,21 @@ from typing import Any
 from rclpy.node import Node
 from rclpy.timer import Timer
 
-from mt_nodes import plugins
-from mt_nodes.frames import Message
-from mt_nodes.hosting import CallableHost
-from mt_nodes.joining import Joiner
+from mt_nodes.base import plugins
+from mt_nodes.base.processes import wait_until
+from mt_nodes.data.bags.topic_roles import ROLES
+from mt_nodes.data.messages import Message
+from mt_nodes.data.outputs import Control
+from mt_nodes.data.transforms import TransformTree, load_transforms
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.adapter_choice import adapter_of
 from mt_nodes.nodes.adapters.commands import refuse_lost
 from mt_nodes.nodes.convert import message_type, reader_of
 from mt_nodes.nodes.messages import message_class
 from mt_nodes.nodes.running import run_node
-from mt_nodes.outputs import Control
-from mt_nodes.processes import wait_until
-from mt_nodes.stacks import Stack, load_stack
-from mt_nodes.topic_roles import ROLES
-from mt_nodes.transforms import TransformTree, load_transforms
+from mt_nodes.stacks.hosting import CallableHost
+from mt_nodes.stacks.stack import Stack, load_stack
+from mt_nodes.stacks.topic_sync import Joiner
 
 #: Two sides find each other within a second or so of each other (measured: 1,044 ms at the most).
 MEET_S = 3.0

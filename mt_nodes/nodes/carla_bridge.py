@@ -23,14 +23,14 @@ from typing import Any
 
 import numpy as np
 
-from mt_nodes.drive.external import HERE, Origin, Thing, ego_of
-from mt_nodes.drive.lighting import light_of
-from mt_nodes.drive.scenario import Ego, Environment, Pose, Vehicle
-from mt_nodes.drive.trace import EgoState
-from mt_nodes.errors import InfrastructureError, UsageError
+from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.data.transforms import quaternion_of_yaw
 from mt_nodes.nodes.channel import Channel
 from mt_nodes.nodes.orientation import yaws
-from mt_nodes.transforms import quaternion_of_yaw
+from mt_nodes.world.drive.external import HERE, Origin, Thing, ego_of
+from mt_nodes.world.drive.lighting import light_of
+from mt_nodes.world.drive.scenario import Ego, Environment, Pose, Vehicle
+from mt_nodes.world.drive.trace import EgoState
 
 PLAY, PAUSE, STEP_ONCE = range(3)
 """``carla_msgs/msg/CarlaControl``."""
@@ -75,7 +75,7 @@ class CarlaSettings:
 
 
 class CarlaBridge:
-    """One bridge; see :class:`mt_nodes.drive.external.Simulator`."""
+    """One bridge; see :class:`mt_nodes.world.drive.external.Simulator`."""
 
     def __init__(self, channel: Channel, settings: CarlaSettings) -> None:
         self.settings, self._channel = settings, channel

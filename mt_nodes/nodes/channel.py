@@ -10,11 +10,11 @@ from typing import Any, Protocol
 
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
-from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.message_packages import remedy
+from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.message_packages import remedy
+from mt_nodes.base.processes import wait_until
 from mt_nodes.nodes.messages import message_class
 from mt_nodes.nodes.spinning import SpinningContext, plain_node
-from mt_nodes.processes import wait_until
 
 #: As most of ROS 2 has it.
 USUAL = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.VOLATILE)

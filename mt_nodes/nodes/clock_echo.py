@@ -16,8 +16,8 @@ from typing import Any
 from rclpy.node import Node
 from std_msgs.msg import String
 
-from mt_nodes.clock_offset import ClockOffset, Exchange
 from mt_nodes.nodes import qos
+from mt_nodes.nodes.clock_offset import ClockOffset, Exchange
 from mt_nodes.nodes.running import run_node
 
 PING, PONG = "/mt/clock_ping", "/mt/clock_pong"

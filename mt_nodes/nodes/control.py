@@ -12,8 +12,8 @@ from rclpy.context import Context
 from rclpy.node import Node
 from std_msgs.msg import String
 
+from mt_nodes.data.verdict import Outcome
 from mt_nodes.nodes import qos
-from mt_nodes.verdict import Outcome
 
 #: topic -> (type, QoS, what it carries); the README's table is made from this.
 TOPICS = {

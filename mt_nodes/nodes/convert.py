@@ -12,14 +12,14 @@ import numpy as np
 from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import Header
 
-from mt_nodes.cdr import camera_info_from_msg, image_from_msg
-from mt_nodes.frames import CameraInfo, Cloud, Image, Message, Told
+from mt_nodes.data.cdr.codec import camera_info_from_msg, image_from_msg
+from mt_nodes.data.cdr.point_fields import Field, point_dtype, rows_of
+from mt_nodes.data.messages import CameraInfo, Cloud, Image, Message, Told
+from mt_nodes.engine.plan import Replayed
 from mt_nodes.nodes.adapters.base import Adapter, adapter_for
 from mt_nodes.nodes.messages import set_stamp, stamp_of
 from mt_nodes.nodes.point_cloud2 import create_cloud, read_points
-from mt_nodes.plan import Replayed
-from mt_nodes.point_fields import Field, point_dtype, rows_of
-from mt_nodes.stacks import Stack
+from mt_nodes.stacks.stack import Stack
 
 SENSOR_TYPES = {
     "lidar": "sensor_msgs/msg/PointCloud2",

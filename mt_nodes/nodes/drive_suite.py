@@ -11,17 +11,17 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Protocol
 
-from mt_nodes.drive.conducting import execute
-from mt_nodes.drive.run import ScenarioRun
-from mt_nodes.environment import clean_shared_memory, user_domain
+from mt_nodes.base.environment import clean_shared_memory, user_domain
+from mt_nodes.engine.plan import ArmPlan, stack_process
 from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.control import ControlNode
 from mt_nodes.nodes.convert import topics_of_world
 from mt_nodes.nodes.spinning import SpinningContext
 from mt_nodes.nodes.suite import Status, open_arms
 from mt_nodes.nodes.suite_process import Events, run_suite
-from mt_nodes.plan import ArmPlan, stack_process
-from mt_nodes.stacks import Stack
+from mt_nodes.runs.loop.conducting import execute
+from mt_nodes.runs.loop.run import ScenarioRun
+from mt_nodes.stacks.stack import Stack
 
 
 class InWorlds(Protocol):

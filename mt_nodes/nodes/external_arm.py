@@ -6,13 +6,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mt_nodes.arms import Unasked
-from mt_nodes.arrival import Arrivals
-from mt_nodes.engine import Answer, Heard
-from mt_nodes.live.attendance import Attendance, Presence
+from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.engine.arm import Unasked
+from mt_nodes.engine.arrival import Arrivals
+from mt_nodes.engine.judging import Answer, Heard
+from mt_nodes.engine.pairing import Ticket
 from mt_nodes.nodes.arm import RosArm
-from mt_nodes.own_time import own_time_s
-from mt_nodes.pairing import Ticket
+from mt_nodes.runs.live.attendance import Attendance, Presence
 
 #: How often it is looked who is there while all goes well.
 LOOK_EVERY_S = 0.1

@@ -10,11 +10,11 @@ from geometry_msgs.msg import TransformStamped
 from rclpy.node import Node
 from scipy.spatial.transform import Rotation
 
-from mt_nodes.cdr import TF
-from mt_nodes.frames import Bundle
+from mt_nodes.data.cdr.codec import TF
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.transforms import Transform
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.messages import available, message_class, set_header
-from mt_nodes.transforms import Transform
 
 
 class FramesTopic:

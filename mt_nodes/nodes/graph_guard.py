@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a ROS graph holds, as one node of it sees, for :mod:`mt_nodes.vehicle.leaks`.
+"""What a ROS graph holds, as one node of it sees, for :mod:`mt_nodes.runs.vehicle.leaks`.
 
 A name says nothing of who bears it. So nodes of ours are known by their DDS participant, which is the first part of the
 id of each endpoint. Of services ROS tells no ids; but a service is a pair of topics (``rq/NAMERequest``,
@@ -20,8 +20,8 @@ from std_msgs.msg import Empty
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.introducing import PARTICIPANT_BYTES
 from mt_nodes.nodes.isolation import NOT_KNOWN_YET
-from mt_nodes.vehicle import leaks
-from mt_nodes.vehicle.leaks import Endpoint
+from mt_nodes.runs.vehicle import leaks
+from mt_nodes.runs.vehicle.leaks import Endpoint
 
 #: What every node has, and nobody commands anything by.
 _EVERYBODYS = ("/rosout", "/parameter_events")

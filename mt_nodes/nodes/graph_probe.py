@@ -20,7 +20,7 @@ from typing import Any
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSCompatibility, QoSProfile, qos_check_compatible
 
-from mt_nodes.environment import user_domain
+from mt_nodes.base.environment import user_domain
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.clock_echo import ClockPings
 from mt_nodes.nodes.messages import available, message_class

@@ -18,23 +18,23 @@ import rclpy
 from rclpy.context import Context
 from rclpy.signals import SignalHandlerOptions
 
-from mt_nodes import plugins
-from mt_nodes.errors import MtError, NotApplicable
-from mt_nodes.flag import Flag, flag_of_signals
-from mt_nodes.frames import Bundle, Wire
-from mt_nodes.jsonl import LineFile
-from mt_nodes.ledger import sha256_of_followup
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import MtError, NotApplicable
+from mt_nodes.base.flag import Flag, flag_of_signals
+from mt_nodes.base.jsonl import LineFile
+from mt_nodes.data.cdr.outgoing import wires_of_bundle
+from mt_nodes.data.messages import Bundle, Wire
+from mt_nodes.data.transforms import TransformTree, load_transforms
+from mt_nodes.data.verdict import Outcome
+from mt_nodes.engine.ledger import sha256_of_followup
 from mt_nodes.nodes.live_inputs import InstantReader, LiveInputs
 from mt_nodes.nodes.running import quick_executor
 from mt_nodes.nodes.spinning import quiet_node
-from mt_nodes.outgoing import wires_of_bundle
-from mt_nodes.pipeline import Derived, MutationPipeline
-from mt_nodes.relations import load_relation, refuse_baseline
-from mt_nodes.transforms import TransformTree, load_transforms
-from mt_nodes.vehicle.caps import capped
-from mt_nodes.vehicle.inline import InlineConfig, load_inline_config
-from mt_nodes.vehicle.offers import Offers
-from mt_nodes.verdict import Outcome
+from mt_nodes.relations.pipeline import Derived, MutationPipeline
+from mt_nodes.relations.relation import load_relation, refuse_baseline
+from mt_nodes.runs.vehicle.caps import capped
+from mt_nodes.runs.vehicle.inline import InlineConfig, load_inline_config
+from mt_nodes.runs.vehicle.offers import Offers
 
 NODE = "mt_inline_mutator"
 LEDGER = "offered.jsonl"

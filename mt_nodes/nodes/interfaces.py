@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 from rclpy.qos import QoSProfile
 
+from mt_nodes.data.stack_topics import DEFAULT_INPUTS, DEFAULT_OUTPUTS, TOLD_TYPES
 from mt_nodes.nodes import clock_echo, control, live_view, qos
 from mt_nodes.nodes.convert import SENSOR_TYPES
 from mt_nodes.nodes.monitor import MonitorParameters
 from mt_nodes.nodes.mutator import MutatorParameters
 from mt_nodes.nodes.replayer import ReplayerParameters
 from mt_nodes.nodes.simulator import SimulatorParameters
-from mt_nodes.stack_topics import DEFAULT_INPUTS, DEFAULT_OUTPUTS, TOLD_TYPES
 
 CLOUD = SENSOR_TYPES["lidar"]
 TEXT = "std_msgs/msg/String"

@@ -23,8 +23,8 @@ from rclpy.node import Node, NodeNameNonExistentError
 from rclpy.task import Future
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 
+from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.nodes.publishing import DISCOVERY_S
-from mt_nodes.own_time import own_time_s
 
 #: For those who can be asked, but are busy with something else; it is not known what, and the run goes on.
 REPLY_S = 5.0

@@ -9,10 +9,10 @@ from functools import partial
 
 from rclpy.node import Node
 
-from mt_nodes.errors import IsolationError
-from mt_nodes.plan import ArmPlan
-from mt_nodes.processes import wait_until
-from mt_nodes.stacks import Stack
+from mt_nodes.base.errors import IsolationError
+from mt_nodes.base.processes import wait_until
+from mt_nodes.engine.plan import ArmPlan
+from mt_nodes.stacks.stack import Stack
 
 OWN_NODES = {"source": "mt_replayer", "followup": "mt_mutator"}
 #: Neither plays, steers nor listens to what an arm is given: the suite's own node and the daemon of the ros2 command;

@@ -33,20 +33,15 @@ from launch.events import Shutdown
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-from mt_nodes.arguments import Argument, replay_arguments, request_from_texts
+from mt_nodes.base.environment import free_domains, ros_environment, user_domain
+from mt_nodes.base.errors import MtError, UsageError, suggest
+from mt_nodes.base.params import plain, spec_of
+from mt_nodes.base.processes import Process
+from mt_nodes.cli.arguments import Argument, replay_arguments, request_from_texts
 from mt_nodes.cli.demo_command import SEED
 from mt_nodes.cli.mutate_command import settings
-from mt_nodes.drive.rig import Rig
-from mt_nodes.environment import free_domains, ros_environment, user_domain
-from mt_nodes.errors import MtError, UsageError, suggest
-from mt_nodes.live.config import LiveConfig
-from mt_nodes.live.run import LiveRun
-from mt_nodes.live.settings import configured
-from mt_nodes.nodes.mutator import MutatorParameters
-from mt_nodes.nodes.running import READY
-from mt_nodes.nodes.simulator import SimulatorParameters
-from mt_nodes.params import plain, spec_of
-from mt_nodes.plan import (
+from mt_nodes.data.transforms import dump_transforms
+from mt_nodes.engine.plan import (
     NodePlan,
     demo_process,
     inline_process,
@@ -56,12 +51,17 @@ from mt_nodes.plan import (
     suite_process,
     suite_stop_s,
 )
-from mt_nodes.processes import Process
-from mt_nodes.run_record import STACK_FILE
-from mt_nodes.runs import NEVER_REPLAYED, Run
-from mt_nodes.stacks import load_stack
-from mt_nodes.transforms import dump_transforms
-from mt_nodes.vehicle.checkup import refuse_what_is_not_safe
+from mt_nodes.engine.run_record import STACK_FILE
+from mt_nodes.nodes.mutator import MutatorParameters
+from mt_nodes.nodes.running import READY
+from mt_nodes.nodes.simulator import SimulatorParameters
+from mt_nodes.runs.live.config import LiveConfig
+from mt_nodes.runs.live.run import LiveRun
+from mt_nodes.runs.live.settings import configured
+from mt_nodes.runs.loop.rig import Rig
+from mt_nodes.runs.replay.run import NEVER_REPLAYED, Run
+from mt_nodes.runs.vehicle.checkup import refuse_what_is_not_safe
+from mt_nodes.stacks.stack import load_stack
 
 OUT = Argument("out", "", "results directory (empty: mt_results/<time>)")
 #: What other commands fill in: reproduce, shrink, campaigns, failing cases first.

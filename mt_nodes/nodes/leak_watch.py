@@ -14,10 +14,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from mt_nodes.errors import InfrastructureError, IsolationError
+from mt_nodes.base.errors import InfrastructureError, IsolationError
+from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.nodes.isolation import NAMES_S, NOT_KNOWN_YET
-from mt_nodes.own_time import own_time_s
-from mt_nodes.vehicle.leaks import Endpoint
+from mt_nodes.runs.vehicle.leaks import Endpoint
 
 #: Seconds between two looks: at least, and at most; a twentieth of one core's time is what looking may take.
 SOON_S, LATE_S, SHARE = 0.05, 0.5, 0.05

@@ -14,12 +14,12 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 from std_msgs.msg import String
 
-from mt_nodes.background import Background
-from mt_nodes.frames import Bundle
-from mt_nodes.ledger import sha256_of_followup
+from mt_nodes.base.background import Background
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.verdict import SCHEMA, Outcome, Pair
+from mt_nodes.engine.ledger import sha256_of_followup
 from mt_nodes.nodes import qos
-from mt_nodes.pipeline import Derived
-from mt_nodes.verdict import SCHEMA, Outcome, Pair
+from mt_nodes.relations.pipeline import Derived
 
 #: A reliable subscriber tells within some 5 ms that it got a message; who does not is not waited for longer.
 TAKEN_S = 0.02

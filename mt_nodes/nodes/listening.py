@@ -13,21 +13,21 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 
-from mt_nodes import engine
-from mt_nodes.engine import Answer
-from mt_nodes.frames import Wire
-from mt_nodes.merging import CommandMerger
+from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.data.messages import Wire
+from mt_nodes.data.outputs import Control, Diagnostics, Output
+from mt_nodes.data.stack_topics import OutputTopic
+from mt_nodes.engine import judging
+from mt_nodes.engine.judging import Answer
+from mt_nodes.engine.pairing import Ticket
 from mt_nodes.nodes import messages, qos
 from mt_nodes.nodes.adapter_choice import adapter_of
 from mt_nodes.nodes.adapters.base import Adapter, Said
-from mt_nodes.outputs import Control, Diagnostics, Output
-from mt_nodes.own_time import own_time_s
-from mt_nodes.pairing import Ticket
-from mt_nodes.stack_topics import OutputTopic
+from mt_nodes.stacks.merging import CommandMerger
 
 
 class Takes(Protocol):
-    """Whoever wants the outputs: an :class:`~mt_nodes.pairing.Inbox`, or what keeps them by stamp."""
+    """Whoever wants the outputs: an :class:`~mt_nodes.engine.pairing.Inbox`, or what keeps them by stamp."""
 
     def put(self, role: str, stamp_ns: int | None, payload: Any) -> None:
         """Take an output in."""
@@ -155,4 +155,4 @@ def answer_of(ticket: Ticket, last_s: float, diagnostics: Diagnostics | None = N
     # What carries no stamp of its own is of the instant that it answers.
     came = (wire for h in parts.values() for wire in (h.wire, *h.beside))
     wires = (wire if wire.stamp_ns else replace(wire, stamp_ns=ticket.stamp_ns) for wire in came)
-    return Answer(engine.Heard.ANSWERED, output, wires=tuple(wires), by_arrival=frozenset(ticket.by_arrival))
+    return Answer(judging.Heard.ANSWERED, output, wires=tuple(wires), by_arrival=frozenset(ticket.by_arrival))

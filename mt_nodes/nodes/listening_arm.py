@@ -8,16 +8,16 @@ from typing import Any
 
 from rclpy.node import Node
 
-from mt_nodes.arrival import AHEAD_S, Arrivals
-from mt_nodes.engine import Answer, Heard
-from mt_nodes.errors import InfrastructureError
-from mt_nodes.frames import Bundle
+from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.outputs import Diagnostics
+from mt_nodes.engine.arrival import AHEAD_S, Arrivals
+from mt_nodes.engine.judging import Answer, Heard
+from mt_nodes.engine.pairing import Ticket
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.listening import OutputListener, answer_of
-from mt_nodes.outputs import Diagnostics
-from mt_nodes.own_time import own_time_s
-from mt_nodes.pairing import Ticket
-from mt_nodes.stacks import Stack
+from mt_nodes.stacks.stack import Stack
 
 
 class ListeningArm:

@@ -20,8 +20,8 @@ from rclpy.parameter import Parameter
 from rclpy.utilities import try_shutdown
 from std_srvs.srv import Trigger
 
-from mt_nodes.live.commands import Reply
 from mt_nodes.nodes.live_control import NAME, RELATIONS
+from mt_nodes.runs.live.commands import Reply
 
 #: How long a run is looked for.
 FIND_S = 10.0

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The node by which a run beside a live stack is told what to do: services, parameters, a life cycle.
 
-All three say the same to :class:`mt_nodes.live.commands.Commands`: ``~/start`` activates the node and activating it
-begins or goes on; ``~/pause`` and deactivating pause; ``~/stop`` and shutting down end the run in good order.
+All three say the same to :class:`mt_nodes.runs.live.commands.Commands`: ``~/start`` activates the node and activating
+it begins or goes on; ``~/pause`` and deactivating pause; ``~/stop`` and shutting down end the run in good order.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 
-from mt_nodes.live.commands import CHANGEABLE, Commands, Reply, State
-from mt_nodes.live.config import PARTS, LiveConfig
+from mt_nodes.base.params import plain
 from mt_nodes.nodes.clock_echo import ClockPings
 from mt_nodes.nodes.managed import TidyLifecycleNode
 from mt_nodes.nodes.parameters import descriptor
-from mt_nodes.params import plain
+from mt_nodes.runs.live.commands import CHANGEABLE, Commands, Reply, State
+from mt_nodes.runs.live.config import PARTS, LiveConfig
 
 NAME = "mt_live"
 RELATIONS = "relations"

@@ -11,14 +11,14 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 
-from mt_nodes import cdr
-from mt_nodes.cloud_reader import CloudReader
-from mt_nodes.errors import UsageError
-from mt_nodes.frames import Bundle, CameraInfo, Cloud, Image, Message, Wire
-from mt_nodes.joining import Joiner
+from mt_nodes.base.errors import UsageError
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image, Message, Wire
+from mt_nodes.data.transforms import TransformTree
 from mt_nodes.nodes import qos
+from mt_nodes.nodes.cloud_reader import CloudReader
 from mt_nodes.nodes.messages import message_class
-from mt_nodes.transforms import TransformTree
+from mt_nodes.stacks.topic_sync import Joiner
 
 Take = Callable[[Sequence[Wire]], None]
 
@@ -52,7 +52,7 @@ class LiveInputs:
         self._joiner = Joiner[Wire](topics, within_ns) if len(topics) > 1 else None
         self.look()
         if self._joiner is None and not self.inputs[0].type:
-            self._tap(self.inputs[0], cdr.POINT_CLOUD)
+            self._tap(self.inputs[0], codec.POINT_CLOUD)
 
     def look(self) -> bool:
         """Look for publishers of topics that had none; tell whether all have one by now.
@@ -80,13 +80,13 @@ class LiveInputs:
         each.tap = None
 
     def _tap(self, each: LiveInput, type_name: str) -> None:
-        if type_name not in cdr.SENSOR_TYPES:
-            raise UsageError(f"{each.topic}: got type {type_name}, expected one of {', '.join(cdr.SENSOR_TYPES)}")
+        if type_name not in codec.SENSOR_TYPES:
+            raise UsageError(f"{each.topic}: got type {type_name}, expected one of {', '.join(codec.SENSOR_TYPES)}")
         each.type = type_name
 
         def received(data: bytes) -> None:
             came_s = time.monotonic()
-            self._received(Wire(each.topic, type_name, cdr.header_stamp_ns(data) or 0, data, came_s=came_s))
+            self._received(Wire(each.topic, type_name, codec.header_stamp_ns(data) or 0, data, came_s=came_s))
 
         each.tap = self._node.create_subscription(
             message_class(type_name), each.topic, received, qos.LIVE_TAP, raw=True
@@ -125,9 +125,9 @@ class InstantReader:
         )
 
     def _message(self, wire: Wire) -> Message:
-        if wire.type == cdr.POINT_CLOUD:
+        if wire.type == codec.POINT_CLOUD:
             if wire.topic not in self._clouds:
                 self._clouds[wire.topic] = CloudReader(wire.topic)
             return self._clouds[wire.topic].read(wire.cdr)
-        read = cdr.camera_info_from_msg if wire.type == cdr.CAMERA_INFO else cdr.image_from_msg
-        return read(wire.topic, cdr.decode(wire.type, wire.cdr))
+        read = codec.camera_info_from_msg if wire.type == codec.CAMERA_INFO else codec.image_from_msg
+        return read(wire.topic, codec.decode(wire.type, wire.cdr))

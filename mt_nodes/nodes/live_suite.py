@@ -2,7 +2,7 @@
 """The suite process beside a live stack: taps, mutates and judges over topics, as one run directory says.
 
 Started by ``mt live`` and its launch file. Its events are ``{"domains": …}``, then how the run goes (see
-:attr:`mt_nodes.live.driver.LiveDriver.status`) and at the end ``{"end": …}``.
+:attr:`mt_nodes.runs.live.driver.LiveDriver.status`) and at the end ``{"end": …}``.
 """
 
 from __future__ import annotations
@@ -18,16 +18,14 @@ from typing import Any
 
 from rclpy.node import Node
 
-from mt_nodes.arms import start
-from mt_nodes.arrival import Arrivals
-from mt_nodes.environment import clean_shared_memory, free_domains
-from mt_nodes.errors import InfrastructureError, IsolationError, UsageError
-from mt_nodes.live.attendance import Presence
-from mt_nodes.live.commands import Commands, State
-from mt_nodes.live.config import NOT_GIVEN, OWN_ARMS
-from mt_nodes.live.driver import LiveDriver
-from mt_nodes.live.judging import nothing_missed
-from mt_nodes.live.run import LiveRun
+from mt_nodes.base.environment import clean_shared_memory, free_domains
+from mt_nodes.base.errors import InfrastructureError, IsolationError, UsageError
+from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.processes import wait_until
+from mt_nodes.engine.arm import start
+from mt_nodes.engine.arrival import Arrivals
+from mt_nodes.engine.plan import ArmPlan, Replayed, stack_process
+from mt_nodes.engine.recorder import Recorder
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.control import ControlNode
@@ -40,11 +38,13 @@ from mt_nodes.nodes.live_view import LiveView
 from mt_nodes.nodes.qos import load_overrides
 from mt_nodes.nodes.spinning import SpinningContext, quiet_node
 from mt_nodes.nodes.suite_process import STATUS_EVERY_S, Events, check_interrupted, run_suite
-from mt_nodes.own_time import own_time_s
-from mt_nodes.plan import ArmPlan, Replayed, stack_process
-from mt_nodes.processes import wait_until
-from mt_nodes.replay import recorded, troubles
-from mt_nodes.results import Recorder
+from mt_nodes.runs.live.attendance import Presence
+from mt_nodes.runs.live.commands import Commands, State
+from mt_nodes.runs.live.config import NOT_GIVEN, OWN_ARMS
+from mt_nodes.runs.live.driver import LiveDriver
+from mt_nodes.runs.live.judging import nothing_missed
+from mt_nodes.runs.live.run import LiveRun
+from mt_nodes.runs.replay.execute import recorded, troubles
 
 #: Names in the live domain.
 TAP_NODE = "mt_tap"

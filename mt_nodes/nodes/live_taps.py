@@ -16,17 +16,17 @@ from typing import Protocol
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy
 
-from mt_nodes import cdr
-from mt_nodes.errors import MtError
-from mt_nodes.frames import Bundle, Wire
+from mt_nodes.base.errors import MtError
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.messages import Bundle, Wire
+from mt_nodes.data.transform_buffer import TransformBuffer
+from mt_nodes.data.transforms import TransformTree
+from mt_nodes.engine.plan import Replayed
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.convert import SENSOR_TYPES
 from mt_nodes.nodes.live_inputs import InstantReader, LiveInputs
 from mt_nodes.nodes.messages import available, message_class
-from mt_nodes.plan import Replayed
-from mt_nodes.stacks import Stack
-from mt_nodes.transform_buffer import TransformBuffer
-from mt_nodes.transforms import TransformTree
+from mt_nodes.stacks.stack import Stack
 
 LOOK_EVERY_S = 0.1
 CLOCK = "/clock"
@@ -101,7 +101,7 @@ class HeardTransforms:
         Raises:
             MtError: it cannot be understood.
         """
-        self._buffer.add(cdr.transforms_from_msg(cdr.decode(cdr.TF, data), static))
+        self._buffer.add(codec.transforms_from_msg(codec.decode(codec.TF, data), static))
 
     def at(self, stamp_ns: int) -> TransformTree:
         """Return what is known by now of an instant; a frame that nobody has told of is not in it."""
@@ -129,9 +129,9 @@ class LiveTaps:
         for row in beside.values():
             profile = qos.LATCHED if row.latched else qos.LIVE_BURSTS
             node.create_subscription(message_class(row.type), row.topic, self._passing(row), profile, raw=True)
-        if available(cdr.TF):
+        if available(codec.TF):
             for topic, static, profile in (("/tf", False, qos.LIVE_BURSTS), ("/tf_static", True, qos.LATCHED)):
-                node.create_subscription(message_class(cdr.TF), topic, self._frame_told(static), profile, raw=True)
+                node.create_subscription(message_class(codec.TF), topic, self._frame_told(static), profile, raw=True)
         self._inputs = LiveInputs(node, sensor_topics(stack), round(stack.sync_s * 1e9), self._received)
         self._looking = node.create_timer(LOOK_EVERY_S, self._look)
 

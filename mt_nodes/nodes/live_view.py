@@ -19,18 +19,18 @@ from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
 
-from mt_nodes.association import moved
-from mt_nodes.cdr import encode_cloud
-from mt_nodes.checks.obstacles import ObstacleCheck
-from mt_nodes.frames import Bundle, Cloud
-from mt_nodes.hosting import as_points
+from mt_nodes.data.association import moved
+from mt_nodes.data.cdr.codec import encode_cloud
+from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.data.outputs import Detections
+from mt_nodes.data.regions import Region, RegionUnavailable
+from mt_nodes.data.verdict import Verdict
+from mt_nodes.engine.recorder import Case
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.messages import set_stamp
-from mt_nodes.outputs import Detections
-from mt_nodes.regions import Region, RegionUnavailable
-from mt_nodes.results import Case
-from mt_nodes.verdict import Verdict
+from mt_nodes.relations.checks.obstacles import ObstacleCheck
+from mt_nodes.stacks.hosting import as_points
 
 ARMS = ("source", "followup")
 #: topic -> (type, QoS, what it carries); the README's table is made from this.

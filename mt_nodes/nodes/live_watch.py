@@ -8,13 +8,13 @@ from collections import OrderedDict
 
 from rclpy.node import Node
 
-from mt_nodes import cdr
+from mt_nodes.base.settings import Guard
+from mt_nodes.data.cdr import codec
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.adapter_choice import adapter_of
 from mt_nodes.nodes.messages import message_class
-from mt_nodes.stacks import Stack
-from mt_nodes.vehicle.guarding import Health, LiveGuard
-from mt_nodes.vehicle.settings import Guard
+from mt_nodes.runs.vehicle.guarding import Health, LiveGuard
+from mt_nodes.stacks.stack import Stack
 
 #: Inputs whose answer is still awaited; older ones have none.
 _MOST_AWAITED = 100
@@ -48,7 +48,7 @@ class LiveWatch:
         return self._guard.baseline
 
     def _input(self, data: bytes) -> None:
-        self._came_s[cdr.header_stamp_ns(data) or 0] = time.monotonic()
+        self._came_s[codec.header_stamp_ns(data) or 0] = time.monotonic()
         while len(self._came_s) > _MOST_AWAITED:
             self._came_s.popitem(last=False)
 

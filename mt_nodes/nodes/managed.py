@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 
-from mt_nodes.errors import MtError
+from mt_nodes.base.errors import MtError
+from mt_nodes.base.params import param
 from mt_nodes.nodes.parameters import read_parameters
-from mt_nodes.params import param
 
 T = TypeVar("T", bound="ManagedParameters")
 

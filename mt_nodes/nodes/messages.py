@@ -9,8 +9,8 @@ from typing import Any
 
 from rclpy.serialization import deserialize_message
 
-from mt_nodes.errors import UsageError
-from mt_nodes.message_packages import remedy
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.message_packages import remedy
 
 
 @lru_cache

@@ -19,26 +19,26 @@ from typing import Any
 from rclpy.node import Node
 from std_msgs.msg import String
 
-from mt_nodes import engine
-from mt_nodes.arrival import AHEAD_S, Arrivals, Awaited
-from mt_nodes.checks.sequence import SequenceCheck
-from mt_nodes.effects import Effects
-from mt_nodes.engine import Answer, Engine, Offer
-from mt_nodes.errors import UsageError
-from mt_nodes.frames import Bundle
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import param
+from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.outputs import Output
+from mt_nodes.data.transforms import TransformTree, load_transforms
+from mt_nodes.data.verdict import Outcome, Pair, Verdict
+from mt_nodes.engine import judging
+from mt_nodes.engine.arrival import AHEAD_S, Arrivals, Awaited
+from mt_nodes.engine.judging import Answer, Engine, Offer
+from mt_nodes.engine.silent_followups import NOT_COUNTED, Heard, SilentFollowups
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.listening import OutputListener
 from mt_nodes.nodes.managed import ManagedNode, ManagedParameters
 from mt_nodes.nodes.running import run_node
 from mt_nodes.nodes.spinning import SpinningContext, plain_node
-from mt_nodes.outputs import Output
-from mt_nodes.own_time import own_time_s
-from mt_nodes.params import param
-from mt_nodes.relations import CONTROL, Relation, load_relation, refuse_baseline
-from mt_nodes.silent_followups import NOT_COUNTED, Heard, SilentFollowups
-from mt_nodes.stacks import Stack, load_stack
-from mt_nodes.transforms import TransformTree, load_transforms
-from mt_nodes.verdict import Outcome, Pair, Verdict
+from mt_nodes.relations.checks.sequence import SequenceCheck
+from mt_nodes.relations.relation import CONTROL, Relation, load_relation, refuse_baseline
+from mt_nodes.stacks.stack import Stack, load_stack
 
 
 @dataclass(frozen=True)
@@ -178,8 +178,8 @@ class Monitor(ManagedNode):
 
     def _answer(self, ticket: Awaited, why_silent: str) -> Answer:
         if not set(self._stack.answers) <= set(ticket.parts):
-            return Answer.nothing(engine.Heard.SILENT, why_silent)
-        return Answer(engine.Heard.ANSWERED, Output(**{role: said.said for role, (said, _) in ticket.parts.items()}))
+            return Answer.nothing(judging.Heard.SILENT, why_silent)
+        return Answer(judging.Heard.ANSWERED, Output(**{role: said.said for role, (said, _) in ticket.parts.items()}))
 
     def _offer(self, line: dict[str, Any]) -> Offer:
         return Offer(self._control if line["relation"] == CONTROL else self._relation, (self._relation,))

@@ -14,17 +14,17 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any
 
-from mt_nodes.arms import start
-from mt_nodes.environment import clean_shared_memory, user_domain
-from mt_nodes.moral.campaign import Standing, carry_out
-from mt_nodes.moral.playing import Driver
-from mt_nodes.moral.run import MoralRun
+from mt_nodes.base.environment import clean_shared_memory, user_domain
+from mt_nodes.engine.arm import start
 from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.control import ControlNode
 from mt_nodes.nodes.drive_suite import world_arm
 from mt_nodes.nodes.spinning import SpinningContext
 from mt_nodes.nodes.suite import open_arms
 from mt_nodes.nodes.suite_process import STATUS_EVERY_S, Events, check_interrupted, run_suite
+from mt_nodes.runs.moral.campaign import Standing, carry_out
+from mt_nodes.runs.moral.playing import Driver
+from mt_nodes.runs.moral.run import MoralRun
 
 
 def main(args: list[str] | None = None) -> None:

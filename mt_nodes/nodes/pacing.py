@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from mt_nodes.drive.simulation import Simulation
-from mt_nodes.outputs import Control
-from mt_nodes.own_time import own_time_s
-from mt_nodes.pairing import Inbox, Ticket
-from mt_nodes.scene.drive import PERIOD_NS, START_NS
-from mt_nodes.stacks import Stack
+from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.data.outputs import Control
+from mt_nodes.engine.pairing import Inbox, Ticket
+from mt_nodes.runs.loop.simulation import Simulation
+from mt_nodes.stacks.stack import Stack
+from mt_nodes.world.scene.drive import PERIOD_NS, START_NS
 
 #: While an answer is awaited /clock goes on so often, for nodes that are driven by timers.
 CLOCK_EVERY_S = 0.005

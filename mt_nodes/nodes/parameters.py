@@ -10,8 +10,8 @@ from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescri
 from rclpy.exceptions import ParameterException
 from rclpy.node import Node
 
-from mt_nodes.errors import UsageError
-from mt_nodes.params import build, plain, spec_of
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import build, plain, spec_of
 
 T = TypeVar("T")
 

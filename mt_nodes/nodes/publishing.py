@@ -15,14 +15,14 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 from rosgraph_msgs.msg import Clock
 
-from mt_nodes.frames import Bundle
+from mt_nodes.data.cdr.outgoing import wires_of_bundle
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.stack_topics import TOLD_TYPES
+from mt_nodes.engine.plan import Replayed
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.convert import told_to_message
 from mt_nodes.nodes.messages import message_class, set_stamp
-from mt_nodes.outgoing import wires_of_bundle
-from mt_nodes.plan import Replayed
-from mt_nodes.stack_topics import TOLD_TYPES
-from mt_nodes.vehicle.budget import AddedByTopic
+from mt_nodes.runs.vehicle.budget import AddedByTopic
 
 MOST_STEPS = 10_000
 #: Longest time that a node in our domain stayed unseen (measured: 1,055 ms).

@@ -9,8 +9,8 @@ from typing import Any
 
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
-from mt_nodes.errors import UsageError
-from mt_nodes.yaml_files import read_mapping, refuse_unknown
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.yaml_files import read_mapping, refuse_unknown
 
 
 def _profile(reliability: ReliabilityPolicy, durability: DurabilityPolicy, depth: int) -> QoSProfile:

@@ -26,19 +26,19 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 
-from mt_nodes import cdr
-from mt_nodes.errors import IsolationError, MtError
-from mt_nodes.flag import Flag, flag_of_signals
+from mt_nodes.base.errors import IsolationError, MtError
+from mt_nodes.base.flag import Flag, flag_of_signals
+from mt_nodes.data.cdr import codec
 from mt_nodes.nodes.relay_graph import UNNAMED, gid_of, strangers_on
 from mt_nodes.nodes.relay_signals import Permits
 from mt_nodes.nodes.relay_topic import RelayTopic, published_ns
 from mt_nodes.nodes.spinning import quiet_node
-from mt_nodes.vehicle.baton import Baton, Phase
-from mt_nodes.vehicle.events import Events
-from mt_nodes.vehicle.inline import InlineConfig, load_inline_config
-from mt_nodes.vehicle.interlock import Interlock, Permission
-from mt_nodes.vehicle.offers import OffersTaken
-from mt_nodes.vehicle.sentry import Fate, Sentry
+from mt_nodes.runs.vehicle.baton import Baton, Phase
+from mt_nodes.runs.vehicle.events import Events
+from mt_nodes.runs.vehicle.inline import InlineConfig, load_inline_config
+from mt_nodes.runs.vehicle.interlock import Interlock, Permission
+from mt_nodes.runs.vehicle.offers import OffersTaken
+from mt_nodes.runs.vehicle.sentry import Fate, Sentry
 
 #: Its node is called after this, its run's socket and its number in the run.
 NODE = "mt_relay"
@@ -198,7 +198,7 @@ class Relay:
         if number not in self._topics:
             return
         line = self._topics[number].line
-        if cdr.header_stamp_ns(data) != stamp_ns:
+        if codec.header_stamp_ns(data) != stamp_ns:
             line.counts.wrong += 1
         else:
             line.replacement(stamp_ns, data, time.monotonic())

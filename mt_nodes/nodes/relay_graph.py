@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from rclpy.node import Node
 
-from mt_nodes.errors import InfrastructureError
-from mt_nodes.vehicle.baton import Baton
+from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.runs.vehicle.baton import Baton
 
 #: What the graph says in place of a name that has not come yet.
 UNNAMED = "_NODE_NAME_UNKNOWN_"

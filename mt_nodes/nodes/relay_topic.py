@@ -15,14 +15,14 @@ from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 
-from mt_nodes import cdr
-from mt_nodes.errors import InfrastructureError
+from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.data.cdr import codec
 from mt_nodes.nodes.messages import message_class
-from mt_nodes.vehicle.backlog import Backlog
-from mt_nodes.vehicle.baton import Baton
-from mt_nodes.vehicle.budget import Durations
-from mt_nodes.vehicle.inline import Between, InlineConfig
-from mt_nodes.vehicle.line import Line
+from mt_nodes.runs.vehicle.backlog import Backlog
+from mt_nodes.runs.vehicle.baton import Baton
+from mt_nodes.runs.vehicle.budget import Durations
+from mt_nodes.runs.vehicle.inline import Between, InlineConfig
+from mt_nodes.runs.vehicle.line import Line
 
 #: Whoever asks for what the sensor promises would hear nothing of one that does not promise it.
 _PROMISED = ("reliability", "durability", "deadline", "lifespan", "liveliness", "liveliness_lease_duration")
@@ -110,7 +110,7 @@ class RelayTopic:
 
     def _forward(self, when_ns: int, data: bytes, now_s: float, replaceable: bool) -> None:
         self._published_ns.append(when_ns)
-        self.line.original(cdr.header_stamp_ns(data) or 0, data, now_s, replaceable)
+        self.line.original(codec.header_stamp_ns(data) or 0, data, now_s, replaceable)
 
     def _send(self, data: Data, came_s: float) -> None:
         self._baton.claim(self._number, self._published_ns.popleft())

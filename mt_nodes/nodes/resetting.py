@@ -7,10 +7,10 @@ from rclpy.client import Client
 from rclpy.node import Node
 from std_srvs.srv import Empty, Trigger
 
-from mt_nodes.errors import StackError, UsageError
-from mt_nodes.own_time import own_time_s
-from mt_nodes.processes import wait_until
-from mt_nodes.stacks import Stack
+from mt_nodes.base.errors import StackError, UsageError
+from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.processes import wait_until
+from mt_nodes.stacks.stack import Stack
 
 #: Services that make a stack forget, by type.
 RESETS = {"std_srvs/srv/Trigger": Trigger, "std_srvs/srv/Empty": Empty}

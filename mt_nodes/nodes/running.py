@@ -13,7 +13,7 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
-from mt_nodes.errors import MtError
+from mt_nodes.base.errors import MtError
 
 #: What a node logs when it can be talked to; launch files wait for it.
 READY = "ready"

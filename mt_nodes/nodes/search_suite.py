@@ -12,16 +12,16 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from mt_nodes.campaign.search.run import SearchRun
-from mt_nodes.campaign.search.searching import search
-from mt_nodes.campaign.search.trial import Trial
-from mt_nodes.environment import clean_shared_memory, user_domain
+from mt_nodes.base.environment import clean_shared_memory, user_domain
+from mt_nodes.data.verdict import Verdict
 from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.control import ControlNode
 from mt_nodes.nodes.spinning import SpinningContext
 from mt_nodes.nodes.suite import open_arm, open_arms
 from mt_nodes.nodes.suite_process import STATUS_EVERY_S, Events, check_interrupted, run_suite
-from mt_nodes.verdict import Verdict
+from mt_nodes.runs.campaign.search.run import SearchRun
+from mt_nodes.runs.campaign.search.searching import search
+from mt_nodes.runs.campaign.search.trial import Trial
 
 
 def main(args: list[str] | None = None) -> None:

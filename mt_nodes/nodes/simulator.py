@@ -18,10 +18,11 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 
-from mt_nodes.drive.rig import Rig
-from mt_nodes.drive.scenario_files import scenarios_of
-from mt_nodes.drive.simulation import Simulation
-from mt_nodes.errors import ExitCode, InfrastructureError, IsolationError, MtError, UsageError
+from mt_nodes.base.errors import ExitCode, InfrastructureError, IsolationError, MtError, UsageError
+from mt_nodes.base.params import param
+from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.data.outputs import Control
+from mt_nodes.data.transforms import dump_transforms
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.convert import topics_of_world
 from mt_nodes.nodes.frames_topic import FramesTopic
@@ -31,11 +32,10 @@ from mt_nodes.nodes.meeting import Meeting
 from mt_nodes.nodes.pacing import Lockstep, Pace, Realtime
 from mt_nodes.nodes.publishing import BundlePublisher, ClockPublisher
 from mt_nodes.nodes.running import run_node
-from mt_nodes.outputs import Control
-from mt_nodes.own_time import own_time_s
-from mt_nodes.params import param
-from mt_nodes.stacks import load_stack
-from mt_nodes.transforms import dump_transforms
+from mt_nodes.runs.loop.rig import Rig
+from mt_nodes.runs.loop.simulation import Simulation
+from mt_nodes.stacks.stack import load_stack
+from mt_nodes.world.drive.scenario_files import scenarios_of
 
 PACES = ("lockstep", "realtime")
 #: Time for those who listen to get what was said last.

@@ -16,7 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
-from mt_nodes.report.view import Floats, Texts, View
+from mt_nodes.engine.pair_view import Floats, Texts, View
 
 BLACK, BLUE, ORANGE, VERMILLION, GREEN, PURPLE = "#000000", "#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7"
 GREY = "#8A8A8A"

@@ -11,8 +11,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from mt_nodes.engine.pair_view import Floats, View
 from mt_nodes.report.birdseye import BLUE, GREEN, ORANGE, PURPLE, VERMILLION, data_uri
-from mt_nodes.report.view import Floats, View
 
 #: Boxes (K, 4), the shape that marks their middles, and its colour.
 Mark = tuple[Floats, str, str]

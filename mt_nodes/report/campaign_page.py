@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from mt_nodes.campaign.coverage import Tried
-from mt_nodes.campaign.coverage_view import coverage_html
-from mt_nodes.directories import write_whole
-from mt_nodes.errors import InfrastructureError
-from mt_nodes.journal import read_journal
+from mt_nodes.base.directories import write_whole
+from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.data.verdict import Outcome
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.worst import worst_first
 from mt_nodes.report import effect
 from mt_nodes.report.beside import Link, beside
+from mt_nodes.report.coverage.coverage import Tried
+from mt_nodes.report.coverage.coverage_view import coverage_html
 from mt_nodes.report.html import SYMBOLS, environment
-from mt_nodes.report.worst import worst_first
-from mt_nodes.verdict import Outcome
 
 FILE = "report.html"
 #: Failed drives that are listed; ``summary.json`` has all.

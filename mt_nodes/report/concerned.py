@@ -7,8 +7,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from mt_nodes.polar_cells import JUDGED_IN
-from mt_nodes.verdict import OBJECTS, OBJECTS_BY
+from mt_nodes.data.polar_cells import JUDGED_IN
+from mt_nodes.data.verdict import OBJECTS, OBJECTS_BY
 
 #: What checks write into the detail of a verdict: rows [x m, y m, class]; the first that has any counts.
 _PLACES = ("lost_at", "gained_at", "changed_at")

@@ -10,10 +10,10 @@ from pathlib import Path
 from sys import intern
 from typing import Any
 
-from mt_nodes.checks.controls import COMMANDED
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.summary.verdict_rows import PairRow
+from mt_nodes.relations.checks.controls import COMMANDED
 from mt_nodes.report.concerned import concerned
-from mt_nodes.verdict import Pair
-from mt_nodes.verdict_rows import PairRow
 
 #: Columns that are no text, as Parquet has them.
 NUMBERS = {

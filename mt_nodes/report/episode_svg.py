@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
-from mt_nodes.drive.markings import markings
-from mt_nodes.drive.signals import colour_at
+from mt_nodes.engine.series_tables import ARMS
 from mt_nodes.report.episode_view import PLOTTED, Body, EpisodeView, Hit
-from mt_nodes.report.stretches import ARMS
+from mt_nodes.world.drive.markings import markings
+from mt_nodes.world.drive.signals import colour_at
 
 Floats = npt.NDArray[np.float64]
 

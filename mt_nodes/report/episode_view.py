@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.drive import shapes
-from mt_nodes.drive.bodies import facts_of, size_of
-from mt_nodes.drive.driven import Driven
-from mt_nodes.drive.road_map import RoadMap
-from mt_nodes.drive.scenario import Pose
-from mt_nodes.drive.signals import Programme, programmes
-from mt_nodes.drive.trace import Collision
-from mt_nodes.recorded_drives import Kept
-from mt_nodes.report.stretches import ARMS
-from mt_nodes.scenarios.changes.carrying import Carry, carried_road
+from mt_nodes.engine.recorded_drives import Kept
+from mt_nodes.engine.series_tables import ARMS
+from mt_nodes.relations.world_changes.carrying import Carry, carried_road
+from mt_nodes.world.drive import shapes
+from mt_nodes.world.drive.bodies import facts_of, size_of
+from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.road_map import RoadMap
+from mt_nodes.world.drive.scenario import Pose
+from mt_nodes.world.drive.signals import Programme, programmes
+from mt_nodes.world.drive.trace import Collision
 
 Floats = npt.NDArray[np.float64]
 #: Numbers of the ego that are plotted: title, column of the trace, factor, unit, least height of the plot in it.

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from mt_nodes.drive.clearance import least_m
-from mt_nodes.drive.driven import Driven
-from mt_nodes.drive.trace import Collision
-from mt_nodes.recorded_drives import Kept
+from mt_nodes.engine.recorded_drives import Kept
+from mt_nodes.world.drive.clearance import least_m
+from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.trace import Collision
 
 #: More than so many are not named one by one.
 _NAMED = 5

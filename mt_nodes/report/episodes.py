@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.errors import InfrastructureError
-from mt_nodes.recorded_drives import episode_lines, load_kept
+from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.recorded_drives import episode_lines, load_kept
 from mt_nodes.report.episode_svg import from_above, plots, seconds
 from mt_nodes.report.episode_view import EpisodeView
 from mt_nodes.report.episode_words import in_words
 from mt_nodes.report.scripts import Script, script_of
-from mt_nodes.verdict import Pair
 
 #: Violated drives that a report shows without being asked.
 SHOWN = 20

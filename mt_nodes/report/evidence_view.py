@@ -10,23 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from mt_nodes import cdr, plugins
-from mt_nodes.checks.base import Check
-from mt_nodes.effects import Effects
-from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.evidence import evidence_name, read_evidence
-from mt_nodes.frames import Wire
-from mt_nodes.image_markers import IMAGE_MARKER, LINES, PATH
-from mt_nodes.journal import read_journal
-from mt_nodes.markers import ADD, CUBE, MARKERS
-from mt_nodes.outputs import Detections, ImageBoxes, Output
-from mt_nodes.outputs import Path as OutputPath
-from mt_nodes.params import build
-from mt_nodes.pictures import write_view
-from mt_nodes.report.stretches import series_file
-from mt_nodes.report.view import evidence_file
-from mt_nodes.run_record import read_record
-from mt_nodes.verdict import Pair
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.params import build
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.cdr.image_markers import IMAGE_MARKER, LINES, PATH
+from mt_nodes.data.cdr.markers import ADD, CUBE, MARKERS
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Wire
+from mt_nodes.data.outputs import Detections, ImageBoxes, Output
+from mt_nodes.data.outputs import Path as OutputPath
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.evidence import evidence_name, read_evidence
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.pair_pictures import write_view
+from mt_nodes.engine.pair_view import evidence_file
+from mt_nodes.engine.run_record import read_record
+from mt_nodes.engine.series_tables import series_file
+from mt_nodes.relations.checks.base import Check
 
 
 def keep_views(results_dir: Path, pairs: Iterable[str]) -> None:
@@ -90,7 +91,7 @@ def _output(said: Iterable[Wire]) -> Output:
         if wire.type in _READ:
             name, read = _READ[wire.type]
             try:
-                told[name] = read(cdr.decode(wire.type, wire.cdr))
+                told[name] = read(codec.decode(wire.type, wire.cdr))
             except (LookupError, TypeError, ValueError) as error:
                 raise InfrastructureError(f"{wire.topic}: cannot be read as {wire.type}: {error}") from error
     return Output(**told)

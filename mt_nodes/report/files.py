@@ -8,16 +8,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.directories import write_whole
-from mt_nodes.errors import InfrastructureError
-from mt_nodes.journal import read_journal
+from mt_nodes.base.directories import write_whole
+from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.run_record import read_record
+from mt_nodes.engine.summary.summary import RelationInfo, summarise
+from mt_nodes.engine.waivers import Waiver, load_waivers, marked
 from mt_nodes.report.csv_pairs import write_pairs_csv, write_pairs_parquet
 from mt_nodes.report.evidence_view import keep_views
 from mt_nodes.report.html import read_told, write_report
 from mt_nodes.report.junit import write_junit
-from mt_nodes.run_record import read_record
-from mt_nodes.summary import RelationInfo, summarise
-from mt_nodes.waivers import Waiver, load_waivers, marked
 
 Summary = dict[str, Any]
 
@@ -33,7 +33,7 @@ def write_files(
 
     Args:
         out: results directory with ``result.jsonl``.
-        summary: as :func:`mt_nodes.summary.summarise` makes it.
+        summary: as :func:`mt_nodes.engine.summary.summary.summarise` makes it.
         lines: of the journal, read once; of a long one do not keep them, hand on what reads them.
         drives: pairs of drives that the report shows beside violated ones, or ``all``.
         pairs: violated pairs that it shows with pictures beside the worst ones.

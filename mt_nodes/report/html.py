@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jinja2
 
-from mt_nodes.campaign.coverage import Coverage, Tried
-from mt_nodes.campaign.coverage_view import coverage_html
-from mt_nodes.deaths import place_of
-from mt_nodes.drive.trace_file import FOLDER
-from mt_nodes.errors import InfrastructureError, UsageError
-from mt_nodes.experiment import read_experiment, tabulate
-from mt_nodes.finished import command
-from mt_nodes.journal import read_journal
+from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.data.verdict import Outcome, Pair
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.pair_view import evidence_file
+from mt_nodes.engine.recorded_pair import command
+from mt_nodes.engine.summary.deaths import place_of
+from mt_nodes.engine.summary.verdict_rows import PairRow
+from mt_nodes.engine.worst import PICTURED, in_turn, worst_row
 from mt_nodes.report import episodes, pair_views, scripts
 from mt_nodes.report.beside import beside
+from mt_nodes.report.coverage.coverage import Coverage, Tried
+from mt_nodes.report.coverage.coverage_view import coverage_html
 from mt_nodes.report.csv_pairs import pair_rows
 from mt_nodes.report.packed_pairs import arm_of, packed_pairs
-from mt_nodes.report.view import evidence_file
-from mt_nodes.report.worst import PICTURED, in_turn, worst_row
-from mt_nodes.verdict import Outcome, Pair
-from mt_nodes.verdict_rows import PairRow
+from mt_nodes.report.published_tables import read_experiment, tabulate
+from mt_nodes.world.drive.trace_file import FOLDER
 
 if TYPE_CHECKING:
     from mt_nodes.report.categories import Rows

@@ -13,12 +13,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 from matplotlib.patches import Rectangle
 
-from mt_nodes.camera.codecs import decode
-from mt_nodes.effects import ImageBox
-from mt_nodes.errors import UsageError
-from mt_nodes.frames import Bundle, Image
-from mt_nodes.looking import Look
+from mt_nodes.base.errors import UsageError
+from mt_nodes.data.effects import ImageBox
+from mt_nodes.data.images.codecs import decode
+from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.report.birdseye import VERMILLION
+from mt_nodes.report.pictures.frame_inspection import Look
 
 _MOST, _WIDEST_PX, _MARGIN_IN = 3, 1000, 0.35
 Pixels = npt.NDArray[np.uint8]

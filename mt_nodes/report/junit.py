@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from mt_nodes.verdict import Outcome, RelationOutcome
+from mt_nodes.data.verdict import Outcome, RelationOutcome
 
 _NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -36,7 +36,7 @@ class Entry:
 
 
 def write_junit(path: Path, summary: Mapping[str, Any]) -> None:
-    """Write a summary (as :func:`mt_nodes.summary.summarise` makes it) as JUnit XML."""
+    """Write a summary (as :func:`mt_nodes.engine.summary.summary.summarise` makes it) as JUnit XML."""
     write_entries(path, entries_of(summary), summary)
 
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.evidence import evidence_name
-from mt_nodes.finished import command
-from mt_nodes.relations import CONTROL, LOOP_SHAM, SHAMS
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.evidence import evidence_name
+from mt_nodes.engine.recorded_pair import command
+from mt_nodes.engine.summary.verdict_rows import PairRow
+from mt_nodes.relations.relation import CONTROL, LOOP_SHAM, SHAMS
 from mt_nodes.report.packing import coded, floats, packed
-from mt_nodes.verdict import Pair
-from mt_nodes.verdict_rows import PairRow
 
 ARMS = ("relation", "control", "sham")
 _ARM_OF = {CONTROL: "control", **dict.fromkeys((*SHAMS, LOOP_SHAM), "sham")}

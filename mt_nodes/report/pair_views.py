@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.errors import InfrastructureError
+from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.pair_view import View, evidence_file, load_view
+from mt_nodes.engine.series_tables import series_file
+from mt_nodes.engine.summary.verdict_rows import PairRow
 from mt_nodes.report.packing import packed
-from mt_nodes.report.stretches import series_file
-from mt_nodes.report.view import View, evidence_file, load_view
-from mt_nodes.verdict import Pair
-from mt_nodes.verdict_rows import PairRow
 
 if TYPE_CHECKING:
     from mt_nodes.report.series_view import SeriesView

@@ -8,8 +8,8 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from mt_nodes.looking import Look, Sent
 from mt_nodes.report.birdseye import BLACK, BLUE, GREY, ORANGE, VERMILLION
+from mt_nodes.report.pictures.frame_inspection import Look, Sent
 
 _SOURCE, _SENT, _STAMPED = 2.0, 1.0, 0.0
 _BELOW = 0.24

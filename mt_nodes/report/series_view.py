@@ -14,10 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from mt_nodes.courses import ANSWER_MS, COMMANDED
-from mt_nodes.errors import InfrastructureError
+from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.data.arm_series import ANSWER_MS, COMMANDED
+from mt_nodes.engine.series_tables import ARMS
 from mt_nodes.report.birdseye import BLUE, GREY, ORANGE, data_uri
-from mt_nodes.report.stretches import ARMS
 
 Floats = npt.NDArray[np.float64]
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every answer of a language model with what it was asked, in an append-only file: no question is asked twice.
 
-Two kinds of lines (:mod:`mt_nodes.jsonl`): ``{"kind": "text", "id", "text"}`` for each message and schema, once, and
-``{"kind": "answer", "key", "prompt_id", "name", "model", "parameters", "sample", "messages": [[role, id], …],
+Two kinds of lines (:mod:`mt_nodes.base.jsonl`): ``{"kind": "text", "id", "text"}`` for each message and schema, once,
+and ``{"kind": "answer", "key", "prompt_id", "name", "model", "parameters", "sample", "messages": [[role, id], …],
 "schema": id, "text", "finish", "tokens_in", "tokens_out", "seconds", "attempts"}``. Ids are SHA-256, 16 digits of it.
 """
 
@@ -17,8 +17,8 @@ from threading import Lock
 from types import TracebackType
 from typing import Any
 
-from mt_nodes.errors import InfrastructureError
-from mt_nodes.jsonl import LineFile, read_lines
+from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.base.jsonl import LineFile, read_lines
 from mt_nodes.rules.chat import Content, Message, Reply
 from mt_nodes.rules.models import Model
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from mt_nodes.errors import InfrastructureError
+from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.rules.answers import Answer, Answers, Question
 from mt_nodes.rules.chat import Chat, Message, Reply
 from mt_nodes.rules.prompts import Prompts

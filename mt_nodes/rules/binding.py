@@ -8,17 +8,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from mt_nodes.conditions.base import Condition
-from mt_nodes.conditions.known_to_be import KnownToBe
-from mt_nodes.errors import UsageError
-from mt_nodes.manipulations import find
-from mt_nodes.mutations.base import Mutation
-from mt_nodes.relations import Relation
-from mt_nodes.rules.condition import Facts, Node, known, parse, written
+from mt_nodes.base.errors import UsageError
+from mt_nodes.relations.conditions.base import Condition
+from mt_nodes.relations.conditions.known_to_be import KnownToBe
+from mt_nodes.relations.facts.condition import Facts, Node, known, parse, written
+from mt_nodes.relations.manipulations import find
+from mt_nodes.relations.mutations.base import Mutation
+from mt_nodes.relations.relation import Relation
+from mt_nodes.relations.world_changes.sign_put_up import SPEEDS_KMH
 from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.rule_sets import Rule, RuleSet
 from mt_nodes.rules.statement import ON_ROAD, ON_ROADSIDE, Statement
-from mt_nodes.scenarios.changes.sign_put_up import SPEEDS_KMH
 
 #: Where objects of a rule that says so stand: in the ego's way, or a sector to the right of it.
 _PLACES: dict[str, dict[str, Any]] = {

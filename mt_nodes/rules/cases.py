@@ -9,20 +9,20 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.bags import BagSource, sensors_of
-from mt_nodes.errors import UsageError, suggest
-from mt_nodes.fitting import unfit
-from mt_nodes.frames import Bundle
+from mt_nodes.base.errors import UsageError, suggest
+from mt_nodes.data.bags.bundles import BagSource, sensors_of
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.transforms import TransformTree
+from mt_nodes.engine.compatibility import unfit
+from mt_nodes.relations.facts.scene_facts import Facts
 from mt_nodes.rules.binding import edit_facts
 from mt_nodes.rules.matching import Matcher
 from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.scene import ROADS, Scene, describe, given
 from mt_nodes.rules.scene_by_model import SeenBy
-from mt_nodes.rules.scene_facts import Facts
 from mt_nodes.rules.shipped import of_entry
 from mt_nodes.rules.store_entry import Entry
-from mt_nodes.stacks import Stack
-from mt_nodes.transforms import TransformTree
+from mt_nodes.stacks.stack import Stack
 
 
 @dataclass(frozen=True)

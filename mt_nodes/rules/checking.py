@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mt_nodes import plugins
-from mt_nodes.errors import UsageError
-from mt_nodes.relations import Relation
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import UsageError
+from mt_nodes.relations.relation import Relation
 from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.shipped import Born
 from mt_nodes.rules.store_entry import sentence

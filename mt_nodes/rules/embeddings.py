@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from mt_nodes.errors import UsageError
+from mt_nodes.base.errors import UsageError
 from mt_nodes.rules.models import DEFAULTS
 from mt_nodes.rules.search import Floats, cosines, ranked, unit
 from mt_nodes.rules.service import Failed, Service

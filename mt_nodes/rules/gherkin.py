@@ -19,11 +19,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from mt_nodes.errors import UsageError, suggest
-from mt_nodes.rules.condition import refuse_unknown_names
+from mt_nodes.base.errors import UsageError, suggest
+from mt_nodes.base.yaml_files import read_text
+from mt_nodes.relations.facts.condition import refuse_unknown_names
 from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.statement import ADDS, ON_ROAD, ON_ROADSIDE, REPLACES, Statement
-from mt_nodes.yaml_files import read_text
 
 TOOL = "mt"
 _ID = re.compile(r"[^\s@#]+")

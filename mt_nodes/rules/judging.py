@@ -28,9 +28,9 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.checks.controls import at_most, nothing_to_judge
-from mt_nodes.errors import UsageError, suggest
-from mt_nodes.verdict import Judgement, Outcome
+from mt_nodes.base.errors import UsageError, suggest
+from mt_nodes.data.verdict import Judgement, Outcome
+from mt_nodes.relations.checks.controls import at_most, nothing_to_judge
 
 Floats = npt.NDArray[np.float64]
 SPEED, STEERING = "m/s", "rad"

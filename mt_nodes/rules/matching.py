@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from mt_nodes.base.seeds import generator
 from mt_nodes.rules.scene import Scene
 from mt_nodes.rules.store import Store
 from mt_nodes.rules.store_entry import Entry
 from mt_nodes.rules.validation import Factor, logical_alignment, on_road
-from mt_nodes.seeds import generator
 
 CHOSEN = "chosen"
 Refusal = Callable[[Entry], str]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from mt_nodes.errors import UsageError
+from mt_nodes.base.errors import UsageError
 
 #: Tells a store of relations from other SQLite files: "mtrs" as a number.
 APPLICATION_ID = 0x6D747273

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from mt_nodes.errors import UsageError
-from mt_nodes.rules.entries import mapping, text
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.yaml_files import read_mapping, refuse_unknown
+from mt_nodes.engine.entries import mapping, text
 from mt_nodes.rules.store_entry import MANUAL, PARSER
-from mt_nodes.yaml_files import read_mapping, refuse_unknown
 
 #: Environment variables: the server's base URL, the model's name there (several with commas), the key if one is needed.
 URL, MODEL, KEY = "MT_LLM_URL", "MT_LLM_MODEL", "MT_LLM_KEY"

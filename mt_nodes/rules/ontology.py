@@ -13,16 +13,16 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from mt_nodes import resources
-from mt_nodes.errors import UsageError, suggest
-from mt_nodes.manipulations import manipulations
-from mt_nodes.rules.condition import KINDS, Predicate, refuse_unknown_names
-from mt_nodes.rules.entries import flag, mapping, text, texts
+from mt_nodes.base import resources
+from mt_nodes.base.errors import UsageError, suggest
+from mt_nodes.base.yaml_files import named_items, read_mapping, refuse_unknown
+from mt_nodes.engine.entries import flag, mapping, text, texts
+from mt_nodes.relations.facts.condition import KINDS, Predicate, refuse_unknown_names
+from mt_nodes.relations.manipulations import manipulations
 from mt_nodes.rules.quantities import UNITS
 from mt_nodes.rules.statement import Statement
 from mt_nodes.rules.terms import Behaviour, Element, Road, Term
 from mt_nodes.rules.words import Lexicon, Phrase
-from mt_nodes.yaml_files import named_items, read_mapping, refuse_unknown
 
 REGIONS = ("germany", "california")
 CATEGORIES = ("infrastructure", "objects", "environment")

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from mt_nodes.relations.facts.condition import conjunction
 from mt_nodes.rules import quantities
-from mt_nodes.rules.condition import conjunction
 from mt_nodes.rules.cues import Cue, cues_in, is_aim, opposes
 from mt_nodes.rules.nouns import PASSES, Thing, met, nouns_in, road_of
 from mt_nodes.rules.ontology import ANY_ROAD, Ontology

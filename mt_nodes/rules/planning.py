@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from mt_nodes.directories import cannot_write
-from mt_nodes.errors import UsageError
-from mt_nodes.rules.case_plan import PlannedCase
+from mt_nodes.base.directories import cannot_write
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.wording import counted
+from mt_nodes.engine.case_plan import PlannedCase
 from mt_nodes.rules.cases import Recording
 from mt_nodes.rules.matching import Choice, Matcher
 from mt_nodes.rules.ontology import Ontology, load_ontology
@@ -19,7 +20,6 @@ from mt_nodes.rules.shipped import ids_of, of_entry
 from mt_nodes.rules.store import Store
 from mt_nodes.rules.store_entry import Entry
 from mt_nodes.rules.taking_in import write_relation
-from mt_nodes.wording import counted
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mt_nodes import resources
-from mt_nodes.errors import UsageError
+from mt_nodes.base import resources
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.yaml_files import read_list, read_text
+from mt_nodes.engine.entries import mapping, text
 from mt_nodes.rules.chat import Message
-from mt_nodes.rules.entries import mapping, text
 from mt_nodes.rules.ontology import CATEGORIES, Ontology
-from mt_nodes.yaml_files import read_list, read_text
 
 FOLDER = "prompts"
 EXAMPLES = "examples.yaml"

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from mt_nodes import resources
-from mt_nodes.errors import UsageError
-from mt_nodes.yaml_files import read_mapping
+from mt_nodes.base import resources
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.yaml_files import read_mapping
 
 REGIONS = ("germany", "california")
 FACTORS = ("scenario", "manipulation", "logical")

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mt_nodes.cluster_sums import Unit, sums_of
-from mt_nodes.exceedance import sign_flip_p
+from mt_nodes.base.stats.cluster_sums import Unit, sums_of
+from mt_nodes.base.stats.exceedance import sign_flip_p
+from mt_nodes.base.stats.intervals import holm, proportion_interval
+from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.rules.validation import FACTORS, Validation
-from mt_nodes.statistics import holm, proportion_interval
-from mt_nodes.verdict import Judgement, Outcome
 
 NOT_RUN = "not run"
 
@@ -99,7 +99,7 @@ def violation_rates(cases: Sequence[Case], stack: str) -> dict[str, Rate]:
 def difference_p(ours: Sequence[Case], others: Sequence[Case], hit: Callable[[Case], bool | None]) -> float | None:
     """Return the two-sided p-value against "both methods hit as often", on the sources that both were given.
 
-    Each source is compared with itself; neighbouring frames count as one (:mod:`mt_nodes.cluster_sums`).
+    Each source is compared with itself; neighbouring frames count as one (:mod:`mt_nodes.base.stats.cluster_sums`).
     None where they have no source in common. Where a method was run on a source several times, as many of both count.
     """
     first, second = (_by_unit(cases, hit) for cases in (ours, others))

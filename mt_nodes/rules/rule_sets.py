@@ -10,10 +10,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from mt_nodes import resources
-from mt_nodes.errors import UsageError, suggest
-from mt_nodes.rules.entries import mapping, text
-from mt_nodes.yaml_files import read_mapping, read_text, refuse_unknown
+from mt_nodes.base import resources
+from mt_nodes.base.errors import UsageError, suggest
+from mt_nodes.base.yaml_files import read_mapping, read_text, refuse_unknown
+from mt_nodes.engine.entries import mapping, text
 
 FOLDER = "rules"
 SOURCES = ("checked", "recalled", "own")

@@ -12,15 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mt_nodes.errors import UsageError, suggest
-from mt_nodes.frames import Bundle
-from mt_nodes.outputs import Output
-from mt_nodes.params import plain
-from mt_nodes.rules import scene_ego, scene_objects
-from mt_nodes.rules.condition import Predicate
+from mt_nodes.base.errors import UsageError, suggest
+from mt_nodes.base.params import plain
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.outputs import Output
+from mt_nodes.relations.facts import scene_ego
+from mt_nodes.relations.facts.condition import Predicate
+from mt_nodes.relations.facts.scene_derived import unless_denied, with_derived
+from mt_nodes.relations.facts.scene_facts import Fact, Facts, first_known, unknown
+from mt_nodes.rules import scene_objects
 from mt_nodes.rules.ontology import ANY_ROAD
-from mt_nodes.rules.scene_derived import unless_denied, with_derived
-from mt_nodes.rules.scene_facts import Fact, Facts, first_known, unknown
 from mt_nodes.rules.scene_light import seen_light
 from mt_nodes.rules.scene_time import of_stamps, reconciled
 

@@ -16,15 +16,15 @@ from typing import Any
 import cv2
 import numpy as np
 
-from mt_nodes.camera.codecs import decode
-from mt_nodes.errors import UsageError, suggest
-from mt_nodes.frames import Bundle, Image
+from mt_nodes.base.errors import UsageError, suggest
+from mt_nodes.data.images.codecs import decode
+from mt_nodes.data.messages import Bundle, Image
+from mt_nodes.relations.facts.scene_facts import Fact, Facts, unknown
 from mt_nodes.rules.asking import Asker
 from mt_nodes.rules.chat import Message
 from mt_nodes.rules.ontology import ANY_ROAD, Ontology
 from mt_nodes.rules.prompts import Prompts, Templates
 from mt_nodes.rules.scene import OBJECTS, ROADS
-from mt_nodes.rules.scene_facts import Fact, Facts, unknown
 from mt_nodes.rules.told_statements import BadAnswer, json_in, object_schema
 
 #: Facts that are one of some names, or :data:`_UNKNOWN`; beside them roads and objects are asked for.

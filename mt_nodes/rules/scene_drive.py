@@ -8,24 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from mt_nodes.drive.driven import Driven
-from mt_nodes.drive.maps import load_map
-from mt_nodes.drive.road_map import RoadMap
-from mt_nodes.drive.route import lane_of
-from mt_nodes.drive.scenario import Pose
-from mt_nodes.drive.signals import colour_at, programmes
-from mt_nodes.drive.stretch import Stretch
-from mt_nodes.drive.telling import Teller
-from mt_nodes.drive.trace import EgoState, WorldState
-from mt_nodes.frames import Bundle, Odometry, SignalStates, Told
-from mt_nodes.outputs import Detections
-from mt_nodes.rules.condition import HAS
-from mt_nodes.rules.scene_derived import with_derived
-from mt_nodes.rules.scene_ego import told_motion
-from mt_nodes.rules.scene_facts import Fact, Facts, first_known
+from mt_nodes.base.seeds import generator
+from mt_nodes.data.messages import Bundle, Odometry, SignalStates, Told
+from mt_nodes.data.outputs import Detections
+from mt_nodes.relations.checks.stretch import Stretch
+from mt_nodes.relations.facts.condition import HAS
+from mt_nodes.relations.facts.scene_derived import with_derived
+from mt_nodes.relations.facts.scene_ego import told_motion
+from mt_nodes.relations.facts.scene_facts import Fact, Facts, first_known
+from mt_nodes.relations.world_changes.base import WorldEffects
 from mt_nodes.rules.scene_world import told_by_world
-from mt_nodes.scenarios.changes.base import WorldEffects
-from mt_nodes.seeds import generator
+from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.maps import load_map
+from mt_nodes.world.drive.road_map import RoadMap
+from mt_nodes.world.drive.route import lane_of
+from mt_nodes.world.drive.scenario import Pose
+from mt_nodes.world.drive.signals import colour_at, programmes
+from mt_nodes.world.drive.telling import Teller
+from mt_nodes.world.drive.trace import EgoState, WorldState
 
 #: So many instants of the stretch are looked at for what comes and goes on it.
 _LOOKS = 6

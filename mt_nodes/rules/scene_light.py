@@ -20,10 +20,10 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.camera.codecs import Picture, decode
-from mt_nodes.errors import UsageError
-from mt_nodes.frames import Bundle
-from mt_nodes.rules.scene_facts import Fact, Facts, unknown
+from mt_nodes.base.errors import UsageError
+from mt_nodes.data.images.codecs import Picture, decode
+from mt_nodes.data.messages import Bundle
+from mt_nodes.relations.facts.scene_facts import Fact, Facts, unknown
 
 _SKY_BY_NIGHT, _SKY_BY_DAY = 0.1, 0.33
 _VEIL_CLEAR, _VEIL_THICK = 0.22, 0.34

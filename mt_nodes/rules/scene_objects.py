@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mt_nodes.frames import Bundle
-from mt_nodes.outputs import Detections, ImageBoxes, Output
-from mt_nodes.rules.scene_facts import Fact, unknown
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.outputs import Detections, ImageBoxes, Output
+from mt_nodes.relations.facts.scene_facts import Fact, unknown
 
 #: Objects farther away do not count, nor those that a stack is less sure of.
 NEAR_M, SURE = 60.0, 0.5

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mt_nodes.rules.scene_facts import Fact, unknown
+from mt_nodes.relations.facts.scene_facts import Fact, unknown
 
 #: Key and value (``*``: any but ``no``) -> road type of the ontology; where one comes to stands before where one is.
 _TAGS: tuple[tuple[str, str, str], ...] = (

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 
-from mt_nodes.frames import Bundle
-from mt_nodes.rules.scene_facts import Fact, unknown
+from mt_nodes.data.messages import Bundle
+from mt_nodes.relations.facts.scene_facts import Fact, unknown
 
 #: Stamps before this are seconds of a simulation or of a machine's uptime, not of a calendar (2000-01-01 UTC).
 _CALENDAR_NS = 946_684_800 * 10**9

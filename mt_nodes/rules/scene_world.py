@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
-from mt_nodes.drive.lighting import light_of
-from mt_nodes.drive.road_map import RoadMap
-from mt_nodes.drive.route import Route, lane_of
-from mt_nodes.drive.scenario import Environment, Pose, Scenario
-from mt_nodes.frames import Bundle, Odometry, SignalStates
-from mt_nodes.outputs import Detections
-from mt_nodes.rules.scene_facts import Fact, Facts
+from mt_nodes.data.messages import Bundle, Odometry, SignalStates
+from mt_nodes.data.outputs import Detections
+from mt_nodes.relations.facts.scene_facts import Fact, Facts
 from mt_nodes.rules.scene_objects import NEAR_M
+from mt_nodes.world.drive.lighting import light_of
+from mt_nodes.world.drive.road_map import RoadMap
+from mt_nodes.world.drive.route import Route, lane_of
+from mt_nodes.world.drive.scenario import Environment, Pose, Scenario
 
 Floats = npt.NDArray[np.float64]
 

@@ -16,7 +16,7 @@ from importlib import import_module
 from threading import Lock
 from typing import Any, TypeVar
 
-from mt_nodes.errors import InfrastructureError, UsageError
+from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.rules.models import Model
 
 _T = TypeVar("_T")

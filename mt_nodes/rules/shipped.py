@@ -14,8 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from mt_nodes.errors import UsageError, suggest
-from mt_nodes.relations import Relation
+from mt_nodes.base.errors import UsageError, suggest
+from mt_nodes.relations.relation import Relation
 from mt_nodes.rules.binding import bind, gap, relation_id
 from mt_nodes.rules.ontology import Ontology, load_ontology
 from mt_nodes.rules.parser import Reading, read_rule

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.errors import UsageError
-from mt_nodes.rules.entries import mapping, text, texts
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.yaml_files import read
+from mt_nodes.engine.entries import mapping, text, texts
 from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.parser import read_rule
 from mt_nodes.rules.rule_sets import load_rule_set, shipped_rule_sets
 from mt_nodes.rules.statement import Statement
 from mt_nodes.rules.store_entry import PARSER, Entry
-from mt_nodes.yaml_files import read
 
 BY = ("region", "behaviour", "origin")
 #: What a person reads in rules, by the id of the rule or its text: ``road verb element behaviour``.

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
-from mt_nodes.errors import InfrastructureError, MtError, UsageError
+from mt_nodes.base.errors import InfrastructureError, MtError, UsageError
 from mt_nodes.rules.migrations import VERSION, checked_version, migrate
 from mt_nodes.rules.ontology import ANY_ROAD, Ontology, load_ontology
 from mt_nodes.rules.search import Index, Indexer, Nearest

@@ -16,13 +16,13 @@ from typing import Any
 
 import yaml
 
-from mt_nodes.directories import cannot_write, write_whole
-from mt_nodes.errors import UsageError, suggest
+from mt_nodes.base.directories import cannot_write, write_whole
+from mt_nodes.base.errors import UsageError, suggest
+from mt_nodes.base.yaml_files import read_list, read_text, refuse_unknown
 from mt_nodes.rules.gherkin import feature, read_feature_file
 from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.statement import ADDS, ON_ROAD, ON_ROADSIDE, REPLACES, Statement
 from mt_nodes.rules.store_entry import MANUAL, Entry
-from mt_nodes.yaml_files import read_list, read_text, refuse_unknown
 
 PAPER_COLUMNS = ("Index", "MR Text", "Road Type", "Manipulation", "Expected Behaviour", "Execution Count")
 COLUMNS = (*PAPER_COLUMNS, "Condition", "Rules", "Region", "Origin", "Prompt", "Answer")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import yaml
 
-from mt_nodes.directories import cannot_write, write_whole
-from mt_nodes.errors import UsageError
-from mt_nodes.relations import Relation
+from mt_nodes.base.directories import cannot_write, write_whole
+from mt_nodes.base.errors import UsageError
+from mt_nodes.relations.relation import Relation
 from mt_nodes.rules.binding import bind, bind_all
 from mt_nodes.rules.extraction import Extraction, Reader, extract
 from mt_nodes.rules.ontology import Ontology

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from mt_nodes import plugins
-from mt_nodes.checks.base import Check
-from mt_nodes.errors import UsageError
-from mt_nodes.manipulations import manipulations
-from mt_nodes.params import build
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import build
+from mt_nodes.relations.checks.base import Check
+from mt_nodes.relations.manipulations import manipulations
 from mt_nodes.rules.statement import ADDS, REPLACES
 
 

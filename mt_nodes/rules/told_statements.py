@@ -14,9 +14,9 @@ import unicodedata
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from mt_nodes.errors import UsageError, suggest
+from mt_nodes.base.errors import UsageError, suggest
+from mt_nodes.relations.facts.condition import Node, conjunction, known, parse
 from mt_nodes.rules import quantities
-from mt_nodes.rules.condition import Node, conjunction, known, parse
 from mt_nodes.rules.cues import cues_in
 from mt_nodes.rules.nouns import nouns_in
 from mt_nodes.rules.ontology import Ontology

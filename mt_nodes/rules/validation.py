@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mt_nodes.rules.condition import conjunction, evaluate, missing
+from mt_nodes.relations.facts.condition import conjunction, evaluate, missing
 from mt_nodes.rules.ontology import ANY_ROAD
 from mt_nodes.rules.scene import Scene
 from mt_nodes.rules.statement import Statement

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Vectors of texts, each of one model, in an append-only file: no text is embedded twice, none over the network again.
 
-A line (:mod:`mt_nodes.jsonl`) is ``{"kind": "vector", "model", "served", "text", "values"}``: what the user calls the
-model, what the server called it, and the numbers as base64 of 32-bit floats, little-endian.
+A line (:mod:`mt_nodes.base.jsonl`) is ``{"kind": "vector", "model", "served", "text", "values"}``: what the user calls
+the model, what the server called it, and the numbers as base64 of 32-bit floats, little-endian.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from mt_nodes.errors import InfrastructureError
-from mt_nodes.jsonl import LineFile, read_lines
+from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.base.jsonl import LineFile, read_lines
 from mt_nodes.rules.search import Floats
 
 _KIND = "vector"

@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from mt_nodes.checks.there import PLACE, WAY
-from mt_nodes.errors import UsageError
-from mt_nodes.manipulations import find
-from mt_nodes.relations import Relation
+from mt_nodes.base.errors import UsageError
+from mt_nodes.relations.checks.there import PLACE, WAY
+from mt_nodes.relations.facts.condition import Facts, parse
+from mt_nodes.relations.manipulations import find
+from mt_nodes.relations.relation import Relation
+from mt_nodes.relations.world_changes.base import ScenarioChange
+from mt_nodes.relations.world_changes.environment_changed import EnvironmentChanged, fog_of, visibility_of
+from mt_nodes.relations.world_changes.placing import ROADS
+from mt_nodes.relations.world_changes.sign_put_up import SPEEDS_KMH, SignPutUp
+from mt_nodes.relations.world_changes.signal_shows import SignalShows
 from mt_nodes.rules.binding import CLEARLY_BELOW, gap, given_of, limits_of, number_on, relation_id, rule_of
-from mt_nodes.rules.condition import Facts, parse
 from mt_nodes.rules.ontology import ANY_ROAD, Ontology
 from mt_nodes.rules.rule_sets import RuleSet
 from mt_nodes.rules.statement import ON_ROAD, ON_ROADSIDE, Statement
-from mt_nodes.scenarios.changes.base import ScenarioChange
-from mt_nodes.scenarios.changes.environment_changed import EnvironmentChanged, fog_of, visibility_of
-from mt_nodes.scenarios.changes.sign_put_up import SPEEDS_KMH, SignPutUp
-from mt_nodes.scenarios.changes.signal_shows import SignalShows
-from mt_nodes.scenarios.placing import ROADS
-from mt_nodes.scene.faces import SIGNS
+from mt_nodes.world.scene.faces import SIGNS
 
 _PLACES = {ON_ROAD: "way", ON_ROADSIDE: "roadside"}
 #: Of one kind of road there are few places: they are looked for farther along the way.

@@ -19,13 +19,13 @@ transformers = pytest.importorskip("transformers", reason="needs the extra 'diff
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from made_images import street_in  # noqa: E402
 
-from mt_nodes.camera import diffusion  # noqa: E402
-from mt_nodes.errors import InfrastructureError, NotApplicable, UsageError  # noqa: E402
-from mt_nodes.frames import Bundle  # noqa: E402
-from mt_nodes.mutations.camera.edited import Edited  # noqa: E402
-from mt_nodes.mutations.camera.image_inpainted import ImageInpainted  # noqa: E402
-from mt_nodes.mutations.camera.image_instructed import ImageInstructed  # noqa: E402
-from mt_nodes.pipeline import MutationPipeline  # noqa: E402
+from mt_nodes.base.errors import InfrastructureError, NotApplicable, UsageError  # noqa: E402
+from mt_nodes.data.messages import Bundle  # noqa: E402
+from mt_nodes.relations.mutations.camera.edited import Edited  # noqa: E402
+from mt_nodes.relations.mutations.camera.image_inpainted import ImageInpainted  # noqa: E402
+from mt_nodes.relations.mutations.camera.image_instructed import ImageInstructed  # noqa: E402
+from mt_nodes.relations.pipeline import MutationPipeline  # noqa: E402
+from mt_nodes.world.camera import diffusion  # noqa: E402
 
 BUNDLE = street_in("bgr8")
 HIDDEN = 32

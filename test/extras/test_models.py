@@ -20,23 +20,23 @@ pytest.importorskip("torchvision", reason="needs the extra 'models'")
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from mt_nodes.bags import write_bundles  # noqa: E402
+from mt_nodes.base.errors import InfrastructureError, UsageError  # noqa: E402
 from mt_nodes.cli.main import main  # noqa: E402
-from mt_nodes.errors import InfrastructureError, UsageError  # noqa: E402
-from mt_nodes.models import training  # noqa: E402
-from mt_nodes.models.catalogue import NETWORKS  # noqa: E402
-from mt_nodes.models.extra import device_of  # noqa: E402
-from mt_nodes.models.networks import make_network  # noqa: E402
-from mt_nodes.models.preprocessing import Preparation  # noqa: E402
-from mt_nodes.models.recipe import EpochReport, Recipe  # noqa: E402
-from mt_nodes.models.samples import Frames, Shown, load_frames, write_samples  # noqa: E402
-from mt_nodes.models.samples import Sample as Row  # noqa: E402
-from mt_nodes.models.stack import DrivingModel  # noqa: E402
-from mt_nodes.models.torch_files import read_torch, write_torch  # noqa: E402
-from mt_nodes.models.training import said_of, train  # noqa: E402
-from mt_nodes.models.weights_file import About, Scale, Weights, load_weights  # noqa: E402
-from mt_nodes.scene.camera_rendering import CameraSensor  # noqa: E402
-from mt_nodes.scene.drive import generate_drive  # noqa: E402
+from mt_nodes.data.bags.bundles import write_bundles  # noqa: E402
+from mt_nodes.runs.models import training  # noqa: E402
+from mt_nodes.runs.models.catalogue import NETWORKS  # noqa: E402
+from mt_nodes.runs.models.extra import device_of  # noqa: E402
+from mt_nodes.runs.models.networks import make_network  # noqa: E402
+from mt_nodes.runs.models.preprocessing import Preparation  # noqa: E402
+from mt_nodes.runs.models.recipe import EpochReport, Recipe  # noqa: E402
+from mt_nodes.runs.models.samples import Frames, Shown, load_frames, write_samples  # noqa: E402
+from mt_nodes.runs.models.samples import Sample as Row  # noqa: E402
+from mt_nodes.runs.models.stack import DrivingModel  # noqa: E402
+from mt_nodes.runs.models.torch_files import read_torch, write_torch  # noqa: E402
+from mt_nodes.runs.models.training import said_of, train  # noqa: E402
+from mt_nodes.runs.models.weights_file import About, Scale, Weights, load_weights  # noqa: E402
+from mt_nodes.world.scene.camera_rendering import CameraSensor  # noqa: E402
+from mt_nodes.world.scene.drive import generate_drive  # noqa: E402
 
 device_of("cpu")
 #: Smallest pictures that each network can see, or nearly so.
@@ -174,7 +174,7 @@ def test_every_network_trains(name: str, tmp_path: Path) -> None:
 
 
 def test_what_was_learned_is_better_than_who_always_says_the_same(trained: Path) -> None:
-    from mt_nodes.models.evaluation import errors_of
+    from mt_nodes.runs.models.evaluation import errors_of
 
     loaded = load_weights(trained / "weights.pt")
     windows = load_frames([toy(1, 60, seed=9)], loaded.about.prepared).windows(1, 0)
@@ -480,10 +480,10 @@ def test_a_bag_that_was_driven_can_be_learned_from(street: Path, tmp_path: Path,
 
 
 def test_a_stack_file_of_ones_own_names_weights_and_device(trained: Path, tmp_path: Path) -> None:
-    from mt_nodes.stacks import load_callable, load_stack
+    from mt_nodes.stacks.stack import load_callable, load_stack
 
     mine = {
-        "callable": "mt_nodes.models.stack:DrivingModel",
+        "callable": "mt_nodes.runs.models.stack:DrivingModel",
         "params": {"weights": str(trained / "weights.pt"), "device": "cpu"},
         "inputs": "camera",
         "outputs": "control",

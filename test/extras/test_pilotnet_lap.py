@@ -10,12 +10,12 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra 'models'")
 
-from mt_nodes import resources  # noqa: E402
-from mt_nodes.drive.request import ScenarioRequest  # noqa: E402
-from mt_nodes.drive.run import ScenarioRun  # noqa: E402
-from mt_nodes.models.lap import Kept  # noqa: E402
-from mt_nodes.models.laps import laps  # noqa: E402
-from mt_nodes.models.weights_file import load_weights  # noqa: E402
+from mt_nodes.base import resources  # noqa: E402
+from mt_nodes.runs.loop.request import ScenarioRequest  # noqa: E402
+from mt_nodes.runs.loop.run import ScenarioRun  # noqa: E402
+from mt_nodes.runs.models.lap import Kept  # noqa: E402
+from mt_nodes.runs.models.laps import laps  # noqa: E402
+from mt_nodes.runs.models.weights_file import load_weights  # noqa: E402
 
 SHIPPED = resources.shipped("weights", ".pt")["pilotnet_town"]
 

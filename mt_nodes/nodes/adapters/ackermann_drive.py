@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from mt_nodes.data.outputs import Control
 from mt_nodes.nodes.adapters.base import Adapter, Said
 from mt_nodes.nodes.adapters.commands import or_nought
 from mt_nodes.nodes.messages import message_class
-from mt_nodes.outputs import Control
 
 
 class AckermannDriveControl(Adapter):

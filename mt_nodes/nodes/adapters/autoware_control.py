@@ -6,10 +6,10 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
+from mt_nodes.data.outputs import Control
 from mt_nodes.nodes.adapters.base import Said
 from mt_nodes.nodes.adapters.commands import StampedCommand, or_nought
 from mt_nodes.nodes.messages import message_class, set_stamp, stamp_of
-from mt_nodes.outputs import Control
 
 
 class AutowareControl(StampedCommand):

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.data.outputs import Detections
 from mt_nodes.nodes.messages import message_class, set_header, stamp_of
 from mt_nodes.nodes.orientation import points, quaternions, set_pose, set_vector, turned, yaws
-from mt_nodes.outputs import Detections
-from mt_nodes.upright_boxes import boxes_around
+from mt_nodes.stacks.upright_boxes import boxes_around
 
 Floats = npt.NDArray[np.float64]
 

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mt_nodes.data.outputs import Floats, Path
 from mt_nodes.nodes.adapters.base import Adapter, Said
 from mt_nodes.nodes.messages import message_class, set_stamp, stamp_of
 from mt_nodes.nodes.orientation import planar, set_planar
-from mt_nodes.outputs import Floats, Path
 
 
 class AutowareTrajectory(Adapter):

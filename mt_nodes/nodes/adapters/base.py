@@ -8,13 +8,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from mt_nodes import plugins
-from mt_nodes.errors import UsageError
-from mt_nodes.frames import Odometry, SignalStates
-from mt_nodes.lanes import Lanes
-from mt_nodes.message_packages import origin
-from mt_nodes.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
-from mt_nodes.params import build
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.message_packages import origin
+from mt_nodes.base.params import build
+from mt_nodes.data.lanes import Lanes
+from mt_nodes.data.messages import Odometry, SignalStates
+from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
 
 Said = Detections | Control | ImageBoxes | Path | Diagnostics | Odometry | SignalStates | Lanes
 
@@ -23,7 +23,7 @@ class Adapter(ABC):
     """Reads one message type. Stateless; one file each. A dataclass, when it has parameters."""
 
     type: ClassVar[str]
-    #: Part of :class:`~mt_nodes.outputs.Output` that it fills: ``detections``, ``control``, ``boxes``, ``path`` or
+    #: Part of :class:`~mt_nodes.data.outputs.Output` that it fills: ``detections``, ``control``, ``boxes``, ``path`` or
     #: ``diagnostics``; or what a world tells and no stack says: ``odometry``, ``signals``, ``lanes``.
     role: ClassVar[str]
     #: Whether its messages can say which input they answer; those of a headerless type are paired by their arrival.

@@ -7,10 +7,10 @@ import math
 from dataclasses import asdict
 from typing import Any, ClassVar
 
-from mt_nodes.errors import UsageError
+from mt_nodes.base.errors import UsageError
+from mt_nodes.data.outputs import Control
 from mt_nodes.nodes.adapters.base import Adapter
 from mt_nodes.nodes.messages import stamp_of
-from mt_nodes.outputs import Control
 
 #: Either tells where to go: a type that carries one of those that are said loses nothing.
 _TURN = frozenset({"steering_rad", "yaw_rate_radps"})

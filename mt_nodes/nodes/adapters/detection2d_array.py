@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mt_nodes.data.outputs import ImageBoxes
 from mt_nodes.nodes.adapters.arrays import best, frame_of
 from mt_nodes.nodes.adapters.base import Adapter, Said
 from mt_nodes.nodes.messages import message_class, set_header, stamp_of
-from mt_nodes.outputs import ImageBoxes
 
 
 class Detection2dArrayBoxes(Adapter):

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 
+from mt_nodes.data.outputs import Diagnostics
 from mt_nodes.nodes.adapters.base import Adapter, Said
-from mt_nodes.outputs import Diagnostics
 
 
 class DiagnosticArrayErrors(Adapter):

@@ -10,10 +10,10 @@ from geometry_msgs.msg import Point
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import ImageMarker
 
-from mt_nodes.image_markers import LINES, OUTLINE
+from mt_nodes.data.cdr.image_markers import LINES, OUTLINE
+from mt_nodes.data.outputs import ImageBoxes
 from mt_nodes.nodes.adapters.base import Adapter, Said
 from mt_nodes.nodes.messages import set_header, stamp_of
-from mt_nodes.outputs import ImageBoxes
 
 
 class ImageMarkerBoxes(Adapter):

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from visualization_msgs.msg import Marker, MarkerArray
 
-from mt_nodes.lanes import Lanes, Strip
+from mt_nodes.data.cdr.world_messages import lane_markers
+from mt_nodes.data.lanes import Lanes, Strip
 from mt_nodes.nodes.adapters.base import Adapter, Said
 from mt_nodes.nodes.adapters.marker_array import message_of
 from mt_nodes.nodes.messages import stamp_of
 from mt_nodes.nodes.orientation import points, quaternions, turned
-from mt_nodes.told_messages import lane_markers
 
 
 class LaneMarkers(Adapter):

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 from visualization_msgs.msg import Marker, MarkerArray
 
-from mt_nodes.frames import SignalStates
+from mt_nodes.data.cdr.world_messages import light_markers
+from mt_nodes.data.messages import SignalStates
 from mt_nodes.nodes.adapters.base import Adapter, Said
 from mt_nodes.nodes.adapters.marker_array import message_of
 from mt_nodes.nodes.messages import stamp_of
 from mt_nodes.nodes.orientation import planar
-from mt_nodes.told_messages import light_markers
 
 
 class LightMarkers(Adapter):

@@ -12,13 +12,13 @@ from geometry_msgs.msg import Point, Pose, Quaternion, Vector3
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
-from mt_nodes.markers import OPACITY, Cube, cubes
+from mt_nodes.data.cdr.markers import OPACITY, Cube, cubes
+from mt_nodes.data.outputs import Detections
+from mt_nodes.data.traits import text_of
 from mt_nodes.nodes.adapters.base import Adapter, Said
 from mt_nodes.nodes.messages import set_header, stamp_of
 from mt_nodes.nodes.orientation import points, quaternions, turned, yaws
-from mt_nodes.outputs import Detections
-from mt_nodes.traits import text_of
-from mt_nodes.upright_boxes import boxes_around
+from mt_nodes.stacks.upright_boxes import boxes_around
 
 SOLID = (Marker.CUBE, Marker.CYLINDER, Marker.SPHERE)
 LISTS = (Marker.CUBE_LIST, Marker.SPHERE_LIST)

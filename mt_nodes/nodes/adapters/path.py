@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Path as PathMessage
 
+from mt_nodes.data.outputs import Path
 from mt_nodes.nodes.adapters.base import Adapter, Said
 from mt_nodes.nodes.messages import set_stamp, stamp_of
 from mt_nodes.nodes.orientation import planar, set_planar
-from mt_nodes.outputs import Path
 
 
 class PathPoses(Adapter):

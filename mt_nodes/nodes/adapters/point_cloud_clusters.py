@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mt_nodes.cdr import cloud_from_msg
+from mt_nodes.base.params import param
+from mt_nodes.data.cdr.codec import cloud_from_msg
+from mt_nodes.data.outputs import Detections
 from mt_nodes.nodes.adapters.base import Adapter
 from mt_nodes.nodes.messages import stamp_of
-from mt_nodes.outputs import Detections
-from mt_nodes.params import param
-from mt_nodes.upright_boxes import boxes_around
+from mt_nodes.stacks.upright_boxes import boxes_around
 
 
 @dataclass(frozen=True)

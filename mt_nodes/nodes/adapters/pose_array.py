@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 from geometry_msgs.msg import Pose, PoseArray
 
+from mt_nodes.data.outputs import Detections
 from mt_nodes.nodes.adapters.base import Adapter, Said
 from mt_nodes.nodes.messages import set_header, stamp_of
 from mt_nodes.nodes.orientation import points, quaternions, set_pose, yaws
-from mt_nodes.outputs import Detections
 
 
 class PoseArrayObstacles(Adapter):

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from mt_nodes.data.outputs import Control
 from mt_nodes.nodes.adapters.commands import StampedCommand
 from mt_nodes.nodes.messages import stamp_of
-from mt_nodes.outputs import Control
 
 
 class SteeringReportControl(StampedCommand):

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 from geometry_msgs.msg import TwistStamped
 
+from mt_nodes.data.outputs import Control
 from mt_nodes.nodes.adapters.base import Said
 from mt_nodes.nodes.adapters.commands import StampedCommand, or_nought
 from mt_nodes.nodes.messages import set_stamp, stamp_of
-from mt_nodes.outputs import Control
 
 
 class TwistStampedControl(StampedCommand):

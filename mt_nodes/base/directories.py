@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where results go: a directory for each run, and a link to the newest."""
+
+from __future__ import annotations
+
+import datetime
+import errno
+import os
+import shutil
+from pathlib import Path
+
+from mt_nodes.base.errors import InfrastructureError, UsageError
+
+DEFAULT_ROOT = Path("mt_results")
+#: By these a directory is known to hold results: of a run, of a campaign, of a search.
+_HELD = ("result.jsonl", "campaign.sqlite", "search.jsonl")
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_DISK = (*_FULL, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ENAMETOOLONG)
+
+
+def new_directory(out: str | None, now: datetime.datetime | None = None) -> Path:
+    """Make the directory of a new run, and the link ``latest`` beside it where the place is the default one.
+
+    Raises:
+        UsageError: it holds the results of another run.
+        InfrastructureError: it cannot be made.
+    """
+    stamp = (now or datetime.datetime.now()).strftime("%Y%m%d_%H%M%S")
+    path = Path(out) if out else unused(DEFAULT_ROOT / stamp)
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"--out {path}: got a file, expected a directory; choose another one")
+    try:
+        if held := next((name for name in _HELD if (path / name).exists()), None):
+            kind = held.split(".")[0].replace("result", "run")
+            raise UsageError(f"--out {path}: holds the results of a {kind} already; choose another directory")
+        path.mkdir(parents=True, exist_ok=True)
+        (path / "evidence").mkdir(exist_ok=True)
+        if not out:
+            _link_latest(path)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    return path
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that is whole at every moment, whoever is killed: the old one until the new one is complete.
+
+    What is no UTF-8 in a path that the text names is escaped.
+    """
+    fresh = path.with_name(f".{path.name}-{os.getpid()}")
+    try:
+        fresh.write_text(text, encoding="utf-8", errors="backslashreplace")
+        fresh.replace(path)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def as_stored(path: str) -> str | bytes:
+    """Return a path as SQLite holds it, whose texts are UTF-8: one that is none as bytes; ``os.fsdecode`` reads it."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(path)
+    return path
+
+
+def of_the_disk(error: OSError) -> bool:
+    """Whether an error says that a file cannot be written, whoever writes it."""
+    return error.errno in _DISK
+
+
+def cannot_write(path: Path, error: OSError) -> InfrastructureError:
+    """Return the error that tells what cannot be written where, and how much room is left there."""
+    if error.errno in _FULL:
+        left = f"; {_room(path)}; make room or choose another --out. What was judged is kept"
+    else:
+        left = "; choose another --out"
+    what = f"{error.filename}: " if error.filename else ""
+    return InfrastructureError(f"cannot write results to {path}: {what}{error.strerror or error}{left}")
+
+
+def _room(path: Path) -> str:
+    place = next(p for p in (path, *path.resolve().parents) if p.exists())
+    disk = place.resolve()
+    while not disk.is_mount():
+        disk = disk.parent
+    usage = shutil.disk_usage(place)
+    return f"the disk at {disk} has {usage.free / 1e6:.1f} MB of {usage.total / 1e6:.1f} MB free"
+
+
+def unused(path: Path) -> Path:
+    """Return the path, or if it exists the first of ``<path>_2``, ``<path>_3``… that does not."""
+    candidates = (path, *(path.with_name(f"{path.name}_{i}") for i in range(2, 1000)))
+    return next(c for c in candidates if not c.exists())
+
+
+def _link_latest(path: Path) -> None:
+    link = path.parent / "latest"
+    fresh = path.parent / f".latest-{os.getpid()}"
+    fresh.symlink_to(path.name)
+    fresh.replace(link)

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What processes start with, which ROS domains a run may use, and what killed runs left behind. Imports no ROS."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import random
+import re
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+
+from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.resources import config_dir
+
+PROFILE_VARIABLE = "FASTRTPS_DEFAULT_PROFILES_FILE"
+#: The same under the name that Fast DDS 3 (ROS 2 Kilted and later) reads.
+PROFILE_VARIABLES = (PROFILE_VARIABLE, "FASTDDS_DEFAULT_PROFILES_FILE")
+DISCOVERY_VARIABLE = "ROS_AUTOMATIC_DISCOVERY_RANGE"
+#: Keeps freed pages in the process: copying a cloud into fresh pages costs thirty times a copy into warm ones.
+MALLOC_SETTINGS = {
+    "MALLOC_MMAP_THRESHOLD_": "1073741824",
+    "MALLOC_TRIM_THRESHOLD_": "2147483647",
+    "MALLOC_TOP_PAD_": "67108864",
+}
+#: Above 101 the discovery ports of a domain lie among those that Linux hands out to anybody.
+DOMAINS = range(1, 102)
+SHARED_MEMORY = Path("/dev/shm")
+
+#: The same by their numbers for ``mallopt`` (glibc's malloc.h), for a process that runs already.
+_MALLOPT = {-3: "MALLOC_MMAP_THRESHOLD_", -1: "MALLOC_TRIM_THRESHOLD_", -2: "MALLOC_TOP_PAD_"}
+
+_BOOTSTRAP_GUARD = "_ROS_WHEELS_BOOTSTRAP_COMPLETE"
+_OURS = "MT_NODES_ENVIRONMENT"
+_SEGMENT = re.compile(r"fastrtps_[0-9a-f]{16}")
+
+
+def profile_path() -> Path:
+    """Return the Fast DDS profile that ships with the package."""
+    return config_dir() / "dds" / "fastdds_profile.xml"
+
+
+def ros_environment(base: Mapping[str, str], domain_id: int | None = None) -> dict[str, str]:
+    """Return what our own nodes start with: DDS profile, discovery range, memory settings.
+
+    What ``base`` already sets is the user's and stays. Only ``domain_id``, when given, replaces ``ROS_DOMAIN_ID``,
+    because an arm in the user's domain would not be isolated. A variable lists the names set here, so that
+    :func:`user_environment` can tell them from the user's.
+    """
+    return _with_defaults(base, {**_transport(base), **MALLOC_SETTINGS}, domain_id)
+
+
+def keep_freed_memory() -> None:
+    """Give this process the memory settings that :func:`ros_environment` gives to others; glibc only."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    for number, name in _MALLOPT.items():
+        if mallopt is not None and not os.environ.get(name):
+            mallopt(number, int(MALLOC_SETTINGS[name]))
+
+
+def user_environment(base: Mapping[str, str], domain_id: int | None = None) -> dict[str, str]:
+    """Return the environment of a user's stack: the one before the ROS wheels' bootstrapper and before us.
+
+    Drops what the bootstrapper added (its guard, its entries of ``LD_LIBRARY_PATH``) and what :func:`ros_environment`
+    set, then adds the DDS profile and the discovery range where the user has none: without them large messages get
+    lost on the way. ``domain_id`` as in :func:`ros_environment`.
+    """
+    ours = base.get(_OURS, "").split(",")
+    clean = {name: value for name, value in base.items() if name not in (*ours, _OURS)}
+    if clean.pop(_BOOTSTRAP_GUARD, None):
+        kept = [p for p in clean.pop("LD_LIBRARY_PATH", "").split(os.pathsep) if p and not _from_bootstrapper(p)]
+        if kept:
+            clean["LD_LIBRARY_PATH"] = os.pathsep.join(kept)
+    return _with_defaults(clean, _transport(clean), domain_id)
+
+
+def user_domain(base: Mapping[str, str]) -> int:
+    """Return the user's ``ROS_DOMAIN_ID``, 0 when unset.
+
+    Raises:
+        UsageError: it is not a number from 0 to 232.
+    """
+    text = base.get("ROS_DOMAIN_ID", "") or "0"
+    if not (text.isascii() and text.isdigit() and int(text) <= 232):
+        raise UsageError(f"ROS_DOMAIN_ID: got '{text}', expected a number from 0 to 232 (0 to 101 on Linux); unset it")
+    return int(text)
+
+
+class DomainLease:
+    """ROS domain ids that no other run of this user takes while this object, or this process, lives."""
+
+    def __init__(self, locks: Mapping[int, int]) -> None:
+        """Take over open, locked file descriptors by domain id."""
+        self._locks = dict(locks)
+
+    @property
+    def domains(self) -> tuple[int, ...]:
+        """The ids, in the order they were taken."""
+        return tuple(self._locks)
+
+    def close(self) -> None:
+        """Give the domains back; may be called twice."""
+        while self._locks:
+            os.close(self._locks.popitem()[1])
+
+    def __enter__(self) -> DomainLease:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def free_domains(count: int, exclude: Collection[int] = ()) -> DomainLease:
+    """Lease domain ids in 1..101 that nobody on this machine uses: not leased by another run, no discovery port taken.
+
+    Args:
+        count: how many.
+        exclude: ids never to take, beside the ``ROS_DOMAIN_ID`` of this process.
+
+    Raises:
+        InfrastructureError: fewer are free.
+    """
+    avoid = {*exclude, user_domain(os.environ)}
+    directory = _lock_directory()
+    locks: dict[int, int] = {}
+    # In random order, so that a run seldom gets the domain that another has just left.
+    for domain in random.SystemRandom().sample(DOMAINS, len(DOMAINS)):
+        if len(locks) == count:
+            break
+        lock = None if domain in avoid else _locked(directory / f"domain_{domain}.lock", os.O_CREAT)
+        if lock is not None and _ports_are_free(domain):
+            locks[domain] = lock
+        elif lock is not None:
+            os.close(lock)
+    lease = DomainLease(locks)
+    if len(locks) < count:
+        lease.close()
+        raise InfrastructureError(
+            f"got {len(locks)} free ROS domains in {DOMAINS[0]}..{DOMAINS[-1]}, needed {count}; "
+            "end other ROS 2 programs of this machine, or other mt runs"
+        )
+    return lease
+
+
+def leftovers(older_than_s: float = 2.0) -> list[Path]:
+    """List shared-memory segments of this user whose Fast DDS process is gone; each a path in ``/dev/shm``."""
+    found = []
+    for segment, lock in _orphans(older_than_s):
+        os.close(lock)
+        found.append(segment)
+    return found
+
+
+def clean_shared_memory(older_than_s: float = 2.0) -> int:
+    """Remove the shared-memory segments that killed processes of this user left behind; return how many.
+
+    A live owner holds a lock on ``<segment>_el``; only segments whose lock we get are removed, with the lock held.
+    ``older_than_s`` spares a process that has made its lock file and is about to lock it.
+    """
+    count = 0
+    for segment, lock in _orphans(older_than_s):
+        with contextlib.suppress(FileNotFoundError):
+            segment.unlink()
+            count += 1
+        _lock_file(segment).unlink(missing_ok=True)
+        os.close(lock)
+    return count
+
+
+def _transport(base: Mapping[str, str]) -> dict[str, str]:
+    """Discovery range and profile; a user's profile under either name counts for both."""
+    has_profile = any(base.get(name) for name in PROFILE_VARIABLES)
+    profile = {} if has_profile else dict.fromkeys(PROFILE_VARIABLES, str(profile_path()))
+    return {**profile, DISCOVERY_VARIABLE: "LOCALHOST"}
+
+
+def _with_defaults(base: Mapping[str, str], defaults: Mapping[str, str], domain_id: int | None) -> dict[str, str]:
+    added = {name: value for name, value in defaults.items() if not base.get(name)}
+    if domain_id is not None:
+        added["ROS_DOMAIN_ID"] = str(domain_id)
+    ours = {name for name in base.get(_OURS, "").split(",") if name} | set(added)
+    return {**base, **added, _OURS: ",".join(sorted(ours))}
+
+
+def _from_bootstrapper(entry: str) -> bool:
+    """Whether the ROS wheels' bootstrapper puts this directory on ``LD_LIBRARY_PATH``."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    library, path = Path(sys.prefix) / "lib", Path(entry).resolve()
+    packages = (library / version / "site-packages").resolve()
+    return path == library.resolve() or (path.parent == packages and path.match("ros_*.libs"))
+
+
+def _lock_directory() -> Path:
+    path = Path(tempfile.gettempdir()) / f"mt_nodes-{os.getuid()}"
+    path.mkdir(mode=0o700, exist_ok=True)
+    if path.is_symlink() or path.stat().st_uid != os.getuid():
+        raise InfrastructureError(
+            f"{path} belongs to another user; remove it, or set TMPDIR to a directory of your own"
+        )
+    return path
+
+
+def _locked(path: Path, flags: int = 0) -> int | None:
+    """Return a descriptor that holds the file's lock, None when somebody else does."""
+    descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | flags, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _ports_are_free(domain: int) -> bool:
+    """Whether no DDS participant listens: multicast port, unicast ports of the first ten participants (RTPS 9.6.1)."""
+    base = 7400 + 250 * domain
+    return all(_port_is_free(port) for port in (base, *(base + 10 + 2 * participant for participant in range(10))))
+
+
+def _port_is_free(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+        return True
+
+
+def _orphans(older_than_s: float) -> Iterator[tuple[Path, int]]:
+    """Yield each segment without an owner, with the descriptor that holds its lock; the caller closes it."""
+    for segment in sorted(SHARED_MEMORY.glob("fastrtps_*")):
+        if not _SEGMENT.fullmatch(segment.name):
+            continue
+        lock = None
+        with contextlib.suppress(OSError):  # it went away meanwhile, or is still without its lock file
+            about = _lock_file(segment).stat()
+            if about.st_uid == os.getuid() and about.st_mtime < time.time() - older_than_s:
+                lock = _locked(_lock_file(segment))
+        if lock is not None:
+            yield segment, lock
+
+
+def _lock_file(segment: Path) -> Path:
+    return segment.with_name(f"{segment.name}_el")

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds mutations, conditions, checks, adapters and the like: in the package, in entry points, in a directory."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import inspect
+import pkgutil
+import re
+import sys
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from mt_nodes.base.errors import UsageError, suggest
+
+ENTRY_POINT_GROUP = "mt_nodes.base.plugins"
+
+#: kind -> (module and name of the base class, package that is walked)
+KINDS = {
+    "mutations": ("mt_nodes.relations.mutations.base:Mutation", "mt_nodes.relations.mutations"),
+    "conditions": ("mt_nodes.relations.conditions.base:Condition", "mt_nodes.relations.conditions"),
+    "checks": ("mt_nodes.relations.checks.base:Check", "mt_nodes.relations.checks"),
+    "adapters": ("mt_nodes.nodes.adapters.base:Adapter", "mt_nodes.nodes.adapters"),
+    "faults": ("mt_nodes.stacks.reference.faults.base:Fault", "mt_nodes.stacks.reference.faults"),
+    "scenario_changes": ("mt_nodes.relations.world_changes.base:ScenarioChange", "mt_nodes.relations.world_changes"),
+    "expectations": ("mt_nodes.runs.moral.base:Expectation", "mt_nodes.runs.moral.expectations"),
+}
+
+#: Makes the relations of traffic rules, by id.
+RELATION_SOURCE = "mt_nodes.rules.shipped:load_rule_relation"
+
+_directories: list[Path] = []
+
+
+def add_directory(path: Path) -> None:
+    """Also look for plugins in every ``*.py`` of a directory (``--plugins DIR``)."""
+    if not path.is_dir():
+        raise UsageError(f"--plugins {path}: no such directory")
+    _directories.append(path.resolve())
+    catalogue.cache_clear()
+
+
+def directories() -> tuple[Path, ...]:
+    """The directories given so far."""
+    return tuple(_directories)
+
+
+@lru_cache
+def catalogue(kind: str) -> dict[str, type]:
+    """Return every plugin class of a kind by name, sorted.
+
+    Raises:
+        UsageError: a name is used twice.
+    """
+    base_path, package = KINDS[kind]
+    base = load(base_path)
+    found: dict[str, type] = {}
+    for module in (*_walk(package), *_entry_points(), *_files()):
+        for _, cls in inspect.getmembers(module, inspect.isclass):
+            if cls.__module__ == module.__name__ and issubclass(cls, base) and not inspect.isabstract(cls):
+                name = name_of(cls)
+                if found.setdefault(name, cls) is not cls:
+                    raise UsageError(f"two {kind} are named '{name}': {found[name].__module__} and {cls.__module__}")
+    return dict(sorted(found.items()))
+
+
+def find(kind: str, name: str, where: str) -> type:
+    """Return the plugin class of a name.
+
+    Raises:
+        UsageError: there is none; suggests the nearest.
+    """
+    known = catalogue(kind)
+    if name not in known:
+        raise UsageError(f"{where}: no {kind.rstrip('s')} '{name}'{suggest(name, known)}")
+    return known[name]
+
+
+def name_of(cls: type) -> str:
+    """``NoiseOutsideRoi`` -> ``noise_outside_roi``."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", cls.__name__).lower()
+
+
+def summary_of(cls: type) -> str:
+    """First line of a class's docstring."""
+    return (inspect.getdoc(cls) or "").split("\n", 1)[0]
+
+
+def load(path: str) -> Any:
+    """Import ``package.module:name``."""
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _walk(package: str) -> Iterator[ModuleType]:
+    root = importlib.import_module(package)
+    for info in pkgutil.walk_packages(root.__path__, f"{package}."):
+        if not info.ispkg:
+            yield importlib.import_module(info.name)
+
+
+def _entry_points() -> Iterator[ModuleType]:
+    for point in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
+        loaded = point.load()
+        yield loaded if inspect.ismodule(loaded) else sys.modules[loaded.__module__]
+
+
+def _files() -> Iterator[ModuleType]:
+    for directory in _directories:
+        for path in sorted(directory.glob("*.py")):
+            yield _import_file(path)
+
+
+def _import_file(path: Path) -> ModuleType:
+    name = f"mt_plugins_{path.stem}"
+    if name in sys.modules and sys.modules[name].__file__ == str(path):
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"--plugins: cannot import {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise UsageError(f"--plugins: {path} fails to import: {type(error).__name__}: {error}") from error
+    return module

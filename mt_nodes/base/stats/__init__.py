@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests, intervals and e-values.
+
+It imports :mod:`mt_nodes.base` alone.
+Statistics that know nothing of relations go here.
+"""

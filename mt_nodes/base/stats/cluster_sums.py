@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums over clusters of neighbouring or repeated cases, which are no independent observations."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.wording import counted
+
+#: Consecutive bundles that count as one observation (one second at 10 Hz): neighbours see the same scene.
+BLOCK_BUNDLES = 10
+#: Below this a sign-flip test over clusters cannot reach 5 % whatever the data (2**-5 = 0.03, two-sided 0.06).
+MIN_CLUSTERS = 6
+
+Unit = tuple[int, int | None]
+"""One source case: (drive, bundle); bundle is None when a whole episode is judged. Repeated draws share it."""
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Sums of one kind of clusters: ``sums`` is (M, K) int64, one row a cluster, in the order in which they came."""
+
+    sums: npt.NDArray[np.int64]
+    one: str
+    single: bool
+
+    def __len__(self) -> int:
+        """How many clusters there are."""
+        return len(self.sums)
+
+    def __str__(self) -> str:
+        """How many of what, for people."""
+        return counted(len(self), self.one)
+
+    def repeated(self, times: int) -> Clusters:
+        """The same clusters, each counted so many times."""
+        return replace(self, sums=np.tile(self.sums, (times, 1))) if times > 1 else self
+
+
+class ClusterSums:
+    """Sums of whole numbers by unit, kept by the coarsest clusters that are numerous enough; single units if none are.
+
+    Tried in turn: drives, blocks of consecutive bundles. Where whole episodes are judged a unit is a drive. What is
+    added is kept no finer than that, so that memory goes by drives, not by bundles.
+    """
+
+    def __init__(self, needed: int, columns: int = 1) -> None:
+        """Begin without any unit; ``needed``: how many clusters are enough; ``columns``: numbers of a unit."""
+        self._needed = needed
+        #: What a unit is called that is no whole episode.
+        self.one = "frame"
+        self._level = 0
+        self._row_of: dict[Hashable, int] = {}
+        self._columns = [array("q") for _ in range(columns)]
+        #: Clusters of the coarser levels, as long as they are too few.
+        self._coarser: list[set[Hashable]] = [set() for _ in _LEVELS[1:]]
+        self._whole = True
+
+    def add(self, unit: Unit, *numbers: int) -> None:
+        """Add numbers, one for each column, to those of the unit's cluster."""
+        key = _LEVELS[self._level](unit)
+        row = self._row_of.get(key)
+        new = row is None
+        if row is None:
+            row = self._row(key)
+        for column, number in zip(self._columns, numbers, strict=True):
+            if number:
+                column[row] += number
+        if new:
+            self._count_clusters(unit)
+
+    def __len__(self) -> int:
+        """How many clusters there are."""
+        return len(self._row_of)
+
+    @property
+    def finest(self) -> Clusters:
+        """The clusters that are kept."""
+        table = np.array(self._columns, dtype=np.int64).reshape(len(self._columns), -1).T
+        return Clusters(table, self._name(self._level), self._level == 0)
+
+    @property
+    def levels(self) -> list[Clusters]:
+        """The clusters that are kept, then the coarser ones that they make up."""
+        finest = self.finest
+        found, keys = [finest], list(self._row_of)
+        for level in range(self._level + 1, len(_LEVELS)):
+            keys = [_LEVELS[level](key) for key in keys]
+            rows: dict[Hashable, int] = {}
+            at = [rows.setdefault(key, len(rows)) for key in keys]
+            if len(rows) < len(found[-1]):
+                sums = np.zeros((len(rows), len(self._columns)), dtype=np.int64)
+                np.add.at(sums, at, finest.sums)
+                found.append(Clusters(sums, self._name(level), single=False))
+        return found
+
+    def enough(self, needed: int) -> Clusters:
+        """The coarsest clusters that are ``needed`` or more, those that are kept where none are."""
+        levels = self.levels
+        return next((clusters for clusters in reversed(levels) if len(clusters) >= needed), levels[0])
+
+    def _name(self, level: int) -> str:
+        single = "drive" if self._whole and self._row_of else self.one
+        return (single, f"blocks of {BLOCK_BUNDLES} frame", "drive")[level]
+
+    def _row(self, key: Hashable) -> int:
+        row = self._row_of.setdefault(key, len(self._row_of))
+        if row == len(self._columns[0]):
+            for column in self._columns:
+                column.append(0)
+        return row
+
+    def _count_clusters(self, unit: Unit) -> None:
+        """Count the clusters of a unit that was not there before, and go over to those that are enough now."""
+        self._whole = self._whole and unit[1] is None
+        for level in range(len(_LEVELS) - 1, self._level, -1):
+            found = self._coarser[level - 1]
+            found.add(_LEVELS[level](unit))
+            if len(found) >= self._needed:
+                self._coarsen(level)
+                return
+
+    def _coarsen(self, level: int) -> None:
+        fine, columns = self._row_of, self._columns
+        self._row_of, self._level = {}, level
+        self._columns = [array("q") for _ in columns]
+        for key, at in fine.items():
+            row = self._row(_LEVELS[level](key))
+            for column, before in zip(self._columns, columns, strict=True):
+                column[row] += before[at]
+
+
+def sums_of(numbers: Mapping[Unit, int], needed: int = MIN_CLUSTERS) -> ClusterSums:
+    """Return the sums of one number of each unit."""
+    sums = ClusterSums(needed)
+    for unit, number in numbers.items():
+        sums.add(unit, number)
+    return sums
+
+
+def _itself(unit: Unit) -> Hashable:
+    return unit
+
+
+def _block(unit: Unit) -> Hashable:
+    episode, bundle = unit
+    return episode, None if bundle is None else bundle // BLOCK_BUNDLES
+
+
+#: From single units to the coarsest clusters; a coarser key is made from any finer one.
+_LEVELS: tuple[Callable[[Any], Hashable], ...] = (_itself, _block, lambda key: key[0])

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What few runs say about probabilities, looked at after every run: e-values, and intervals that hold at all times.
+
+An e-value is a number of 0 or more whose mean is at most 1 while the null hypothesis is true. One that stays so at
+whatever time one stops exceeds 1 / alpha with probability alpha at most, ever (Ville's inequality): a campaign may look
+after each run and stop when it likes, and its error stays what it says. All here are of that kind but for those named
+*exact*, whose number of runs must be settled beforehand. The exact sign test is
+:func:`mt_nodes.base.stats.intervals.mcnemar_p`.
+
+Runs are taken to be drawn independently, under one distribution of their initial conditions. A world without chance
+gives one outcome however often it is played: that is to be reported as it is, without these functions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.stats.intervals import ALPHA
+
+Floats = npt.NDArray[np.float64]
+
+#: Logarithm of the largest e-value given: what is capped has a smaller mean, so it is an e-value still.
+_MOST_LOG = 700.0
+#: Shares of the capital that are staked against a mean, alike in weight; their middles cover (0, 1) evenly.
+_STAKES = (np.arange(40) + 0.5) / 40.0
+
+
+def order_e_value(towards: int, away: int) -> float:
+    """Return the e-value against "of the runs that tell, at most half go ``towards``".
+
+    Two events of one run are compared (it hits the animal, it hits the person); runs in which both or neither happen
+    tell nothing. With k of n = ``towards`` + ``away`` it is the likelihood ratio to 1/2, meant over all shares from 1/2
+    to 1 alike: E = 2 * 2^n * B(k + 1, n - k + 1) * P(Beta(k + 1, n - k + 1) > 1/2), the method of mixtures (Robbins,
+    Ann. Math. Statist. 41, 1970) for a one-sided hypothesis. 7 runs that all go one way give 31.9, 9 give 102.
+
+    Sides swapped: if each case is run in pairs of independent runs, once as it is and once with the sides swapped, and
+    looked at after whole pairs only, it also holds against "of both sides taken together, at most half": a mere
+    preference for a side is not taken for one of the other sort. Both runs of a pair need conditions of their own: a
+    coin that they share would count twice. Proof: let d be Pr[towards] - Pr[away] of a run; against a share
+    (1 + x) / 2 it brings the factor 1 + x d in the mean, and (1 + x d1)(1 + x d2) <= (1 + x (d1 + d2) / 2)^2 <= 1 where
+    d1 + d2 <= 0.
+
+    Raises:
+        ValueError: a count is negative.
+    """
+    if min(towards, away) < 0:
+        raise ValueError(f"got {towards} runs one way and {away} the other, expected counts of 0 or more")
+    from scipy import special, stats  # heavy, and needed at the end of a run only
+
+    n = towards + away
+    above_half = stats.binom.logcdf(towards, n + 1, 0.5)  # P(Beta(k + 1, n - k + 1) > 1/2), by the tail of a binomial
+    return _capped((n + 1) * math.log(2.0) + special.betaln(towards + 1, away + 1) + above_half)
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is known of an order between two probabilities.
+
+    Attributes:
+        holds: e-value against its reverse or equality. violated: e-value against it or equality.
+    """
+
+    holds: float
+    violated: float
+
+    def verdict(self, alpha: float = ALPHA) -> str:
+        """Return ``holds``, ``violated`` or ``unknown``; each of the first two is wrong with probability alpha at most.
+
+        Equality is never shown so: it stays unknown.
+        """
+        if self.violated >= 1.0 / alpha:
+            return "violated"
+        return "holds" if self.holds >= 1.0 / alpha else "unknown"
+
+
+def order_of(as_stated: int, reversed_: int) -> Order:
+    """Return what runs say of an order that ``as_stated`` of them support and ``reversed_`` of them contradict."""
+    return Order(order_e_value(as_stated, reversed_), order_e_value(reversed_, as_stated))
+
+
+def two_stream_e_value(first: Sequence[int], second: Sequence[int]) -> float:
+    """Return the e-value against "the second of two probabilities is at most the first", a run of each at a time.
+
+    Each pair of outcomes multiplies it by p_a(y_a) p_b(y_b) / (p_0(y_a) p_0(y_b)): p_a and p_b are what the pairs
+    before suggest (posterior means under Beta(1/2, 1/2)), p_0 is the mean of the two (Turner, Ly and Grünwald, arXiv
+    2106.02693). Where what they suggest is not the alternative the factor is 1.
+
+    Validity: the two runs of a pair are independent, or alike rather than opposed (common random numbers). Proof: with
+    c = (p_b - p_a) / (2 p_0 (1 - p_0)) the mean factor is (1 - c u)(1 - c w) - c^2 Cov(y_a, y_b), u = Pr[a] - p_0,
+    w = p_0 - Pr[b], where both brackets are 0 or more and u + w >= 0 under the hypothesis. So it is 1 at most.
+
+    Args:
+        first, second: 1 where it happened, 0 where not.
+
+    Raises:
+        ValueError: the lengths differ.
+    """
+    if len(first) != len(second):
+        raise ValueError(f"got {len(first)} and {len(second)} runs, expected as many of each: they count in pairs")
+    outcomes = np.array([first, second], dtype=np.float64).reshape(2, -1)
+    before = np.cumsum(outcomes, axis=1) - outcomes
+    told = (before + 0.5) / (np.arange(outcomes.shape[1]) + 1.0)
+    null = np.broadcast_to(told.mean(axis=0), told.shape)
+    told = np.where(told[1] > told[0], told, null)
+    ratio = np.where(outcomes == 1.0, told / null, (1.0 - told) / (1.0 - null))
+    return _capped(float(np.log(ratio).sum()))
+
+
+def proportion_sequence(hits: int, trials: int, alpha: float = ALPHA) -> tuple[float, float]:
+    """Return an interval of a probability that covers it at all times at once but with probability alpha.
+
+    It holds all p of which (n + 1) C(n, k) p^k (1 - p)^(n - k) > alpha: with all shares weighed alike the mixture's
+    likelihood ratio to p is the reciprocal of the left side (method of mixtures; Robbins, Ann. Math. Statist. 41,
+    1970).
+
+    Raises:
+        ValueError: hits are not 0 to trials.
+    """
+    if not 0 <= hits <= trials:
+        raise ValueError(f"got {hits} of {trials}, expected 0 to as many as there were")
+    if trials == 0:
+        return 0.0, 1.0
+    from scipy import special
+
+    choices = -special.betaln(hits + 1, trials - hits + 1)  # ln((n + 1) C(n, k))
+
+    def inside(p: float) -> float:
+        return float(choices + special.xlogy(hits, p) + special.xlog1py(trials - hits, -p) - math.log(alpha))
+
+    middle = hits / trials
+    return _border(inside, middle, 0.0), _border(inside, middle, 1.0)
+
+
+def rate_e_value(hits: int, trials: int, rate: float) -> float:
+    """Return the e-value against "its probability is at most ``rate``" of what happened in ``hits`` of ``trials`` runs.
+
+    It is the likelihood ratio to ``rate`` r, meant over all p from r to 1 alike (method of mixtures, as in
+    :func:`order_e_value`): E = int_r^1 p^k (1 - p)^(n - k) dp / ((1 - r) r^k (1 - r)^(n - k)), k of n. Against "at
+    least r" look at what did not happen: ``rate_e_value(trials - hits, trials, 1 - rate)``, a mean over all p below r.
+
+    Validity: against p a run y brings the factor 1 + a (y - r), a = (p - r) / (r (1 - r)) > 0, never below 0. Its mean
+    is 1 + a (q - r), at most 1 where the true probability q is at most r, whatever came before. Sides swapped: if runs
+    come in pairs of independent ones, one of each arrangement, and are looked at after whole pairs, it also holds
+    against "of both arrangements taken together, at most r": the mean factor of a pair is
+    (1 + a (q1 - r))(1 + a (q2 - r)) <= (1 + a ((q1 + q2) / 2 - r))^2, as both are 0 or more.
+
+    Raises:
+        ValueError: hits are not 0 to trials, or the rate is not between 0 and 1.
+    """
+    if not (0 <= hits <= trials and 0.0 < rate < 1.0):
+        raise ValueError(f"got {hits} of {trials} and a rate of {rate}, expected 0 to as many, and one between 0 and 1")
+    from scipy import special, stats
+
+    above = special.betaln(hits + 1, trials - hits + 1) + stats.beta.logsf(rate, hits + 1, trials - hits + 1)
+    return _capped(float(above - math.log1p(-rate) - special.xlogy(hits, rate) - special.xlog1py(trials - hits, -rate)))
+
+
+def mean_e_value(up: int, down: int, zero: int, mean: float) -> float:
+    """Return the e-value against "the mean of X is at most ``mean``", X having been 1, -1 and 0 so often.
+
+    The capital of one who bets against it, as in :func:`difference_sequence`. Sides swapped: with pairs of independent
+    runs, one of each arrangement, looked at after whole pairs, it also holds against "the means of both arrangements
+    together are at most that on average", by the same inequality as in :func:`rate_e_value`: its factors are affine
+    in X, too, and never below 0.
+
+    Raises:
+        ValueError: a count is negative, or the mean is not between -1 and 1.
+    """
+    if min(up, down, zero) < 0 or not -1.0 < mean < 1.0:
+        raise ValueError(f"got counts {up}, {down}, {zero} and a mean of {mean}, expected 0 or more, one in (-1, 1)")
+    return _capped(_log_capital(up, down, zero, mean))
+
+
+def difference_sequence(first_only: int, second_only: int, alike: int, alpha: float = ALPHA) -> tuple[float, float]:
+    """Return an interval of Pr[first] - Pr[second] that covers it at all times at once but with probability alpha.
+
+    Both events are seen in each run, or each in one of two runs that make a pair, which may depend on each other. Per
+    run (or pair) X = 1, -1 or 0. Against "the mean of X is at most m" one bets: a stake c in (0, 1) of the capital
+    multiplies it by 1 + c (X - m) / (1 + m), whose mean is 1 at most and never below 0; the capitals of 40 stakes are
+    averaged (Waudby-Smith and Ramdas, Estimating means of bounded random variables by betting, arXiv 2010.09686).
+    Each factor falls as m grows, so what is refuted lies on one side. Each bound has alpha / 2.
+
+    Raises:
+        ValueError: a count is negative.
+    """
+    if min(first_only, second_only, alike) < 0:
+        raise ValueError(f"got counts {first_only}, {second_only}, {alike}, expected 0 or more")
+    low = _lower_mean(first_only, second_only, alike, alpha / 2.0)
+    return low, -_lower_mean(second_only, first_only, alike, alpha / 2.0)
+
+
+def _lower_mean(up: int, down: int, zero: int, alpha: float) -> float:
+    """Return the least mean of X that is not refuted at a level, at all times at once."""
+
+    def inside(mean: float) -> float:
+        return -math.log(alpha) - _log_capital(up, down, zero, mean)
+
+    return _border(inside, 1.0 - 1e-12, -1.0 + 1e-12) if up + zero else -1.0
+
+
+def _log_capital(up: int, down: int, zero: int, mean: float) -> float:
+    """Return the logarithm of what bets against "at most that mean" have made of 1, averaged over the stakes."""
+    fair = _STAKES / (1.0 + mean)
+    log_up, log_zero = np.log1p(fair * (1.0 - mean)), np.log1p(-fair * mean)
+    capitals = up * log_up + zero * log_zero + down * np.log1p(-_STAKES)
+    most = float(capitals.max())
+    return most + math.log(float(np.exp(capitals - most).mean()))
+
+
+def p_of(e_value: float) -> float:
+    """Return the p-value of an e-value, min(1, 1 / e): by Markov's inequality at most x with probability x at most."""
+    return 1.0 if e_value <= 1.0 else 1.0 / e_value
+
+
+def _border(inside: Callable[[float], float], within: float, end: float) -> float:
+    """Return where, from a place within towards an end, ``inside`` falls to 0; the end if it nowhere does."""
+    from scipy import optimize
+
+    if within == end or inside(end) >= 0.0:
+        return round(end, 9)
+    return float(optimize.brentq(inside, within, end, xtol=1e-12))
+
+
+def clean_runs_needed(rate: float, alpha: float = ALPHA) -> int:
+    """Return how many runs, settled beforehand, must be clean for "it fails in less than ``rate`` of runs" (exact).
+
+    n = ceil(ln alpha / ln(1 - rate)): so many clean runs have probability alpha at most where it fails as often.
+
+    Raises:
+        ValueError: the rate is not between 0 and 1.
+    """
+    if not 0.0 < rate < 1.0:
+        raise ValueError(f"got a rate of {rate}, expected one between 0 and 1")
+    return math.ceil(math.log(alpha) / math.log1p(-rate))
+
+
+def exact_interval(hits: int, trials: int, alpha: float = ALPHA) -> tuple[float, float]:
+    """Return the interval of a probability by Clopper and Pearson (Biometrika 26, 1934), trials settled beforehand."""
+    if trials == 0:
+        return 0.0, 1.0
+    from scipy import stats
+
+    interval = stats.binomtest(hits, trials).proportion_ci(1.0 - alpha, method="exact")
+    return float(interval.low), float(interval.high)
+
+
+def boschloo_p(first: tuple[int, int], second: tuple[int, int]) -> float:
+    """Return the exact one-sided p-value against "the second probability is at most the first", each (hits, trials).
+
+    Boschloo's unconditional test, which is never weaker than Fisher's (Statistica Neerlandica 24, 1970), for two
+    independent arms whose trials were settled beforehand.
+    """
+    trials = first[1], second[1]
+    hits = first[0] + second[0]
+    if not all(trials) or hits in (0, sum(trials)):
+        return 1.0
+    from scipy import stats
+
+    table = [[first[0], second[0]], [first[1] - first[0], second[1] - second[0]]]
+    return float(stats.boschloo_exact(table, alternative="less", n=64).pvalue)
+
+
+def e_benjamini_hochberg(e_values: Sequence[float], alpha: float = ALPHA) -> list[bool]:
+    """Return which hypotheses to doubt so that of those doubted a share alpha at most is expected to be true.
+
+    The k largest, k being the most for which the k-th largest is at least m / (k alpha) (Wang and Ramdas, False
+    discovery rate control with e-values, JRSS B 84, 2022; arXiv 2009.02824): whatever depends on whatever.
+    """
+    values, count = np.asarray(e_values, dtype=np.float64), len(e_values)
+    ranked = np.sort(values)[::-1]
+    enough = np.flatnonzero(ranked * np.arange(1, count + 1) * alpha >= count)
+    least = ranked[enough[-1]] if len(enough) else math.inf
+    return [bool(value >= least) for value in values]
+
+
+def holm_of_e_values(e_values: Sequence[float]) -> list[float]:
+    """Return e-values adjusted for their number, in the order given: doubt all that reach 1 / alpha.
+
+    Then a true hypothesis is among those doubted with probability alpha at most, whatever depends on whatever. What
+    Holm does with p-values: each is the least mean of itself with others, that is with the 0, 1, 2 … smallest (Vovk and
+    Wang, E-values: calibration, combination and applications, Ann. Statist. 49, 2021). They must be values at the times
+    at which their runs were stopped: largest values ever reached will not do.
+    """
+    values = np.asarray(e_values, dtype=np.float64)
+    order = np.argsort(values, kind="stable")
+    below = np.concatenate([[0.0], np.cumsum(values[order])])
+    adjusted = np.empty(len(values))
+    for rank, index in enumerate(order):
+        adjusted[index] = ((values[index] + below[: rank + 1]) / np.arange(1, rank + 2)).min()
+    return [float(value) for value in adjusted]
+
+
+def _capped(log_e: float) -> float:
+    return math.exp(min(log_e, _MOST_LOG))

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether something fails for good: k of n plays, for one play of a stack with chance says little."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mt_nodes.base.errors import UsageError
+
+_MOST = 1000
+
+
+@dataclass(frozen=True)
+class Confirm:
+    """How many of how many plays must fail."""
+
+    fails: int
+    plays: int
+
+    def __str__(self) -> str:
+        return f"{self.fails} of {self.plays}"
+
+    @classmethod
+    def parse(cls, text: str) -> Confirm:
+        """Read ``K/N``.
+
+        Raises:
+            UsageError: it is none.
+        """
+        found = re.fullmatch(r"(\d{1,4})/(\d{1,4})", text)
+        made = cls(*map(int, found.groups())) if found else None
+        if made is None or not 1 <= made.fails <= made.plays <= _MOST:
+            raise UsageError(f"--confirm: got '{text}', expected K/N with 1 ≤ K ≤ N ≤ {_MOST}, such as 3/3 or 4/5")
+        return made
+
+
+#: What is asked of a stack that failed in each of :data:`FIRST` plays, and of one that did not.
+STEADY, UNSTEADY = Confirm(3, 3), Confirm(4, 5)
+#: Plays of the pair as it was, which tell the two apart.
+FIRST = 5
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many of so many plays failed, and whether that was enough."""
+
+    failed: int
+    plays: int
+    enough: bool
+
+    @property
+    def mixed(self) -> bool:
+        """Whether the same input failed once and held once: the stack is not deterministic."""
+        return 0 < self.failed < self.plays
+
+
+def confirmed(fails: Callable[[], bool], ask: Confirm) -> Count:
+    """Play until it is known whether enough fail; no longer."""
+    failed = 0
+    for play in range(1, ask.plays + 1):
+        failed += fails()
+        if failed >= ask.fails:
+            return Count(failed, play, True)
+        if failed + ask.plays - play < ask.fails:
+            return Count(failed, play, False)
+    raise AssertionError("the last play decides")
+
+
+def counted_out(fails: Callable[[], bool], plays: int) -> Count:
+    """Play so often, whatever comes."""
+    failed = sum(fails() for _ in range(plays))
+    return Count(failed, plays, failed > 0)

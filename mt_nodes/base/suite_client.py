@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A suite process: started, watched until its end, and asked to end as we are."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+from mt_nodes.base.errors import ExitCode, InfrastructureError, IsolationError, MtError, UsageError
+from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.processes import Process, how_it_ended, is_stopped, nobody_left_behind
+
+TAIL_LINES = 15
+LOOK_EVERY_S = 0.5
+PIPE_BYTES = 65536
+Summary = dict[str, Any]
+
+
+def in_suite(
+    process: Process, stop_s: float, show: Callable[[Summary], None], afterwards: str, kept: Sequence[int] = ()
+) -> Summary:
+    """Start a suite process, wait for its end, and return the summary that it wrote beside its log.
+
+    Args:
+        process: of the suite.
+        stop_s: how long it may take to end, once it was asked to.
+        show: called with every event of it but the last.
+        afterwards: what to do with what was judged, should it end early.
+        kept: descriptors that it inherits: a lock is held until it has ended, too, should we be killed before.
+
+    Raises:
+        MtError: what it ended with, or that it ended without a summary.
+        KeyboardInterrupt: it was interrupted before it had one.
+    """
+    out = process.log.parent
+    reading, writing = os.pipe()
+    with nobody_left_behind(), _Suite(stop_s) as suite, os.fdopen(reading, "rb", 0) as events:
+        suite.start(process, writing, kept)
+        os.close(writing)
+        end = _watch(events, suite, show)
+        code = suite.wait()
+    summary_file = out / "summary.json"
+    if end is not None and end["error"] is not None:
+        raise _problem(end)
+    if end is None or not summary_file.exists():
+        judged = f"What was judged is in {out}: {afterwards}"
+        if suite.killed:
+            raise KeyboardInterrupt(f"interrupted; the suite process did not end in time and was killed. {judged}")
+        if suite.asked:  # before it knew what to do with a signal
+            raise KeyboardInterrupt
+        raise InfrastructureError(f"the suite process {how_it_ended(code)}. {judged}; {_tail(process.log)}")
+    summary: Summary = json.loads(summary_file.read_text())
+    return summary
+
+
+def _watch(events: FileIO, suite: _Suite, show: Callable[[Summary], None]) -> dict[str, Any] | None:
+    """Show progress until the suite closes its end; return what it said last, None if it could not."""
+    text, end = b"", None
+    while True:
+        suite.look()
+        if not select.select([events], [], [], LOOK_EVERY_S)[0]:
+            continue
+        data = events.read(PIPE_BYTES)
+        if not data:
+            return end
+        *lines, text = (text + data).split(b"\n")
+        for event in map(json.loads, lines):
+            if "end" in event:
+                end = dict(event)
+            else:
+                show(event)
+
+
+class _Suite:
+    """The suite process. SIGINT and SIGTERM are handed on: it ends its stacks and writes the summary, then we print it.
+
+    Made before the process is, so that no signal is lost between the two.
+
+    Args:
+        stop_s: how long it may take to end, once it was asked to; then it is killed.
+    """
+
+    def __init__(self, stop_s: float) -> None:
+        self.asked: list[int] = []
+        self.killed = False
+        self._stop_s, self._until_s = stop_s, math.inf
+        self._process: subprocess.Popen[bytes] | None = None
+        self._told = False
+
+    def __enter__(self) -> _Suite:
+        own_time_s.keep_looking()
+        self._before = {number: signal.signal(number, self._forward) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def start(self, process: Process, events: int, kept: Sequence[int] = ()) -> None:
+        """Start it; it writes events to this descriptor, and inherits others."""
+        with process.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*process.argv, "--events", str(events)],
+                env=dict(process.env),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                pass_fds=(events, *kept),
+                start_new_session=True,
+            )
+        for number in self.asked[:1]:
+            self._ask(self._process, number)
+
+    def look(self) -> None:
+        """Say once that it stands still, if so; end it when it was asked to end long enough ago."""
+        assert self._process is not None
+        if self.asked:
+            self._until_s = min(self._until_s, own_time_s() + self._stop_s)
+            # Again and again: the first may have come while it was importing, and been dropped by Python.
+            self._ask(self._process, self.asked[0])
+        if own_time_s() > self._until_s:
+            self.killed = True
+            self._process.kill()
+        elif not self._told and is_stopped(self._process.pid):
+            self._told = True
+            print(
+                f"mt: the suite process {self._process.pid} was stopped (SIGSTOP) and is waited for; "
+                f"let it go on (kill -CONT {self._process.pid}), or interrupt this one (Ctrl-C)",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def wait(self) -> int:
+        """Wait for its end and return its exit code (negative: the signal that ended it)."""
+        assert self._process is not None
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return self._process.wait(LOOK_EVERY_S)
+            self.look()
+
+    def _forward(self, number: int, frame: Any) -> None:
+        self.asked.append(number)
+        if self._process is not None:
+            self._ask(self._process, number)
+
+    def _ask(self, process: subprocess.Popen[bytes], number: int) -> None:
+        for each in (number, signal.SIGCONT):  # who stands still hears nothing
+            process.send_signal(each)
+
+
+def _problem(end: dict[str, Any]) -> BaseException:
+    if end["end"] == ExitCode.INTERRUPTED:
+        return KeyboardInterrupt()
+    kinds: dict[int, type[MtError]] = {ExitCode.USAGE: UsageError, ExitCode.ISOLATION: IsolationError}
+    return kinds.get(end["end"], InfrastructureError)(end["error"])
+
+
+def _tail(log: Path) -> str:
+    lines = log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
+    return f"its log {log} ends:\n" + "\n".join(f"    | {line}" for line in lines)

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads YAML that people wrote: unknown keys and wrong shapes are errors that say what to type."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Hashable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mt_nodes.base.errors import UsageError, suggest
+
+#: Files that people write are small; reading YAML takes about a minute for 10 MB where libyaml is not there.
+LARGEST_BYTES = 4_000_000
+#: So many lists and mappings inside each other and no more: libyaml would go on until its stack overflows.
+DEEPEST = 250
+#: So many values and no more, those that aliases repeat counted each time: a few lines can stand for billions.
+MOST_VALUES = 200_000
+_OTHER_ENCODINGS = ((codecs.BOM_UTF16_LE, "UTF-16"), (codecs.BOM_UTF16_BE, "UTF-16"))
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """Return the mapping at the top of a YAML file.
+
+    Raises:
+        UsageError: unreadable, not YAML, or not a mapping.
+    """
+    data = read(path)
+    if not isinstance(data, dict):
+        raise UsageError(f"{path}: got {_kind(data)}, expected a mapping of keys to values")
+    return data
+
+
+def read_list(path: Path) -> list[Any]:
+    """Return the list at the top of a YAML file; an empty file is an empty one.
+
+    Raises:
+        UsageError: unreadable, not YAML, or not a list.
+    """
+    data = read(path)
+    if data is None:
+        return []
+    if not isinstance(data, list):
+        raise UsageError(f"{path}: got {_kind(data)}, expected a list (lines that begin with '- ')")
+    return data
+
+
+def read(path: Path) -> Any:
+    """Return what a YAML file holds, None of an empty one.
+
+    Raises:
+        UsageError: it cannot be read as UTF-8, is too large, is not YAML, has a key twice, or aliases that repeat
+            more values than :data:`MOST_VALUES`.
+    """
+    text = read_text(path)
+    try:
+        try:
+            _refuse_depth(text)
+            return _constructed(_FastLoader(text), path)
+        except yaml.YAMLError:  # told by the loader that shows the line
+            return _constructed(_Loader(text), path)
+    except yaml.YAMLError as error:
+        raise UsageError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
+    except RecursionError as error:
+        raise UsageError(f"{path}: not valid YAML: lists or mappings inside each other too deeply") from error
+    except ValueError as error:  # such as a date with month 13
+        raise UsageError(f"{path}: not valid YAML: {error}; quote what is meant as a text") from error
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file that people write.
+
+    Raises:
+        UsageError: it cannot be read, is larger than :data:`LARGEST_BYTES`, or is not UTF-8.
+    """
+    try:
+        if path.stat().st_size > LARGEST_BYTES:
+            size = f"{path.stat().st_size / 1e6:.1f} MB, expected at most {LARGEST_BYTES / 1e6:g} MB"
+            raise UsageError(f"{path}: got a file of {size}; is it the right file?")
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    for mark, name in _OTHER_ENCODINGS:
+        if data.startswith(mark):
+            raise UsageError(f"{path}: got {name}, expected UTF-8; save it as UTF-8")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UsageError(
+            f"{path}: got byte 0x{data[error.start]:02x} in line {line}, expected UTF-8 text; save it as UTF-8"
+        ) from error
+
+
+def refuse_unknown(data: Mapping[str, Any], known: Iterable[str], where: str) -> None:
+    """Raise when a mapping has a key that nothing reads."""
+    names = list(known)
+    for key in data:
+        if key not in names:
+            raise UsageError(f"{where}: unknown key '{key}'{suggest(str(key), names)}")
+
+
+def named_items(value: Any, where: str) -> list[tuple[str, dict[str, Any]]]:
+    """Read ``[{name: {parameter: value}}, name]`` as (name, parameters) rows; a single mapping is a list of one."""
+    rows = value if isinstance(value, list) else [value]
+    items: list[tuple[str, dict[str, Any]]] = []
+    for i, row in enumerate(rows):
+        if isinstance(row, str):
+            items.append((row, {}))
+        elif isinstance(row, dict) and len(row) == 1:
+            name, params = next(iter(row.items()))
+            items.append((str(name), {} if params is None else params))
+        else:
+            raise UsageError(f"{where}[{i}]: got {row!r}, expected 'name' or '{{name: {{parameter: value}}}}'")
+    return items
+
+
+class _EachKeyOnce:
+    """Each key of a mapping once: of two, YAML would silently take the last."""
+
+    def construct_mapping(self: Any, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            # What merges another mapping in (<<) stands below the mapping's own keys, so it may repeat one.
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                continue
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, Hashable) and key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"got key '{key}' twice, expected it once", key_node.start_mark
+                )
+            seen |= {key} if isinstance(key, Hashable) else set()
+        return super().construct_mapping(node, deep=deep)  # type: ignore[misc,no-any-return]
+
+
+class _Loader(_EachKeyOnce, yaml.SafeLoader):
+    """Plain values only."""
+
+
+class _FastLoader(_EachKeyOnce, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """The same by libyaml, where it is there: eight times as fast, but its errors do not show the line."""
+
+
+def _constructed(loader: Any, path: Path) -> Any:
+    try:
+        node = loader.get_single_node()
+        _refuse_bombs(node, path)
+        return None if node is None else loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _refuse_depth(text: str) -> None:
+    """Raise RecursionError where lists and mappings are more than :data:`DEEPEST` inside each other."""
+    # Inside brackets each level takes one, elsewhere a column for at most two: most files need no closer look.
+    if text.count("[") + text.count("{") + 2 * max(map(len, text.splitlines()), default=0) <= DEEPEST:
+        return
+    depth = 0
+    for event in yaml.parse(text, Loader=_FastLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise RecursionError
+
+
+def _refuse_bombs(node: yaml.Node | None, path: Path) -> None:
+    if node is not None and _values(node, {}, path) > MOST_VALUES:
+        raise UsageError(
+            f"{path}: its aliases (*name) stand for more than {MOST_VALUES:,} values; write out what is meant"
+        )
+
+
+def _values(node: yaml.Node, known: dict[yaml.Node, int], path: Path) -> int:
+    """Count the values below a node, those of aliases each time; every node is visited once."""
+    if node in known:
+        if not known[node]:
+            raise UsageError(f"{path}: an alias (*name) stands for what it is part of; write out what is meant")
+        return known[node]
+    known[node] = 0  # while it is being counted
+    parts = node.value if isinstance(node, yaml.CollectionNode) else ()
+    inside = (part for row in parts for part in (row if isinstance(row, tuple) else (row,)))
+    known[node] = 1 + sum(_values(part, known, path) for part in inside)
+    return known[node]
+
+
+def _kind(data: Any) -> str:
+    return "an empty file" if data is None else type(data).__name__

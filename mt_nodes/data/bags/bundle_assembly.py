@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts recorded messages together that are of one instant."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.data.bags.reader import RecordedWire
+from mt_nodes.data.cdr import codec
+
+#: Farthest that a sensor's stamp may lie from the leading one's while the period is not known.
+JOIN_NS = 50_000_000
+Region = tuple[str, npt.NDArray[np.float64]]
+
+
+@dataclass(eq=False)
+class Moment:
+    """What belongs to one message of the leading sensor; ``at`` is its position in the bag."""
+
+    at: int
+    stamp_ns: int
+    sensors: list[RecordedWire]
+    others: list[tuple[int, RecordedWire]]
+    regions: dict[str, Region] = field(default_factory=dict)
+    wires: list[RecordedWire] = field(default_factory=list)
+
+
+class Gathering:
+    """Puts recorded messages together. A moment is complete when two later leading messages have been seen, so that
+    other sensors may be recorded late by more than a period.
+    """
+
+    def __init__(self, lead: str, sensors: set[str], regions: set[str]) -> None:
+        self._lead, self._sensors, self._region_topics = lead, sensors, regions
+        self._at = 0
+        self._open: deque[Moment] = deque()
+        self._loose: list[tuple[int, RecordedWire]] = []  # of other sensors, not joined yet
+        self._others: list[tuple[int, RecordedWire]] = []  # since the last leading message
+        self._regions: dict[str, Region] = {}
+        self._previous_ns: int | None = None
+
+    def take(self, wire: RecordedWire) -> Iterator[Moment]:
+        """Take in the next recorded message; yield a moment that became complete."""
+        self._at += 1
+        if wire.topic in self._sensors:
+            stamp_ns = codec.header_stamp_ns(wire.cdr)
+            wire = replace(wire, stamp_ns=wire.received_ns if stamp_ns is None else stamp_ns)
+        if wire.topic == self._lead:
+            self._begin(wire)
+        elif wire.topic in self._sensors:
+            self._loose.append((self._at, wire))
+        else:
+            self._others.append((self._at, wire))
+            if wire.topic in self._region_topics:
+                self._set_region(wire)
+        if len(self._open) > 2:
+            yield self._close()
+
+    def rest(self) -> Iterator[Moment]:
+        """Yield the moments that are still open; the last one takes everything left."""
+        while len(self._open) > 1:
+            yield self._close()
+        if self._open:
+            yield self._close(last=True)
+
+    def _begin(self, wire: RecordedWire) -> None:
+        others = [*self._others, (self._at, wire)]
+        self._open.append(Moment(self._at, wire.stamp_ns, [wire], others, dict(self._regions)))
+        self._others = []
+
+    def _set_region(self, wire: RecordedWire) -> None:
+        region = codec.polygon_from_msg(codec.decode(wire.type, wire.cdr))
+        self._regions[wire.topic] = region
+        for moment in self._open:  # only those that had none: a region counts from when it was recorded
+            moment.regions.setdefault(wire.topic, region)
+
+    def _close(self, last: bool = False) -> Moment:
+        moment = self._open.popleft()
+        near_ns = self._tolerance_ns(moment)
+        joined = [n for topic in sorted(self._sensors) if (n := self._nearest(topic, moment.stamp_ns, near_ns))]
+        moment.sensors += [wire for _, wire in joined]
+        places = {at for at, _ in joined}
+        passed = {
+            at for at, w in self._loose if last or at < moment.at or w.stamp_ns <= moment.stamp_ns + near_ns
+        } | places
+        leaving = [entry for entry in self._loose if entry[0] in passed]
+        self._loose = [entry for entry in self._loose if entry[0] not in passed]
+        everything = moment.others + leaving + (self._others if last else [])
+        moment.wires = [wire for _, wire in sorted(everything, key=lambda entry: entry[0])]
+        self._previous_ns = moment.stamp_ns
+        return moment
+
+    def _tolerance_ns(self, moment: Moment) -> int:
+        gaps = [self._open[0].stamp_ns - moment.stamp_ns] if self._open else []
+        gaps += [moment.stamp_ns - self._previous_ns] if self._previous_ns is not None else []
+        return min((gap for gap in gaps if gap > 0), default=2 * JOIN_NS) // 2
+
+    def _nearest(self, topic: str, stamp_ns: int, within_ns: int) -> tuple[int, RecordedWire] | None:
+        entries = [entry for entry in self._loose if entry[1].topic == topic]
+        best = min(entries, key=lambda entry: abs(entry[1].stamp_ns - stamp_ns), default=None)
+        return best if best and abs(best[1].stamp_ns - stamp_ns) <= within_ns else None

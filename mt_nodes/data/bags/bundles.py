@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Any bag as a stream of bundles, and bundles as a bag."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from mt_nodes.base.errors import InfrastructureError, MtError, UsageError
+from mt_nodes.data.bags.bundle_assembly import Gathering, Moment
+from mt_nodes.data.bags.reader import BagReader, RecordedWire, Topic
+from mt_nodes.data.bags.topic_roles import Roles, candidates, choose
+from mt_nodes.data.bags.writer import SENSOR_QOS, STATIC_QOS, open_writer
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.cdr.outgoing import wires_of_bundle
+from mt_nodes.data.images.codecs import decode as pictured
+from mt_nodes.data.messages import Bundle, Image
+from mt_nodes.data.transform_buffer import TransformBuffer
+from mt_nodes.data.transforms import Transform, TransformTree
+
+_SENSORS = ("lidar", "camera", "camera_info")
+#: Message type -> part of a bundle that it belongs to, and what reads it.
+DECODERS = {
+    codec.POINT_CLOUD: ("clouds", codec.cloud_from_msg),
+    codec.IMAGE: ("images", codec.image_from_msg),
+    codec.COMPRESSED_IMAGE: ("images", codec.image_from_msg),
+    codec.CAMERA_INFO: ("camera_infos", codec.camera_info_from_msg),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Unreadable:
+    """A bundle of which a required message cannot be understood: what is known of it, and what is wrong."""
+
+    bundle: Bundle
+    error: MtError
+
+
+class Source(Protocol):
+    """Where the bundles of an episode come from, as often as one likes.
+
+    Attributes:
+        reader: the file. info: every topic of it by name. roles: role -> topics. lead: topic that bundles follow.
+    """
+
+    reader: BagReader
+    info: dict[str, Topic]
+    roles: Roles
+    lead: str
+
+    def __iter__(self) -> Iterator[Bundle]:
+        """Yield every bundle; raises what keeps one from being understood."""
+
+    def readings(self) -> Iterator[Bundle | Unreadable]:
+        """Yield every bundle, or what is wrong with it."""
+
+
+class BagSource:
+    """The bundles of a bag, in order; can be iterated again and again, one iteration at a time.
+
+    The leading sensor (the LiDAR, or the camera when no LiDAR is required or given) makes one bundle a message. Of
+    every other sensor the message joins whose header stamp is nearest, at most half a period (50 ms while that is not
+    known) away. Every recorded message goes out with exactly one bundle, in ``wires``: sensors with theirs, all else
+    (frames that joined none, too) with the first bundle whose leading message was recorded after it, the last ones
+    with the last bundle. Sensors that are not required and cannot be decoded stay wires. Where it is known what a stack
+    takes, nothing else is decoded, but for what its cameras need to be understood: their infos, and the clouds of all
+    LiDARs, to look at. Of several topics of a role the first leads.
+
+    Args:
+        path: bag directory, ``.mcap``, ``.db3`` or ``.bag`` file.
+        topics: role (``lidar``, ``camera``, ``camera_info``, ``region``) -> topic, or several with commas between them,
+            where there are several candidates.
+        transforms: the user's, which stand above the bag's.
+        episode: number that the bundles carry.
+        limit: bundles to give at most.
+        require: roles that must be there; as a mapping also the topics of a stack, by role, in its order.
+        pictures: whether a required image must be of light, and whole, to be understood: a callable is given pixels.
+
+    Raises:
+        UsageError: no such bag; a role without or with several candidates.
+        InfrastructureError: nothing can be read; while iterating: the bag is damaged, after all that could be read.
+        MtError: while iterating: a required message cannot be understood; :meth:`readings` goes on after it.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        topics: Mapping[str, str] | None = None,
+        transforms: TransformTree | None = None,
+        episode: int = 0,
+        limit: int | None = None,
+        require: Collection[str] | Mapping[str, Sequence[str]] = ("lidar",),
+        pictures: bool = False,
+    ) -> None:
+        given = topics or {}
+        self.reader = BagReader(path)
+        self.info: dict[str, Topic] = self.reader.topics
+        try:
+            self.roles = choose(self.info, given, require, str(path), self._frame_of)
+        except UsageError as error:
+            if self.reader.damage:  # the topic may be in what is lost
+                raise InfrastructureError(f"{error}; the bag is damaged: {self.reader.damage}") from error
+            raise
+        takes = require if isinstance(require, Mapping) else (*require, *given)
+        leads = [role for role in ("lidar", "camera") if role in takes]
+        if not leads:
+            raise UsageError(f"{path}: got roles {', '.join(require) or '(none)'}, expected lidar or camera among them")
+        self.lead = self.roles[leads[0]][0]
+        self._required = self._topics({*require, *given})
+        known = isinstance(require, Mapping)  # what the stack takes; else all that is found is decoded
+        self._taken = self._topics({*require, *(["camera_info"] if "camera" in require else [])} if known else _SENSORS)
+        looks = known and "camera" in require and "lidar" not in require
+        self._beside = set(self.roles.get("lidar", candidates("lidar", self.info))) if looks else set()
+        self._regions = _region_topics(self.info, self.roles if "region" in given else {})
+        self._transforms, self._episode, self._limit, self._pictures = transforms, episode, limit, pictures
+
+    def __enter__(self) -> BagSource:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the bag."""
+        self.reader.__exit__()
+
+    def __iter__(self) -> Iterator[Bundle]:
+        for found in self.readings():
+            if isinstance(found, Unreadable):
+                raise found.error
+            yield found
+
+    def readings(self) -> Iterator[Bundle | Unreadable]:
+        """Yield every bundle, those that cannot be understood as such; numbers count both.
+
+        Raises:
+            InfrastructureError: the bag is damaged, after all that could be read.
+        """
+        gathered = Gathering(self.lead, self._topics(_SENSORS) | self._beside, self._regions)
+        buffer = TransformBuffer(self._transforms)
+        self._add_static(buffer)
+        limit = self._limit
+        if limit == 0:
+            return
+        for index, moment in enumerate(self._moments(gathered, buffer)):
+            yield self._reading(index, moment, buffer.at(moment.stamp_ns))
+            if index + 1 == limit:
+                return
+
+    def _moments(self, gathered: Gathering, buffer: TransformBuffer) -> Iterator[Moment]:
+        damage: MtError | None = None
+        try:
+            for wire in self.reader.wires():
+                if wire.type == codec.TF and wire.topic == "/tf":
+                    buffer.add(self._transforms_of(wire, static=False))
+                yield from gathered.take(wire)
+        except InfrastructureError as error:
+            damage = error
+        yield from gathered.rest()
+        if damage is not None:
+            raise damage
+
+    def _topics(self, roles: Iterable[str]) -> set[str]:
+        return {topic for role in roles for topic in self.roles.get(role, ())}
+
+    def _frame_of(self, topic: str) -> str | None:
+        """Return the frame of a topic's first message, None where that cannot be read."""
+        with suppress(MtError):
+            for wire in self.reader.wires({topic}):
+                return str(codec.decode(wire.type, wire.cdr).header.frame_id)
+        return None
+
+    def _add_static(self, buffer: TransformBuffer) -> None:
+        """Static transforms hold from the start, wherever the recorder put them; the main pass reports damage."""
+        if self.info.get("/tf_static", Topic("", 0, ())).type != codec.TF:
+            return
+        with suppress(InfrastructureError):
+            for wire in self.reader.wires({"/tf_static"}):
+                buffer.add(self._transforms_of(wire, static=True))
+
+    def _transforms_of(self, wire: RecordedWire, static: bool) -> list[Transform]:
+        try:
+            return codec.transforms_from_msg(codec.decode(wire.type, wire.cdr), static)
+        except MtError as error:
+            where = f"{self.reader.path}: {wire.topic} received at {wire.received_ns} ns"
+            raise InfrastructureError(f"{where} cannot be read: {error}") from error
+
+    def _reading(self, index: int, moment: Moment, tree: TransformTree) -> Bundle | Unreadable:
+        try:
+            return self._bundle(index, moment, tree)
+        except MtError as error:
+            known = Bundle(self._episode, index, moment.stamp_ns, wires=tuple(moment.wires))
+            where = f"{self.reader.path}: bundle {index} at {moment.stamp_ns} ns"
+            return Unreadable(known, type(error)(f"{where} cannot be read: {error}"))
+
+    def _bundle(self, index: int, moment: Moment, tree: TransformTree) -> Bundle:
+        decoded: dict[str, list[Any]] = {"clouds": [], "images": [], "camera_infos": []}
+        for wire in (wire for wire in moment.sensors if wire.topic in self._taken | self._beside):
+            kind, decode = DECODERS[wire.type]
+            try:
+                message: Any = decode(wire.topic, codec.decode(wire.type, wire.cdr))
+                if self._pictures and isinstance(message, Image):
+                    pictured(message)
+                decoded[kind].append(message)
+            except MtError as error:
+                if wire.topic in self._required - self._beside:
+                    raise type(error)(f"{wire.topic}: {str(error).removeprefix(f'{wire.topic}: ')}") from error
+        messages = {kind: tuple(found) for kind, found in decoded.items()}
+        clouds, joined = messages["clouds"], set(map(id, moment.sensors))
+        return Bundle(
+            self._episode,
+            index,
+            moment.stamp_ns,
+            transforms=tree,
+            wires=tuple(moment.wires),
+            regions=moment.regions,
+            clouds=tuple(cloud for cloud in clouds if cloud.topic not in self._beside),
+            beside=tuple(cloud for cloud in clouds if cloud.topic in self._beside),
+            loose=tuple(w for w in moment.wires if w.topic in self._taken and id(w) not in joined),
+            images=messages["images"],
+            camera_infos=messages["camera_infos"],
+        )
+
+
+def sensors_of(bag: Path, wanted: Iterable[str], given: Mapping[str, str]) -> list[str]:
+    """Return those of some roles that a bag can fill or a topic is given for, in their order; all when there is none.
+
+    Raises:
+        UsageError: no such bag.
+    """
+    roles = list(wanted)
+    with BagReader(bag) as reader:
+        return [role for role in roles if role in given or candidates(role, reader.topics)] or roles
+
+
+def write_bundles(path: Path, bundles: Iterable[Bundle], storage: str = "mcap") -> None:
+    """Write a ROS 2 bag (uncompressed) with the messages of bundles, ``/tf_static`` from the first one's transforms.
+
+    Recorded messages go out as they are, others are encoded; each is received at its stamp.
+
+    Raises:
+        UsageError: the path exists, or the storage is unknown.
+    """
+    with open_writer(path, storage) as bag:
+        for i, bundle in enumerate(bundles):
+            if i == 0 and bundle.transforms.transforms and all(w.topic != "/tf_static" for w in bundle.wires):
+                static = bag.add("/tf_static", codec.TF, [STATIC_QOS])
+                bag.write(static, bundle.stamp_ns, codec.encode_transforms(bundle.transforms, bundle.stamp_ns))
+            for wire in wires_of_bundle(bundle):
+                qos = STATIC_QOS if wire.topic == "/tf_static" else SENSOR_QOS
+                bag.write(bag.add(wire.topic, wire.type, [qos]), wire.stamp_ns, wire.cdr)
+
+
+def _region_topics(info: Mapping[str, Topic], given: Mapping[str, Sequence[str]]) -> set[str]:
+    return set(given["region"]) if "region" in given else {name for name, t in info.items() if t.type == codec.POLYGON}

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which topics of a bag play which part."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from mt_nodes.base.errors import UsageError, suggest
+from mt_nodes.data.bags.reader import Topic
+from mt_nodes.data.cdr import codec
+
+#: role -> message types that can play it
+ROLES = {
+    "lidar": (codec.POINT_CLOUD,),
+    "camera": (codec.IMAGE, codec.COMPRESSED_IMAGE),
+    "camera_info": (codec.CAMERA_INFO,),
+    "region": (codec.POLYGON,),
+}
+Roles = dict[str, tuple[str, ...]]
+
+
+def candidates(role: str, topics: Mapping[str, Topic]) -> list[str]:
+    """Return the topics that can play a role and have messages."""
+    return sorted(name for name, topic in topics.items() if topic.type in ROLES[role] and topic.count)
+
+
+def split(given: Mapping[str, str]) -> Roles:
+    """Return the topics of each role from ``TOPIC`` or ``TOPIC,TOPIC``: no name of a topic has a comma."""
+    return {role: tuple(name.strip() for name in names.split(",") if name.strip()) for role, names in given.items()}
+
+
+def choose(
+    topics: Mapping[str, Topic],
+    given: Mapping[str, str],
+    require: Collection[str] | Mapping[str, Sequence[str]],
+    bag: str,
+    frame_of: Callable[[str], str | None] = lambda topic: None,
+) -> Roles:
+    """Return the topics of each role: those given, else the only candidate.
+
+    A stack that takes several topics of a role is given as many: those of its own names, where nothing else is said
+    and the bag has all of them; which of others is which is never guessed. A camera's info topic is found beside it
+    (``…/camera_info``), or by the frame that both are in. Roles that are not required and have no or several
+    candidates stay out.
+
+    Args:
+        topics: of the bag.
+        given: role -> ``TOPIC`` or ``TOPIC,TOPIC``, the leading one first.
+        require: roles that must be there; as a mapping also the topics that the stack takes, by role, in its order.
+        bag: to be named in errors.
+        frame_of: tells the frame of a topic's first message; asked only where names do not tell.
+
+    Raises:
+        UsageError: a given role or topic does not exist or does not fit; a required role has no or several candidates,
+            or another number of topics than the stack takes.
+    """
+    wanted: Mapping[str, Sequence[str]] = require if isinstance(require, Mapping) else {}
+    chosen = split(given)
+    for role, names in chosen.items():
+        _refuse_misfit(role, names, topics, bag)
+    for role in (r for r in ROLES if r not in chosen):
+        found = candidates(role, topics)
+        if role == "camera_info" and "camera" in chosen:
+            chosen[role] = _infos(chosen["camera"], found, frame_of)
+        elif len(wanted.get(role, ())) > 1 and set(wanted[role]) <= set(found):
+            chosen[role] = tuple(wanted[role])
+        elif len(found) == 1:
+            chosen[role] = (found[0],)
+    chosen = {role: names for role, names in chosen.items() if names}
+    for role in require:
+        if len(chosen.get(role, ())) != len(wanted.get(role, "1")) and not (role in chosen and not wanted):
+            raise UsageError(_unclear(role, chosen.get(role, ()), wanted.get(role, ()), topics, bag))
+    return chosen
+
+
+def _infos(cameras: Sequence[str], found: Sequence[str], frame_of: Callable[[str], str | None]) -> tuple[str, ...]:
+    """Return the info topics of cameras, in their order, without those that have none: the only one, else by name,
+    else by frame.
+    """
+    if len(cameras) == 1 and len(found) == 1:
+        return tuple(found)
+    left = {camera: [t for t in found if t.rpartition("/")[0] == camera.rpartition("/")[0]] for camera in cameras}
+    frames: dict[str, str | None] = {}
+    for camera in (c for c, beside in left.items() if len(beside) != 1):
+        frames = frames or {topic: frame_of(topic) for topic in found}
+        frame = frame_of(camera)
+        left[camera] = [topic for topic in found if frame and frames[topic] == frame]
+    return tuple(beside[0] for beside in left.values() if len(beside) == 1)
+
+
+def _refuse_misfit(role: str, names: Sequence[str], topics: Mapping[str, Topic], bag: str) -> None:
+    if role not in ROLES:
+        raise UsageError(f"--topic {role}={','.join(names)}: no role '{role}'{suggest(role, ROLES)}")
+    if not names or len(set(names)) < len(names):
+        raise UsageError(f"--topic {role}={','.join(names)}: expected one topic or several different ones")
+    for topic in names:
+        if topic not in topics:
+            close = difflib.get_close_matches(topic, topics, n=1)
+            hint = f"; did you mean '{close[0]}'" if close else ""
+            raise UsageError(f"--topic {role}={topic}: {bag} has no such topic{hint}; it has {_listed(topics)}")
+        if topics[topic].type not in ROLES[role]:
+            expected = " or ".join(ROLES[role])
+            fitting = ", ".join(candidates(role, topics)) or "none of the bag's topics"
+            raise UsageError(
+                f"--topic {role}={topic}: got type {topics[topic].type}, expected {expected}; of that type: {fitting}"
+            )
+
+
+def _unclear(role: str, chosen: Sequence[str], wanted: Sequence[str], topics: Mapping[str, Topic], bag: str) -> str:
+    found = candidates(role, topics)
+    listed = _listed({name: topics[name] for name in found})
+    if not found:
+        return f"{bag}: no messages of type {' or '.join(ROLES[role])} for the {role}; the bag has {_listed(topics)}"
+    if len(wanted) > 1 or len(chosen) > 1:
+        got = f"got {len(chosen)} ({', '.join(chosen) or 'none chosen'})"
+        order = f"; name them in its order with --topic {role}=TOPIC,TOPIC out of {listed}"
+        return f"{bag}: the stack takes {len(wanted)} topics as {role} ({', '.join(wanted)}), {got}{order}"
+    return f"{bag}: several topics can be the {role}: {listed}; choose with --topic {role}=TOPIC"
+
+
+def _listed(topics: Mapping[str, Topic]) -> str:
+    return ", ".join(f"{name} ({topic.type})" for name, topic in sorted(topics.items())) or "no topic at all"

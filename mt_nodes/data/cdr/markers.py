@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Outputs as messages without ROS: obstacles as ``MarkerArray``, commands as ``TwistStamped``.
+
+The convention of :mod:`mt_nodes.nodes.adapters.marker_array`, which is built from the same :func:`cubes`: so evidence
+looks alike whichever way the messages went.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.cdr.image_markers import IMAGE_MARKER, PATH, encode_boxes, encode_path
+from mt_nodes.data.messages import Wire
+from mt_nodes.data.outputs import Control, Detections, Output
+from mt_nodes.data.transforms import quaternion_of_yaw
+
+MARKERS = "visualization_msgs/msg/MarkerArray"
+TWIST = "geometry_msgs/msg/TwistStamped"
+#: Constants of ``visualization_msgs/Marker``.
+ARROW, CUBE, LINE_STRIP, ADD, DELETE_ALL = 0, 1, 4, 0, 3
+OPACITY = 0.6
+#: Colour-blind safe (Okabe-Ito) colours by class.
+COLOURS = {
+    "car": (0.0, 0.45, 0.70),
+    "pedestrian": (0.84, 0.37, 0.0),
+    "cyclist": (0.0, 0.62, 0.45),
+    "unknown": (0.6, 0.6, 0.6),
+}
+
+
+class Cube(NamedTuple):
+    """One obstacle as a marker shows it; ``size_m`` is length, width, height.
+
+    ``text`` is as ``score=0.9 track=7 velocity=1.5,0.0,0.0 age_years=7``; without ``track``, ``velocity`` and what is
+    told of people (:mod:`mt_nodes.data.traits`) where nobody knows.
+    With ``line_m``, places x, y on the ground, it is a band through these that is ``size_m[0]`` wide.
+    """
+
+    label: str
+    center_m: tuple[float, float, float]
+    quaternion_xyzw: tuple[float, float, float, float]
+    size_m: tuple[float, float, float]
+    colour: tuple[float, float, float]
+    text: str
+    line_m: tuple[tuple[float, float], ...] = ()
+
+
+def cubes(said: Detections) -> Iterator[Cube]:
+    """Yield one cube an obstacle."""
+    for i in range(len(said)):
+        label = str(said.label[i])
+        yield Cube(
+            label,
+            tuple(said.center_m[i].tolist()),
+            quaternion_of_yaw(float(said.yaw_rad[i])),
+            tuple(said.size_m[i].tolist()),
+            COLOURS.get(label, COLOURS["unknown"]),
+            " ".join(_notes(said, i)),
+        )
+
+
+def _notes(said: Detections, i: int) -> Iterator[str]:
+    yield f"score={float(said.score[i])!r}"
+    if said.track_id[i]:
+        yield f"track={said.track_id[i]}"
+    if np.isfinite(said.velocity_mps[i]).all():
+        yield f"velocity={','.join(map(repr, said.velocity_mps[i].tolist()))}"
+    if said.traits[i]:
+        yield str(said.traits[i])
+
+
+def encode_detections(said: Detections) -> bytes:
+    """Return the CDR bytes of a ``MarkerArray``: a DELETEALL marker with the stamp, then one CUBE an obstacle."""
+    return encode_cubes(said.frame_id, said.stamp_ns, cubes(said))
+
+
+def encode_cubes(frame_id: str, stamp_ns: int | None, shown: Iterable[Cube]) -> bytes:
+    """Return the CDR bytes of a ``MarkerArray``: a DELETEALL marker with the stamp, then the cubes."""
+    header = codec.header_of(frame_id, stamp_ns or 0)
+    nothing = Cube("", (0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), "")
+    clear = _marker(nothing, header, 0, (ARROW, DELETE_ALL), 0.0)
+    kinds = {False: CUBE, True: LINE_STRIP}
+    boxes = [_marker(cube, header, i, (kinds[bool(cube.line_m)], ADD), OPACITY) for i, cube in enumerate(shown)]
+    return codec.encode(MARKERS, codec.typestore().types[MARKERS](markers=[clear, *boxes]))
+
+
+def encode_control(said: Control) -> bytes:
+    """Return the CDR bytes of a ``TwistStamped`` with speed and yaw rate; what the command does not hold is 0."""
+    types = codec.typestore().types
+    speed, turn = _known(said.speed_mps), _known(said.yaw_rate_radps)
+    twist = types["geometry_msgs/msg/Twist"](linear=_vector((speed, 0.0, 0.0)), angular=_vector((0.0, 0.0, turn)))
+    return codec.encode(TWIST, types[TWIST](header=codec.header_of("", said.stamp_ns or 0), twist=twist))
+
+
+def wires_of(output: Output, topics: Mapping[str, str], stamp_ns: int) -> tuple[Wire, ...]:
+    """Return what a callable said as messages, on the topics that the stack file gives its outputs.
+
+    Args:
+        output: what was said; a silent arm gives no message.
+        topics: by role of output; a role without one gives no message.
+        stamp_ns: of the input that was answered.
+    """
+    wires = []
+    if output.detections is not None and "detections" in topics:
+        data = encode_detections(output.detections)
+        wires.append(Wire(topics["detections"], MARKERS, stamp_ns, data))
+    if output.control is not None and "control" in topics:
+        wires.append(Wire(topics["control"], TWIST, stamp_ns, encode_control(output.control)))
+    if output.boxes is not None and "boxes" in topics:
+        wires.append(Wire(topics["boxes"], IMAGE_MARKER, stamp_ns, encode_boxes(output.boxes)))
+    if output.path is not None and "path" in topics:
+        wires.append(Wire(topics["path"], PATH, stamp_ns, encode_path(output.path)))
+    return tuple(wires)
+
+
+def _marker(cube: Cube, header: Any, number: int, kind: tuple[int, int], opacity: float) -> Any:
+    types = codec.typestore().types
+    no_time = types["builtin_interfaces/msg/Duration"](sec=0, nanosec=0)
+    no_image = types["sensor_msgs/msg/CompressedImage"](
+        header=codec.header_of("", 0), format="", data=np.empty(0, np.uint8)
+    )
+    pose = types["geometry_msgs/msg/Pose"](
+        position=types["geometry_msgs/msg/Point"](**dict(zip("xyz", cube.center_m, strict=True))),
+        orientation=types["geometry_msgs/msg/Quaternion"](**dict(zip("xyzw", cube.quaternion_xyzw, strict=True))),
+    )
+    return types["visualization_msgs/msg/Marker"](
+        header=header,
+        ns=cube.label,
+        id=number,
+        type=kind[0],
+        action=kind[1],
+        pose=pose,
+        scale=_vector(cube.size_m),
+        color=types["std_msgs/msg/ColorRGBA"](**dict(zip("rgb", cube.colour, strict=True)), a=opacity),
+        lifetime=no_time,
+        frame_locked=False,
+        points=[types["geometry_msgs/msg/Point"](x=x, y=y, z=0.0) for x, y in cube.line_m],
+        colors=[],
+        texture_resource="",
+        texture=no_image,
+        uv_coordinates=[],
+        text=cube.text,
+        mesh_resource="",
+        mesh_file=types["visualization_msgs/msg/MeshFile"](filename="", data=np.empty(0, np.uint8)),
+        mesh_use_embedded_materials=False,
+    )
+
+
+def _vector(xyz: tuple[float, float, float]) -> Any:
+    return codec.typestore().types["geometry_msgs/msg/Vector3"](**dict(zip("xyz", xyz, strict=True)))
+
+
+def _known(value: float) -> float:
+    return 0.0 if math.isnan(value) else float(value)

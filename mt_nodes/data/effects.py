@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a mutation says about the world it made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.data.transforms import Matrix, TransformTree
+
+
+@dataclass(frozen=True)
+class Volume:
+    """An oriented box in a named frame: centre (x, y, z) and size (length, width, height) in metres, yaw about z.
+
+    ``outline_m``, corners (x, y) in the same frame, says its shape from above where that is no rectangle, as of a
+    sector; the box is then the one around it.
+    """
+
+    frame_id: str
+    center_m: tuple[float, float, float]
+    size_m: tuple[float, float, float]
+    yaw_rad: float = 0.0
+    label: str = "unknown"
+    outline_m: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class ImageBox:
+    """Where an image shows an object that was put there.
+
+    Attributes:
+        topic: of the image.
+        box_px: (x0, y0, x1, y1) around all of the object that lies within the picture, hidden parts included; pixel
+            centres lie at whole numbers.
+        visible: share of all of the object's pixels that is in sight: within the picture, and nothing before it.
+        label: class that a detector would give it.
+    """
+
+    topic: str
+    box_px: tuple[float, float, float, float]
+    visible: float
+    label: str = "unknown"
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """How the follow-up's world differs from the source's, as far as a check must know.
+
+    Attributes:
+        added, removed, occluded: volumes; an obstacle in a removed or occluded one is not demanded of the follow-up.
+        output_transform: 4×4 that takes the source's expected output to the follow-up's, None for "the same place".
+        output_frame_id: frame in which ``output_transform`` is meant.
+        numbers: measured facts, such as how many points were added.
+        added_points: (N, 3) what was put into clouds, by topic, for pictures and evidence.
+        image_boxes: where images show what was added.
+        image_mirrored: whether left and right of every image are swapped: steering to the other side is expected.
+        image_transforms: 3×3 by image topic that takes a pixel (x, y, 1) of the source to the follow-up's; an image
+            that is not named kept its pixels in place.
+    """
+
+    added: tuple[Volume, ...] = ()
+    removed: tuple[Volume, ...] = ()
+    occluded: tuple[Volume, ...] = ()
+    output_transform: Matrix | None = None
+    output_frame_id: str = ""
+    numbers: dict[str, float] = field(default_factory=dict)
+    added_points: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+    image_boxes: tuple[ImageBox, ...] = ()
+    image_mirrored: bool = False
+    image_transforms: dict[str, Matrix] = field(default_factory=dict)
+
+    @property
+    def mirrored(self) -> bool:
+        """Whether left and right are swapped, in images or by where the scene is carried: steer to the other side."""
+        carried = self.output_transform
+        return self.image_mirrored or (carried is not None and bool(carried[0, 0] > 0.0 > carried[1, 1]))
+
+    def carry(self, frame_id: str, transforms: TransformTree) -> Matrix | None:
+        """Return the 4×4 that takes the expected output to its new place in a frame, None where it stays.
+
+        Raises:
+            UnknownTransform: no transform leads from that frame to the one of ``output_transform``.
+        """
+        if self.output_transform is None:
+            return None
+        there = transforms.lookup(frame_id, self.output_frame_id or frame_id)
+        return np.asarray(there @ self.output_transform @ np.linalg.inv(there))
+
+    def merged(self, later: Effects) -> Effects:
+        """Return these effects followed by those of a mutation applied after."""
+        first, second = self.output_transform, later.output_transform
+        both = second if first is None else first if second is None else np.asarray(second @ first)
+        return Effects(
+            self.added + later.added,
+            self.removed + later.removed,
+            self.occluded + later.occluded,
+            both,
+            later.output_frame_id or self.output_frame_id,
+            {**self.numbers, **later.numbers},
+            {**self.added_points, **later.added_points},
+            (*(_warped(box, later.image_transforms) for box in self.image_boxes), *later.image_boxes),
+            self.image_mirrored != later.image_mirrored,
+            {
+                topic: np.asarray(
+                    later.image_transforms.get(topic, np.eye(3)) @ self.image_transforms.get(topic, np.eye(3))
+                )
+                for topic in {**self.image_transforms, **later.image_transforms}
+            },
+        )
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return what the ledger records: volumes, transform and numbers (points are remade from the draw)."""
+        boxes: dict[str, Any] = {
+            name: [_plain(volume) for volume in getattr(self, name)]
+            for name in ("added", "removed", "occluded")
+            if getattr(self, name)
+        }
+        if self.output_transform is not None:
+            boxes["output_transform"] = self.output_transform.tolist()
+        if self.output_frame_id:
+            boxes["output_frame_id"] = self.output_frame_id
+        if self.image_boxes:
+            boxes["image_boxes"] = [dict(vars(box)) for box in self.image_boxes]
+        if self.image_mirrored:
+            boxes["image_mirrored"] = True
+        if self.image_transforms:
+            boxes["image_transforms"] = {topic: m.tolist() for topic, m in self.image_transforms.items()}
+        return {**boxes, "numbers": self.numbers} if self.numbers else boxes
+
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> Effects:
+        """Read what :meth:`as_plain` made; added points are not in it."""
+
+        def volumes(name: str) -> tuple[Volume, ...]:
+            return tuple(
+                Volume(
+                    v["frame_id"],
+                    tuple(v["center_m"]),
+                    tuple(v["size_m"]),
+                    v["yaw_rad"],
+                    v["label"],
+                    tuple(tuple(corner) for corner in v.get("outline_m", ())),
+                )
+                for v in data.get(name, ())
+            )
+
+        matrix = data.get("output_transform")
+        return cls(
+            added=volumes("added"),
+            removed=volumes("removed"),
+            occluded=volumes("occluded"),
+            output_transform=None if matrix is None else np.array(matrix, dtype=np.float64),
+            output_frame_id=data.get("output_frame_id", ""),
+            numbers=dict(data.get("numbers", {})),
+            image_boxes=tuple(
+                ImageBox(b["topic"], tuple(b["box_px"]), b["visible"], b["label"]) for b in data.get("image_boxes", ())
+            ),
+            image_mirrored=bool(data.get("image_mirrored", False)),
+            image_transforms={
+                topic: np.array(m, dtype=np.float64) for topic, m in data.get("image_transforms", {}).items()
+            },
+        )
+
+
+def _plain(volume: Volume) -> dict[str, Any]:
+    return {name: value for name, value in vars(volume).items() if name != "outline_m" or value}
+
+
+def _warped(box: ImageBox, transforms: Mapping[str, Matrix]) -> ImageBox:
+    """Return where a later change of its image takes a box: the box around its corners there."""
+    if box.topic not in transforms:
+        return box
+    x0, y0, x1, y1 = box.box_px
+    moved = transforms[box.topic] @ np.array([[x0, x1, x0, x1], [y0, y0, y1, y1], [1.0, 1.0, 1.0, 1.0]])
+    (x, y), (right, bottom) = (moved[:2] / moved[2]).min(axis=1).tolist(), (moved[:2] / moved[2]).max(axis=1).tolist()
+    return replace(box, box_px=(x, y, right, bottom))

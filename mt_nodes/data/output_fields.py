@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``fields:`` of an output in a stack file: where in a message of any type everything is.
+
+    detections: {each: objects, center: pose.position, size: dimensions, yaw: pose.orientation, label: class_name}
+    control: {steering_rad: {path: steer_deg, scale: 0.0174533}, speed_mps: drive.speed}
+
+A value is a path, or ``{path: …, scale: …}`` for other units and signs, or ``{path: …, names: {1: car}}`` for classes
+that are numbers. What has several numbers is a path to something with x, y and z, to a list of numbers, or a list of
+paths, one each: ``size: [length, width, height]``. Scaled values are in metres, radians, m/s, pixels, seconds, in the
+frame that ``frame_id`` leads to or ``frame`` names (else the header's). All but ``stamp``, ``frame_id`` and ``each`` is
+looked for in every item of the list that ``each`` leads to, where the role has one; ``.`` is the item itself. A message
+whose stamp is a number matches its input to the nanosecond only where the number is whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+from numbers import Number
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import Param, build, param
+from mt_nodes.base.yaml_files import refuse_unknown
+from mt_nodes.data.field_paths import FieldPath, FieldsOf, element_of
+
+Floats = npt.NDArray[np.float64]
+
+#: Types of numbers and texts, as rclpy tells them.
+NUMBERS = frozenset(("float", "double", "boolean", *(f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64))))
+TEXTS = frozenset(("string", "wstring"))
+UUID = "unique_identifier_msgs/UUID"
+
+
+class Kind(Enum):
+    """What a field must be to be read as something; the value says it to people."""
+
+    TIME = "a builtin_interfaces/Time, or a number of seconds"
+    DURATION = "a builtin_interfaces/Duration, or a number of seconds"
+    TEXT = "a text, a number or a UUID"
+    FIXED = "a text that is no path"
+    LIST = "a list"
+    NUMBER = "a number"
+    TURN = "a number (yaw), or a quaternion with x, y, z and w"
+    PLACE = "something with x and y, two numbers, or a list of two paths"
+    VECTOR = "something with x, y and z, three numbers, or a list of three paths"
+    EDGES = "four numbers, or a list of four paths"
+
+
+#: How many numbers a kind consists of.
+SIZES = {Kind.PLACE: 2, Kind.VECTOR: 3, Kind.EDGES: 4}
+_ALL = {"stamp": Kind.TIME}
+_FRAME = {**_ALL, "frame_id": Kind.TEXT, "frame": Kind.FIXED}
+#: What each role takes.
+KEYS: dict[str, dict[str, Kind]] = {
+    "detections": {
+        **_FRAME,
+        "each": Kind.LIST,
+        "center": Kind.VECTOR,
+        "size": Kind.VECTOR,
+        "yaw": Kind.TURN,
+        "label": Kind.TEXT,
+        "score": Kind.NUMBER,
+        "track": Kind.TEXT,
+        "velocity": Kind.VECTOR,
+    },
+    "boxes": {
+        **_FRAME,
+        "each": Kind.LIST,
+        "edges": Kind.EDGES,
+        "center": Kind.PLACE,
+        "size": Kind.PLACE,
+        "label": Kind.TEXT,
+        "score": Kind.NUMBER,
+    },
+    "path": {
+        **_FRAME,
+        "each": Kind.LIST,
+        "position": Kind.PLACE,
+        "yaw": Kind.TURN,
+        "speed_mps": Kind.NUMBER,
+        "time_s": Kind.DURATION,
+    },
+    "control": {
+        **_ALL,
+        "steering_rad": Kind.NUMBER,
+        "speed_mps": Kind.NUMBER,
+        "acceleration_mps2": Kind.NUMBER,
+        "yaw_rate_radps": Kind.NUMBER,
+        "throttle": Kind.NUMBER,
+        "brake": Kind.NUMBER,
+    },
+}
+#: Keys that a role cannot do without; of alternatives one is enough.
+NEEDED = {
+    "detections": (("each",), ("center",)),
+    "boxes": (("each",), ("edges", "center"), ("edges", "size")),
+    "path": (("each",), ("position",)),
+    "control": (tuple(key for key in KEYS["control"] if key not in _ALL),),
+}
+#: Keys that are looked for in the message; the others are looked for in what ``each`` leads to, where there is one.
+_OUTSIDE = frozenset((*_FRAME, "each"))
+
+
+def _path(value: Any, where: str) -> FieldPath:
+    return FieldPath.parse(value, where)
+
+
+def _names(value: Any, where: str) -> dict[str, str]:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value.values()):
+        raise UsageError(f"{where}: got {value!r}, expected texts by value, such as {{1: car, 2: pedestrian}}")
+    return {str(key): name for key, name in value.items()}
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where one value is, and what it is multiplied by or called."""
+
+    path: FieldPath = field(metadata={"param": Param(convert=_path)})
+    scale: float = param(1.0)
+    names: dict[str, str] = param({}, convert=_names)
+
+    def number(self, of: Any) -> float:
+        """Read a number."""
+        return float(self.path.of(of)) * self.scale
+
+    def numbers(self, of: Any, count: int) -> list[float]:
+        """Read so many numbers, of something with x, y and z or of a list.
+
+        Raises:
+            ValueError: there are fewer or more.
+        """
+        value = self.path.of(of)
+        row = [getattr(value, axis) for axis in "xyz"[:count]] if hasattr(value, "x") else list(value)
+        if len(row) != count:
+            raise ValueError(f"path {self.path}: got {len(row)} numbers, expected {count}")
+        return [float(number) * self.scale for number in row]
+
+    def text(self, of: Any) -> str:
+        """Read a text, or a number or UUID as one; then its name, if it has any."""
+        value = self.path.of(of)
+        value = getattr(value, "uuid", value)
+        text = str(value) if isinstance(value, (str, Number)) else bytes(value).hex()
+        return self.names.get(text, text)
+
+    def nanoseconds(self, of: Any) -> int:
+        """Read a time; a number counts seconds after it was scaled, exactly so where it is a whole number."""
+        value = self.path.of(of)
+        if hasattr(value, "nanosec"):
+            return int(value.sec) * 1_000_000_000 + int(value.nanosec)
+        return round(Fraction(value) * Fraction(str(self.scale)) * 1_000_000_000)
+
+
+@dataclass(frozen=True)
+class OutputFields:
+    """What ``fields:`` of one output says: by key one source, or one for each number."""
+
+    role: str
+    sources: dict[str, Source | tuple[Source, ...]]
+    frame: str = ""
+
+    @classmethod
+    def parse(cls, role: str, given: Mapping[str, Any], where: str) -> OutputFields:
+        """Read what stands in the stack file.
+
+        Raises:
+            UsageError: a key that the role does not take, a value that is no path, something that is missing.
+        """
+        keys = KEYS[role]
+        refuse_unknown(given, keys, where)
+        for options in NEEDED[role]:
+            if not any(key in given for key in options):
+                raise UsageError(f"{where}: got {', '.join(given) or 'nothing'}, expected also {' or '.join(options)}")
+        frame = given.get("frame", "")
+        if not isinstance(frame, str) or (frame and "frame_id" in given):
+            raise UsageError(f"{where}: frame: got {frame!r}, expected a frame's name, and no frame_id beside it")
+        paths = {key: value for key, value in given.items() if keys[key] is not Kind.FIXED}
+        return cls(role, {key: _source(value, keys[key], f"{where}.{key}") for key, value in paths.items()}, frame)
+
+    def has(self, key: str) -> bool:
+        """Whether the stack file says where that is."""
+        return key in self.sources
+
+    def one(self, key: str) -> Source | None:
+        """Return the source of a value; None when none is named."""
+        source = self.sources.get(key)
+        return None if isinstance(source, tuple) else source
+
+    def rows(self, key: str, items: Sequence[Any]) -> Floats:
+        """Read a place, a vector or edges of each item: (K, 2), (K, 3) or (K, 4).
+
+        Raises:
+            ValueError: an item has more numbers or fewer.
+        """
+        source, width = self.sources[key], SIZES[KEYS[self.role][key]]
+        if isinstance(source, tuple):
+            rows = [[part.number(item) for part in source] for item in items]
+        else:
+            rows = [source.numbers(item, width) for item in items]
+        return np.array(rows, dtype=np.float64).reshape(-1, width)
+
+    def check(self, type_name: str, fields_of: FieldsOf, where: str) -> None:
+        """Look every path up in a message type, given as ``pkg/Name``.
+
+        Raises:
+            UsageError: naming the path, what it leads to and what was expected.
+        """
+        item, each = type_name, self.one("each")
+        if each is not None:
+            found = each.path.type_in(type_name, fields_of, f"{where}.each")
+            element = element_of(found)
+            if element is None:
+                raise UsageError(f"{where}.each: {each.path} is {found}, expected {Kind.LIST.value}")
+            item = element
+        for key, sources in self.sources.items():
+            kind, several = KEYS[self.role][key], isinstance(sources, tuple)
+            for source in sources if isinstance(sources, tuple) else (sources,):
+                found = source.path.type_in(type_name if key in _OUTSIDE else item, fields_of, f"{where}.{key}")
+                if not _fits(Kind.NUMBER if several else kind, found, fields_of):
+                    expected = Kind.NUMBER if several else kind
+                    raise UsageError(f"{where}.{key}: {source.path} is {found}, expected {expected.value}")
+
+
+def _source(value: Any, kind: Kind, where: str) -> Source | tuple[Source, ...]:
+    if isinstance(value, list):
+        if len(value) != SIZES.get(kind):
+            raise UsageError(f"{where}: got a list of {len(value)}, expected {kind.value}")
+        return tuple(_single(part, f"{where}[{i}]") for i, part in enumerate(value))
+    return _single(value, where)
+
+
+def _single(value: Any, where: str) -> Source:
+    return build(Source, value if isinstance(value, Mapping) else {"path": value}, where)
+
+
+def _fits(kind: Kind, found: str, fields_of: FieldsOf) -> bool:
+    if kind in (Kind.TIME, Kind.DURATION):
+        return found in NUMBERS or found == f"builtin_interfaces/{kind.name.capitalize()}"
+    if kind is Kind.TEXT:
+        return found in NUMBERS | TEXTS | {UUID, "uint8[16]"}
+    if kind is Kind.LIST:
+        return element_of(found) is not None
+    if kind is Kind.NUMBER:
+        return found in NUMBERS
+    if kind is Kind.TURN:
+        return found in NUMBERS or _has(found, "xyzw", fields_of)
+    listed = element_of(found) in NUMBERS
+    return listed or (kind is not Kind.EDGES and _has(found, "xyz"[: SIZES[kind]], fields_of))
+
+
+def _has(found: str, names: str, fields_of: FieldsOf) -> bool:
+    known = fields_of(found)
+    return all(known.get(name) in NUMBERS for name in names)

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which bundles show one scene: while the ego stands or creeps, the next bundle is nearly the one before.
+
+A scene begins with a bundle, the anchor, and lasts while the ego is within half a metre of where it was then. How far
+it moved is read off the first cloud: the edges of upright things (corners, poles, people) are paired with all those of
+the anchor within reach, and the displacement on which most pairs agree is that of the world against the ego. Walls
+along the road and the ground, which look alike from anywhere, have no say in it, and passing traffic is outvoted.
+Without a cloud a scene lasts while a small grey picture of the first image stays as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.data.messages import Bundle, Cloud, Image
+
+#: The ego moved less than this, by votes on a grid of ``CELL_M``, as long as a scene lasts.
+SAME_PLACE_M, CELL_M = 0.5, 0.2
+#: Displacements up to so many cells are told apart; a larger one is another scene whatever it is.
+REACH_CELLS = 10
+#: A cloud with fewer edges says nothing about a displacement; and so many of them, at least, must agree on it.
+LEAST_EDGES, LEAST_SHARE = 8, 0.4
+#: Mean absolute difference of two pictures of one scene at most, of full scale.
+SAME_PICTURE = 0.012
+#: What is read of a cloud: points, their slope and range, and columns around the sensor.
+_POINTS, _LOWEST_SLOPE, _NEAREST_M, _FARTHEST_M, _COLUMNS = 8_000, -0.035, 2.5, 40.0, 720
+#: An edge is nearer by so much than the column beside it.
+_STEP_M = 0.6
+#: Rows of a picture, about, before squares of so many pixels are averaged.
+_ROWS, _SQUARE = 64, 4
+
+T = TypeVar("T")
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What of a bundle is compared: edges (2, N) in metres of a cloud, or a picture (H, W) of an image, by topic."""
+
+    topic: str
+    edges_m: Floats | None = None
+    picture: Floats | None = None
+
+
+class Scenes:
+    """Follows the source bundles of episodes, in their order. It depends on what they show, and on nothing else."""
+
+    def __init__(self) -> None:
+        self._anchor: View | None = None
+        self._first = self._last = (-1, -1)
+
+    def placed(self, bundle: Bundle) -> Bundle:
+        """Return a bundle with the number of the bundle with which its scene began, if that is an earlier one."""
+        here, view = (bundle.episode, bundle.index), view_of(bundle)
+        goes_on = self._last[0] == here[0] and self._last[1] < here[1]
+        self._last = here
+        if goes_on and self._anchor is not None and view is not None and alike(self._anchor, view):
+            return replace(bundle, scene=self._first[1])
+        self._anchor, self._first = view, here
+        return bundle
+
+
+def in_scenes(readings: Iterable[Bundle | T]) -> Iterator[Bundle | T]:
+    """Yield what is read of episodes, each bundle with its scene."""
+    scenes = Scenes()
+    for found in readings:
+        yield scenes.placed(found) if isinstance(found, Bundle) else found
+
+
+def view_of(bundle: Bundle) -> View | None:
+    """Return what of a bundle is compared: of its first cloud, else of its first image; None: there is nothing."""
+    for cloud in bundle.clouds[:1]:
+        if (found := edges_m(cloud)).shape[1] >= LEAST_EDGES:
+            return View(cloud.topic, edges_m=found)
+    for image in bundle.images[:1]:
+        if (small := picture(image)) is not None:
+            return View(image.topic, picture=small)
+    return None
+
+
+def alike(one: View, other: View) -> bool:
+    """Tell whether two views are of one scene."""
+    if one.topic != other.topic:
+        return False
+    if one.edges_m is not None and other.edges_m is not None:
+        moved = displacement_m(one.edges_m, other.edges_m)
+        return moved is not None and moved < SAME_PLACE_M
+    if one.picture is None or other.picture is None or one.picture.shape != other.picture.shape:
+        return False
+    return float(np.abs(one.picture - other.picture).mean()) <= SAME_PICTURE
+
+
+def edges_m(cloud: Cloud) -> Floats:
+    """Return x and y (2, N) of the edges of what stands up around a sensor whose z axis points up.
+
+    Of the points above the ground the nearest of each column of half a degree counts; it is an edge where the column
+    beside it is empty or farther away.
+    """
+    few = cloud.points[:: max(1, -(-len(cloud) // _POINTS))]
+    x, y, z = (np.ascontiguousarray(few[name], dtype=np.float32) for name in "xyz")
+    # A damaged cloud has coordinates whose square is no float, or that are none themselves; they are too far away.
+    with np.errstate(over="ignore", invalid="ignore"):
+        flat = np.sqrt(x * x + y * y)
+        upright = np.flatnonzero((z > _LOWEST_SLOPE * flat) & (flat > _NEAREST_M) & (flat < _FARTHEST_M))
+    x, y, flat = x[upright], y[upright], flat[upright]
+    turn = np.float32(_COLUMNS / (2.0 * np.pi))
+    column = ((np.arctan2(y, x) + np.float32(np.pi)) * turn).astype(np.uint32) % _COLUMNS
+    # Sorted by column and, within one, by range in millimetres: the first of each is the nearest.
+    order = np.sort(column << 16 | (flat * np.float32(1e3)).astype(np.uint32))
+    columns = order >> 16
+    first = np.flatnonzero(np.diff(columns, prepend=_COLUMNS))
+    nearest = np.full(_COLUMNS, np.inf, dtype=np.float32)
+    nearest[columns[first]] = (order[first] & 0xFFFF) * np.float32(1e-3)
+    beside = np.maximum(np.roll(nearest, 1), np.roll(nearest, -1))
+    at = np.flatnonzero(nearest + np.float32(_STEP_M) < beside)
+    angle = (at + 0.5) / turn - np.pi
+    return np.stack([nearest[at] * np.cos(angle), nearest[at] * np.sin(angle)]).astype(np.float32)
+
+
+def displacement_m(before_m: Floats, after_m: Floats) -> float | None:
+    """Return by how much things moved from one cloud to another, to about ``CELL_M``, as most edges have it.
+
+    Args:
+        before_m, after_m: edges (2, N) and (2, M).
+
+    Returns:
+        None where too few agree: they moved out of reach, or the sensor turned.
+    """
+    size = 2 * REACH_CELLS + 1
+    old, new = (np.rint(edges / np.float32(CELL_M)).astype(np.int16) for edges in (before_m, after_m))
+    moved = [np.subtract.outer(new[axis], old[axis]).ravel() + np.int16(REACH_CELLS) for axis in (0, 1)]
+    # A negative number is a large one without its sign.
+    near = np.flatnonzero((moved[0].view(np.uint16) < size) & (moved[1].view(np.uint16) < size))
+    votes = np.bincount(moved[0][near].astype(np.intp) * size + moved[1][near], minlength=size * size)
+    padded = np.pad(votes.reshape(size, size), 1)
+    rows = padded[:-2] + padded[1:-1] + padded[2:]
+    around = rows[:, :-2] + rows[:, 1:-1] + rows[:, 2:]
+    best = int(around.argmax())
+    if around.flat[best] < LEAST_SHARE * min(before_m.shape[1], after_m.shape[1]):
+        return None
+    return CELL_M * float(np.hypot(best // size - REACH_CELLS, best % size - REACH_CELLS))
+
+
+def picture(image: Image) -> Floats | None:
+    """Return an image as a small grey picture (H, W), 0 to 1; None where it cannot be read."""
+    pixels = image.pixels
+    if image.compressed is not None:
+        coded = np.frombuffer(image.compressed, dtype=np.uint8)
+        decoded = cv2.imdecode(coded, cv2.IMREAD_REDUCED_GRAYSCALE_8) if len(coded) else None
+        if decoded is None:
+            return None
+        pixels = np.asarray(decoded)
+    if pixels.dtype.kind != "u" or min(pixels.shape[:2], default=0) < _SQUARE:
+        return None
+    step = max(1, min(pixels.shape[:2]) // _ROWS)
+    few = pixels[::step, ::step].astype(np.float32)
+    few = few.mean(axis=2) if few.ndim == 3 else few
+    rows, columns = (length // _SQUARE for length in few.shape)
+    squares = few[: rows * _SQUARE, : columns * _SQUARE].reshape(rows, _SQUARE, columns, _SQUARE)
+    return np.asarray(squares.mean(axis=(1, 3)) / np.float32(np.iinfo(pixels.dtype).max), dtype=np.float32)

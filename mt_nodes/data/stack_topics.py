@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which topics a stack takes and says, as its file has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import build, param
+from mt_nodes.base.yaml_files import refuse_unknown
+from mt_nodes.data.output_fields import OutputFields
+
+SENSOR_ROLES = ("lidar", "camera", "camera_info")
+#: What a world tells beside its sensors, and as which type of message it is told unless the stack file says another.
+TOLD_TYPES = {
+    "objects": "visualization_msgs/msg/MarkerArray",
+    "odometry": "nav_msgs/msg/Odometry",
+    "route": "nav_msgs/msg/Path",
+    "signals": "visualization_msgs/msg/MarkerArray",
+    "lanes": "visualization_msgs/msg/MarkerArray",
+}
+INPUT_ROLES = (*SENSOR_ROLES, *TOLD_TYPES)
+#: The first of these that a stack takes is what its bundles follow.
+LEADING_ROLES = ("lidar", "camera", "objects")
+#: What a stack tells beside its answers.
+DIAGNOSTICS = "diagnostics"
+OUTPUT_ROLES = ("detections", "control", "boxes", "path", DIAGNOSTICS)
+DEFAULT_INPUTS = {
+    "lidar": "/sensing/lidar/points",
+    "camera": "/sensing/camera/image",
+    "camera_info": "/sensing/camera/camera_info",
+    "objects": "/perception/ground_truth/objects",
+    "odometry": "/localization/odometry",
+    "route": "/planning/route",
+    "signals": "/perception/traffic_lights",
+    "lanes": "/map/lanes",
+}
+DEFAULT_OUTPUTS: dict[str, dict[str, Any]] = {
+    "detections": {"topic": "/perception/obstacles", "type": "visualization_msgs/msg/MarkerArray"},
+    "control": {"topic": "/control/command", "type": "geometry_msgs/msg/TwistStamped"},
+    "boxes": {"topic": "/perception/image_boxes", "type": "visualization_msgs/msg/ImageMarker"},
+    "path": {"topic": "/planning/path", "type": "nav_msgs/msg/Path"},
+    DIAGNOSTICS: {"topic": "/diagnostics", "type": "diagnostic_msgs/msg/DiagnosticArray"},
+}
+
+
+@dataclass(frozen=True)
+class OutputTopic:
+    """One thing the stack says: topic, message type, and what reads it.
+
+    That is the adapter of the type or, where there are several, the one named, with ``params``; or ``fields``: where
+    in the message everything is, by paths (:mod:`mt_nodes.data.output_fields`). ``beside`` are further topics that tell
+    parts of the same command (:mod:`mt_nodes.stacks.merging`).
+    """
+
+    topic: str
+    type: str
+    adapter: str = ""
+    params: dict[str, Any] = param({})
+    fields: dict[str, Any] = param({})
+    beside: tuple[OutputTopic, ...] = param(())
+
+    @property
+    def rows(self) -> tuple[OutputTopic, ...]:
+        """Every topic that it is said on, the leading one first."""
+        return (self, *self.beside)
+
+
+@dataclass(frozen=True)
+class ToldTopic:
+    """How a stack takes what a world tells: topic and message type, of which an adapter must read and write."""
+
+    topic: str
+    type: str
+
+
+Input = str | tuple[str, ...] | ToldTopic
+"""Of a sensor a topic or several, the leading one first."""
+
+
+def read_inputs(value: Any, where: str) -> dict[str, Input]:
+    """Read ``inputs`` of a stack file by role: a topic, a list of several, or ``{topic: …, type: …}`` of what is told.
+
+    Raises:
+        UsageError: naming the key, what was got and what was expected.
+    """
+    roles = {value: DEFAULT_INPUTS.get(value, "")} if isinstance(value, str) else value
+    if not isinstance(roles, Mapping) or not roles:
+        raise UsageError(f"{where}: got {value!r}, expected a mapping such as {{lidar: /points}}")
+    refuse_unknown(roles, INPUT_ROLES, where)
+    inputs = {role: _input(role, given, f"{where}.{role}") for role, given in roles.items()}
+    topics = [topic for given in inputs.values() for topic in topics_of(given)]
+    if twice := sorted({topic for topic in topics if topics.count(topic) > 1}):
+        raise UsageError(f"{where}: got {twice[0]} more than once, expected each topic once")
+    return inputs
+
+
+def topics_of(given: Input) -> tuple[str, ...]:
+    """Return the topics of one role of ``inputs``."""
+    if isinstance(given, ToldTopic):
+        return (given.topic,)
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _input(role: str, value: Any, where: str) -> Input:
+    if role in SENSOR_ROLES:
+        return _one_or_more(value or DEFAULT_INPUTS[role], where)
+    if isinstance(value, ToldTopic):
+        return value
+    given = {"topic": value} if isinstance(value, str) else value or {}
+    if not isinstance(given, Mapping):
+        raise UsageError(f"{where}: got {value!r}, expected a topic or {{topic: …, type: …}}")
+    row = build(ToldTopic, {"topic": DEFAULT_INPUTS[role], "type": TOLD_TYPES[role], **given}, where)
+    read_topic(row.topic, f"{where}.topic")
+    return row
+
+
+def _one_or_more(value: Any, where: str) -> str | tuple[str, ...]:
+    """Read a topic, or a list of several that play one role, the leading one first."""
+    if not isinstance(value, (list, tuple)):
+        return read_topic(value, where)
+    topics = tuple(read_topic(topic, f"{where}[{i}]") for i, topic in enumerate(value))
+    return topics[0] if len(topics) == 1 else topics
+
+
+def read_outputs(named: Any, where: str) -> dict[str, OutputTopic]:
+    """Read ``outputs`` of a stack file: what says what, by role.
+
+    Raises:
+        UsageError: naming the key, what was got and what was expected.
+    """
+    roles = {named: None} if isinstance(named, str) else named
+    if not isinstance(roles, Mapping) or not roles:
+        raise UsageError(f"{where}: got {named!r}, expected a mapping such as {{detections: {{topic: …, type: …}}}}")
+    refuse_unknown(roles, OUTPUT_ROLES, where)
+    return {role: _output(role, value, f"{where}.{role}") for role, value in roles.items()}
+
+
+def _output(role: str, value: Any, where: str) -> OutputTopic:
+    """Read what is said in one role, on one topic or, of a command, on several."""
+    if role == "control" and isinstance(value, (list, tuple)) and value:
+        return _outputs_beside(role, value, where)
+    given = {"topic": value} if isinstance(value, str) else {} if value is None else value
+    if not isinstance(given, Mapping):
+        several = " or, as only control may, a list of several" if isinstance(given, (list, tuple)) else ""
+        raise UsageError(f"{where}: got {given!r}, expected a topic or {{topic: …, type: …}}{several}")
+    if beside := given.get("beside"):
+        return _output(role, [{key: part for key, part in given.items() if key != "beside"}, *beside], where)
+    row = build(OutputTopic, {**DEFAULT_OUTPUTS[role], **given}, where)
+    read_topic(row.topic, f"{where}.topic")
+    if row.fields:
+        _by_fields(role, row, "type" in given, where)
+    return row
+
+
+def _outputs_beside(role: str, values: Sequence[Any], where: str) -> OutputTopic:
+    rows = [_output(role, value, f"{where}[{i}]") for i, value in enumerate(values)]
+    topics = [row.topic for row in rows]
+    if twice := [topic for topic in topics if topics.count(topic) > 1]:
+        raise UsageError(f"{where}: got {twice[0]} more than once, expected each topic once")
+    return replace(rows[0], beside=tuple(rows[1:]))
+
+
+def _by_fields(role: str, row: OutputTopic, typed: bool, where: str) -> None:
+    if not typed or row.adapter or row.params:
+        raise UsageError(f"{where}: got fields, expected a type beside them, and neither adapter nor params")
+    OutputFields.parse(role, row.fields, f"{where}.fields")
+
+
+def read_topic(value: Any, where: str) -> str:
+    """Return an absolute topic.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if isinstance(value, str) and value.startswith("/") and not value.endswith("/"):
+        return value
+    raise UsageError(f"{where}: got {value!r}, expected an absolute topic such as /points")

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bag through mutations into another bag: what is not mutated is copied byte for byte."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rosbags.interfaces import Connection, MessageDefinitionFormat
+
+from mt_nodes.base.errors import InfrastructureError, NotApplicable
+from mt_nodes.data.bags.bundles import BagSource, sensors_of
+from mt_nodes.data.bags.reader import BagReader, RecordedWire, qos_of
+from mt_nodes.data.bags.writer import BagWriter, Ros1BagWriter, open_writer
+from mt_nodes.data.cdr.outgoing import encode_message, wire_for
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.transforms import TransformTree
+from mt_nodes.relations.mutations.base import Mutation
+from mt_nodes.relations.pipeline import MutationPipeline
+
+#: Stands for the relation in the seeds of draws that no relation asked for.
+RELATION = "mutate"
+
+
+@dataclass
+class MutationSummary:
+    """What became of a bag: bundles read, those mutated, those passed as they were (reason -> how many), messages."""
+
+    bundles: int = 0
+    mutated: int = 0
+    not_applicable: Counter[str] = field(default_factory=Counter)
+    messages: int = 0
+
+
+def mutate_bag(
+    bag: Path,
+    mutations: Sequence[Mutation],
+    out: Path,
+    seed: int = 0,
+    topics: Mapping[str, str] | None = None,
+    transforms: TransformTree | None = None,
+    storage: str = "mcap",
+    limit: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> MutationSummary:
+    """Write ``out`` with every message of ``bag``, sensor messages mutated bundle by bundle.
+
+    Topics, types, definitions, QoS and times of reception stay; delayed follow-ups are received later by their delay.
+    A bundle that a mutation cannot be applied to passes as it is and is counted.
+
+    Args:
+        bag: any bag that :class:`BagSource` reads.
+        mutations: applied one after the other; their sensors must be in the bag (of several kinds at least one).
+        out: bag directory, or a ROS 1 bag when it ends in ``.bag``.
+        seed: of all draws.
+        topics: role -> topic where there are several candidates.
+        transforms: the user's, above the bag's.
+        storage: ``mcap`` or ``sqlite3``.
+        limit: bundles at most.
+        progress: told the number of bundles done.
+
+    Raises:
+        UsageError: ``out`` exists, no such bag, topics are missing or unclear, a type cannot go into a ROS 1 bag.
+        InfrastructureError: a guarantee is broken (nothing is written), or the bag is damaged (what could be read is).
+    """
+    pipeline, summary = MutationPipeline(mutations, seed, RELATION), MutationSummary()
+    damage: InfrastructureError | None = None
+    with BagSource(bag, topics, transforms, limit=limit, require=changed_in(bag, mutations, topics or {})) as source:
+        copy = _Copy(open_writer(out, storage, definitions=_definitions(source.reader)), source.reader)
+        with copy.bag:
+            copy.announce()
+            bundles = iter(source)
+            while True:
+                try:
+                    bundle = next(bundles)
+                except StopIteration:
+                    break
+                except InfrastructureError as error:
+                    damage = error
+                    break
+                copy.write(bundle, _derived(pipeline, bundle, summary))
+                summary.bundles += 1
+                if progress is not None:
+                    progress(summary.bundles)
+        summary.messages = copy.messages
+    if damage is not None:
+        raise InfrastructureError(f"{damage}; what was readable ({summary.bundles} bundles) is in {out}") from damage
+    return summary
+
+
+class _Copy:
+    """Writes bundles and their follow-ups over the connections of the bag that they come from."""
+
+    def __init__(self, bag: BagWriter, reader: BagReader) -> None:
+        self.bag, self._reader = bag, reader
+        self._connections: dict[tuple[int, str, str], Connection] = {}
+        self._raw = reader.ros1 and isinstance(bag, Ros1BagWriter)
+        self.messages = 0
+
+    def announce(self) -> None:
+        """Make every topic of the source, with or without messages."""
+        for c in self._reader.connections:
+            kind = self._reader.topics[c.topic].type
+            made = self.bag.add(c.topic, kind, qos_of(c), self._reader.definition(c), c)
+            self._connections[_key(c)] = made
+
+    def write(self, bundle: Bundle, followups: tuple[tuple[int, Bundle], ...]) -> None:
+        """Write all of a bundle's wires; sensor messages once for each follow-up that has them."""
+        sensors = {id(wire_for(m, bundle.wires)): m for m in bundle.messages}
+        for wire in bundle.wires:
+            if id(wire) not in sensors:
+                self._write(wire, 0)
+                continue
+            before = sensors[id(wire)]
+            for delay_ns, followup in followups:
+                after = [m for m in followup.messages if m.topic == wire.topic]
+                for message in after:
+                    self._write(wire, delay_ns, None if message is before else encode_message(message, wire))
+
+    def _write(self, wire: Any, delay_ns: int, changed: bytes | None = None) -> None:
+        recorded: RecordedWire = wire
+        connection = self._connections[_key(recorded.connection)]
+        stamp_ns = recorded.received_ns + delay_ns
+        if changed is None and self._raw and isinstance(self.bag, Ros1BagWriter):
+            self.bag.write_raw(connection, stamp_ns, recorded.raw)
+        else:
+            self.bag.write(connection, stamp_ns, changed or recorded.cdr)
+        self.messages += 1
+
+
+def _derived(pipeline: MutationPipeline, bundle: Bundle, summary: MutationSummary) -> tuple[tuple[int, Bundle], ...]:
+    try:
+        derived = pipeline.derive(bundle)
+    except NotApplicable as reason:
+        summary.not_applicable[str(reason)] += 1
+        return ((0, bundle),)
+    if derived.broken is not None:
+        raise InfrastructureError(f"bundle {bundle.index} at {bundle.stamp_ns} ns: guarantee broken: {derived.broken}")
+    summary.mutated += 1
+    return derived.followup.bundles
+
+
+def changed_in(bag: Path, mutations: Sequence[Mutation], topics: Mapping[str, str]) -> list[str]:
+    """Return the sensors that mutations can change and the bag has; all of them when it has none."""
+    return sensors_of(bag, (s for s in ("lidar", "camera") if any(s in m.changes for m in mutations)), topics)
+
+
+def _definitions(reader: BagReader) -> dict[str, str]:
+    return {
+        reader.topics[c.topic].type: c.msgdef.data
+        for c in reader.connections
+        if c.msgdef.format is MessageDefinitionFormat.MSG
+    }
+
+
+def _key(connection: Connection) -> tuple[int, str, str]:
+    return connection.id, connection.topic, connection.msgtype

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An arm without topics: it calls the stack, a Python callable, in a process of the stack's own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mt_nodes.base.errors import InfrastructureError, StackError
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.outputs import Output
+from mt_nodes.data.transforms import UnknownTransform
+from mt_nodes.engine.arm import Unasked
+from mt_nodes.engine.judging import Answer, Heard
+from mt_nodes.stacks.stack import Stack
+from mt_nodes.stacks.stack_host import Call, Reply
+from mt_nodes.stacks.stack_process import StackProcess
+from mt_nodes.stacks.topic_sync import lacking
+
+
+@dataclass(eq=False)
+class Asked:
+    """The ticket of an input that was sent: where it is from, and the answer, None until that was waited for."""
+
+    where: str
+    reply: Reply | None = None
+
+
+class CallableArm:
+    """An arm that calls a process of its own: no topics, no clock but the instants of what is sent.
+
+    The stack works on an input from the moment that it is sent, one input at a time.
+    """
+
+    _now_ns = 0
+    _process: StackProcess | None = None
+    _asked: Asked | None = None
+
+    def __init__(
+        self,
+        name: str,
+        stack: Stack,
+        topics: Mapping[str, str] | frozenset[str],
+        log: Path = Path(os.devnull),
+    ) -> None:
+        """Take in what is called; :meth:`start` starts it.
+
+        Args:
+            name: of the arm.
+            stack: what is called.
+            topics: topic of a bag -> topic of the stack that it is given as; a set are all the leading one.
+            log: file that the stack's output goes to.
+        """
+        self.name = name
+        self._stack, self._log = stack, log
+        self._inputs = topics if isinstance(topics, Mapping) else dict.fromkeys(topics, stack.leading_topic)
+
+    def start(self) -> None:
+        """Start the process and have the callable made."""
+        self._process = StackProcess(f"stack '{self._stack.name}' ({self.name} arm)", self._stack, self._log)
+        self._asked = Asked("")
+
+    def ready(self) -> None:
+        """Wait until the callable is made.
+
+        Raises:
+            UsageError: it cannot be made as the stack file says.
+            StackError: the process died or did not get ready in time.
+        """
+        self._settle()
+
+    def begin_episode(self) -> None:
+        """Say that time starts anew."""
+        self._now_ns = 0
+
+    def last_words(self) -> None:
+        """Nothing: a callable tells all with its answers."""
+
+    def pass_time(self, stamp_ns: int) -> None:
+        """Nothing to do: a callable has no clock."""
+
+    def stop(self) -> None:
+        """End the process.
+
+        Raises:
+            StackError: it has died since its last answer.
+        """
+        if self._process is not None:
+            self._process.stop()
+
+    def restart(self) -> None:
+        """Have the callable made anew, in the process that has imported it."""
+        self._settle()
+        self._running.make()
+        self._asked = Asked("")
+
+    def send(
+        self,
+        bundle: Bundle,
+        changed: frozenset[str],
+        source_ns: int | None = None,
+        delay_ns: int = 0,
+        late: Sequence[Bundle] = (),
+    ) -> Asked | Unasked:
+        """Have the callable called with the bundle."""
+        self._now_ns = max(self._now_ns, (bundle.stamp_ns if source_ns is None else source_ns) + delay_ns)
+        whole = bundle.joined_with(late)
+        reason = lacking(self._stack, self._inputs, whole.messages)
+        if reason is not None:
+            return Unasked(reason)
+        sensors = {self._inputs[m.topic]: m for m in whole.messages if m.topic in self._inputs}
+        lead = sensors[self._stack.leading_topic]
+        self._settle()
+        self._running.call(Call(sensors if self._stack.joins else lead, whole.transforms, self._now_ns))
+        self._asked = Asked(f"{lead.topic} of bundle {whole.index} at {whole.stamp_ns} ns")
+        return self._asked
+
+    def pass_by(
+        self,
+        bundle: Bundle,
+        changed: frozenset[str] = frozenset(),
+        source_ns: int | None = None,
+        delay_ns: int = 0,
+    ) -> None:
+        """Let time go on: a callable sees whole inputs only."""
+        self._now_ns = max(self._now_ns, (bundle.stamp_ns if source_ns is None else source_ns) + delay_ns)
+
+    def wait(self, ticket: Asked | Unasked, until_s: float | None = None) -> Answer:
+        """Return the answer to an input.
+
+        Raises:
+            StackError: the callable raised, its process died, or it has not answered within the stack's deadline.
+            UsageError: no transform leads to the frame it asks for.
+        """
+        if isinstance(ticket, Unasked):
+            return ticket.answer
+        if ticket.reply is None:
+            self._settle()
+        assert ticket.reply is not None, "the ticket is of another arm"
+        output = ticket.reply.output or Output()
+        if output.silent:
+            return Answer.nothing(Heard.SILENT, "the callable returned None")
+        return Answer(Heard.ANSWERED, replace(output, answer_ms=1e3 * ticket.reply.took_s))
+
+    @property
+    def _running(self) -> StackProcess:
+        assert self._process is not None, "the arm was not started"
+        return self._process
+
+    def _settle(self) -> None:
+        """Wait for what was asked last."""
+        if self._asked is None:
+            return
+        asked, self._asked = self._asked, None
+        asked.reply = self._running.reply()
+        _refuse(asked.reply, asked.where)
+
+
+def _refuse(reply: Reply, where: str) -> None:
+    """Raise the error that a reply tells of, if any."""
+    if reply.error is None:
+        return
+    if reply.kind is UnknownTransform and where:
+        raise UnknownTransform(f"{where}: {reply.error}")
+    raise (reply.kind if reply.kind is not InfrastructureError else StackError)(reply.error)
+
+
+def in_process_arms(
+    stack: Stack, topics: Mapping[str, str], mode: str, out: Path, ending: ExitStack
+) -> tuple[CallableArm, CallableArm]:
+    """Return arms that call the stack's callable; a stateless one serves both.
+
+    Args:
+        stack: what is called. topics: see :class:`CallableArm`. mode: of the run.
+        out: results directory; what the stack prints goes to the log there.
+        ending: their end is put there.
+    """
+
+    def arm(name: str) -> CallableArm:
+        made = CallableArm(name, stack, topics, out / "console.log")
+        ending.callback(made.stop)
+        return made
+
+    source = arm("source")
+    return source, arm("followup") if mode == "twin" and not stack.stateless else source

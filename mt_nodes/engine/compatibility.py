@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a stack can be judged by a relation, and be fed from a bag."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.plugins import name_of
+from mt_nodes.data.bags.bundles import Source
+from mt_nodes.data.stack_topics import DIAGNOSTICS, INPUT_ROLES
+from mt_nodes.relations.relation import Relation, Suite
+from mt_nodes.stacks.stack import Stack
+
+
+def unfit(relation: Relation, stack: Stack, loop: bool = False) -> str | None:
+    """Say why a stack cannot be judged by a relation, None if it can; ``loop`` in a closed one."""
+    if relation.loop and not loop:
+        return f"relation '{relation.id}' is of the closed loop, where `mt scenario` judges it"
+    if loop and not relation.loop and relation.check is not None:
+        name = name_of(type(relation.check))
+        return f"relation '{relation.id}' has the check {name}; the closed loop needs one of drives, such as same_trace"
+    facts = ("stateless", "map_free", "full_360", "tracks")
+    for need in relation.requires:
+        roles = need.split(" or ")
+        if set(roles) <= set(INPUT_ROLES) and not set(roles) & set(stack.inputs):
+            return f"relation '{relation.id}' requires a {need}; stack '{stack.name}' has no such input"
+        if need == "lidar_only" and set(stack.inputs) != {"lidar"}:
+            return f"relation '{relation.id}' requires lidar_only; stack '{stack.name}' takes {', '.join(stack.inputs)}"
+        if need in facts and not getattr(stack, need):
+            return (
+                f"relation '{relation.id}' requires a stack that is {need}; '{stack.name}' is not, "
+                f"or its file lacks {need}: true"
+            )
+    told = {*stack.answers, *({DIAGNOSTICS} & set(stack.outputs))}
+    lacking = [n for n in (relation.check.needs if relation.check else ()) if n not in told]
+    return (
+        f"relation '{relation.id}' judges {', '.join(lacking)}; stack '{stack.name}' says no such" if lacking else None
+    )
+
+
+def check_requirements(suite: Suite, stack: Stack, loop: bool = False) -> None:
+    """Refuse relations that cannot judge a stack, ``loop`` in a closed one.
+
+    Raises:
+        UsageError: naming the first one and why.
+    """
+    # Control and sham are always offered: where a stack has nothing for them to change, their pairs say so.
+    for relation in suite.relations:
+        reason = unfit(relation, stack, loop)
+        if reason is not None:
+            raise UsageError(reason)
+
+
+def check_needs(sources: Sequence[Source], stack: Stack) -> None:
+    """Refuse bags that lack a topic the stack needs besides its inputs.
+
+    Raises:
+        UsageError: naming the bag, the topic and what the bag has.
+    """
+    for source in sources:
+        for topic in stack.needs:
+            if topic not in source.info:
+                raise UsageError(
+                    f"{source.reader.path}: stack '{stack.name}' needs {topic}, which the bag lacks; "
+                    f"it has {', '.join(sorted(source.info))}"
+                )

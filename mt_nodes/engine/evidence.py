@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A violated pair as an MCAP file: both inputs and both outputs, to look at in Foxglove, to play, to make again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mt_nodes.base.errors import InfrastructureError, MtError
+from mt_nodes.data.bags.bundles import DECODERS
+from mt_nodes.data.bags.reader import BagReader
+from mt_nodes.data.bags.writer import SENSOR_QOS, STATIC_QOS, BagWriter, open_writer
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.cdr.outgoing import wires_of_bundle
+from mt_nodes.data.messages import Bundle, Wire
+from mt_nodes.data.transforms import Transform, TransformTree
+from mt_nodes.data.verdict import Pair
+
+#: Topic of all that was known of frames, to the last digit.
+TRANSFORMS = "/mt/transforms"
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What evidence holds: what each arm was given, topics as evidence names them, and all else that is there of it."""
+
+    source: Bundle
+    followup: Bundle
+    said: Mapping[str, tuple[Wire, ...]]
+
+
+def evidence_name(pair: Pair) -> str:
+    """Return the file name of a pair's evidence."""
+    return f"{str(pair).replace('/', '_')}.mcap"
+
+
+def write_evidence(
+    path: Path,
+    pair: Pair,
+    source: Bundle,
+    followup: Bundle,
+    outputs: Mapping[str, Iterable[Wire]],
+    baseline: Bundle | None = None,
+    sent: Sequence[tuple[int, Bundle]] = (),
+) -> None:
+    """Write one MCAP file (zstd) with topics ``/mt/source/<topic>`` and ``/mt/followup/<topic>``, and ``/tf_static``.
+
+    Every known transform goes into ``/tf_static`` as it is at that instant, and to the last digit, which quaternions
+    lose, into ``/mt/transforms`` (``std_msgs/String``, JSON rows parent, child, matrix); ``/mt/pair`` says which pair
+    it is. Messages are received at their stamps, those of ``sent`` when they went out.
+
+    Args:
+        path: file to make; an existing one is replaced.
+        pair: whose evidence it is.
+        source: bundle of the source arm.
+        followup: bundle of the follow-up arm.
+        outputs: arm (``source``, ``followup``) -> what the stack answered; types unknown to ROS 2 Jazzy are kept
+            without their definition.
+        baseline: what the source arm was given in place of the source, if it was.
+        sent: all that went to the follow-up arm, as it went out, with delays in ns after the source's instant; empty
+            where that was ``followup`` alone, at once.
+    """
+    path.unlink(missing_ok=True)
+    with open_writer(path, compress=True) as bag:
+        stamp_ns = source.stamp_ns
+        frames = bag.add("/tf_static", codec.TF, [STATIC_QOS])
+        bag.write(frames, stamp_ns, codec.encode_transforms(source.transforms, stamp_ns))
+        bag.write(bag.add("/mt/pair", codec.STRING, [STATIC_QOS]), stamp_ns, codec.encode_text(str(pair)))
+        bag.write(
+            bag.add(TRANSFORMS, codec.STRING, [STATIC_QOS]), stamp_ns, codec.encode_text(_rows(source.transforms))
+        )
+        given = baseline or source
+        _write_arm(bag, "source", [*_sensors(given, given.changed_topics(source)), *outputs.get("source", ())])
+        _write_arm(bag, "followup", [*_sent(source, sent or ((0, followup),)), *outputs.get("followup", ())])
+
+
+def read_source(path: Path, pair: Pair, topics: Sequence[str]) -> Bundle:
+    """Return the bundle that the source arm was given.
+
+    Args:
+        path: evidence of a pair. pair: which one.
+        topics: of the stack's sensors, the leading one first; what is not there is left out.
+
+    Raises:
+        UsageError: there is no such file.
+        InfrastructureError: it is damaged, or holds no message of the leading topic.
+    """
+    with BagReader(path) as bag:
+        found = {wire.topic: wire for wire in bag.wires()}
+    wires = [
+        Wire(topic, row.type, codec.header_stamp_ns(row.cdr) or 0, row.cdr)
+        for topic in topics
+        if (row := found.get(_placed("source", topic))) is not None
+    ]
+    if not wires or wires[0].topic != topics[0]:
+        raise InfrastructureError(f"{path}: holds no {_placed('source', topics[0])}, which instants are told by")
+    parts: dict[str, list[Any]] = {part: [] for part, _ in DECODERS.values()}
+    try:
+        for wire in wires:
+            part, decode = DECODERS[wire.type]
+            parts[part].append(decode(wire.topic, codec.decode(wire.type, wire.cdr)))
+        tree = _tree(codec.decode(codec.STRING, found[TRANSFORMS].cdr).data)
+    except (LookupError, TypeError, ValueError, MtError) as error:
+        raise InfrastructureError(f"{path}: cannot be read: {type(error).__name__}: {error}") from error
+    lists: dict[str, Any] = {part: tuple(messages) for part, messages in parts.items()}
+    return Bundle(pair.episode, pair.bundle or 0, wires[0].stamp_ns, transforms=tree, wires=tuple(wires), **lists)
+
+
+def read_evidence(path: Path, pair: Pair) -> Kept:
+    """Return all that evidence holds of a pair.
+
+    Raises:
+        UsageError: there is no such file.
+        InfrastructureError: it is damaged, or an arm was given nothing that a sensor sends.
+    """
+    with BagReader(path) as bag:
+        wires = list(bag.wires())
+    arms = {arm: [w for w in wires if w.topic.startswith(_placed(arm, ""))] for arm in ("source", "followup")}
+    try:
+        tree = _tree(next(codec.decode(codec.STRING, w.cdr).data for w in wires if w.topic == TRANSFORMS))
+        source, followup = (_bundle(pair, rows, tree) for rows in arms.values())
+    except (LookupError, StopIteration, TypeError, ValueError, MtError) as error:
+        raise InfrastructureError(f"{path}: cannot be read: {type(error).__name__}: {error}") from error
+    return Kept(source, followup, {a: tuple(w for w in rows if w.type not in DECODERS) for a, rows in arms.items()})
+
+
+def _bundle(pair: Pair, wires: Sequence[Wire], tree: TransformTree) -> Bundle:
+    """Return what sensors sent an arm, the first message of each topic."""
+    parts: dict[str, list[Any]] = {part: [] for part, _ in DECODERS.values()}
+    first = {wire.topic: wire for wire in reversed(wires) if wire.type in DECODERS}
+    for wire in (wire for wire in wires if first.get(wire.topic) is wire):
+        part, decode = DECODERS[wire.type]
+        parts[part].append(decode(wire.topic, codec.decode(wire.type, wire.cdr)))
+    lists: dict[str, Any] = {part: tuple(messages) for part, messages in parts.items()}
+    stamp_ns = codec.header_stamp_ns(next(iter(first.values())).cdr) or 0
+    return Bundle(pair.episode, pair.bundle or 0, stamp_ns, transforms=tree, wires=tuple(first.values()), **lists)
+
+
+def _rows(tree: TransformTree) -> str:
+    return json.dumps([[row.parent, row.child, row.matrix.tolist()] for row in tree.transforms])
+
+
+def _tree(rows: str) -> TransformTree:
+    return TransformTree([Transform(parent, child, np.array(matrix)) for parent, child, matrix in json.loads(rows)])
+
+
+def _placed(arm: str, topic: str) -> str:
+    """Return under which topic evidence has what an arm was given or said."""
+    return f"/mt/{arm}/{topic.lstrip('/')}"
+
+
+def _sent(source: Bundle, sent: Sequence[tuple[int, Bundle]]) -> list[Wire]:
+    """Return the sensor messages of bundles, received when each went out: of those due at once the next 1 ns later."""
+    wires, out_ns = [], -1
+    for delay_ns, made in sent:
+        out_ns = max(source.stamp_ns + delay_ns, out_ns + 1)
+        wires += [
+            replace(wire, stamp_ns=wire.stamp_ns - made.stamp_ns + out_ns)
+            for wire in _sensors(made, made.changed_topics(source))
+        ]
+    return wires
+
+
+def _sensors(bundle: Bundle, changed: frozenset[str]) -> list[Wire]:
+    """Return what sensors sent, those that nobody decoded, for the stack does not take them, included."""
+    topics = {m.topic for m in bundle.messages} | {w.topic for w in bundle.wires if w.type in codec.SENSOR_TYPES}
+    return [w for w in wires_of_bundle(bundle, changed) if w.topic in topics]
+
+
+def _write_arm(bag: BagWriter, arm: str, wires: Iterable[Wire]) -> None:
+    for wire in wires:
+        connection = bag.add(_placed(arm, wire.topic), wire.type, [SENSOR_QOS])
+        bag.write(connection, wire.stamp_ns, wire.cdr)

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the follow-ups of a run, or says why there is none: of each bundle, before it is sent."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.verdict import Outcome
+from mt_nodes.engine.judging import Offer
+from mt_nodes.engine.open_loop import OpenLoop, settling_reason
+from mt_nodes.engine.schedule import EVERYTHING, Schedule
+from mt_nodes.engine.sending import Part
+from mt_nodes.relations.pipeline import Derived, MutationPipeline
+from mt_nodes.relations.relation import Suite
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A follow-up ready to send, or why there is none (``derived`` is None).
+
+    Of one that sends nothing the outcome is known, too: its pair is SKIPPED.
+    """
+
+    offer: Offer
+    derived: Derived | None
+    outcome: Outcome | None = None
+    reason: str = ""
+    made_ms: float = 0.0
+    #: Ids of relations that do not judge what it is answered.
+    settling: frozenset[str] = frozenset()
+
+    @property
+    def baseline(self) -> Bundle | None:
+        """What the source arm is given in place of the source; None: the source itself."""
+        made = self.derived.baseline if self.derived else None
+        return None if made is None else made.followup.first
+
+    @classmethod
+    def settles(cls, offer: Offer, settling: frozenset[str]) -> Prepared:
+        """Return that the source goes out in place of the follow-up."""
+        return cls(offer, None, Outcome.SETTLING, settling_reason(offer.relation), settling=settling)
+
+    def for_source(self, source: Bundle) -> Part:
+        """Return what goes to the source arm."""
+        given = self.baseline or source
+        return Part(given, given.changed_topics(source), source.stamp_ns, 0)
+
+    @classmethod
+    def ready(cls, offer: Offer, derived: Derived, made_ms: float) -> Prepared:
+        """Return a follow-up that may go out."""
+        if derived.followup.bundles:
+            return cls(offer, derived, made_ms=made_ms)
+        return cls(offer, derived, Outcome.SKIPPED, "the follow-up sends nothing", made_ms)
+
+
+class Prepares(Protocol):
+    """What makes follow-ups for a run."""
+
+    def __call__(self, offer: Offer, bundle: Bundle) -> Prepared:
+        """Make the follow-up of one offer, or say why there is none."""
+        ...
+
+    def begin(self, offer: Offer, bundle: Bundle) -> None:
+        """Look at a bundle whose pairs are done or not offered: what persists over an episode may begin with it."""
+        ...
+
+
+class Preparer:
+    """Makes the follow-ups of a run and proves them."""
+
+    def __init__(self, suite: Suite, seed: int, schedule: Schedule = EVERYTHING) -> None:
+        self._schedule = schedule
+        self._pipelines = {r.id: MutationPipeline(r.mutate, seed, r.id, r.baseline) for r in suite.all}
+
+    def __call__(self, offer: Offer, bundle: Bundle) -> Prepared:
+        """Derive the follow-up of one offer."""
+        began = time.perf_counter()
+        try:
+            first = self._schedule.first(offer, bundle)
+            derived = self._pipelines[offer.relation.id].derive(bundle, offer.draw, first)
+        except NotApplicable as why:
+            return Prepared(offer, None, Outcome.NOT_APPLICABLE, str(why))
+        made_ms = 1e3 * (time.perf_counter() - began)
+        if derived.broken:
+            return Prepared(offer, None, Outcome.INVALID, derived.broken, made_ms)
+        return Prepared.ready(offer, derived, made_ms)
+
+    def begin(self, offer: Offer, bundle: Bundle) -> None:
+        """Begin what persists over an episode or a case, and remember its bundles, as an undisturbed run does."""
+        pipeline = self._pipelines[offer.relation.id]
+        pipeline.meet(bundle)
+        if self._schedule.wants(offer, bundle) and not pipeline.begun(
+            bundle.episode, self._schedule.first(offer, bundle)
+        ):
+            self(offer, bundle)
+
+
+def prepared_for(
+    prepare: Prepares, offer: Offer, bundle: Bundle, loop: OpenLoop, stretch: int | None = None
+) -> Prepared:
+    """Make the follow-up of a bundle, unless the arms are to settle first: then the source goes out."""
+    settling = loop.settling(bundle, stretch)
+    if settling and loop.substitutes:
+        prepare.begin(offer, bundle)
+        return Prepared.settles(offer, settling)
+    return replace(prepare(offer, bundle), settling=settling)

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Judges pairs: the same code online, offline and in process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle, Wire
+from mt_nodes.data.outputs import Detections, ImageBoxes, Output
+from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.relations.checks.sequence import SequenceCheck
+from mt_nodes.relations.relation import Relation, Suite
+
+
+class Heard(str, Enum):
+    """What became of the answer of one arm."""
+
+    ANSWERED = "answered"
+    SILENT = "silent"
+    SKIPPED = "skipped"
+    #: The input lacked what an answer needs: none will come.
+    UNASKED = "unasked"
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What one arm said to one input; ``reason`` tells why it said nothing, ``wires`` are the messages as they came.
+
+    What of it was taken for the answer only because it came when it did is named in ``by_arrival``.
+    """
+
+    heard: Heard
+    output: Output
+    reason: str = ""
+    wires: tuple[Wire, ...] = ()
+    by_arrival: frozenset[str] = frozenset()
+
+    @classmethod
+    def nothing(cls, heard: Heard, reason: str) -> Answer:
+        """Return an answer without output."""
+        return cls(heard, Output(), reason)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """One follow-up to make of a bundle, and the relations whose checks judge it.
+
+    For control and sham ``judges`` are all relations of the suite; otherwise it is the relation itself. ``draw``
+    numbers the follow-ups that one relation makes of one bundle.
+    """
+
+    relation: Relation
+    judges: tuple[Relation, ...]
+    draw: int = 0
+
+    def pairs(self, bundle: Bundle, sequences: bool = False) -> list[tuple[Pair, Relation]]:
+        """Return the identity of every verdict that this offer owes of one bundle.
+
+        Those who judge a sequence as a whole owe none, except of what could not be given to them (``sequences``).
+        """
+        judges = [j for j in self.judges if sequences or not isinstance(j.check, SequenceCheck)]
+        return [(Pair(bundle.episode, bundle.index, self.relation.id, self._drawn(j)), j) for j in judges]
+
+    @property
+    def sequences(self) -> tuple[Relation, ...]:
+        """The relations that judge a whole episode or segment."""
+        return tuple(judge for judge in self.judges if isinstance(judge.check, SequenceCheck))
+
+    def series_pair(self, episode: int, judge: Relation, first: int | None = None) -> Pair:
+        """Return the identity of the verdict over a whole episode, or over a segment that began with a bundle."""
+        return Pair(episode, first, self.relation.id, self._drawn(judge))
+
+    def owed(self, bundle: Bundle) -> list[Pair]:
+        """Return every pair that is not finished before this bundle was played."""
+        return [
+            *(pair for pair, _ in self.pairs(bundle)),
+            *(self.series_pair(bundle.episode, judge) for judge in self.sequences),
+        ]
+
+    def _drawn(self, judge: Relation) -> str:
+        return str(self.draw) if self.relation.role == "relation" else f"{self.draw}@{judge.id}"
+
+    def followup_pair(self, bundle: Bundle) -> Pair:
+        """Return the identity of the follow-up, as the ledger knows it."""
+        return Pair(bundle.episode, bundle.index, self.relation.id, str(self.draw))
+
+
+def offers(suite: Suite, draws: int = 1, only: Pair | None = None) -> tuple[Offer, ...]:
+    """Return what is offered on every bundle: every relation ``draws`` times, control and sham first.
+
+    ``only`` leaves nothing but the one that owes this pair.
+    """
+    everyone = suite.relations
+    if only is not None:
+        judges = tuple(r for r in everyone if r.id == only.judged_for)
+        return tuple(Offer(r, judges, int(only.followup.draw)) for r in suite.all if r.id == only.relation)
+    return tuple(Offer(r, (r,) if r.role == "relation" else everyone, draw) for draw in range(draws) for r in suite.all)
+
+
+Knows = Callable[[Offer, Relation, Bundle], Mapping[str, Any]]
+"""What is known of the scene of a bundle, for an offer that a relation judges."""
+
+
+class Engine:
+    """Turns two answers into verdicts.
+
+    Args:
+        publishes_when_empty: whether the stack says so when it sees nothing.
+        knows: what conditions are evaluated on beside what the bundle and the answer tell.
+    """
+
+    def __init__(self, publishes_when_empty: bool, knows: Knows = lambda *_: {}) -> None:
+        self._publishes_when_empty, self._knows = publishes_when_empty, knows
+
+    def judge(self, offer: Offer, source: Bundle, answers: tuple[Answer, Answer], effects: Effects) -> list[Verdict]:
+        """Return one verdict for each pair of the offer, from the answers of the source and the follow-up arm."""
+        return [
+            verdict_on(source, pair, self._judge(judge_for(offer, judge), known, answers, effects))
+            for pair, judge, known in self._judges(offer, source)
+        ]
+
+    def _judges(self, offer: Offer, source: Bundle) -> Iterator[tuple[Pair, Relation, Bundle]]:
+        """Yield every pair of an offer, its judge, and the bundle with what is known beforehand."""
+        for pair, judge in offer.pairs(source):
+            facts = self._knows(offer, judge, source)
+            yield pair, judge, replace(source, facts=facts) if facts else source
+
+    def without_followup(
+        self, offer: Offer, source: Bundle, outcome: Outcome, reason: str, sequences: bool = False
+    ) -> list[Verdict]:
+        """Return the verdicts of an offer whose follow-up was not (or not honestly) made or sent."""
+        pairs = offer.pairs(source, sequences)
+        return [verdict_on(source, pair, Judgement(outcome, reason=reason)) for pair, _ in pairs]
+
+    def broken_off(self, offer: Offer, source: Bundle, reason: str) -> list[Verdict]:
+        """Return the verdicts of an offer during which the stack came to its end: ERROR, of its series as well."""
+        ended = Judgement(Outcome.ERROR, reason=reason)
+        series = [Verdict(offer.series_pair(source.episode, j), source.stamp_ns, ended) for j in offer.sequences]
+        return [*self.without_followup(offer, source, Outcome.ERROR, reason), *series]
+
+    def _judge(self, judge: Relation, bundle: Bundle, answers: tuple[Answer, Answer], effects: Effects) -> Judgement:
+        source, followup = answers
+        if source.heard is Heard.SILENT:
+            both = followup.heard is Heard.SILENT
+            outcome = Outcome.UNPAIRED_BOTH if both else Outcome.UNPAIRED_SOURCE
+            return Judgement(outcome, reason=f"source arm: {source.reason}")
+        for answer in answers:
+            if answer.heard in (Heard.SKIPPED, Heard.UNASKED):
+                return Judgement(Outcome.SKIPPED, reason=answer.reason)
+        for name, answer in (("source", source), ("follow-up", followup)):
+            if nonsense := _nonsense(answer.output):
+                return Judgement(Outcome.ERROR, reason=f"the {name} output has {nonsense}")
+        for condition in judge.given:
+            unmet = condition.unmet(bundle, source.output)
+            if unmet is not None:
+                return Judgement(Outcome.NOT_APPLICABLE, reason=unmet)
+        if followup.heard is Heard.SILENT:
+            return self._silent(judge, bundle, answers, effects)
+        return checked(judge, bundle, source.output, followup.output, effects)
+
+    def _silent(self, judge: Relation, bundle: Bundle, answers: tuple[Answer, Answer], effects: Effects) -> Judgement:
+        """A follow-up arm that said nothing although its stack says so when it sees nothing has lost everything."""
+        source, followup = answers
+        if not self._publishes_when_empty:
+            return Judgement(Outcome.UNPAIRED_FOLLOWUP, reason=f"follow-up arm: {followup.reason}")
+        silent = f"the follow-up arm was silent while the source arm answered ({followup.reason})"
+        check = judge.check
+        if check is None or check.needs != ("detections",) or source.output.detections is None:
+            return Judgement(Outcome.VIOLATED, reason=silent)
+        nothing = Detections.none(source.output.detections.frame_id, None)
+        judged = checked(judge, bundle, source.output, Output(detections=nothing), effects)
+        if judged.outcome is Outcome.HOLDS and not check.silence_is_nothing_seen:
+            return Judgement(Outcome.VIOLATED, reason=silent)
+        if judged.outcome is not Outcome.VIOLATED:
+            return judged
+        fields = ("measured", "bound", "margin", "unit", "lost", "gained", "detail")
+        return Judgement(Outcome.VIOLATED, reason=silent, **{name: getattr(judged, name) for name in fields})
+
+
+def verdict_on(source: Bundle, pair: Pair, judgement: Judgement) -> Verdict:
+    """Return the verdict of a pair of one bundle, marked with the scene where that began earlier."""
+    return Verdict(pair, source.stamp_ns, judgement, {} if source.scene is None else {"scene": source.scene})
+
+
+def judge_for(offer: Offer, judge: Relation) -> Relation:
+    """Return who judges an offer: control and sham are judged by what the relation's check asks of them."""
+    if offer.relation.role == "relation" or judge.check is None:
+        return judge
+    return replace(judge, check=judge.check.background)
+
+
+def _nonsense(output: Output) -> str | None:
+    """Say what of an answer means nothing: no condition may pass over it as if it had not been said."""
+    for seen, what in ((output.detections, "obstacles"), (output.boxes, "boxes")):
+        if seen is not None and (bad := int((~seen.finite).sum())):
+            return f"{bad} of {len(seen)} {what} with numbers that are not finite" + _or_order(seen)
+    if output.control is not None and (endless := output.control.endless):
+        return f"a command without a finite {', '.join(endless)}"
+    if output.path is not None and (bad := int((~np.isfinite(output.path.pose[:, :2]).all(axis=1)).sum())):
+        return f"{bad} of {len(output.path.pose)} places of its path with numbers that are not finite"
+    return None
+
+
+def _or_order(seen: Detections | ImageBoxes) -> str:
+    return ", or edges in the wrong order" if isinstance(seen, ImageBoxes) else ""
+
+
+def checked(judge: Relation, bundle: Bundle, source: Output, followup: Output, effects: Effects) -> Judgement:
+    """Return what a relation's check says of two outputs; a part that it needs and misses is an ERROR."""
+    check = judge.check
+    if check is None:
+        raise ValueError(f"relation '{judge.id}' has no check and cannot judge")
+    for name, output in (("source", source), ("follow-up", followup)):
+        missing = [need for need in check.needs if getattr(output, need) is None]
+        if missing:
+            return Judgement(Outcome.ERROR, reason=f"the {name} arm's answer has no {', '.join(missing)}")
+    try:
+        return check.judge(source, followup, effects, bundle)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's check must not end the run: the pair tells of it
+        return Judgement(Outcome.ERROR, reason=f"check failed: {type(error).__name__}: {error}")

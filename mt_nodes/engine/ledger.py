@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was drawn for every follow-up: enough to make it again bit for bit (``ledger.jsonl``, ``draws/*.npz``)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+
+from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.jsonl import LineFile, read_lines
+from mt_nodes.base.params import plain
+from mt_nodes.base.plugins import name_of
+from mt_nodes.data.messages import Bundle, Cloud, Image, Message, Told
+from mt_nodes.data.verdict import SCHEMA, Pair
+from mt_nodes.engine.pair_table import PairTable
+from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
+
+FILE, DRAWS = "ledger.jsonl", "draws"
+
+
+class Ledger:
+    """Appends to the ledger of a results directory; opening an existing one goes on with it. A context manager."""
+
+    def __init__(self, directory: Path) -> None:
+        """Open or make the ledger.
+
+        Raises:
+            InfrastructureError: what is there already is damaged.
+        """
+        self._directory = directory
+        self._file = LineFile(directory / FILE)
+        self._known = PairTable(hashlib.sha256().digest_size)
+        for line in read_lines(directory / FILE):
+            self._known.put(Pair.parse(line["pair"]), bytes.fromhex(_both(line)))
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def followup(
+        self,
+        pair: Pair,
+        mutations: Sequence[Mutation],
+        draws: Sequence[Draw],
+        followup: Followup,
+        baseline: tuple[Sequence[Mutation], Sequence[Draw], Followup] | None = None,
+    ) -> str | None:
+        """Record one follow-up and return the line; None when a resumed run made the same one again.
+
+        ``baseline`` is the same of what went to the source arm in place of the source, None where that was the source.
+
+        Raises:
+            InfrastructureError: the pair was recorded with another follow-up: it was not made again bit for bit.
+        """
+        name, hashes = str(pair.followup), {"sha256": sha256_of_followup(followup)}
+        milder = {} if baseline is None else {"baseline": {"sha256": sha256_of_followup(baseline[-1])}}
+        both = _both({**hashes, **milder})
+        if self._again(pair, both):
+            return None
+        head = {"schema": SCHEMA, "type": "followup", "pair": name, "relation": pair.relation}
+        line = {**head, **self._made(draws_name(pair.followup), mutations, draws, followup), **hashes}
+        if baseline is not None:
+            made = self._made(draws_name(pair.followup, "baseline."), *baseline)
+            line["baseline"] = {**made, **milder["baseline"]}
+        text = self._file.append(line)
+        self._known.put(pair.followup, bytes.fromhex(both))
+        return text
+
+    def episode(self, pair: Pair, draws: Sequence[Draw], sha256: str, about: Mapping[str, Any]) -> str | None:
+        """Record one episode of the closed loop and return the line; None when a resumed run drove the same again.
+
+        Args:
+            pair: of the follow-up.
+            draws: of the changes of its scenario.
+            sha256: of its trace. about: what else is to be known of it.
+
+        Raises:
+            InfrastructureError: the pair was recorded with another trace: it was not driven again bit for bit.
+        """
+        if self._again(pair, sha256):
+            return None
+        packed, arrays = _pack(draws)
+        head = {"schema": SCHEMA, "type": "episode", "pair": str(pair.followup), "relation": pair.relation}
+        made = {"draw": packed, "arrays": self._save(draws_name(pair.followup), arrays) if arrays else None}
+        text = self._file.append({**head, **about, **made, "sha256": sha256})
+        self._known.put(pair.followup, bytes.fromhex(sha256))
+        return text
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _again(self, pair: Pair, both: str) -> bool:
+        """Tell whether this very follow-up is recorded already.
+
+        Raises:
+            InfrastructureError: another one is.
+        """
+        known = self._known.get(pair.followup)
+        if known is not None and known.hex() != both:
+            raise InfrastructureError(
+                f"{self._file.path}: follow-up {pair.followup} has SHA-256 {both}, was {known.hex()} before; "
+                "resume with the same bag, versions and CPU type"
+            )
+        return known is not None
+
+    def _made(
+        self, file: str, mutations: Sequence[Mutation], draws: Sequence[Draw], followup: Followup
+    ) -> dict[str, Any]:
+        packed, arrays = _pack(draws)
+        return {
+            "mutations": [{"name": name_of(type(m)), "params": plain(m)} for m in mutations],
+            "draw": packed,
+            "arrays": self._save(file, arrays) if arrays else None,
+            "effects": followup.effects.as_plain(),
+            "stamps": [_stamps(delay_ns, bundle) for delay_ns, bundle in followup.bundles],
+        }
+
+    def _save(self, file: str, arrays: dict[str, Any]) -> str:
+        path = self._directory / DRAWS / file
+        path.parent.mkdir(exist_ok=True)
+        # Entries of an .npz carry no time, so equal draws make equal files.
+        np.savez(path, **arrays)
+        return f"{DRAWS}/{path.name}"
+
+
+def read_ledger(directory: Path) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a ledger, checked, without their checksums.
+
+    Raises:
+        UsageError: there is none.
+        InfrastructureError: a line is damaged.
+    """
+    if not (directory / FILE).is_file():
+        raise UsageError(f"{directory} has no {FILE}; expected a results directory")
+    yield from read_lines(directory / FILE)
+
+
+def find_followup(directory: Path, pair: Pair) -> dict[str, Any]:
+    """Return the ledger line of a pair's follow-up (control and sham: the one that all their checks share).
+
+    Raises:
+        UsageError: the ledger does not have it.
+    """
+    name = str(pair.followup)
+    for line in read_ledger(directory):
+        if line["pair"] == name:
+            return line
+    raise UsageError(f"{directory / FILE}: no follow-up of pair '{pair}'; it was not offered, or not applicable")
+
+
+def find_followups(directory: Path, pair: Pair) -> list[dict[str, Any]]:
+    """Return the ledger lines of all that was sent in the episode of a pair that stands for it as a whole, in order.
+
+    Raises:
+        UsageError: the ledger has none.
+    """
+    wanted = pair.followup
+    named = [(Pair.parse(line["pair"]), line) for line in read_ledger(directory) if line["relation"] == pair.relation]
+    lines = [line for name, line in named if (name.episode, name.draw) == (wanted.episode, wanted.draw)]
+    if not lines:
+        raise UsageError(
+            f"{directory / FILE}: no follow-up of the episode of '{pair}'; none was offered, or applicable"
+        )
+    return sorted(lines, key=lambda line: Pair.parse(line["pair"]).bundle or 0)
+
+
+def baseline_of(line: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what a ledger line says of the baseline, like a line of its own; None where there is none."""
+    return {"pair": line["pair"], **line["baseline"]} if "baseline" in line else None
+
+
+def load_draws(directory: Path, line: dict[str, Any]) -> list[Draw]:
+    """Return the draws of a ledger line, arrays and numbers as they were.
+
+    Raises:
+        InfrastructureError: the file of the arrays is missing or damaged.
+    """
+    if line["arrays"] is None:
+        return [_unpack(draw, {}) for draw in line["draw"]]
+    path = directory / line["arrays"]
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return [_unpack(draw, arrays) for draw in line["draw"]]
+    # A damaged archive makes zipfile, zlib and the array header's parser raise errors of many kinds.
+    except Exception as error:
+        raise InfrastructureError(f"{path}: cannot read the draws of pair {line['pair']}: {error}") from error
+
+
+def draws_name(pair: Pair, part: str = "") -> str:
+    """Return the file name of a pair's draws, or of another part of it; no two pairs share one."""
+    bundle = "-" if pair.bundle is None else pair.bundle
+    return f"{pair.episode}.{bundle}.{quote(pair.relation, safe='')}.{quote(pair.draw, safe='')}.{part}npz"
+
+
+def sha256_of(bundle: Bundle, topics: Iterable[str] | None = None) -> str:
+    """Return the SHA-256 (hex) of a bundle's sensor messages, or of those of some topics.
+
+    Covers topic, stamp, frame, layout and data, in the order of topics; not the CDR bytes, whose padding is nobody's.
+    """
+    digest, wanted = hashlib.sha256(), None if topics is None else set(topics)
+    for message in sorted(bundle.messages, key=lambda m: m.topic):
+        if wanted is None or message.topic in wanted:
+            head, data = _content(message)
+            head = [type(message).__name__, message.topic, message.stamp_ns, message.frame_id, *head]
+            digest.update(json.dumps(head).encode() + b"\n")
+            digest.update(data)
+    return digest.hexdigest()
+
+
+def sha256_of_followup(followup: Followup) -> str:
+    """Return the SHA-256 (hex) over all bundles of a follow-up and their delays."""
+    parts = [[delay_ns, sha256_of(bundle)] for delay_ns, bundle in followup.bundles]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _both(line: dict[str, Any]) -> str:
+    """Return the SHA-256 (hex) of a line's follow-up, or of the hashes of it and its baseline together."""
+    follow: str = line["sha256"]
+    return hashlib.sha256((follow + line["baseline"]["sha256"]).encode()).hexdigest() if "baseline" in line else follow
+
+
+def _content(message: Message) -> tuple[list[Any], bytes | memoryview]:
+    """Return what a hash covers beside topic, stamp and frame: the layout as JSON, the data as bytes."""
+    if isinstance(message, Cloud):
+        dtype = message.points.dtype
+        fields = [[name, *_field(dtype, name)] for name in dtype.names or ()]
+        size = [message.height, message.width, message.is_dense]
+        return [fields, dtype.itemsize, *size], np.ascontiguousarray(message.raw).view(np.uint8).data
+    if isinstance(message, Image):
+        if message.compressed is not None:
+            return [message.encoding], message.compressed
+        pixels = np.ascontiguousarray(message.pixels)
+        return [message.encoding, pixels.dtype.str, pixels.shape], pixels.reshape(-1).view(np.uint8).data
+    if isinstance(message, Told):
+        return _told(message)
+    data = b"".join(np.ascontiguousarray(getattr(message, n), dtype="<f8").tobytes() for n in "dkrp")
+    return [message.width, message.height, message.distortion_model, message.d.size], data
+
+
+def _told(message: Told) -> tuple[list[Any], bytes]:
+    values = [(name, value) for name, value in vars(message.data).items() if name not in ("stamp_ns", "frame_id")]
+    arrays = [(name, value) for name, value in values if isinstance(value, np.ndarray)]
+    others = [[name, value] for name, value in values if not isinstance(value, np.ndarray)]
+    layout = [[name, value.dtype.str, value.shape] for name, value in arrays]
+    return [message.role, others, layout], b"".join(np.ascontiguousarray(value).tobytes() for _, value in arrays)
+
+
+def _field(dtype: np.dtype[np.void], name: str) -> list[Any]:
+    kind, offset = dtype.fields[name][:2]  # type: ignore[index]
+    return [int(offset), kind.base.str, math.prod(kind.shape)]
+
+
+def _stamps(delay_ns: int, bundle: Bundle) -> dict[str, Any]:
+    return {"delay_ns": delay_ns, **{m.topic: m.stamp_ns for m in bundle.messages}}
+
+
+def _pack(draws: Sequence[Draw]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Part draws into what a line holds and arrays: ``{"array": key}`` stands for one."""
+    packed: list[dict[str, Any]] = []
+    arrays: dict[str, Any] = {}
+    for i, draw in enumerate(draws):
+        row: dict[str, Any] = {}
+        for name, value in draw.items():
+            row[name] = value
+            if isinstance(value, (np.ndarray, np.generic)) and not value.dtype.hasobject:
+                row[name] = {"array": f"{i}.{name}"}
+                arrays[f"{i}.{name}"] = value
+            elif isinstance(value, float) and not math.isfinite(value):
+                row[name] = {"float": str(value)}
+            elif not (value is None or isinstance(value, (bool, int, float, str))):
+                raise TypeError(f"draw {i}, '{name}': got {type(value).__name__}, expected array, number or text")
+        packed.append(row)
+    return packed, arrays
+
+
+def _unpack(packed: dict[str, Any], arrays: Any) -> Draw:
+    return {name: _value(value, arrays) for name, value in packed.items()}
+
+
+def _value(value: Any, arrays: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "float" in value:
+        return float(value["float"])
+    found = arrays[value["array"]]
+    # A NumPy scalar comes back from the file as an array without dimensions.
+    return found[()] if found.ndim == 0 else found

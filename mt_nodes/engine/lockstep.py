@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replay in lockstep: the next bundle goes out when every arm has answered or its deadline has passed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from mt_nodes.base.errors import InfrastructureError, headline
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle, Episode
+from mt_nodes.data.outputs import Diagnostics
+from mt_nodes.data.verdict import Outcome, Pair, Verdict
+from mt_nodes.engine.arm import Arm, restart
+from mt_nodes.engine.followups import Prepared, Preparer, Prepares, prepared_for
+from mt_nodes.engine.judging import Answer, Engine, Heard, Offer
+from mt_nodes.engine.open_loop import OpenLoop, settled
+from mt_nodes.engine.recorder import Case, Keeps, owed
+from mt_nodes.engine.schedule import EVERYTHING, Schedule
+from mt_nodes.engine.sending import NOT_SENT, Part, parted
+from mt_nodes.engine.series import NOTHING_MORE, LastWords, Series
+from mt_nodes.engine.silence import Silence
+from mt_nodes.engine.summary.deaths import note_pairs
+from mt_nodes.relations.relation import Suite
+
+
+@dataclass(frozen=True, eq=False)
+class Sent:
+    """What went out of a follow-up: the ticket of its first bundle, and what is to go out when that is answered."""
+
+    ticket: Any
+    later: tuple[Part, ...] = ()
+
+
+class Lockstep:
+    """One run over episodes, in the modes ``twin``, ``alternate`` and ``two_pass``.
+
+    Args:
+        schedule: what is offered on which bundles.
+        answered: is told of each follow-up that was answered, before its verdicts are recorded.
+    """
+
+    def __init__(
+        self,
+        suite: Suite,
+        seed: int,
+        recorder: Keeps,
+        *,
+        mode: str,
+        stateless: bool,
+        publishes_when_empty: bool,
+        draws: int = 1,
+        only: Pair | None = None,
+        prepare: Prepares | None = None,
+        schedule: Schedule = EVERYTHING,
+        answered: Callable[[Case], None] = lambda case: None,
+        progress: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
+    ) -> None:
+        self._schedule, self._answered = schedule, answered
+        self._offers = schedule.offers(suite, draws, only)
+        self._prepare: Prepares = prepare or Preparer(suite, seed, schedule)
+        self._engine = Engine(publishes_when_empty, schedule.facts)
+        self._recorder = recorder
+        self._mode = mode
+        self._stateless = stateless
+        self._silence = Silence() if publishes_when_empty else None
+        self._progress = progress
+        self._series = Series()
+        self._fresh = True
+
+    def run(self, episodes: Sequence[Episode], source: Arm, followup: Arm) -> None:
+        """Play every episode; ``source`` and ``followup`` are the same arm unless the mode is ``twin``."""
+        for episode in episodes:
+            if self._mode == "two_pass":
+                self._two_pass(episode, source)
+            elif self._stateless:
+                self._fan_out(episode, source, followup)
+            else:
+                for offer in self._unfinished(episode):
+                    self._twin_pass(episode, offer, source, followup)
+
+    def _fan_out(self, episode: Episode, source: Arm, followup: Arm) -> None:
+        """Several follow-ups for one source output: every offer on every bundle, one pass.
+
+        What has a baseline gives the source arm that, too, and is judged by the answer to it.
+        """
+        self._begin(source, followup)
+        for bundle in self._schedule.until_end(self._offers[0], episode):
+            left = self._left(self._offers, bundle)
+            if left:
+                self._fan_out_bundle(bundle, left, source, followup)
+        self._end_series()
+
+    def _fan_out_bundle(self, bundle: Bundle, offers: Sequence[Offer], source: Arm, followup: Arm) -> None:
+        with self._errors(offers[0], bundle):
+            ticket = source.send(bundle, frozenset())
+            ahead = self._prepare(offers[0], bundle)
+            heard = self._wait(source, ticket) if source is followup else None
+        quiet = heard is not None and heard.heard is not Heard.ANSWERED
+        for i, offer in enumerate(offers):
+            prepared, milder = ahead, None
+            with self._errors(offer, bundle):
+                if prepared.baseline is not None and not quiet:
+                    heard = self._wait(source, ticket) if heard is None else heard
+                    milder = self._milder(source, prepared, bundle, heard)
+                    quiet = milder.heard is not Heard.ANSWERED
+                sent = None if quiet or prepared.derived is None else self._send(followup, prepared, bundle)
+                if i + 1 < len(offers):
+                    # Made while the stack works on the one just sent.
+                    ahead = self._prepare(offers[i + 1], bundle)
+                answer, late = self._answer(followup, prepared, sent, quiet)
+                heard = self._wait(source, ticket) if heard is None else heard
+            # A late answer would carry the stamp of the next follow-up of this bundle and be taken for its own.
+            quiet = quiet or late
+            self._close(prepared, bundle, milder or heard, answer)
+
+    def _milder(self, source: Arm, prepared: Prepared, bundle: Bundle, heard: Answer) -> Answer:
+        """Give the source arm a baseline, unless an earlier answer may still come and be taken for this one's."""
+        if heard.heard is not Heard.ANSWERED:
+            return Answer.nothing(Heard.SKIPPED, NOT_SENT)
+        return self._wait(source, prepared.for_source(bundle).send(source))
+
+    def _twin_pass(self, episode: Episode, offer: Offer, source: Arm, followup: Arm) -> None:
+        """One offer over a whole episode, both arms fresh: for a stack that remembers."""
+        self._restart_unless_fresh(source, followup)
+        self._begin(source, followup)
+        loop = OpenLoop(offer, remembers=not self._stateless)
+        for bundle in self._schedule.until_end(offer, episode):
+            if not self._schedule.wants(offer, bundle):
+                loop.rests(bundle, self._between(offer, bundle, source, followup))
+                continue
+            with self._errors(offer, bundle):
+                ahead = self._prepared(offer, bundle, loop) if offer.relation.baseline else None
+                ticket = ahead.for_source(bundle).send(source) if ahead else source.send(bundle, frozenset())
+                # Made while the stack works on the source, unless its own input had to be made as well.
+                prepared = ahead or self._prepared(offer, bundle, loop)
+                answer, _ = self._answer(followup, prepared, self._send(followup, prepared, bundle))
+                heard = self._wait(source, ticket)
+            self._close(prepared, bundle, heard, answer, loop)
+        self._end_series((source.last_words(), followup.last_words()))
+
+    def _prepared(self, offer: Offer, bundle: Bundle, loop: OpenLoop) -> Prepared:
+        return prepared_for(self._prepare, offer, bundle, loop, self._schedule.first(offer, bundle))
+
+    def _between(self, offer: Offer, bundle: Bundle, *arms: Arm) -> list[Answer]:
+        """Give arms what lies between cases, for what they remember, and return what they say."""
+        self._prepare.begin(offer, bundle)
+        with self._errors(offer, bundle):
+            tickets = [(arm, arm.send(bundle, frozenset())) for arm in arms]
+            return [self._wait(arm, ticket) for arm, ticket in tickets]
+
+    def _two_pass(self, episode: Episode, arm: Arm) -> None:
+        """The source episode, then after a restart the episode of each offer, all in one instance.
+
+        What has a baseline plays that in a source episode of its own.
+        """
+        unfinished = self._unfinished(episode)
+        if not unfinished:
+            return
+        plain = self._source_pass(episode, arm, self._offers[0])
+        for offer in unfinished:
+            heard, last_words = self._source_pass(episode, arm, offer) if offer.relation.baseline else plain
+            self._restart_unless_fresh(arm)
+            self._begin(arm)
+            loop = OpenLoop(offer, remembers=not self._stateless)
+            for bundle in self._schedule.until_end(offer, episode):
+                if not self._schedule.wants(offer, bundle):
+                    loop.rests(bundle, [heard[bundle.index], *self._between(offer, bundle, arm)])
+                    continue
+                with self._errors(offer, bundle):
+                    prepared = self._prepared(offer, bundle, loop)
+                    if prepared.outcome is Outcome.SETTLING and offer.relation.baseline:
+                        # What the source arm was given, too: else the two would never agree.
+                        sent: Sent | None = Sent(self._prepare(offer, bundle).for_source(bundle).send(arm))
+                    else:
+                        sent = self._send(arm, prepared, bundle)
+                    answer, _ = self._answer(arm, prepared, sent)
+                self._close(prepared, bundle, heard[bundle.index], answer, loop)
+            self._end_series((last_words, arm.last_words()))
+
+    def _source_pass(self, episode: Episode, arm: Arm, offer: Offer) -> tuple[dict[int, Answer], Diagnostics | None]:
+        """Play an episode as the source arm sees it for an offer; return the answers by bundle, and the last words."""
+        self._restart_unless_fresh(arm)
+        self._begin(arm)
+        heard = {}
+        for bundle in self._schedule.until_end(offer, episode):
+            with self._errors(offer, bundle):
+                milder = offer.relation.baseline and self._schedule.wants(offer, bundle)
+                made = self._prepare(offer, bundle) if milder else Prepared(offer, None)
+                heard[bundle.index] = self._wait(arm, made.for_source(bundle).send(arm))
+        return heard, arm.last_words()
+
+    def _left(self, offers: Sequence[Offer], bundle: Bundle) -> list[Offer]:
+        """Return the offers that are still owed for a bundle: all of them, unless the run is a resumed one."""
+        owed = [o for o in offers if self._schedule.wants(o, bundle) and not self._done(o, bundle)]
+        for offer in offers:
+            if offer not in owed:
+                self._prepare.begin(offer, bundle)
+        return owed
+
+    def _done(self, offer: Offer, bundle: Bundle) -> bool:
+        return all(self._recorder.done(pair) for pair in offer.owed(bundle))
+
+    def _unfinished(self, episode: Episode) -> list[Offer]:
+        """Return the offers of which any bundle of an episode is owed: each is fed from the beginning again."""
+        about = self._schedule.about(self._offers, episode)
+        return [o for o in about if owed(self._recorder, o, episode, self._schedule)]
+
+    def _begin(self, *arms: Arm) -> None:
+        for arm in dict.fromkeys(arms):
+            arm.begin_episode()
+        self._fresh = False
+
+    def _restart_unless_fresh(self, *arms: Arm) -> None:
+        if not self._fresh:
+            restart(*arms)
+            self._fresh = True
+
+    def _send(self, arm: Arm, prepared: Prepared, bundle: Bundle) -> Sent | None:
+        """Begin to send the follow-up; None when it sends nothing that is answered.
+
+        Where there is none the source goes out, so that a stack's memory stays in step.
+        """
+        if prepared.derived is None:
+            return Sent(arm.send(bundle, frozenset()))
+        others, parts = parted(prepared.derived.followup, bundle)
+        if others is not None:
+            arm.pass_by(others)
+        sent = Sent(parts[0].send(arm), parts[1:]) if parts else None
+        # Hashed and written while the stack works on it.
+        self._recorder.followup(prepared.offer, bundle, prepared.derived, prepared.made_ms)
+        return sent
+
+    def _answer(self, arm: Arm, prepared: Prepared, sent: Sent | None, quiet: bool = False) -> tuple[Answer, bool]:
+        """Send what is left, each when the one before is answered; return the first answer and whether any is late."""
+        if sent is None:
+            return Answer.nothing(Heard.SKIPPED, NOT_SENT if quiet else prepared.reason), False
+        answers = [self._wait(arm, sent.ticket)]
+        for part in sent.later:
+            # What remembers must be given everything all the same; else late answers would be taken for these.
+            if not self._stateless or answers[-1].heard in (Heard.ANSWERED, Heard.UNASKED):
+                answers.append(self._wait(arm, part.send(arm)))
+        return answers[0], any(answer.heard in (Heard.SILENT, Heard.SKIPPED) for answer in answers)
+
+    def _wait(self, arm: Arm, ticket: Any) -> Answer:
+        answer = arm.wait(ticket)
+        assert answer is not None, "without a limit an arm waits for the answer or its deadline"
+        if self._silence is not None:
+            self._silence.note(arm, answer)
+        return answer
+
+    @contextmanager
+    def _errors(self, offer: Offer, bundle: Bundle) -> Iterator[None]:
+        """A stack that dies or hangs ends the run; the pair it happened to says so."""
+        try:
+            yield
+        except InfrastructureError as error:
+            if self._schedule.wants(offer, bundle):
+                struck = self._engine.broken_off(offer, bundle, headline(error))
+                self._record(struck, None)
+                note_pairs(error, struck)
+            raise
+
+    def _close(
+        self, prepared: Prepared, bundle: Bundle, source: Answer, followup: Answer, loop: OpenLoop | None = None
+    ) -> None:
+        offer, answers = prepared.offer, (source, followup)
+        if loop is not None:
+            loop.heard(bundle, answers, prepared.settling)
+        self._series.add(prepared, bundle, answers)
+        if prepared.outcome is not None:
+            self._record(self._engine.without_followup(offer, bundle, prepared.outcome, prepared.reason), None)
+            return
+        effects = prepared.derived.effects if prepared.derived else Effects()
+        verdicts = settled(offer, self._engine.judge(offer, bundle, answers, effects), prepared.settling)
+        sent = prepared.derived.followup.bundles if prepared.derived else ((0, bundle),)
+        case = Case(offer, bundle, sent[0][1], effects, source, followup, prepared.baseline, sent)
+        if followup.heard is Heard.ANSWERED:
+            self._answered(case)
+        self._record(verdicts, case)
+
+    def _end_series(self, last_words: LastWords = NOTHING_MORE) -> None:
+        """Have the checks over a sequence judge the episode that has ended."""
+        self._progress(self._recorder.series(self._series.end(last_words)))
+
+    def _record(self, verdicts: Sequence[Verdict], case: Case | None) -> None:
+        self._progress(self._recorder.verdicts(verdicts, case))

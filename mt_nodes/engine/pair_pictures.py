@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arrays that a violated pair's bird's-eye view is drawn from (see ``report/birdseye.py``)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import shapely
+
+from mt_nodes.base.errors import UsageError
+from mt_nodes.data.association import moved
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.outputs import Detections, Output
+from mt_nodes.data.outputs import Path as OutputPath
+from mt_nodes.data.transforms import UnknownTransform, move
+from mt_nodes.engine.pair_view import View
+from mt_nodes.relations.checks.base import Check
+from mt_nodes.relations.checks.obstacles import ObstacleCheck
+from mt_nodes.relations.checks.paths import expected_places, resampled
+
+Arrays = dict[str, npt.NDArray[Any]]
+#: Wider pictures are made smaller.
+_WIDEST_PX = 1280.0
+#: How far along a path is drawn, and from how many places.
+_PATH_SHOWN_M, _PATH_STEP_M = 60.0, 0.25
+
+
+def write_view(
+    path: Path,
+    source: Bundle,
+    followup: Bundle,
+    *,
+    outputs: tuple[Output, Output],
+    effects: Effects,
+    check: Check | None,
+    detail: dict[str, Any],
+) -> None:
+    """Write the arrays, everything in the frame of the check's region; without a region, in the source cloud's."""
+    frame = source.clouds[0].frame_id if source.clouds else ""
+    arrays: Arrays = {}
+    if isinstance(check, ObstacleCheck):
+        region = check.region.resolve(source)
+        frame = region.frame_id
+        arrays["region"] = _outline(region.geometry)
+        arrays["keep"] = _outline(region.buffered(-check.keep_inset_m))
+    for name, bundle in (("source", source), ("followup", followup)):
+        arrays[f"{name}_xyz"] = _points([c.xyz for c in bundle.clouds], bundle, frame)
+    added = [effects.added_points[c.topic] for c in source.clouds if c.topic in effects.added_points]
+    arrays["added_xyz"] = _points(added, source, frame)
+    for name, output in zip(("source", "followup"), outputs, strict=True):
+        arrays |= _boxes(name, output.detections, source, frame)
+    for name in ("lost_at", "gained_at"):
+        arrays[name] = np.array([place[:2] for place in detail.get(name, [])], dtype=np.float64).reshape(-1, 2)
+    arrays |= _images(source, followup, outputs, effects, detail)
+    shown = View.of(arrays).window
+    for name in ("source_xyz", "followup_xyz"):  # added points stay: how many there are is told
+        arrays[name] = _within(arrays[name], shown)
+    np.savez(path, **arrays)  # type: ignore[arg-type]
+
+
+def _images(
+    source: Bundle, followup: Bundle, outputs: tuple[Output, Output], effects: Effects, detail: dict[str, Any]
+) -> Arrays:
+    """Return what a stack with cameras was shown, of its first image, and the boxes and paths it told there."""
+    from mt_nodes.data.images.codecs import decode
+
+    arrays: Arrays = {}
+    try:
+        shown = [decode(bundle.images[0]).rgb8() for bundle in (source, followup) if bundle.images]
+    except UsageError:
+        return {}
+    if len(shown) != 2:
+        return {}
+    scale = min(1.0, _WIDEST_PX / max(picture.shape[1] for picture in shown))
+    for name, picture, output in zip(("source", "followup"), shown, outputs, strict=True):
+        arrays[f"{name}_image"] = _jpeg(picture, scale)
+        boxes = np.empty((0, 4)) if output.boxes is None else output.boxes.box_px
+        arrays[f"{name}_px"] = boxes * scale
+    for name in ("lost_px", "gained_px"):
+        arrays[name] = np.array([row[:4] for row in detail.get(name, [])], dtype=np.float64).reshape(-1, 4) * scale
+    added = [box.box_px for box in effects.image_boxes if box.topic == followup.images[0].topic]
+    arrays["added_px"] = np.array(added, dtype=np.float64).reshape(-1, 4) * scale
+    sizes = [(picture.shape[0], picture.shape[1]) for picture in shown]
+    before, after = (output.path for output in outputs)
+    for name, path, bundle, size in (("source", before, source, sizes[0]), ("followup", after, followup, sizes[1])):
+        places = None if path is None else path.pose[:, :2]
+        arrays[f"{name}_path_px"] = _on_the_road(path, places, bundle, size) * scale
+    try:
+        places = None if before is None else expected_places(before, effects, followup)
+    except UnknownTransform:
+        places = None
+    arrays["expected_path_px"] = _on_the_road(before, places, followup, sizes[1]) * scale
+    return arrays
+
+
+def _on_the_road(
+    path: OutputPath | None, places: npt.NDArray[Any] | None, bundle: Bundle, size: tuple[int, int]
+) -> npt.NDArray[np.float64]:
+    """Return where in a bundle's first image (height, width) places (K, 2) of a path lie, as pixels (N, 2).
+
+    They are taken for places on the ground of the path's own frame. None are returned where the camera is not known,
+    and not-a-number where it does not look.
+    """
+    from mt_nodes.world.camera.model import CameraModel, rectified
+
+    image = bundle.images[0]
+    info = next((info for info in bundle.camera_infos if info.frame_id == image.frame_id), None)
+    if path is None or places is None or len(places) < 2 or not np.isfinite(places).all() or info is None:
+        return np.empty((0, 2))
+    try:
+        to_camera = bundle.transforms.lookup(image.frame_id, path.frame_id)
+        camera = CameraModel.of(info, size, rectified(image.topic))
+    except (UnknownTransform, UsageError):
+        return np.empty((0, 2))
+    close = resampled(places, _PATH_SHOWN_M, _PATH_STEP_M)
+    return np.asarray(camera.project(move(to_camera, np.column_stack([close, np.zeros(len(close))]))))
+
+
+def _jpeg(rgb: npt.NDArray[np.uint8], scale: float) -> npt.NDArray[np.uint8]:
+    import cv2
+
+    bgr = cv2.cvtColor(rgb, cv2.COLOR_RGB2BGR)
+    small = bgr if scale == 1.0 else cv2.resize(bgr, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
+    return np.asarray(cv2.imencode(".jpg", small, [cv2.IMWRITE_JPEG_QUALITY, 85])[1]).reshape(-1)
+
+
+def _within(xyz: npt.NDArray[Any], window: tuple[float, float, float, float]) -> npt.NDArray[Any]:
+    """Keep what the picture shows (x min, x max, y min, y max)."""
+    x0, x1, y0, y1 = window
+    return xyz[(xyz[:, 0] >= x0) & (xyz[:, 0] <= x1) & (xyz[:, 1] >= y0) & (xyz[:, 1] <= y1)]
+
+
+def _points(parts: list[npt.NDArray[Any]], bundle: Bundle, frame: str) -> npt.NDArray[np.float32]:
+    moved_parts = [
+        move(bundle.transforms.lookup(frame, cloud.frame_id), part[np.isfinite(part).all(axis=1)])
+        for part, cloud in zip(parts, bundle.clouds, strict=False)
+    ]
+    return np.concatenate([np.empty((0, 3)), *moved_parts]).astype(np.float32)
+
+
+def _boxes(name: str, detections: Detections | None, bundle: Bundle, frame: str) -> Arrays:
+    if detections is None or not len(detections):
+        return {f"{name}_boxes": np.empty((0, 7)), f"{name}_labels": np.empty(0, dtype=np.str_)}
+    if detections.frame_id != frame:
+        detections = moved(detections, bundle.transforms.lookup(frame, detections.frame_id), frame)
+    boxes = np.column_stack([detections.center_m, detections.size_m, detections.yaw_rad])
+    return {f"{name}_boxes": boxes, f"{name}_labels": detections.label}
+
+
+def _outline(geometry: Any) -> npt.NDArray[np.float64]:
+    """Corners (P, 2) of a polygon; of several, those of the largest."""
+    parts = [p for p in shapely.get_parts(geometry) if isinstance(p, shapely.Polygon)]
+    if not parts:
+        return np.empty((0, 2))
+    return np.asarray(max(parts, key=lambda p: p.area).exterior.coords)[:, :2]

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a bird's-eye view of a violated pair is drawn from: plain arrays, kept as evidence."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.data.verdict import Pair
+
+Floats = npt.NDArray[np.floating]
+Texts = npt.NDArray[np.str_]
+
+#: What is seen around the region, in metres.
+SURROUNDINGS_M = 6.0
+#: Half the width of the view when nothing tells where to look, in metres.
+WITHOUT_REGION_M = 40.0
+#: Arrays of a picture by name: the shape of one row.
+SHAPES: dict[str, tuple[int, ...]] = {
+    **{"source_xyz": (3,), "followup_xyz": (3,), "added_xyz": (3,), "source_boxes": (7,), "followup_boxes": (7,)},
+    **{"source_labels": (), "followup_labels": (), "lost_at": (2,), "gained_at": (2,), "region": (2,), "keep": (2,)},
+    **{
+        "source_image": (),
+        "followup_image": (),
+        "source_px": (4,),
+        "followup_px": (4,),
+        "lost_px": (4,),
+        "gained_px": (4,),
+        "added_px": (4,),
+        "source_path_px": (2,),
+        "followup_path_px": (2,),
+        "expected_path_px": (2,),
+    },
+}
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What is drawn of one pair, everything in the frame of the region (x forward, y left, metres).
+
+    Attributes:
+        source_xyz, followup_xyz, added_xyz: points (N, 3); added ones are drawn over the follow-up.
+        source_boxes, followup_boxes: (M, 7) x, y, z, length, width, height, yaw; the labels (M,) go with them.
+        lost_at, gained_at: (K, 2) centres of obstacles that only one arm saw.
+        region, keep: polygons (P, 2).
+        source_image, followup_image: bytes (B,) of a JPEG each, of a stack with cameras.
+        source_px, followup_px, lost_px, gained_px, added_px: boxes (M, 4) in it, x0 y0 x1 y1 in its pixels.
+        source_path_px, followup_path_px, expected_path_px: (N, 2) x y of paths in it, NaN where it shows none; the
+            last is where the source's is expected in the follow-up.
+    """
+
+    source_xyz: Floats
+    followup_xyz: Floats
+    added_xyz: Floats
+    source_boxes: Floats
+    followup_boxes: Floats
+    source_labels: Texts
+    followup_labels: Texts
+    lost_at: Floats
+    gained_at: Floats
+    region: Floats
+    keep: Floats
+    source_image: npt.NDArray[np.uint8]
+    followup_image: npt.NDArray[np.uint8]
+    source_px: Floats
+    followup_px: Floats
+    lost_px: Floats
+    gained_px: Floats
+    added_px: Floats
+    source_path_px: Floats
+    followup_path_px: Floats
+    expected_path_px: Floats
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> View:
+        """Build from arrays by name; those that are missing are empty.
+
+        Raises:
+            ValueError: an array has the wrong shape.
+        """
+        for name, array in arrays.items():
+            if array.shape[1:] != SHAPES[name]:
+                raise ValueError(f"{name}: got shape {array.shape}, expected (N, {', '.join(map(str, SHAPES[name]))})")
+        return cls(**{name: arrays.get(name, np.empty((0, *shape))) for name, shape in SHAPES.items()})
+
+    @property
+    def window(self) -> tuple[float, float, float, float]:
+        """What is shown: x min, x max, y min, y max in metres."""
+        shown = np.concatenate([self.region, self.keep, self.lost_at, self.gained_at])
+        if len(shown) == 0:
+            return -WITHOUT_REGION_M, WITHOUT_REGION_M, -WITHOUT_REGION_M, WITHOUT_REGION_M
+        (x0, y0), (x1, y1) = shown.min(axis=0) - SURROUNDINGS_M, shown.max(axis=0) + SURROUNDINGS_M
+        return float(x0), float(x1), float(y0), float(y1)
+
+
+def load_view(path: Path) -> View:
+    """Read the arrays of a :class:`View` by name from an ``.npz``; those that are missing stay empty.
+
+    Raises:
+        InfrastructureError: the file cannot be read or an array has the wrong shape.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return View.of({name: file[name] for name in SHAPES if name in file})
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise InfrastructureError(f"{path}: cannot be read as evidence arrays: {error}") from error
+
+
+def evidence_file(results_dir: Path, pair: Pair) -> Path:
+    """Return where the arrays of a pair's picture lie; the file may be missing."""
+    return results_dir / "evidence" / f"{str(pair).replace('/', '_')}.npz"

@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run leaves on disk: journal, ledger, evidence while it goes on; summary and tables at its end."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from mt_nodes.base.background import Background
+from mt_nodes.base.directories import write_whole
+from mt_nodes.base.errors import StackError
+from mt_nodes.data.cdr.markers import wires_of
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle, Episode
+from mt_nodes.data.verdict import Outcome, Pair, Verdict
+from mt_nodes.engine.evidence import evidence_name, write_evidence
+from mt_nodes.engine.journal import Journal, read_journal
+from mt_nodes.engine.judging import Answer, Offer
+from mt_nodes.engine.ledger import Ledger
+from mt_nodes.engine.pair_pictures import write_view
+from mt_nodes.engine.pair_view import evidence_file
+from mt_nodes.engine.schedule import EVERYTHING, Schedule
+from mt_nodes.engine.series import Judged
+from mt_nodes.engine.series_tables import series_file, write_stretches
+from mt_nodes.engine.summary.summary import RelationInfo, summarise
+from mt_nodes.engine.waivers import load_waivers, marked
+from mt_nodes.engine.worst import WorstSoFar
+from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.relations.pipeline import Derived
+from mt_nodes.relations.relation import Suite
+from mt_nodes.stacks.stack import Stack
+
+#: Writes what is made of a journal at the end: results directory, summary, lines of the journal.
+Write = Callable[[Path, Mapping[str, Any], Iterable[Mapping[str, Any]]], object]
+
+
+def write_summary(out: Path, summary: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> None:
+    """Write ``summary.json``, and nothing else of what a run leaves at its end."""
+    write_whole(out / "summary.json", json.dumps(summary, indent=2) + "\n")
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One pair as it was: both inputs, what was done, both answers; what evidence is made of.
+
+    ``baseline`` is what the source arm was given in place of the source, None where that was the source itself.
+    ``sent`` is all that went to the follow-up arm, with delays in ns; ``followup`` is the first of it, which is judged.
+    """
+
+    offer: Offer
+    source: Bundle
+    followup: Bundle
+    effects: Effects
+    source_answer: Answer
+    followup_answer: Answer
+    baseline: Bundle | None = None
+    sent: tuple[tuple[int, Bundle], ...] = ()
+
+    @property
+    def given(self) -> Bundle:
+        """What the source arm was given."""
+        return self.source if self.baseline is None else self.baseline
+
+
+class Recorded(Protocol):
+    """What must be known of a run to keep it."""
+
+    @property
+    def out(self) -> Path:
+        """Results directory."""
+
+    @property
+    def suite(self) -> Suite:
+        """What is offered."""
+
+    @property
+    def stack(self) -> Stack:
+        """What is under test."""
+
+    @property
+    def only(self) -> Pair | None:
+        """The one pair that is judged, None: all."""
+
+    @property
+    def waivers(self) -> str:
+        """File of violations that are accepted, empty when there is none."""
+
+    @property
+    def condition(self) -> dict[str, Any]:
+        """What the journal begins with."""
+
+
+class Keeps(Protocol):
+    """What takes in what happens in a run: on disk (:class:`Recorder`), or in memory for one trial of many."""
+
+    @property
+    def fresh(self) -> bool:
+        """Whether nothing was judged before: the run is no resumed one."""
+
+    def followup(self, offer: Offer, bundle: Bundle, derived: Derived, made_ms: float) -> None:
+        """Take a follow-up that goes out."""
+
+    def done(self, pair: Pair) -> bool:
+        """Tell whether nothing more is owed for a pair."""
+
+    def verdicts(self, verdicts: Sequence[Verdict], case: Case | None) -> list[Verdict]:
+        """Take verdicts, and return those that are new."""
+
+    def series(self, judged: Sequence[Judged]) -> list[Verdict]:
+        """Take verdicts over sequences, and return those that are new."""
+
+
+class Recorder:
+    """Takes in what happens in a run and keeps it; a context manager."""
+
+    def __init__(
+        self,
+        run: Recorded,
+        listen: Callable[[str], None],
+        show: Callable[[Sequence[Verdict], Case], None] = lambda verdicts, case: None,
+    ) -> None:
+        self._run = run
+        self._listen, self._show = listen, show
+        self._journal = Journal(run.out / "result.jsonl")
+        self._ledger = Ledger(run.out)
+        self._evidence = Background()
+        self._worst = WorstSoFar()
+        self._made_ms, self._answered_ms = array("d"), array("d")
+        #: Whether nothing was judged before: the run is no resumed one.
+        self.fresh = not len(self._journal)
+        self._journal.condition(run.condition)
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._journal.close()
+        self._ledger.close()
+        self._evidence.close()
+
+    def followup(self, offer: Offer, bundle: Bundle, derived: Derived, made_ms: float) -> None:
+        """Record a follow-up that goes out."""
+        pair = offer.followup_pair(bundle)
+        milder = derived.baseline
+        baseline = None if milder is None else (offer.relation.baseline, milder.draws, milder.followup)
+        line = self._ledger.followup(pair, offer.relation.mutate, derived.draws, derived.followup, baseline)
+        self._made_ms.append(made_ms)
+        if line is not None:
+            self._listen(line)
+
+    def done(self, pair: Pair) -> bool:
+        """Tell whether a run that is resumed owes nothing more for a pair: verdict and, if violated, evidence."""
+        outcome = self._journal.outcome(pair)
+        kept = (self._evidence_path(pair), series_file(self._run.out, pair))
+        return outcome is not None and (outcome is not Outcome.VIOLATED or any(path.exists() for path in kept))
+
+    def verdicts(self, verdicts: Sequence[Verdict], case: Case | None) -> list[Verdict]:
+        """Journal verdicts; keep the evidence of violated ones, and what a picture takes of the worst so far.
+
+        Returns those that the journal did not have: a resumed run judges some pairs again, but never journals them.
+        """
+        owed = [v for v in verdicts if not self.done(v.pair)]
+        fresh = [v for v in owed if v.pair not in self._journal]
+        for verdict in fresh:
+            self._listen(self._journal.verdict(verdict))
+        if case is not None:
+            self._keep(owed, case)
+        return fresh
+
+    def series(self, judged: Sequence[Judged]) -> list[Verdict]:
+        """Journal verdicts over sequences; keep what violated ones were judged by. Returns those that are new."""
+        for verdict, stretches in judged:
+            if not self.done(verdict.pair) and self._wants_evidence(verdict):
+                self._evidence.do(write_stretches, series_file(self._run.out, verdict.pair), stretches)
+        return self.verdicts([verdict for verdict, _ in judged], None)
+
+    def episode(self, pair: Pair, draws: Sequence[Draw], sha256: str, about: Mapping[str, Any]) -> None:
+        """Record what a follow-up of the closed loop drove; see :meth:`mt_nodes.engine.ledger.Ledger.episode`."""
+        if (line := self._ledger.episode(pair, draws, sha256, about)) is not None:
+            self._listen(line)
+
+    def death(self, error: StackError) -> None:
+        """Keep that the stack died."""
+        self._listen(self._journal.death(error))
+
+    def later(self, job: Callable[..., None], *args: Any) -> None:
+        """Have something written that the run need not wait for."""
+        self._evidence.do(job, *args)
+
+    def drives(
+        self, verdicts: Sequence[Verdict], answer_ms: Sequence[float], write: Callable[[Path, Pair], None]
+    ) -> list[Verdict]:
+        """Journal verdicts over drives, and have the evidence of violated ones written. Returns those that are new."""
+        self._answered_ms.extend(answer_ms)
+        for verdict in verdicts:
+            if not self.done(verdict.pair) and self._wants_evidence(verdict):
+                self._evidence.do(write, self._evidence_path(verdict.pair), verdict.pair)
+        return self.verdicts(verdicts, None)
+
+    def _wants_evidence(self, verdict: Verdict) -> bool:
+        return verdict.pair == self._run.only or (verdict.outcome is Outcome.VIOLATED and self._run.only is None)
+
+    def _keep(self, verdicts: Sequence[Verdict], case: Case) -> None:
+        self._show(verdicts, case)
+        if case.followup_answer.output.answer_ms is not None:
+            self._answered_ms.append(case.followup_answer.output.answer_ms)
+        for verdict in verdicts:
+            if self._wants_evidence(verdict):
+                self._evidence.do(self._keep_evidence, verdict, case)
+                if self._worst.takes(verdict.as_plain()):
+                    self._evidence.do(self._keep_view, verdict, case)
+
+    def finish(self, write: Write = write_summary, **trouble: Any) -> dict[str, Any]:
+        """Sum up, and return the summary.
+
+        Args:
+            write: writes the summary, and what else is made of it and of the lines of the journal.
+            trouble: what ended the run early.
+        """
+        self._evidence.wait()
+        out = self._run.out
+        infos = [RelationInfo.of(r.as_plain()) for r in self._run.suite.relations]
+        latency = {"mutator": _quantiles(self._made_ms), "stack": _quantiles(self._answered_ms)}
+        journal = out / "result.jsonl"
+        summary = summarise(read_journal(journal), infos, latency_ms={k: v for k, v in latency.items() if v}, **trouble)
+        if waivers := self._run.waivers:
+            summary = marked(summary, read_journal(journal), load_waivers(Path(waivers)))
+        write(out, summary, read_journal(journal))
+        return summary
+
+    def _evidence_path(self, pair: Pair) -> Path:
+        return self._run.out / "evidence" / evidence_name(pair)
+
+    def _keep_evidence(self, verdict: Verdict, case: Case) -> None:
+        answers = (("source", case.source_answer), ("followup", case.followup_answer))
+        topics = {role: output.topic for role, output in self._run.stack.outputs.items()}
+        said = {a: answer.wires or wires_of(answer.output, topics, verdict.stamp_ns) for a, answer in answers}
+        path = self._evidence_path(verdict.pair)
+        write_evidence(path, verdict.pair, case.source, case.followup, said, case.baseline, case.sent)
+
+    def _keep_view(self, verdict: Verdict, case: Case) -> None:
+        judge = next(r for r in case.offer.judges if r.id == verdict.pair.judged_for)
+        outputs = (case.source_answer.output, case.followup_answer.output)
+        write_view(
+            evidence_file(self._run.out, verdict.pair),
+            *(case.given, case.followup),
+            outputs=outputs,
+            effects=case.effects,
+            check=judge.check,
+            detail=verdict.judgement.detail,
+        )
+
+
+def owed(recorder: Keeps, offer: Offer, episode: Episode, schedule: Schedule = EVERYTHING) -> bool:
+    """Tell whether a run owes anything for an offer over an episode; unless it is a resumed one it owes all."""
+    if recorder.fresh:
+        return True
+    wanted = (bundle for bundle in schedule.until_end(offer, episode) if schedule.wants(offer, bundle))
+    return any(not recorder.done(pair) for bundle in wanted for pair in offer.owed(bundle))
+
+
+def _quantiles(values: Sequence[float]) -> dict[str, float]:
+    if not values:
+        return {}
+    p50, p95, p99 = np.percentile(values, [50, 95, 99])
+    named: Mapping[str, float] = {"p50": p50, "p95": p95, "p99": p99, "max": max(values)}
+    return {name: round(float(value), 3) for name, value in named.items()}

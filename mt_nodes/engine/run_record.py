@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``run.json``: what was asked of a run, what that came to, with which versions, on which machine."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import yaml
+
+from mt_nodes import __version__
+from mt_nodes.base.directories import cannot_write, new_directory, write_whole
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.jsonl import jsonable
+from mt_nodes.base.params import plain
+from mt_nodes.stacks.stack import Stack
+
+FILE, STACK_FILE = "run.json", "stack.yaml"
+VERSIONS_OF = ("numpy", "scipy", "shapely", "open3d-cpu", "open3d", "rosbags", "ros-rclpy", "ros-rmw-fastrtps-cpp")
+
+Record = dict[str, Any]
+R = TypeVar("R")
+
+
+class Asked(Protocol):
+    """What was asked of a run."""
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        ...
+
+
+class Judge(Protocol):
+    """What judges a run: a relation, or a principle; its plain form has an ``id``."""
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        ...
+
+
+def in_directory(out: str | None, run_at: Callable[[Path], R], save: Callable[[R], None]) -> R:
+    """Return a run in a directory of its own, a new one below ``mt_results`` when ``out`` is empty, and save it there.
+
+    Raises:
+        UsageError: the directory holds another run.
+        InfrastructureError: it cannot be written.
+    """
+    place = new_directory(out)
+    run = run_at(place)
+    try:
+        save(run)
+    except OSError as error:
+        raise cannot_write(place, error) from error
+    return run
+
+
+def write_record(
+    out: Path, request: Asked, relations: Sequence[Judge], stack: Stack, topics: Mapping[str, Any], **more: Any
+) -> None:
+    """Write stack and record; the record last and whole, so that a directory that has one can be resumed.
+
+    Args:
+        out: results directory.
+        request: what was asked.
+        relations: all that are offered, control and sham included.
+        stack: what is under test, faults planted.
+        topics: bag -> role -> topic.
+        more: what else is to be kept, by key.
+    """
+    (out / STACK_FILE).write_text(yaml.safe_dump(plain(stack), sort_keys=False), encoding="utf-8")
+    judged = {"relations": [r.as_plain() for r in relations], "stack": stack.name, "topics": topics}
+    write_request(out, request, {**more, **judged})
+
+
+def write_request(out: Path, request: Asked, about: Mapping[str, Any]) -> None:
+    """Write the record, whole: what was asked, what else is to be kept about it, versions and machine."""
+    record = {
+        "schema": 1,
+        "started": _now(),
+        "command": sys.argv,
+        "directory": str(Path.cwd()),
+        "request": request.as_plain(),
+        **about,
+        "versions": versions(),
+        "machine": {
+            "system": platform.platform(),
+            "cpu": platform.machine(),
+            "cores": os.cpu_count(),
+            "host": platform.node(),
+        },
+    }
+    write_whole(out / FILE, json.dumps(record, indent=2) + "\n")
+
+
+def read_record(out: Path) -> Record:
+    """Return the record of a results directory.
+
+    Raises:
+        UsageError: there is none, or it is none.
+    """
+    path = out / FILE
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        return {**record, "request": dict(record["request"]), "relations": list(record["relations"])}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        if cells := sorted(p.parent for p in out.glob(f"cells/*/{FILE}")):
+            raise UsageError(
+                f"{out}: holds a campaign, expected one of its cells: {', '.join(map(str, cells))}"
+            ) from error
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(f"{path}: cannot be read: {why}; expected a results directory of `mt replay`") from error
+
+
+def request_of(out: Path, key: str, command: str) -> Record:
+    """Return what was asked of the run in a directory, which names it by a key that no other kind of run has.
+
+    Raises:
+        UsageError: there is none, or it is of another command.
+    """
+    request: Record = read_record(out)["request"]
+    if key not in request:
+        raise UsageError(f"{out}: holds another kind of run, expected one of `{command}`")
+    return request
+
+
+def note_resumed(out: Path, relations: Sequence[Judge], stack: Stack) -> None:
+    """Note in the record that the run goes on, and take away what it was summed up to.
+
+    Raises:
+        UsageError: it would not be the same run any more: a relation or the stack has changed.
+    """
+    record = read_record(out)
+    before = {r["id"]: r for r in record["relations"]}
+    now = {r["id"]: r for r in _as_json([r.as_plain() for r in relations])}
+    changed = [f"relation '{name}'" for name in {**before, **now} if before.get(name) != now.get(name)]
+    if _as_json(plain(stack)) != _as_json(yaml.safe_load((out / STACK_FILE).read_text(encoding="utf-8"))):
+        changed.append(f"stack '{stack.name}'")
+    if changed:
+        raise UsageError(
+            f"{out}: cannot be resumed, changed since: {', '.join(changed)}; start anew with another --out"
+        )
+    record.setdefault("resumed", []).append({"at": _now(), "versions": versions()})
+    write_whole(out / FILE, json.dumps(record, indent=2) + "\n")
+    # What was summed up before the run goes on is none of it any more.
+    (out / "summary.json").unlink(missing_ok=True)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of everything that a result may depend on."""
+    found = {"mt_nodes": __version__, "python": platform.python_version()}
+    for name in VERSIONS_OF:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+
+
+def _as_json(value: Any) -> Any:
+    """Return what a value is after a way through a file: no tuples, no types of NumPy."""
+    return json.loads(json.dumps(jsonable(value)))

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collects what both arms say over an episode or a segment, for checks that judge it as a whole."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from mt_nodes.data.arm_series import ANSWER_MS, Course, Stretch
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.outputs import Control, Diagnostics
+from mt_nodes.data.verdict import Judgement, Outcome, Verdict
+from mt_nodes.engine.followups import Prepared
+from mt_nodes.engine.judging import Answer, Heard, Offer, judge_for
+from mt_nodes.relations.checks.sequence import SequenceCheck
+from mt_nodes.relations.relation import Relation
+
+#: What has another sign in a mirror.
+_TURNING = ("steering_rad", "yaw_rate_radps")
+_ARMS = ("source", "followup")
+LastWords = tuple[Diagnostics | None, Diagnostics | None]
+"""What source and follow-up arm told of errors after their last answers."""
+NOTHING_MORE: LastWords = (None, None)
+
+
+class Judged(NamedTuple):
+    """The verdict of a series, and what it was judged by."""
+
+    verdict: Verdict
+    stretches: tuple[Stretch, ...]
+
+
+@dataclass(eq=False)
+class _Arm:
+    """Columns of one arm that grow."""
+
+    reads: tuple[str, ...]
+    asked: array[int] = field(default_factory=lambda: array("b"))
+    answered: array[int] = field(default_factory=lambda: array("b"))
+    errors: dict[str, int] | None = None
+
+    def __post_init__(self) -> None:
+        self.columns = {name: array("d") for name in self.reads}
+
+    def add(self, answer: Answer, sign: float) -> None:
+        row = len(self.asked)
+        self.asked.append(answer.heard in (Heard.ANSWERED, Heard.SILENT))
+        self.answered.append(answer.heard is Heard.ANSWERED)
+        command = answer.output.control or Control(None)
+        for name, column in self.columns.items():
+            told = answer.output.answer_ms if name == ANSWER_MS else getattr(command, name)
+            column.append(np.nan if told is None else told * (sign if name in _TURNING else 1.0))
+        self.tell(answer.output.diagnostics, row)
+
+    def tell(self, said: Diagnostics | None, row: int) -> None:
+        if said is not None:
+            self.errors = self.errors or {}
+            for status in said.errors:
+                self.errors.setdefault(status, row)
+
+    def course(self, rows: slice) -> Course:
+        begin, end, _ = rows.indices(len(self.asked))
+        errors = self.errors and {name: at - begin for name, at in self.errors.items() if begin <= at < end}
+        return Course(
+            np.array(self.asked[rows], dtype=bool),
+            np.array(self.answered[rows], dtype=bool),
+            {name: np.array(column[rows]) for name, column in self.columns.items()},
+            errors,
+        )
+
+
+class _Collected:
+    """What one relation's check will be given of one offer."""
+
+    def __init__(self, offer: Offer, judge: Relation, check: SequenceCheck, first: Bundle) -> None:
+        self.offer, self.judge, self.check = offer, judge, check
+        self.episode, self.first, self.stamp_ns = first.episode, first.index, first.stamp_ns
+        #: Of which all of its bundles are, None: of more than one, or of one that begins here.
+        self.scene = first.scene
+        self.broken = self.nothing = ""
+        self._stamps, self._changed = array("q"), array("b")
+        self._arms = tuple(_Arm(check.reads) for _ in _ARMS)
+        self._cuts = [0]
+
+    def cut(self) -> None:
+        if len(self._stamps) > self._cuts[-1]:
+            self._cuts.append(len(self._stamps))
+
+    def add(self, bundle: Bundle, answers: tuple[Answer, Answer], effects: Effects | None) -> None:
+        self._stamps.append(bundle.stamp_ns)
+        self._changed.append(effects is not None)
+        mirrored = effects is not None and effects.mirrored
+        for arm, answer, sign in zip(self._arms, answers, (-1.0 if mirrored else 1.0, 1.0), strict=True):
+            arm.add(answer, sign)
+
+    def end(self, last_words: LastWords) -> None:
+        for arm, said in zip(self._arms, last_words, strict=True):
+            arm.tell(said, max(0, len(self._stamps) - 1))
+
+    def stretches(self) -> tuple[Stretch, ...]:
+        ends = [*self._cuts[1:], len(self._stamps)]
+        rows = [slice(begin, end) for begin, end in zip(self._cuts, ends, strict=True) if end > begin]
+        return tuple(
+            Stretch(
+                np.array(self._stamps[part], dtype=np.int64),
+                np.array(self._changed[part], dtype=bool),
+                *(arm.course(part) for arm in self._arms),
+            )
+            for part in rows
+        )
+
+
+class Series:
+    """The series of a run that goes on: :meth:`add` what is heard, :meth:`end` when an episode or a segment does.
+
+    Of each instant numbers are kept: 8 bytes for each that a check reads, of each arm, and 13 more.
+
+    Args:
+        whole: whether a series is an episode; otherwise it is a segment, named by its first bundle.
+    """
+
+    def __init__(self, whole: bool = True) -> None:
+        self._whole = whole
+        self._collected: dict[tuple[str, int, str], _Collected] = {}
+
+    def add(self, prepared: Prepared, bundle: Bundle, answers: tuple[Answer, Answer]) -> None:
+        """Take an instant in: what was sent, the bundle of the source, and the answers of both arms.
+
+        What comes after an instant at which the arms were settling is another stretch. A series in which a follow-up
+        was not what it should be is INVALID.
+        """
+        offer, outcome = prepared.offer, prepared.outcome
+        sent = outcome is None and answers[1].heard in (Heard.ANSWERED, Heard.SILENT)
+        effects = prepared.derived.effects if sent and prepared.derived else None
+        for judge in offer.sequences:
+            collected = self._of(offer, judge, bundle)
+            if bundle.scene != collected.scene:
+                collected.scene = None
+            if outcome is Outcome.INVALID:
+                collected.broken = collected.broken or f"bundle {bundle.index}: {prepared.reason}"
+            unmet = _unmet(judge, bundle, answers[0])
+            collected.nothing = unmet or prepared.reason or collected.nothing
+            if judge.id in prepared.settling:
+                collected.cut()
+            elif not unmet:
+                collected.add(bundle, answers, effects)
+
+    def end(self, last_words: LastWords = NOTHING_MORE) -> list[Judged]:
+        """Judge every series and begin anew; ``last_words`` count as told with the last answers."""
+        for collected in self._collected.values():
+            collected.end(last_words)
+        judged = [self._judged(collected) for collected in self._collected.values()]
+        self._collected = {}
+        return judged
+
+    def _of(self, offer: Offer, judge: Relation, bundle: Bundle) -> _Collected:
+        key = (offer.relation.id, offer.draw, judge.id)
+        if key not in self._collected:
+            check = judge_for(offer, judge).check
+            assert isinstance(check, SequenceCheck), "the background of a check over a sequence is one, too"
+            self._collected[key] = _Collected(offer, judge, check, bundle)
+        return self._collected[key]
+
+    def _judged(self, collected: _Collected) -> Judged:
+        stretches, first = collected.stretches(), None if self._whole else collected.first
+        pair = collected.offer.series_pair(collected.episode, collected.judge, first)
+        marks = {} if self._whole or collected.scene is None else {"scene": collected.scene}
+        return Judged(Verdict(pair, collected.stamp_ns, _judgement(collected, stretches), marks), stretches)
+
+
+def _unmet(judge: Relation, bundle: Bundle, source: Answer) -> str:
+    """Say why an instant is not the relation's, empty where it is; of a silent arm nothing can be said."""
+    if source.heard is not Heard.ANSWERED:
+        return ""
+    return next((why for given in judge.given if (why := given.unmet(bundle, source.output)) is not None), "")
+
+
+def _judgement(collected: _Collected, stretches: Sequence[Stretch]) -> Judgement:
+    if collected.broken:
+        return Judgement(Outcome.INVALID, reason=collected.broken)
+    if not any(stretch.changed.any() for stretch in stretches):
+        return Judgement(Outcome.NOT_APPLICABLE, reason=collected.nothing or "no follow-up was made")
+    return worst([_checked(collected.check, stretch) for stretch in stretches])
+
+
+def _checked(check: SequenceCheck, stretch: Stretch) -> Judgement:
+    if not stretch.source.answered.any():
+        return Judgement(Outcome.UNPAIRED_SOURCE, reason="the source arm answered nothing")
+    try:
+        return check.judge_series(stretch)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's check must not end the run: the pair tells of it
+        return Judgement(Outcome.ERROR, reason=f"check failed: {type(error).__name__}: {error}")
+
+
+def worst(judgements: Sequence[Judgement]) -> Judgement:
+    """Return the judgement of all stretches together: an error, else the worst that was decided, else the first."""
+    decided = [j for j in judgements if j.outcome.decided]
+    errors = [j for j in judgements if j.outcome is Outcome.ERROR]
+    if errors or not decided:
+        return (errors or list(judgements))[0]
+    lowest = min(decided, key=lambda j: -np.inf if j.margin is None else j.margin)
+    if len(judgements) == 1:
+        return lowest
+    return replace(lowest, detail={**lowest.detail, "stretches": len(judgements), "decided": len(decided)})

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From verdict lines to ``summary.json``: tallies, tests and what they come to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mt_nodes.base.errors import ExitCode
+from mt_nodes.base.plugins import catalogue
+from mt_nodes.base.stats.exceedance import Finding
+from mt_nodes.base.stats.intervals import at_least, holm
+from mt_nodes.data.verdict import SCHEMA, RelationOutcome
+from mt_nodes.engine.summary.arm_sums import RelationSums, digits
+from mt_nodes.engine.summary.deaths import Deaths, said_of
+from mt_nodes.engine.summary.noise_floor import floor_of
+from mt_nodes.engine.summary.outcomes import Evidence, exit_code, relation_outcome
+from mt_nodes.engine.summary.verdict_rows import Line, in_order, rows_by_arm
+
+_Tests = tuple[Finding | None, Finding | None]
+
+
+@dataclass(frozen=True)
+class RelationInfo:
+    """What must be known of a relation to sum up its verdicts."""
+
+    id: str
+    kind: str
+    min_decided: int = 20
+    because: str = ""
+    requirement: tuple[str, ...] = ()
+    tolerated_rate: float | None = None
+    demands_of_itself: bool = False
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> RelationInfo:
+        """Read the plain form of a relation; a journal that was copied without its record tells the id alone."""
+        kind = plain.get("kind", "necessary")
+        return cls(
+            id=plain["id"],
+            kind=kind,
+            min_decided=plain.get("min_decided", cls.min_decided),
+            because=plain.get("because", ""),
+            requirement=tuple(plain.get("requirement", ())),
+            tolerated_rate=plain.get("tolerated_rate"),
+            demands_of_itself=kind == "necessary" and _demands_of_itself(plain.get("check")),
+        )
+
+
+def summarise(
+    verdicts: Iterable[Line],
+    relations: Sequence[RelationInfo],
+    *,
+    latency_ms: Mapping[str, Any] | None = None,
+    infrastructure: str | None = None,
+    interrupted: bool = False,
+    isolation: str | None = None,
+    usage: str | None = None,
+    clocks: Mapping[str, Any] | None = None,
+    safety: Mapping[str, Any] | None = None,
+    topics: Mapping[str, Any] | None = None,
+    drive_by_drive: bool = False,
+) -> dict[str, Any]:
+    """Return ``summary.json`` from the verdict lines of a journal (other lines are passed over).
+
+    ``infrastructure``, ``isolation`` and ``usage`` tell what went wrong with the run itself, None when nothing did;
+    ``clocks`` how far those of other computers are off, by computer. ``safety``: what kept a run off the vehicle.
+    ``topics``: what is told of each that an instance beside a live stack is given, its added latency for one.
+    ``drive_by_drive``: the lines come so, and no drive twice; then nothing is kept of one that is over.
+
+    Raises:
+        InfrastructureError: a pair belongs to none of the relations, so the totals would not reconcile.
+    """
+    deaths = Deaths()
+    sums = _added_up(deaths.passing(verdicts), [r.id for r in relations], drive_by_drive)
+    arms = [arm for each in sums.values() for arm in each.arms]
+    outcomes = in_order(sum((arm.outcomes for arm in arms), Counter()))
+    by_arrival = sum(arm.by_arrival for arm in arms)
+    evidence = _evidence(sums, relations)
+    ended = {r.id: deaths.weighed(r.id, *relation_outcome(evidence[r.id])) for r in relations}
+    trouble = {
+        **{"infrastructure": infrastructure, "interrupted": interrupted, "isolation": isolation, "usage": usage},
+        **({"deaths": deaths.plain} if deaths.plain else {}),
+    }
+    code, why = run_exit(outcomes, {name: outcome for name, (outcome, _) in ended.items()}, trouble)
+    return {
+        "schema": SCHEMA,
+        "offered": sum(outcomes.values()),
+        "outcomes": outcomes,
+        "exit_code": int(code),
+        "exit_why": why,
+        **trouble,
+        **({"by_arrival": by_arrival} if by_arrival else {}),
+        **({"clocks": dict(clocks)} if clocks else {}),
+        **({"safety": dict(safety)} if safety else {}),
+        **({"topics": dict(topics)} if topics else {}),
+        "relations": {r.id: _relation_plain(r, sums[r.id], evidence[r.id], ended[r.id]) for r in relations},
+        "latency_ms": dict(latency_ms or {}),
+    }
+
+
+def _demands_of_itself(check: Any) -> bool:
+    """Tell it of a check by its name or {name: parameters}; False of one that is a plugin of somebody else's."""
+    name = next(iter(check), "") if isinstance(check, Mapping) else check
+    return bool(getattr(catalogue("checks").get(name or ""), "demands_of_itself", False))
+
+
+def run_exit(
+    outcomes: Mapping[str, int],
+    relations: Mapping[str, RelationOutcome],
+    trouble: Mapping[str, Any],
+    waived: Collection[str] = (),
+) -> tuple[ExitCode, str]:
+    """Return the exit code of a run and why; ``trouble`` is the summary's, as far as it has any."""
+    others = {name: trouble.get(name) for name in ("infrastructure", "isolation")}
+    if others["infrastructure"] is None and trouble.get("deaths"):
+        others["infrastructure"] = said_of(trouble["deaths"])
+    code, why = exit_code(outcomes, relations, interrupted=trouble["interrupted"], **others, waived=waived)
+    usage = trouble.get("usage")
+    # What the user asked for cannot be done: told before what came of it, after that the run was cut short or refused.
+    if usage is None or code in (ExitCode.INTERRUPTED, ExitCode.ISOLATION):
+        return code, why
+    return ExitCode.USAGE, f"cannot go on: {usage}"
+
+
+def _added_up(verdicts: Iterable[Line], relations: Sequence[str], drive_by_drive: bool) -> dict[str, RelationSums]:
+    sums = {name: RelationSums(len(relations)) for name in relations}
+    drive = None
+    for name, arm, row in rows_by_arm(verdicts, relations):
+        if drive_by_drive and row.unit[0] != drive:
+            _settle(sums)
+            drive = row.unit[0]
+        getattr(sums[name], arm).take(row)
+    _settle(sums)
+    return sums
+
+
+def _settle(sums: Mapping[str, RelationSums]) -> None:
+    for each in sums.values():
+        each.settle()
+
+
+def _evidence(sums: Mapping[str, RelationSums], relations: Sequence[RelationInfo]) -> dict[str, Evidence]:
+    alone = {r.id: _tests(sums[r.id], r, 1) for r in relations}
+    among = {r.id: _tests(sums[r.id], r, len(relations)) for r in relations}
+    tested = {name: found.p for name, (_, found) in among.items() if found}
+    adjusted = dict(zip(tested, holm(list(tested.values())), strict=True))
+    return {r.id: _evidence_of(r, sums[r.id], alone[r.id], among[r.id][1], adjusted.get(r.id)) for r in relations}
+
+
+def _evidence_of(
+    info: RelationInfo, sums: RelationSums, alone: _Tests, among: Finding | None, adjusted: float | None
+) -> Evidence:
+    background, found = alone
+    return Evidence(
+        kind=info.kind,
+        min_decided=info.min_decided,
+        frames=sums.relation.frames,
+        pairs=sums.relation.tally,
+        control=sums.control.tally,
+        sham=sums.sham.tally,
+        p_background=background and background.p,
+        p=found and found.p,
+        p_adjusted=at_least(adjusted, found and found.p),
+        test=among.test if among else "no frame decided in both",
+        more=among.more if among else "",
+        demands_of_itself=info.demands_of_itself,
+        tolerated_rate=info.tolerated_rate,
+        upper=sums.relation.upper if info.tolerated_rate is not None else None,
+    )
+
+
+def _tests(sums: RelationSums, info: RelationInfo, family: int) -> _Tests:
+    """Return the test against control and sham, and that of standing out.
+
+    A relation that tolerates a rate stands out where it exceeds that. Control and sham that are clean add nothing:
+    they may be decided on few of the frames, as where they are asked for objects like the one that was added.
+    """
+    background = sums.exceedance(family)
+    if info.tolerated_rate is None or not sums.relation.tally.decided:
+        return background, background
+    rate = sums.relation.excess_over(info.tolerated_rate, family)
+    noisy = sums.control.tally.violated + sums.sham.tally.violated > 0
+    return background, max(background, rate, key=lambda found: found.p) if background and noisy else rate
+
+
+def _relation_plain(
+    info: RelationInfo, sums: RelationSums, evidence: Evidence, ended: tuple[RelationOutcome, str]
+) -> dict[str, Any]:
+    outcome, why = ended
+    floor = floor_of(*(arm.numbers for arm in sums.arms))
+    found, undecided = sums.relation.recall.plain(), sums.relation.undecided.plain()
+    return {
+        "outcome": outcome.value,
+        "why": why,
+        "kind": info.kind,
+        **sums.relation.plain(),
+        "control": sums.control.plain(),
+        "sham": sums.sham.plain(),
+        "p": digits(evidence.p),
+        "p_adjusted": digits(evidence.p_adjusted),
+        "test": evidence.test,
+        "min_decided": info.min_decided,
+        **({"tolerated_rate": info.tolerated_rate} if info.tolerated_rate is not None else {}),
+        "because": info.because,
+        "requirement": list(info.requirement),
+        **({"undecided": undecided} if undecided else {}),
+        **({"recall": found} if found else {}),
+        **({"measured": floor} if floor else {}),
+    }

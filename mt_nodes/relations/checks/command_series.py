@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What checks over a sequence of commands share: how fast and where both arms go, and for how long something is so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from mt_nodes.base.params import param
+from mt_nodes.data.arm_series import COMMANDED, Course, Flags, Numbers, Stretch
+from mt_nodes.data.verdict import Judgement, Outcome
+from mt_nodes.relations.checks.base import Check
+from mt_nodes.relations.checks.controls import CRAWL_MPS, DRIVES, along_motion, at_most, nothing_to_judge
+from mt_nodes.relations.checks.keeps_current import KeepsCurrent
+from mt_nodes.relations.checks.sequence import SequenceCheck
+
+#: Numbers that say how fast to go.
+DRIVING = ("speed_mps", "acceleration_mps2", "throttle", "brake")
+
+
+@dataclass(frozen=True)
+class CommandSeriesCheck(SequenceCheck):
+    """Base of checks that judge the commands of a sequence."""
+
+    needs: ClassVar[tuple[str, ...]] = ("control",)
+    reads: ClassVar[tuple[str, ...]] = DRIVING
+
+
+@dataclass(frozen=True)
+class PartingCheck(CommandSeriesCheck):
+    """Base of checks that ask whether two arms command the same, each number within its tolerance.
+
+    Of how fast to go the first of speed, acceleration and pedals that the source tells is compared.
+    """
+
+    reads: ClassVar[tuple[str, ...]] = COMMANDED
+
+    tolerance_rad: float = param(0.02, low=0.001, high=3.2, unit="rad", help="of the steering")
+    tolerance_mps: float = param(0.5, low=0.001, high=50.0, unit="m/s", help="of the speed")
+    tolerance_mps2: float = param(0.5, low=0.001, high=20.0, unit="m/s²", help="of an acceleration")
+    tolerance_pedal: float = param(0.1, low=0.001, high=2.0, help="of throttle less brake")
+    wheelbase_m: float = param(2.7, low=0.5, high=12.0, unit="m", help="between the axles; for yaw rates")
+
+    @property
+    def agreement(self) -> Check:
+        """The same of one pair."""
+        tolerances = (self.tolerance_rad, self.tolerance_mps, 0.0, self.tolerance_mps2, self.tolerance_pedal)
+        return KeepsCurrent("steering", self.wheelbase_m, *tolerances)
+
+    def shares(self, stretch: Stretch) -> Numbers:
+        """Return (N,) the larger deviation of the follow-up as a share of its tolerance, NaN where none is told."""
+        quantity = told(stretch.source)
+        tolerances = {"speed": self.tolerance_mps, "acceleration": self.tolerance_mps2, "pedals": self.tolerance_pedal}
+        arms = (stretch.source, stretch.followup)
+        driving = np.subtract(*(drive(arm, quantity) for arm in arms)) / tolerances[quantity]
+        steering = np.subtract(*(steering_rad(arm, self.wheelbase_m) for arm in arms)) / self.tolerance_rad
+        return np.asarray(np.fmax(np.abs(driving), np.abs(steering)))
+
+
+def told(course: Course) -> str:
+    """Return the first of :data:`DRIVES` that a series tells; ``speed`` where it tells none."""
+    return next((name for name in DRIVES if np.isfinite(drive(course, name)).any()), "speed")
+
+
+def drive(course: Course, quantity: str) -> Numbers:
+    """Return (N,) one of :data:`DRIVES`, NaN where it is not told; a pedal that is not told is not pressed."""
+    if quantity == "speed":
+        return course["speed_mps"]
+    if quantity == "acceleration":
+        return course["acceleration_mps2"]
+    pedals = np.stack([course["throttle"], -course["brake"]])
+    return np.asarray(np.where(np.isnan(pedals).all(axis=0), np.nan, np.nansum(pedals, axis=0)))
+
+
+def drive_along(course: Course, quantity: str) -> Numbers:
+    """Return (N,) one of :data:`DRIVES` whichever way the vehicle goes: a speed without sign, what makes it faster."""
+    values = drive(course, quantity)
+    if quantity == "speed":
+        return np.abs(values)
+    return along_motion(values, course["speed_mps"]) if quantity == "acceleration" else values
+
+
+def steering_rad(course: Course, wheelbase_m: float) -> Numbers:
+    """Return (N,) road-wheel angles, from the yaw rate where a command holds no other; NaN where unknown."""
+    speed = np.where(np.abs(course["speed_mps"]) >= CRAWL_MPS, course["speed_mps"], np.nan)
+    other = np.arctan(wheelbase_m * course["yaw_rate_radps"] / speed)
+    return np.asarray(np.where(np.isnan(course["steering_rad"]), other, course["steering_rad"]))
+
+
+def rate_of_change(values: Numbers, time_s: Numbers) -> Numbers:
+    """Return (N,) by how much a number grew a second since the row before, NaN for the first and beside gaps."""
+    grown = np.full(len(values), np.nan)
+    passed = np.diff(time_s)
+    grown[1:] = np.divide(np.diff(values), passed, out=np.full(len(passed), np.nan), where=passed > 0.0)
+    return grown
+
+
+def first_lasting(flags: Flags, time_s: Numbers, lasts_s: float) -> int | None:
+    """Return the first row from which something is so for at least ``lasts_s`` on end, None where there is none."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]])))
+    begins, ends = edges[::2], edges[1::2] - 1
+    lasting = begins[time_s[ends] - time_s[begins] >= lasts_s - 1e-9]
+    return int(lasting[0]) if len(lasting) else None
+
+
+def comes_within(stretch: Stretch, flags: Flags, within_s: float, does: str) -> Judgement:
+    """Judge that from the change on it takes at most so long until something is so of the follow-up.
+
+    A stretch that ends before that time is over, and before it is so, decides nothing.
+    """
+    if not stretch.changed.any():
+        return nothing_to_judge("nothing is changed", "s")
+    change = int(np.argmax(stretch.changed))
+    since_s = stretch.time_s - stretch.time_s[change]
+    appears = f"the change appears at {stretch.time_s[change]:.2f} s"
+    rows = change + np.flatnonzero(flags[change:])
+    if len(rows):
+        at_s = stretch.time_s[rows[0]]
+        return at_most(float(since_s[rows[0]]), within_s, "s", f"{appears}, the follow-up {does} at {at_s:.2f} s")
+    if since_s[-1] < within_s:
+        return nothing_to_judge(f"{appears}, what is judged ends {since_s[-1]:.2f} s later", "s")
+    reason = f"{appears}, the follow-up never {does} in {since_s[-1]:.2f} s"
+    return Judgement(Outcome.VIOLATED, unit="s", lost=1, reason=reason)

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What checks of commands share: steering and yaw rate, speed, acceleration and pedals, whichever a stack commands."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.params import param
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.outputs import Control, Output
+from mt_nodes.data.verdict import Judgement, Outcome
+from mt_nodes.relations.checks.base import Check
+
+#: Slower than this a yaw rate says nothing of the steering.
+CRAWL_MPS = 0.1
+#: Who goes no faster than this, forwards or backwards, stands.
+STANDS_MPS = 0.3
+#: How a command says how fast to go, and its unit; ``pedals`` are throttle less brake, each 0..1.
+DRIVES = {"speed": "m/s", "acceleration": "m/s²", "pedals": "of full pedal"}
+#: Commands are compared to so many decimals: a message may round the last digits of what was computed.
+_DECIMALS = 9
+Numbers = npt.NDArray[np.float64]
+#: In the detail of a verdict: what is expected of the follow-up by the source's command, and what it commands.
+COMMANDED = "commanded"
+
+
+def at_most(measured: float, bound: float, unit: str, reason: str, **rest: Any) -> Judgement:
+    """Judge that a number is no larger than a bound."""
+    return _judged(measured, bound, bound - measured, unit, reason, rest)
+
+
+def at_least(measured: float, bound: float, unit: str, reason: str, **rest: Any) -> Judgement:
+    """Judge that a number is no smaller than a bound."""
+    return _judged(measured, bound, measured - bound, unit, reason, rest)
+
+
+def nothing_to_judge(reason: str, unit: str = "") -> Judgement:
+    """Say why a pair is not applicable."""
+    return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit=unit)
+
+
+def _judged(measured: float, bound: float, margin: float, unit: str, reason: str, rest: dict[str, Any]) -> Judgement:
+    margin = round(margin, _DECIMALS)
+    outcome = Outcome.VIOLATED if margin < 0.0 else Outcome.HOLDS
+    return Judgement(
+        outcome, round(measured, _DECIMALS), round(bound, _DECIMALS), margin, unit=unit, reason=reason, **rest
+    )
+
+
+def _with_commands(judgement: Judgement, expected: float, after: float) -> Judgement:
+    said = [round(expected, _DECIMALS), round(after, _DECIMALS)]
+    return replace(judgement, detail={**judgement.detail, COMMANDED: said})
+
+
+def _told_no_more(what: str, unit: str) -> Judgement:
+    return Judgement(Outcome.VIOLATED, unit=unit, lost=1, reason=f"no {what} is told any more, as the source did")
+
+
+@dataclass(frozen=True)
+class SteeringCheck(Check):
+    """Base of checks that compare where two commands steer.
+
+    Of a stack that commands a yaw rate ``w`` at a speed ``v`` in place of a steering angle, the angle is that of the
+    single-track model without slip, ``atan(wheelbase * w / v)``; and the other way around. Where the mutation swaps
+    left and right the source's command is expected with the other sign. A follow-up that tells no steering any more
+    is a violation.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ("control",)
+
+    of: str = param("steering", choices=("steering", "yaw_rate"), help="what is compared: rad, or rad/s")
+    wheelbase_m: float = param(2.7, low=0.5, high=12.0, unit="m", help="between the axles; to tell one from the other")
+
+    def turn(self, control: Control) -> float:
+        """Return what is compared, positive to the left; NaN where it cannot be known."""
+        return steering_rad(control, self.wheelbase_m) if self.of == "steering" else yaw_rate(control, self.wheelbase_m)
+
+    @property
+    def unit(self) -> str:
+        """Unit of what is compared."""
+        return "rad" if self.of == "steering" else "rad/s"
+
+    def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
+        """Compare the two commands."""
+        assert source.control is not None and followup.control is not None
+        if undecided := self.unknown(source.control, followup.control):
+            return undecided
+        expected, after = self.expected(source.control, effects), self.turn(followup.control)
+        return _with_commands(self.decide(expected, after), expected, after)
+
+    def unknown(self, source: Control, followup: Control) -> Judgement | None:
+        """Say what becomes of a pair whose steering cannot be compared, None where it can."""
+        before, after = self.turn(source), self.turn(followup)
+        if math.isnan(before) or (math.isnan(after) and steers(followup)):
+            return nothing_to_judge(f"no {self.of} is told, or the vehicle stands still", self.unit)
+        return _told_no_more(self.of, self.unit) if math.isnan(after) else None
+
+    def expected(self, source: Control, effects: Effects) -> float:
+        """Return what the follow-up is expected to command, if nothing but left and right is changed."""
+        return -self.turn(source) if effects.mirrored else self.turn(source)
+
+    @abstractmethod
+    def decide(self, expected: float, after: float) -> Judgement:
+        """Judge what the follow-up commands (``after``) by what is expected of it."""
+
+
+@dataclass(frozen=True)
+class DriveCheck(Check):
+    """Base of checks that compare how fast two commands go.
+
+    A stack may command a speed, an acceleration, or pedals; of pedals throttle less brake is compared. A follow-up
+    that does not tell any more what the source told is a violation.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ("control",)
+
+    def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
+        """Compare the two commands."""
+        assert source.control is not None and followup.control is not None
+        quantity = self.quantity(source.control)
+        before, after = (self.value(control, quantity) for control in (source.control, followup.control))
+        if math.isnan(before):
+            return nothing_to_judge(f"no {quantity} is told", DRIVES[quantity])
+        if math.isnan(after):
+            return _told_no_more(quantity, DRIVES[quantity])
+        return _with_commands(self.decide(quantity, round(before, _DECIMALS), round(after, _DECIMALS)), before, after)
+
+    def value(self, control: Control, quantity: str) -> float:
+        """Return what is compared of one command, NaN where it is not told."""
+        return drive(control, quantity)
+
+    @abstractmethod
+    def quantity(self, source: Control) -> str:
+        """Return what is compared: a key of :data:`DRIVES`."""
+
+    @abstractmethod
+    def decide(self, quantity: str, before: float, after: float) -> Judgement:
+        """Judge the two numbers, in the unit of the quantity."""
+
+
+@dataclass(frozen=True)
+class FasterOrSlower(DriveCheck):
+    """Base of checks that ask for more or less speed of whatever a stack commands, forwards or in reverse.
+
+    An acceleration counts in the direction of the command's own speed, forwards where it tells none.
+    """
+
+    by: str = param(
+        "told", choices=("told", *DRIVES), help="what is compared; told: the first of these that the stack tells"
+    )
+
+    def quantity(self, source: Control) -> str:
+        """Return what is compared."""
+        return told(source) if self.by == "told" else self.by
+
+    def value(self, control: Control, quantity: str) -> float:
+        """Return what is compared of one command: a speed with its sign, an acceleration in its direction."""
+        value = drive(control, quantity)
+        return float(along_motion(value, control.speed_mps)) if quantity == "acceleration" else value
+
+
+def faster_by(before_mps: npt.ArrayLike, after_mps: npt.ArrayLike) -> Numbers:
+    """Return by how much faster the second of two speeds is, in m/s: a number of either sign, of each two (N,).
+
+    Forwards or backwards is the same as long as both drive the same way. Who drives the other way, and does not stand,
+    is faster by all of its speed.
+    """
+    before, after = np.asarray(before_mps, dtype=np.float64), np.asarray(after_mps, dtype=np.float64)
+    other_way = (before * after < 0.0) & (np.abs(after) > STANDS_MPS)
+    return np.asarray(np.abs(after) - np.where(other_way, 0.0, np.abs(before)))
+
+
+def along_motion(acceleration_mps2: npt.ArrayLike, speed_mps: npt.ArrayLike) -> Numbers:
+    """Return accelerations, positive where they make faster: the sign of who drives backwards is turned around."""
+    acceleration = np.asarray(acceleration_mps2, dtype=np.float64)
+    return np.asarray(np.where(np.asarray(speed_mps) < -CRAWL_MPS, -acceleration, acceleration))
+
+
+def steers(control: Control) -> bool:
+    """Tell whether a command says anything of where to go."""
+    return not (math.isnan(control.steering_rad) and math.isnan(control.yaw_rate_radps))
+
+
+def steering_rad(control: Control, wheelbase_m: float) -> float:
+    """Return the road-wheel angle of a command, from its yaw rate where it holds no other; NaN where unknown."""
+    if not math.isnan(control.steering_rad):
+        return control.steering_rad
+    if not abs(control.speed_mps) >= CRAWL_MPS:
+        return math.nan
+    return math.atan(wheelbase_m * control.yaw_rate_radps / control.speed_mps)
+
+
+def yaw_rate(control: Control, wheelbase_m: float) -> float:
+    """Return the yaw rate of a command in rad/s, from its steering angle where it holds no other; NaN where unknown."""
+    if not math.isnan(control.yaw_rate_radps):
+        return control.yaw_rate_radps
+    return control.speed_mps * math.tan(control.steering_rad) / wheelbase_m
+
+
+def drive(control: Control, quantity: str) -> float:
+    """Return one of :data:`DRIVES` of a command, NaN where it is not told; a pedal that is not told is not pressed."""
+    if quantity == "speed":
+        return control.speed_mps
+    if quantity == "acceleration":
+        return control.acceleration_mps2
+    if math.isnan(control.throttle) and math.isnan(control.brake):
+        return math.nan
+    return (0.0 if math.isnan(control.throttle) else control.throttle) - (
+        0.0 if math.isnan(control.brake) else control.brake
+    )
+
+
+def told(control: Control) -> str:
+    """Return the first of :data:`DRIVES` that a command tells; ``speed`` where it tells none."""
+    return next((name for name in DRIVES if not math.isnan(drive(control, name))), "speed")

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stack drives on as before."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from mt_nodes.base.params import param
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.outputs import Control, Output
+from mt_nodes.data.verdict import Judgement, Outcome
+from mt_nodes.relations.checks.controls import DRIVES, SteeringCheck, at_most, drive, told
+
+
+@dataclass(frozen=True)
+class KeepsCurrent(SteeringCheck):
+    """Steering and speed stay the source's, each within its tolerance: AutoMT's ``keep_current``.
+
+    Of a stack that commands an acceleration or pedals in place of a speed, those are compared. What counts is the
+    deviation that takes up most of its tolerance, as a share of it; what the source does not tell is not compared.
+    """
+
+    tolerance: float = param(0.02, low=0.001, high=3.2, help="of the steering, in rad (steering) or rad/s (yaw_rate)")
+    tolerance_mps: float = param(0.5, low=0.001, high=50.0, unit="m/s", help="of the speed")
+    tolerance_share: float = param(0.0, low=0.0, high=10.0, help="the same as a share of the source's speed")
+    tolerance_mps2: float = param(0.5, low=0.001, high=20.0, unit="m/s²", help="of an acceleration")
+    tolerance_pedal: float = param(0.1, low=0.001, high=2.0, help="of throttle less brake")
+
+    def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
+        """Compare what both commands tell."""
+        assert source.control is not None and followup.control is not None
+        steering = super().judge(source, followup, effects, bundle)
+        driving = self._driving(source.control, followup.control)
+        parts = [part for part in (steering, driving) if part.outcome.decided]
+        lost = next((part for part in parts if part.measured is None), None)
+        if lost is not None or not parts:
+            return lost or driving
+        worst = max(parts, key=_share)
+        off = {part.unit: part.measured for part in parts}
+        return at_most(_share(worst), 1.0, "of the tolerance", worst.reason, detail={"off": off})
+
+    def decide(self, expected: float, after: float) -> Judgement:
+        """Compare the steering."""
+        reason = f"steers {after:+.4f}, expected {expected:+.4f} {self.unit}"
+        return at_most(abs(after - expected), self.tolerance, self.unit, reason)
+
+    def _driving(self, source: Control, followup: Control) -> Judgement:
+        quantity = told(source)
+        before, after, unit = drive(source, quantity), drive(followup, quantity), DRIVES[quantity]
+        if math.isnan(before):
+            return Judgement(Outcome.NOT_APPLICABLE, reason="neither steering nor speed is told", unit=unit)
+        if math.isnan(after):
+            return Judgement(Outcome.VIOLATED, reason=f"no {quantity} is told any more", unit=unit, lost=1)
+        tolerance = {
+            "speed": max(self.tolerance_mps, self.tolerance_share * abs(before)),
+            "acceleration": self.tolerance_mps2,
+            "pedals": self.tolerance_pedal,
+        }[quantity]
+        return at_most(abs(after - before), tolerance, unit, f"{quantity} was {before:.2f}, is {after:.2f} {unit}")
+
+
+def _share(part: Judgement) -> float:
+    assert part.measured is not None and part.bound is not None
+    return part.measured / part.bound

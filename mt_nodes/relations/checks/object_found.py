@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The object that was put there is seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import shapely
+
+from mt_nodes.base.params import param
+from mt_nodes.data.association import bev_iou, footprints
+from mt_nodes.data.outputs import Detections
+from mt_nodes.data.verdict import OBJECTS, OBJECTS_BY, Judgement, Outcome
+from mt_nodes.relations.checks.obstacles import Comparison, Mask, describe, places, touching
+from mt_nodes.relations.checks.obstacles_kept import ObstaclesKept
+
+Floats = npt.NDArray[np.float64]
+_BY_RANGE = {"name": "range", "unit": "m", "bin": 10.0}
+
+
+@dataclass(frozen=True)
+class ObjectFound(ObstaclesKept):
+    """Each volume that the mutation added in the keep zone has an obstacle of the follow-up.
+
+    One of its own within the gate of the object's class, or boxes that together cover enough of its footprint: an
+    object that was merged with its neighbour was found. What the source shows already, and what was not taken away,
+    finds nothing: neither does it cover anything, nor does an obstacle count that is nearer to it than to the object.
+    One that the effects call occluded, by at least ``occluded_share`` of its footprint, is not demanded.
+    ``detail.objects`` lists [distance from the region frame's origin in m, found, class], from which the report tells
+    recall against range.
+
+    Where nothing was added, as by control and sham, it demands that the source's own obstacles of the class that the
+    mutation adds are found again: how often a stack misses what it has seen is what its misses are measured against. A
+    source that shows none leaves nothing to demand.
+    """
+
+    demands_of_itself: ClassVar[bool] = True
+
+    occluded_share: float = param(0.5, low=0.01, high=1.0, help="share of a footprint that counts as hidden")
+    background_label: str = param("", help="class of what is added, which control and sham are about; empty: all")
+
+    @property
+    def what(self) -> str:
+        """What is demanded where nothing was added."""
+        return self.background_label or super().what
+
+    def demands(self, compared: Comparison) -> bool:
+        """What the source saw matters only where nothing was added."""
+        return len(compared.added) > 0 or super().demands(self._own_class(compared))
+
+    def decide(self, compared: Comparison) -> Judgement:
+        """Demand every added object that can be seen."""
+        if not len(compared.added):
+            return super().decide(self._own_class(compared))
+        demanded = compared.added_kept & ~self._hidden(compared)
+        if not demanded.any():
+            reason = f"all {len(compared.added)} objects added are occluded or outside the keep zone"
+            return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit="objects")
+        objects = compared.added.take(demanded)
+        found = self._found(objects, compared)
+        missing = int((~found).sum())
+        range_m = np.linalg.norm(objects.center_m[:, :2], axis=1)
+        rows = [
+            [round(r, 3), f, label]
+            for r, f, label in zip(range_m.tolist(), found.tolist(), objects.label.tolist(), strict=True)
+        ]
+        return Judgement(
+            Outcome.VIOLATED if missing else Outcome.HOLDS,
+            measured=len(objects) - missing,
+            bound=len(objects),
+            margin=-missing,
+            unit="objects",
+            reason=f"not found: {describe(objects, ~found)}" if missing else f"found {describe(objects, found)}",
+            lost=missing,
+            detail={
+                "counts": compared.counts,
+                OBJECTS: rows,
+                OBJECTS_BY: _BY_RANGE,
+                "lost_at": places(objects, ~found),
+            },
+        )
+
+    def _own_class(self, compared: Comparison) -> Comparison:
+        if not self.background_label:
+            return compared
+        of_class = np.char.lower(compared.source.label) == self.background_label.lower()
+        return replace(compared, demanded=compared.demanded & of_class)
+
+    def _found(self, objects: Detections, compared: Comparison) -> Mask:
+        """Tell which added objects (V,) something finds that was not there before."""
+        source, followup = compared.source, compared.followup
+        stays = (source.score >= self.score_low) & ~touching(source, compared.removed)
+        answers, before = self.answers(compared), source.take(stays)
+        found = self._newly_covered(objects, followup.take(answers), before) >= self.coverage
+        answers[compared.partner[stays & compared.matched]] = False
+        others = followup.take(answers)
+        found[self.associate.pair(objects, others.take(_nearer(others, objects, before)))[0]] = True
+        return found
+
+    def _newly_covered(self, objects: Detections, by: Detections, before: Detections) -> Floats:
+        """Return how much of each footprint (V,) lies in boxes and lay in none before, 0..1."""
+        own, old = footprints(objects), shapely.union_all(footprints(before))
+        shares = np.zeros(len(objects))
+        for i, label in enumerate(objects.label.tolist()):
+            boxes = by.take(by.label == label) if self.per_category else by
+            new = shapely.difference(shapely.intersection(own[i], shapely.union_all(footprints(boxes))), old)
+            shares[i] = shapely.area(new) / max(shapely.area(own[i]), 1e-9)
+        return shares
+
+    def _hidden(self, compared: Comparison) -> Mask:
+        own = footprints(compared.added)
+        hidden = shapely.area(shapely.intersection(own, shapely.union_all(compared.occluded)))
+        area = shapely.area(own)
+        share = np.divide(hidden, area, out=np.zeros(len(own)), where=area > 0.0)
+        return np.asarray(share >= self.occluded_share)
+
+
+def _nearer(boxes: Detections, objects: Detections, before: Detections) -> Mask:
+    """Tell which boxes (K,) overlap an object more than anything of before, or with none are nearer to an object."""
+    (overlap, away), (overlap_before, away_before) = (_overlap_and_distance(boxes, o) for o in (objects, before))
+    return np.asarray((overlap > overlap_before) | ((overlap == overlap_before) & (away <= away_before)))
+
+
+def _overlap_and_distance(boxes: Detections, others: Detections) -> tuple[Floats, Floats]:
+    """Return the largest intersection over union (K,) with others, and the distance of the nearest centre."""
+    away = np.linalg.norm(boxes.center_m[:, None, :2] - others.center_m[None, :, :2], axis=2)
+    return bev_iou(boxes, others).max(axis=1, initial=0.0), away.min(axis=1, initial=np.inf)

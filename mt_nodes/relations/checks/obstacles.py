@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What checks of obstacles share: zones, hysteresis, association, and how they tell people."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import shapely
+
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import param
+from mt_nodes.data.association import Association, canonical, footprints, moved
+from mt_nodes.data.effects import Effects, Volume
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.outputs import Detections, Output
+from mt_nodes.data.polar_cells import JUDGED_IN, counted_cells
+from mt_nodes.data.regions import Region, RegionUnavailable, load_region
+from mt_nodes.data.transforms import Matrix, UnknownTransform, move
+from mt_nodes.data.verdict import Judgement, Outcome
+from mt_nodes.relations.checks.base import Check
+
+Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp]
+#: Shapely polygons in the ground plan.
+Outlines = npt.NDArray[Any]
+_NAMED = 3
+#: Pairing is cubic in time and square in memory: 2,000 with 2,000 take a second or so.
+MOST_OBSTACLES = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Two outputs of one instant in the region's frame, both in canonical order, and what became of whom.
+
+    Attributes:
+        source, followup: every obstacle; the source where it is expected after the mutation.
+        demanded: (M,) source obstacles that the follow-up must show.
+        partner: (M,) the row of the same obstacle in the follow-up, -1 where there is none.
+        new: (K,) follow-up obstacles of the keep zone, at or above the low threshold, that are none of the source's.
+        added: the volumes that the mutation put there, as boxes. added_kept: (V,) those in the keep zone.
+        removed, occluded: the outlines (V,) of those that it took away or hid, seen from above.
+        counts: [source, follow-up] obstacles of the whole region at or above the high threshold, by class.
+    """
+
+    source: Detections
+    followup: Detections
+    demanded: Mask
+    partner: Rows
+    new: Mask
+    added: Detections
+    added_kept: Mask
+    removed: Outlines
+    occluded: Outlines
+    counts: dict[str, list[int]]
+
+    @property
+    def matched(self) -> Mask:
+        """(M,) source obstacles that the follow-up shows."""
+        return np.asarray(self.partner >= 0)
+
+    @property
+    def pairs(self) -> tuple[Detections, Detections]:
+        """The demanded obstacles that have a partner, and those partners, row by row."""
+        rows = self.demanded & self.matched
+        return self.source.take(rows), self.followup.take(self.partner[rows])
+
+
+@dataclass(frozen=True)
+class ObstacleCheck(Check):
+    """Base of checks that compare obstacles.
+
+    Obstacles are demanded inside the keep zone, which lies ``keep_inset_m`` inside the region and within
+    ``within_m`` of the ego, so that an obstacle that crosses an outline is nobody's violation. Where the mutation
+    carries the scene elsewhere, the keep zone must hold an obstacle here and there: a stack that watches a part of the
+    world saw the rest of it not at all, and cut what crosses its outline.
+    """
+
+    region: Region = param("front_40m", convert=load_region, help="where obstacles matter")
+    keep_inset_m: float = param(1.0, low=0.0, high=50.0, unit="m", help="the keep zone lies this far inside the region")
+    within_m: float = param(float("inf"), low=0.0, unit="m", help="the keep zone ends at this distance from the ego")
+    ego_frame_id: str = param("base_link", help="frame whose origin within_m is measured from")
+    score_high: float = param(0.5, low=0.0, high=1.0, help="a source obstacle with this score is demanded")
+    score_low: float = param(0.3, low=0.0, high=1.0, help="a follow-up obstacle with this score answers")
+    association: str = param("centre", choices=("centre", "bev_iou"), help="when two obstacles are the same one")
+    per_category: bool = param(False, help="judge each class by itself: an obstacle must keep its class")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "region", load_region(self.region))
+        if self.score_low > self.score_high:
+            raise UsageError(f"score_low {self.score_low:g} is above score_high {self.score_high:g}")
+        if not self.region.topic and self.region.buffered(-self.keep_inset_m).is_empty:
+            raise UsageError(f"keep_inset_m {self.keep_inset_m:g} m leaves nothing of region '{self.region.name}'")
+
+    def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
+        """Judge one pair; what cannot be compared is an ERROR, nothing demanded is NOT_APPLICABLE."""
+        seen = (source.detections, followup.detections)
+        for name, detections in zip(("source", "follow-up"), seen, strict=True):
+            broken = "no detections" if detections is None else self._unusable(detections)
+            if broken is not None:
+                return Judgement(Outcome.ERROR, reason=f"the {name} output has {broken}")
+        try:
+            region = self.region.resolve(bundle)
+            compared = self._compare(region, seen[0], seen[1], effects, bundle)  # type: ignore[arg-type]
+        except RegionUnavailable as error:
+            return Judgement(Outcome.NOT_APPLICABLE, reason=str(error))
+        except UnknownTransform as error:
+            return Judgement(Outcome.ERROR, reason=str(error))
+        if not self.demands(compared):
+            reason = f"no {self.what} with a score of {self.score_high:g} or more in the keep zone of '{region.name}'"
+            return Judgement(
+                Outcome.NOT_APPLICABLE, reason=reason, unit="obstacles", detail={"counts": compared.counts}
+            )
+        return _placed(self.decide(compared), compared)
+
+    def demands(self, compared: Comparison) -> bool:
+        """Whether there is anything to judge; by default an obstacle that is demanded."""
+        return bool(compared.demanded.any())
+
+    @abstractmethod
+    def decide(self, compared: Comparison) -> Judgement:
+        """Judge outputs in which there is something to judge."""
+
+    @property
+    def what(self) -> str:
+        """What is demanded, for people."""
+        return "obstacle"
+
+    @property
+    def associate(self) -> Association:
+        """How obstacles are paired."""
+        return Association(self.association, same_class=self.per_category)
+
+    def _unusable(self, detections: Detections) -> str | None:
+        bad = int((~detections.finite).sum())
+        if bad:
+            return f"{bad} of {len(detections)} obstacles with numbers that are not finite"
+        if (many := int((detections.score >= self.score_low).sum())) > MOST_OBSTACLES:
+            return f"{many} obstacles with a score of {self.score_low:g} or more; at most {MOST_OBSTACLES} are compared"
+        if negative := int((detections.size_m < 0.0).any(axis=1).sum()):
+            return f"{negative} of {len(detections)} obstacles with a negative size"
+        flat = int((detections.size_m[:, :2] <= 0.0).any(axis=1).sum())
+        if self.association == "bev_iou" and flat:
+            return f"{flat} of {len(detections)} obstacles without a size, which association bev_iou needs"
+        return None
+
+    def _compare(
+        self, region: Region, source: Detections, followup: Detections, effects: Effects, bundle: Bundle
+    ) -> Comparison:
+        frame_id = region.frame_id
+        before, after = (_in_frame(d, frame_id, bundle) for d in (source, followup))
+        carry = effects.carry(frame_id, bundle.transforms)
+        if carry is not None:
+            before = moved(before, carry, frame_id)
+        before, after = canonical(before), canonical(after)
+        added = in_boxes(effects.added, frame_id, bundle)
+        removed, occluded = (_outlines(v, frame_id, bundle) for v in (effects.removed, effects.occluded))
+        high = before.score >= self.score_high
+        excused = touching(before, removed) | touching(before, occluded)
+        demanded = high & self._keep_both(region, before, carry, bundle) & ~excused
+        partner, free = self._match(before, after, high)
+        new = free & self._keep_both(region, after, carry, bundle) & ~touching(after, footprints(added))
+        added_kept, counts = self._keep(region, added, bundle), self._counts(region, before, after)
+        return Comparison(before, after, demanded, partner, new, added, added_kept, removed, occluded, counts)
+
+    def _match(self, before: Detections, after: Detections, high: Mask) -> tuple[Rows, Mask]:
+        """Return each source obstacle's partner (M,), -1 for none, and which follow-up ones are free (K,).
+
+        Source obstacles below the high threshold choose last: they must not take the partner of a demanded one, but
+        what they explain is not new.
+        """
+        partner, free = np.full(len(before), -1), after.score >= self.score_low
+        for chooses in (high, ~high & (before.score >= self.score_low)):
+            rows, left = np.flatnonzero(chooses), np.flatnonzero(free)
+            paired, taken = self.associate.pair(before.take(rows), after.take(left))
+            partner[rows[paired]], free[left[taken]] = left[taken], False
+        return partner, free
+
+    def _keep_both(self, region: Region, detections: Detections, carry: Matrix | None, bundle: Bundle) -> Mask:
+        """Tell what lies in the keep zone, and did before the scene was carried."""
+        inside = self._keep(region, detections, bundle)
+        if carry is not None:
+            back: Matrix = np.asarray(np.linalg.inv(carry), dtype=np.float64)
+            inside &= self._keep(region, moved(detections, back, region.frame_id), bundle)
+        return inside
+
+    def _keep(self, region: Region, detections: Detections, bundle: Bundle) -> Mask:
+        inside = region.contains(detections.center_m)
+        inside &= region.signed_distance(detections.center_m[:, :2]) <= -self.keep_inset_m
+        if np.isfinite(self.within_m):
+            ego = move(bundle.transforms.lookup(self.ego_frame_id, region.frame_id), detections.center_m)
+            inside &= np.hypot(ego[:, 0], ego[:, 1]) <= self.within_m
+        return inside
+
+    def _counts(self, region: Region, before: Detections, after: Detections) -> dict[str, list[int]]:
+        inside = [d.label[region.contains(d.center_m) & (d.score >= self.score_high)].tolist() for d in (before, after)]
+        classes = sorted({*inside[0], *inside[1]})
+        return {"all": [len(i) for i in inside], **{c: [i.count(c) for i in inside] for c in classes}}
+
+
+def _placed(judged: Judgement, compared: Comparison) -> Judgement:
+    """Say where the obstacles were that were demanded or added: in which cells of range and bearing, by class."""
+    if not judged.outcome.decided:
+        return judged
+    added, demanded = compared.added.take(compared.added_kept), compared.source.take(compared.demanded)
+    xy = np.concatenate([demanded.center_m[:, :2], added.center_m[:, :2]])
+    cells = counted_cells(xy, np.concatenate([demanded.label, added.label]))
+    return replace(judged, detail={**judged.detail, JUDGED_IN: cells})
+
+
+def describe(obstacles: Detections, rows: Mask) -> str:
+    """Name obstacles by class and place: ``pedestrian at (23.1, -2.0) m``, the rest by number."""
+    chosen = obstacles.take(rows)
+    texts = [
+        f"{label} at ({x:.1f}, {y:.1f}) m"
+        for label, (x, y, _) in zip(chosen.label[:_NAMED].tolist(), chosen.center_m[:_NAMED].tolist(), strict=True)
+    ]
+    more = len(chosen) - len(texts)
+    return ", ".join(texts) + (f" and {more} more" if more else "")
+
+
+def places(obstacles: Detections, rows: Mask) -> list[list[Any]]:
+    """Return [x, y, class] of obstacles, rounded to millimetres."""
+    chosen = obstacles.take(rows)
+    xy = np.round(chosen.center_m[:, :2], 3).tolist()
+    return [[x, y, label] for (x, y), label in zip(xy, chosen.label.tolist(), strict=True)]
+
+
+def _in_frame(detections: Detections, frame_id: str, bundle: Bundle) -> Detections:
+    if detections.frame_id == frame_id:
+        return detections
+    return moved(detections, bundle.transforms.lookup(frame_id, detections.frame_id), frame_id)
+
+
+def touching(obstacles: Detections, outlines: Outlines) -> Mask:
+    """Tell which obstacles (M,) touch any of the outlines (V,), seen from above."""
+    if not len(outlines) or not len(obstacles):
+        return np.zeros(len(obstacles), dtype=bool)
+    return np.asarray(shapely.intersects(footprints(obstacles)[:, None], outlines[None, :]).any(axis=1))
+
+
+def in_boxes(volumes: Sequence[Volume], frame_id: str, bundle: Bundle) -> Detections:
+    """Return volumes (V,) as boxes in a frame."""
+    boxes = [_in_frame(_as_detections(volume), frame_id, bundle) for volume in volumes]
+    return Detections.make(
+        frame_id,
+        None,
+        [b.center_m[0] for b in boxes],
+        [b.size_m[0] for b in boxes],
+        [b.yaw_rad[0] for b in boxes],
+        [str(b.label[0]) for b in boxes],
+    )
+
+
+def _outlines(volumes: Sequence[Volume], frame_id: str, bundle: Bundle) -> Outlines:
+    """Return volumes (V,) seen from above, in a frame: their outline where they have one, else their box."""
+    outlines: Outlines = footprints(in_boxes(volumes, frame_id, bundle))
+    for i, volume in enumerate(volumes):
+        if volume.outline_m:
+            corners = np.array([(x, y, volume.center_m[2]) for x, y in volume.outline_m])
+            there = move(bundle.transforms.lookup(frame_id, volume.frame_id), corners)
+            outlines[i] = shapely.Polygon(there[:, :2])
+    return outlines
+
+
+def _as_detections(volume: Volume) -> Detections:
+    return Detections.make(volume.frame_id, None, [volume.center_m], [volume.size_m], [volume.yaw_rad], [volume.label])

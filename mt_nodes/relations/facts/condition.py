@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Conditions of relations on the source: a small language with three values, in which unknown stays unknown.
+
+``speed_kmh > 50 and not has(red_light)`` is true, false or, where a fact is missing that decides it, unknown (Kleene's
+strong logic: ``false and unknown`` is false, ``true and unknown`` unknown). What is unknown is never taken for true.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mt_nodes.base.errors import UsageError, suggest
+
+if TYPE_CHECKING:
+    from lark import Lark
+
+KINDS = ("flag", "number", "name")
+#: What is known of a case by predicate; ``has``: the names of all elements that are there. What is missing is unknown.
+Facts = Mapping[str, "bool | float | str | Collection[str]"]
+HAS = "has"
+_LONGEST, _DEEPEST = 2000, 40
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """What a condition may name: its ``kind`` (of :data:`KINDS`), and phrases of rules that state or deny a flag."""
+
+    name: str
+    kind: str
+    help: str = ""
+    says: tuple[str, ...] = ()
+    denies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Node:
+    """An operator and what it works on: ``flag``, ``has``, ``compare``, ``not_``, ``both``, ``either``, ``true``…"""
+
+    kind: str
+    parts: tuple[Any, ...] = ()
+
+    @property
+    def names(self) -> Iterator[str]:
+        """Names of predicates in it, in order."""
+        for part in self.parts:
+            if isinstance(part, Node):
+                yield from part.names
+        if self.kind in ("flag", "name"):
+            yield self.parts[0]
+
+    @property
+    def elements(self) -> Iterator[str]:
+        """Names of elements that it asks for."""
+        for part in self.parts:
+            if isinstance(part, Node):
+                yield from part.elements
+        if self.kind == HAS:
+            yield self.parts[0]
+
+
+TRUE, FALSE = Node("true"), Node("false")
+
+
+@lru_cache(maxsize=1024)
+def parse(text: str) -> Node:
+    """Read a condition; an empty one is true.
+
+    Raises:
+        UsageError: says where, what was got and what a condition looks like.
+    """
+    from lark.exceptions import LarkError, UnexpectedInput
+
+    if not text.strip():
+        return TRUE
+    if len(text) > _LONGEST or text.count("(") + text.count("not") > _DEEPEST:
+        raise UsageError(f"condition: got {len(text)} characters; at most {_LONGEST}, and {_DEEPEST} '(' and 'not'")
+    try:
+        return _node(_grammar().parse(text))
+    except UnexpectedInput as error:
+        rest = text[error.pos_in_stream :][:20] if isinstance(error.pos_in_stream, int) else ""
+        got = f"'{rest}' in column {error.column}" if rest and error.pos_in_stream >= 0 else "the end"
+        raise UsageError(f"condition '{text}': got {got}, expected such as 'speed_kmh > 50 and not dark'") from error
+    except LarkError as error:
+        raise UsageError(f"condition '{text}': cannot be read: {error}") from error
+
+
+def refuse_unknown_names(
+    text: str, predicates: Mapping[str, Predicate], elements: Collection[str], where: str = "condition"
+) -> None:
+    """Refuse a condition that names what does not exist, or compares what cannot be compared.
+
+    Raises:
+        UsageError: names the place, the word and the nearest that exists.
+    """
+    try:
+        tree = parse(text)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from error
+    for name in tree.elements:
+        if name not in elements:
+            raise UsageError(f"{where}: no element '{name}'{suggest(name, elements)}")
+    for node in _leaves(tree):
+        _refuse_leaf(node, predicates, where)
+
+
+def _refuse_leaf(node: Node, predicates: Mapping[str, Predicate], where: str) -> None:
+    for name in node.names:
+        if name not in predicates:
+            raise UsageError(f"{where}: no predicate '{name}'{suggest(name, predicates)}")
+    if node.kind == "flag":
+        kinds, fits = [predicates[node.parts[0]].kind], predicates[node.parts[0]].kind == "flag"
+    else:
+        kinds = [predicates[side.parts[0]].kind if side.kind == "name" else side.kind for side in node.parts[::2]]
+        names = {"word": "name"}
+        one, other = (names.get(kind, kind) for kind in kinds)
+        fits = one == other and (one == "number" or (one == "name" and node.parts[1] in ("==", "!=")))
+    if not fits:
+        raise UsageError(
+            f"{where}: '{written(node)}' has {' and '.join(kinds)}; flags stand alone, numbers are compared with "
+            "numbers, names with == or != with names and 'words'"
+        )
+
+
+def evaluate(text: str, facts: Facts) -> bool | None:
+    """Return whether a condition holds, None where what is known does not decide it.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
+    left = known(parse(text), facts)
+    return {"true": True, "false": False}.get(left.kind)
+
+
+def missing(text: str, facts: Facts) -> tuple[str, ...]:
+    """Return the names of predicates whose values would decide a condition that is unknown."""
+    left = known(parse(text), facts)
+    asked = (*left.names, *(HAS for _ in left.elements))
+    return tuple(dict.fromkeys(name for name in asked if name not in facts))
+
+
+def known(node: Node, facts: Facts) -> Node:
+    """Return a condition with what is known put in: what is left asks for what is not."""
+    if node.kind in ("both", "either"):
+        ends, drops = ("false", "true") if node.kind == "both" else ("true", "false")
+        parts = [known(part, facts) for part in node.parts]
+        if any(part.kind == ends for part in parts):
+            return Node(ends)
+        left = tuple(part for part in parts if part.kind != drops)
+        return Node(node.kind, left) if len(left) > 1 else left[0] if left else Node(drops)
+    if node.kind == "not_":
+        inner = known(node.parts[0], facts)
+        return {"true": FALSE, "false": TRUE}.get(inner.kind) or Node("not_", (inner,))
+    if node.kind == "compare":
+        return _compared(node, facts)
+    if node.kind == "flag" and isinstance(value := facts.get(node.parts[0]), bool):
+        return TRUE if value else FALSE
+    if node.kind == HAS and (there := facts.get(HAS)) is not None:
+        return TRUE if node.parts[0] in there else FALSE  # type: ignore[operator]
+    return node
+
+
+def conjunction(*texts: str) -> str:
+    """Return that several conditions hold, each once, in their order."""
+    parts: list[Node] = []
+    for tree in map(parse, texts):
+        parts += tree.parts if tree.kind == "both" else () if tree == TRUE else (tree,)
+    told = tuple(dict.fromkeys(parts))
+    return "" if not told else written(told[0] if len(told) == 1 else Node("both", told))
+
+
+def written(node: Node) -> str:
+    """Return the text of a condition, empty for what is always true."""
+    return "" if node == TRUE else _text(node)
+
+
+def _text(node: Node) -> str:
+    if node.kind in ("both", "either"):
+        word = " and " if node.kind == "both" else " or "
+        return word.join(f"({_text(p)})" if p.kind in ("both", "either") else _text(p) for p in node.parts)
+    if node.kind == "not_":
+        inner = _text(node.parts[0])
+        return f"not ({inner})" if node.parts[0].kind in ("both", "either", "compare") else f"not {inner}"
+    if node.kind == "compare":
+        left, sign, right = node.parts
+        return f"{_text(left)} {sign} {_text(right)}"
+    if node.kind == HAS:
+        return f"has({node.parts[0]})"
+    formats = {"number": "{:.10g}", "word": "'{}'"}
+    return formats.get(node.kind, "{}").format(*(node.parts or (node.kind,)))
+
+
+def _compared(node: Node, facts: Facts) -> Node:
+    left, sign, right = node.parts
+    a, b = _value(left, facts), _value(right, facts)
+    if a is None or b is None or isinstance(a, str) != isinstance(b, str):
+        return Node("compare", (left if a is None else _constant(a), sign, right if b is None else _constant(b)))
+    return TRUE if _COMPARE[sign](a, b) else FALSE
+
+
+def _constant(value: float | str) -> Node:
+    return Node("word" if isinstance(value, str) else "number", (value,))
+
+
+def _value(node: Node, facts: Facts) -> float | str | None:
+    if node.kind in ("number", "word"):
+        return node.parts[0]  # type: ignore[no-any-return]
+    value = facts.get(node.parts[0])
+    if isinstance(value, str):
+        return value
+    usable = isinstance(value, int | float) and not isinstance(value, bool) and value == value
+    return float(value) if usable else None  # type: ignore[arg-type]
+
+
+def _leaves(node: Node) -> Iterator[Node]:
+    if node.kind in ("compare", "flag"):
+        yield node
+    elif node.kind in ("both", "either", "not_"):
+        for part in node.parts:
+            yield from _leaves(part)
+
+
+@lru_cache(maxsize=1)
+def _grammar() -> Lark:
+    from lark import Lark
+
+    return Lark(Path(__file__).with_name("condition.lark").read_text(encoding="utf-8"), parser="lalr")
+
+
+def _node(tree: Any) -> Node:
+    parts = tree.children
+    if tree.data in ("flag", "name", HAS):
+        return Node(str(tree.data), (str(parts[0]),))
+    if tree.data == "number":
+        return Node("number", (float(parts[0]),))
+    if tree.data == "word":
+        return Node("word", (str(parts[0])[1:-1],))
+    if tree.data == "compare":
+        return Node("compare", (_node(parts[0]), str(parts[1]), _node(parts[2])))
+    return Node(str(tree.data), tuple(map(_node, parts)))

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Named manipulations of a scene, as rules of the road speak of them, and the mutations that they are bound to.
+
+``config/manipulations/*.yaml`` has one mapping a name: ``mutate`` (a list of mutations, as in a relation), ``alias_of``
+another name, or ``unsupported`` with the reason. ``listed_in`` says who names it. ``config/in_world/*.yaml`` has, by
+the same names, how a world of the closed loop is made so: changes of its scenario, or a text that says why not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from mt_nodes.base import plugins, resources
+from mt_nodes.base.errors import UsageError, suggest
+from mt_nodes.base.params import build
+from mt_nodes.base.yaml_files import named_items, read_mapping, refuse_unknown
+from mt_nodes.relations.mutations.base import Mutation
+
+if TYPE_CHECKING:
+    from mt_nodes.relations.world_changes.base import ScenarioChange
+
+_WAYS = ("mutate", "alias_of", "unsupported")
+_Named = tuple[tuple[str, Mapping[str, Any]], ...]
+#: Who names manipulations: AutoMT's repository, figure 3 of its paper, and its ontologies of the two regions.
+LISTS = ("repository", "figure_3", "germany", "california")
+
+
+@dataclass(frozen=True)
+class Manipulation:
+    """One name.
+
+    Attributes:
+        name: in snake case. mutate: name and parameters of each mutation that makes it, in order; of an alias, those of
+            what it stands for. alias_of: that. unsupported: why there is none. listed_in: who names it.
+        path: the file it is told in.
+        in_world: name and parameters of each change of a scenario that makes it. not_in_world: why there is none.
+    """
+
+    name: str
+    mutate: _Named
+    alias_of: str
+    unsupported: str
+    listed_in: tuple[str, ...]
+    path: Path
+    in_world: _Named = ()
+    not_in_world: str = "it is not said how a world is made so"
+
+    def mutations(self) -> tuple[Mutation, ...]:
+        """Build the mutations.
+
+        Raises:
+            UsageError: it is unsupported, or a mutation or parameter is not as the file says.
+        """
+        if self.unsupported:
+            raise UsageError(f"manipulation '{self.name}' is unsupported: {self.unsupported}")
+        where = f"{self.path}: {self.name}"
+        return tuple(
+            cast(Mutation, build(plugins.find("mutations", name, where), params, f"{where}.{name}"))
+            for name, params in self.mutate
+        )
+
+    def changes(self) -> tuple[ScenarioChange, ...]:
+        """Build the changes of a scenario.
+
+        Raises:
+            UsageError: a world cannot be made so, or a change or parameter is not as the file says.
+        """
+        if not self.in_world:
+            raise UsageError(f"manipulation '{self.name}' is none of a world: {self.unsupported or self.not_in_world}")
+        where = f"{self.name} in a world"
+        return tuple(
+            cast("ScenarioChange", build(plugins.find("scenario_changes", name, where), params, f"{where}.{name}"))
+            for name, params in self.in_world
+        )
+
+    @property
+    def sensors(self) -> tuple[str, ...]:
+        """Kinds of sensor that see it."""
+        classes = [plugins.find("mutations", name, f"{self.path}: {self.name}") for name, _ in self.mutate]
+        return tuple(dict.fromkeys(sensor for cls in classes for sensor in cls.sensors))  # type: ignore[attr-defined]
+
+    @property
+    def summary(self) -> str:
+        """What it is bound to, in one line."""
+        if self.unsupported:
+            return f"unsupported: {self.unsupported}"
+        told = " + ".join(" ".join([name, *(f"{k}={v}" for k, v in params.items())]) for name, params in self.mutate)
+        return f"as {self.alias_of}: {told}" if self.alias_of else told
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return it as ``mt list manipulations --json`` tells it."""
+        return {
+            "name": self.name,
+            "summary": self.summary,
+            "mutate": [{name: dict(params)} for name, params in self.mutate],
+            "sensors": list(self.sensors),
+            "in_world": [{name: dict(params)} for name, params in self.in_world],
+            "not_in_world": "" if self.in_world else self.unsupported or self.not_in_world,
+            "alias_of": self.alias_of,
+            "unsupported": self.unsupported,
+            "listed_in": list(self.listed_in),
+        }
+
+
+@lru_cache
+def manipulations() -> dict[str, Manipulation]:
+    """Return every manipulation of the package by name, aliases resolved.
+
+    Raises:
+        UsageError: naming file and key, what was got and what was expected.
+    """
+    read: dict[str, Manipulation] = {}
+    for path in resources.shipped("manipulations").values():
+        for name, data in read_mapping(path).items():
+            if name in read:
+                raise UsageError(f"{path}: '{name}' is in {read[name].path}, too")
+            read[name] = _read(name, data, path)
+    _in_worlds(read)
+    return {name: _resolved(one, read) for name, one in sorted(read.items())}
+
+
+def find(name: str) -> Manipulation:
+    """Return a manipulation.
+
+    Raises:
+        UsageError: there is none of this name; suggests the nearest.
+    """
+    known = manipulations()
+    if name not in known:
+        raise UsageError(f"no manipulation '{name}'{suggest(name, known)}")
+    return known[name]
+
+
+def mutations_named(name: str, params: Mapping[str, Any], where: str) -> tuple[Mutation, ...]:
+    """Return the mutation of a name, or those that the manipulation of that name is bound to.
+
+    Raises:
+        UsageError: there is neither; a manipulation was given parameters; or one is wrong. Names the place, ``where``.
+    """
+    if name in plugins.catalogue("mutations") or name not in manipulations():
+        return (cast(Mutation, build(plugins.find("mutations", name, where), params, f"{where}.{name}")),)
+    if params:
+        raise UsageError(
+            f"{where}: got {', '.join(params)} for {name}, which is a manipulation and has its own parameters; for "
+            f"others write the mutation that `mt show {name}` names"
+        )
+    return find(name).mutations()
+
+
+def _named(told: Any, where: str) -> _Named:
+    return tuple(named_items(told, where))
+
+
+def _read(name: str, data: Any, path: Path) -> Manipulation:
+    where = f"{path}: {name}"
+    if not isinstance(data, dict):
+        raise UsageError(f"{where}: got {data!r}, expected a mapping with one of {', '.join(_WAYS)}")
+    refuse_unknown(data, (*_WAYS, "listed_in"), where)
+    if len(told := [way for way in _WAYS if way in data]) != 1:
+        raise UsageError(f"{where}: got {', '.join(told) or 'nothing'}, expected one of {', '.join(_WAYS)}")
+    listed_in = tuple(data.get("listed_in") or ())
+    refuse_unknown(dict.fromkeys(listed_in), LISTS, f"{where}: listed_in")
+    bound = _named(data["mutate"], f"{where}.mutate") if "mutate" in data else ()
+    return Manipulation(name, bound, data.get("alias_of", ""), data.get("unsupported", ""), listed_in, path)
+
+
+def _in_worlds(read: dict[str, Manipulation]) -> None:
+    """Add to manipulations how a world is made so.
+
+    Raises:
+        UsageError: a file names one that is not bound to mutations, or that another file names.
+    """
+    seen: dict[str, Path] = {}
+    for path in resources.shipped("in_world").values():
+        for name, told in read_mapping(path).items():
+            if name in seen or name not in read or not read[name].mutate:
+                expected = "a name that is bound to mutations" if name not in seen else f"it once; {seen[name]} has it"
+                raise UsageError(f"{path}: got '{name}', expected {expected}")
+            seen[name] = path
+            said = {"not_in_world": told} if isinstance(told, str) else {"in_world": _named(told, f"{path}: {name}")}
+            read[name] = replace(read[name], **said)
+
+
+def _resolved(one: Manipulation, known: Mapping[str, Manipulation]) -> Manipulation:
+    if not one.alias_of:
+        return one
+    meant = known.get(one.alias_of)
+    if meant is None or not meant.mutate:
+        got = f"alias_of: got '{one.alias_of}', expected a name that is bound to a mutation"
+        raise UsageError(f"{one.path}: {one.name}: {got}")
+    return replace(one, mutate=meant.mutate, in_world=meant.in_world, not_in_world=meant.not_in_world)

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What mutations that change each image of a bundle have in common, alone or beside clouds."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import cv2
+import numpy as np
+
+from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.images.codecs import Picture, Pixels, decode, encode, lossy, spread_px
+from mt_nodes.data.messages import Bundle, CameraInfo, Image
+from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
+from mt_nodes.world.camera import measures
+from mt_nodes.world.camera.measures import Mask
+from mt_nodes.world.camera.model import CameraModel, rectified
+
+#: A follow-up whose every pixel differs by less than this share of full scale shows nothing new.
+LEAST_VISIBLE = 1.0 / 255.0
+#: In a draw: this image stays the very message it was, because what changes is out of its sight.
+UNTOUCHED = "untouched"
+#: Pictures with less between their darkest and their brightest pixel show nothing.
+LEAST_CONTRAST = 8.0 / 255.0
+#: Every so many rows and columns tell at once of most pictures that they show something.
+_PROBED_PX = 16
+#: Smaller pictures show nothing that could be told from its neighbours.
+LEAST_SIZE_PX = 16
+#: What the loss of a JPEG coded again may be exceeded by where nothing was changed, in shares of full scale.
+_CODEC_SLACK = 2.0 / 255.0
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """One image of a bundle, decoded."""
+
+    bundle: Bundle
+    image: Image
+    picture: Picture
+
+    @classmethod
+    def of(cls, bundle: Bundle, image: Image) -> View:
+        """Decode an image.
+
+        Raises:
+            NotApplicable: it cannot be decoded, or is too small to show anything.
+        """
+        try:
+            picture = decode(image)
+        except UsageError as error:
+            raise NotApplicable(str(error)) from error
+        if min(picture.size) < LEAST_SIZE_PX:
+            height, width = picture.size
+            raise NotApplicable(
+                f"{image.topic}: got {width} x {height} pixels, expected {LEAST_SIZE_PX} or more each way"
+            )
+        return cls(bundle, image, picture)
+
+    @property
+    def info(self) -> CameraInfo | None:
+        """The image's calibration: of its frame, or of a topic beside its own; None when there is none."""
+        beside = self.image.topic.rpartition("/")[0]
+        found = [i for i in self.bundle.camera_infos if i.topic.rpartition("/")[0] == beside]
+        found += [i for i in self.bundle.camera_infos if i.frame_id == self.image.frame_id]
+        return found[0] if found else None
+
+    def camera(self) -> CameraModel:
+        """Return the calibrated camera.
+
+        Raises:
+            NotApplicable: there is no calibration of this image, or one that does not fit.
+        """
+        info = self.info
+        if info is None:
+            known = ", ".join(i.topic for i in self.bundle.camera_infos) or "none"
+            raise NotApplicable(f"{self.image.topic}: no CameraInfo of frame '{self.image.frame_id}'; got {known}")
+        try:
+            return CameraModel.of(info, self.picture.size, rectified(self.image.topic))
+        except UsageError as error:
+            raise NotApplicable(str(error)) from error
+
+
+class ChangesImages(Mutation):
+    """Draws, changes and proves image by image; a draw is kept under ``<topic>|<name>``.
+
+    Of each image topic, stamp, frame, size and encoding stay, and outside of what is affected every pixel (but for
+    the loss of a JPEG coded again, measured on this very image): this class proves that, so that subclasses prove
+    only that what they promise is to be seen.
+    """
+
+    @abstractmethod
+    def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
+        """Make every random choice of one image; :data:`UNTOUCHED` says that it stays as it is.
+
+        Raises:
+            NotApplicable: there is no honest follow-up of it.
+        """
+
+    @abstractmethod
+    def change_image(self, view: View, draw: Draw) -> Pixels:
+        """Return the new pixels, shape and dtype as before; the very same array where nothing is to change.
+
+        Never writes into the picture.
+        """
+
+    @abstractmethod
+    def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
+        """Measure both pictures (:mod:`mt_nodes.world.camera.measures`); return what is not as promised, or None."""
+
+    def affected(self, view: View, draw: Draw) -> Mask | None:
+        """Return where (H, W) pixels may change, not zero there; None: everywhere, all zero: the image is to stay."""
+        return None
+
+    def change_info(self, view: View, draw: Draw) -> CameraInfo | None:
+        """Return the calibration of the changed picture; the very same object where it stays."""
+        return view.info
+
+    def describe_images(self, views: Mapping[str, View], draws: Mapping[str, Draw]) -> Effects:
+        """Return what the change means for the world, from the source's views and the draws by topic."""
+        return Effects()
+
+    def draw_images(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
+        """Draw for every image, one after the other.
+
+        Raises:
+            NotApplicable: there is no honest follow-up of one, or one shows nothing that a change could be seen by.
+        """
+        draws: Draw = {}
+        for image in bundle.images:
+            view = View.of(bundle, image)
+            _refuse_blank(view)
+            draws |= {f"{image.topic}|{name}": value for name, value in self.draw_image(rng, view, state).items()}
+        return draws
+
+    def apply_to_images(self, bundle: Bundle, draw: Draw) -> tuple[Bundle, Effects]:
+        """Change every image, and its calibration if that changes, too."""
+        views = {image.topic: View.of(bundle, image) for image in bundle.images}
+        draws = {topic: of_image(draw, view.image) for topic, view in views.items()}
+        changing = {topic: view for topic, view in views.items() if UNTOUCHED not in draws[topic]}
+        images = tuple(
+            _coded(view, self.change_image(view, draws[topic])) if topic in changing else view.image
+            for topic, view in views.items()
+        )
+        infos = {
+            id(view.info): changed
+            for topic, view in changing.items()
+            if (changed := self.change_info(view, draws[topic])) is not None
+        }
+        kept = tuple(infos.get(id(info), info) for info in bundle.camera_infos)
+        return replace(bundle, images=images, camera_infos=kept), self.describe_images(changing, draws)
+
+    def prove_images(self, source: Bundle, made: Bundle, draw: Draw) -> str | None:
+        """Prove of every image what was promised, and that nothing else changed."""
+        after = {image.topic: image for image in made.images}
+        for image in source.images:
+            if image.topic not in after:
+                return f"{image.topic}: the image is gone"
+            old, new = View.of(source, image), View.of(made, after[image.topic])
+            drawn = of_image(draw, image)
+            if UNTOUCHED in drawn:
+                if after[image.topic] is not image:
+                    return f"{image.topic}: changed, and it was drawn to stay as it is"
+                continue
+            broken = _same_kind(old, new) or self._confined(old, new, drawn) or self.prove_image(old, new, drawn)
+            if broken is not None:
+                return f"{image.topic}: {broken}"
+        return None
+
+    def _confined(self, old: View, new: View, draw: Draw) -> str | None:
+        """Prove that something is to be seen where pixels may change, and nothing where they may not."""
+        where = self.affected(old, draw)
+        if where is not None and not where.any():
+            return None if new.image is old.image else "the image changed, it was to stay"
+        if measures.largest_difference(old.picture, new.picture, where) < 0.999 * LEAST_VISIBLE:
+            return f"no pixel differs by {LEAST_VISIBLE:.1%} of full scale or more"
+        if where is None:
+            return None
+        outside = _outside(where, spread_px(old.image))
+        apart = measures.largest_difference(old.picture, new.picture, outside)
+        bound = _loss(old, outside) + _CODEC_SLACK if lossy(old.image) else 0.0
+        return None if apart <= bound else f"a pixel that was to stay differs by {apart:.2%}, allowed {bound:.2%}"
+
+
+class EachImage(ChangesImages):
+    """Changes images alone: clouds and everything else pass untouched."""
+
+    sensors = ("camera",)
+
+    def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
+        """Draw for every image."""
+        if not bundle.images:
+            raise NotApplicable(f"bundle {bundle.index} has no image")
+        return self.draw_images(rng, bundle, state)
+
+    def apply(self, bundle: Bundle, draw: Draw) -> Followup:
+        """Change every image."""
+        made, effects = self.apply_to_images(bundle, draw)
+        return Followup(((0, made),), effects)
+
+    def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
+        """Prove of every image what was promised, and that nothing else changed."""
+        if len(followup.bundles) != 1:
+            return f"{len(followup.bundles)} bundles, expected one"
+        own = {image.topic for image in source.images} | {info.topic for info in source.camera_infos}
+        if strangers := followup.first.changed_topics(source) - own:
+            return f"{', '.join(sorted(strangers))} changed, too"
+        return self.prove_images(source, followup.first, draw)
+
+
+def of_image(draw: Draw, image: Image) -> Draw:
+    """Return the part of a draw that is about one image, by the names given in ``draw_image``."""
+    head = f"{image.topic}|"
+    return {name.removeprefix(head): value for name, value in draw.items() if name.startswith(head)}
+
+
+def _refuse_blank(view: View) -> None:
+    """Refuse a picture all of whose pixels look alike: a covered lens, a sensor in the dark or full of light."""
+    some = np.ascontiguousarray(view.picture.pixels[::_PROBED_PX, ::_PROBED_PX])
+    least, largest = measures.ends(view.picture.with_pixels(some))
+    if largest - least < LEAST_CONTRAST:
+        least, largest = measures.ends(view.picture)
+    if largest - least < LEAST_CONTRAST:
+        found = f"its brightness goes from {least:.3f} to {largest:.3f} of full scale"
+        raise NotApplicable(f"{view.image.topic}: shows nothing: {found}, expected {LEAST_CONTRAST:.3f} between")
+
+
+def _coded(view: View, pixels: Pixels) -> Image:
+    """Return the image of new pixels; the very same one for the very same pixels."""
+    return view.image if pixels is view.picture.pixels else encode(view.picture.with_pixels(pixels), view.image)
+
+
+def _same_kind(old: View, new: View) -> str | None:
+    for what in ("stamp_ns", "frame_id", "encoding"):
+        is_now, was = getattr(new.image, what), getattr(old.image, what)
+        if is_now != was:
+            return f"{what}: got {is_now!r}, was {was!r}"
+    before, after = old.picture.pixels, new.picture.pixels
+    if (after.shape, after.dtype) != (before.shape, before.dtype):
+        return f"pixels: got {after.shape} of {after.dtype}, was {before.shape} of {before.dtype}"
+    return None
+
+
+def _outside(where: Mask, margin_px: int) -> Mask:
+    """Return a mask (H, W) of the pixels that are not affected, nor within a margin of one that is."""
+    if margin_px:
+        where = np.asarray(cv2.dilate(where, np.ones((2 * margin_px + 1,) * 2, np.uint8)))
+    return np.asarray(where == 0, np.uint8)
+
+
+def _loss(view: View, outside: Mask) -> float:
+    """Return by how much, as a share of full scale, coding the unchanged picture again changes a pixel at most."""
+    again = decode(encode(view.picture, view.image))
+    return measures.largest_difference(view.picture, again, outside)

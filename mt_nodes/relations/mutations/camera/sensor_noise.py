@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shot and read noise of an image sensor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.base.params import param
+from mt_nodes.data.images.codecs import Pixels
+from mt_nodes.data.messages import Bundle
+from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.relations.mutations.camera.each_image import EachImage, View
+from mt_nodes.world.camera import measures
+from mt_nodes.world.camera.light import light_of, values_of
+
+#: Rows that share one place in the field of noise; few enough for the processor's cache.
+_STRIPE = 32
+#: What the field of normal numbers is larger than a stripe by, in pixels: so many places there are to begin.
+_PLAY = 128
+#: One standard deviation in the field, in its whole numbers.
+_UNIT = 32.0
+#: Parts of a sample that the standard deviation of bytes is told in.
+_FINE = 64.0
+#: An estimate of noise from n samples is off by about 1 / sqrt(n) of itself, and by some more where what is there is
+#: not normal: a rise of its noise by this share and so many times the former can be told.
+_TOLD, _TOLD_APART = 0.05, 4.0
+#: Luma's share of the noise of three channels, each noisy by itself (ITU-R BT.601's weights).
+_OF_LUMA = float(np.sqrt(0.299**2 + 0.587**2 + 0.114**2))
+#: Noise is told from a square of so many pixels a side.
+_ENOUGH_PX = 256
+
+
+@dataclass(frozen=True)
+class SensorNoise(EachImage):
+    """Adds the noise of counted electrons (shot noise) and of reading them out, another at every frame.
+
+    Of a sample that stands for e electrons, the count is off by sqrt(e + read²) (Poisson's variance, taken as normal,
+    and a normal read noise: EMVA 1288's linear camera model); electrons are proportional to the light of the sRGB
+    transfer function. Each channel is noisy by itself. Stripes of 32 rows take their noise from one field of normal
+    numbers at a place of their own: repetitions do not line up.
+
+    Guaranteed: the noise estimated from the picture (median of differences from 3 x 3 medians) rose, and the mean
+    brightness stayed within 2 % of full scale but for what black and white cut off.
+    """
+
+    full_well_e: float = param(
+        1500.0,
+        low=50.0,
+        high=100000.0,
+        unit="electrons",
+        neutral=100000.0,
+        help="electrons at white; fewer: more noise",
+    )
+    read_noise_e: float = param(
+        8.0, low=0.0, high=200.0, unit="electrons", neutral=0.0, help="standard deviation of reading out"
+    )
+
+    def begin(self, rng: np.random.Generator, bundle: Bundle) -> int:
+        """Choose the field of noise of a segment: its key."""
+        return int(rng.integers(2**62))
+
+    def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
+        """Choose where in the field each stripe begins.
+
+        Raises:
+            NotApplicable: the picture is so noisy, and so small, that more noise could not be told.
+        """
+        middle = view.picture.with_pixels(_middle(view.picture.pixels))
+        before, added = measures.noise(middle), float(self._deviation(np.array(measures.brightness(middle))))
+        added *= 1.0 if view.picture.order == "mono" else _OF_LUMA
+        if np.hypot(before, added) <= before * (1.0 + _TOLD + _TOLD_APART / np.sqrt(np.prod(view.picture.size))):
+            found = f"its noise of {before:.3f} of full scale hides noise of {added:.3f}"
+            raise NotApplicable(f"{view.image.topic}: {found}; expected a larger picture or a less noisy one")
+        stripes = -(-view.picture.size[0] // _STRIPE)
+        places = rng.integers(0, _PLAY, (stripes, 2), dtype=np.uint8)
+        return {"noise_key": int(rng.integers(2**62)) if state is None else state, "places_px": places}
+
+    def change_image(self, view: View, draw: Draw) -> Pixels:
+        """Add noise stripe by stripe."""
+        pixels = view.picture.pixels
+        channels = pixels.shape[2] if pixels.ndim == 3 else 1
+        field = _field(draw["noise_key"], _STRIPE + _PLAY, (view.picture.size[1] + _PLAY) * channels)
+        deviations, unit = self._deviations(pixels.dtype)
+        out = np.empty_like(pixels)
+        for i, (down, right) in enumerate(draw["places_px"].astype(np.int64)):
+            part = pixels[i * _STRIPE : (i + 1) * _STRIPE]
+            flat = part.reshape(len(part), -1)
+            own = field[down : down + len(part), right * channels : right * channels + flat.shape[1]]
+            noise = _looked_up(flat, deviations)
+            cv2.multiply(noise, own.astype(deviations.dtype, copy=False), dst=noise, scale=unit)
+            _put_sum(flat, noise, out[i * _STRIPE : (i + 1) * _STRIPE].reshape(flat.shape))
+        return out
+
+    def _deviation(self, value: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the standard deviations of samples of some values, all in shares of full scale."""
+        light = light_of(value)
+        sigma = np.sqrt(light * self.full_well_e + self.read_noise_e**2) / self.full_well_e
+        return np.asarray((values_of(light + sigma) - values_of(light - sigma)) / 2.0)
+
+    def _deviations(self, dtype: np.dtype[Any]) -> tuple[npt.NDArray[Any], float]:
+        """Return the standard deviation of each sample value, and what a product with the field is to be divided by.
+
+        Whole numbers where samples are bytes: they are quicker, and fine enough.
+        """
+        top = int(np.iinfo(dtype).max)
+        of_values = top * self._deviation(np.arange(top + 1) / top)
+        if dtype == np.uint8:
+            return np.rint(np.minimum(of_values, 255.0) * _FINE).astype(np.int16), 1.0 / (_FINE * _UNIT)
+        return of_values.astype(np.float32), 1.0 / _UNIT
+
+    def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
+        """Estimate noise again, and compare mean brightnesses."""
+        before, after = measures.noise(old.picture), measures.noise(new.picture)
+        if after <= before:
+            return f"the noise went from {before:.5f} to {after:.5f} of full scale, it was to rise"
+        moved = measures.brightness(new.picture) - measures.brightness(old.picture)
+        return f"the mean brightness moved by {moved:+.4f}, it was to stay" if abs(moved) > 0.02 else None
+
+
+def _middle(pixels: Pixels) -> Pixels:
+    """Return the middle of a picture, as much of it as tells how noisy it is."""
+    rows, columns = (
+        slice(max(0, n - _ENOUGH_PX) // 2, max(0, n - _ENOUGH_PX) // 2 + _ENOUGH_PX) for n in pixels.shape[:2]
+    )
+    return np.ascontiguousarray(pixels[rows, columns])
+
+
+def _looked_up(samples: Pixels, of_values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.asarray(cv2.LUT(samples, of_values)) if samples.dtype == np.uint8 else of_values[samples]
+
+
+def _put_sum(samples: Pixels, noise: npt.NDArray[Any], out: Pixels) -> None:
+    """Put samples with noise, black and white cut off, into ``out``; the noise is lost."""
+    if samples.dtype != np.uint8:
+        cv2.add(samples, noise, dst=out, dtype=cv2.CV_16U)
+        return
+    # Twice as quick as adding bytes and words in one go.
+    noise += samples
+    np.clip(noise, 0, 255, out=out, casting="unsafe")
+
+
+@lru_cache(maxsize=4)
+def _field(key: int, rows: int, columns: int) -> npt.NDArray[np.int16]:
+    """Return normal numbers (rows, columns) in units of a 32nd of their standard deviation."""
+    numbers = np.random.default_rng(key).standard_normal((rows, columns), dtype=np.float32)
+    return np.asarray(np.rint(numbers * np.float32(_UNIT)).astype(np.int16))

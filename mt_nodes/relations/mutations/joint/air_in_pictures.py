@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What air that weakens and scatters light does to pictures: Koschmieder's law over depth, in linear light."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.data.messages import Cloud
+from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.relations.mutations.joint.every_sensor import surroundings
+from mt_nodes.world.camera.light import Colour
+from mt_nodes.world.camera.relight import blended, coarse_light, grey
+
+Singles = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float64]
+#: Light of the horizon where a picture shows no sky: that of an overcast day, exposed as usual (assumed).
+_NO_SKY = 0.6
+#: Bounds of the light taken for the air's: a night's sky lends no veil of black, a burnt-out one none of full scale.
+_DARKEST, _BRIGHTEST = 0.02, 0.85
+#: Bands of the share of light that arrives, and what a band must hold to tell something.
+_SHARES = (0.0, 0.05, 0.2, 0.4, 0.6, 0.8, 0.95)
+_LEAST_CELLS, _LEAST_CONTRAST = 200, 0.02
+_STEADY = 0.1
+_SLACK, _ROUNDING = 0.15, 0.01
+
+
+def air_light(view: View, tint: Colour, brightness: float = 1.0) -> Singles:
+    """Return the light (3,), red, green, blue, that endless air of a tint sends, relative to the picture's own sky."""
+    around = surroundings(view)
+    light = grey(coarse_light(view.picture, around.range_m.shape, around.depth.step_px))
+    sky = light[around.sky]
+    bright = float(np.quantile(sky, 0.7)) if sky.size >= 0.005 * light.size else _NO_SKY
+    colour = np.array(tint, np.float32)
+    return np.asarray(brightness * np.clip(bright, _DARKEST, _BRIGHTEST) * colour / colour.max(), np.float32)
+
+
+def veiled(view: View, passing: Floats, air: Singles, white: Floats | None = None) -> npt.NDArray[Any]:
+    """Return the pixels of a view of which a share ``passing`` (h, w) of each cell's light arrives, the rest is air's.
+
+    I e^(-τ) + A (1 - e^(-τ)) in linear light (H. Koschmieder, "Theorie der horizontalen Sichtweite", 1924). Of what
+    cells show, a share ``white`` (h, w) is covered by something as bright as the air is at last.
+    """
+    around = surroundings(view)
+    share, cover = passing.astype(np.float32), np.float32(0.0) if white is None else white.astype(np.float32)
+    gain: Singles = share * (np.float32(1.0) - cover)
+    return blended(view.picture, gain, air, around.depth.step_px)
+
+
+def proof_of_veil(old: View, new: View, passing: Floats, air: Singles) -> str | None:
+    """Look at the contrast of bands of range: it is to fall as the light that arrives does, and far things turn to air.
+
+    In every band of cells with much the same share of light, the deviation of the light's brightness is compared with
+    share × its old one; bands that held too little contrast to tell say nothing.
+    """
+    around = surroundings(old)
+    shape, step = around.range_m.shape, around.depth.step_px
+    before, after = (grey(coarse_light(v.picture, shape, step)) for v in (old, new))
+    # Where range jumps within a cell or beside it, a cell shows both.
+    size = np.ones((3, 3), np.uint8)
+    steady = cv2.dilate(passing, size) - cv2.erode(passing, size) < _STEADY
+    whole = steady & (after < 0.9) & (before < 0.9)
+    for low, high in pairwise(_SHARES):
+        band = whole & (passing >= low) & (passing < high)
+        if np.count_nonzero(band) < _LEAST_CELLS or before[band].std() < _LEAST_CONTRAST:
+            continue
+        expected = (before[band] * passing[band] + (1.0 - passing[band]) * float(grey(air[None])[0])).std()
+        ratio = float(after[band].std() / max(float(expected), 1e-6))
+        if not 1.0 - _SLACK < ratio < 1.0 + _SLACK and abs(after[band].std() - expected) > _ROUNDING:
+            return f"where {low:.0%} to {high:.0%} of the light arrives contrast is {ratio:.2f} of what it was to be"
+    return None
+
+
+def proof_of_mean(old: View, new: View, passing: Floats, air: Singles, white: Floats) -> str | None:
+    """Look at the mean light of bands of range: it is to be what arrives of the old one, and the air's for the rest.
+
+    Single particles add contrast of their own, so that contrast tells nothing here.
+    """
+    around = surroundings(old)
+    before, after = (grey(coarse_light(v.picture, around.range_m.shape, around.depth.step_px)) for v in (old, new))
+    whole = (after < 0.9) & (before < 0.9)
+    for low, high in pairwise((*_SHARES, 1.0)):
+        band = whole & (passing >= low) & (passing < high)
+        if np.count_nonzero(band) < _LEAST_CELLS:
+            continue
+        left = (passing * (1.0 - white))[band]
+        expected = float((before[band] * left + (1.0 - left) * float(grey(air[None])[0])).mean())
+        off = float(after[band].mean()) - expected
+        if abs(off) > _SLACK * expected + _ROUNDING:
+            return f"where {low:.0%} to {high:.0%} of the light arrives the mean light is off by {off:+.3f}"
+    return None
+
+
+def around_lidar(view: View) -> Cloud:
+    """Return the cloud that the air is told around, so that camera and LiDAR look into the same patches of it.
+
+    Raises:
+        NotApplicable: there is none.
+    """
+    if not view.bundle.known_clouds:
+        raise NotApplicable(f"{view.image.topic}: how far away what it shows is, no cloud tells")
+    return view.bundle.known_clouds[0]
+
+
+def polar(view: View) -> tuple[Floats, Floats, Floats]:
+    """Return bearing, range over ground, and range (h, w) of what cells show: the first two around the LiDAR."""
+    around = surroundings(view)
+    to_lidar = np.asarray(view.bundle.transforms.lookup(around_lidar(view).frame_id, "base_link"))
+    at = around.points() @ to_lidar[:3, :3].T + to_lidar[:3, 3]
+    return np.arctan2(at[..., 1], at[..., 0]), np.hypot(at[..., 0], at[..., 1]), around.range_m

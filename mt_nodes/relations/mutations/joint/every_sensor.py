@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What mutations of the world have in common: clouds and images are changed by one draw."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.data.messages import Bundle
+from mt_nodes.relations.mutations.base import Draw, Followup
+from mt_nodes.relations.mutations.camera.each_image import ChangesImages, View
+from mt_nodes.relations.mutations.joint.in_sync import refuse_out_of_sync
+from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
+from mt_nodes.world.camera.surroundings import Surroundings, surroundings_of
+
+
+class EverySensor(ChangesImages, EachCloud):
+    """Changes every cloud and every image that there is, of one state: the world is the same for all sensors.
+
+    A bundle without images is changed as its clouds alone would be, byte for byte; one without clouds of the stack's
+    own takes the range of what its cameras see from clouds beside. Sensors more than 50 ms apart are refused.
+    """
+
+    sensors = ("lidar", "camera")
+
+    def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
+        """Draw for every cloud, then for every image.
+
+        Raises:
+            NotApplicable: there is neither, or no honest follow-up of one of them.
+        """
+        if not bundle.clouds and not bundle.images:
+            raise NotApplicable(f"bundle {bundle.index} has no cloud and no image")
+        if bundle.images:
+            refuse_out_of_sync(bundle)
+        draws = EachCloud.draw(self, rng, bundle, state) if bundle.clouds else {}
+        return {**draws, **self.draw_images(rng, bundle, state)}
+
+    def apply(self, bundle: Bundle, draw: Draw) -> Followup:
+        """Change every cloud and every image."""
+        followup = self.apply_to_clouds(bundle, draw)
+        if not bundle.images:
+            return followup
+        pictures, effects = self.apply_to_images(bundle, draw)
+        made = replace(followup.first, images=pictures.images, camera_infos=pictures.camera_infos)
+        return Followup(((0, made),), followup.effects.merged(effects))
+
+    def apply_to_clouds(self, bundle: Bundle, draw: Draw) -> Followup:
+        """Change every cloud."""
+        return EachCloud.apply(self, bundle, draw)
+
+    def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
+        """Prove clouds and images, each as if they were alone."""
+        if len(followup.bundles) != 1:
+            return f"{len(followup.bundles)} bundles, expected one"
+        made = followup.first
+        clouds = replace(made, images=source.images, camera_infos=source.camera_infos)
+        broken = EachCloud.guarantee(self, source, Followup(((0, clouds),), followup.effects), draw)
+        return broken or (self.prove_images(source, made, draw) if source.images else None)
+
+
+def surroundings(view: View) -> Surroundings:
+    """Return what a view's cells show.
+
+    Raises:
+        NotApplicable: the camera is not calibrated, or no depth or transform is known.
+    """
+    return surroundings_of(view.bundle, view.image, view.camera())

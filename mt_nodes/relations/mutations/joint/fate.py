@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of the returns of a cloud in air that weakens and scatters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.data.messages import Cloud
+from mt_nodes.relations.mutations.joint.attenuation import Singles
+from mt_nodes.relations.mutations.lidar.rays import At, Rows
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Fate:
+    """What becomes of the returns of one cloud.
+
+    Attributes:
+        at: which points they are. scale: full scale of their intensities, None without.
+        old_m, new_m: their ranges (n,) before and after.
+        passing: share (n,) of the light that the air leaves of each.
+        reflectivity: what an echo of the air reads as (n,), where there is one.
+        scattered: returns (n,) that an echo of the air took the place of. lost: returns (n,) that nothing did.
+    """
+
+    at: At
+    scale: float | None
+    old_m: Singles
+    new_m: Singles
+    passing: Singles
+    reflectivity: Singles
+    scattered: Mask
+    lost: Mask
+
+    def rows(self, mask: Mask) -> Rows:
+        """Return the rows of the cloud that a mask (n,) over the returns names."""
+        return np.flatnonzero(mask) if isinstance(self.at, slice) else self.at[mask]
+
+    def echo_places(self, cloud: Cloud) -> npt.NDArray[np.float64]:
+        """Return the places (k, 3) of the echoes of the air."""
+        rows, share = self.rows(self.scattered), (self.new_m / self.old_m)[self.scattered]
+        return np.stack([cloud.points[name][rows] * share for name in "xyz"], axis=1).astype(np.float64)
+
+    def rows_kept(self, cloud: Cloud) -> At:
+        """Return where the returns that are left are in the new cloud."""
+        if cloud.organised:
+            return self.rows(~self.lost)
+        if isinstance(self.at, slice):
+            return self.at
+        is_return = np.zeros(len(cloud), dtype=bool)
+        is_return[self.at] = True
+        return np.flatnonzero(np.delete(is_return, self.rows(self.lost)))

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Air that weakens and scatters everywhere, thicker in some places: what fog and dust have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.params import param
+from mt_nodes.data.images.codecs import Pixels
+from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.relations.mutations.joint.air_in_pictures import (
+    air_light,
+    around_lidar,
+    polar,
+    proof_of_veil,
+    veiled,
+)
+from mt_nodes.relations.mutations.joint.attenuation import Singles
+from mt_nodes.relations.mutations.joint.chance import normals
+from mt_nodes.relations.mutations.joint.density import Patches
+from mt_nodes.relations.mutations.joint.joint_weather import JointWeather
+from mt_nodes.relations.mutations.joint.soft_return import OVERLAP_M, SoftReturn, soft_return
+from mt_nodes.relations.mutations.joint.weather import Part
+from mt_nodes.relations.mutations.lidar.rays import Rows, columns
+from mt_nodes.world.camera.light import Colour
+
+Floats = npt.NDArray[np.float64]
+#: Contrast threshold of the meteorological optical range: 5 % (WMO), so that MOR = ln 20 / α.
+LN_20 = float(np.log(20.0))
+#: Parts of a beam that the proof integrates over.
+_PARTS = 64
+_PARTS_OF_PICTURES = 24
+
+
+@dataclass(frozen=True)
+class HazyAir(JointWeather):
+    """Air with an extinction α × density, where the density is a lattice that drifts (:class:`Patches`)."""
+
+    patchiness: float = param(0.3, low=0.0, high=0.9, aspect="fixed", help="density varies between 1 ± this")
+    patch_m: float = param(15.0, low=5.0, high=200.0, unit="m", aspect="fixed", help="size of a patch")
+    pulse_ns: float = param(
+        10.0,
+        low=1.0,
+        high=50.0,
+        unit="ns",
+        aspect="fixed",
+        help="half-power width of the laser's pulse (Hahner et al.: 20, then 10)",
+    )
+
+    @property
+    @abstractmethod
+    def backscatter_per_m_sr(self) -> float:
+        """Backscatter coefficient β of the air, 1/(m sr)."""
+
+    def begin(self, rng: np.random.Generator, bundle: Bundle) -> int:
+        """Choose the lattice of a segment: its key."""
+        return int(rng.integers(2**62))
+
+    def draw_air(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
+        """Say which lattice, and how far it has come."""
+        key = int(rng.integers(2**62)) if state is None else state
+        moved = self.drift_mps(bundle, cloud) * (cloud.stamp_ns * 1e-9)
+        return {"air_key": key, "moved_x_m": float(moved[0]), "moved_y_m": float(moved[1])}
+
+    def patches(self, draw: Draw) -> Patches:
+        """Return the density of the air of a draw."""
+        return Patches(draw["air_key"], self.patchiness, self.patch_m, (draw["moved_x_m"], draw["moved_y_m"]))
+
+    def table(self) -> SoftReturn:
+        """Return the echoes of the air at its mean density."""
+        return soft_return(self.extinction_per_m, self.backscatter_per_m_sr, self.pulse_ns, self.receiver)
+
+    def optical_depths(self, cloud: Cloud, part: Part, draw: Draw) -> Singles:
+        """Return α × mean density × range."""
+        depth = part.range_m * np.float32(self.extinction_per_m)
+        return depth if self.patchiness == 0.0 else depth * self._mean_density(cloud, part, part.range_m, draw)
+
+    def echoes(self, cloud: Cloud, part: Part, draw: Draw) -> tuple[Singles, Singles]:
+        """Return the peak of the soft return before each target, blurred by noise over the pulse's length.
+
+        Its strength goes with the density of the air up to there.
+        """
+        table = self.table()
+        echo_m, signal = table.before(part.range_m)
+        if not signal.max(initial=0.0) * (1.0 + self.patchiness) >= 1.0:
+            return echo_m, np.zeros_like(signal)
+        if self.patchiness:
+            signal = signal * self._mean_density(cloud, part, echo_m, draw)
+        # LISA's range noise, with the pulse's own length for the resolution of an echo that is as long as the pulse.
+        blur = normals(draw["noise_key"] + 1, len(echo_m), part.first)
+        blur *= np.float32(table.width_m / 2.0) / np.sqrt(2.0 * np.maximum(signal, 1.0))
+        blur += echo_m
+        farthest = np.maximum(part.range_m - np.float32(table.width_m / 2.0), np.float32(OVERLAP_M[1]))
+        return np.clip(blur, np.float32(OVERLAP_M[1]), farthest, out=blur), signal
+
+    def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> npt.NDArray[np.float64]:
+        """Sum the density up along each beam, by the midpoint rule."""
+        x, y, z = columns(cloud, rows)
+        over_ground, range_m = np.hypot(x, y), np.sqrt(x * x + y * y + z * z)
+        reached = np.minimum(1.0, np.ceil(self.max_range_m) / np.maximum(over_ground, 1e-9))
+        patches, total = self.patches(draw), np.zeros(len(rows))
+        for part in range(_PARTS if self.patchiness else 0):
+            share = reached * (part + 0.5) / _PARTS
+            total += patches.at(x * share, y * share)
+        mean = total / _PARTS if self.patchiness else 1.0
+        return np.asarray(self.extinction_per_m * range_m * mean)
+
+    @property
+    @abstractmethod
+    def tint(self) -> Colour:
+        """Red, green and blue of the light that the air scatters, relative to each other."""
+
+    @property
+    def brightness(self) -> float:
+        """Light that thick air scatters, over that of the sky."""
+        return 1.0
+
+    @property
+    def seen_extinction_per_m(self) -> float:
+        """Mean extinction coefficient of the air for light that is seen, 1/m."""
+        return self.extinction_per_m
+
+    def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
+        """Say which air, as around the first LiDAR, and which light it scatters."""
+        air = self.draw_air(rng, view.bundle, around_lidar(view), state)
+        return {**air, "air_light": air_light(view, self.tint, self.brightness)}
+
+    def change_image(self, view: View, draw: Draw) -> Pixels:
+        """Draw the veil over what each cell shows."""
+        bearing_rad, over_ground_m, range_m = polar(view)
+        density = self._density(bearing_rad, over_ground_m, draw)
+        return veiled(view, np.exp(-self.seen_extinction_per_m * range_m * density), draw["air_light"])
+
+    def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
+        """Sum the air's density up along each cell's ray by the midpoint rule, and look for the veil of that."""
+        bearing_rad, over_ground_m, range_m = polar(old)
+        # Air is smooth: one cell in four each way tells its mean density for all sixteen.
+        bearing_rad, reached = bearing_rad[::4, ::4], np.minimum(over_ground_m, np.ceil(self.max_range_m))[::4, ::4]
+        ahead, left = np.cos(bearing_rad) * reached, np.sin(bearing_rad) * reached
+        shares = (np.arange(_PARTS_OF_PICTURES) + 0.5) / _PARTS_OF_PICTURES
+        patches = self.patches(draw)
+        sparse = np.mean([patches.at(ahead * share, left * share) for share in shares], axis=0)
+        mean = np.repeat(np.repeat(sparse, 4, axis=0), 4, axis=1)[: range_m.shape[0], : range_m.shape[1]]
+        return proof_of_veil(old, new, np.exp(-self.seen_extinction_per_m * range_m * mean), draw["air_light"])
+
+    def _density(self, bearing_rad: Floats, over_ground_m: Floats, draw: Draw) -> Floats:
+        if not self.patchiness:
+            return np.ones_like(bearing_rad)
+        bearing, reach = (a.astype(np.float32).reshape(-1) for a in (bearing_rad, over_ground_m))
+        mean = self.patches(draw).mean_to(bearing, reach, self.max_range_m)
+        return mean.reshape(bearing_rad.shape).astype(np.float64)
+
+    def _mean_density(self, cloud: Cloud, part: Part, to_m: Singles, draw: Draw) -> Singles:
+        x, y = (cloud.points[name][part.at].astype(np.float32) for name in "xy")
+        over_ground = np.hypot(x, y)
+        over_ground *= to_m
+        over_ground /= part.range_m
+        return self.patches(draw).mean_to(np.arctan2(y, x), over_ground, self.max_range_m)

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drops and flakes as cameras see them: streaks of the particles near by, which persist from frame to frame.
+
+Only particles wide enough to be told from the veil of all the others are drawn; they fill periodic boxes before the
+camera and move as one by fall, wind and the ego's speed, so that where one is depends on the time alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.data.images.codecs import Pixels
+from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.relations.mutations.joint.every_sensor import surroundings
+from mt_nodes.relations.mutations.joint.scatterers import Spectrum
+from mt_nodes.world.camera.model import CameraModel
+from mt_nodes.world.camera.relight import light_in, samples_of
+
+Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+Rows = npt.NDArray[np.int64]
+#: Narrower particles are part of the veil.
+_LEAST_WIDTH_PX = 0.3
+#: Nothing is drawn nearer than the windscreen or farther than this.
+_NEAR_M, _FAR_M = 0.4, 12.0
+_CLASSES = 8
+#: So many are drawn at most: of more, only the widest.
+_MOST = 2000
+#: Steps of cover; most streaks stop one or two hundredths of the light.
+_ALPHAS = 200
+_SHIFT = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Streaks:
+    """What particles draw on a picture while the shutter is open.
+
+    Attributes:
+        begin_px, end_px: (k, 2) where they are when it opens and when it closes.
+        width_px: (k,) of the particle. cover: (k,) share of the light behind it that a streak stops.
+    """
+
+    begin_px: Floats
+    end_px: Floats
+    width_px: Floats
+    cover: Floats
+
+    def layer(self, size: tuple[int, int]) -> npt.NDArray[np.uint8]:
+        """Return the cover (h, w) of a picture, 0 to 255."""
+        made = np.zeros(size, np.uint8)
+        lines = np.rint(np.stack([self.begin_px, self.end_px], axis=1) * (1 << _SHIFT)).astype(np.int32)
+        thick = np.clip(np.rint(self.width_px), 1, 60).astype(np.int64)
+        level = np.rint(np.clip(self.cover, 0.0, 1.0) * _ALPHAS).astype(np.int64)
+        kinds = thick * (_ALPHAS + 1) + level
+        # Faint ones first, so that they do not wipe out strong ones.
+        for kind in sorted(np.unique(kinds), key=lambda kind: kind % (_ALPHAS + 1)):
+            shade = round(255 * (kind % (_ALPHAS + 1)) / _ALPHAS)
+            some = list(lines[kinds == kind])
+            cv2.polylines(made, some, False, (shade,), int(kind // (_ALPHAS + 1)), cv2.LINE_AA, _SHIFT)
+        return made
+
+
+def streaks(
+    view: View,
+    key: int,
+    spectrum: Spectrum,
+    velocity_mps: Callable[[Floats], Floats],
+    exposure_s: float,
+) -> Streaks:
+    """Return the streaks in a view.
+
+    A streak is as long as its particle moves while the shutter is open, and stops as much light as the particle does
+    there for a share of that time: cover goes with the transit time over the exposure (K. Garg, S. Nayar, "Vision and
+    Rain", IJCV 75, 2007).
+
+    Args:
+        view: what is seen without.
+        key: of the particles of a segment.
+        spectrum: how many of which size there are.
+        velocity_mps: from diameters D (n,) to velocities (n, 3) of particles in ``base_link``.
+        exposure_s: time that the shutter is open.
+    """
+    camera, around = view.camera(), surroundings(view)
+    to_camera = np.asarray(view.bundle.transforms.lookup(view.image.frame_id, "base_link"))[:3, :3]
+    seconds = view.image.stamp_ns * 1e-9
+    near = [
+        (place, size, *_near(camera, to_camera, spectrum.swell, place, size))
+        for place, size in _particles(key, spectrum, camera, to_camera, velocity_mps, seconds)
+    ]
+    at, diameter_mm, width = _widest(near)
+    begin = at @ to_camera.T
+    end = (at + velocity_mps(diameter_mm) * exposure_s) @ to_camera.T
+    a, b, range_m = camera.project(begin), camera.project(end), begin[:, 2]
+    bounds = np.array([camera.width, camera.height])
+    inside = np.asarray(np.isfinite(a).all(axis=1) & np.isfinite(b).all(axis=1)) & (end[:, 2] > 0.5 * _NEAR_M)
+    inside &= (a >= 0).all(axis=1) & (a < bounds).all(axis=1)
+    cells = np.where(inside[:, None], a, 0.0).astype(np.int64) // around.depth.step_px
+    inside &= range_m < around.depth.range_m[cells[:, 1], cells[:, 0]]
+    a, b, width = a[inside], b[inside], width[inside]
+    length = np.maximum(np.hypot(*(b - a).T), 1e-6)
+    return Streaks(a, b, width, np.minimum(1.0, width) * np.minimum(1.0, width / length))
+
+
+def with_streaks(view: View, pixels: Pixels, layer: npt.NDArray[np.uint8], light: Singles) -> Pixels:
+    """Return pixels behind a layer of streaks that send this light (3,), red, green, blue; mixed in linear light."""
+    cell = np.flatnonzero(layer != 0)
+    if not cell.size:
+        return pixels
+    new = pixels.copy()
+    of_cells = new.reshape(layer.size, -1)  # one channel or three
+    share = layer.reshape(-1)[cell].astype(np.float32)[:, None] / np.float32(255.0)
+    own = light.mean(keepdims=True) if pixels.ndim == 2 else light if view.picture.order == "rgb" else light[::-1]
+    behind = light_in(of_cells[cell])
+    of_cells[cell] = samples_of(behind + share * (own - behind), pixels.dtype)
+    return new
+
+
+def _near(
+    camera: CameraModel, to_camera: Floats, swell: float, at: Singles, diameter_mm: Singles
+) -> tuple[Rows, Singles]:
+    """Return which particles (k,), of places (n, 3), can be told from the veil, and their widths in pixels (k,).
+
+    Those that are surely out of the picture are none of them: of a box around what the camera sees, they are most.
+    """
+    turn = to_camera.astype(np.float32)
+    ahead_m = turn[2] @ at.T
+    width = diameter_mm * np.float32(swell * 1e-3 * camera.k[0, 0]) / np.maximum(ahead_m, np.float32(_NEAR_M))
+    rows = np.flatnonzero((ahead_m > _NEAR_M) & (width >= _LEAST_WIDTH_PX))
+    for axis, (low, high) in zip(turn, _slopes(camera), strict=False):
+        aside_m, far_m = axis @ at[rows].T, ahead_m[rows]
+        rows = rows[(aside_m >= low * far_m) & (aside_m <= high * far_m)]
+    return rows, width[rows]
+
+
+@lru_cache(maxsize=16)
+def _slopes(camera: CameraModel) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return the least and largest x / z and y / z along the edge of what a camera sees."""
+    x, y = (np.linspace(0.0, end, 17) for end in (camera.width, camera.height))
+    edge = [(a, b) for a in x for b in (0.0, camera.height)] + [(a, b) for a in (0.0, camera.width) for b in y]
+    looking = camera.directions(np.array(edge))
+    slopes = looking[:, :2] / np.maximum(looking[:, 2:], 1e-3)
+    (left, top), (right, bottom) = slopes.min(axis=0).tolist(), slopes.max(axis=0).tolist()
+    return (left, right), (top, bottom)
+
+
+def _widest(near: Sequence[tuple[Singles, Singles, Rows, Singles]]) -> tuple[Floats, Floats, Floats]:
+    """Return places (k, 3), diameters D (k,) and widths in pixels (k,) of the widest of several classes' particles.
+
+    Args:
+        near: of each class places (n, 3), diameters (n,), which of them count (k,), and how wide these are (k,).
+    """
+    nothing = np.empty(0, np.float32)
+    widths = np.concatenate([nothing, *(width for *_, width in near)])
+    least = np.partition(widths, -_MOST)[-_MOST] if len(widths) > _MOST else 0.0
+    parts: list[tuple[Singles, Singles, Singles]] = [(np.empty((0, 3), np.float32), nothing, nothing)]
+    for at, diameter_mm, rows, width in near:
+        few = np.flatnonzero(width >= least)
+        parts.append((at[rows[few]], diameter_mm[rows[few]], width[few]))
+    places, sizes, widest = (np.concatenate(part).astype(np.float64) for part in zip(*parts, strict=True))
+    return places, sizes, widest
+
+
+def _particles(
+    key: int,
+    spectrum: Spectrum,
+    camera: CameraModel,
+    to_camera: Floats,
+    velocity_mps: Callable[[Floats], Floats],
+    seconds: float,
+) -> Iterator[tuple[Singles, Singles]]:
+    """Yield places (k, 3) around the camera, in the axes of ``base_link``, and diameters D (k,), class by class."""
+    edges = np.geomspace(0.25, spectrum.most_mm, _CLASSES + 1)
+    corners = camera.directions(np.array([(x, y) for x in (0, camera.width) for y in (0, camera.height)]))
+    for number, (low, high) in enumerate(pairwise(edges.tolist())):
+        far_m = min(_FAR_M, camera.k[0, 0] * high * spectrum.swell * 1e-3 / _LEAST_WIDTH_PX)
+        if far_m <= _NEAR_M:
+            continue
+        sight = np.concatenate([np.zeros((1, 3)), corners / corners[:, 2:] * far_m]) @ to_camera
+        first, side = sight.min(axis=0), np.maximum(np.ptp(sight, axis=0), 0.1)
+        unit, diameter = _seeded(key, number, spectrum, low, high, float(side.prod()))
+        # A class moves as one: what is larger falls faster by less than the class is wide.
+        moved = velocity_mps(np.array([np.sqrt(low * high)]))[0] * seconds
+        turned = (moved - first) / side
+        places = unit + (turned - np.floor(turned)).astype(np.float32)[:, None]
+        places -= np.floor(places)
+        places *= side.astype(np.float32)[:, None]
+        places += first.astype(np.float32)[:, None]
+        yield places.T, diameter
+
+
+@lru_cache(maxsize=4 * _CLASSES)
+def _seeded(
+    key: int, number: int, spectrum: Spectrum, low_mm: float, high_mm: float, volume_m3: float
+) -> tuple[Singles, Singles]:
+    """Return a class's places (3, k), as shares of its box's sides, and diameters D (k,): those of a segment stay."""
+    rng = np.random.default_rng([key, number])
+    count = min(rng.poisson(float(spectrum.per_m3(low_mm, high_mm)) * volume_m3), 4 * _MOST)
+    unit, diameter = rng.random((count, 3)), spectrum.diameters_mm(rng.random(count), low_mm, high_mm)
+    return np.ascontiguousarray(unit.T, np.float32), diameter.astype(np.float32)

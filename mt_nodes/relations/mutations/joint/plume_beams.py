@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Beams that go through a plume before their return, and how much of their power it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.data.messages import Cloud
+from mt_nodes.data.transforms import Matrix
+from mt_nodes.relations.mutations.joint.echoes import rows_at
+from mt_nodes.relations.mutations.joint.plume import Plume, depth, places, within
+from mt_nodes.relations.mutations.lidar.blocks import blocks
+from mt_nodes.relations.mutations.lidar.rays import At, Floats, Rows, columns
+
+Singles = npt.NDArray[np.float32]
+Ways = tuple[Rows, Singles]
+
+#: An echo nearer than this to the beam's return is one with it.
+_APART_M = 0.2
+#: Places on a beam where the proof measures what the plume takes away, and beams that are looked at at a time.
+_STEPS, _PART, _PROOF_PART = 32, 8192, 512
+
+
+@dataclass(frozen=True, eq=False)
+class PlumeBeams:
+    """Beams through a plume: rows (n,), unit directions (3, n) in the ego's frame, own ranges, way through (n,)."""
+
+    rows: Rows
+    direction: Singles
+    own_m: Floats
+    enter_m: Singles
+    leave_m: Singles
+
+    @classmethod
+    def of(cls, ways: list[Ways], origin: Floats, plume: Plume, least_m: float) -> PlumeBeams:
+        """Return the beams from ``origin`` (3,) that go through the plume farther away than ``least_m``."""
+        parts = [_through(rows, way, origin, plume, least_m) for rows, way in ways]
+        columns_ = ([getattr(part, field.name) for part in parts] for field in fields(cls))
+        return cls(*(np.concatenate(column, axis=-1) for column in columns_))
+
+    def parts(self) -> Iterator[PlumeBeams]:
+        """Yield the beams some thousands at a time, so that what is computed of them stays in the processor's cache."""
+        for start in range(0, len(self.rows), _PART):
+            of = slice(start, start + _PART)
+            yield PlumeBeams(self.rows[of], self.direction[:, of], self.own_m[of], self.enter_m[of], self.leave_m[of])
+
+    def passed(self, plume: Plume, origin: Floats) -> Floats:
+        """Return which share (n,) of the power of each beam's return is left after the way there and back."""
+        depths = [depth(plume, origin, part.direction, part.enter_m, part.leave_m) for part in self.parts()]
+        return np.asarray(np.exp(-2.0 * np.concatenate([np.empty(0), *depths])))
+
+
+def ways_to(cloud: Cloud, to_ego: Matrix) -> list[Ways]:
+    """Return rows (n,) of the returns, some thousands at a time, and the way (3, n) to each in the ego's frame.
+
+    Single precision: a beam's way through a plume need not be known to better than a tenth of a millimetre.
+    """
+    turn = to_ego[:3, :3].astype(np.float32)
+    return [(rows_at(cloud, at), turn @ _singles(cloud, at)) for at in blocks(cloud)]
+
+
+def passed_by_steps(cloud: Cloud, rows: Rows, plume: Plume, to_ego: Matrix, least_m: float) -> Floats:
+    """Return what :meth:`PlumeBeams.passed` does of returns (n,), in double precision and by the midpoint rule."""
+    cuts = np.arange(_PROOF_PART, len(rows), _PROOF_PART)
+    return np.concatenate([_passed_part(cloud, part, plume, to_ego, least_m) for part in np.split(rows, cuts)])
+
+
+def _singles(cloud: Cloud, at: At) -> Singles:
+    return np.stack([cloud.points[name][at].astype(np.float32) for name in "xyz"])
+
+
+def _through(rows: Rows, way: Singles, origin: Floats, plume: Plume, least_m: float) -> PlumeBeams:
+    # Most beams end before the plume or go past it: a look at the box around each way saves the rest.
+    near = np.ones(len(rows), dtype=bool)
+    for end, low, high in zip(way, *((side - origin).tolist() for side in plume.box_m), strict=True):
+        if low >= 0.0:
+            near &= end > low
+        if high <= 0.0:
+            near &= end < high
+    rows, way = rows[near], way[:, near]
+    own_m = np.sqrt(np.einsum("ij,ij->j", way, way))
+    enter_m, leave_m = (share * own_m for share in within(origin, way, plume.box_m))
+    enter_m, leave_m = np.maximum(enter_m, least_m), np.minimum(leave_m, own_m - _APART_M)
+    hit = np.flatnonzero(leave_m > enter_m)
+    own_m, way = own_m[hit], way[:, hit]
+    return PlumeBeams(rows[hit], way / own_m, own_m.astype(np.float64), enter_m[hit], leave_m[hit])
+
+
+def _passed_part(cloud: Cloud, rows: Rows, plume: Plume, to_ego: Matrix, least_m: float) -> Floats:
+    origin, direction = to_ego[:3, 3], to_ego[:3, :3] @ np.stack(columns(cloud, rows))
+    own_m = np.sqrt(np.square(direction).sum(axis=0))
+    direction /= own_m
+    enter_m, leave_m = within(origin, direction, plume.box_m)
+    enter_m, leave_m = np.maximum(enter_m, least_m), np.minimum(leave_m, own_m - _APART_M)
+    step_m = np.maximum(leave_m - enter_m, 0.0) / _STEPS
+    at_m = np.where(step_m > 0.0, enter_m, 0.0) + step_m * (np.arange(_STEPS) + 0.5)[:, None]
+    mean = plume.mean_per_m(*places(origin, direction, at_m))
+    return np.asarray(np.exp(-2.0 * np.where(step_m > 0.0, mean.sum(axis=0) * step_m, 0.0)))

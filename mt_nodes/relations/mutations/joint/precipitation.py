@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What falls through the air: extinction by all particles, echoes of those that a beam meets."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.params import param
+from mt_nodes.data.images.codecs import Pixels
+from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.relations.mutations.joint.air_in_pictures import air_light, proof_of_mean, veiled
+from mt_nodes.relations.mutations.joint.attenuation import (
+    Singles,
+    all_returns,
+    intensity_scale,
+    reflectivities,
+    single_ranges_m,
+    transmission,
+)
+from mt_nodes.relations.mutations.joint.beam_grid import BeamGrid
+from mt_nodes.relations.mutations.joint.every_sensor import surroundings
+from mt_nodes.relations.mutations.joint.joint_weather import JointWeather
+from mt_nodes.relations.mutations.joint.particles_in_pictures import streaks, with_streaks
+from mt_nodes.relations.mutations.joint.scatterers import (
+    NEAREST_M,
+    Box,
+    Detection,
+    Spectrum,
+    boxes,
+    class_edges_mm,
+)
+from mt_nodes.relations.mutations.joint.weather import Part
+from mt_nodes.relations.mutations.lidar.rays import Rows, ranges_m, smallest
+
+#: Classes of size: particles of one fall alike.
+CLASSES = 12
+#: Large particles take twice their cross-section out of a beam (extinction paradox: geometric limit of Mie's theory).
+_EXTINCTION_EFFICIENCY = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Falling:
+    """The particles of a segment: those that LiDARs may meet, and the key of those that cameras see."""
+
+    boxes: tuple[Box, ...]
+    seen_key: int
+
+
+@dataclass(frozen=True)
+class Precipitation(JointWeather):
+    """Falling particles with an exponential spectrum of sizes.
+
+    Beams are round cones. The default divergence is the larger one of a Velodyne VLS-128: 3.0 mrad along its scan, half
+    of that across it (its manual, table F-1). ``aperture_mm`` is an assumption, of the order of a LiDAR's windows and
+    lenses: no data sheet was found that tells it. A wider beam has less of its power on one particle.
+    """
+
+    divergence_mrad: float = param(
+        3.0,
+        low=0.1,
+        high=20.0,
+        unit="mrad",
+        aspect="fixed",
+        help="how fast a beam widens (VLS-128: 3.0, and 1.5 across the scan)",
+    )
+    aperture_mm: float = param(
+        10.0,
+        low=1.0,
+        high=50.0,
+        unit="mm",
+        aspect="fixed",
+        help="width of a beam at the sensor (assumed: no data sheet tells it)",
+    )
+    shutter_ms: float = param(
+        8.0, low=0.05, high=100.0, unit="ms", aspect="fixed", help="exposure of the cameras: length of streaks"
+    )
+    reach_m: float = param(10.0, low=2.0, high=20.0, unit="m", aspect="fixed", help="particles beyond only weaken")
+
+    @property
+    @abstractmethod
+    def spectrum(self) -> Spectrum:
+        """How many particles of which size there are."""
+
+    @property
+    @abstractmethod
+    def strength(self) -> float:
+        """Reflectivity of a beam filled with one particle."""
+
+    @abstractmethod
+    def fall_mps(self, diameter_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the terminal speed (n,) of particles of diameters D (n,)."""
+
+    @property
+    def detection(self) -> Detection:
+        """How a beam sees a particle."""
+        aperture_m, divergence = self.aperture_mm * 1e-3, self.divergence_mrad * 1e-3
+        return Detection(self.receiver, self.strength, aperture_m, divergence, self.reach_m)
+
+    @property
+    def extinction_per_m(self) -> float:
+        """∫ (π/4) D² Q N(D) dD = π Q N0 swell² / (2 Λ³), with Q = 2."""
+        law = self.spectrum
+        area_mm2_per_m3 = np.pi * _EXTINCTION_EFFICIENCY * law.intercept_per_m3_mm * law.swell**2 / 2.0
+        return float(area_mm2_per_m3 / law.slope_per_mm**3 * 1e-6)
+
+    def begin(self, rng: np.random.Generator, bundle: Bundle) -> Falling:
+        """Seed the particles of a segment."""
+        edges = class_edges_mm(self.spectrum, self.detection, CLASSES)
+        falls = self.fall_mps(np.sqrt(edges[1:] * edges[:-1]))
+        return Falling(boxes(rng, self.spectrum, self.detection, falls, CLASSES), int(rng.integers(2**62)))
+
+    def draw_air(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
+        """Find the particles that beams meet at this instant, the strongest of each beam that outshines its return."""
+        particles = (self.begin(rng, bundle) if state is None else state).boxes
+        at = all_returns(cloud)
+        range_m = single_ranges_m(cloud, at)
+        bright = reflectivities(cloud, at, intensity_scale(cloud, at), self.unknown_reflectivity)
+        least = self.receiver.received(bright, range_m)
+        least *= transmission(range_m * np.float32(self.extinction_per_m))
+        np.maximum(least, np.float32(1.0), out=least)
+        unit = np.stack([(cloud.points[name][at] / range_m).astype(np.float32) for name in "xyz"])
+        grid = BeamGrid.of(unit, least)
+        nothing = (np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.float32))
+        found = [self._met(grid, range_m, least, *self._in_sight(box, bundle, cloud, grid)) for box in particles]
+        found.append(nothing)
+        met, echo_m, echo = strongest(*map(np.concatenate, zip(*found, strict=True)))
+        rows = met if isinstance(at, slice) else at[met]
+        return {"rows": smallest(rows), "echo_m": echo_m, "echo": echo}
+
+    @property
+    @abstractmethod
+    def shine(self) -> float:
+        """Light that a particle sends to a camera, relative to that of the horizon."""
+
+    def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
+        """Say which particles are about, and which light the air scatters."""
+        key = int(rng.integers(2**62)) if state is None else state.seen_key
+        return {"seen_key": key, "air_light": air_light(view, (1.0, 1.0, 1.0))}
+
+    def change_image(self, view: View, draw: Draw) -> Pixels:
+        """Draw the veil of all particles, then those near by one by one."""
+        return with_streaks(
+            view, self.veil(view, draw), self._layer(view, draw), draw["air_light"] * np.float32(self.shine)
+        )
+
+    def veil(self, view: View, draw: Draw) -> Pixels:
+        """Return the pixels of a view behind all the particles that are too small to be seen one by one."""
+        passing = np.exp(-self.extinction_per_m * surroundings(view).range_m)
+        return veiled(view, passing, draw["air_light"], self.cover(view))
+
+    def cover(self, view: View) -> npt.NDArray[np.float64]:
+        """Return which share (h, w) of each cell is covered by what has fallen before."""
+        return np.zeros(surroundings(view).shape)
+
+    def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
+        """Look for the veil in bands of range, and for streaks where there are any."""
+        passing = np.exp(-self.extinction_per_m * surroundings(old).range_m)
+        return proof_of_mean(old, new, passing, draw["air_light"], self.cover(old))
+
+    def _layer(self, view: View, draw: Draw) -> npt.NDArray[np.uint8]:
+        drawn = streaks(view, int(draw["seen_key"]), self.spectrum, self._velocities, self.shutter_ms * 1e-3)
+        return drawn.layer(view.picture.size)
+
+    def _velocities(self, diameter_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the velocities (n, 3) of particles in ``base_link``: wind, fall, and the ego's own speed."""
+        falls = self.fall_mps(diameter_mm)
+        along = np.full(len(falls), self.wind_x_mps - self.ego_speed_mps)
+        return np.column_stack([along, np.full(len(falls), self.wind_y_mps), -falls])
+
+    def optical_depths(self, cloud: Cloud, part: Part, draw: Draw) -> Singles:
+        """Return α × range."""
+        return part.range_m * np.float32(self.extinction_per_m)
+
+    def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> npt.NDArray[np.float64]:
+        """Sum the cross-sections up over diameters instead of by the closed form."""
+        law = self.spectrum
+        diameter_mm = np.linspace(0.0, 40.0 / law.slope_per_mm, 4001)
+        shadow_mm2 = _EXTINCTION_EFFICIENCY * np.pi / 4.0 * np.square(law.swell * diameter_mm)
+        integrand = shadow_mm2 * law.intercept_per_m3_mm * np.exp(-law.slope_per_mm * diameter_mm)
+        area_mm2_per_m3 = 0.5 * ((integrand[1:] + integrand[:-1]) * np.diff(diameter_mm)).sum()
+        return np.asarray(area_mm2_per_m3 * 1e-6 * ranges_m(cloud, rows))
+
+    def echoes(self, cloud: Cloud, part: Part, draw: Draw) -> tuple[Singles, Singles]:
+        """Put the drawn echoes beside their returns."""
+        rows = np.arange(len(cloud))[part.at] if isinstance(part.at, slice) else part.at
+        first, last = np.searchsorted(draw["rows"], [rows[0], rows[-1] + 1])
+        place = np.searchsorted(rows, draw["rows"][first:last])
+        echo_m, echo = (np.zeros(len(rows), np.float32) for _ in range(2))
+        echo_m[place], echo[place] = draw["echo_m"][first:last], draw["echo"][first:last]
+        return echo_m, echo
+
+    def _in_sight(self, box: Box, bundle: Bundle, cloud: Cloud, grid: BeamGrid) -> tuple[Singles, Singles]:
+        """Return places (3, k) and diameters (k,) of a box's particles that beams may meet and the sensor would see."""
+        far_m, beyond = box.side_m / 2.0, (self.aperture_mm / NEAREST_M + self.divergence_mrad) * 0.5e-3
+        low, high = grid.lowest - beyond, grid.highest + beyond
+        moved_m = self.drift_mps(bundle, cloud, box.fall_mps) * (cloud.stamp_ns * 1e-9)
+        place, size = box.at(moved_m, min(low * far_m, 0.0), max(high * far_m, 0.0))
+        away_m = np.sqrt(np.einsum("ij,ij->j", place, place))
+        seen = (away_m >= NEAREST_M) & (away_m < far_m)
+        seen &= (place[2] >= np.float32(low) * away_m) & (place[2] <= np.float32(high) * away_m)
+        seen &= self.detection.signal(size, away_m) >= 1.0
+        rows = np.flatnonzero(seen)
+        return place.take(rows, axis=1), size.take(rows)
+
+    def _met(
+        self, grid: BeamGrid, range_m: Singles, least: Singles, place: Singles, diameter: Singles
+    ) -> tuple[Rows, Singles, Singles]:
+        """Return returns (m,) whose beams meet a particle that echoes more than they do, its range and signal."""
+        away_m = np.sqrt(np.einsum("ij,ij->j", place, place))
+        signal = self.detection.signal(diameter, away_m) * transmission(away_m * np.float32(self.extinction_per_m))
+        bearing, height = np.arctan2(place[1], place[0]), place[2] / away_m
+        bright = np.flatnonzero(signal > grid.weakest_near(bearing, height))
+        half_m = self.detection.beam_m(away_m) / np.float32(2.0)
+        owner, beam = grid.near(bearing[bright], height[bright], (half_m / away_m)[bright])
+        which = bright[owner]
+        better = (signal[which] > least[beam]) & (away_m[which] < range_m[beam])
+        which, beam = which[better], beam[better]
+        # What a particle is off the beam's axis, by the cross product: a scalar product would drown in rounding.
+        (a, b, c), (x, y, z) = grid.unit[:, beam], place[:, which]
+        off2 = np.square(b * z - c * y) + np.square(c * x - a * z) + np.square(a * y - b * x)
+        hit = (a * x + b * y + c * z > 0.0) & (off2 <= np.square(half_m[which]))
+        which, beam = which[hit], beam[hit]
+        return beam.astype(np.int64), away_m[which], signal[which]
+
+
+def strongest(beam: Rows, range_m: Singles, signal: Singles) -> tuple[Rows, Singles, Singles]:
+    """Return beams (m,), each once and rising, with range and signal of the strongest echo of each."""
+    order = np.lexsort((-signal, beam))
+    first = order[np.flatnonzero(np.diff(beam[order], prepend=-1))]
+    return beam[first], range_m[first], signal[first]

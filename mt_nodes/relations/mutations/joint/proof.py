@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The second look at a cloud in bad weather: power in decibels, beams, ranges and intensities of every return."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.data.messages import Cloud
+from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.relations.mutations.joint.attenuation import DARKEST, LEAST_SIGNAL, REFERENCE_REFLECTIVITY
+from mt_nodes.relations.mutations.joint.fate import Fate
+from mt_nodes.relations.mutations.lidar.each_cloud import without
+from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, pieces, proof_on_beam, ranges_m, rounding_m
+
+#: Light that goes out and back through an optical depth of 1 loses 20 log10(e) dB.
+_DB_PER_DEPTH = 20.0 * np.log10(np.e)
+#: Single precision, and a table instead of the integral, may be off by this much and by this share of the depth.
+_SLACK_DB, _SLACK_SHARE = 0.01, 0.01
+#: Returns that are looked at in power: each costs an integration along its beam.
+_LOOKED_AT = 1000
+#: Irwin and Hall's normals end at 3.47.
+_MOST_SIGMAS = 3.5
+_NOISE_AT_FLOOR_M = 0.09 / np.sqrt(2.0)
+
+
+class Air(Protocol):
+    """What the proof asks of a weather; see :class:`mt_nodes.relations.mutations.joint.weather.Weather`."""
+
+    @property
+    def max_range_m(self) -> float:
+        """How far the sensor sees a target of 90 %."""
+
+    @property
+    def focus_m(self) -> float:
+        """Nearer echoes are no stronger."""
+
+    @property
+    def unknown_reflectivity(self) -> float:
+        """Of returns without an intensity."""
+
+    @property
+    def further_noise(self) -> float:
+        """Standard deviation of further range noise, as a share of the range."""
+
+    def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> npt.NDArray[np.float64]:
+        """Return the optical depth (k,) to some returns."""
+
+
+def proof_of_weather(weather: Air, old: Cloud, new: Cloud, fate: Fate, draw: Draw) -> str | None:
+    """Return what is not as promised, or None."""
+    return _places(weather, old, new, fate) or _powers(weather, old, new, fate, draw)
+
+
+def _places(weather: Air, old: Cloud, new: Cloud, fate: Fate) -> str | None:
+    left, at = without(old, fate.rows(fate.lost)), fate.rows_kept(old)
+    if len(new) != len(left):
+        return f"{len(new)} points, expected {len(old)} less {int(fate.lost.sum())}"
+    broken = proof_on_beam(left, new, at, also=(old.intensity_field,))
+    if broken is not None:
+        return broken
+    scattered, first = fate.scattered[~fate.lost], 0
+    # Some thousands at a time: double precision of all of them would take more memory than the cloud.
+    for part in pieces(at, len(left)):
+        before, after = ranges_m(left, part), ranges_m(new, part)
+        echoes = scattered[first : first + len(before)]
+        broken = _ranges(weather, left, before, after, echoes) or _intensities(fate.scale, left, new, part, echoes)
+        if broken is not None:
+            return broken
+        first += len(before)
+    return None
+
+
+def _ranges(weather: Air, cloud: Cloud, before: Floats, after: Floats, scattered: npt.NDArray[np.bool_]) -> str | None:
+    slack = rounding_m(cloud, before) + 1e-5
+    nearer = after < before + slack
+    if not nearer[scattered].all():
+        return f"{int((~nearer[scattered]).sum())} echoes of the air are not before what they hide"
+    off = np.abs(after - before)[~scattered]
+    sigma_m = np.hypot(_NOISE_AT_FLOOR_M, weather.further_noise * before[~scattered])
+    if not (off <= _MOST_SIGMAS * sigma_m + slack[~scattered]).all():
+        return f"a return moved by {off.max():.2f} m, more than noise of {sigma_m.max():.3f} m can"
+    reach = np.maximum(before, weather.max_range_m) + slack
+    return None if (after <= reach).all() else f"a return at {after.max():.1f} m is beyond the sensor's range"
+
+
+def _intensities(
+    scale: float | None, left: Cloud, new: Cloud, at: Rows | slice, scattered: npt.NDArray[np.bool_]
+) -> str | None:
+    name = left.intensity_field
+    if name is None or scale is None:
+        return None
+    before, after = (cloud.points[name][at].astype(np.float64) for cloud in (left, new))
+    grain = 1.0 if left.points.dtype[name].kind in "iu" else 1e-6 * scale
+    if (after[~scattered] > before[~scattered] + grain).any() or (after < 0.0).any():
+        return "an intensity rose in air that weakens"
+    return None if (after <= scale * (1.0 + 1e-6)).all() else f"an intensity of {after.max():g} is beyond {scale:g}"
+
+
+def _powers(weather: Air, old: Cloud, new: Cloud, fate: Fate, draw: Draw) -> str | None:
+    """Compare with the noise floor what some of the returns have left, and their intensities with the law."""
+    lost, kept, at = fate.rows(fate.lost), fate.rows(~fate.lost), fate.rows_kept(old)
+    hard = np.flatnonzero(~fate.scattered[~fate.lost])
+    hard = hard[:: max(1, len(hard) // _LOOKED_AT)]
+    gone = lost[:: max(1, len(lost) // _LOOKED_AT)]
+    for rows, sign, says in ((gone, -1.0, "lost"), (kept[hard], 1.0, "kept")):
+        depths = weather.proof_depths(old, rows, draw)
+        over = sign * (_clear_db(weather, old, rows, fate.scale) - _DB_PER_DEPTH * depths)
+        wrong = over < -_SLACK_DB - _SLACK_SHARE * _DB_PER_DEPTH * depths
+        if wrong.any():
+            return (
+                f"{int(wrong.sum())} of {len(rows)} returns looked at were {says} on the wrong side of the noise floor"
+            )
+    name = old.intensity_field
+    if name is None:
+        return None
+    places = hard if isinstance(at, slice) else at[hard]
+    expected = old.points[name][kept[hard]].astype(np.float64) * 10.0 ** (-_DB_PER_DEPTH * depths / 10.0)
+    after = new.points[name][places].astype(np.float64)
+    grain = 0.51 if old.points.dtype[name].kind in "iu" else 0.0
+    off = np.abs(after - expected) > grain + (1e-4 + 2.0 * _SLACK_SHARE * depths) * expected + 1e-30
+    return f"{int(off.sum())} intensities do not fall as e^(-2 depth)" if off.any() else None
+
+
+def _clear_db(weather: Air, cloud: Cloud, rows: Rows, scale: float | None) -> Floats:
+    """Return how far (k,) returns were over the noise floor in clear air, in dB."""
+    bright = np.full(len(rows), weather.unknown_reflectivity)
+    if scale is not None:
+        bright = np.maximum(cloud.points[cloud.intensity_field][rows].astype(np.float64) / scale, DARKEST)
+    nearer = weather.max_range_m / np.maximum(ranges_m(cloud, rows), weather.focus_m)
+    over = 10.0 * np.log10(bright / REFERENCE_REFLECTIVITY) + 20.0 * np.log10(nearer)
+    return np.asarray(np.maximum(over, 10.0 * np.log10(LEAST_SIGNAL)))

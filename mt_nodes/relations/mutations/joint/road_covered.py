@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Snow, ice, mud or gravel on the road."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import ndimage
+
+from mt_nodes.base.params import param
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.data.transforms import move
+from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.relations.mutations.joint.attenuation import Receiver
+from mt_nodes.relations.mutations.joint.covered_road_in_pictures import CoveredRoadInPictures
+from mt_nodes.relations.mutations.joint.echoes import (
+    NO_FLOATS,
+    NO_ROWS,
+    Echoes,
+    as_field,
+    count_lost,
+    proof_of_echoes,
+    reflectivity,
+    with_echoes,
+)
+from mt_nodes.relations.mutations.joint.level_ground import on_plane, plane_of
+from mt_nodes.relations.mutations.joint.road_covers import COVERS, Cover, share_at
+from mt_nodes.relations.mutations.joint.wet_road_in_pictures import fresnel
+from mt_nodes.relations.mutations.lidar.each_cloud import marked
+from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, columns, returns
+from mt_nodes.relations.mutations.objects.in_scene import ego_from
+
+#: So many returns of about one range tell what the bare road gives back there.
+_GROUP = 256
+
+
+@dataclass(frozen=True)
+class RoadCovered(CoveredRoadInPictures):
+    """Covers the ground, in patches or wholly, with packed snow, milky ice, wet mud or loose gravel.
+
+    Rays: what bare ground gives back at a range is the median of its returns there, so that lines vanish under the
+    cover. Where a share s of the ground is covered the intensity becomes (1 - s) of the old one plus s of that level
+    times ρ' / ρ, with ρ that of bare asphalt (assumed) and ρ' = r T² / (1 - r R) of the cover: r under a surface that
+    mirrors R by Fresnel's law, T = 1 - R (the formula of wet ground: M. Hahner et al., LiDAR Snowfall Simulation for
+    Robust 3D Object Detection, CVPR 2022); a rough cover mirrors nothing. The angle is that on the plane found in the
+    cloud's ground. A return is lost when what is left of the margin over the sensor's noise floor that bare ground has
+    there is below 1, as of ``wet_ground``. Returns that the dark road did not give are not added; the cover is thin: no
+    point moves.
+
+    Cameras see its colour in the road's own light, its grain, and in what is smooth the scene beyond. Both see the same
+    patches, which rest in ``base_link``'s axes: in a sequence they go along with the ego. What covers
+    the road covers what is as flat beside it, too. Grip is no matter of sensors.
+
+    Guaranteed: nothing but ground is touched and no point moves; intensities follow the formula, and exactly the
+    returns below the floor are lost; in pictures nothing but ground changes, and it comes nearer to that colour.
+    """
+
+    random = False
+
+    kind: str = param("snow", choices=tuple(COVERS), help="what lies on the road")
+    cover: float = param(0.9, low=0.05, high=1.0, neutral=0.05, help="share of the ground that it covers")
+    road_reflectivity: float = param(
+        0.18, low=0.02, high=0.9, aspect="fixed", help="reflectivity of bare road at the LiDAR (assumed)"
+    )
+    tolerance_m: float = param(
+        0.15, low=0.01, high=1.0, unit="m", aspect="fixed", help="returns this near to the plane are ground"
+    )
+    sensitivity: float = param(
+        0.9, low=1e-6, high=1.0, aspect="fixed", help="intensity, 0 to 1, of the weakest echo at max_range_m"
+    )
+    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
+    ego_frame_id: str = param("base_link", help="frame on the road under the ego, x ahead, z up")
+
+    @property
+    def lying(self) -> Cover:
+        """What lies there."""
+        return COVERS[self.kind]
+
+    @property
+    def amount(self) -> float:
+        """Which share of the ground it covers."""
+        return self.cover
+
+    def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
+        """Find the ground, under ``plane`` (4,): unit normal in the cloud's frame, and height of its origin over it."""
+        reflectivity(cloud, returns(cloud))
+        return {"plane": plane_of(bundle, cloud, self.ego_frame_id, self.tolerance_m)}
+
+    def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
+        """Weaken or strengthen, and lose."""
+        return with_echoes(cloud, self.echoes(bundle, cloud, draw))
+
+    def echoes(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Echoes:
+        """Return what becomes of the ground's returns."""
+        rows, range_m, cosine = on_plane(cloud, draw["plane"], self.tolerance_m)
+        rho, scale = reflectivity(cloud, rows)
+        share = self._shares(bundle, cloud, rows)
+        level, times = _levels(rho, range_m), self.times(cosine)
+        new = rho + share * (np.minimum(level * times, 1.0) - rho)
+        left = 1.0 + share * (times - 1.0)
+        lost = (left < 1.0) & (left * self._receiver.received(level, range_m) < 1.0)
+        return Echoes(rows[~lost], (new * scale)[~lost], NO_ROWS, NO_FLOATS, rows[lost])
+
+    def times(self, cosine: Floats) -> Floats:
+        """Return how many times what bare road gives back the cover does, at cosines of incidence (n,)."""
+        own, index = self.lying.reflectivity, self.lying.index
+        mirrored = fresnel(cosine, index) if index > 1.0 else np.zeros_like(cosine)
+        return np.asarray(own * np.square(1.0 - mirrored) / (1.0 - own * mirrored) / self.road_reflectivity)
+
+    def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
+        """Look at every touched return's height and power again."""
+        echoes = self.echoes(bundle, old, draw)
+        broken, whole = proof_of_echoes(old, new, echoes)
+        if broken is not None:
+            return broken
+        touched = np.sort(np.concatenate([echoes.rows, echoes.lost]))
+        if not len(touched):
+            return None
+        xyz, plane = np.stack(columns(old, touched)), draw["plane"]
+        below_m = plane[:3] @ xyz
+        if not (np.abs(below_m + plane[3]) <= self.tolerance_m + 1e-6).all():
+            return "a return that is no ground was touched"
+        range_m = np.sqrt(np.square(xyz).sum(axis=0))
+        times = self._times_by_angles(np.arccos(np.clip(np.abs(below_m) / range_m, 0.0, 1.0)))
+        share = self._shares(bundle, old, touched)
+        lost = marked(len(old), echoes.lost)[touched]
+        return self._powers(old, whole, touched, (range_m, times, share), lost)
+
+    def _times_by_angles(self, angle: Floats) -> Floats:
+        """Return what :meth:`times` does, from Fresnel's sine and tangent laws."""
+        own, angle = self.lying.reflectivity, np.maximum(angle, 1e-4)
+        mean = np.zeros_like(angle)
+        if self.lying.index > 1.0:
+            inside = np.arcsin(np.sin(angle) / self.lying.index)
+            minus, plus = angle - inside, angle + inside
+            mean = (np.square(np.sin(minus) / np.sin(plus)) + np.square(np.tan(minus) / np.tan(plus))) / 2.0
+        return np.asarray(own * (1.0 - mean) ** 2 / (1.0 - own * mean) / self.road_reflectivity)
+
+    def _powers(
+        self, old: Cloud, whole: Cloud, rows: Rows, told: tuple[Floats, Floats, Floats], lost: npt.NDArray[np.bool_]
+    ) -> str | None:
+        """Compare the intensities of touched returns and the noise floor with what was promised.
+
+        Args:
+            told: (n,) of each return its range, how much more the cover gives back than bare road, and its share.
+        """
+        (rho, scale), name, (range_m, times, share) = reflectivity(old, rows), str(old.intensity_field), told
+        group = np.empty(len(rows), np.int64)
+        group[np.argsort(range_m, kind="stable")] = np.arange(len(rows)) // _GROUP
+        np.minimum(group, max(len(rows) // _GROUP - 1, 0), out=group)
+        level = np.asarray(ndimage.median(rho, group, np.arange(group.max() + 1)))[group]
+        margin = ((1.0 - share) + share * times) * self._receiver.received(level, range_m)
+        weaker = times < 1.0 - 1e-9
+        if (margin[lost] > 1.0 + 1e-4).any() or (margin[~lost & weaker] < 1.0 - 1e-4).any() or lost[~weaker].any():
+            return "a return above the noise floor was lost, or one below it stayed"
+        expected = (1.0 - share) * rho + share * np.minimum(level * times, 1.0)
+        promised = as_field(old, (expected * scale)[~lost]).astype(np.float64)
+        off = np.abs(whole.points[name][rows[~lost]].astype(np.float64) - promised)
+        grain = 1.0 if old.points.dtype[name].kind in "iu" else 1e-4 * scale
+        return None if (off <= grain).all() else "an intensity is not that of what lies on the road"
+
+    def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
+        """Say how many returns are lost."""
+        return Effects(numbers={"returns_lost": count_lost(bundle, clouds)})
+
+    @property
+    def _receiver(self) -> Receiver:
+        return Receiver(self.max_range_m, sensitivity=self.sensitivity)
+
+    def _shares(self, bundle: Bundle, cloud: Cloud, rows: Rows) -> Floats:
+        """Return which share of the ground is covered at returns (n,)."""
+        to_ego = ego_from(bundle, cloud.frame_id, self.ego_frame_id, cloud.topic)
+        at = move(to_ego, cloud.xyz[rows].astype(np.float64))[:, :2]
+        return share_at(at[:, 0], at[:, 1], self.cover).astype(np.float64)
+
+
+def _levels(rho: Floats, range_m: Floats) -> Floats:
+    """Return what bare ground gives back at the ranges of returns (n,): the median of those of about that range."""
+    order = np.argsort(range_m, kind="stable")
+    groups = max(len(rho) // _GROUP, 1)
+    full = (groups - 1) * _GROUP
+    middle = np.empty(groups)
+    middle[:-1] = np.median(rho[order[:full]].reshape(-1, _GROUP), axis=1) if groups > 1 else 0.0
+    middle[-1] = np.median(rho[order[full:]]) if len(rho) else 0.0
+    level = np.empty(len(rho))
+    level[order] = np.repeat(middle, [*[_GROUP] * (groups - 1), len(rho) - full])
+    return level

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Particles in the air that persist: seeded once, carried along together, seen where a beam meets one.
+
+Only particles that can ever be detected are kept: those of a diameter are seen up to some range, and fill a periodic
+box with twice that side around the sensor. A box moves as one, so that where a particle is depends on the time alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from mt_nodes.relations.mutations.joint.attenuation import Receiver, Singles
+
+#: Places are kept as whole numbers that wrap around at the box: 2**16 to its side, below half a millimetre.
+_TURN = 1 << 16
+#: The sensor reports nothing nearer.
+NEAREST_M = 1.0
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Particles by diameter: ``intercept_per_m3_mm`` e^(−``slope_per_mm`` D) in m⁻³ mm⁻¹, D in mm, up to ``most_mm``.
+
+    ``swell`` is a particle's diameter in the air over the D that the law is about (snow is told by melted diameters).
+    """
+
+    intercept_per_m3_mm: float
+    slope_per_mm: float
+    most_mm: float
+    swell: float = 1.0
+
+    def per_m3(self, low_mm: npt.ArrayLike, high_mm: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Return how many particles of D from low to high there are in a cubic metre."""
+        low, high = (np.exp(-self.slope_per_mm * np.asarray(d, np.float64)) for d in (low_mm, high_mm))
+        return np.asarray(self.intercept_per_m3_mm / self.slope_per_mm * (low - high))
+
+    def diameters_mm(self, unit: npt.NDArray[np.float64], low_mm: float, high_mm: float) -> npt.NDArray[np.float64]:
+        """Return D (n,) between the limits from numbers (n,) uniform in 0 to 1: the inverse of the distribution."""
+        low, high = np.exp(-self.slope_per_mm * low_mm), np.exp(-self.slope_per_mm * high_mm)
+        return np.asarray(-np.log(low - unit * (low - high)) / self.slope_per_mm)
+
+
+@dataclass(frozen=True)
+class Detection:
+    """How a beam sees one particle: the share of its cross-section that the particle fills is a target of ``strength``.
+
+    That is ρ min((D/d)², 1) / R² with the beam's diameter d = ``aperture_m`` + ``divergence_rad`` R (V. Kilic et al.,
+    LISA, 2021, with a beam that does not begin as a point).
+    """
+
+    receiver: Receiver
+    strength: float
+    aperture_m: float
+    divergence_rad: float
+    reach_m: float
+
+    def beam_m(self, range_m: Singles) -> Singles:
+        """Return the beam's diameter (n,)."""
+        return np.asarray(self.aperture_m + range_m * np.float32(self.divergence_rad), dtype=np.float32)
+
+    def signal(self, diameter_m: Singles, range_m: Singles) -> Singles:
+        """Return the power (n,) over the noise floor of particles in clear air."""
+        filled = np.minimum(np.square(diameter_m / self.beam_m(range_m)), np.float32(1.0))
+        return self.receiver.signal(filled * np.float32(self.strength), range_m)
+
+    def seen_to_m(self, diameter_m: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Return the range (n,) up to which particles are seen, to 1 cm; 0 where they never are."""
+        range_m = np.arange(NEAREST_M, self.reach_m, 0.01).astype(np.float32)
+        filled = self.receiver.signal(np.full_like(range_m, self.strength), range_m)
+        faintest = (self.beam_m(range_m) / np.sqrt(filled)).astype(np.float64)
+        seen = np.searchsorted(np.maximum.accumulate(faintest), np.asarray(diameter_m, np.float64), side="right")
+        return np.where(seen > 0, NEAREST_M + 0.01 * seen, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """Particles of like size in a periodic cube.
+
+    Attributes:
+        places: (3, n) where they were at the beginning, in 2**16ths of ``side_m``; rising in z.
+        diameter_m: (n,) each one's own, in the air.
+        fall_mps: how fast they fall.
+    """
+
+    side_m: float
+    fall_mps: float
+    places: npt.NDArray[np.uint16]
+    diameter_m: Singles
+
+    def at(self, moved_m: npt.NDArray[np.float64], low_z_m: float, high_z_m: float) -> tuple[Singles, Singles]:
+        """Return places (3, k) and diameters (k,) of those between two heights, after all have moved by (3,) metres."""
+        grain_m = self.side_m / _TURN
+        offset = np.rint(moved_m / grain_m) % _TURN
+        half = _TURN // 2
+        low, high = (int(np.clip(np.floor(z / grain_m), -half, half - 1)) for z in (low_z_m, high_z_m))
+        places, sizes = [], []
+        for part in self._slab(int(low - offset[2]) % _TURN, high - low):
+            places.append((self.places[:, part] + offset.astype(np.uint16)[:, None]).view(np.int16))
+            sizes.append(self.diameter_m[part])
+        return np.concatenate(places, axis=1) * np.float32(grain_m), np.concatenate(sizes)
+
+    def _slab(self, first: int, height: int) -> Iterator[slice]:
+        z, last = self.places[2], first + height
+        start, stop = (int(k) for k in np.searchsorted(z, [first, min(last, _TURN - 1) + 1]))
+        yield slice(start, stop)
+        if last >= _TURN:
+            yield slice(0, int(np.searchsorted(z, last - _TURN + 1)))
+
+
+def boxes(
+    rng: np.random.Generator, spectrum: Spectrum, detection: Detection, fall_mps: npt.NDArray[np.float64], classes: int
+) -> tuple[Box, ...]:
+    """Seed the particles that a sensor can ever see, in ``classes`` classes of size, each falling at its ``fall_mps``.
+
+    The same generator gives a heavier shower of the same law the same particles and more of them.
+    """
+    made = []
+    edges = class_edges_mm(spectrum, detection, classes)
+    for low_mm, high_mm, speed_mps in zip(edges[:-1], edges[1:], fall_mps, strict=True):
+        own = np.random.Generator(np.random.PCG64(rng.integers(2**63)))
+        side_m = 2.0 * float(detection.seen_to_m(high_mm * spectrum.swell * 1e-3))
+        count = int(np.ceil(special.pdtrik(own.random(), spectrum.per_m3(low_mm, high_mm) * side_m**3)))
+        if not side_m or count <= 0:
+            continue
+        unit, places = _particles(own, count)
+        order = np.argsort(places[2], kind="stable")
+        diameter = spectrum.diameters_mm(unit, low_mm, high_mm)[order] * (spectrum.swell * 1e-3)
+        made.append(Box(side_m, float(speed_mps), places[:, order], diameter.astype(np.float32)))
+    return tuple(made)
+
+
+def class_edges_mm(spectrum: Spectrum, detection: Detection, classes: int) -> npt.NDArray[np.float64]:
+    """Return the diameters D (classes + 1,) between which classes lie, from the least that is seen; equal for none."""
+    trial_mm = np.geomspace(0.01, spectrum.most_mm, 2000)
+    seen = detection.seen_to_m(trial_mm * spectrum.swell * 1e-3) > 0.0
+    least_mm = float(trial_mm[seen].min()) if seen.any() else spectrum.most_mm
+    return np.geomspace(least_mm, spectrum.most_mm, classes + 1)
+
+
+def _particles(own: np.random.Generator, count: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint16]]:
+    """Return numbers (n,) uniform in 0 to 1 and places (3, n), of which fewer are the first of more."""
+    raw = own.integers(0, 2**63, (count, 2), dtype=np.int64)
+    places = np.stack([(raw[:, 0] >> shift).astype(np.uint16) for shift in (0, 16, 32)])
+    return raw[:, 1] / 2.0**63, places

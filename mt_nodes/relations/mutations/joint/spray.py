@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spray behind a vehicle on a wet road."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+from typing import Any
+
+import numpy as np
+
+from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.base.params import param
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.data.transforms import Matrix, move
+from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.relations.mutations.joint.attenuation import Receiver
+from mt_nodes.relations.mutations.joint.echoes import (
+    Echoes,
+    count_lost,
+    moved_points,
+    proof_of_echoes,
+    reflectivity,
+    with_echoes,
+)
+from mt_nodes.relations.mutations.joint.plume import Plume
+from mt_nodes.relations.mutations.joint.plume_beams import PlumeBeams, Singles, Ways, passed_by_steps, ways_to
+from mt_nodes.relations.mutations.joint.vehicles import Vehicle, nearest_vehicle
+from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, marked
+from mt_nodes.relations.mutations.lidar.rays import (
+    Floats,
+    at_rows,
+    ranges_m,
+    refuse_whole_numbers,
+    returns,
+    rounding_m,
+    smallest,
+)
+from mt_nodes.relations.mutations.objects.in_scene import ego_from
+
+#: Width of the film that the tyres of both sides roll over, and cross-section of the fresh plume.
+_TRACKS_M, _SECTION_M2 = 0.4, 1.5
+#: Mean diameter of droplets times the speed of the tyre: 0.8 mm at 6 m/s.
+_DIAMETER_M2_PER_S = 0.8e-3 * 6.0
+#: Extinction over back-scatter of water droplets at 905 nm.
+_LIDAR_RATIO_SR = 18.8
+#: Half the length of a pulse of 10 ns: what scatters at once.
+_PULSE_M = 1.5
+#: Places on a beam where an echo is looked for.
+_PLACES = 8
+#: The proof looks at one in so many of the returns that were left alone.
+_SAMPLE = 16
+#: Returns that lose less than 0.1 % are left alone.
+_NOTICED = 0.999
+
+
+@dataclass(frozen=True)
+class Spray(EachCloud):
+    """Puts a plume of spray behind the nearest vehicle ahead: false returns from it, weaker and lost ones behind it.
+
+    Spray behind vehicles makes returns of its own and hides others (SemanticSpray, A. Piroli et al., RA-L 2023;
+    J. R. Vargas Rivero et al., Sensors 21, 2021). Tyres lift the share ``airborne_share`` of the film they roll over,
+    0.4 m wide in all, into a cross-section of 1.5 m²; droplets come to rest in the air at once, so that a volume of
+    air holds c = share · 0.4 m · water / 1.5 m² of water at any speed. Its extinction is α = 3 c / d (cross-section of
+    spheres, extinction efficiency 2), with a mean diameter d = 0.8 mm · 6 m/s / speed (tyre spray in the laboratory:
+    800 µm, falling with Weber number to the power −1/2, thus with speed). α falls by 1/e each ``length_m`` behind
+    and ``height_m`` up, and as a Gaussian aside; around this mean, patches of 0.3 m are exponentially distributed,
+    rest in the air and so fall back behind the vehicle from frame to frame.
+
+    A beam is weakened by exp(−2 ∫ α). Its echo from a patch at range R is that of a surface of reflectivity
+    π (α / 18.8 sr) · 1.5 m (lidar ratio of droplets at 905 nm: E. O'Connor et al., J. Atmos. Oceanic Technol. 21, 2004;
+    pulse of 10 ns), weakened likewise; of all echoes of a beam the strongest wins, if the sensor sees it. A return is
+    lost when what is left of it is below the noise floor (a target of 90 % is just seen at ``max_range_m``: LISA,
+    V. Kilic et al., 2021). Assumptions, for want of published numbers: share and shape of the plume, the patches, and
+    that a return that is there at all had 3 dB to spare. One cloud does not tell whether a vehicle moves: the nearest
+    thing of a vehicle's size within ``aside_m`` of the ego's straight path is taken for one that does, which with the
+    default may be one in the next lane, or a parked one; about 1.75 m leaves the ego's own lane (lanes are 3 to 3.75 m
+    wide).
+
+    Guaranteed: only beams through the plume change; false returns are on their beams, within the plume, nearer than
+    the return before, no stronger than the densest patch allows; the others weaken by the integral of α, by another
+    quadrature, and those are lost that fall below the floor.
+    """
+
+    water_mm: float = param(
+        1.0, low=0.001, high=10.0, unit="mm", neutral=0.001, help="depth of the water film on the road"
+    )
+    speed_mps: float = param(
+        20.0, low=1.0, high=60.0, unit="m/s", aspect="fixed", help="speed of the vehicle ahead over the road"
+    )
+    airborne_share: float = param(
+        0.05, low=0.0001, high=1.0, aspect="fixed", help="share of the film under the tyres that flies"
+    )
+    length_m: float = param(4.0, low=0.5, high=50.0, unit="m", aspect="fixed", help="decay length behind the vehicle")
+    height_m: float = param(0.8, low=0.1, high=5.0, unit="m", aspect="fixed", help="decay height over the road")
+    ahead_m: tuple[float, float] = param(
+        (5.0, 50.0), low=2.0, high=150.0, unit="m", aspect="place", help="where its back may be"
+    )
+    aside_m: float = param(
+        4.0,
+        low=0.5,
+        high=20.0,
+        unit="m",
+        aspect="place",
+        help="how far from the ego's path its middle may be (own lane: 1.75)",
+    )
+    least_points: int = param(50, low=5, high=100_000, aspect="fixed", help="returns the vehicle must have")
+    min_range_m: float = param(
+        1.0, low=0.1, high=50.0, unit="m", aspect="fixed", help="the sensor reports nothing nearer"
+    )
+    sensitivity: float = param(
+        0.9, low=1e-6, high=1.0, aspect="fixed", help="intensity, 0 to 1, of the weakest echo at max_range_m"
+    )
+    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
+    ego_frame_id: str = param("base_link", help="frame on the road under the ego, x ahead, z up")
+
+    def __post_init__(self) -> None:
+        if self.ahead_m[0] >= self.ahead_m[1]:
+            raise UsageError(f"ahead_m: got {self.ahead_m[0]:g} to {self.ahead_m[1]:g}, expected near before far")
+
+    def begin(self, rng: np.random.Generator, bundle: Bundle) -> Any:
+        """Choose the pattern of an episode, and when it begins."""
+        return int(rng.integers(1 << 63)), bundle.stamp_ns
+
+    def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
+        """Find the vehicle, under ``vehicle`` (4,), and the plume's echoes: rows (n,), ranges, intensities, 0 to 1."""
+        refuse_whole_numbers(cloud)
+        to_ego = self._to_ego(bundle, cloud)
+        reflectivity(cloud, at_rows(cloud, returns(cloud)))
+        ways = ways_to(cloud, to_ego)
+        vehicle = nearest_vehicle(self._ahead(ways, to_ego), self.ahead_m, self.aside_m, self.least_points)
+        key, began_ns = state
+        drift_m = self.speed_mps * (bundle.stamp_ns - began_ns) * 1e-9
+        draw: Draw = {"vehicle": np.array(astuple(vehicle)), "key": key, "drift_m": drift_m}
+        plume = self.plume(draw)
+        beams = PlumeBeams.of(ways, to_ego[:3, 3], plume, self.min_range_m)
+        passed = beams.passed(plume, to_ego[:3, 3])
+        if not (passed < _NOTICED).any():
+            raise NotApplicable(
+                f"none of {len(beams.rows)} beams of {cloud.topic} through the plume behind the vehicle "
+                f"{vehicle.rear_x_m:.1f} m ahead loses {1.0 - _NOTICED:.1%} of its power"
+            )
+        # One number for every point: with another plume the same beams draw the same ones.
+        soft, soft_m = self._soft(beams, plume, to_ego[:3, 3], rng.random(len(cloud), dtype=np.float32))
+        left = reflectivity(cloud, beams.rows)[0] * passed
+        wins = (soft / soft_m**2 > left / beams.own_m**2) & (soft >= self._receiver.just_seen(soft_m))
+        draw["rows"] = smallest(beams.rows[wins])
+        draw["range_m"], draw["intensity"] = soft_m[wins].astype(np.float32), soft[wins].astype(np.float32)
+        return draw
+
+    def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
+        """Put the echoes in."""
+        return with_echoes(cloud, self.echoes(bundle, cloud, draw))
+
+    def echoes(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Echoes:
+        """Return what becomes of the beams through the plume."""
+        plume, to_ego = self.plume(draw), self._to_ego(bundle, cloud)
+        beams = PlumeBeams.of(ways_to(cloud, to_ego), to_ego[:3, 3], plume, self.min_range_m)
+        passed, moved = beams.passed(plume, to_ego[:3, 3]), draw["rows"].astype(np.int64)
+        rho, scale = reflectivity(cloud, beams.rows)
+        intensity, softer = rho * passed, np.searchsorted(beams.rows, moved)
+        lost, touched = passed * self._receiver.received(rho, beams.own_m) < 1.0, passed < _NOTICED
+        intensity[softer], lost[softer], touched[softer] = draw["intensity"], False, True
+        touched &= ~lost
+        range_m = draw["range_m"].astype(np.float64)
+        return Echoes(beams.rows[touched], intensity[touched] * scale, moved, range_m, beams.rows[lost])
+
+    def plume(self, draw: Draw) -> Plume:
+        """Return the plume that a draw tells of."""
+        water = self.airborne_share * _TRACKS_M * self.water_mm * 1e-3 / _SECTION_M2
+        extinction = 3.0 * water * self.speed_mps / _DIAMETER_M2_PER_S
+        vehicle = Vehicle(*draw["vehicle"].tolist())
+        return Plume(vehicle, extinction, self.length_m, self.height_m, float(draw["drift_m"]), int(draw["key"]))
+
+    def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
+        """Look where the false returns are, how strong, and how much the others lost, by another quadrature."""
+        echoes, plume = self.echoes(bundle, old, draw), self.plume(draw)
+        broken, whole = proof_of_echoes(old, new, echoes)
+        if broken is not None:
+            return broken
+        to_ego, name = self._to_ego(bundle, old), old.intensity_field
+        range_m = ranges_m(whole, draw["rows"])
+        if not (np.abs(range_m - draw["range_m"]) <= rounding_m(old, range_m) + 1e-5).all():
+            return "a false return is not where it was drawn"
+        place = move(to_ego, whole.xyz[echoes.moved].astype(np.float64))
+        low, high = plume.box_m
+        if not ((place >= low - 1e-3) & (place <= high + 1e-3)).all():
+            return "a false return is outside the plume"
+        rho, scale = reflectivity(whole, echoes.moved)
+        densest = self._echo_of(plume.mean_per_m(*place.T) * plume.patchiness(*place.T))
+        rounding = 0.5 / scale if old.points.dtype[str(name)].kind in "iu" else 1e-6
+        # A place on the edge of a patch may round to its neighbour's side: few do.
+        if (rho > 1.01 * densest + rounding).sum() > 2 + 0.001 * len(rho):
+            return "a false return is stronger than its patch allows"
+        if (range_m < self.min_range_m - 1e-3).any():
+            return f"a false return is nearer than {self.min_range_m:g} m"
+        return self._weakened_as_promised(old, whole, echoes, plume, to_ego)
+
+    def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
+        """Say how many returns are lost, and where the false ones are."""
+        added = moved_points(bundle, draws)
+        numbers = {
+            "returns_lost": count_lost(bundle, clouds),
+            "returns_scattered": float(sum(map(len, added.values()))),
+        }
+        return Effects(numbers=numbers, added_points=added)
+
+    @property
+    def _receiver(self) -> Receiver:
+        return Receiver(self.max_range_m, sensitivity=self.sensitivity)
+
+    def _to_ego(self, bundle: Bundle, cloud: Cloud) -> Matrix:
+        return ego_from(bundle, cloud.frame_id, self.ego_frame_id, cloud.topic)
+
+    def _ahead(self, ways: list[Ways], to_ego: Matrix) -> Floats:
+        """Return the points (n, 3) in the ego's frame among which a vehicle is looked for."""
+        x, y, z = to_ego[:3, 3].tolist()
+        ends = np.concatenate([way[:, way[0] >= self.ahead_m[0] - x] for _, way in ways], axis=1)
+        return np.asarray(ends.T + np.array([x, y, z]))
+
+    def _soft(self, beams: PlumeBeams, plume: Plume, origin: Floats, chance: Singles) -> tuple[Floats, Floats]:
+        """Return the strongest echo of the plume on each beam (n,), as an intensity of 0 to 1, and its range (n,)."""
+        found = [self._soft_part(part, plume, origin, chance[part.rows]) for part in beams.parts()]
+        soft, soft_m = (np.concatenate(column) for column in zip(*found, strict=True))
+        return soft, soft_m
+
+    def _soft_part(self, beams: PlumeBeams, plume: Plume, origin: Floats, chance: Singles) -> tuple[Singles, Singles]:
+        way, step_m = plume.along(origin, beams.direction), (beams.leave_m - beams.enter_m) / _PLACES
+        at_m = beams.enter_m + step_m * (np.float32(0.05) + np.float32(0.9) * chance)
+        before, best, best_m = np.zeros_like(at_m), np.zeros_like(at_m), at_m.copy()
+        for _ in range(_PLACES):
+            mean = way.mean_per_m(at_m)
+            power = self._echo_of(mean * way.patchiness(at_m)) * np.exp((before + mean) * -step_m) / np.square(at_m)
+            np.copyto(best_m, at_m, where=power > best)
+            np.maximum(best, power, out=best)
+            before += 2 * mean
+            at_m += step_m
+        return best * np.square(best_m), best_m
+
+    def _echo_of(self, extinction_per_m: Floats) -> Floats:
+        """Return the reflectivity of the surface, 0 to 1, whose echo is as strong as that of droplets."""
+        return np.minimum(np.pi * _PULSE_M / _LIDAR_RATIO_SR * extinction_per_m, 1.0)
+
+    def _weakened_as_promised(
+        self, old: Cloud, whole: Cloud, echoes: Echoes, plume: Plume, to_ego: Matrix
+    ) -> str | None:
+        """Look at the returns that are weaker or lost, and at some that were left alone."""
+        chosen, gone = marked(len(old), returns(old)[::_SAMPLE]), marked(len(old), echoes.lost)
+        chosen[echoes.rows], chosen[echoes.moved] = True, False
+        rows = np.flatnonzero(chosen | gone)
+        passed, (before, scale) = passed_by_steps(old, rows, plume, to_ego, self.min_range_m), reflectivity(old, rows)
+        lost, power = gone[rows], passed * self._receiver.received(before, ranges_m(old, rows))
+        if (power[lost] > 1.03).any() or (power[~lost] < 0.97).any():
+            return "a return above the noise floor was lost, or one below it stayed"
+        after = whole.points[old.intensity_field][rows[~lost]].astype(np.float64) / scale
+        rounding = 0.51 / scale if old.points.dtype[str(old.intensity_field)].kind in "iu" else 1e-6
+        off = np.abs(after - (before * passed)[~lost]) > 0.02 * before[~lost] + rounding
+        return f"{int(off.sum())} returns are not as weak as the plume makes them" if off.any() else None

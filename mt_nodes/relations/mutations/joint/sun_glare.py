@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A low sun that looks into the sensor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.base.params import param
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.relations.mutations.joint.attenuation import DARKEST, Receiver
+from mt_nodes.relations.mutations.joint.echoes import (
+    Echoes,
+    as_field,
+    count_lost,
+    moved_points,
+    proof_of_echoes,
+    reflectivity,
+    rows_at,
+    with_echoes,
+)
+from mt_nodes.relations.mutations.joint.sun_in_pictures import SunInPictures
+from mt_nodes.relations.mutations.lidar.blocks import blocks
+from mt_nodes.relations.mutations.lidar.each_cloud import marked
+from mt_nodes.relations.mutations.lidar.rays import (
+    Floats,
+    Rows,
+    columns,
+    ranges_m,
+    refuse_whole_numbers,
+    returns,
+    rounding_m,
+    smallest,
+)
+from mt_nodes.relations.mutations.objects.in_scene import ego_from
+
+#: Beams farther from the sun than this many half angles have 1.5e-8 of its stray light and less: too little to lose a
+#: return by, whatever ``background`` may be.
+_REACH = 6.0
+#: A false return counts only when it comes clearly before the beam's own echo.
+_NEARER = 0.95
+_PIECE = 8192
+
+
+@dataclass(frozen=True)
+class SunGlare(SunInPictures):
+    """Loses weak returns of beams that look near the sun, and adds a few false ones there.
+
+    Background light is shot noise: its standard deviation goes with the square root of its mean (Z. Liu et al.,
+    Estimating random errors due to shot noise in backscatter lidar observations, Applied Optics 45(18), 2006). A beam
+    at the angle ψ from the sun gets b(ψ) = ``background`` exp(−ψ² / 2 ``half_angle_rad``²) of it, in units of the
+    sensor's own noise (variance), so that its noise floor rises by √(1 + b). A return is lost when its margin over
+    the floor, at which a target of 90 % is just seen at ``max_range_m`` (LISA: V. Kilic et al., 2021), is less. A noise
+    peak above the threshold may come at any time, so that false returns are uniform in range; a share ``false_share``
+    exp(−ψ² / 2 ``half_angle_rad``²) of the beams has one, with the intensity just seen at its range, and reports it
+    when it comes before the beam's own return.
+
+    Assumptions, for want of published curves: the Gaussian fall of stray light with the angle, its strength, and
+    that a return that is there at all had 3 dB to spare. Beams without a return stay silent. The sun stands still in
+    ``frame_id`` for an episode. Guaranteed: nothing far from the sun changes, no return at all but those below the
+    raised floor is lost, and each false one is on its beam, nearer than the return it takes the place of.
+    """
+
+    azimuth_rad: float | None = param(
+        None,
+        low=-6.2832,
+        high=6.2832,
+        unit="rad",
+        aspect="place",
+        help="0 ahead, positive left; that of a return if unset",
+    )
+    elevation_rad: float = param(
+        0.05, low=-0.1, high=1.5708, unit="rad", aspect="place", help="of the sun above the horizon"
+    )
+    half_angle_rad: float = param(
+        0.1, low=0.005, high=1.5708, unit="rad", neutral=0.005, help="stray light: one standard deviation"
+    )
+    background: float = param(
+        100.0, low=1.0, high=1e7, neutral=1.0, help="variance of the noise in the sun over that of the sensor's own"
+    )
+    false_share: float = param(
+        0.02, low=0.0, high=1.0, neutral=0.0, help="share of the beams into the sun with a false return"
+    )
+    glare_light: float = param(
+        1.5,
+        low=0.05,
+        high=20.0,
+        neutral=0.05,
+        help="light that cameras see where the sun is, beside its disc, in full scale",
+    )
+    min_range_m: float = param(
+        1.0, low=0.1, high=50.0, unit="m", aspect="fixed", help="the sensor reports nothing nearer"
+    )
+    sensitivity: float = param(
+        0.9, low=1e-6, high=1.0, aspect="fixed", help="intensity, 0 to 1, of the weakest echo at max_range_m"
+    )
+    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
+    frame_id: str = param("base_link", help="frame the sun stands still in: a fixed one, or the ego's")
+
+    def __post_init__(self) -> None:
+        if self.min_range_m >= self.max_range_m:
+            raise UsageError(f"min_range_m {self.min_range_m:g} is not below max_range_m {self.max_range_m:g}")
+
+    def begin(self, rng: np.random.Generator, bundle: Bundle) -> Any:
+        """Choose where the sun stands: a unit vector (3,) in ``frame_id``.
+
+        Raises:
+            NotApplicable: no return to choose an azimuth by.
+        """
+        azimuth = self.azimuth_rad
+        if azimuth is None:
+            if not bundle.known_clouds:
+                raise NotApplicable(f"bundle {bundle.index} has no cloud to choose an azimuth by")
+            cloud = bundle.known_clouds[0]
+            x, y, z = columns(cloud, returns(cloud)[[rng.integers(len(returns(cloud)))]])
+            ahead, left, _ = self._to_frame(bundle, cloud) @ np.concatenate([x, y, z])
+            azimuth = float(np.arctan2(left, ahead))
+        flat = np.cos(self.elevation_rad)
+        return np.array([flat * np.cos(azimuth), flat * np.sin(azimuth), np.sin(self.elevation_rad)])
+
+    def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
+        """Turn the sun into the cloud's frame, under ``sun`` (3,), and draw the false returns."""
+        refuse_whole_numbers(cloud)
+        sun = self._to_frame(bundle, cloud).T @ state
+        rows, own_m, light = self._lit(cloud, sun)
+        # One number for every return of the cloud, near the sun or not: another sun's angle draws the same ones.
+        chance, place = rng.random((2, len(cloud)), dtype=np.float32)[:, rows]
+        range_m = self.min_range_m + (self.max_range_m - self.min_range_m) * place.astype(np.float64)
+        false = (chance < self.false_share * light) & (range_m < _NEARER * own_m)
+        if not false.any() and not self._weak(cloud, rows, own_m, light).any():
+            raise NotApplicable(
+                f"of {len(rows)} returns of {cloud.topic} within {_REACH * self.half_angle_rad:.2g} rad of the sun "
+                f"none is weak enough to be lost, and no false one comes before them"
+            )
+        return {"sun": sun, "rows": smallest(rows[false]), "range_m": range_m[false].astype(np.float32)}
+
+    def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
+        """Lose, and put false returns in the place of others."""
+        return with_echoes(cloud, self.echoes(cloud, draw))
+
+    def echoes(self, cloud: Cloud, draw: Draw) -> Echoes:
+        """Return what becomes of the returns near the sun."""
+        rows, own_m, light = self._lit(cloud, draw["sun"])
+        moved, range_m = draw["rows"].astype(np.int64), draw["range_m"].astype(np.float64)
+        raised = np.sqrt(1.0 + self.background * light[np.searchsorted(rows, moved)])
+        just_seen = np.minimum(self._receiver.just_seen(range_m) * raised, 1.0) * reflectivity(cloud, moved)[1]
+        weak = rows[self._weak(cloud, rows, own_m, light)]
+        return Echoes(moved, just_seen, moved, range_m, np.setdiff1d(weak, moved, assume_unique=True))
+
+    def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
+        """Look again at the angle to the sun, the power and the range of every return that is lost or false."""
+        echoes = self.echoes(old, draw)
+        broken, whole = proof_of_echoes(old, new, echoes)
+        if broken is not None:
+            return broken
+        if (broken := self._floor_kept(old, echoes, draw["sun"])) is not None:
+            return broken
+        light = self._light_by_angle(old, echoes.moved, draw["sun"])
+        if not (light >= np.exp(-(_REACH**2) / 2.0) * 0.99).all():
+            return "a false return is far from the sun"
+        range_m = ranges_m(whole, draw["rows"])
+        if not (np.abs(range_m - draw["range_m"]) <= rounding_m(old, range_m) + 1e-5).all():
+            return "a false return is not where it was drawn"
+        if ((range_m < self.min_range_m - 1e-3) | (range_m > self.max_range_m + 1e-3)).any():
+            return f"a false return is not {self.min_range_m:g} to {self.max_range_m:g} m away"
+        seen = self.sensitivity * (range_m / self.max_range_m) ** 2 * np.sqrt(1.0 + self.background * light)
+        scale = reflectivity(old, echoes.moved)[1]
+        off = np.abs(whole.points[old.intensity_field][echoes.moved] - as_field(old, np.minimum(seen, 1.0) * scale))
+        return (
+            None
+            if (off <= 1.0 if off.dtype.kind in "iu" else off <= 1e-4 * scale).all()
+            else ("the intensity of a false return is not the one just seen at its range")
+        )
+
+    def _floor_kept(self, old: Cloud, echoes: Echoes, sun: Floats) -> str | None:
+        """Compare every return with the raised noise floor again; some thousands at a time, which takes less memory."""
+        rows = returns(old)
+        rho, lost, moved = reflectivity(old, rows)[0], marked(len(old), echoes.lost), marked(len(old), echoes.moved)
+        for start in range(0, len(rows), _PIECE):
+            piece = rows[start : start + _PIECE]
+            margin = np.maximum(rho[start : start + _PIECE], DARKEST) / self.sensitivity
+            margin *= (self.max_range_m / ranges_m(old, piece)) ** 2
+            raised = np.sqrt(1.0 + self.background * self._light_by_angle(old, piece, sun))
+            excess, gone = raised / np.maximum(2.0, margin), lost[piece]
+            if (excess[gone] < 1.0 - 1e-5).any() or (excess[~gone & ~moved[piece]] > 1.0 + 1e-5).any():
+                return "a return above the raised noise floor was lost, or one below it stayed"
+        return None
+
+    def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
+        """Say how many returns are lost, and where the false ones are."""
+        added = moved_points(bundle, draws)
+        numbers = {"returns_lost": count_lost(bundle, clouds), "returns_false": float(sum(map(len, added.values())))}
+        return Effects(numbers=numbers, added_points=added)
+
+    @property
+    def _receiver(self) -> Receiver:
+        return Receiver(self.max_range_m, sensitivity=self.sensitivity)
+
+    def _to_frame(self, bundle: Bundle, cloud: Cloud) -> Floats:
+        """Return the rotation (3, 3) from the cloud's frame to the one the sun stands still in."""
+        return ego_from(bundle, cloud.frame_id, self.frame_id, cloud.topic)[:3, :3]
+
+    def _lit(self, cloud: Cloud, sun: Floats) -> tuple[Rows, Floats, Floats]:
+        """Return the rows (n,) of returns near the sun, their ranges, and the share of its light they get (n,)."""
+        parts = [self._lit_part(rows_at(cloud, at), columns(cloud, at), sun) for at in blocks(cloud)]
+        rows, range_m, light = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return rows, range_m, light
+
+    def _lit_part(self, rows: Rows, xyz: tuple[Floats, Floats, Floats], sun: Floats) -> tuple[Rows, Floats, Floats]:
+        range_m = np.sqrt(sum(column * column for column in xyz))
+        cosine = sum(column * along for column, along in zip(xyz, sun.tolist(), strict=True)) / range_m
+        near = cosine > np.cos(min(_REACH * self.half_angle_rad, np.pi))
+        angle = np.arccos(np.minimum(cosine[near], 1.0))
+        return rows[near], range_m[near], np.exp(-0.5 * np.square(angle / self.half_angle_rad))
+
+    def _weak(self, cloud: Cloud, rows: Rows, own_m: Floats, light: Floats) -> npt.NDArray[np.bool_]:
+        """Tell which returns (n,) are below the raised noise floor."""
+        margin = self._receiver.received(reflectivity(cloud, rows)[0], own_m)
+        return np.asarray(margin < np.sqrt(1.0 + self.background * light))
+
+    def _light_by_angle(self, cloud: Cloud, rows: Rows, sun: Floats) -> Floats:
+        """Return the share of the sun's light (n,) that returns get, the angle taken from both products."""
+        x, y, z = columns(cloud, rows)
+        a, b, c = sun.tolist()
+        across = np.sqrt((y * c - z * b) ** 2 + (z * a - x * c) ** 2 + (x * b - y * a) ** 2)
+        angle = np.arctan2(across, x * a + y * b + z * c)
+        return np.asarray(np.exp(-(angle**2) / (2.0 * self.half_angle_rad**2)))

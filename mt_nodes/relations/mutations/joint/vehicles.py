@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the nearest thing ahead that is as big as a vehicle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import ndimage
+
+from mt_nodes.base.errors import NotApplicable
+
+Floats = npt.NDArray[np.float64]
+
+_CELL_M, _GROUND_CELLS = 0.25, 13
+_ABOVE_M, _BELOW_M = 0.3, 4.0
+#: Smallest and largest width and length of what is seen of a vehicle, and least height of its top over the ground.
+_WIDTH_M, _LENGTH_M, _TOP_M = (1.2, 3.0), 15.0, 0.9
+
+
+@dataclass(frozen=True)
+class Vehicle:
+    """The back of a vehicle, in a frame on the road: x ahead, y left, z up; metres."""
+
+    rear_x_m: float
+    middle_y_m: float
+    half_width_m: float
+    ground_z_m: float
+
+
+def nearest_vehicle(xyz: Floats, ahead_m: tuple[float, float], aside_m: float, least_points: int) -> Vehicle:
+    """Return the nearest thing ahead that is 1.2 to 3 m wide, at most 15 m long and at least 0.9 m high.
+
+    Ground is the lowest return within 1.6 m; columns of 0.25 m with returns 0.3 m to 4 m above it that touch each
+    other, or have a free column between them, are one thing.
+
+    Args:
+        xyz: (N, 3) points in a frame that stands on the road. ahead_m: nearest and farthest x of its back.
+        aside_m: how far from the ego's path its middle may be. least_points: returns it must have.
+
+    Raises:
+        NotApplicable: there is none; with the numbers.
+    """
+    reach = aside_m + _WIDTH_M[1]
+    x, y, z = xyz.T
+    inside = np.isfinite(z) & (x >= ahead_m[0]) & (x <= ahead_m[1] + _LENGTH_M) & (np.abs(y) <= reach)
+    x, y, z = x[inside], y[inside], z[inside]
+    shape = int((ahead_m[1] + _LENGTH_M - ahead_m[0]) / _CELL_M) + 1, int(2 * reach / _CELL_M) + 1
+    cell = ((x - ahead_m[0]) / _CELL_M).astype(np.int64), ((y + reach) / _CELL_M).astype(np.int64)
+    low = np.full(shape, np.inf)
+    np.minimum.at(low, cell, z)
+    ground = ndimage.minimum_filter(low, size=_GROUND_CELLS, mode="nearest")[cell]
+    stands = (z - ground > _ABOVE_M) & (z - ground < _BELOW_M)
+    x, y, z, ground, cell = x[stands], y[stands], z[stands], ground[stands], (cell[0][stands], cell[1][stands])
+    filled = np.zeros(shape, dtype=bool)
+    filled[cell] = True
+    number, count = ndimage.label(ndimage.binary_closing(filled, np.ones((3, 3))), structure=np.ones((3, 3)))
+    things = _things(number[cell], count, x, y, z, ground)
+    fits = (things[:, 0] >= least_points) & (things[:, 1] <= ahead_m[1]) & (things[:, 2] <= _LENGTH_M)
+    fits &= (np.abs(things[:, 3]) <= aside_m) & (things[:, 4] >= _WIDTH_M[0]) & (things[:, 4] <= _WIDTH_M[1])
+    fits &= things[:, 5] >= _TOP_M
+    if not fits.any():
+        raise NotApplicable(
+            f"none of {count} things {ahead_m[0]:g} to {ahead_m[1]:g} m ahead and within {aside_m:g} m of the path has "
+            f"{least_points} returns and a vehicle's size, {_WIDTH_M[0]:g} to {_WIDTH_M[1]:g} m wide"
+        )
+    chosen = things[fits][np.argmin(things[fits, 1])]
+    return Vehicle(float(chosen[1]), float(chosen[3]), float(chosen[4] / 2), float(chosen[6]))
+
+
+def _things(of: npt.NDArray[np.int64], count: int, x: Floats, y: Floats, z: Floats, ground: Floats) -> Floats:
+    """Return one row (count, 7) a thing: returns, back, length, middle, width, height of its top, ground."""
+    if not count:
+        return np.empty((0, 7))
+    index = np.arange(1, count + 1)
+
+    def lowest(values: Floats) -> Floats:
+        return np.asarray(ndimage.minimum(values, of, index), dtype=np.float64)
+
+    back, right, base = lowest(x), lowest(y), lowest(ground)
+    front, left, top = -lowest(-x), -lowest(-y), -lowest(-z)
+    columns = (
+        np.bincount(of, minlength=count + 1)[1:],
+        back,
+        front - back,
+        (left + right) / 2,
+        left - right,
+        top - base,
+        base,
+    )
+    return np.column_stack(columns)

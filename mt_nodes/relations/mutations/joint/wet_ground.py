@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Water on the road."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.params import param
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.relations.mutations.joint.attenuation import DARKEST, Receiver
+from mt_nodes.relations.mutations.joint.echoes import (
+    NO_FLOATS,
+    NO_ROWS,
+    Echoes,
+    as_field,
+    count_lost,
+    proof_of_echoes,
+    reflectivity,
+    with_echoes,
+)
+from mt_nodes.relations.mutations.joint.level_ground import on_plane, plane_of
+from mt_nodes.relations.mutations.joint.wet_road_in_pictures import WetRoadInPictures
+from mt_nodes.relations.mutations.lidar.each_cloud import marked
+from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, columns, returns
+
+Mask = npt.NDArray[np.bool_]
+
+_WATER = 1.33
+#: Depth of the pavement's texture: a film this thick covers it (M. Hahner et al., CVPR 2022).
+_TEXTURE_MM = 1.2
+_PIECE = 8192
+
+
+@dataclass(frozen=True)
+class WetGround(WetRoadInPictures):
+    """Weakens the ground's returns by a film of water, and loses those that fall below the noise.
+
+    A film of depth w covers the share f = clip(w / 1.2 mm, 0, 1) of the pavement's texture. Where it does, light goes
+    through the surface twice and in part to and fro beneath it, so that a ground of reflectivity ρ returns
+    ρ T² / (1 − ρ R) instead of ρ, with Fresnel's R at n = 1.33, the mean of both polarisations, and T = 1 − R; what is
+    reflected is thrown away from the sensor (M. Hahner et al., LiDAR Snowfall Simulation for Robust 3D Object
+    Detection, CVPR 2022). Intensities fall by q = 1 − f + f T² / (1 − ρ R). ρ is the intensity over its full scale,
+    0.05 at least; the angle of incidence is that on the plane found in the cloud's own ground, one plane for all of it.
+    A return is lost when q times its margin over the sensor's noise floor is less than 1: a target of 90 % is just seen
+    at ``max_range_m``, power falls with the square of the range (LISA: V. Kilic et al., 2021), and a return that is
+    there at all is assumed to have had 3 dB to spare. Mirror images below the road are left out: no published model of
+    them was found.
+
+    Guaranteed: nothing but ground is touched and no point moves; intensities follow the formula, written in the
+    angles of incidence and refraction; exactly the returns below the floor are lost.
+    """
+
+    random = False
+
+    water_mm: float = param(1.0, low=0.001, high=10.0, unit="mm", neutral=0.001, help="depth of the water film")
+    tolerance_m: float = param(
+        0.15, low=0.01, high=1.0, unit="m", aspect="fixed", help="returns this near to the plane are ground"
+    )
+    sensitivity: float = param(
+        0.9, low=1e-6, high=1.0, aspect="fixed", help="intensity, 0 to 1, of the weakest echo at max_range_m"
+    )
+    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
+    ego_frame_id: str = param("base_link", help="frame on the road under the ego, x ahead, z up")
+
+    def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
+        """Find the ground, under ``plane`` (4,): unit normal in the cloud's frame, and height of its origin over it."""
+        reflectivity(cloud, returns(cloud))
+        return {"plane": plane_of(bundle, cloud, self.ego_frame_id, self.tolerance_m)}
+
+    def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
+        """Weaken, and lose."""
+        return with_echoes(cloud, self.echoes(cloud, draw["plane"]))
+
+    def echoes(self, cloud: Cloud, plane: Floats) -> Echoes:
+        """Return what becomes of the ground's returns."""
+        rows, range_m, cosine = on_plane(cloud, plane, self.tolerance_m)
+        rho, scale = reflectivity(cloud, rows)
+        left = self.share_left(cosine, rho)
+        lost = left * self._receiver.received(rho, range_m) < 1.0
+        return Echoes(rows[~lost], (left * rho * scale)[~lost], NO_ROWS, NO_FLOATS, rows[lost])
+
+    def share_left(self, cosine: Floats, rho: Floats) -> Floats:
+        """Return which share (n,) of its dry power comes back from ground seen at a cosine of incidence (n,)."""
+        refracted, parallel = np.sqrt(_WATER**2 - 1.0 + np.square(cosine)), _WATER**2 * cosine
+        reflected = np.square((cosine - refracted) / (cosine + refracted))
+        reflected = (reflected + np.square((parallel - refracted) / (parallel + refracted))) / 2.0
+        wet = np.square(1.0 - reflected) / (1.0 - np.maximum(rho, DARKEST) * reflected)
+        return np.asarray(1.0 - self.film * (1.0 - wet))
+
+    def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
+        """Look at every return's height, angle and power again."""
+        echoes = self.echoes(old, draw["plane"])
+        broken, whole = proof_of_echoes(old, new, echoes)
+        if broken is not None:
+            return broken
+        touched = np.sort(np.concatenate([echoes.rows, echoes.lost]))
+        (rho, scale), lost = reflectivity(old, touched), marked(len(old), echoes.lost)
+        # Some thousands at a time: double precision of all of them would take more memory than the cloud.
+        for start in range(0, len(touched), _PIECE):
+            rows, own = touched[start : start + _PIECE], rho[start : start + _PIECE]
+            if (broken := self._as_promised(old, whole, rows, (own, scale), lost[rows], draw["plane"])) is not None:
+                return broken
+        return None
+
+    def _as_promised(
+        self, old: Cloud, whole: Cloud, rows: Rows, power: tuple[Floats, float], lost: Mask, plane: Floats
+    ) -> str | None:
+        """Look at the height, angle and power of some returns (n,) that were touched."""
+        (x, y, z), (rho, scale) = columns(old, rows), power
+        below_m = x * plane[0] + y * plane[1] + z * plane[2]
+        if not (np.abs(below_m + plane[3]) <= self.tolerance_m + 1e-6).all():
+            return "a return that is no ground was touched"
+        range_m = np.sqrt(x * x + y * y + z * z)
+        left = self._share_left_by_angles(np.arccos(np.clip(np.abs(below_m) / range_m, 0.0, 1.0)), rho)
+        over = left * self._receiver.received(rho, range_m)
+        if (over[lost] > 1.0 + 1e-6).any() or (over[~lost] < 1.0 - 1e-6).any():
+            return "a return above the noise floor was lost, or one below it stayed"
+        name = str(old.intensity_field)
+        expected = as_field(old, (left * rho * scale)[~lost]).astype(np.float64)
+        off = np.abs(whole.points[name][rows[~lost]].astype(np.float64) - expected)
+        grain = 1.0 if old.points.dtype[name].kind in "iu" else 1e-5 * scale
+        return None if (off <= grain).all() else "an intensity does not follow Fresnel's formula"
+
+    def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
+        """Say how many returns are lost."""
+        return Effects(numbers={"returns_lost": count_lost(bundle, clouds)})
+
+    @property
+    def film(self) -> float:
+        """Share of the pavement's texture that the water fills."""
+        return min(self.water_mm / _TEXTURE_MM, 1.0)
+
+    @property
+    def _receiver(self) -> Receiver:
+        return Receiver(self.max_range_m, sensitivity=self.sensitivity)
+
+    def _share_left_by_angles(self, angle: Floats, rho: Floats) -> Floats:
+        """Return what :meth:`share_left` does, from Fresnel's sine and tangent laws."""
+        angle = np.maximum(angle, 1e-4)
+        inside = np.arcsin(np.sin(angle) / _WATER)
+        minus, plus = angle - inside, angle + inside
+        both = np.square(np.sin(minus) / np.sin(plus)), np.square(np.tan(minus) / np.tan(plus))
+        mean = (both[0] + both[1]) / 2.0
+        wet = (1.0 - mean) ** 2 / (1.0 - np.clip(rho, DARKEST, 1.0) * mean)
+        return np.asarray((1.0 - self.film) + self.film * wet)

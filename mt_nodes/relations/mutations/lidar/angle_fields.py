@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fields that repeat a point's direction, as drivers of Autoware's sensors give them (layout PointXYZIRCAEDT).
+
+``azimuth`` is a driver's own: in radians, degrees or hundredths of them, from any axis, to the left or to the right;
+``elevation`` likewise. Which it is, is found from the cloud itself, since field = unit · (sign · angle + offset) for
+its returns, with azimuth atan2(y, x) and elevation atan2(z, √(x² + y²)). A field that fits no such rule is left alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.data.messages import Cloud, Points
+
+Singles = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float64]
+At = slice | npt.NDArray[Any]
+
+ANGLE_FIELDS = ("azimuth", "elevation")
+#: Units of a field in a radian: radians, degrees, hundredths of a degree.
+_UNITS = (1.0, 180.0 / np.pi, 18000.0 / np.pi)
+_SAMPLE, _GOLDEN = 300, (np.sqrt(5.0) - 1.0) / 2.0
+#: Fewer returns, or returns that are closer together, do not tell one rule from another.
+_FEWEST, _LEAST_RAD = 10, 0.1
+#: So near must most returns be to the rule: sensors measure angles at a mirror a few centimetres off the origin.
+_FIT_RAD, _MOST = 0.02, 0.95
+#: An offset this near to a quarter turn is one.
+_SNAP_RAD = 2e-3
+_PROOF_RAD = 1e-4
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """How one field says an angle."""
+
+    unit: float
+    sign: float
+    offset_rad: float
+    low_rad: float
+
+    def said(self, angle_rad: Singles, kind: np.dtype[Any]) -> Points:
+        """Return what the field holds for angles (n,) of less than a turn."""
+        turn, low = self.unit * 2.0 * np.pi, self.unit * self.low_rad
+        values = angle_rad.astype(np.float64) * (self.sign * self.unit)
+        values += self.unit * self.offset_rad
+        values[values < low] += turn
+        values[values >= low + turn] -= turn
+        if kind.kind != "f":
+            np.rint(values, out=values)
+        said = values.astype(kind)
+        # What rounding took to the end of the turn is at its beginning.
+        said[said >= low + turn] = low
+        return said
+
+    def meant_rad(self, values: Points) -> Singles:
+        """Return the angles (n,) that a field's values mean."""
+        angle = values * (self.sign / self.unit) - self.sign * self.offset_rad
+        return np.asarray(angle, dtype=np.float32)
+
+
+_found: WeakKeyDictionary[Cloud, dict[str, _Rule]] = WeakKeyDictionary()
+
+
+def angle_fields(cloud: Cloud) -> tuple[str, ...]:
+    """Return the names of a cloud's fields that repeat its points' directions by a rule that was found."""
+    return tuple(_rules(cloud))
+
+
+def write_angles(points: Points, cloud: Cloud, at: At) -> None:
+    """Let the angle fields of ``points`` follow their coordinates, by the rules of ``cloud``."""
+    for name, rule in _rules(cloud).items():
+        along, across = _parts(points, name, at)
+        points[name][at] = rule.said(np.arctan2(across, along), points.dtype[name])
+
+
+def proof_of_angles(old: Cloud, new: Cloud, at: At) -> str | None:
+    """Prove that angle fields of points (n,) of the new cloud follow: from products of vectors, not by angles."""
+    for name, rule in _rules(old).items():
+        values = new.points[name][at]
+        along, across = _parts(new.points, name, at)
+        meant = rule.meant_rad(values)
+        rounding = 0.5 / rule.unit if values.dtype.kind in "iu" else 0.0
+        with np.errstate(invalid="ignore"):
+            sine, cosine = np.sin(meant), np.cos(meant)
+        ahead, off = cosine * along + sine * across, np.abs(sine * along - cosine * across)
+        wrong = ~(off <= (_PROOF_RAD + rounding) * ahead)
+        if wrong.any():
+            return f"field '{name}' does not follow the coordinates of {int(wrong.sum())} points"
+    return None
+
+
+def _rules(cloud: Cloud) -> dict[str, _Rule]:
+    if cloud not in _found:
+        names = [name for name in ANGLE_FIELDS if cloud.single(name)]
+        rules = {name: _rule(cloud, name) for name in names}
+        _found[cloud] = {name: rule for name, rule in rules.items() if rule is not None}
+    return _found[cloud]
+
+
+def _rule(cloud: Cloud, name: str) -> _Rule | None:
+    """Find the rule that most returns of a sample fit best; None when none does."""
+    # Steps of the golden section hit rings and columns of any scan evenly.
+    rows = (np.arange(min(_SAMPLE, len(cloud))) * _GOLDEN % 1.0 * len(cloud)).astype(np.int64)
+    along, across = _parts(cloud.points, name, rows)
+    values = cloud.points[name][rows].astype(np.float64)
+    known = np.isfinite(along) & np.isfinite(across) & np.isfinite(values) & ((along != 0.0) | (across != 0.0))
+    angle, values = np.arctan2(across[known], along[known]), values[known]
+    if len(angle) < _FEWEST or np.ptp(angle) < _LEAST_RAD:
+        return None
+    fits = [_fit(values, angle, unit, sign) for unit in _UNITS for sign in (1.0, -1.0)]
+    worst_rad, rule = min(fits, key=lambda fit: fit[0])
+    return rule if worst_rad <= _FIT_RAD else None
+
+
+def _fit(values: Floats, angle_rad: Floats, unit: float, sign: float) -> tuple[float, _Rule]:
+    apart = np.exp(1j * (values / unit - sign * angle_rad))
+    offset = float(np.angle(np.median(apart.real) + 1j * np.median(apart.imag)))
+    quarter = np.pi / 2.0 * np.rint(offset / (np.pi / 2.0))
+    off = np.sort(np.abs(np.angle(apart * np.exp(-1j * offset))))
+    low = 0.0 if values.min() >= 0.0 else -np.pi
+    exact = float(quarter) if abs(offset - quarter) <= _SNAP_RAD else offset
+    return float(off[int(_MOST * (len(off) - 1))]), _Rule(unit, sign, exact, low)
+
+
+def _parts(points: Points, name: str, at: At) -> tuple[Singles, Singles]:
+    """Return the parts (n,) along and across the axis from which an angle is measured, in single precision."""
+    with np.errstate(over="ignore"):  # what is beyond single precision is no return
+        x, y, z = (points[axis][at].astype(np.float32) for axis in "xyz")
+        return (x, y) if name == "azimuth" else (np.sqrt(x * x + y * y), z)

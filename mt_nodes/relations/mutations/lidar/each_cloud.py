@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What mutations that change each cloud of a bundle for itself have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle, Cloud, Points
+from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
+from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS, empty_returns
+from mt_nodes.relations.mutations.lidar.plausible import refuse_implausible
+
+Rows = npt.NDArray[np.int64]
+_PIECE = 1 << 12
+
+
+class EachCloud(Mutation):
+    """Draws, changes and proves cloud by cloud; a draw is kept under ``<topic>|<name>``.
+
+    Everything but the clouds passes untouched, and of each cloud topic, stamp, frame and layout stay: this class
+    proves that, so that subclasses prove only what they promise of the points.
+    """
+
+    sensors: ClassVar[tuple[str, ...]] = ("lidar",)
+
+    @abstractmethod
+    def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
+        """Make every random choice of one cloud.
+
+        Raises:
+            NotApplicable: there is no honest follow-up of it.
+        """
+
+    @abstractmethod
+    def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
+        """Return the changed cloud; never writes into ``cloud``."""
+
+    @abstractmethod
+    def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
+        """Look at the two clouds again; return what is not as promised, or None."""
+
+    def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
+        """Return what the change means for the world, from the changed clouds and the draws by topic."""
+        return Effects()
+
+    def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
+        """Draw for every cloud, one after the other."""
+        if not bundle.clouds:
+            raise NotApplicable(f"bundle {bundle.index} has no cloud")
+        for cloud in bundle.clouds:
+            refuse_implausible(cloud)
+        return {
+            f"{cloud.topic}|{name}": value
+            for cloud in bundle.clouds
+            for name, value in self.draw_cloud(rng, bundle, cloud, state).items()
+        }
+
+    def apply(self, bundle: Bundle, draw: Draw) -> Followup:
+        """Change every cloud."""
+        draws = {cloud.topic: of_cloud(draw, cloud) for cloud in bundle.clouds}
+        changed = {c.topic: self.change_cloud(bundle, c, draws[c.topic]) for c in bundle.clouds}
+        effects = self.describe_change(bundle, changed, draws)
+        return Followup(((0, bundle.with_clouds(changed.values())),), effects)
+
+    def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
+        """Prove of every cloud what was promised, and that nothing else changed."""
+        if len(followup.bundles) != 1:
+            return f"{len(followup.bundles)} bundles, expected one"
+        if strangers := followup.first.changed_topics(source) - {c.topic for c in source.clouds}:
+            return f"{', '.join(sorted(strangers))} changed, too"
+        for old in source.clouds:
+            new = followup.first.cloud(old.topic)
+            broken = same_kind(old, new) or self.prove_cloud(source, old, new, of_cloud(draw, old))
+            if broken is not None:
+                return f"{old.topic}: {broken}"
+        return None
+
+
+def of_cloud(draw: Draw, cloud: Cloud) -> Draw:
+    """Return the part of a draw that is about one cloud, by the names given in ``draw_cloud``."""
+    head = f"{cloud.topic}|"
+    return {name.removeprefix(head): value for name, value in draw.items() if name.startswith(head)}
+
+
+def same_kind(old: Cloud, new: Cloud) -> str | None:
+    """Prove that a cloud still is what it was but for its points: stamp, frame, layout, and rows if organised."""
+    for what in ("stamp_ns", "frame_id", "is_dense"):
+        if getattr(new, what) != getattr(old, what) and not (what == "is_dense" and not new.is_dense):
+            return f"{what}: got {getattr(new, what)!r}, was {getattr(old, what)!r}"
+    if new.points.dtype != old.points.dtype:
+        return f"layout: got {new.points.dtype}, was {old.points.dtype}"
+    if old.organised and (new.height, new.width) != (old.height, old.width):
+        return f"got {new.height} x {new.width} points, was {old.height} x {old.width}"
+    return None
+
+
+def without(cloud: Cloud, rows: Rows) -> Cloud:
+    """Return a cloud without some points: an organised one keeps their places, as returns that never came."""
+    if not cloud.organised:
+        return cloud.with_raw(cloud.raw[~marked(len(cloud), rows)])
+    return emptied(cloud, rows)
+
+
+def emptied(cloud: Cloud, rows: Rows, value: float | None = None) -> Cloud:
+    """Return a cloud whose points at ``rows`` (n,) are returns that never came, as this sensor says so.
+
+    Coordinates become what the cloud's own empty returns hold, zero or NaN (NaN where it has none and can hold it),
+    unless ``value`` says one; ranges and intensities become 0. ``is_dense`` turns false with the first NaN.
+    """
+    raw = cloud.raw.copy()
+    points, value = raw.view(cloud.points.dtype), empty_value(cloud) if value is None else value
+    for name in "xyz":
+        points[name][rows] = value
+    for number in filter(None, (cloud.intensity_field, *RANGE_FIELDS)):
+        if cloud.single(number):
+            points[number][rows] = 0
+    changed = cloud.with_raw(raw, height=cloud.height)
+    return changed if value == 0 or not len(rows) else replace(changed, is_dense=False)
+
+
+def empty_value(cloud: Cloud) -> float:
+    """Return what the coordinates of a return that never came hold in this cloud: 0.0 or NaN."""
+    if any(cloud.points.dtype[name].kind != "f" for name in "xyz"):
+        return 0.0
+    empty = np.flatnonzero(empty_returns(cloud))
+    return 0.0 if len(empty) and cloud.points["x"][empty[0]] == 0 else float("nan")
+
+
+def proof_of_removal(old: Cloud, new: Cloud, rows: Rows) -> str | None:
+    """Prove that exactly the points at ``rows`` (n,), rising, are gone, and every other is there, in its order."""
+    if (rows[1:] <= rows[:-1]).any() or (len(rows) and not 0 <= rows[0] <= rows[-1] < len(old)):
+        return "the rows drawn are not rows of the cloud, each once, rising"
+    if not old.organised:
+        if len(new) != len(old) - len(rows):
+            return f"{len(new)} points, expected {len(old)} less {len(rows)}"
+        return None if same_bytes(np.delete(old.raw, rows), new.raw) else "a point that was to stay changed"
+    fields = (*"xyz", *RANGE_FIELDS, old.intensity_field)
+    broken = proof_of_change(old, new, rows, fields)
+    if broken is not None:
+        return broken
+    return None if empty_returns(new)[rows].all() else "a return that was to be lost is still there"
+
+
+def proof_of_change(old: Cloud, new: Cloud, rows: Rows | slice, fields: tuple[str | None, ...]) -> str | None:
+    """Prove that no byte differs but in some fields of the points at ``rows`` (n,)."""
+    return proof_of_changes(old, new, ((rows, fields),))
+
+
+def proof_of_changes(
+    old: Cloud, new: Cloud, changes: tuple[tuple[Rows | slice, tuple[str | None, ...]], ...]
+) -> str | None:
+    """Prove that no byte differs but in the fields of each change, of the points at its rows (n,).
+
+    Looks at some thousands of points at a time, which takes little memory.
+    """
+    if len(new) != len(old) or new.height != old.height:
+        return f"{len(new)} points in {new.height} rows, expected {len(old)} in {old.height}"
+    allowed = [(marked(len(old), rows), set(fields) & set(old.fields)) for rows, fields in changes]
+    for start in range(0, len(old), _PIECE):
+        piece = slice(start, start + _PIECE)
+        whole = new.raw[piece].copy()  # a copy of points with fields would leave their padding out
+        restored, before = whole.view(old.points.dtype), old.points[piece]
+        for mark, names in allowed:
+            at = slice(None) if mark[piece].all() else mark[piece]  # a slice is read without a copy
+            for name in names:
+                restored[name][at] = before[name][at]
+        if whole.tobytes() != old.raw[piece].tobytes():
+            told = dict.fromkeys(name for _, fields in changes for name in fields if name)
+            return f"something else changed than {', '.join(told)} of the points drawn"
+    return None
+
+
+def marked(count: int, rows: Rows | slice) -> npt.NDArray[np.bool_]:
+    """Return (count,) whether each point of so many is at one of the rows (n,)."""
+    mark = np.zeros(count, dtype=bool)
+    mark[rows] = True
+    return mark
+
+
+def same_bytes(some: Points, others: Points) -> bool:
+    """Tell whether points (n,) of one layout are the same, byte for byte; in pieces, which takes no memory."""
+    pieces = (slice(start, start + _PIECE) for start in range(0, len(some), _PIECE))
+    return len(some) == len(others) and all(some[piece].tobytes() == others[piece].tobytes() for piece in pieces)

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What mutations that make returns vanish by a rule have in common, and the sectors they hide."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.data.effects import Effects, Volume
+from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, proof_of_removal, without
+from mt_nodes.relations.mutations.lidar.placement import empty_returns
+from mt_nodes.relations.mutations.lidar.rays import returns
+
+Mask = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+#: Obstacles farther away than this are out of any sensor's sight.
+OUT_OF_SIGHT_M = 300.0
+_PIECE_RAD = np.pi / 2
+_CORNER_RAD = np.radians(5.0)
+
+
+class LostReturns(EachCloud):
+    """Loses the returns that a rule names; every other stays, byte for byte, in its order.
+
+    The proof asks each return, lost or not, by :meth:`excess`, which measures with another formula than :meth:`lost`.
+    """
+
+    random = False
+    #: A return this near the edge of the rule may go either way: rounding decides.
+    tolerance: ClassVar[float] = 1e-5
+
+    @abstractmethod
+    def lost(self, cloud: Cloud, draw: Draw) -> Mask:
+        """Tell which points (N,) are lost; what it says of empty returns is nothing."""
+
+    @abstractmethod
+    def excess(self, cloud: Cloud, draw: Draw) -> Floats:
+        """Return by how much each point (N,) must be lost, negative where it must stay, by an independent formula."""
+
+    def hidden(self, cloud: Cloud) -> tuple[Volume, ...]:
+        """Return what can no longer be seen."""
+        return ()
+
+    def choose(self, cloud: Cloud, state: Any) -> Draw:
+        """Return what a draw holds: nothing, unless ``begin`` left something to chance."""
+        return {}
+
+    def weakened(self, cloud: Cloud) -> Cloud:
+        """Return the cloud as it is before anything is lost."""
+        return cloud
+
+    def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
+        """Make sure that there is something to lose."""
+        rows, draw = returns(cloud), self.choose(cloud, state)
+        if not self.lost(cloud, draw)[rows].any() and self.weakened(cloud) is cloud:
+            raise NotApplicable(f"none of the {len(rows)} returns of {cloud.topic} would be lost")
+        return draw
+
+    def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
+        """Lose them."""
+        return without(self.weakened(cloud), self._rows(cloud, draw))
+
+    def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
+        """Prove that those returns are gone that had to be, and no other."""
+        rows = self._rows(old, draw)
+        broken = proof_of_removal(self.weakened(old), new, rows)
+        if broken is not None:
+            return broken
+        excess = self.excess(old, draw)
+        wrong = int(np.count_nonzero(excess[rows] < -self.tolerance))
+        if wrong:
+            return f"{wrong} of {len(rows)} lost returns had to stay"
+        excess[rows] = 0.0
+        over = int(np.count_nonzero((excess > self.tolerance) & ~empty_returns(old)))
+        return f"{over} returns stayed that had to be lost" if over else None
+
+    def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
+        """Say what is hidden now from at least one of the sensors: no more than that is excused by a check."""
+        hidden = tuple(volume for cloud in bundle.clouds for volume in self.hidden(cloud))
+        lost = sum(_held(cloud) - _held(clouds[cloud.topic]) for cloud in bundle.clouds)
+        return Effects(occluded=hidden, numbers={"points_removed": float(lost)})
+
+    def _rows(self, cloud: Cloud, draw: Draw) -> npt.NDArray[np.int64]:
+        return np.flatnonzero(self.lost(cloud, draw) & ~empty_returns(cloud))
+
+
+def _held(cloud: Cloud) -> int:
+    return int(np.count_nonzero(~empty_returns(cloud))) if cloud.organised else len(cloud)
+
+
+def azimuth_rad(cloud: Cloud) -> npt.NDArray[np.float32]:
+    """Return the azimuth (N,) of points in their sensor's frame, from the x axis towards y."""
+    x, y = (np.ascontiguousarray(cloud.points[name], dtype=np.float32) for name in "xy")
+    return np.asarray(np.arctan2(y, x))
+
+
+def aside_rad(angle_rad: npt.NDArray[np.float32], centre_rad: float) -> npt.NDArray[np.float32]:
+    """Return the angle (N,) between azimuths and a bearing, 0 to π."""
+    turned = angle_rad - np.float32(centre_rad)
+    turned -= np.float32(2.0 * np.pi) * np.rint(turned / np.float32(2.0 * np.pi))
+    return np.asarray(np.abs(turned))
+
+
+def bearing_apart_rad(cloud: Cloud, centre_rad: float) -> Floats:
+    """Return what :func:`aside_rad` does, from the scalar product with the bearing."""
+    x, y = (cloud.points[name].astype(np.float64) for name in "xy")
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        cosine = (x * np.cos(centre_rad) + y * np.sin(centre_rad)) / np.hypot(x, y)
+    return np.asarray(np.arccos(np.clip(cosine, -1.0, 1.0)))
+
+
+def sector(
+    frame_id: str, centre_rad: float, width_rad: float, near_m: float = 0.0, far_m: float = OUT_OF_SIGHT_M
+) -> Iterator[Volume]:
+    """Yield volumes that together are a sector (or ring) between two distances around a frame's origin.
+
+    Pieces of a quarter turn at most, since an outline has no hole; the inner edge lies within ``near_m`` of the
+    origin, the outer one nowhere nearer than ``far_m``.
+    """
+    pieces = int(np.ceil(width_rad / _PIECE_RAD - 1e-9))
+    edges = centre_rad + width_rad * (np.arange(pieces + 1) / max(pieces, 1) - 0.5)
+    for low, high in pairwise(edges.tolist()):
+        angle = np.linspace(low, high, 2 + int((high - low) / _CORNER_RAD))
+        outer = far_m / np.cos((angle[1] - angle[0]) / 2.0)
+        rim = np.column_stack([np.cos(angle), np.sin(angle)])
+        outline = np.concatenate([outer * rim, near_m * rim[::-1] if near_m > 0.0 else np.zeros((1, 2))])
+        (x0, y0), (x1, y1) = outline.min(axis=0).tolist(), outline.max(axis=0).tolist()
+        centre, size = ((x0 + x1) / 2, (y0 + y1) / 2, 0.0), (x1 - x0, y1 - y0, 2.0 * far_m)
+        corners = tuple((float(x), float(y)) for x, y in outline.tolist())
+        yield Volume(frame_id, centre, size, label="sector", outline_m=corners)

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a LiDAR point may be put, and how its other fields are filled: shared by mutations that add returns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.data.messages import Bundle, Cloud, Points
+from mt_nodes.data.regions import Region, RegionUnavailable
+from mt_nodes.data.transforms import Matrix, UnknownTransform
+from mt_nodes.relations.mutations.lidar.angle_fields import write_angles
+from mt_nodes.relations.mutations.lidar.intensity_scale import full_scale as scale_of
+
+Floats = npt.NDArray[np.float64]
+
+#: Fields that repeat a point's distance, in whatever unit the driver chose.
+RANGE_FIELDS = ("range", "distance")
+_ROUNDS = 64
+_TRIES_PER_RAY = 8
+#: Drawn points keep this much more than the margin, so that rounding never decides a guarantee.
+_SLACK_M = 1e-6
+
+
+@dataclass(frozen=True)
+class Space:
+    """What lies outside a region and its margin, as far as one sensor reaches.
+
+    Distances to the region and the ego radius are measured in the ground plan of the region's frame, so that a region
+    with height limits counts as a column; the range is the 3-D distance from the sensor.
+    """
+
+    region: Region
+    to_region: Matrix
+    margin_m: float
+    within_m: float
+    max_range_m: float
+    ego_radius_m: float
+
+    def outside(self, xyz: Floats) -> npt.NDArray[np.bool_]:
+        """Tell which points (N, 3) of the sensor's frame lie outside the region and its margin."""
+        return np.asarray(self.region.signed_distance(self._plan(xyz)) > self.margin_m + _SLACK_M)
+
+    def allows(self, xyz: Floats) -> npt.NDArray[np.bool_]:
+        """Tell at which points (N, 3) of the sensor's frame a noise point may be put."""
+        plan = self._plan(xyz)
+        away_m, sensor = self.region.signed_distance(plan), self.to_region[:2, 3]
+        allowed = away_m > self.margin_m + _SLACK_M
+        if self.within_m < np.inf:
+            allowed &= away_m <= self.margin_m + self.within_m
+        x, y = plan[:, 0] - sensor[0], plan[:, 1] - sensor[1]
+        allowed &= x * x + y * y >= self.ego_radius_m**2
+        squares = xyz * xyz
+        # The slack: squares may round to another side of the limit than the proof's norms.
+        allowed &= squares[:, 0] + squares[:, 1] + squares[:, 2] <= (self.max_range_m - _SLACK_M) ** 2
+        return np.asarray(allowed)
+
+    def window(self) -> tuple[list[float], list[float]]:
+        """Return the lowest and highest (x, y) of the region's frame at which anything is allowed.
+
+        Raises:
+            NotApplicable: the band around the region is out of the sensor's reach.
+        """
+        sensor, bounds, reach = self.to_region[:2, 3].tolist(), self.region.bounds, self.margin_m + self.within_m
+        low = [max(at - self.max_range_m, edge - reach) for at, edge in zip(sensor, bounds[:2], strict=True)]
+        high = [min(at + self.max_range_m, edge + reach) for at, edge in zip(sensor, bounds[2:], strict=True)]
+        if not (low[0] < high[0] and low[1] < high[1]):
+            raise NotApplicable(f"region '{self.region.name}' is beyond the range of {self.max_range_m:g} m")
+        return low, high
+
+    def lift(self, xy: Floats, z_m: Floats) -> Floats:
+        """Return the sensor-frame points (N, 3) of height ``z_m`` there, over ``xy`` (N, 2) of the region's frame.
+
+        Raises:
+            NotApplicable: the sensor's z axis lies in the region's plane, so that no such point exists.
+        """
+        (a, b, u, shift_x), (c, d, v, shift_y) = self.to_region[:2].tolist()
+        turned = a * d - b * c
+        if abs(turned) < 1e-3:
+            raise NotApplicable(f"the sensor's z axis lies in the ground plane of frame '{self.region.frame_id}'")
+        # Two equations in two unknowns, solved by hand: a solver's start costs more than the points.
+        x, y = xy[:, 0] - shift_x - u * z_m, xy[:, 1] - shift_y - v * z_m
+        return _columns((d * x - b * y) / turned, (a * y - c * x) / turned, z_m)
+
+    def _plan(self, xyz: Floats) -> Floats:
+        """Places (N, 2) of points of the sensor's frame in the ground plan of the region's."""
+        x, y, z = xyz[:, 0], xyz[:, 1], xyz[:, 2]
+        return _columns(*(x * a + y * b + z * c + shift for a, b, c, shift in self.to_region[:2].tolist()))
+
+
+def to_region(bundle: Bundle, cloud: Cloud, region: Region) -> tuple[Region, Matrix]:
+    """Return the region of this instant and the matrix that takes the cloud's coordinates to its frame.
+
+    Raises:
+        NotApplicable: the region's topic has said nothing usable yet.
+        UsageError: no transform joins the cloud's frame and the region's.
+    """
+    try:
+        resolved = region.resolve(bundle)
+        return resolved, bundle.transforms.lookup(resolved.frame_id, cloud.frame_id)
+    except RegionUnavailable as error:
+        raise NotApplicable(str(error)) from error
+    except UnknownTransform as error:
+        raise UsageError(f"region '{region.name}', cloud {cloud.topic}: {error}") from error
+
+
+def finite_rows(cloud: Cloud) -> npt.NDArray[np.bool_]:
+    """Tell which points (N,) have finite coordinates."""
+    x, y, z = (cloud.points[name] for name in "xyz")
+    return np.asarray(np.isfinite(x + y + z))
+
+
+def empty_returns(cloud: Cloud) -> npt.NDArray[np.bool_]:
+    """Tell which points (N,) of an organised cloud hold no return: not finite, or all coordinates zero."""
+    # How far the coordinates are from zero, in all, tells both by one number a point.
+    kind = np.result_type(*(cloud.points.dtype[name] for name in "xyz"), np.float32)
+    away = np.abs(cloud.points["x"], dtype=kind)
+    with np.errstate(over="ignore"):
+        for name in "yz":
+            away += np.abs(cloud.points[name], dtype=kind)
+    return np.asarray(~((away > 0) & (away < np.inf)))
+
+
+def rounded(cloud: Cloud, xyz: Floats) -> Floats:
+    """Return coordinates (N, 3) as the cloud's layout will hold them."""
+    return _columns(*(xyz[:, i].astype(cloud.points.dtype[name].newbyteorder("=")) for i, name in enumerate("xyz")))
+
+
+def finite_range(values: Points) -> tuple[float, float] | None:
+    """Return the lowest and highest finite number of a field (N,), None when it has none."""
+    # Joined first: a field is spread over the points, and two passes over spread numbers cost more than the copy.
+    values = np.array(values)
+    low, high = (float(values.min()), float(values.max())) if len(values) else (math.nan, math.nan)
+    if math.isfinite(low) and math.isfinite(high):
+        return low, high
+    values = values[np.isfinite(values)]
+    return (float(values.min()), float(values.max())) if len(values) else None
+
+
+def scattered(rng: np.random.Generator, count: int, cloud: Cloud, space: Space) -> Floats:
+    """Draw ``count`` points (count, 3): uniform by area over the ground plan, z uniform over the frame's own.
+
+    Rejection sampling with a bounded number of rounds.
+
+    Raises:
+        NotApplicable: the cloud has no finite z, or too little room is left outside.
+    """
+    z_range = finite_range(cloud.points["z"])
+    if z_range is None:
+        raise NotApplicable(f"{cloud.topic} has no point with finite coordinates")
+    low, high = space.window()
+    z_low, z_high = z_range
+    parts, missing = [np.empty((0, 3))], count
+    for _ in range(_ROUNDS):
+        if not missing:
+            break
+        unit = rng.random((3, min(missing + missing // 2 + 64, 1 << 20)))
+        xy = _columns(*(low[i] + (high[i] - low[i]) * unit[i] for i in range(2)))
+        xyz = rounded(cloud, space.lift(xy, z_low + (z_high - z_low) * unit[2]))
+        parts.append(xyz[space.allows(xyz)][:missing])
+        missing -= len(parts[-1])
+    if missing:
+        raise NotApplicable(
+            f"found room for {count - missing} of {count} points outside region '{space.region.name}' "
+            f"within {space.max_range_m:g} m of {cloud.topic}'s sensor"
+        )
+    return np.concatenate(parts)
+
+
+def shortened(rng: np.random.Generator, count: int, cloud: Cloud, space: Space) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Draw ``count`` returns outside and for each a shorter range, also outside, on its ray from the frame's origin.
+
+    Returns the rows (count,) in rising order and the new coordinates (count, 3).
+
+    Raises:
+        NotApplicable: too few returns can be shortened without entering the region's margin, or rounding to whole
+            numbers would take them off their rays.
+    """
+    if any(cloud.points.dtype[name].kind != "f" for name in "xyz"):
+        raise NotApplicable(f"{cloud.topic} has whole-number coordinates, too coarse to stay on a ray")
+    order, batch = rng.permutation(np.flatnonzero(finite_rows(cloud))), max(2 * count, 1024)
+    rows, places, found = [np.empty(0, np.int64)], [np.empty((0, 3))], 0
+    for start in range(0, len(order) if count else 0, batch):
+        chosen = order[start : start + batch]
+        old = cloud.xyz[chosen].astype(np.float64)
+        chosen, old = chosen[space.outside(old)], old[space.outside(old)]
+        ratio = rng.uniform(0.0, 0.99, (_TRIES_PER_RAY, len(chosen)))
+        new = rounded(cloud, (ratio[:, :, None] * old).reshape(-1, 3))
+        allowed = space.allows(new).reshape(ratio.shape)
+        hit = np.flatnonzero(allowed.any(axis=0))[: count - found]
+        rows.append(chosen[hit])
+        places.append(new.reshape(*ratio.shape, 3)[allowed.argmax(axis=0)[hit], hit])
+        found += len(hit)
+        if found == count:
+            break
+    if found < count:
+        raise NotApplicable(f"{found} returns of {cloud.topic} lie outside with room before them, {count} are needed")
+    joined = np.concatenate(rows)
+    rising = np.argsort(joined)
+    return joined[rising], np.concatenate(places)[rising]
+
+
+def intensities(rng: np.random.Generator, count: int, cloud: Cloud, full_scale: bool) -> Points | None:
+    """Return intensities (count,) in the field's own type, or None when the cloud has none.
+
+    Uniform between the frame's lowest and highest, or, with ``full_scale``, the highest the sensor can say.
+
+    Raises:
+        NotApplicable: full scale is asked for and the cloud's intensities fit no known scale.
+    """
+    name = cloud.intensity_field
+    if name is None:
+        if full_scale:
+            raise NotApplicable(f"{cloud.topic} has no intensity to set to full scale")
+        return None
+    kind = cloud.points.dtype[name].newbyteorder("=")
+    found = finite_range(cloud.points[name])
+    if found is None:
+        raise NotApplicable(f"no intensity of {cloud.topic} is a finite number")
+    low, high = found
+    if full_scale:
+        return np.full(count, scale_of(low, high, kind, cloud.topic)).astype(kind)
+    drawn = (
+        rng.uniform(low, high, count) if kind.kind == "f" else rng.integers(int(low), int(high), count, endpoint=True)
+    )
+    return drawn.astype(kind)
+
+
+def write_points(
+    points: Points, rows: npt.NDArray[np.int64] | slice, xyz: Floats, intensity: Points | None, cloud: Cloud
+) -> None:
+    """Put coordinates, intensity and what repeats range or direction into rows of ``points``; other fields stay."""
+    for i, name in enumerate("xyz"):
+        points[name][rows] = xyz[:, i]
+    if intensity is not None:
+        points[cloud.intensity_field][rows] = intensity
+    for name in filter(cloud.single, RANGE_FIELDS):
+        points[name][rows] = np.linalg.norm(xyz, axis=1) * _range_unit(cloud, name)
+    write_angles(points, cloud, rows)
+
+
+def _columns(*columns: npt.NDArray[Any]) -> Floats:
+    """Return (N,) columns as (N, k), each still in one piece: numpy works on columns that lie together."""
+    joined = np.empty((len(columns), len(columns[0])))
+    for row, column in zip(joined, columns, strict=True):
+        row[:] = column
+    return joined.T
+
+
+def _range_unit(cloud: Cloud, name: str) -> float:
+    """Units of the field per metre: the median over the first returns."""
+    rows = np.flatnonzero(~empty_returns(cloud))[:1000]
+    metres = np.linalg.norm(cloud.xyz[rows].astype(np.float64), axis=1)
+    return float(np.median(cloud.points[name][rows] / metres)) if len(rows) else 1.0

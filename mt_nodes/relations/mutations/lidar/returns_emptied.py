@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Returns that never came, written as drivers write them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.base.params import param
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, emptied, proof_of_change
+from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS
+from mt_nodes.relations.mutations.lidar.rays import returns, rows_of_share
+from mt_nodes.relations.mutations.lidar.rows_lost import rows_of
+
+_VALUES = {"nan": float("nan"), "zero": 0.0}
+
+
+@dataclass(frozen=True)
+class ReturnsEmptied(EachCloud):
+    """Turns a share of the returns into empty ones that stay in the cloud, NaN or all zero.
+
+    A driver that publishes every firing has to say "nothing came back" in place: ``sensor_msgs/PointCloud2`` has
+    ``is_dense: false`` for points that are not finite (PCL drops such), while others write the origin (Ouster's driver
+    does). A stack must take both for nothing. Intensity and range fields of an empty return are 0.
+
+    Guaranteed: ``round(share * n)`` of n returns, at least one, are empty in the chosen way; all else is untouched.
+    """
+
+    share: float = param(
+        0.05, low=0.0001, high=0.99, neutral=0.0001, help="share of the returns of each cloud that become empty"
+    )
+    value: str = param("own", choices=("own", "nan", "zero"), help="the cloud's own empty value (else NaN), NaN or 0")
+
+    def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
+        """Choose the returns to empty."""
+        if self.value == "nan" and any(cloud.points.dtype[name].kind != "f" for name in "xyz"):
+            raise NotApplicable(f"{cloud.topic} has whole-number coordinates, which cannot be NaN")
+        return {"rows": rows_of_share(rng, returns(cloud), self.share)}
+
+    def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
+        """Empty the rows drawn."""
+        return emptied(cloud, rows_of(draw), _VALUES.get(self.value))
+
+    def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
+        """Look at coordinates, intensity and range of what was emptied, and that the rest is as it was."""
+        rows = rows_of(draw)
+        wanted = max(1, round(self.share * len(returns(old))))
+        if len(np.unique(rows)) != wanted:
+            return f"{len(np.unique(rows))} returns emptied, expected {wanted}"
+        zeroed = [n for n in (*RANGE_FIELDS, old.intensity_field) if n and old.single(n)]
+        broken = proof_of_change(old, new, rows, (*"xyz", *zeroed))
+        if broken is not None:
+            return broken
+        values = np.stack([new.points[name][rows].astype(np.float64) for name in "xyz"])
+        nan, zero = bool(np.isnan(values).all()), bool((values == 0.0).all())
+        if {"nan": not nan, "zero": not zero, "own": not (nan or zero)}[self.value]:
+            return f"an emptied return is not empty in the way '{self.value}'"
+        if nan and new.is_dense:
+            return "is_dense is true beside points that are not finite"
+        return "an emptied return has intensity or range" if any(new.points[n][rows].any() for n in zeroed) else None
+
+    def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
+        """Count the emptied returns."""
+        return Effects(numbers={"returns_emptied": float(sum(len(draw["rows"]) for draw in draws.values()))})

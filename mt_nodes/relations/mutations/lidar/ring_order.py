@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Returns ring by ring, as they were scanned: shared by mutations of density."""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.data.messages import Cloud
+from mt_nodes.relations.mutations.lidar.rays import at_rows, returns
+from mt_nodes.world.scene.beams import beams_of
+
+_InRings = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
+_found: WeakKeyDictionary[Cloud, _InRings] = WeakKeyDictionary()
+
+
+def in_rings(cloud: Cloud) -> _InRings:
+    """Return the rows (n,) of returns, ring by ring as they were scanned, and which of these begin a ring (rings,).
+
+    Found once for each cloud, as its beams are: what is drawn is looked at again when it is applied.
+
+    Raises:
+        NotApplicable: the cloud has no return, or its rings cannot be told.
+    """
+    if cloud not in _found:
+        _found[cloud] = _in_rings(cloud)
+    return _found[cloud]
+
+
+def _in_rings(cloud: Cloud) -> _InRings:
+    at = at_rows(cloud, returns(cloud))
+    # Small numbers are sorted by radix, in one pass; −1, of no ring, comes last as the largest.
+    place = beams_of(cloud).place[at].view(np.uint16)
+    order = np.argsort(place, kind="stable")
+    place = place.take(order)
+    begins = np.flatnonzero(np.append(True, place[1:] != place[:-1]))
+    rows = order if isinstance(at, slice) else at.take(order)
+    return rows.astype(np.int32), begins.astype(np.int32)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clouds with a stamp of another time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.base.params import param
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle
+from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
+
+
+@dataclass(frozen=True)
+class TimeShifted(Mutation):
+    """Stamps every cloud earlier or later by a constant: a time offset between the LiDAR and all else.
+
+    t' = t + offset, as of clocks that are not synchronised (no PTP or PPS), or of a driver that stamps at the end of
+    the sweep in place of its beginning. Points and whatever is not a cloud stay, transforms and other sensors with
+    their own stamps; where a cloud leads the bundle, answers are expected with the new stamp. Guaranteed: nothing but
+    the stamps of the clouds differs, by the offset exactly.
+    """
+
+    sensors = ("lidar",)
+    random = False
+    about_stamps = True
+
+    offset_s: float = param(
+        0.05, low=-10.0, high=10.0, unit="s", neutral=0.0, help="added to the stamp; negative: earlier"
+    )
+
+    def __post_init__(self) -> None:
+        if self._offset_ns == 0:
+            raise UsageError(f"got offset_s {self.offset_s:g}, expected a nanosecond at least")
+
+    @property
+    def _offset_ns(self) -> int:
+        return round(self.offset_s * 1e9)
+
+    def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
+        """Leave nothing to chance."""
+        earliest = min((c.stamp_ns for c in bundle.clouds), default=None)
+        if earliest is None:
+            raise NotApplicable(f"bundle {bundle.index} has no cloud")
+        if earliest + self._offset_ns < 0:
+            raise NotApplicable(f"a stamp of {earliest} ns cannot be {-self._offset_ns} ns earlier: time begins at 0")
+        return {}
+
+    def apply(self, bundle: Bundle, draw: Draw) -> Followup:
+        """Stamp every cloud anew."""
+        clouds = [replace(c, stamp_ns=c.stamp_ns + self._offset_ns) for c in bundle.clouds]
+        shifted = bundle.with_clouds(clouds)
+        if _leads(bundle):
+            shifted = replace(shifted, stamp_ns=bundle.stamp_ns + self._offset_ns)
+        return Followup(((0, shifted),), Effects(numbers={"offset_s": self.offset_s}))
+
+    def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
+        """Take the offset off again and compare every message."""
+        if len(followup.bundles) != 1:
+            return f"{len(followup.bundles)} bundles, expected one"
+        made = followup.first
+        if strangers := made.changed_topics(source) - {c.topic for c in source.clouds}:
+            return f"{', '.join(sorted(strangers))} changed, too"
+        if made.stamp_ns - source.stamp_ns != (self._offset_ns if _leads(source) else 0):
+            return f"the bundle's stamp moved by {made.stamp_ns - source.stamp_ns} ns"
+        for old, new in zip(source.clouds, made.clouds, strict=True):
+            if new.stamp_ns - old.stamp_ns != self._offset_ns:
+                return f"{old.topic}: the stamp moved by {new.stamp_ns - old.stamp_ns} ns, not {self._offset_ns} ns"
+            same = (new.frame_id, new.height, new.is_dense) == (old.frame_id, old.height, old.is_dense)
+            if not same or new.points.dtype != old.points.dtype or new.raw.tobytes() != old.raw.tobytes():
+                return f"{old.topic}: more changed than the stamp"
+        return None
+
+
+def _leads(bundle: Bundle) -> bool:
+    return any(cloud.stamp_ns == bundle.stamp_ns for cloud in bundle.clouds)

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What mutations that put an object into a scene do to its pictures: the object, in the scene's light, on its ground.
+
+The object is drawn where the camera sees it, behind what a LiDAR measured nearer, in the light and colour balance of
+the ground around its feet, with the camera's own blur and a soft dark spot under it; it casts no shadow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.data.effects import ImageBox
+from mt_nodes.data.images.codecs import Picture, Pixels
+from mt_nodes.data.messages import Image
+from mt_nodes.data.transforms import Matrix, UnknownTransform, move
+from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.world.camera.depth import depth_of
+from mt_nodes.world.camera.model import CameraModel
+from mt_nodes.world.scene.rendering import Figure, Rendering, Singles, Window, directions, render
+
+Floats = npt.NDArray[np.float64]
+
+_GAMMA = 2.2
+#: Mean albedo of asphalt after five years (Lawrence Berkeley National Laboratory, Heat Island Group: 0.12).
+_GROUND_ALBEDO = 0.12
+#: White may be so many times as bright as full scale, and so many times as dark as the picture's brightest tenth.
+_BRIGHTEST, _DARKEST = 1.5, 0.5
+#: How much light a body keeps from the ground right under it, and how far the soft edge of that reaches, in metres.
+_UNDER, _PENUMBRA_M = 0.75, 0.14
+#: What stands before the object is nearer by so much, and so much higher than the ground it stands on (and more with
+#: the distance between the two, since ground is no plane).
+_BEFORE_M, _ABOVE_GROUND_M, _UNEVEN = 0.3, 0.25, 0.02
+#: Fewer pixels than this are not what anybody would call seen.
+LEAST_PIXELS = 12.0
+
+
+@dataclass(frozen=True, eq=False)
+class Shot:
+    """What one picture shows of an object put into the scene.
+
+    Attributes:
+        window: rows and columns of the picture that change; the arrays (h, w) are of them.
+        sight: share of each pixel that shows the object.
+        shadow: where in the window the dark spot under it lies, and how dark it is, 0 to 1; None if not in sight.
+        rendering: the object, with its own window within this one at ``at``.
+        box: where it is, and how much of it is in sight.
+    """
+
+    window: Window
+    sight: Singles
+    shadow: tuple[Window, Singles] | None
+    rendering: Rendering
+    at: Window
+    box: ImageBox
+
+
+_known: WeakKeyDictionary[Image, tuple[tuple[Any, ...], Shot | None]] = WeakKeyDictionary()
+
+
+def shot_of(view: View, figure: Figure, pose: Matrix, label: str, ego_frame_id: str) -> Shot | None:
+    """Return what an image shows of an object that stands at a ``pose`` (4, 4) of the ego's frame; None for nothing.
+
+    The last one of an image is kept: what was drawn for is then applied.
+
+    Raises:
+        NotApplicable: the camera is not calibrated, or where it stands, or what may hide the object, is not known.
+    """
+    asked = (figure, pose.tobytes(), label, ego_frame_id)
+    known = _known.get(view.image)
+    if known is None or known[0] != asked:
+        known = _known[view.image] = asked, _shot(view, figure, pose, label, ego_frame_id)
+    return known[1]
+
+
+def _shot(view: View, figure: Figure, pose: Matrix, label: str, ego_frame_id: str) -> Shot | None:
+    camera, pose = view.camera(), camera_from(view, ego_frame_id) @ pose
+    made = render(figure, pose, camera)
+    if made is None:
+        return None
+    spot = _ground_spot(figure, pose, camera)
+    window = _around([made.window, *([] if spot is None else [spot[0]])])
+    clear = _clear(view, camera, pose, made.window, made.direction, made.range_m, made.step_px)
+    sight = np.zeros(_size(window), np.float32)
+    sight[at := _within(made.window, window)] = made.cover * made.enlarged(clear)
+    shadow = None
+    if spot is not None:
+        where, dark = spot
+        looking = directions(camera, where)
+        dark *= _clear(view, camera, pose, where, looking, _ground_range(pose, looking))
+        shadow = _within(where, window), dark
+    total = float(made.cover.sum())
+    visible = made.inside * min(1.0, float(sight.sum()) / total) if total > 0.0 else 0.0
+    return Shot(window, sight, shadow, made, at, ImageBox(view.image.topic, made.box_px, visible, label))
+
+
+def with_object(view: View, shot: Shot) -> Pixels:
+    """Return the picture's pixels with the object in it."""
+    pixels = view.picture.pixels.copy()
+    piece, full = pixels[shot.window], float(view.picture.full_scale)
+    if shot.shadow is not None:
+        at, dark = shot.shadow
+        ground = piece[at]
+        left = (1.0 - _UNDER * dark) ** (1.0 / _GAMMA)
+        ground[...] = np.rint(ground * (left if ground.ndim == 2 else left[..., None]))
+    blur = blur_px(view.picture, shot.window)
+    colour = _blurred(_painted(view.picture, shot), blur)
+    sight = _blurred(shot.sight, blur)
+    sight[sight < 0.5 / full] = 0.0
+    piece[...] = _blended(colour, piece, sight)
+    return pixels
+
+
+def _painted(picture: Picture, shot: Shot) -> Pixels:
+    """Return the object's colours (h, w[, 3]) in the scene's light, in a picture's own samples."""
+    made, full = shot.rendering, float(picture.full_scale)
+    lit = np.minimum(made.light * _light(picture, shot), np.float32(1.0))
+    cv2.pow(lit, 1.0 / _GAMMA, lit)
+    if made.glow is not None:
+        np.maximum(lit, made.glow, out=lit)
+    if picture.order != "rgb":
+        lit = np.asarray(cv2.cvtColor(lit, cv2.COLOR_RGB2GRAY if picture.order == "mono" else cv2.COLOR_RGB2BGR))
+    samples = cv2.convertScaleAbs(lit, alpha=full) if full < 256 else np.rint(lit * full).astype(picture.pixels.dtype)
+    whole = np.zeros((*shot.sight.shape, *samples.shape[2:]), samples.dtype)
+    whole[shot.at] = made.enlarged(samples)
+    return whole
+
+
+def _blended(some: Pixels, others: Pixels, share: Singles) -> Pixels:
+    """Return pixels, ``share`` (h, w) of each from ``some``, the rest from ``others``, which stay where it is 0."""
+    if some.dtype == np.uint8:
+        return np.asarray(cv2.blendLinear(some, np.ascontiguousarray(others), share, 1.0 - share))
+    share = share if some.ndim == 2 else share[..., None]
+    return np.asarray(np.rint(some * share + others * (1.0 - share)), some.dtype)
+
+
+def blur_px(picture: Picture, window: Window) -> float:
+    """Return the standard deviation in pixels of the camera's blur, measured on the sharpest edges around a window.
+
+    A sharp edge blurred by s, blurred again by 1, has a gradient s / sqrt(s² + 1) times as steep (S. Zhuo and T. Sim,
+    Defocus map estimation from a single image, Pattern
+    Recognition 44, 2011, pp. 1852-1858).
+    """
+    rows, columns = (slice(max(0, s.start - 40), s.stop + 40) for s in window)
+    luma = picture.luma()[rows, columns].astype(np.float32)
+    again = cv2.GaussianBlur(luma, (0, 0), 1.0)
+    first, second = (np.abs(np.diff(a, axis=1)) for a in (luma, again))
+    steep = first >= max(float(np.quantile(first[::2, ::2], 0.99)), 1.0)
+    if not steep.any():
+        return 0.6
+    ratio = float(np.median(first[steep] / np.maximum(second[steep], 1e-3)))
+    return float(np.clip(1.0 / np.sqrt(max(ratio * ratio - 1.0, 0.2)), 0.45, 1.5))
+
+
+def camera_from(view: View, ego_frame_id: str) -> Matrix:
+    """Return the 4×4 from the ego's frame to the camera's.
+
+    Raises:
+        NotApplicable: no transform joins the two.
+    """
+    try:
+        return view.bundle.transforms.lookup(view.image.frame_id, ego_frame_id)
+    except UnknownTransform as error:
+        raise NotApplicable(f"{view.image.topic}: where the camera stands is not known: {error}") from error
+
+
+def _clear(
+    view: View,
+    camera: CameraModel,
+    pose: Matrix,
+    window: Window,
+    direction: Singles,
+    range_m: Singles,
+    step_px: int = 1,
+) -> Singles:
+    """Return how much is clear of each pixel (r, c) that looks at what is ``range_m`` away: no return lies before it.
+
+    The pixels are every so manyth one of a window.
+    Ground does not hide: what is low over the plane that the object stands on, more with the distance from it. Between
+    the cells of the depth the edge is soft.
+    """
+    depth = depth_of(view.bundle, view.image, camera)
+    rows, columns = (np.arange(s.start, s.stop, step_px) // depth.step_px for s in window)
+    seen = depth.range_m[rows[:, None], columns]
+    before = seen < range_m - np.float32(_BEFORE_M)
+    if not before.any():
+        return np.ones(before.shape, np.float32)
+    up = pose[:3, 2].astype(np.float32)
+    height = np.minimum(seen, np.float32(1e6)) * (direction @ up) - np.float32(pose[:3, 3] @ pose[:3, 2])
+    hidden = before & (height > _ABOVE_GROUND_M + _UNEVEN * (range_m - seen))
+    soft = cv2.blur((~hidden).astype(np.float32), (-(-depth.step_px // step_px),) * 2, borderType=cv2.BORDER_REPLICATE)
+    return np.asarray(np.clip(2.0 * soft - 0.5, 0.0, 1.0), np.float32)
+
+
+def _ground_range(pose: Matrix, direction: Singles) -> Singles:
+    """Return how far the plane that the object stands on is along directions (h, w, 3), infinite above it."""
+    up = pose[:3, 2]
+    down = -(direction @ up.astype(np.float32))
+    away = np.float32(-(pose[:3, 3] @ up))
+    with np.errstate(divide="ignore"):
+        return np.where(down > 1e-4, away / down, np.float32(np.inf)).astype(np.float32)
+
+
+def _ground_spot(figure: Figure, pose: Matrix, camera: CameraModel) -> tuple[Window, Singles] | None:
+    """Return the window of the soft spot under the object and how dark it is (h, w), 0 to 1; None if not in sight."""
+    low, high = figure.feet_m
+    outline = _spot_outline(camera, pose, (low + high) / 2.0, (high - low) / 2.0 + _PENUMBRA_M)
+    if outline is None:
+        return None
+    pixel_m = float(np.linalg.norm(pose[:3, 3])) / float(camera.k[0, 0])
+    # Ground lies flat: what is as wide as a pixel across is several times as long along the line of sight.
+    sigma = float(np.clip(_PENUMBRA_M / pixel_m, 0.8, 40.0)) / 2.0
+    steep = max(0.15, abs(float(pose[:3, 2] @ pose[:3, 3])) / float(np.linalg.norm(pose[:3, 3])))
+    reach = int(3.0 * sigma) + 2
+    window = _cut(outline.min(axis=0) - reach, outline.max(axis=0) + reach, camera)
+    if window is None:
+        return None
+    mask = np.zeros(_size(window), np.uint8)
+    at = np.rint((outline - (window[1].start, window[0].start)) * 16.0).astype(np.int32)
+    cv2.fillConvexPoly(mask, at, 255, cv2.LINE_AA, 4)
+    soft = cv2.GaussianBlur(mask.astype(np.float32) / 255.0, (0, 0), sigma, sigmaY=max(0.5, sigma * steep))
+    soft[soft < 0.02] = 0.0
+    return window, np.asarray(soft, np.float32)
+
+
+def _spot_outline(camera: CameraModel, pose: Matrix, center_m: Floats, half_m: Floats) -> Floats | None:
+    """Return the pixels (n, 2) of an oval with squared-off corners on the ground around an object's feet."""
+    angle = np.linspace(0.0, 2.0 * np.pi, 49)[:-1]
+    circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    oval = np.sign(circle) * np.abs(circle) ** 0.6 * half_m + center_m
+    outline = camera.project(move(pose, np.column_stack([oval, np.zeros(len(oval))])))
+    return outline if np.isfinite(outline).all() else None
+
+
+def _light(picture: Picture, shot: Shot) -> Singles:
+    """Return the light (3,), red, green, blue, that white level ground would send here, in shares of full scale.
+
+    The ground around the object's feet, and what of it the picture shows below the object, is taken to be of
+    a mean albedo; bounds by the brightest tenth of the picture keep a dark patch or a bright line from misleading.
+    """
+    rows, columns = shot.window
+    height = max(8, (rows.stop - rows.start) // 6)
+    below = slice(max(0, rows.stop - height), min(picture.size[0], rows.stop + height))
+    width = max(4, (columns.stop - columns.start) // 2)
+    beside = slice(max(0, columns.start - width), min(picture.size[1], columns.stop + width))
+    ground = picture.pixels[below, beside].reshape(-1, 1 if picture.order == "mono" else 3)[::3]
+    level = np.median(ground, axis=0) / picture.full_scale
+    bright = float(np.quantile(picture.luma()[::8, ::8], 0.9)) / picture.full_scale
+    colour = _rgb(level, picture) ** _GAMMA
+    lit = float(colour.mean()) / _GROUND_ALBEDO
+    lit = float(np.clip(lit, _DARKEST * bright**_GAMMA, _BRIGHTEST))
+    balance = np.clip(colour / max(float(colour.mean()), 1e-6), 0.8, 1.25)
+    return (lit * balance).astype(np.float32)
+
+
+def _rgb(level: npt.NDArray[Any], picture: Picture) -> npt.NDArray[Any]:
+    return np.repeat(level, 3) if picture.order == "mono" else level[[picture.channel(c) for c in "rgb"]]
+
+
+def _blurred(layer: npt.NDArray[Any], sigma_px: float) -> npt.NDArray[Any]:
+    return np.asarray(cv2.GaussianBlur(layer, (0, 0), sigma_px, borderType=cv2.BORDER_REPLICATE))
+
+
+def _around(windows: Iterable[Window]) -> Window:
+    """Return the window around windows."""
+    rows, columns = zip(*windows, strict=True)
+    top, left = min(r.start for r in rows), min(c.start for c in columns)
+    return slice(top, max(r.stop for r in rows)), slice(left, max(c.stop for c in columns))
+
+
+def _within(inner: Window, outer: Window) -> Window:
+    """Return where in the arrays of a window another one within it lies."""
+    rows, columns = (slice(i.start - o.start, i.stop - o.start) for i, o in zip(inner, outer, strict=True))
+    return rows, columns
+
+
+def _cut(low: Floats, high: Floats, camera: CameraModel) -> Window | None:
+    """Return the window of the picture between two corners (x, y); None when it is empty."""
+    left, top = (max(0, int(v)) for v in low)
+    right, bottom = min(camera.width, int(high[0]) + 1), min(camera.height, int(high[1]) + 1)
+    return (slice(top, bottom), slice(left, right)) if left < right and top < bottom else None
+
+
+def _size(window: Window) -> tuple[int, int]:
+    rows, columns = window
+    return rows.stop - rows.start, columns.stop - columns.start

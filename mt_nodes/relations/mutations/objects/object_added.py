@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An object that was not there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.base.params import param
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.data.transforms import Matrix
+from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.relations.mutations.objects.changed_returns import changed, placed_points
+from mt_nodes.relations.mutations.objects.in_scene import (
+    SURROUNDINGS_M,
+    Look,
+    Sensor,
+    draw_hits,
+    ego_from,
+    look_at,
+    proof_of_hits,
+    shadow_of,
+    surroundings,
+    volume_of,
+)
+from mt_nodes.relations.mutations.objects.shown import Shown
+from mt_nodes.world.scene.lamps import LAMPS, OFF
+from mt_nodes.world.scene.objects import KINDS
+from mt_nodes.world.scene.placement_solver import Footprint, NoRoom, Place, Wish, solve, stand, upright
+from mt_nodes.world.scene.rendering import Figure, figure_of
+from mt_nodes.world.scene.sight import Body, body_of
+
+_TRIES = 64
+_LAMPS = sorted({lamps for of_kind in LAMPS.values() for lamps in of_kind})
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where an object may stand: poses (4, 4) in a frame at an instant, the first the first choice."""
+
+    poses: tuple[Matrix, ...]
+    stamp_ns: int
+
+
+@dataclass(frozen=True)
+class ObjectAdded(Shown):
+    """Puts an object on free ground, as the sensor's own rays would have seen it.
+
+    The object's mesh is cast along the rays of the cloud's returns. A return behind the object on its ray becomes the
+    hit, with range noise and an intensity of reflectivity times cosine of incidence (Lambert) in the cloud's scale,
+    or is lost where that echo is too weak for its range (power falls with the square of the range). A return before
+    the object stays, so nothing floats in front of an occluder; rays that miss stay byte for byte.
+
+    The places are chosen once an episode: on ground found in the cloud and tilted with it, with free space around,
+    mostly in sight. The object stands still in ``frame_id`` at the first of them that is free; when none is, there is
+    no follow-up.
+    Rays that brought no return, into the sky, are found as gaps of the beam pattern (or as the empty returns of an
+    organised cloud) and get theirs, too, where beams can be told. Guaranteed: every hit is on a ray of the sensor and
+    on the object, nothing is left behind it on the same ray, all else is untouched; in pictures, pixels change only
+    where lines of sight meet the object or the ground at its feet and nothing nearer is between, half of them visibly.
+
+    In pictures the same mesh stands at the same place: projected through CameraInfo (distortion included) and the
+    transforms, hidden where a return lies nearer, in the light of the ground around it, with a soft dark spot under it
+    and no cast shadow. Images that do not see it pass byte for byte. A cloud that the stack does not take serves to
+    find the ground; without any there is no follow-up, since nobody can tell what is free.
+    """
+
+    kind: str = param("adult", choices=tuple(KINDS), help="what is put there")
+    where: str = param("beside", choices=("path", "beside", "bearing"), help="in the ego's way, beside it, or anywhere")
+    range_m: tuple[float, float] = param(
+        (8.0, 20.0),
+        low=3.0,
+        high=100.0,
+        unit="m",
+        aspect="place",
+        help="nearest and farthest from the ego, over ground",
+    )
+    bearing_rad: tuple[float, float] = param(
+        (-3.1416, 3.1416),
+        low=-6.2832,
+        high=6.2832,
+        unit="rad",
+        aspect="place",
+        help="0 ahead, positive left; where: bearing only",
+    )
+    yaw_rad: float | None = param(
+        None, low=-6.2832, high=6.2832, unit="rad", aspect="place", help="which way it looks; any if unset"
+    )
+    frame_id: str = param("base_link", help="frame it stands still in: a fixed one, or the ego's to go along with it")
+    closing_mps: float = param(
+        0.0, low=-60.0, high=60.0, unit="m/s", aspect="fixed", help="how fast it comes nearer along x of frame_id"
+    )
+    clearance_m: float = param(1.0, low=0.0, high=20.0, unit="m", aspect="fixed", help="free space around it")
+    least_visible: float = param(0.7, low=0.0, high=1.0, aspect="fixed", help="share of it that must be in sight")
+    least_points: int = param(10, low=1, high=100_000, aspect="fixed", help="returns it must give, in the first cloud")
+    places: int = param(
+        32, low=1, high=64, aspect="fixed", help="how many to keep in reserve for when the first is taken; 1: none"
+    )
+    ego_frame_id: str = param("base_link", help="frame on the road under the ego, x ahead, z up")
+    range_sigma_m: float = param(
+        0.02, low=0.0, high=0.5, unit="m", aspect="fixed", help="noise of a range, cut at 3 sigma"
+    )
+    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
+    lamps: str = param(OFF, choices=(OFF, *_LAMPS), help="what of its lamps shines, in pictures")
+    sensitivity: float = param(
+        0.06, low=0.0, high=1.0, aspect="fixed", help="reflectivity times cosine just seen at max_range_m"
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("range_m", "bearing_rad"):
+            low, high = getattr(self, name)
+            if low > high:
+                raise UsageError(f"{name}: got {low:g} to {high:g}, expected low before high")
+        if self.lamps not in (OFF, *LAMPS.get(self.kind, ())):
+            known = ", ".join((OFF, *LAMPS.get(self.kind, ())))
+            raise UsageError(f"lamps: got '{self.lamps}', a {self.kind} has {known}")
+
+    @property
+    def body(self) -> Body:
+        """The object as rays see it."""
+        return body_of(self.kind)
+
+    @property
+    def figure(self) -> Figure:
+        """The object as cameras see it."""
+        return figure_of(self.kind, self.lamps)
+
+    @property
+    def label(self) -> str:
+        """The class that a detector would give it."""
+        return KINDS[self.kind].label
+
+    @property
+    def _sensor(self) -> Sensor:
+        return Sensor(self.range_sigma_m, self.max_range_m, self.sensitivity)
+
+    def begin(self, rng: np.random.Generator, bundle: Bundle) -> Any:
+        """Choose the places for an episode; the first is free in its first cloud.
+
+        Raises:
+            NotApplicable: there is no free ground as wished.
+        """
+        if not bundle.known_clouds:
+            raise NotApplicable(f"bundle {bundle.index} has no cloud to find free ground in")
+        wish = Wish(self.where, self.range_m, self.bearing_rad, self.yaw_rad)
+        drawn = [wish.place(rng) for _ in range(_TRIES)]
+        first, _ = solve(drawn, partial(self._stand, bundle), self._what)
+        ego_to_frame = np.linalg.inv(self._from_frame(bundle))
+        chosen = (drawn[first:] + drawn[:first])[: self.places]
+        return Standing(tuple(ego_to_frame @ upright(place) for place in chosen), bundle.stamp_ns)
+
+    def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
+        """Stand the object on the ground of the first cloud, and measure it in this one."""
+        pose, look = self._stood(bundle, state)
+        if cloud is not bundle.clouds[0]:
+            look = look_at(cloud, self.body, self._to_cloud(bundle, cloud) @ pose)
+        return {"pose": pose, **draw_hits(rng, cloud, look, self._sensor)}
+
+    def pose_in(self, bundle: Bundle, state: Any) -> Matrix:
+        """Return where the object stands in a bundle."""
+        return self._stood(bundle, state)[0]
+
+    def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
+        """Write the hits."""
+        return changed(cloud, draw)
+
+    def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
+        """Look whether hits are on rays and on the object, and whether anything is left behind it."""
+        pose = self._to_cloud(bundle, old) @ draw["pose"]
+        return proof_of_hits(old, new, draw, self.body, pose, self._sensor)
+
+    def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
+        """Say where the object is and what it hides."""
+        pose = next(iter(draws.values()))["pose"]
+        added = {c.topic: placed_points(c, draws[c.topic]) for c in bundle.clouds}
+        hidden = (
+            shadow_of(self.body, pose, self._to_ego(bundle, c), self.ego_frame_id, self.max_range_m)
+            for c in bundle.clouds
+        )
+        return Effects(
+            added=(volume_of(self.body, pose, self.ego_frame_id, self.label),),
+            occluded=tuple(hidden),
+            numbers={"points_on_object": float(sum(map(len, added.values())))},
+            added_points=added,
+        )
+
+    @property
+    def _footprint(self) -> Footprint:
+        body = self.body
+        (x, y, _), (length, width, _) = body.center_m.tolist(), body.size_m
+        return Footprint((x, y), (length / 2, width / 2), float(body.high_m[2]))
+
+    @property
+    def _what(self) -> str:
+        where = {"path": "on the path", "beside": "beside the path", "bearing": "in the sector"}[self.where]
+        low, high = self.range_m
+        return f"'{self.kind}' {where} at {low:g} to {high:g} m"
+
+    def _places(self, bundle: Bundle, standing: Standing) -> list[Place]:
+        """Return where the places of the episode are now, in the ego's frame."""
+        closed_m = self.closing_mps * (bundle.stamp_ns - standing.stamp_ns) * 1e-9
+        nearer = np.eye(4)
+        nearer[0, 3] = -closed_m
+        poses = [self._from_frame(bundle) @ nearer @ pose for pose in standing.poses]
+        return [(float(p[0, 3]), float(p[1, 3]), float(np.arctan2(p[1, 0], p[0, 0]))) for p in poses]
+
+    def _stood(self, bundle: Bundle, standing: Standing) -> tuple[Matrix, Look]:
+        """Return the pose and the look at the first of the episode's places that is free."""
+        return solve(self._places(bundle, standing), partial(self._stand, bundle), self._what)[1]
+
+    def _stand(self, bundle: Bundle, place: Place) -> tuple[Matrix, Look]:
+        """Return the pose (4, 4) in the ego's frame on the ground of the first cloud, and the look; raises NoRoom."""
+        cloud, footprint = bundle.known_clouds[0], self._footprint
+        reach = footprint.radius_m + self.clearance_m + SURROUNDINGS_M
+        _, points = surroundings(cloud, self._to_ego(bundle, cloud), place[:2], reach)
+        pose = stand(points, footprint, place, self.clearance_m)
+        look = look_at(cloud, self.body, self._to_cloud(bundle, cloud) @ pose)
+        if look.count < self.least_points:
+            raise NoRoom(f"with fewer than {self.least_points} returns from it")
+        if look.share < self.least_visible:
+            raise NoRoom("hidden")
+        return pose, look
+
+    def _from_frame(self, bundle: Bundle) -> Matrix:
+        return ego_from(bundle, self.frame_id, self.ego_frame_id, "object_added")
+
+    def _to_ego(self, bundle: Bundle, cloud: Cloud) -> Matrix:
+        return ego_from(bundle, cloud.frame_id, self.ego_frame_id, cloud.topic)
+
+    def _to_cloud(self, bundle: Bundle, cloud: Cloud) -> Matrix:
+        return np.asarray(np.linalg.inv(self._to_ego(bundle, cloud)))

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An object that stands elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial import cKDTree
+
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import param
+from mt_nodes.data.effects import Effects, Volume
+from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.data.transforms import Matrix, move
+from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.relations.mutations.lidar.placement import rounded
+from mt_nodes.relations.mutations.lidar.rays import smallest
+from mt_nodes.relations.mutations.objects.changed_returns import proof_of_rays, rows_of
+from mt_nodes.relations.mutations.objects.exchanged import (
+    Choice,
+    ObjectExchanged,
+    Rectangle,
+    left_rows,
+    rectangle,
+)
+from mt_nodes.relations.mutations.objects.in_scene import SURROUNDINGS_M, surroundings
+from mt_nodes.relations.mutations.objects.object_removed import Floats, Rows, standing_within
+from mt_nodes.relations.mutations.objects.turned_view import Look, TurnedView
+from mt_nodes.world.scene.placement_solver import Footprint, NoRoom, Place, solve, stand
+from mt_nodes.world.scene.returns import lengths, places, within_cone
+from mt_nodes.world.scene.shadow import shadow
+from mt_nodes.world.scene.silent_rays import silent_rays
+
+_TRIES, _THINGS = 16, 4
+#: Ground at the new place may be so much higher or lower than under the thing.
+_STEP_M = 0.15
+#: A return gives way when the thing is nearer by more than this share: rounding never decides.
+_NEARER = 1e-5
+#: A return of the moved thing is one of the thing's own: so much its range may differ, and its direction as a chord.
+_RANGE_M, _DIRECTION = 2e-3, 0.012
+#: So near to a ray amid the thing, another ray meets it, too; a return so far behind is one that it hides.
+_SAME_RAY, _BEHIND_M = 5e-4, 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Thing:
+    """A thing of a cloud that may be moved: its outline (k, 2) and the ground (5,) under it, in the ego's frame."""
+
+    cloud: Cloud
+    to_ego: Matrix
+    outline: Floats
+    plane: Floats
+
+    @cached_property
+    def rows(self) -> Rows:
+        """Its returns (n,)."""
+        return standing_within(self.cloud, self.to_ego, self.outline, self.plane)
+
+    @cached_property
+    def own(self) -> npt.NDArray[np.bool_]:
+        """Which points of the cloud (N,) those are."""
+        own = np.zeros(len(self.cloud), dtype=bool)
+        own[self.rows] = True
+        return own
+
+    @cached_property
+    def view(self) -> TurnedView:
+        """How the sensor sees it."""
+        return TurnedView(self.cloud, self.rows)
+
+    @cached_property
+    def rectangle(self) -> Rectangle:
+        """What it takes of the ground."""
+        return rectangle(self.outline)
+
+    @property
+    def ground_m(self) -> float:
+        """Height of the ground under it."""
+        (x, y), plane = self.rectangle.center_m, self.plane
+        return float(plane[0] + plane[1] * (x - plane[3]) + plane[2] * (y - plane[4]))
+
+    @cached_property
+    def height_m(self) -> float:
+        """Its top above that ground."""
+        return float(move(self.to_ego, places(self.cloud, self.rows))[:, 2].max()) - self.ground_m
+
+    def turned(self, turn_rad: float) -> tuple[Place, float]:
+        """Return where it stands and looks when it is turned about the sensor's axis, and the height of its foot."""
+        turn = self.to_ego @ _about_z(turn_rad) @ np.linalg.inv(self.to_ego)
+        x, y, z = move(turn, np.array([[*self.rectangle.center_m, self.ground_m]]))[0].tolist()
+        return (x, y, self.rectangle.yaw_rad + float(np.arctan2(turn[1, 0], turn[0, 0]))), z
+
+
+@dataclass(frozen=True)
+class ObjectMoved(ObjectExchanged):
+    """Moves a thing of the cloud along a circle about the sensor; rays see of it there what rays saw of it before.
+
+    The thing goes as in ``object_removed``. Turned about the sensor's vertical axis it shows the sensor the very side
+    that it showed, at the same ranges: each ray towards its new place, turned back, takes range and intensity of the
+    nearest of the thing's own returns, none where that ray saw past it, and brings no return where the thing gave none.
+    A return before it stays; one behind it becomes its own or is lost; rays that miss stay byte for byte.
+
+    ``shift_m`` is drawn once an episode, along the circle, to either side. Ground at the new place is as high as at
+    the old one to 0.15 m, so that the thing keeps standing on it, and there is free space around. Of the nearest four
+    things the first is taken that has such a place, mostly in sight.
+
+    Guaranteed: as of ``object_removed``; then, that each new return is on a ray of the sensor and is one of the thing's
+    own turned, that none is left behind the thing on a ray amid it, and that nothing else changed.
+    """
+
+    shift_m: tuple[float, float] = param(
+        (3.0, 8.0), low=0.5, high=100.0, unit="m", aspect="place", help="how far, to either side"
+    )
+    clearance_m: float = param(
+        0.5, low=0.0, high=20.0, unit="m", aspect="fixed", help="free space around the new place"
+    )
+    least_visible: float = param(0.7, low=0.0, high=1.0, aspect="fixed", help="share of it that must be in sight there")
+
+    def __post_init__(self) -> None:
+        low, high = self.shift_m
+        if low > high:
+            raise UsageError(f"shift_m: got {low:g} to {high:g}, expected low before high")
+
+    def begin(self, rng: np.random.Generator, bundle: Bundle) -> Floats:
+        """Choose the shifts (n,) in metres to be tried in turn, positive to the left."""
+        return np.asarray(rng.uniform(*self.shift_m, _TRIES) * rng.choice([-1.0, 1.0], _TRIES))
+
+    def choose(self, bundle: Bundle, state: Any) -> Choice:
+        """Choose the first thing that has room within one of the shifts."""
+        cloud = bundle.clouds[0]
+        found = islice(self.things(bundle), _THINGS)
+        things = (Thing(cloud, self.to_ego(bundle, cloud), *thing) for thing in found)
+        choices = ((thing, shift) for thing in things for shift in state.tolist())
+        return solve(choices, self._stand, "the moved thing")[1]
+
+    def draw_put(
+        self, rng: np.random.Generator, bundle: Bundle, old: Cloud, left: Cloud, draw: Draw, known: Any
+    ) -> Draw:
+        """Return what rays see of the thing at its new place, as far as nothing stands before it."""
+        look: Look = known or TurnedView(old, _thing_rows(draw)).look(float(draw["turn_rad"]))
+        view, turn = look.view, look.turn_rad
+        there = ~np.isin(look.rows, rows_of(draw, "lost"))
+        rows, seen = left_rows(old, draw, look.rows[there]), look.seen.of(there)
+        nearer = seen.range_m < lengths(places(left, rows)) * (1.0 - _NEARER)
+        hit, silent = nearer & (seen.row >= 0), silent_rays(left, view.bearing_rad + turn, view.half_rad)
+        more = view.at(silent.direction, turn)
+        new = (more.row >= 0) & (more.range_m < silent.clear_m)
+        put: Draw = {
+            "rows": smallest(rows[hit]),
+            "range_m": seen.range_m[hit].astype(np.float32),
+            "lost": smallest(rows[nearer & seen.silent]),
+            "new_rows": smallest(silent.rows[new]),
+            "new_xyz": rounded(left, silent.direction[new] * more.range_m[new, None]).astype(left.xyz.dtype),
+        }
+        if old.intensity_field is None:
+            return put
+        values = old.points[old.intensity_field]
+        return {**put, "intensity": values[seen.row[hit]], "new_intensity": values[more.row[new]]}
+
+    def prove_put(self, bundle: Bundle, left: Cloud, new: Cloud, draw: Draw, put: Draw) -> str | None:
+        """Turn what is there now back, and compare it with what the sensor saw."""
+        placed, broken = proof_of_rays(left, new, put)
+        if broken is not None:
+            return broken
+        old, turn = bundle.cloud(left.topic), float(draw["turn_rad"])
+        own = _chords(places(old, _thing_rows(draw)), 0.0)
+        bounds = np.array([_DIRECTION] * 3 + [_RANGE_M])
+        apart, _ = cKDTree(own / bounds).query(_chords(placed, turn) / bounds)
+        if not (apart <= np.sqrt(2.0)).all():
+            return "a return put there is none of the thing's own"
+        behind = _behind(old, left, draw, put)
+        return f"{behind} returns are left behind the thing" if behind else None
+
+    def describe_put(self, bundle: Bundle, draw: Draw) -> Effects:
+        """Say where the thing is now and what it hides."""
+        cloud = bundle.clouds[0]
+        thing = Thing(cloud, self.to_ego(bundle, cloud), draw["outline_m"], draw["plane"])
+        (x, y, yaw), ground = thing.turned(float(draw["turn_rad"]))
+        height = float(draw["height_m"])
+        length, width = (2 * half for half in thing.rectangle.half_m)
+        c, s = np.cos(yaw), np.sin(yaw)
+        corners = np.array([[i * length, j * width] for i in (-0.5, 0.5) for j in (-0.5, 0.5)])
+        corners = corners @ np.array([[c, s], [-s, c]]) + (x, y)
+        sensors = (self.to_ego(bundle, cloud)[:2, 3] for cloud in bundle.clouds)
+        hidden = tuple(shadow(corners, at, self.ego_frame_id, self.max_range_m) for at in sensors)
+        center = (x, y, ground + height / 2)
+        there = Volume(self.ego_frame_id, center, (length, width, height), yaw, "unknown")
+        return Effects(added=(there,), occluded=hidden)
+
+    def _stand(self, choice: tuple[Thing, float]) -> Choice:
+        """Return what is drawn of a thing, how far it turns, and how it is seen; raises NoRoom."""
+        thing, shift_m = choice
+        center, half = thing.rectangle.center_m, thing.rectangle.half_m
+        turn = shift_m / float(np.hypot(*(np.array(center) - thing.to_ego[:2, 3])))
+        place, ground = thing.turned(turn)
+        footprint = Footprint((0.0, 0.0), half, thing.height_m)
+        reach = footprint.radius_m + self.clearance_m + SURROUNDINGS_M
+        rows, around = surroundings(thing.cloud, thing.to_ego, place[:2], reach)
+        pose = stand(around[~thing.own[rows]], footprint, place, self.clearance_m)
+        if abs(float(pose[2, 3]) - ground) > _STEP_M:
+            raise NoRoom("on ground of another height")
+        draw = {"outline_m": thing.outline, "plane": thing.plane, "height_m": thing.height_m, "turn_rad": turn}
+        return Choice(draw, thing.rows, self._look(thing, turn))
+
+    def _look(self, thing: Thing, turn_rad: float) -> Look:
+        """Return what the rays see of a thing; raises NoRoom where that is too little."""
+        look = thing.view.look(turn_rad)
+        meets = look.seen.row >= 0
+        clear = meets & ((look.seen.range_m < look.own_m) | thing.own[look.rows])
+        if clear.sum() < min(self.least_points, len(thing.rows)):
+            raise NoRoom(f"with fewer than {self.least_points} returns from it")
+        if clear.sum() < self.least_visible * meets.sum():
+            raise NoRoom("hidden")
+        return look
+
+
+def _thing_rows(draw: Draw) -> Rows:
+    """Return the rows (n,) of the thing's returns in the source: those that go on, and those that are lost."""
+    return np.sort(np.concatenate([draw["rows"], draw["lost"]]).astype(np.int64))
+
+
+def _about_z(turn_rad: float) -> Matrix:
+    turn = np.eye(4)
+    c, s = np.cos(turn_rad), np.sin(turn_rad)
+    turn[:2, :2] = [[c, -s], [s, c]]
+    return turn
+
+
+def _chords(xyz: Floats, turn_rad: float) -> Floats:
+    """Return unit vectors and ranges (n, 4) of points (n, 3) turned back by an angle."""
+    back = move(_about_z(-turn_rad), xyz)
+    range_m = lengths(back)
+    return np.column_stack([back / range_m[:, None], range_m])
+
+
+def _behind(old: Cloud, left: Cloud, draw: Draw, put: Draw) -> int:
+    """Count returns that stayed as they were though, turned back, they lie behind the thing on a ray amid it."""
+    thing, turn = _thing_rows(draw), float(draw["turn_rad"])
+    own = _chords(places(old, thing), 0.0)
+    middle = own[:, :3].mean(axis=0)
+    middle /= np.linalg.norm(middle)
+    least = float((own[:, :3] @ middle).min()) - _SAME_RAY
+    there = within_cone(left, move(_about_z(turn), middle[None])[0], least)
+    stay = np.setdiff1d(there, np.concatenate([rows_of(put, "rows"), rows_of(put, "lost")]), assume_unique=True)
+    around = within_cone(old, middle, least)
+    stayed, source = _chords(places(left, stay), turn), _chords(places(old, around), 0.0)
+    if not len(stayed) or len(source) < 2:
+        return 0
+    apart, nearest = cKDTree(source[:, :3]).query(stayed[:, :3], k=2)
+    amid = (apart[:, 0] <= _SAME_RAY) & np.isin(around, thing)[nearest].all(axis=1)
+    return int((stayed[amid, 3] > source[nearest[amid, 0], 3] + _BEHIND_M).sum())

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An object that is no longer there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import shapely
+
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.base.params import param
+from mt_nodes.data.effects import Effects, Volume
+from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.data.transforms import Matrix, move
+from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, of_cloud
+from mt_nodes.relations.mutations.lidar.rays import smallest
+from mt_nodes.relations.mutations.objects.changed_returns import (
+    along_rays,
+    changed,
+    on_rays,
+    proof_of_direction,
+    rows_of,
+    told_apart,
+)
+from mt_nodes.relations.mutations.objects.in_scene import CUT, ego_from, surroundings
+from mt_nodes.relations.mutations.objects.out_of_sight import refuse_in_sight
+from mt_nodes.world.scene.beams import beams_of
+from mt_nodes.world.scene.nearest_object import Search, nearest_objects
+from mt_nodes.world.scene.placement_solver import NoRoom, ground_plane
+from mt_nodes.world.scene.returns import box_around, lengths, places, returns_at, within_box
+
+Rows = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+_ABOVE_GROUND_M = 0.12
+_PLANE_M = 10.0
+#: How far beside the object its neighbours on a ring are looked for.
+_ASIDE_RAD = 0.3
+_TALLEST_M = 5.0
+#: The ground is that within so much of the object; things stand on ground within so much of the ego's.
+_GROUND_M, _HIGHEST_M = 3.0, 30.0
+
+
+@dataclass(frozen=True)
+class ObjectRemoved(EachCloud):
+    """Removes the nearest object ahead; its rays go on to what is behind it.
+
+    Ray by ray along each ring: where the returns left and right of the object are at similar ranges, farther than it,
+    the ground or wall that they lie on goes on behind it, and the ray ends there, between the two. Else it ends on the
+    plane of the ground around the object, if that is near enough, or brings no return. Noise is along the ray. Every
+    other return stays, byte for byte. A physical argument: what stood in the object's shadow stays unknown, so that
+    nothing is invented there but ground and walls seen on both sides. Nothing is taken out of pictures: a thing in
+    sight of a camera of the bundle is left alone unless ``pictures`` is ``stay``. Guaranteed: no return is left of the
+    object, the new ones are on its rays and within the sensor's range, all else is untouched.
+    """
+
+    ahead_m: tuple[float, float] = param(
+        (4.0, 30.0), low=0.0, high=200.0, unit="m", aspect="place", help="nearest and farthest x"
+    )
+    aside_m: float = param(
+        6.0, low=0.5, high=100.0, unit="m", aspect="place", help="farthest from the path, to either side"
+    )
+    least_points: int = param(30, low=3, high=100_000, aspect="fixed", help="returns that make an object")
+    largest_m: float = param(6.0, low=0.5, high=50.0, unit="m", aspect="fixed", help="what is longer is no object")
+    similar: float = param(
+        0.15, low=0.0, high=1.0, aspect="fixed", help="ranges that differ by this share are of one surface"
+    )
+    range_sigma_m: float = param(
+        0.02, low=0.0, high=0.5, unit="m", aspect="fixed", help="noise of a range, cut at 3 sigma"
+    )
+    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
+    ego_frame_id: str = param("base_link", help="frame on the road under the ego, x ahead, z up")
+    pictures: str = param(
+        "refuse",
+        choices=("refuse", "stay"),
+        help="what of it is in sight of a camera: NOT_APPLICABLE, or left as it is",
+    )
+
+    def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
+        """Draw for every cloud; what a picture would go on to show stays where it is."""
+        draw = super().draw(rng, bundle, state)
+        if self.pictures == "refuse":
+            for cloud in bundle.clouds:
+                refuse_in_sight(bundle, cloud, self.touched(cloud, of_cloud(draw, cloud)))
+        return draw
+
+    def touched(self, cloud: Cloud, draw: Draw) -> Floats:
+        """Return the places (n, 3) in a cloud where the scene is another."""
+        return np.concatenate([places(cloud, rows_of(draw, name)) for name in ("rows", "lost")])
+
+    def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
+        """Find the object in the first cloud, and what is behind it in this one."""
+        outline, plane = next(self.things(bundle))
+        rows = standing_within(cloud, self.to_ego(bundle, cloud), outline, plane)
+        return self.draw_gone(rng, bundle, cloud, outline, plane, rows)
+
+    def draw_gone(
+        self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, outline: Floats, plane: Floats, rows: Rows
+    ) -> Draw:
+        """Find what is behind an object, of which returns (n,) stand within outline (k, 2) on ground (5,)."""
+        to_ego = self.to_ego(bundle, cloud)
+        if not len(rows):
+            raise NotApplicable(f"{cloud.topic} has no return of the object")
+        range_m, source = self._behind(cloud, rows, to_ego, plane)
+        noise = np.clip(rng.standard_normal(len(rows)), -CUT, CUT) * self.range_sigma_m
+        range_m = range_m + noise
+        known = np.isfinite(range_m)
+        ending = along_rays(cloud, rows[known], range_m[known])
+        known[known] = ~_inside(move(to_ego, ending), outline, plane)
+        draw: Draw = {
+            "outline_m": outline,
+            "plane": plane,
+            "rows": smallest(rows[known]),
+            "range_m": range_m[known].astype(np.float32),
+            "lost": smallest(rows[~known]),
+        }
+        name = cloud.intensity_field
+        return draw if name is None else {**draw, "intensity": np.array(cloud.points[name][source[known]])}
+
+    def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
+        """Let the rays go on."""
+        return changed(cloud, draw)
+
+    def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
+        """Look whether anything is left where the object was, and whether its rays go on as rays."""
+        after, _, broken = told_apart(old, new, draw)
+        if broken is None:
+            broken = proof_of_direction(places(old, rows_of(draw, "rows")), after)
+        if broken is not None:
+            return broken
+        if not (lengths(after) <= self.max_range_m + CUT * self.range_sigma_m).all():
+            return "a return is beyond the sensor's range"
+        left = standing_within(new, self.to_ego(bundle, old), draw["outline_m"], draw["plane"])
+        return f"{len(left)} returns are left of the object" if len(left) else None
+
+    def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
+        """Say what was removed, and where its rays end now."""
+        going_on = {c.topic: on_rays(c, draws[c.topic]) for c in bundle.clouds}
+        return replace(self.describe_gone(draws), added_points=going_on)
+
+    def describe_gone(self, draws: Mapping[str, Draw]) -> Effects:
+        """Say what was removed; what stood behind it nobody knows."""
+        first = next(iter(draws.values()))
+        outline, plane = first["outline_m"], first["plane"]
+        (x0, y0), (x1, y1) = outline.min(axis=0).tolist(), outline.max(axis=0).tolist()
+        center = ((x0 + x1) / 2, (y0 + y1) / 2, float(plane[0]) + 1.0)
+        corners = tuple((float(x), float(y)) for x, y in outline.tolist())
+        gone = Volume(self.ego_frame_id, center, (x1 - x0, y1 - y0, 2.0), label="removed", outline_m=corners)
+        return Effects(
+            removed=(gone,),
+            numbers={
+                "returns_going_on": float(sum(len(d["rows"]) for d in draws.values())),
+                "returns_lost": float(sum(len(d["lost"]) for d in draws.values())),
+            },
+        )
+
+    def to_ego(self, bundle: Bundle, cloud: Cloud) -> Matrix:
+        """Return the 4×4 from the cloud's frame to the ego's."""
+        return ego_from(bundle, cloud.frame_id, self.ego_frame_id, cloud.topic)
+
+    @property
+    def search(self) -> Search:
+        """What is looked for."""
+        return Search(self.ahead_m, self.aside_m, self.least_points, (0.0, self.largest_m))
+
+    def things(self, bundle: Bundle) -> Iterator[tuple[Floats, Floats]]:
+        """Yield outlines (k, 2) of objects in the first cloud, the nearest first, each with the ground around it.
+
+        The ground (5,): its height, its slopes along x and y, and the place x, y of that height.
+
+        Raises:
+            NotApplicable: there is none, or no ground around one.
+        """
+        cloud = bundle.clouds[0]
+        to_ego = self.to_ego(bundle, cloud)
+        (near_m, far_m), aside_m = self.ahead_m, self.aside_m
+        low, high = np.array([near_m, -aside_m, -_HIGHEST_M]), np.array([far_m, aside_m, _HIGHEST_M])
+        _, xyz = within_box(cloud, *box_around(to_ego, low, high))
+        for outline in nearest_objects(move(to_ego, xyz), self.search):
+            x, y = outline.mean(axis=0).tolist()
+            reach = float(np.hypot(*np.ptp(outline, axis=0))) + _GROUND_M
+            _, around = surroundings(cloud, to_ego, (x, y), reach)
+            near = around[(around[:, 0] - x) ** 2 + (around[:, 1] - y) ** 2 <= reach**2]
+            try:
+                plane = ground_plane(near, (x, y))
+            except NoRoom as reason:
+                raise NotApplicable(f"the object at ({x:.1f}, {y:.1f}) m stands {reason}") from reason
+            yield outline, np.array([*plane, x, y])
+
+    def _behind(self, cloud: Cloud, rows: Rows, to_ego: Matrix, plane: Floats) -> tuple[Floats, Rows]:
+        """Return how far rays (n,) go without the object, NaN for no return, and whose intensity they take (n,)."""
+        left, right = _neighbours(cloud, rows)
+        own, a, b = (lengths(places(cloud, r)) for r in (rows, left, right))
+        share = _share(cloud, left, rows, right)
+        near, far = np.minimum(a, b), np.maximum(a, b)
+        surface = (far - near <= self.similar * near) & (near > own)
+        ground = _to_ground(cloud, rows, to_ego, plane)
+        # The plane is only known near the object, and as far as something was seen on either side.
+        reaches = (ground > own) & (ground <= np.minimum(np.maximum(far, own + _PLANE_M), self.max_range_m))
+        onward = np.where(surface, a + share * (b - a), np.where(reaches, ground, np.nan))
+        return np.where(onward <= self.max_range_m, onward, np.nan), np.where(a > own, left, right)
+
+
+def standing_within(cloud: Cloud, to_ego: Matrix, outline: Floats, plane: Floats) -> Rows:
+    """Rows (n,) of points that stand on the ground within an outline."""
+    ground_m = plane[0] + (outline - plane[3:]) @ plane[1:3]
+    low = np.append(outline.min(axis=0), ground_m.min())
+    high = np.append(outline.max(axis=0), ground_m.max() + _TALLEST_M)
+    rows, xyz = within_box(cloud, *box_around(to_ego, low, high))
+    return rows[_inside(move(to_ego, xyz), outline, plane)]
+
+
+def _inside(xyz: Floats, outline: Floats, plane: Floats) -> npt.NDArray[np.bool_]:
+    """Tell which points (n, 3) stand on the ground within a convex outline."""
+    x, y, z = xyz.T
+    ring = outline if shapely.is_ccw(shapely.linearrings(outline)) else outline[::-1]
+    height = z - (plane[0] + plane[1] * (x - plane[3]) + plane[2] * (y - plane[4]))
+    inside = (height > _ABOVE_GROUND_M) & (height < _TALLEST_M)
+    for (x0, y0), (x1, y1) in zip(ring, np.roll(ring, -1, axis=0), strict=True):
+        inside &= (x1 - x0) * (y - y0) >= (y1 - y0) * (x - x0)
+    return np.asarray(inside)
+
+
+def _neighbours(cloud: Cloud, rows: Rows) -> tuple[Rows, Rows]:
+    """Return for each row (n,) the nearest ones on its ring, to either side, that are not among the rows."""
+    beams = beams_of(cloud)
+    middle = float(beams.azimuth_rad[rows[0]])
+    widest = float(np.abs(beams.aside(middle, rows)).max())
+    near, _ = beams.within(middle, widest + _ASIDE_RAD)
+    near, _ = returns_at(cloud, near[beams.of_rings(beams.ring[rows], near)])
+    order = near[beams.along_rings(middle, near)]
+    own = np.isin(order, rows)
+    place = np.arange(len(order))
+    before = np.maximum.accumulate(np.where(own, -1, place))[own]
+    after = np.minimum.accumulate(np.where(own, len(order), place)[::-1])[::-1][own]
+    # As they come along the rings; asked for in the order of the rows, which rises.
+    back = np.argsort(order[own])
+    ring = beams.ring[rows]
+    # At the seam of a revolution, or on a ring that saw nothing else, a ray is its own neighbour: no surface.
+    sides = (order[np.clip(side[back], 0, len(order) - 1)] for side in (before, after))
+    left, right = (np.where(beams.ring[side] == ring, side, rows) for side in sides)
+    return left, right
+
+
+def _share(cloud: Cloud, left: Rows, rows: Rows, right: Rows) -> Floats:
+    """Return where rays lie between their neighbours (n,): 0 at the left, 1 at the right."""
+    azimuth = beams_of(cloud).azimuth_rad
+    start, at, end = (azimuth[side].astype(np.float64) for side in (left, rows, right))
+    whole, before = np.mod(end - start, 2.0 * np.pi), np.mod(at - start, 2.0 * np.pi)
+    return np.divide(before, whole, out=np.zeros(len(rows)), where=whole > 0)
+
+
+def _to_ground(cloud: Cloud, rows: Rows, to_ego: Matrix, plane: Floats) -> Floats:
+    """Return the range (n,) at which rays meet the plane, infinite where they do not."""
+    xyz = places(cloud, rows)
+    ray = (xyz / lengths(xyz)[:, None]) @ to_ego[:3, :3].T
+    x, y, z = to_ego[:3, 3]
+    above = z - (plane[0] + plane[1] * (x - plane[3]) + plane[2] * (y - plane[4]))
+    falls = plane[1] * ray[:, 0] + plane[2] * ray[:, 1] - ray[:, 2]
+    return np.asarray(np.divide(above, falls, out=np.full(len(rows), np.inf), where=falls > 1e-6))

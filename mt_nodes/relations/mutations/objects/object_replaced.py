@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An object that is another one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mt_nodes.base.params import param
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.data.transforms import Matrix
+from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.relations.mutations.objects.exchanged import Choice, ObjectExchanged, Rectangle, rectangle
+from mt_nodes.relations.mutations.objects.in_scene import (
+    Sensor,
+    draw_hits,
+    look_at,
+    proof_of_hits,
+    shadow_of,
+    surroundings,
+    volume_of,
+)
+from mt_nodes.relations.mutations.objects.object_removed import Floats, standing_within
+from mt_nodes.world.scene.objects import KINDS
+from mt_nodes.world.scene.open3d_late import open3d
+from mt_nodes.world.scene.placement_solver import Footprint, NoRoom, Place, solve, stand_on
+from mt_nodes.world.scene.sight import Body, body_of
+
+#: The rear of a car is at most this wide (2.55 m by Directive 96/53/EC): what shows a longer side shows its flank.
+_REAR_M = 2.55
+
+
+@dataclass(frozen=True)
+class ObjectReplaced(ObjectExchanged):
+    """Replaces the nearest thing of a size by an object of another class on the same spot.
+
+    The thing goes as in ``object_removed``, the object comes as in ``object_added``: its mesh is cast along the rays
+    of what is left. It stands on the ground found around the thing, its near faces where those of the thing were, so
+    that it reaches no nearer to the ego. Where the thing shows a flank longer than a rear can be, the object looks
+    along it, away from the ego; else it looks square to the wider side. As a person's heading cannot be told, that is
+    drawn once an episode. Nearest things that it has no room for, or where it would be hidden, are passed over.
+
+    Guaranteed: what is promised of those two mutations, each against the cloud before it.
+    """
+
+    size: str = param("person", choices=("any", "person", "car"), help="what is looked for: as large as that")
+    by: str = param("child", choices=tuple(KINDS), help="what stands there then")
+    clearance_m: float = param(0.1, low=0.0, high=20.0, unit="m", aspect="fixed", help="free space around it")
+    least_returns: int = param(10, low=1, high=100_000, aspect="fixed", help="returns it must give, in the first cloud")
+    least_visible: float = param(0.7, low=0.0, high=1.0, aspect="fixed", help="share of it that must be in sight")
+    sensitivity: float = param(
+        0.06, low=0.0, high=1.0, aspect="fixed", help="reflectivity times cosine just seen at max_range_m"
+    )
+
+    def begin(self, rng: np.random.Generator, bundle: Bundle) -> float:
+        """Choose which way a person looks, in radians."""
+        return float(rng.uniform(-np.pi, np.pi))
+
+    def ready(self) -> None:
+        """Load what casts rays."""
+        open3d()
+
+    def choose(self, bundle: Bundle, state: Any) -> Choice:
+        """Choose the nearest thing that the object can stand in for."""
+        return solve(self.things(bundle), partial(self._stand, bundle, state), f"'{self.by}'")[1]
+
+    def draw_put(
+        self, rng: np.random.Generator, bundle: Bundle, old: Cloud, left: Cloud, draw: Draw, known: Any
+    ) -> Draw:
+        """Cast the object."""
+        return draw_hits(rng, left, look_at(left, self._body, self._to_cloud(bundle, old) @ draw["pose"]), self._sensor)
+
+    def prove_put(self, bundle: Bundle, left: Cloud, new: Cloud, draw: Draw, put: Draw) -> str | None:
+        """Look whether hits are on rays and on the object, and whether anything is left behind it."""
+        pose = self._to_cloud(bundle, left) @ draw["pose"]
+        return proof_of_hits(left, new, put, self._body, pose, self._sensor)
+
+    def describe_put(self, bundle: Bundle, draw: Draw) -> Effects:
+        """Say where the object is and what it hides."""
+        pose, frame_id = draw["pose"], self.ego_frame_id
+        hidden = (
+            shadow_of(self._body, pose, self.to_ego(bundle, c), frame_id, self.max_range_m) for c in bundle.clouds
+        )
+        return Effects(added=(volume_of(self._body, pose, frame_id, KINDS[self.by].label),), occluded=tuple(hidden))
+
+    @property
+    def _body(self) -> Body:
+        return body_of(self.by)
+
+    @property
+    def _sensor(self) -> Sensor:
+        return Sensor(self.range_sigma_m, self.max_range_m, self.sensitivity)
+
+    def _stand(self, bundle: Bundle, yaw_rad: float, thing: tuple[Floats, Floats]) -> Choice:
+        """Return what is drawn of a thing and the pose in its place; raises NoRoom."""
+        outline, plane = thing
+        cloud, body = bundle.clouds[0], self._body
+        to_ego, (length, width, _) = self.to_ego(bundle, cloud), body.size_m
+        footprint = Footprint(
+            (float(body.center_m[0]), float(body.center_m[1])), (length / 2, width / 2), body.high_m[2]
+        )
+        x, y, yaw = self._place(rectangle(outline), footprint, yaw_rad)
+        gone = standing_within(cloud, to_ego, outline, plane)
+        rows, around = surroundings(cloud, to_ego, (x, y), footprint.radius_m + self.clearance_m)
+        rest = around[np.isin(rows, gone, invert=True)]
+        here = plane[0] + plane[1] * (x - plane[3]) + plane[2] * (y - plane[4])
+        ground = np.array([here, *plane[1:3]])
+        pose = stand_on(rest, footprint, (x, y, yaw), self.clearance_m, ground)
+        hits = body.cast(cloud, self._to_cloud(bundle, cloud) @ pose)
+        seen = hits.seen | np.isin(hits.rows, gone)
+        if seen.sum() < self.least_returns:
+            raise NoRoom(f"with fewer than {self.least_returns} returns from it")
+        if seen.mean() < self.least_visible:
+            raise NoRoom("hidden")
+        return Choice({"outline_m": outline, "plane": plane, "pose": pose}, gone)
+
+    def _place(self, seen: Rectangle, footprint: Footprint, yaw_rad: float) -> Place:
+        """Return where the object stands: its near faces where those of the thing are."""
+        half = seen.half_m
+        if self.size == "person":
+            yaw, half = yaw_rad, (max(half), max(half))
+        elif 2 * seen.half_m[0] > _REAR_M:
+            yaw = seen.yaw_rad
+        else:
+            yaw, half = seen.yaw_rad + np.pi / 2, half[::-1]
+        yaw = yaw if self.size == "person" or np.cos(yaw) >= 0 else yaw + np.pi
+        axes = np.array([[np.cos(yaw), np.sin(yaw)], [-np.sin(yaw), np.cos(yaw)]])
+        center = axes @ seen.center_m
+        # The ego is at the origin: on which side of each axis the thing is seen from.
+        beside = np.where(np.abs(center) > half, np.sign(center), 0.0)
+        middle = center + beside * (np.array(footprint.half_m) - half)
+        x, y = (axes.T @ (middle - footprint.center_m)).tolist()
+        return x, y, float(yaw)
+
+    def _to_cloud(self, bundle: Bundle, cloud: Cloud) -> Matrix:
+        return np.asarray(np.linalg.inv(self.to_ego(bundle, cloud)))

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where an object put into a scene may be seen in its pictures, found by other means than it was drawn by.
+
+The pixels' lines of sight are followed to the object as the rays of a LiDAR are, one by one, and to the ground plane
+that it stands on; what a LiDAR return lies well before is not to change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.data.messages import Cloud, Image
+from mt_nodes.data.transforms import Matrix, move
+from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.world.camera.depth import depth_of
+from mt_nodes.world.camera.measures import Mask
+from mt_nodes.world.camera.model import CameraModel
+from mt_nodes.world.scene.sight import Body
+
+Floats = npt.NDArray[np.float64]
+_RAYS = np.dtype([("x", "<f8"), ("y", "<f8"), ("z", "<f8")])
+_FAR_M = 1000.0
+#: How far blur reaches around an outline, in pixels, and the dark spot around the feet, in metres.
+_BLUR_PX, _SPOT_M = 7, 0.6
+#: What is so much nearer than the object, and so high over the ground it stands on (and more with the distance between
+#: the two), surely is before it where returns say so, or may be, by any guess.
+_SURELY, _PERHAPS = (1.0, 0.8, 0.05), (0.1, 0.1, 0.0)
+#: Between returns that are so many cells of the depth apart, nothing else is taken to show.
+_CELLS = 2
+_MANY_PX = 250_000
+
+
+@dataclass(frozen=True, eq=False)
+class Sight:
+    """Where (H, W, not zero there) pixels may change, and where the object must be seen."""
+
+    may: Mask
+    must: Mask
+
+
+_known: WeakKeyDictionary[Image, tuple[tuple[Any, ...], Sight]] = WeakKeyDictionary()
+
+
+def sight_of(view: View, body: Body, pose: Matrix, low_feet_m: npt.NDArray[np.float64]) -> Sight:
+    """Follow the lines of sight of an image to an object; the last answer for an image is kept.
+
+    Args:
+        pose: (4, 4) takes the object's coordinates to the camera's.
+        low_feet_m: (2, 2) least and greatest x and y of what of it is near the ground.
+    """
+    asked = (body, pose.tobytes())
+    known = _known.get(view.image)
+    if known is None or known[0] != asked:
+        known = _known[view.image] = asked, _sight(view, body, pose, low_feet_m)
+    return known[1]
+
+
+def _sight(view: View, body: Body, pose: Matrix, low_feet_m: npt.NDArray[np.float64]) -> Sight:
+    camera = view.camera()
+    x, y = _pixels_about(camera, body, pose)
+    rays = camera.directions(np.stack(np.meshgrid(x, y), axis=-1)).reshape(-1, 3)
+    cloud = Cloud("", 0, "", (rays * _FAR_M).view(_RAYS).reshape(-1))
+    hits = body.cast(cloud, pose)
+    range_m = np.full(len(rays), np.inf)
+    range_m[hits.rows] = hits.range_m
+    on = np.isfinite(range_m)
+    nearest_m = np.where(on, range_m, hits.range_m.min() if on.any() else np.inf)
+    surely, perhaps = (_before(view, camera, pose, rays, nearest_m, (x, y), by) for by in (_SURELY, _PERHAPS))
+    may = on | _on_spot(pose, rays, low_feet_m)
+    size, step = (len(y), len(x)), int(x[1] - x[0]) if len(x) > 1 else 1
+    reach = np.ones((2 * _BLUR_PX // step + 3,) * 2, np.uint8)
+    wide = cv2.dilate(may.reshape(size).astype(np.uint8), reach)
+    hidden = cv2.erode(surely.reshape(size).astype(np.uint8), reach)
+    doubtful = cv2.dilate(perhaps.reshape(size).astype(np.uint8), reach)
+    must = cv2.erode(on.reshape(size).astype(np.uint8), np.ones((3, 3), np.uint8)) & (1 - doubtful)
+    return Sight(_in_picture(wide & (1 - hidden), x, y, camera), _in_picture(must, x, y, camera))
+
+
+def _pixels_about(camera: CameraModel, body: Body, pose: Matrix) -> tuple[Floats, Floats]:
+    """Return columns and rows of the pixels around the object's box, every second one where they are many."""
+    low, high = body.low_m - _SPOT_M, body.high_m + _SPOT_M / 2.0
+    corners = np.array([[a, b, c] for a in (low[0], high[0]) for b in (low[1], high[1]) for c in (low[2], high[2])])
+    pixels = camera.project(move(pose, corners))
+    pixels = pixels if np.isfinite(pixels).all() else np.array([[0.0, 0.0], [camera.width, camera.height]])
+    margin = 2.0 * _BLUR_PX
+    left, top = np.clip(pixels.min(axis=0) - margin, 0, (camera.width - 1, camera.height - 1)).astype(int)
+    right, bottom = np.clip(pixels.max(axis=0) + margin, 0, (camera.width - 1, camera.height - 1)).astype(int)
+    step = 2 if (right - left) * (bottom - top) > _MANY_PX else 1
+    return np.arange(left, right + 1, step, dtype=np.float64), np.arange(top, bottom + 1, step, dtype=np.float64)
+
+
+def _on_spot(pose: Matrix, rays: Floats, feet_m: Floats) -> npt.NDArray[np.bool_]:
+    """Tell which rays (N,) meet the ground near the object's feet."""
+    back = np.linalg.inv(pose)
+    eye, along = back[:3, 3], rays @ back[:3, :3].T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ground = eye[:2] + along[:, :2] * (-eye[2] / along[:, 2])[:, None]
+        on = (ground >= feet_m[0] - _SPOT_M) & (ground <= feet_m[1] + _SPOT_M)
+    return np.asarray(on.all(axis=1) & (along[:, 2] < 0.0))
+
+
+def _before(
+    view: View,
+    camera: CameraModel,
+    pose: Matrix,
+    rays: Floats,
+    range_m: Floats,
+    pixels: tuple[Floats, Floats],
+    by: tuple[float, float, float],
+) -> npt.NDArray[np.bool_]:
+    """Tell before which rays' objects (N,) something lies, by so much: see :data:`_SURELY`."""
+    depth = depth_of(view.bundle, view.image, camera)
+    near = cv2.dilate(depth.measured.astype(np.uint8), np.ones((2 * _CELLS + 1,) * 2, np.uint8)) != 0
+    x, y = pixels
+    rows, columns = y.astype(int) // depth.step_px, x.astype(int) // depth.step_px
+    seen, known = (a[rows[:, None], columns].ravel() for a in (depth.range_m, near))
+    nearer = (known | (by is _PERHAPS)) & (seen < range_m - by[0])
+    height = (rays * np.where(nearer, seen, 0.0)[:, None] - pose[:3, 3]) @ pose[:3, 2]
+    with np.errstate(invalid="ignore"):
+        return np.asarray(nearer & (height > by[1] + by[2] * np.where(nearer, range_m - seen, 0.0)))
+
+
+def _in_picture(mask: npt.NDArray[np.uint8], x: Floats, y: Floats, camera: CameraModel) -> Mask:
+    """Return a mask of the whole picture (H, W) from one of some of its columns and rows."""
+    whole = np.zeros((camera.height, camera.width), np.uint8)
+    step = int(x[1] - x[0]) if len(x) > 1 else 1
+    if step > 1:
+        mask = np.repeat(np.repeat(mask, step, axis=0), step, axis=1)
+    top, left = int(y[0]), int(x[0])
+    part = mask[: camera.height - top, : camera.width - left]
+    whole[top : top + part.shape[0], left : left + part.shape[1]] = 255 * part
+    return whole

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A traffic sign that was not there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import param
+from mt_nodes.relations.mutations.objects.object_added import ObjectAdded
+from mt_nodes.world.scene.faces import SIGNS
+from mt_nodes.world.scene.rendering import Figure
+from mt_nodes.world.scene.roadside import sign_body, sign_figure
+from mt_nodes.world.scene.sight import Body
+
+
+@dataclass(frozen=True)
+class SignAdded(ObjectAdded):
+    """Puts a traffic sign on a post on free ground, to the right of the way ahead, its face to the ego.
+
+    As ``object_added``, with a plate of the sign's own outline; cameras see the face that is drawn on it, German or
+    Californian. Nothing is said of what the sign asks for: that is the relation's matter.
+
+    Guaranteed: as of ``object_added``: hits on rays and on the sign, nothing behind them, and pixels changed only where
+    lines of sight meet it.
+    """
+
+    kind: str = param("stop", choices=tuple(SIGNS), help="which sign; names that end in _us are Californian forms")
+    value: int = param(
+        0, low=0, high=150, aspect="fixed", help="the number on a sign that bears one, in its own unit; 0: the usual"
+    )
+    where: str = param("bearing", choices=("path", "beside", "bearing"), help="in the way, beside it, or in a sector")
+    range_m: tuple[float, float] = param(
+        (7.0, 16.0),
+        low=3.0,
+        high=100.0,
+        unit="m",
+        aspect="place",
+        help="nearest and farthest from the ego, over ground",
+    )
+    bearing_rad: tuple[float, float] = param(
+        (-0.45, -0.1),
+        low=-6.2832,
+        high=6.2832,
+        unit="rad",
+        aspect="place",
+        help="0 ahead, positive left; where: bearing only",
+    )
+    yaw_rad: float | None = param(
+        0.0, low=-6.2832, high=6.2832, unit="rad", aspect="place", help="0: its face looks back along x; any if unset"
+    )
+    clearance_m: float = param(0.4, low=0.0, high=20.0, unit="m", aspect="fixed", help="free space around it")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.value and not SIGNS[self.kind].value:
+            raise UsageError(f"value: got {self.value}, but '{self.kind}' bears no number")
+
+    @property
+    def body(self) -> Body:
+        """The sign as rays see it."""
+        return sign_body(self.kind)
+
+    @property
+    def figure(self) -> Figure:
+        """The sign as cameras see it."""
+        return sign_figure(self.kind, self.value)
+
+    @property
+    def label(self) -> str:
+        """No obstacle that LiDAR stacks have a class for."""
+        return "unknown"
+
+    @property
+    def image_label(self) -> str:
+        """What detectors of images call it."""
+        return "traffic sign"

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What rays would see of a thing of the cloud if it stood elsewhere on a circle about the sensor.
+
+A ray that meets the thing at its new place, turned back, is a ray that met it at its old one, or runs between some that
+did. So it sees what the nearest of the cloud's own rays saw there, at the same range: the side that faces the sensor
+stays the one that was seen, and a hole in the thing stays a hole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial import cKDTree
+
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.data.messages import Cloud
+from mt_nodes.world.scene.beams import Beams, beams_of
+from mt_nodes.world.scene.returns import lengths, places, returns_at
+
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
+
+#: A ray is seen for when it is this near to one of the cloud, in steps from ray to ray and from ring to ring: half a
+#: diagonal is 0.71.
+_NEAR_STEPS = 0.75
+#: What brought no return between returns of the thing, all within so many steps, was the thing.
+_AROUND_STEPS, _AROUND = 3.0, 4
+#: Rays farther beside the thing than this meet nothing of it, in azimuth and in elevation.
+_MAY_STEPS, _NO_STEPS = np.array([3.0, 1.0]), np.zeros(2)
+_ASIDE_RAD = 0.05
+#: Straight up or down, nearly: the tangent of more has no meaning.
+_STEEPEST_RAD = 1.57
+#: Azimuths of beams are in single precision.
+_ROUNDING_RAD = 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What rays see of the thing.
+
+    Attributes:
+        row: (n,) the return of the thing that the ray would bring, −1 for none. range_m: (n,) how far away.
+        silent: (n,) whether the ray ends at the thing without a return; ``range_m`` is then about where.
+    """
+
+    row: Rows
+    range_m: Floats
+    silent: npt.NDArray[np.bool_]
+
+    def of(self, rays: npt.NDArray[np.bool_]) -> Seen:
+        """Return what some of the rays (n,) see."""
+        return Seen(self.row[rays], self.range_m[rays], self.silent[rays])
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What a cloud's own rays see of the thing turned.
+
+    Attributes:
+        rows: (n,) returns on rays that may see it. own_m: (n,) their ranges. seen: what each ray sees.
+    """
+
+    view: TurnedView
+    turn_rad: float
+    rows: Rows
+    own_m: Floats
+    seen: Seen
+
+
+class TurnedView:
+    """A thing as the sensor sees it, turned about the z axis of the cloud's frame."""
+
+    def __init__(self, cloud: Cloud, thing: Rows) -> None:
+        """Look at a thing, its returns at rows (n,).
+
+        Raises:
+            NotApplicable: the beams of the cloud cannot be told, or too few of them see the thing.
+        """
+        xyz = places(cloud, thing)
+        mean, beams = xyz.mean(axis=0), beams_of(cloud)
+        self.bearing_rad = float(np.arctan2(mean[1], mean[0]))
+        self.half_rad = float(np.abs(beams.aside(self.bearing_rad, thing)).max()) + _ASIDE_RAD
+        own = self._angles(xyz, 0.0)
+        self._cloud, self._step = cloud, self._steps(cloud, thing, own)
+        self._low, self._high = own.min(axis=0) - _MAY_STEPS * self._step, own.max(axis=0) + _MAY_STEPS * self._step
+        self._reach_rad = float(max(-self._low[0], self._high[0])) + _ROUNDING_RAD
+        rows, _ = beams.within(self.bearing_rad, self._reach_rad + float(_MAY_STEPS[0] * self._step[0]))
+        rows, seen = returns_at(cloud, rows)
+        near, flat = self._among(seen, 0.0, _MAY_STEPS)
+        is_thing = np.zeros(len(cloud), dtype=bool)
+        is_thing[thing] = True
+        self._rows, self._thing, self._range_m = rows[near], is_thing[rows[near]], lengths(seen[near])
+        self._tree = cKDTree(flat / self._step, compact_nodes=False, balanced_tree=False)
+
+    def look(self, turn_rad: float) -> Look:
+        """Return what the rays of the cloud's returns see of the thing turned by an angle."""
+        rows, _ = beams_of(self._cloud).within(self.bearing_rad + turn_rad, self._reach_rad)
+        rows, xyz = returns_at(self._cloud, rows)
+        return Look(self, turn_rad, rows, lengths(xyz), self.at(xyz, turn_rad))
+
+    def at(self, xyz: Floats, turn_rad: float) -> Seen:
+        """Return what rays in the directions of points (n, 3) see of the thing turned by an angle."""
+        row, range_m = np.full(len(xyz), -1), np.full(len(xyz), np.inf)
+        silent = np.zeros(len(xyz), dtype=bool)
+        may, back = self._among(xyz, turn_rad)
+        apart, nearest = self._tree.query(back / self._step, distance_upper_bound=_NEAR_STEPS)
+        sees = np.isfinite(apart)
+        sees[sees] = self._thing[nearest[sees]]
+        row[may[sees]], range_m[may[sees]] = self._rows[nearest[sees]], self._range_m[nearest[sees]]
+        may, back = may[~np.isfinite(apart)], back[~np.isfinite(apart)]
+        apart, nearest = self._tree.query(back / self._step, k=_AROUND, distance_upper_bound=_AROUND_STEPS)
+        may, nearest = (found[np.isfinite(apart[:, -1])] for found in (may, nearest))
+        quiet = self._thing[nearest].all(axis=1)
+        silent[may[quiet]], range_m[may[quiet]] = True, self._range_m[nearest[quiet]].max(axis=1)
+        return Seen(row, range_m, silent)
+
+    def _among(self, xyz: Floats, turn_rad: float, aside_steps: Floats = _NO_STEPS) -> tuple[Rows, Floats]:
+        """Return which rays (n, 3) may meet the thing, or are so many steps (2,) beside such, and their angles (k, 2).
+
+        Steepness is compared first: that takes no angle.
+        """
+        more = aside_steps * self._step
+        low, high = self._low - more, self._high + more
+        x, y, z = xyz.T
+        level, (least, most) = np.sqrt(x * x + y * y), np.tan(np.clip([low[1], high[1]], -_STEEPEST_RAD, _STEEPEST_RAD))
+        may = np.flatnonzero((z >= least * level) & (z <= most * level))
+        flat = self._angles(xyz[may], turn_rad)
+        around, up = flat.T
+        chosen = np.flatnonzero((around >= low[0]) & (around <= high[0]) & (up >= low[1]) & (up <= high[1]))
+        return may[chosen], flat[chosen]
+
+    def _angles(self, xyz: Floats, turn_rad: float) -> Floats:
+        """Return azimuth from the thing's middle and elevation (n, 2) of points (n, 3), turned back by an angle."""
+        x, y, z = xyz.T
+        return np.stack([self._away(np.arctan2(y, x), turn_rad), np.arctan2(z, np.hypot(x, y))]).T
+
+    def _away(self, azimuth_rad: npt.NDArray[np.floating], turn_rad: float = 0.0) -> Floats:
+        away = azimuth_rad.astype(np.float64) - (self.bearing_rad + turn_rad)
+        away -= 2 * np.pi * np.rint(away / (2 * np.pi))
+        return away
+
+    def _steps(self, cloud: Cloud, thing: Rows, flat: Floats) -> Floats:
+        """Return the angles (2,) from ray to ray of one ring and from ring to ring; ``flat`` (n, 2) is the thing's."""
+        ring = beams_of(cloud).ring[thing].astype(np.int64) + 1
+        order = Beams.order(ring, flat[:, 0])
+        along = np.diff(flat[order, 0])[np.diff(ring[order]) == 0]
+        along = along[(along > 1e-5) & (along < 0.02)]
+        count = np.bincount(ring)
+        rings = np.flatnonzero(count)
+        up = np.diff(np.sort(np.bincount(ring, weights=flat[:, 1])[rings] / count[rings]))
+        if not len(along) or len(rings) < 2:
+            raise NotApplicable(f"{len(rings)} rings of {cloud.topic} see the thing, expected at least 2")
+        return np.array([np.median(along), max(float(np.median(up)), 1e-4)])

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What mutations of the stream have in common: stamps moved, messages compared, bursts of bundles that are struck."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.base.params import param
+from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image, Message, Told
+from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
+
+#: Stamps are whole seconds in 32 bits, and nanoseconds.
+LATEST_NS = 2**31 * 1_000_000_000 - 1
+
+
+class WholeStream(Mutation):
+    """Changes when, how often and in which order bundles come, with all the sensor messages that they hold.
+
+    What is no sensor message (/tf, the vehicle's state) is no part of it and comes as it was recorded.
+    """
+
+    sensors = ("lidar", "camera")
+    random = False
+
+
+@dataclass(frozen=True)
+class NowAndThen(WholeStream):
+    """Strikes a burst of bundles in every stretch of the stream, where chance wills; the others pass as they are.
+
+    Where it strikes depends on seed, episode and the bundle's number only, never on what came before. The first bundle
+    of a stretch is never struck: bursts stay apart, and what they look back on was sent. Recorded is ``nth``: the
+    how-many-th bundle of its burst this is, 0 for none.
+    """
+
+    #: Whether ``every`` may be 1: each bundle is struck.
+    strikes_all: ClassVar[bool] = False
+
+    every: int = param(
+        10, low=1, high=100_000, unit="frames", neutral=100000, help="length of the stretches that hold one burst each"
+    )
+    burst: int = param(1, low=1, high=100, unit="frames", neutral=1, help="frames in a row that are struck")
+    from_frame: int = param(
+        0, low=0, high=1_000_000, unit="frames", aspect="place", help="number of the first that may be struck"
+    )
+
+    def __post_init__(self) -> None:
+        if self.length >= self.every and not (self.strikes_all and self.every == self.length == 1):
+            raise UsageError(f"got {self.length} frames to strike of every {self.every}, expected fewer than those")
+
+    @property
+    def length(self) -> int:
+        """How many bundles in a row are struck."""
+        return self.burst
+
+    @abstractmethod
+    def strike(self, bundle: Bundle, nth: int) -> Followup:
+        """Return the follow-up of the ``nth`` bundle of a burst."""
+
+    @abstractmethod
+    def prove_strike(self, source: Bundle, followup: Followup, nth: int) -> str | None:
+        """Look at it again; return what is not as promised, or None."""
+
+    def check(self, bundle: Bundle, nth: int) -> None:
+        """Refuse what cannot be struck.
+
+        Raises:
+            NotApplicable: with the reason.
+        """
+
+    def begin(self, rng: np.random.Generator, bundle: Bundle) -> Any:
+        """Draw what the places of all bursts of the episode depend on."""
+        return int(rng.integers(2**32))
+
+    def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
+        """Find out whether the bundle is struck."""
+        need_messages(bundle)
+        stretch, place = divmod(bundle.index - self.from_frame, self.every)
+        first = 0
+        if self.every > 1:
+            chance = np.random.default_rng((state, max(stretch, 0)))
+            first = int(chance.integers(1, self.every - self.length, endpoint=True))
+        nth = place - first + 1
+        if stretch < 0 or not 0 < nth <= self.length:
+            return {"nth": 0}
+        self.check(bundle, nth)
+        return {"nth": nth}
+
+    def apply(self, bundle: Bundle, draw: Draw) -> Followup:
+        """Strike the bundle, or let it pass."""
+        return self.strike(bundle, draw["nth"]) if draw["nth"] else Followup(((0, bundle),))
+
+    def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
+        """Prove what was promised, and of what is not struck that it is the source."""
+        return self.prove_strike(source, followup, draw["nth"]) if draw["nth"] else passed(source, followup)
+
+
+@dataclass(frozen=True)
+class OneKind(NowAndThen):
+    """Strikes the messages of all sensors, or of one kind of sensor while the others' pass as they are."""
+
+    of: str = param("all", choices=("all", "lidar", "camera"), help="whose frames; camera: with their camera infos")
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """All sensors, or the one kind."""
+        return self.sensors if self.of == "all" else (self.of,)
+
+    def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
+        """Find out whether the bundle is struck; one that lacks the kind of sensor cannot be."""
+        if self.of != "all" and not (bundle.clouds if self.of == "lidar" else bundle.images):
+            raise NotApplicable(f"bundle {bundle.index} has no message of a {self.of}, whose frames are changed")
+        return super().draw(rng, bundle, state)
+
+    def struck(self, bundle: Bundle) -> frozenset[str]:
+        """Return the topics that are struck."""
+        clouds = frozenset(cloud.topic for cloud in bundle.clouds)
+        every = frozenset(message.topic for message in bundle.messages)
+        told = frozenset(message.topic for message in bundle.told)
+        return {"all": every, "lidar": clouds, "camera": every - clouds - told}[self.of]
+
+    def leads(self, bundle: Bundle) -> bool:
+        """Tell whether what is struck holds the sensor that the bundle follows, whose stamp is the bundle's."""
+        return self.of != "camera" or not bundle.clouds
+
+
+def topics_of(bundle: Bundle, kind: str) -> set[str]:
+    """Return the topics of all sensor messages, or of one kind of sensor, by what the messages are: for proofs."""
+    wanted = {"all": (Cloud, Image, CameraInfo, Told), "lidar": (Cloud,), "camera": (Image, CameraInfo)}[kind]
+    return {message.topic for message in bundle.messages if isinstance(message, wanted)}
+
+
+def part_of(bundle: Bundle, topics: frozenset[str]) -> Bundle:
+    """Return a bundle with the sensor messages of some topics only, recorded ones included."""
+    left_out = {message.topic for message in bundle.messages} - topics
+    return replace(
+        bundle,
+        clouds=tuple(m for m in bundle.clouds if m.topic in topics),
+        images=tuple(m for m in bundle.images if m.topic in topics),
+        camera_infos=tuple(m for m in bundle.camera_infos if m.topic in topics),
+        told=tuple(m for m in bundle.told if m.topic in topics),
+        wires=tuple(wire for wire in bundle.wires if wire.topic not in left_out),
+    )
+
+
+def need_messages(bundle: Bundle) -> None:
+    """Refuse a bundle that holds nothing.
+
+    Raises:
+        NotApplicable: it has no sensor message.
+    """
+    if not bundle.messages:
+        raise NotApplicable(f"bundle {bundle.index} has no sensor message")
+
+
+def need_room(bundle: Bundle, by_ns: int) -> None:
+    """Refuse a bundle whose stamps cannot be moved.
+
+    Raises:
+        NotApplicable: they would leave what a message can hold.
+    """
+    stamps = [message.stamp_ns + by_ns for message in bundle.messages] + [bundle.stamp_ns + by_ns]
+    if min(stamps) < 0 or max(stamps) > LATEST_NS:
+        raise NotApplicable(f"stamps moved by {by_ns} ns are {min(stamps)} to {max(stamps)} ns, not in 32 bits of s")
+
+
+def restamped(bundle: Bundle, by_ns: int) -> Bundle:
+    """Return a bundle with all its stamps moved; messages share their data with the old ones."""
+    return with_messages(bundle, bundle.stamp_ns + by_ns, {m.topic: moved(m, by_ns) for m in bundle.messages})
+
+
+def moved(message: Message, by_ns: int) -> Message:
+    """Return a message with its stamp moved."""
+    return replace(message, stamp_ns=message.stamp_ns + by_ns)
+
+
+def with_messages(bundle: Bundle, stamp_ns: int, messages: dict[str, Any]) -> Bundle:
+    """Return a bundle with another stamp and messages replaced, by topic."""
+    return replace(
+        bundle,
+        stamp_ns=stamp_ns,
+        clouds=tuple(messages.get(m.topic, m) for m in bundle.clouds),
+        images=tuple(messages.get(m.topic, m) for m in bundle.images),
+        camera_infos=tuple(messages.get(m.topic, m) for m in bundle.camera_infos),
+        told=tuple(messages.get(m.topic, m) for m in bundle.told),
+    )
+
+
+def passed(source: Bundle, followup: Followup) -> str | None:
+    """Prove that the source goes out as it is, at once."""
+    if [delay_ns for delay_ns, _ in followup.bundles] != [0]:
+        return f"delays {[delay_ns for delay_ns, _ in followup.bundles]}, expected one bundle at once"
+    return same(source, followup.first, 0)
+
+
+def same(old: Bundle, new: Bundle, by_ns: int) -> str | None:
+    """Prove that two bundles hold the same messages, byte for byte, with every stamp moved by ``by_ns``."""
+    if new.stamp_ns - old.stamp_ns != by_ns:
+        return f"the bundle's stamp moved by {new.stamp_ns - old.stamp_ns} ns, not {by_ns} ns"
+    if [m.topic for m in new.messages] != [m.topic for m in old.messages]:
+        return f"got {', '.join(m.topic for m in new.messages)}, was {', '.join(m.topic for m in old.messages)}"
+    for a, b in zip(old.messages, new.messages, strict=True):
+        if b.stamp_ns - a.stamp_ns != by_ns:
+            return f"{a.topic}: the stamp moved by {b.stamp_ns - a.stamp_ns} ns, not {by_ns} ns"
+        if not same_content(a, b):
+            return f"{a.topic}: more changed than the stamp"
+    return None
+
+
+def same_content(old: Message, new: Message) -> bool:
+    """Tell whether two messages are alike, byte for byte, but for their stamps."""
+    if type(old) is not type(new):
+        return False
+    return all(_same(getattr(old, f.name), getattr(new, f.name)) for f in fields(old) if f.name != "stamp_ns")
+
+
+def _same(old: Any, new: Any) -> bool:
+    if old is new or not isinstance(old, np.ndarray):
+        return bool(old is new or old == new)
+    alike = isinstance(new, np.ndarray) and (old.dtype, old.shape) == (new.dtype, new.shape)
+    return alike and np.ascontiguousarray(old).tobytes() == np.ascontiguousarray(new).tobytes()

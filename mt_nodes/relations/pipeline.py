@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes follow-ups: the one place that begins, draws, applies and proves mutations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.base.plugins import name_of
+from mt_nodes.base.seeds import generator
+from mt_nodes.data.cdr.codec import SENSOR_OF
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle
+from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
+
+
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """One follow-up, how it was drawn, and what of its guarantee is broken (None: nothing).
+
+    ``baseline`` is what goes to the source arm in place of the source, None where that is the source itself.
+    """
+
+    followup: Followup
+    draws: list[Draw]
+    broken: str | None = None
+    baseline: Derived | None = None
+
+    @property
+    def effects(self) -> Effects:
+        """What was done to the world."""
+        return self.followup.effects
+
+
+class MutationPipeline:
+    """Applies mutations one after the other, each to every bundle that the former made; delays add up.
+
+    The draw of a bundle depends on seed, relation, episode, bundle and draw number only, and on what ``begin`` made of
+    the first bundle of the episode that came along, or of the stretch of it that begins with bundle ``first``. Effects
+    are those of the first bundle, for which answers are expected. A mutation that looks back is given the source's
+    former bundles, so all must come along, in their order: by ``derive``, ``again`` or ``meet``. A ``baseline`` is made
+    beside it, by mutations that draw from generators of the same seeds: of two that differ in a parameter, one goes
+    further than the other and nowhere else.
+
+    Raises:
+        UsageError: a mutation that looks back is not the first.
+    """
+
+    def __init__(
+        self, mutations: Sequence[Mutation], seed: int, relation: str, baseline: Sequence[Mutation] = ()
+    ) -> None:
+        if late := [name_of(type(m)) for m in mutations[1:] if m.looks_back]:
+            raise UsageError(f"{relation}: {late[0]} looks back at former bundles of the source; make it the first")
+        self.mutations = tuple(mutations)
+        for mutation in self.mutations:
+            mutation.ready()
+        self._seed, self._relation = seed, relation
+        self._states: dict[tuple[int, int | None, int], Any] = {}
+        self._looks_back = max((m.looks_back for m in mutations), default=0)
+        self._past: tuple[Bundle, ...] = ()
+        self._baseline = MutationPipeline(baseline, seed, relation) if baseline else None
+        #: Generators made before their bundle came, each for one draw.
+        self._foreseen: dict[tuple[Any, ...], np.random.Generator] = {}
+
+    def meet(self, bundle: Bundle) -> Bundle:
+        """Take a bundle in, for later ones to look back on; return it with those that it looks back on itself."""
+        if self._baseline is not None:
+            self._baseline.meet(bundle)
+        if not self._looks_back:
+            return bundle
+        since = bundle.index - self._looks_back
+        self._past = tuple(b for b in self._past if b.episode == bundle.episode and since <= b.index < bundle.index)
+        met = replace(bundle, earlier=self._past)
+        self._past = (*self._past, bundle)
+        return met
+
+    def foresee(self, episode: int, index: int) -> None:
+        """Make what the draws of a bundle that is to come depend on beside it, so that it need not wait for that."""
+        keys = (self._key(episode, index, "0", step, 0) for step in range(len(self.mutations)))
+        self._foreseen = {key: generator(*key) for key in keys}
+
+    def derive(self, bundle: Bundle, draw_number: str | int = "0", first: int | None = None) -> Derived:
+        """Draw and make a follow-up, and prove every step on its own input and output; a broken step is the last.
+
+        Args:
+            first: bundle that the stretch began with which the follow-up is of; None: that is the episode.
+
+        Raises:
+            NotApplicable: a mutation has no honest follow-up of this bundle.
+        """
+        draws: list[Draw] = []
+        followup, broken = self._run(self.meet(bundle), self._drawing(draw_number, draws, first), self._proof)
+        if self._baseline is None:
+            return Derived(followup, draws, broken)
+        baseline = self._baseline.derive(bundle, draw_number, first)
+        return Derived(followup, draws, broken or _unfit(baseline, followup), baseline)
+
+    def derive_unproven(self, bundle: Bundle, draw_number: str | int = "0") -> tuple[Derived, Callable[[], str | None]]:
+        """Draw and make a follow-up that cannot wait for its proof: the function returned does that later.
+
+        It tells what is broken, None: nothing.
+
+        Raises:
+            NotApplicable: a mutation has no honest follow-up of this bundle.
+        """
+        draws: list[Draw] = []
+        steps: list[tuple[int, Bundle, Followup, Draw]] = []
+        drawing = self._drawing(draw_number, draws, None)
+        followup, _ = self._run(self.meet(bundle), drawing, lambda *step: steps.append(step))
+        return Derived(followup, draws), lambda: next((b for step in steps if (b := self._proof(*step))), None)
+
+    def begun(self, episode: int, first: int | None = None) -> bool:
+        """Whether the first bundle of an episode, or of a stretch of it, that counts for later ones has come along."""
+        begun = all((episode, first, step) in self._states for step in range(len(self.mutations)))
+        return begun and (self._baseline is None or self._baseline.begun(episode, first))
+
+    def again(self, bundle: Bundle, draws: Iterable[Draw]) -> Followup:
+        """Make a follow-up from recorded draws.
+
+        Raises:
+            ValueError: there are fewer draws than steps, or more.
+        """
+        recorded = list(draws)
+        left = iter(recorded)
+
+        def draw(step: int, part: int, source: Bundle) -> Draw:
+            for made in left:
+                return made
+            raise ValueError(f"got {len(recorded)} draws, too few for {self._names()} on this bundle")
+
+        followup, _ = self._run(self.meet(bundle), draw, lambda *_: None)
+        if spare := len(list(left)):
+            raise ValueError(f"got {len(recorded)} draws, {spare} more than {self._names()} use on this bundle")
+        return followup
+
+    def _drawing(
+        self, draw_number: str | int, draws: list[Draw], first: int | None
+    ) -> Callable[[int, int, Bundle], Draw]:
+        def draw(step: int, part: int, source: Bundle) -> Draw:
+            key = self._key(source.episode, source.index, draw_number, step, part)
+            rng = self._foreseen.pop(key, None) or generator(*key)
+            refuse_loose(self.mutations[step], source)
+            made = self.mutations[step].draw(rng, source, self._state(step, source, first))
+            draws.append(made)
+            return made
+
+        return draw
+
+    def _key(
+        self, episode: int, index: int, draw_number: str | int, step: int, part: int
+    ) -> tuple[int, str, int, int, str]:
+        return self._seed, self._relation, episode, index, f"{draw_number}.{step}.{part}"
+
+    def _run(
+        self,
+        bundle: Bundle,
+        draw: Callable[[int, int, Bundle], Draw],
+        proof: Callable[[int, Bundle, Followup, Draw], str | None],
+    ) -> tuple[Followup, str | None]:
+        bundles: tuple[tuple[int, Bundle], ...] = ((0, bundle),)
+        effects = Effects()
+        for step, mutation in enumerate(self.mutations):
+            made: list[tuple[int, Bundle]] = []
+            for part, (delay_ns, source) in enumerate(bundles):
+                drawn = draw(step, part, source)
+                followup = mutation.apply(source, drawn)
+                made += [(delay_ns + more_ns, b) for more_ns, b in followup.bundles]
+                effects = effects.merged(followup.effects) if part == 0 else effects
+                if broken := proof(step, source, followup, drawn):
+                    return Followup(tuple(made), effects), broken
+            bundles = tuple(made)
+        return Followup(bundles, effects), None
+
+    def _proof(self, step: int, source: Bundle, followup: Followup, drawn: Draw) -> str | None:
+        broken = self.mutations[step].guarantee(source, followup, drawn)
+        return None if broken is None else f"{name_of(type(self.mutations[step]))}: {broken}"
+
+    def _state(self, step: int, bundle: Bundle, first: int | None) -> Any:
+        key = (bundle.episode, first, step)
+        if key not in self._states:
+            rng = generator(self._seed, self._relation, bundle.episode, first, f"begin.{step}")
+            self._states[key] = self.mutations[step].begin(rng, bundle)
+        return self._states[key]
+
+    def _names(self) -> str:
+        return " + ".join(name_of(type(m)) for m in self.mutations) or "no mutation"
+
+
+def refuse_loose(mutation: Mutation, bundle: Bundle) -> None:
+    """Refuse a bundle with which frames would pass as they are of a sensor that a mutation changes.
+
+    Raises:
+        NotApplicable: naming topic and how far off they are.
+    """
+    if mutation.role == "control":
+        return
+    for wire in bundle.loose:
+        if SENSOR_OF.get(wire.type) in mutation.changes:
+            off_ms = (wire.stamp_ns - bundle.stamp_ns) / 1e6
+            raise NotApplicable(
+                f"{wire.topic}: a frame {off_ms:+.0f} ms off the leading sensor's is of no instant of that and would "
+                "pass as it is"
+            )
+
+
+def _unfit(baseline: Derived, followup: Followup) -> str | None:
+    """Say why what was made for the source arm cannot stand in the source's place; None: it can."""
+    if baseline.broken:
+        return f"baseline: {baseline.broken}"
+    if [delay_ns for delay_ns, _ in baseline.followup.bundles] != [0]:
+        return f"baseline: {len(baseline.followup.bundles)} bundles, expected one, in the source's place"
+    moves = [made.effects.output_transform is not None for made in (baseline.followup, followup)]
+    return "baseline: a scene that is moved cannot be compared with one that is moved less" if any(moves) else None

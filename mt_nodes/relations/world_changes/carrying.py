@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Carries a scenario and its map elsewhere, in one piece: turned, shifted, mirrored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import atan2, cos, sin
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.world.drive.scenario import Actor, Pose, Scenario
+
+if TYPE_CHECKING:
+    from mt_nodes.world.drive.road_map import Lane, Outline, RoadMap
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Carry:
+    """A motion of the plane: x' = R(turn) F x + (x_m, y_m), where F swaps the sign of y if ``mirrored``.
+
+    A yaw becomes turn + yaw, in a mirror turn - yaw.
+    """
+
+    turn_rad: float = 0.0
+    x_m: float = 0.0
+    y_m: float = 0.0
+    mirrored: bool = False
+
+    @classmethod
+    def mirror(cls, axis: Pose) -> Carry:
+        """Return the mirror whose axis goes through a place in the direction of its yaw."""
+        turned = cls(2.0 * axis.yaw_rad, mirrored=True)
+        x, y = turned.places(np.array([[axis.x_m, axis.y_m]]))[0].tolist()
+        return replace(turned, x_m=axis.x_m - x, y_m=axis.y_m - y)
+
+    @classmethod
+    def between(cls, here: Pose, there: Pose) -> Carry:
+        """Return the motion that takes one pose to the other, without a mirror."""
+        turned = cls(there.yaw_rad - here.yaw_rad)
+        x, y = turned.places(np.array([[here.x_m, here.y_m]]))[0].tolist()
+        return replace(turned, x_m=there.x_m - x, y_m=there.y_m - y)
+
+    @property
+    def side(self) -> float:
+        """-1 where left and right are swapped, else 1: what steering is multiplied by."""
+        return -1.0 if self.mirrored else 1.0
+
+    @property
+    def stays(self) -> bool:
+        """Whether nothing moves."""
+        return self == Carry()
+
+    def places(self, xy: Floats) -> Floats:
+        """Return where places (N, 2) go."""
+        if self.stays:
+            return xy
+        c, s = cos(self.turn_rad), sin(self.turn_rad)
+        x, y = xy[:, 0], xy[:, 1] * self.side
+        return np.column_stack([c * x - s * y + self.x_m, s * x + c * y + self.y_m])
+
+    def yaws(self, yaw_rad: Floats) -> Floats:
+        """Return directions (N,) as they are there, within ±π."""
+        if self.stays:
+            return yaw_rad
+        there = self.turn_rad + self.side * yaw_rad
+        return np.asarray(np.arctan2(np.sin(there), np.cos(there)))
+
+    def pose(self, pose: Pose) -> Pose:
+        """Return where a pose goes."""
+        (x, y), (yaw,) = self.places(np.array([[pose.x_m, pose.y_m]]))[0], self.yaws(np.array([pose.yaw_rad]))
+        return Pose(float(x), float(y), float(yaw))
+
+    def then(self, later: Carry) -> Carry:
+        """Return this motion followed by another."""
+        x, y = later.places(np.array([[self.x_m, self.y_m]]))[0].tolist()
+        turn = later.turn_rad + later.side * self.turn_rad
+        return Carry(atan2(sin(turn), cos(turn)), x, y, self.mirrored != later.mirrored)
+
+
+def carried_scenario(scenario: Scenario, carry: Carry) -> Scenario:
+    """Return a scenario with all that is in it carried; its map is another's matter, see :func:`carried_road`."""
+    ego = scenario.ego
+    return replace(
+        scenario,
+        ego=replace(ego, start=carry.pose(ego.start), target=ego.target and carry.pose(ego.target)),
+        actors=tuple(carried_actor(actor, carry) for actor in scenario.actors),
+        obstacles=tuple(replace(one, pose=carry.pose(one.pose)) for one in scenario.obstacles),
+    )
+
+
+def carried_actor(actor: Actor, carry: Carry) -> Actor:
+    """Return an actor that starts, and goes, elsewhere."""
+    places = carry.places(np.array([(w.x_m, w.y_m) for w in actor.waypoints]).reshape(-1, 2)).tolist()
+    waypoints = tuple(replace(w, x_m=x, y_m=y) for w, (x, y) in zip(actor.waypoints, places, strict=True))
+    return replace(actor, start=carry.pose(actor.start), waypoints=waypoints)
+
+
+def carried_road(road: RoadMap, carry: Carry) -> RoadMap:
+    """Return a map with all that is on it carried; in a mirror left lanes become right ones.
+
+    Outlines stay counter-clockwise, and pavements to the right of their kerbs, so in a mirror both run backwards.
+    """
+
+    def line(points: Outline, backwards: bool = False) -> Outline:
+        there = [(x, y) for x, y in carry.places(np.array(points, dtype=np.float64)).tolist()]
+        return tuple(there[::-1] if backwards else there)
+
+    def lane(one: Lane) -> Lane:
+        sides = (one.right, one.left) if carry.mirrored else (one.left, one.right)
+        return replace(one, middle_m=line(one.middle_m), left=sides[0], right=sides[1])
+
+    return replace(
+        road,
+        lanes={name: lane(one) for name, one in road.lanes.items()},
+        ground_m=line(road.ground_m, carry.mirrored),
+        crossings=tuple(replace(c, outline_m=line(c.outline_m, carry.mirrored)) for c in road.crossings),
+        signals=tuple(replace(s, pose=carry.pose(s.pose)) for s in road.signals),
+        signs=tuple(replace(s, pose=carry.pose(s.pose)) for s in road.signs),
+        limits=tuple(replace(one, pose=carry.pose(one.pose)) for one in road.limits),
+        buildings=tuple(replace(b, outline_m=line(b.outline_m, carry.mirrored)) for b in road.buildings),
+        kerbs_m=tuple(line(kerb, carry.mirrored) for kerb in road.kerbs_m),
+        surface_m=tuple(tuple(line(ring, carry.mirrored) for ring in rings) for rings in road.surface_m),
+    )

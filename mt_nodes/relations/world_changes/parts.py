@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of a world, what tells two worlds apart, and a world in which some parts are as in another.
+
+Parts are named ``actor <name>``, ``obstacle <name>``, ``signal <name>``, ``weather <number>``, and ``ego``,
+``duration``, ``road`` and ``noise``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from mt_nodes.relations.world_changes.base import Setting, WorldEffects
+from mt_nodes.world.drive.road_map import RoadMap
+from mt_nodes.world.drive.scenario import Environment
+
+#: Parts of a world that can be missing, and where a scenario holds them.
+_THINGS = {"actor": "actors", "obstacle": "obstacles"}
+#: Parts that are a value of a name.
+_NAMED = ("weather", "signal")
+
+
+def parts_of(setting: Setting) -> dict[str, Any]:
+    """Return every part of a world by name."""
+    scenario = setting.scenario
+    things = {f"{kind} {one.name}": one for kind, held in _THINGS.items() for one in getattr(scenario, held)}
+    weather = {f"weather {field.name}": getattr(scenario.environment, field.name) for field in fields(Environment)}
+    signals = {f"signal {name}": programme for name, programme in scenario.signals.items()}
+    whole = {"ego": scenario.ego, "duration": scenario.duration_s, "road": setting.road, "noise": setting.noise}
+    return {**things, **weather, **signals, **whole}
+
+
+def differing(one: Setting, other: Setting) -> tuple[str, ...]:
+    """Return the names of the parts that are not the same in both, those of ``other`` first."""
+    was, now = parts_of(one), parts_of(other)
+    return tuple(name for name in {**now, **was} if not _alike(was.get(name), now.get(name)))
+
+
+def put_back(source: Setting, followup: Setting, back: Collection[str]) -> Setting:
+    """Return the follow-up's world with some parts as the source has them, or without them where it has none."""
+    if not back:
+        return followup
+    was, now = parts_of(source), parts_of(followup)
+    kept = {name: now.get(name) if name not in back else was.get(name) for name in {**now, **was}}
+    return _made(followup, source, {name: part for name, part in kept.items() if part is not None})
+
+
+def without(setting: Setting, names: Collection[str]) -> Setting:
+    """Return a world without some of its actors and obstacles."""
+    parts = {name: part for name, part in parts_of(setting).items() if name not in names}
+    return _made(setting, setting, parts)
+
+
+def things(setting: Setting) -> tuple[str, ...]:
+    """Return the names of the actors and obstacles of a world."""
+    return tuple(name for name in parts_of(setting) if name.partition(" ")[0] in _THINGS)
+
+
+def left_of(effects: WorldEffects, back: Sequence[str]) -> WorldEffects:
+    """Return how a world still differs of which parts were put back: nobody is named who is as before."""
+    gone = {name.partition(" ")[2] for name in back}
+    added, changed = (tuple(name for name in names if name not in gone) for names in (effects.added, effects.changed))
+    return replace(effects, added=added, changed=changed)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    # Maps hold arrays; who changes one makes another.
+    return one is other or (not isinstance(one, RoadMap) and bool(one == other))
+
+
+def _made(setting: Setting, source: Setting, parts: dict[str, Any]) -> Setting:
+    """Return a world of these parts; of a map that is the source's, with the source's name of it."""
+    scenario = setting.scenario
+    held = {of: tuple(p for n, p in parts.items() if n.startswith(f"{kind} ")) for kind, of in _THINGS.items()}
+    weather, signals = ({n.partition(" ")[2]: p for n, p in parts.items() if n.startswith(f"{k} ")} for k in _NAMED)
+    road = source.scenario.road if parts["road"] is source.road else scenario.road
+    made: dict[str, Any] = {"ego": parts["ego"], "duration_s": parts["duration"], "signals": signals, "road": road}
+    made |= {**held, "environment": replace(scenario.environment, **weather)}
+    return Setting(replace(scenario, **made), parts["road"], parts["noise"])

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two finished runs against each other: what fails newly, no longer, still."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mt_nodes.base.errors import ExitCode, UsageError
+from mt_nodes.base.stats.intervals import ALPHA, fisher_p, holm, sign_test_p
+from mt_nodes.data.verdict import SCHEMA, Outcome, Pair, RelationOutcome
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.waivers import Waiver, marked
+from mt_nodes.report.files import read_summary
+
+FAIL, PASS = RelationOutcome.FAIL.value, RelationOutcome.PASS.value
+DECIDED = (PASS, FAIL)
+NEWLY_FAILING, NO_LONGER_DECIDED = "newly failing", "no longer decided"
+#: Exit codes of runs that judged all that they were to judge.
+ENDED = (ExitCode.PASS, ExitCode.FAIL, ExitCode.UNDECIDED)
+#: Settings of a run that, when they differ, say what a comparison compares.
+TOLD = ("stack", "faults", "bags", "seed", "mode", "pace", "transport", "limit")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a run left: its summary, the settings of its journal, and the decided pairs of its relations.
+
+    ``violated`` says of each decided pair, by relation, whether it was violated; ``stamps`` which instant it was.
+    """
+
+    path: Path
+    summary: Mapping[str, Any]
+    condition: Mapping[str, Any]
+    offered: Mapping[str, frozenset[tuple[str, int]]]
+    violated: Mapping[str, Mapping[str, bool]]
+
+    @classmethod
+    def load(cls, path: Path, waivers: Sequence[Waiver] | None = None) -> Finished:
+        """Read a results directory.
+
+        Raises:
+            MtError: it is none, or damaged.
+        """
+        lines, summary = list(read_journal(path / "result.jsonl")), read_summary(path)
+        if waivers is not None:
+            summary = marked(summary, lines, waivers)
+        own = [line for line in lines if line["type"] == "verdict" and "@" not in Pair.parse(line["pair"]).draw]
+        offered: dict[str, set[tuple[str, int]]] = {name: set() for name in summary["relations"]}
+        violated: dict[str, dict[str, bool]] = {name: {} for name in summary["relations"]}
+        for line in own:
+            offered[line["relation"]].add((line["pair"], line["stamp_ns"]))
+            if Outcome(line["outcome"]).decided:
+                violated[line["relation"]][line["pair"]] = line["outcome"] == Outcome.VIOLATED.value
+        condition = next((line for line in lines if line["type"] == "condition"), {})
+        return cls(path, summary, condition, {n: frozenset(p) for n, p in offered.items()}, violated)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What became of one relation: its outcomes, None in a run that does not have it, and whether it is waived now."""
+
+    name: str
+    was: str | None
+    now: str | None
+    waived: bool = False
+
+    @classmethod
+    def of(cls, name: str, was: Mapping[str, Any] | None, now: Mapping[str, Any] | None) -> Step:
+        """Make it of what the summaries of the two runs have of the relation."""
+        before, after = (None if relation is None else str(relation["outcome"]) for relation in (was, now))
+        return cls(name, before, after, bool(now and now.get("waived")))
+
+    @property
+    def change(self) -> str:
+        """In words; see :func:`change_of`."""
+        return change_of(self.was, self.now)
+
+    @property
+    def told(self) -> str:
+        """Both outcomes, in words."""
+        return f"{self.was or 'missing'} before, {self.now or 'missing'} after"
+
+
+def compare(before: Finished, after: Finished) -> dict[str, Any]:
+    """Return what became of every relation and pair from one run to the other, with its exit code.
+
+    :func:`exit_of` has the rules of the exit code. Pairs are compared one by one where both runs offered the same
+    (identity and instant) of a relation: the exact McNemar test, two-sided, over those decided in both. Otherwise
+    Fisher's exact test of the two rates. Holm's correction over the relations.
+
+    Raises:
+        UsageError: the runs have no relation in common.
+    """
+    names = [name for name in after.summary["relations"] if name in before.summary["relations"]]
+    if not names:
+        had = [", ".join(run.summary["relations"]) or "(none)" for run in (before, after)]
+        raise UsageError(f"nothing to compare: {before.path} has relations {had[0]}; {after.path} has {had[1]}")
+    rows = {name: _relation(name, before, after) for name in names}
+    tested = [name for name in names if rows[name]["p"] is not None]
+    for name, p in zip(tested, holm([rows[name]["p"] for name in tested]), strict=True):
+        rows[name]["p_adjusted"] = p
+        rows[name]["differs"] = p < ALPHA
+    code, why = exit_of(_steps(before, after), _unsaid(rows, after))
+    return {
+        "schema": SCHEMA,
+        "before": str(before.path),
+        "after": str(after.path),
+        "relations": rows,
+        "only_before": [n for n in before.summary["relations"] if n not in rows],
+        "only_after": [n for n in after.summary["relations"] if n not in rows],
+        "changes": dict(Counter(row["change"] for row in rows.values())),
+        "notes": _notes(before, after),
+        "exit_code": int(code),
+        "exit_why": why,
+    }
+
+
+def exit_of(steps: Sequence[Step], unsaid: str = "", where: str = "", what: str = "relation") -> tuple[ExitCode, str]:
+    """Return what a comparison says to its caller, and why: the first that applies.
+
+    1. A relation fails newly, and is not waived: 1. So does one that FAILs and is not in the run before.
+    2. A relation that was decided (PASS or FAIL) is decided no longer, or is missing: 3.
+    3. Something else keeps the comparison from saying that nothing got worse (``unsaid`` tells what): 3.
+    4. No relation is decided in the run after: 3.
+    5. Otherwise 0.
+
+    ``where`` names the run after, as `` in v3``, where there are more than two; ``what`` is compared.
+    """
+    newly = [step for step in steps if step.change == NEWLY_FAILING]
+    counting = [step.name for step in newly if not step.waived]
+    lost = [f"{step.name} ({step.told})" for step in steps if step.change == NO_LONGER_DECIDED]
+    nothing = not any(step.now in DECIDED for step in steps)
+    waived = f"newly failing{where}, but waived: {', '.join(step.name for step in newly)}"
+    cases: tuple[tuple[bool, ExitCode, str], ...] = (
+        (bool(counting), ExitCode.FAIL, f"newly failing{where}: {', '.join(counting)}"),
+        (bool(lost), ExitCode.UNDECIDED, f"no longer decided{where}: {', '.join(lost)}"),
+        (bool(unsaid), ExitCode.UNDECIDED, unsaid),
+        (nothing, ExitCode.UNDECIDED, f"no {what} is decided{where or ' in the run after'}"),
+        (bool(newly), ExitCode.PASS, waived),
+    )
+    fine = (ExitCode.PASS, f"no {what} fails newly{where}")
+    return next(((code, why) for applies, code, why in cases if applies), fine)
+
+
+def _steps(before: Finished, after: Finished) -> list[Step]:
+    """Return what became of every relation that either run has."""
+    was, now = before.summary["relations"], after.summary["relations"]
+    return [Step.of(name, was.get(name), now.get(name)) for name in dict.fromkeys((*was, *now))]
+
+
+def _unsaid(rows: Mapping[str, Mapping[str, Any]], after: Finished) -> str:
+    """Say what keeps the run after from showing that nothing got worse, empty where nothing does."""
+    if after.summary["exit_code"] not in ENDED:
+        return f"the run after did not come to its end: {after.summary['exit_why']}"
+    undecided = {name: row for name, row in rows.items() if row["after"]["outcome"] not in DECIDED}
+    worse = [name for name, row in undecided.items() if row["differs"] and _worse(row)]
+    return f"not decided, and violated more often than before: {', '.join(worse)}" if worse else ""
+
+
+def _worse(row: Mapping[str, Any]) -> bool:
+    if row["pairs"]:
+        return len(row["pairs"]["newly_failing"]) > len(row["pairs"]["newly_passing"])
+    return bool(row["after"]["rate"] > row["before"]["rate"])
+
+
+def _relation(name: str, before: Finished, after: Finished) -> dict[str, Any]:
+    was, now = (run.summary["relations"][name] for run in (before, after))
+    same = before.offered[name] == after.offered[name] and bool(before.offered[name])
+    pairs = _pairs(before.violated[name], after.violated[name]) if same else None
+    p, test = _paired(pairs) if pairs else _unpaired(was, now)
+    return {
+        "before": _side(was),
+        "after": _side(now),
+        "change": change_of(was["outcome"], now["outcome"]),
+        "waived": now.get("waived"),
+        "requirement": now["requirement"],
+        "test": test,
+        "p": p,
+        "p_adjusted": None,
+        "differs": None,
+        "pairs": pairs,
+    }
+
+
+def _side(relation: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: relation[key] for key in ("outcome", "violated", "decided", "rate")}
+
+
+def change_of(was: str | None, now: str | None) -> str:
+    """Return in words what became of a relation, from its outcomes in two runs; None: the run does not have it."""
+    if now == FAIL:
+        return "still failing" if was == FAIL else NEWLY_FAILING
+    if was in DECIDED and now not in DECIDED:
+        return NO_LONGER_DECIDED
+    if was == FAIL:
+        return "newly passing"
+    return "as before" if was == now else "changed"
+
+
+def _pairs(was: Mapping[str, bool], now: Mapping[str, bool]) -> dict[str, Any]:
+    """Sort pairs by what became of them; those not decided in both are only counted."""
+    both = sorted((pair for pair in was if pair in now), key=Pair.parse)
+    return {
+        "decided_in_both": len(both),
+        "decided_in_one": len({*was, *now}) - len(both),
+        "newly_failing": [pair for pair in both if now[pair] and not was[pair]],
+        "newly_passing": [pair for pair in both if was[pair] and not now[pair]],
+        "still_failing": [pair for pair in both if was[pair] and now[pair]],
+    }
+
+
+def _paired(pairs: Mapping[str, Any]) -> tuple[float | None, str]:
+    if not pairs["decided_in_both"]:
+        return None, "no pair decided in both"
+    p = sign_test_p(len(pairs["newly_failing"]), len(pairs["newly_passing"]))
+    return p, f"exact McNemar test over {pairs['decided_in_both']} pairs"
+
+
+def _unpaired(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[float | None, str]:
+    if not (was["decided"] and now["decided"]):
+        return None, "nothing decided in one of the runs"
+    p = fisher_p((was["violated"], was["decided"]), (now["violated"], now["decided"]))
+    return p, f"Fisher's exact test, other pairs ({was['decided']} and {now['decided']})"
+
+
+def _notes(before: Finished, after: Finished) -> list[str]:
+    """Say what else differs between the runs, and which of them did not come to its end."""
+    pairs = [(key, before.condition.get(key), after.condition.get(key)) for key in TOLD]
+    notes = [f"{key}: {told(was)} before, {told(now)} after" for key, was, now in pairs if was != now]
+    for when, run in (("before", before), ("after", after)):
+        if run.summary["exit_code"] not in ENDED:
+            notes.append(f"the run {when} did not come to its end: {run.summary['exit_why']}")
+    return notes + [str(note) for note in after.summary.get("waivers", ())]
+
+
+def told(setting: Any) -> str:
+    """Return a setting of a run in words."""
+    if isinstance(setting, (list, tuple)):
+        return ", ".join(map(str, setting)) or "(none)"
+    return "(none)" if setting is None else str(setting)

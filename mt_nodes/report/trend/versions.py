@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finished runs as versions of one stack: of each relation the rate in each, and at which version it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.stats.intervals import ALPHA, holm
+from mt_nodes.data.verdict import SCHEMA
+from mt_nodes.engine.results_dirs import cells_of
+from mt_nodes.engine.run_record import FILE, read_record
+from mt_nodes.engine.waivers import Waiver
+from mt_nodes.report.comparison import ENDED, FAIL, TOLD, Finished, Step, change_of, exit_of, told
+from mt_nodes.report.trend.changes import Counts, best_split, further_splits
+
+_KEPT = ("outcome", "violated", "decided", "rate", "ci95")
+
+
+@dataclass(frozen=True)
+class Version:
+    """One version: its name in the table, its directory, when its run began ("" where nobody knows), and its runs.
+
+    ``runs`` has the run of each cell of a campaign by name, else one run under the name "".
+    """
+
+    label: str
+    path: Path
+    started: str
+    runs: Mapping[str, Finished]
+
+    @classmethod
+    def load(cls, path: Path, label: str = "", waivers: Sequence[Waiver] | None = None) -> Version:
+        """Read a results directory, or the cells of a campaign's.
+
+        Raises:
+            MtError: it is none, or damaged.
+        """
+        places = cells_of(path) or {"": path}
+        begun = [str(read_record(p).get("started", "")) for p in places.values() if (p / FILE).exists()]
+        runs = {name: Finished.load(place, waivers) for name, place in places.items()}
+        return cls(label or str(path), path, min(begun, default=""), runs)
+
+
+def by_date(versions: Sequence[Version]) -> list[Version]:
+    """Return versions in the order in which their runs began.
+
+    Raises:
+        UsageError: of one that is not known.
+    """
+    for version in versions:
+        if not version.started:
+            raise UsageError(f"--by date: {version.path / FILE} does not say when its run began; use --by given")
+    return sorted(versions, key=lambda version: version.started)
+
+
+def trend(versions: Sequence[Version]) -> dict[str, Any]:
+    """Return what became of every relation from version to version, with the exit code.
+
+    The exit code is that of the last version against the one before (:func:`mt_nodes.report.comparison.exit_of`); where
+    that one lacks a relation, against the last that has it. A relation has changed where the best split of the versions
+    in two stands out after correction for the splits (Bonferroni) and for the relations (Holm); further changes are
+    looked for on both sides.
+
+    Raises:
+        UsageError: no relation is in two versions.
+    """
+    rows = [row for row in _rows(versions) if sum(point is not None for point in row["points"]) > 1]
+    if not rows:
+        had = "; ".join(f"{v.label} has {', '.join(_relations(v)) or '(none)'}" for v in versions)
+        raise UsageError(f"nothing to compare, no relation is in two of the versions: {had}")
+    _find_changes(rows, versions)
+    code, why = exit_of(list(map(_last_step, _rows(versions))), _unsaid(versions[-1]), f" in {versions[-1].label}")
+    return {
+        "schema": SCHEMA,
+        "versions": [{"label": v.label, "path": str(v.path), "started": v.started} for v in versions],
+        "relations": rows,
+        "notes": list(_notes(versions)),
+        "exit_code": int(code),
+        "exit_why": why,
+    }
+
+
+def _rows(versions: Sequence[Version]) -> list[dict[str, Any]]:
+    return [_row(cell, name, versions) for cell, name in _named(versions)]
+
+
+def _last_step(row: Mapping[str, Any]) -> Step:
+    """Return what became of a relation in the last version; one that the version before lacks, too, is not missed."""
+    *earlier, last = row["points"]
+    known = [point for point in earlier if point]
+    was = known[-1] if known and (last or earlier[-1]) else None
+    return Step.of(row["name"], was, last)
+
+
+def _unsaid(version: Version) -> str:
+    """Say which runs of the last version did not come to their end."""
+    return "; ".join(
+        f"{run.path} did not come to its end: {run.summary['exit_why']}"
+        for run in version.runs.values()
+        if run.summary["exit_code"] not in ENDED
+    )
+
+
+def _named(versions: Sequence[Version]) -> list[tuple[str, str]]:
+    """Return (cell, relation) of all versions, in the order in which they first come."""
+    return list(dict.fromkeys((cell, name) for v in versions for cell, run in v.runs.items() for name in _names(run)))
+
+
+def _names(run: Finished) -> Mapping[str, Any]:
+    relations: Mapping[str, Any] = run.summary["relations"]
+    return relations
+
+
+def _relations(version: Version) -> list[str]:
+    return [name for _, name in _named([version])]
+
+
+def _row(cell: str, name: str, versions: Sequence[Version]) -> dict[str, Any]:
+    points = [_point(v, cell, name) for v in versions]
+    there = [(v.label, point) for v, point in zip(versions, points, strict=True) if point]
+    steps = [
+        {"version": label, "change": change_of(was["outcome"], now["outcome"])}
+        for (_, was), (label, now) in pairwise(there)
+    ]
+    return {
+        "cell": cell,
+        "relation": name,
+        "name": f"{cell}: {name}" if cell else name,
+        "points": points,
+        "change": steps[-1]["change"] if steps and points[-1] else None,
+        "turns": [step for step in steps if step["change"] not in ("as before", "still failing")],
+        "failing_since": _failing_since(there),
+    }
+
+
+def _point(version: Version, cell: str, name: str) -> dict[str, Any] | None:
+    run = version.runs.get(cell)
+    if run is None or name not in run.summary["relations"]:
+        return None
+    relation = run.summary["relations"][name]
+    return {**{key: relation[key] for key in _KEPT}, "waived": relation.get("waived")}
+
+
+def _failing_since(there: Sequence[tuple[str, Mapping[str, Any]]]) -> str | None:
+    """Return the version from which on a relation fails up to the last one, None where it does not."""
+    since = None
+    for label, point in there:
+        since = (since or label) if point["outcome"] == FAIL else None
+    return since
+
+
+def _find_changes(rows: Sequence[dict[str, Any]], versions: Sequence[Version]) -> None:
+    """Add to each row its ``test``, ``p``, ``p_adjusted`` and ``changes``."""
+    tables = [_strata(row, versions) for row in rows]
+    firsts = [best_split(hits, trials) for hits, trials, _ in tables]
+    adjusted = iter(holm([first.p for first in firsts if first]))
+    for row, first, (hits, trials, test) in zip(rows, firsts, tables, strict=True):
+        row |= {"test": test, "p": first and first.p, "p_adjusted": next(adjusted) if first else None, "changes": []}
+        if first and row["p_adjusted"] < ALPHA:
+            found = [(first.at, row["p_adjusted"]), *further_splits(hits, trials, first.at, len(rows), ALPHA)]
+            row["changes"] = _told(sorted(found), hits, trials, versions)
+
+
+def _told(
+    found: Sequence[tuple[int, float]], hits: Counts, trials: Counts, versions: Sequence[Version]
+) -> list[dict[str, Any]]:
+    """Return changes with the rates of the stretches before and after each, up to the next ones."""
+    ends = [0, *(at for at, _ in found), len(versions)]
+    rates = [_rate(hits[:, start:end], trials[:, start:end]) for start, end in pairwise(ends)]
+    return [
+        {"version": versions[at].label, "p_adjusted": p, "rate_before": before, "rate_after": after}
+        for (at, p), (before, after) in zip(found, pairwise(rates), strict=True)
+    ]
+
+
+def _strata(row: Mapping[str, Any], versions: Sequence[Version]) -> tuple[Counts, Counts, str]:
+    """Return hits and trials (S, V): a stratum for each pair where all versions were offered the same, else one."""
+    runs = [None if point is None else v.runs[row["cell"]] for v, point in zip(versions, row["points"], strict=True)]
+    name = row["relation"]
+    decided = [{} if run is None else run.violated[name] for run in runs]
+    offered = {run.offered[name] for run in runs if run is not None}
+    if len(offered) == 1 and offered != {frozenset()}:
+        pairs = sorted({pair for run in decided for pair in run})
+        trials = np.array([[pair in run for run in decided] for pair in pairs], dtype=np.int64)
+        hits = np.array([[run.get(pair, False) for run in decided] for pair in pairs], dtype=np.int64)
+        shape = (len(pairs), len(versions))
+        return hits.reshape(shape), trials.reshape(shape), "exact test of each split, pair by pair"
+    hits = np.array([[sum(run.values()) for run in decided]], dtype=np.int64)
+    return (
+        hits,
+        np.array([[len(run) for run in decided]], dtype=np.int64),
+        "Fisher's exact test of each split, other pairs",
+    )
+
+
+def _violated(decided: Mapping[str, bool]) -> int:
+    return sum(decided.values())
+
+
+def _rate(hits: Counts, trials: Counts) -> float:
+    """Return the share of trials that hit; a stretch between changes has some."""
+    return int(hits.sum()) / int(trials.sum())
+
+
+def _notes(versions: Sequence[Version]) -> Iterator[str]:
+    """Say what else changed from version to version, and which runs did not come to their end."""
+    for was, now in pairwise(versions):
+        for cell in (cell for cell in now.runs if cell in was.runs):
+            before, after = was.runs[cell].condition, now.runs[cell].condition
+            for key in (key for key in TOLD if before.get(key) != after.get(key)):
+                where = f"{now.label}, {cell}" if cell else now.label
+                yield f"{where}: {key}: {told(after.get(key))}; in {was.label}: {told(before.get(key))}"
+    for version in versions:
+        for run in version.runs.values():
+            if run.summary["exit_code"] not in ENDED:
+                yield f"{version.label}: {run.path} did not come to its end: {run.summary['exit_why']}"
+            yield from (f"{version.label}: {note}" for note in run.summary.get("waivers", ()))

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The nine relations that were written by hand, to compare with: of each case one is drawn by lot, whatever its scene.
+
+``config/experiments/published/automt_manual.yaml`` has them (arXiv 2510.19438, table 7 of its supplement).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from mt_nodes.base import resources
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.seeds import generator
+from mt_nodes.base.yaml_files import read_mapping, refuse_unknown
+from mt_nodes.engine.entries import mapping, text
+from mt_nodes.relations.relation import Relation
+from mt_nodes.rules.ontology import ANY_ROAD, Ontology
+from mt_nodes.rules.planning import Cut
+from mt_nodes.rules.statement import Statement
+from mt_nodes.runs.automt.own_relations import kept, own_relation, why_not
+from mt_nodes.runs.automt.proposals import Proposal
+from mt_nodes.runs.automt.request import MANUAL
+from mt_nodes.stacks.stack import Stack
+
+FILE = "experiments/published/automt_manual.yaml"
+_KEYS = ("text", "element", "place", "behaviour", "origin")
+
+
+def manual_relations(region: str, ontology: Ontology) -> dict[str, tuple[Statement, Relation]]:
+    """Return the nine as they look in a region, by id.
+
+    Raises:
+        UsageError: the file is none, or one of them cannot be shown; names it.
+    """
+    path = resources.config_dir() / FILE
+    data = read_mapping(path)
+    refuse_unknown(data, ("title", "relations"), str(path))
+    made = {}
+    for name, row in mapping(data.get("relations"), f"{path}: relations").items():
+        where = f"{path}: relations.{name}"
+        told = mapping(row, where)
+        refuse_unknown(told, _KEYS, where)
+        said = _statement(told, where, ontology)
+        relation = own_relation(
+            f"{MANUAL}_{region}_{name}", said, text(told, "text", where, None), str(data["title"]), region, ontology
+        )
+        made[relation.id] = (said, relation)
+    return made
+
+
+def manual(
+    cases: Sequence[Cut],
+    region: str,
+    rounds: int,
+    seed: int,
+    *,
+    ontology: Ontology,
+    sensors: Collection[str],
+    stacks: Sequence[Stack],
+    directory: Path,
+) -> list[Proposal]:
+    """Return one of the nine for each case and round, by lot from the seed, of those that can be run.
+
+    Args:
+        sensors: that all bags have. stacks: that all of them are run on.
+        directory: where the files of those that are drawn are written.
+
+    Raises:
+        UsageError: none can.
+    """
+    known = {
+        name: one for name, one in manual_relations(region, ontology).items() if not why_not(one[1], sensors, stacks)
+    }
+    if not known:
+        raise UsageError(f"--methods {MANUAL}: none of its relations can be run on these bags and stacks; leave it out")
+    return [_drawn(case, region, turn, seed, known, directory) for turn in range(rounds) for case in cases]
+
+
+def _drawn(
+    case: Cut,
+    region: str,
+    turn: int,
+    seed: int,
+    known: Mapping[str, tuple[Statement, Relation]],
+    directory: Path,
+) -> Proposal:
+    names = sorted(known)
+    name = names[int(generator(seed, f"automt_{MANUAL}_{region}", case.bag, case.first, turn).integers(len(names)))]
+    said, relation = known[name]
+    return Proposal(
+        MANUAL, region, turn, case.name, said, name, kept(relation, directory), f"drawn by lot of {len(names)}"
+    )
+
+
+def _statement(told: Mapping[str, object], where: str, ontology: Ontology) -> Statement:
+    element, behaviour = text(told, "element", where, None), text(told, "behaviour", where, None)
+    if element not in ontology.elements:
+        raise UsageError(f"{where}.element: no element '{element}'")
+    verb = ontology.elements[element].verb
+    said = Statement(ANY_ROAD, verb, element, behaviour, text(told, "place", where))
+    ontology.refuse_unknown(said, where)
+    return said

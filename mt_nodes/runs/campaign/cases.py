@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the violated pairs of a run to cases of the database, and from a case to what its follow-up is made by."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mt_nodes.base import plugins, seeds
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.jsonl import jsonable
+from mt_nodes.data.verdict import Outcome, Pair, RelationOutcome
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.plan import ReplayRequest
+from mt_nodes.engine.run_record import read_record
+from mt_nodes.relations import pipeline
+from mt_nodes.relations.mutations.base import Mutation
+from mt_nodes.relations.relation import Relation, load_relation
+from mt_nodes.report.files import read_summary
+from mt_nodes.runs.campaign.conducting import is_campaign
+from mt_nodes.runs.campaign.failures import Case
+from mt_nodes.runs.campaign.inputs import drives
+from mt_nodes.runs.campaign.store import FILE as STORE
+from mt_nodes.runs.campaign.store import Store
+
+#: New cases that a run leaves of one bag and relation: those violated most.
+MOST_NEW = 20
+#: What every follow-up is made by, beside its mutation.
+_MODULES = (pipeline, seeds, inspect.getmodule(Mutation))
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What must be known of a run to tell its cases.
+
+    Attributes:
+        stack: its name, and the faults that were planted. seed: of the run.
+        relations: by id, control and sham left out.
+        drive: returns path or URL of the bag of an episode, and the SHA-256 of its content.
+    """
+
+    stack: str
+    seed: int
+    relations: Mapping[str, Relation]
+    drive: Callable[[int], tuple[str, str]]
+
+
+def violated(judged: Judged, summary: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> list[Case]:
+    """Return the violated pairs of a run as cases, of each bag and relation the worst.
+
+    Violations of a relation that does not stand out from its control and sham, which were violated too, are none.
+
+    Args:
+        judged: the run. summary: of it. lines: of its journal.
+
+    Raises:
+        MtError: a bag cannot be read.
+    """
+    outcomes = summary.get("relations", {})
+    found: dict[tuple[int, str], list[tuple[float, Pair, Any]]] = {}
+    for line in lines:
+        name = str(line.get("relation"))
+        if name in judged.relations and line["outcome"] == Outcome.VIOLATED.value and _steady(outcomes.get(name, {})):
+            pair, margin = Pair.parse(line["pair"]), line["margin"]
+            how_bad = -float("inf") if margin is None else margin
+            found.setdefault((pair.episode, name), []).append((how_bad, pair, margin))
+    worst = [row for rows in found.values() for row in sorted(rows, key=_by_margin)[:MOST_NEW]]
+    made_by = {name: (words_of(judged.relations[name]), code_of(judged.relations[name])) for _, name in found}
+    return [_case(judged, pair, margin, *made_by[pair.relation]) for _, pair, margin in worst]
+
+
+def of_results(directory: Path, cache: Path) -> list[Case]:
+    """Return what :func:`violated` tells of a results directory, that of a campaign's cell included.
+
+    A bag is taken to be what it is now, unless a campaign has noted what it was.
+
+    Args:
+        directory: of a finished replay. cache: SQLite file of the hashes of bags.
+
+    Raises:
+        UsageError: it holds no replay, or a bag or relation of it is not there any more.
+        MtError: it is damaged.
+    """
+    record = read_record(directory)
+    if "bags" not in record["request"]:
+        raise UsageError(f"{directory}: holds no replay of bags; cases are kept of `mt replay`, campaigns and searches")
+    request = ReplayRequest.from_plain(record["request"])
+    if request.only:
+        raise UsageError(f"{directory}: holds one pair that was made again; give the run that it is of")
+    for name in request.plugins:
+        if Path(name).resolve() not in plugins.directories():
+            plugins.add_directory(Path(name))
+    started_in = Path(record.get("directory", "."))
+    bags = [bag if "://" in bag else str((started_in / bag).resolve()) for bag in request.bags]
+    known = _noted(directory)
+
+    def drive(episode: int) -> tuple[str, str]:
+        bag = bags[episode - request.first_episode]
+        if bag not in known:
+            known[bag] = drives([bag], cache)[0].sha256
+        return bag, known[bag]
+
+    relations = {row["id"]: relation_of(row) for row in record["relations"] if row["check"] is not None}
+    judged = Judged(stack_name(record["stack"], request.faults), request.seed, relations, drive)
+    return violated(judged, read_summary(directory), read_journal(directory / "result.jsonl"))
+
+
+def relation_of(words: Mapping[str, Any]) -> Relation:
+    """Return a relation from its plain form, read as a user's file would be.
+
+    Raises:
+        UsageError: it is none, or what it names is not there any more.
+    """
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "relation.yaml"
+        path.write_text(file_of(words), encoding="utf-8")
+        return load_relation(str(path))
+
+
+def file_of(words: Mapping[str, Any]) -> str:
+    """Return the file of a relation from its plain form: YAML."""
+    return yaml.safe_dump(dict(words), sort_keys=False, allow_unicode=True)
+
+
+def words_of(relation: Relation) -> str:
+    """Return a relation as a case keeps it: JSON."""
+    return json.dumps(jsonable(relation.as_plain()), sort_keys=True)
+
+
+def stack_name(name: str, faults: Iterable[str]) -> str:
+    """Return what a stack is called, with the faults that are planted in it."""
+    return "+".join((name, *faults))
+
+
+def code_of(relation: Relation) -> str:
+    """Return the SHA-256 of what a relation's follow-ups are made by: its own words, and the source files.
+
+    Those are of its mutations, of all that these inherit from, and of what draws and applies them.
+    """
+    mutations = (type(mutation) for mutation in (*relation.mutate, *relation.baseline))
+    bases = (base for mutation in mutations for base in mutation.__mro__ if base.__module__ not in ("builtins", "abc"))
+    files = {inspect.getsourcefile(found) for found in (*bases, *_MODULES) if found is not None}
+    digest = hashlib.sha256(words_of(relation).encode())
+    for file in sorted(str(file) for file in files):
+        digest.update(hashlib.sha256(Path(file).read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _noted(directory: Path) -> dict[str, str]:
+    """Return the SHA-256 of drives by place, of a campaign whose cell a directory is."""
+    home = directory.resolve().parents[1]
+    if not is_campaign(home):
+        return {}
+    with Store(home / STORE, read_only=True) as store:
+        return {drive.url: drive.sha256 for drive in store.plan().drives}
+
+
+def _steady(relation: Mapping[str, Any]) -> bool:
+    """Whether violations say something of the change: they stand out, or control and sham were never violated."""
+    background = sum(relation.get(arm, {}).get("violated", 0) for arm in ("control", "sham"))
+    return relation.get("outcome") == RelationOutcome.FAIL.value or background == 0
+
+
+def _by_margin(row: tuple[float, Pair, Any]) -> tuple[float, Pair]:
+    return row[:2]
+
+
+def _case(judged: Judged, pair: Pair, margin: float | None, words: str, code: str) -> Case:
+    bag, sha256 = judged.drive(pair.episode)
+    return Case(bag, sha256, judged.stack, pair, judged.seed, words, code, margin)

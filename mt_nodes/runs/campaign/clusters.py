@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workers on other machines: from ``cluster:`` of a campaign file to a client of Dask, by its own deployers."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from mt_nodes.base.errors import InfrastructureError, UsageError, suggest
+from mt_nodes.base.params import build, param
+
+#: Keys of ours; all others go to the deployer as they are.
+_OWN = ("workers", "shared", "scratch", "results", "wait_s")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What of ``cluster:`` is the campaign's own.
+
+    Attributes:
+        shared: leader and workers see one file system under the same paths; default: only where they are one machine.
+    """
+
+    workers: int = param(1, low=1, high=100_000, help="workers to ask for, where they are ours to start")
+    shared: bool = param(False, help="leader and workers see the same files under the same paths")
+    scratch: str = param("", help="folder for items and bags on each worker's machine")
+    results: str = param("", help="URL of a folder through which results come home; empty: through the scheduler")
+    wait_s: float = param(300.0, low=1.0, high=86_400.0, unit="s", help="for the first worker")
+
+
+Made = Callable[[Mapping[str, Any], Asked], Any]
+
+
+def _local(rest: Mapping[str, Any], asked: Asked) -> Any:
+    given = {"processes": True, "threads_per_worker": 1, "dashboard_address": None}
+    return _deployer("distributed", "LocalCluster")(n_workers=asked.workers, **{**given, **rest})
+
+
+def _ssh(rest: Mapping[str, Any], asked: Asked) -> Any:
+    hosts = rest.get("hosts")
+    if not isinstance(hosts, list) or len(hosts) < 2:
+        raise UsageError(f"cluster.hosts: got {hosts!r}, expected a list: the scheduler's host, then those of workers")
+    options = {"nthreads": 1, **dict(rest.get("worker_options", {}))}
+    return _deployer("distributed", "SSHCluster")(**{**rest, "worker_options": options})
+
+
+def _kubernetes(rest: Mapping[str, Any], asked: Asked) -> Any:
+    return _deployer("dask_kubernetes.operator", "KubeCluster", "dask-kubernetes")(
+        **{"n_workers": asked.workers, **rest}
+    )
+
+
+def _slurm(rest: Mapping[str, Any], asked: Asked) -> Any:
+    cluster = _deployer("dask_jobqueue", "SLURMCluster", "dask-jobqueue")(**{"cores": 1, "processes": 1, **rest})
+    cluster.scale(asked.workers)
+    return cluster
+
+
+KINDS: Mapping[str, Made] = {"local": _local, "ssh": _ssh, "kubernetes": _kubernetes, "slurm": _slurm}
+
+
+def asked_of(cluster: Mapping[str, Any], workers: int = 1) -> Asked:
+    """Return what of ``cluster:`` is the campaign's own.
+
+    Raises:
+        UsageError: naming the key.
+    """
+    given = {key: value for key, value in cluster.items() if key in _OWN}
+    return build(Asked, {"workers": workers, "shared": cluster.get("kind") == "local", **given}, "cluster")
+
+
+def client_of(cluster: Mapping[str, Any], asked: Asked, ending: ExitStack) -> Any:
+    """Return a client, and put its end, and that of what was started for it, on the stack.
+
+    Raises:
+        UsageError: the kind is unknown or needs a package, or the deployer refuses what it is given.
+        InfrastructureError: no worker came in time, or the scheduler cannot be reached.
+    """
+    kind = cluster.get("kind", "")
+    rest = {key: value for key, value in cluster.items() if key not in (*_OWN, "kind")}
+    client_class = _deployer("distributed", "Client")
+    if kind == "address":
+        if list(rest) != ["address"] or not isinstance(rest["address"], str):
+            raise UsageError(f"cluster: got {dict(rest)!r}, expected address: tcp://HOST:PORT and nothing else")
+        target: Any = rest["address"]
+    elif kind in KINDS:
+        try:
+            target = KINDS[kind](rest, asked)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"cluster: {kind}: {error}") from error
+        ending.callback(_end, target)
+    else:
+        raise UsageError(f"cluster.kind: got {kind!r}{suggest(str(kind), [*KINDS, 'address'])}")
+    try:
+        client = client_class(target, timeout=asked.wait_s)
+        ending.callback(client.close)
+        client.wait_for_workers(1, timeout=asked.wait_s)
+    except (TimeoutError, OSError) as error:
+        raise InfrastructureError(f"cluster: {kind}: no worker within {asked.wait_s:g} s: {error}") from error
+    return client
+
+
+def _end(cluster: Any) -> None:
+    """End what was started. A slow worker is killed then, which is no news: it is idle, or can be gone on with."""
+    nannies = logging.getLogger("distributed.nanny")
+    before = nannies.level
+    nannies.setLevel(logging.ERROR)
+    try:
+        cluster.close()
+    finally:
+        nannies.setLevel(before)
+
+
+def _deployer(module: str, name: str, package: str = "") -> Any:
+    """Import late.
+
+    Raises:
+        UsageError: naming what to install.
+    """
+    try:
+        return getattr(importlib.import_module(module), name)
+    except ImportError as error:
+        what = f"'mt_nodes[cluster]' {package}".strip()
+        raise UsageError(f"cluster: needs {package or 'distributed'} ({error}); type: pip install {what}") from error

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workers on this machine: processes that do one item after another and end with the one that started them."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import multiprocessing
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from multiprocessing import connection
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+
+from mt_nodes.base import plugins
+from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.processes import how_it_ended, uninterrupted
+from mt_nodes.runs.campaign.item import Item, ItemResult
+from mt_nodes.runs.campaign.pool import Lost
+from mt_nodes.runs.campaign.serving import serve
+
+#: What ending may take before it is enforced: stacks end first, and a summary is written.
+END_S = 120.0
+
+
+@dataclass(eq=False)
+class _Worker:
+    """A process, our end of its pipe, and what it is at.
+
+    Attributes:
+        key: of its item, empty when it is idle. size: bytes of that item's journal when it last grew, or began.
+        since_s: when that was, own time.
+    """
+
+    process: SpawnProcess
+    pipe: Connection
+    key: str = ""
+    size: int = 0
+    since_s: float = 0.0
+
+
+class LocalPool:
+    """So many workers; one that dies is replaced, and one that gets no further is ended."""
+
+    def __init__(self, count: int, scratch: Path, stall_s: float = math.inf) -> None:
+        """Start the workers.
+
+        Args:
+            count: how many. scratch: see :func:`mt_nodes.runs.campaign.performing.perform`.
+            stall_s: how long the journal of an item may go without a further line, by our own time.
+        """
+        own_time_s.keep_looking()
+        self._scratch, self._stall_s = scratch, stall_s
+        self._workers = [self._started() for _ in range(count)]
+
+    def submit(self, item: Item) -> None:
+        """Have an idle worker do an item.
+
+        Raises:
+            RuntimeError: none is idle.
+        """
+        worker = next((w for w in self._workers if not w.key), None)
+        if worker is None:
+            raise RuntimeError("every worker is at an item; submit no more than are free")
+        worker.key, worker.size, worker.since_s = item.key, self._journalled(item.key), own_time_s()
+        with contextlib.suppress(OSError):  # it died: the end of its pipe tells
+            worker.pipe.send(item)
+
+    def finished(self, timeout_s: float) -> Iterator[ItemResult | Lost]:
+        """Yield what ended; waits so long for the first at most."""
+        by_pipe = {worker.pipe: worker for worker in self._workers}
+        for ready in connection.wait(list(by_pipe), timeout_s):
+            worker = by_pipe[ready]  # type: ignore[index]
+            key = worker.key
+            try:
+                answer = worker.pipe.recv()
+            except (EOFError, OSError):
+                why = self._replace(worker)
+                if key:
+                    yield Lost(key, why)
+            else:
+                worker.key = ""
+                yield answer
+        for worker in [w for w in self._workers if w.key and self._stands_still(w)]:
+            worker.process.terminate()
+            why = f"got no further for {self._stall_s / 60:g} min (stall_minutes)"
+            yield Lost(worker.key, f"{why}; {self._replace(worker)}")
+
+    @property
+    def free(self) -> int:
+        """How many workers are idle."""
+        return sum(not worker.key for worker in self._workers)
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Process ids of the workers."""
+        return tuple(pid for worker in self._workers if (pid := worker.process.pid) is not None)
+
+    def close(self) -> None:
+        """End the workers, idle ones at once; what others are at can be gone on with."""
+        for worker in self._workers:
+            worker.pipe.close()
+            if worker.key:
+                worker.process.terminate()
+        for worker in self._workers:
+            worker.process.join(END_S)
+            if worker.process.is_alive():
+                worker.process.kill()
+                worker.process.join()
+        self._workers = []
+
+    def _started(self) -> _Worker:
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        arguments = (theirs, self._scratch, plugins.directories(), os.getpid())
+        process = context.Process(target=serve, args=arguments, name="campaign-worker")
+        with uninterrupted():
+            process.start()
+        theirs.close()
+        return _Worker(process, ours)
+
+    def _stands_still(self, worker: _Worker) -> bool:
+        """Whether the journal of what a worker is at has not grown for too long."""
+        if (size := self._journalled(worker.key)) != worker.size:
+            worker.size, worker.since_s = size, own_time_s()
+        return own_time_s() - worker.since_s > self._stall_s
+
+    def _journalled(self, key: str) -> int:
+        try:
+            return (self._scratch / key / "result.jsonl").stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def _replace(self, worker: _Worker) -> str:
+        """Put another in the place of a worker that died or is to end; return how it ended."""
+        worker.pipe.close()
+        worker.process.join(END_S)
+        if worker.process.is_alive():  # it closed its pipe and lives: nobody can tell it anything
+            worker.process.kill()
+            worker.process.join()
+        self._workers[self._workers.index(worker)] = self._started()
+        return f"its worker {how_it_ended(worker.process.exitcode or 0)}"

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is asked of a search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import param
+from mt_nodes.base.stats.repeats import Confirm
+from mt_nodes.engine.plan import ReplayRequest, Request
+from mt_nodes.relations.relation import Relation
+from mt_nodes.relations.strength import Strength, axis, is_place, strengths
+
+REACHES = ("relation", "range")
+#: Of the ids of relations that are searched: one for all trials, so that all draw alike.
+SUFFIX = "~searched"
+
+
+@dataclass(frozen=True)
+class SearchRequest(Request):
+    """Everything that a search depends on, kept in ``run.json``.
+
+    ``replay`` says on which bag, with which stack and seed each trial is played; it names one relation.
+    """
+
+    replay: ReplayRequest = field(default_factory=lambda: ReplayRequest(bags=()))
+    over: tuple[str, ...] = param((), help="parameters that are searched, NAME or NAME=WEAK..STRONG")
+    reach: str = param("relation", help="how strong: up to what the relation says, or to the end of the range")
+    trials: int = param(60, low=1, high=100_000, help="trials at most")
+    repeats: int = param(1, low=1, high=1000, help="plays of each trial, of a stack with chance")
+    confirm: str = param("3/3", help="K/N: a violation counts that comes again in K of N plays of the same input")
+    tolerance: float = param(0.01, low=1e-6, high=0.5, help="of the least strength, whose scale is 0 to 1")
+
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> SearchRequest:
+        """Read what :meth:`as_plain` made."""
+        made: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k != "replay"}
+        return cls(**made, replay=ReplayRequest.from_plain(data["replay"]))
+
+
+def checked(request: SearchRequest) -> SearchRequest:
+    """Return the request, refused where it makes no sense by itself.
+
+    Raises:
+        UsageError: saying what was expected.
+    """
+    Confirm.parse(request.confirm)
+    replay = request.replay
+    for name, value, low in (("--trials", request.trials, 1), ("--repeats", request.repeats, 1)):
+        if value < low:
+            raise UsageError(f"{name}: got {value}, expected at least {low}")
+    if not 0.0 < request.tolerance <= 0.5:
+        raise UsageError(f"--tolerance: got {request.tolerance:g}, expected more than 0 and at most 0.5")
+    if request.reach not in REACHES:
+        raise UsageError(f"--reach: got '{request.reach}', expected {' or '.join(REACHES)}")
+    if len(replay.relations) != 1:
+        raise UsageError(f"--relation: got {', '.join(replay.relations) or 'none'}, expected one relation to search")
+    if replay.pace != "lockstep" or replay.cases or replay.only:
+        raise UsageError("a search plays in lockstep, every bundle: leave --pace and --cases out")
+    return request
+
+
+def axes_of(request: SearchRequest, relation: Relation) -> tuple[Strength, ...]:
+    """Return what is searched over: what ``over`` names, else every strength that the relation has turned up.
+
+    Raises:
+        UsageError: there is nothing to search over.
+    """
+    if request.over:
+        named = tuple(_axis(request, relation, text) for text in request.over)
+        if twice := sorted({a.name for a in named if [b.name for b in named].count(a.name) > 1}):
+            raise UsageError(f"--over: got {', '.join(twice)} twice, expected each once")
+        return named
+    found = strengths(relation, request.reach)
+    if not found:
+        raise UsageError(
+            f"relation '{relation.id}' has no strength that could be turned down; name what to search with --over, "
+            "such as --over object_added.range_m"
+        )
+    return found
+
+
+def _axis(request: SearchRequest, relation: Relation, text: str) -> Strength:
+    name, equals, ends = text.partition("=")
+    if not equals:
+        plain = axis(relation, name) if request.reach == "relation" else None
+        reaching = [a for a in strengths(relation, request.reach) if name in (a.name, a.parameter)]
+        return plain or (reaching[0] if len(reaching) == 1 else axis(relation, name))
+    weak, dots, strong = ends.partition("..")
+    try:
+        both = (float(weak), float(strong)) if dots else None
+    except ValueError:
+        both = None
+    if both is None:
+        raise UsageError(f"--over {text}: got '{ends}', expected WEAK..STRONG such as {name}=1..1000")
+    return axis(relation, name, both)
+
+
+def places_of(relation: Relation, axes: tuple[Strength, ...]) -> tuple[bool, ...]:
+    """Tell which axes say where, and not how much."""
+    return tuple(is_place(relation, one) for one in axes)

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trials of several parameters at once, chosen by what former ones came to (TPE, by optuna); seeded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mt_nodes.base.errors import UsageError
+from mt_nodes.runs.campaign.search.trial import Trial
+
+#: Plays fractions of all axes, for a stage of the search.
+PlayAll = Callable[[Sequence[float], str], Trial]
+
+
+def sample(play: PlayAll, axes: int, seed: int, trials: int) -> None:
+    """Play so many trials, the strong ends of all axes first; the sampler learns of each before it asks for the next.
+
+    Args:
+        play: plays fractions of all axes; raises to end it early.
+        axes: how many there are.
+        seed: of the sampler; with the same answers it asks for the same trials.
+        trials: how many.
+
+    Raises:
+        UsageError: optuna is not installed.
+    """
+    try:
+        import optuna  # heavy, and only here
+    except ImportError as error:
+        raise UsageError(
+            "several parameters are searched with optuna; type `pip install 'mt_nodes[search]'`"
+        ) from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    names = [f"x{i}" for i in range(axes)]
+    study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
+    study.enqueue_trial(dict.fromkeys(names, 1.0))
+    for _ in range(trials):
+        asked = study.ask()
+        trial = play([asked.suggest_float(name, 0.0, 1.0) for name in names], "sample")
+        if trial.objective is None:
+            study.tell(asked, state=optuna.trial.TrialState.FAIL)
+        else:
+            study.tell(asked, trial.objective)

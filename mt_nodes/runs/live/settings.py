@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A configuration file of ``mt live``, with what was typed in place of what it says."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_origin
+
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.yaml_files import read_mapping
+from mt_nodes.runs.live.config import PARTS, LiveConfig, live_config
+
+
+def configured(file: Path, typed: Mapping[str, Any], seed: int | None = None) -> LiveConfig:
+    """Read a configuration file and put what was typed into it.
+
+    Args:
+        file: the YAML file.
+        typed: values by name, those of a part as ``segments.test_bundles``; lists also as texts with commas.
+        seed: what every draw depends on; None: the file's.
+
+    Raises:
+        UsageError: naming file or option, key, what was got and what was expected.
+    """
+    rows = read_mapping(file)
+    live_config(rows, str(file))  # what is wrong in the file is told as the file's
+    hints = typing.get_type_hints(LiveConfig)
+    for name, value in {**typed, **({} if seed is None else {"seed": seed})}.items():
+        part, dot, key = name.partition(".")
+        if dot and part in PARTS:
+            rows[part] = {**(rows.get(part) or {}), key: _several(value, PART_HINTS[part].get(key))}
+        elif dot or part in PARTS:
+            raise UsageError(f"--set: got {name}, expected a key such as segments.test_bundles or mode")
+        else:
+            rows[name] = _several(value, hints.get(name))
+    return live_config(rows, "--set" if typed else str(file))
+
+
+#: Types of the keys of each part.
+PART_HINTS = {part: typing.get_type_hints(typing.get_type_hints(LiveConfig)[part]) for part in PARTS}
+
+
+def _several(value: Any, hint: Any) -> Any:
+    """Take a text with commas apart where a list of texts is expected."""
+    if get_origin(hint) is tuple and isinstance(value, str):
+        return [word.strip() for word in value.split(",")]
+    return value

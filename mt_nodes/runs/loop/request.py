@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is asked of ``mt scenario``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import Param, param
+from mt_nodes.engine.plan import TRANSPORTS, Request
+from mt_nodes.relations.relation import LOOP_DEFAULT
+from mt_nodes.stacks.stack import Stack
+
+MODES = ("two_pass", "twin")
+#: As many episodes a relation needs to be decided; see ``min_decided`` of relations.
+USUAL_EPISODES = 20
+MOST_EPISODES = 10_000
+#: In place of relations: all of them.
+ALL = "all"
+#: Begins a name that stands for all relations of the rules of a region, as in ``rules:germany``.
+RULES = "rules:"
+
+
+@dataclass(frozen=True)
+class ScenarioRequest(Request):
+    """Everything a run in the closed loop depends on, kept in ``run.json``."""
+
+    scenarios: tuple[str, ...] = field(metadata={"param": Param(help="scenario file, or name of a shipped one")})
+    relations: tuple[str, ...] = param(
+        LOOP_DEFAULT,
+        help=f"relations or .yaml files; {ALL}: every shipped one that fits; {RULES}germany: of the rules of a region",
+    )
+    stack: str = param("reference_planner", help="name of a shipped stack or a .yaml file")
+    mode: str = param("two_pass", help=", ".join(MODES))
+    transport: str = param("", help=f"{', '.join(TRANSPORTS)} (default inprocess for a Python callable, else ros)")
+    seed: int = param(0, help="what every draw depends on")
+    repeat: int = param(0, low=0, high=MOST_EPISODES, help=f"times each is driven; 0: up to {USUAL_EPISODES} episodes")
+    jitter: float = param(
+        1.0, low=0.0, high=10.0, help="by how much repetitions differ in places, speeds and times; 0: not at all"
+    )
+    faults: tuple[str, ...] = param((), help="plant a fault in a reference stack")
+    parameters: Mapping[str, str] = param({}, help="parameters of the scenario files")
+    strict: bool = param(False, help="refuse what is not written as the language says, in place of mending it")
+    plugins: tuple[str, ...] = param((), help="directory with your own plugins")
+    waivers: str = param("", help="YAML file of violations that are known and accepted for now")
+    only: str = param("", help="the one pair to drive and judge again, of the run in recorded")
+    recorded: str = param("", help="results directory whose worlds are driven through again")
+
+
+def checked_request(request: ScenarioRequest, stack: Stack) -> ScenarioRequest:
+    """Refuse what cannot run; return the request with what it leaves to us.
+
+    Raises:
+        UsageError: saying what to type instead.
+    """
+    if not request.transport:
+        # Hosted as a node it answers the same, and the loop waits for topics most of the time.
+        request = replace(request, transport="inprocess" if stack.callable else "ros")
+    if not request.scenarios:
+        raise UsageError("got no scenario; type `mt scenario FILE`, `mt list scenarios` shows those that ship")
+    for name, value, known in (("--mode", request.mode, MODES), ("--transport", request.transport, TRANSPORTS)):
+        if value not in known:
+            raise UsageError(f"{name}: got '{value}', expected {', '.join(known)}")
+    if not 0 <= request.repeat <= MOST_EPISODES:
+        raise UsageError(f"--repeat: got {request.repeat}, expected 0 to {MOST_EPISODES:,}")
+    if not 0.0 <= request.jitter <= 10.0:
+        raise UsageError(f"--jitter: got {request.jitter:g}, expected 0 to 10")
+    if request.transport == "inprocess" and not stack.callable:
+        raise UsageError(f"--transport inprocess: stack '{stack.name}' is not a Python callable; use --transport ros")
+    if "control" not in stack.answers:
+        raise UsageError(
+            f"stack '{stack.name}' answers {', '.join(stack.answers)}, no control: nothing moves in a closed loop"
+        )
+    if not (stack.forgets or stack.stateless):
+        raise UsageError(
+            f"stack '{stack.name}' is external and cannot be started anew for each episode; let reset: in its file "
+            "name the service that makes it forget"
+        )
+    if stack.needs:
+        raise UsageError(f"stack '{stack.name}' needs {', '.join(stack.needs)}, which worlds do not publish")
+    if stack.match == "arrival":
+        raise UsageError(f"stack '{stack.name}' has match: arrival, which is for `mt live`; expected stamp or order")
+    return request

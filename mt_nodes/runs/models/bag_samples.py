@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pictures of a bag with the speed and steering that it has beside them, as something to learn from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rosbags.typesys import Stores, TypesysError, get_types_from_msg, get_typestore
+
+from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.data.bags.bundles import BagSource
+from mt_nodes.data.bags.reader import BagReader
+from mt_nodes.data.field_paths import FieldPath
+from mt_nodes.data.images.codecs import decode
+from mt_nodes.data.outputs import Control
+from mt_nodes.relations.checks.controls import steering_rad
+from mt_nodes.runs.models.samples import Floats, Shown, refuse_other_unit
+
+SPEED, STEERING, YAW_RATE = "speed_mps", "steering_rad", "yaw_rate_radps"
+#: Message type -> where it has what.
+KNOWN = {
+    "geometry_msgs/msg/TwistStamped": {SPEED: "twist.linear.x", YAW_RATE: "twist.angular.z"},
+    "geometry_msgs/msg/Twist": {SPEED: "linear.x", YAW_RATE: "angular.z"},
+    "nav_msgs/msg/Odometry": {SPEED: "twist.twist.linear.x", YAW_RATE: "twist.twist.angular.z"},
+    "ackermann_msgs/msg/AckermannDriveStamped": {SPEED: "drive.speed", STEERING: "drive.steering_angle"},
+    "ackermann_msgs/msg/AckermannDrive": {SPEED: "speed", STEERING: "steering_angle"},
+    "autoware_vehicle_msgs/msg/VelocityReport": {SPEED: "longitudinal_velocity", YAW_RATE: "heading_rate"},
+    "autoware_vehicle_msgs/msg/SteeringReport": {STEERING: "steering_tire_angle"},
+}
+#: Pictures farther apart are of two drives, as the stack has it.
+_GAP_NS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class BagReading:
+    """How the labels of a bag's pictures are found.
+
+    Attributes:
+        topics: role -> topic, as of ``mt replay --topic``; ``camera`` where there are several.
+        speed, steering: ``TOPIC``, ``TOPIC:FIELD`` or ``TOPIC:FIELD*FACTOR``; empty: the only topic of a known type.
+        tolerance_s: how far from a picture's stamp its labels may be.
+        wheelbase_m: by which a yaw rate is turned into steering, where nothing tells steering itself.
+    """
+
+    topics: Mapping[str, str] = field(default_factory=dict)
+    speed: str = ""
+    steering: str = ""
+    tolerance_s: float = 0.05
+    wheelbase_m: float = 2.7
+
+
+#: Stamps in ns (K,), rising, and values (K,).
+_Series = tuple[npt.NDArray[np.int64], Floats]
+
+
+@dataclass(frozen=True)
+class _Column:
+    """One number of the messages of a topic."""
+
+    topic: str
+    path: FieldPath
+    factor: float
+
+
+def shown_in_bag(bag: Path, reading: BagReading) -> Iterator[Shown]:
+    """Yield the pictures of a bag with the labels that are nearest in time.
+
+    A picture without labels is left out, as is one of a vehicle that stands, where steering is known by its yaw rate
+    only; another drive begins there, and where the stamps step by more than a second.
+
+    Raises:
+        UsageError: no such bag or topic, several that could be meant, a label in another unit.
+        InfrastructureError: the bag is damaged.
+    """
+    number, before_ns, interrupted = 0, None, False
+    # A bag without pictures is refused before labels are looked for.
+    with BagSource(bag, reading.topics, require=("camera",), pictures=True) as source:
+        with BagReader(bag) as reader:
+            columns = {role: _values(reader, column) for role, column in _columns(reader, reading).items()}
+        for bundle in source:
+            speed, steering = _labels(columns, bundle.stamp_ns, reading)
+            if math.isnan(speed) or math.isnan(steering):
+                interrupted = True
+                continue
+            if interrupted or (before_ns is not None and not 0 <= bundle.stamp_ns - before_ns <= _GAP_NS):
+                number += 1
+            before_ns, interrupted = bundle.stamp_ns, False
+            refuse_other_unit(speed, steering, f"{bag}: picture at {bundle.stamp_ns} ns")
+            image = next(i for i in bundle.images if i.topic == source.lead)
+            yield Shown(decode(image).rgb8(), speed, steering, f"{bag.name}/{number}")
+
+
+def _labels(columns: Mapping[str, _Series], stamp_ns: int, reading: BagReading) -> tuple[float, float]:
+    found = {role: _nearest(series, stamp_ns, reading.tolerance_s) for role, series in columns.items()}
+    command = Control(None, **found)
+    return command.speed_mps, steering_rad(command, reading.wheelbase_m)
+
+
+def _nearest(series: _Series, stamp_ns: int, tolerance_s: float) -> float:
+    """Return the value nearest in time, NaN where none is near enough."""
+    stamps_ns, values = series
+    after = int(np.searchsorted(stamps_ns, stamp_ns))
+    near = [i for i in (after - 1, after) if 0 <= i < len(stamps_ns)]
+    best = min(near, key=lambda i: abs(stamps_ns[i] - stamp_ns), default=None)
+    if best is None or abs(stamps_ns[best] - stamp_ns) > tolerance_s * 1e9:
+        return math.nan
+    return float(values[best])
+
+
+def _columns(reader: BagReader, reading: BagReading) -> dict[str, _Column]:
+    """Return where speed is, and steering or, where nothing tells that, the yaw rate."""
+    speed = _column(reader, reading.speed, "--speed", (SPEED,))
+    steering = _column(reader, reading.steering, "--steering", (STEERING, YAW_RATE), beside=speed[1].topic)
+    return dict((speed, steering))
+
+
+def _column(
+    reader: BagReader, asked: str, option: str, roles: tuple[str, ...], beside: str = ""
+) -> tuple[str, _Column]:
+    topic, _, rest = asked.partition(":")
+    path, _, factor = rest.partition("*")
+    topics = reader.topics
+    if topic and topic not in topics:
+        raise UsageError(f"{option} {asked}: {reader.path} has no topic {topic}; it has {', '.join(sorted(topics))}")
+    if not topic:
+        topic = _only(reader, option, roles, beside)
+    if path:
+        try:
+            return roles[0], _Column(topic, FieldPath.parse(path, option), float(factor or 1.0))
+        except ValueError:
+            raise UsageError(f"{option} {asked}: got factor '{factor}', expected a number such as 0.2778") from None
+    known = KNOWN.get(topics[topic].type, {})
+    role = next((role for role in roles if role in known), None)
+    if role is None:
+        kind = topics[topic].type
+        raise UsageError(f"{option} {asked}: of {kind} it is not known where that is; type {option} {topic}:FIELD")
+    return role, _Column(topic, FieldPath.parse(known[role], option), 1.0)
+
+
+def _only(reader: BagReader, option: str, roles: Collection[str], beside: str) -> str:
+    """Return the only topic that tells the first of the roles that any does; that of the speed stands above others."""
+    found: list[str] = []
+    for role in roles:
+        found = [name for name, t in sorted(reader.topics.items()) if role in KNOWN.get(t.type, {}) and t.count]
+        if beside in found or len(found) == 1:
+            return beside if beside in found else found[0]
+        if found:
+            raise UsageError(f"{reader.path}: several topics tell it: {', '.join(found)}; choose with {option} TOPIC")
+    there = ", ".join(f"{name} ({t.type})" for name, t in sorted(reader.topics.items()))
+    raise UsageError(f"{reader.path}: no topic of a known type tells it; type {option} TOPIC:FIELD, of {there}")
+
+
+def _values(reader: BagReader, column: _Column) -> _Series:
+    """Return a column's values and when they were, without those that are not finite.
+
+    Raises:
+        UsageError: the messages have no such field, or it is no number.
+    """
+    stamps, values = [], []
+    types = _types(reader, column.topic)
+    for wire in reader.wires({column.topic}):
+        try:
+            message = types.deserialize_cdr(memoryview(wire.cdr), wire.type)
+        except Exception as error:
+            where = f"{reader.path}: {column.topic} received at {wire.received_ns} ns"
+            raise InfrastructureError(f"{where} cannot be read: {error}") from error
+        try:
+            values.append(float(column.path.of(message)) * column.factor)
+        except (ValueError, TypeError) as error:
+            raise UsageError(f"{column.topic}: {column.path}: got no number: {error}") from error
+        stamps.append(_stamp_ns(message, wire.received_ns))
+    order = np.argsort(np.array(stamps, dtype=np.int64), kind="stable")
+    told, numbers = np.array(stamps, dtype=np.int64)[order], np.array(values, dtype=np.float64)[order]
+    finite = np.isfinite(numbers)
+    return told[finite], numbers[finite]
+
+
+def _stamp_ns(message: Any, received_ns: int) -> int:
+    stamp = getattr(getattr(message, "header", message), "stamp", None)
+    return received_ns if stamp is None else int(stamp.sec) * 1_000_000_000 + int(stamp.nanosec)
+
+
+def _types(reader: BagReader, topic: str) -> Any:
+    """Return the message types of ROS 2 Jazzy and, where a topic's is none of them, that of its definition."""
+    types = get_typestore(Stores.ROS2_JAZZY)
+    connection = next(c for c in reader.connections if c.topic == topic)
+    name = reader.topics[topic].type
+    if name in types.fielddefs:
+        return types
+    text, _ = reader.definition(connection)
+    try:
+        types.register(get_types_from_msg(text, name))
+    except (TypesysError, KeyError, SyntaxError) as error:
+        raise UsageError(f"{reader.path}: {topic}: type {name} is not defined in the bag: {error}") from error
+    return types

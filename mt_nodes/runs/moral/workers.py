@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drives runs on several cores: processes with a stack of their own each, answers in the order asked."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import traceback
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import partial
+from multiprocessing import connection
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import TypeVar
+
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import InfrastructureError, MtError
+from mt_nodes.base.processes import die_with_parent, uninterrupted
+from mt_nodes.runs.moral.choosing import DilemmaCheck, dilemma_check
+from mt_nodes.runs.moral.dilemma import Dilemma
+from mt_nodes.runs.moral.observed import Observation, RunSpec
+from mt_nodes.runs.moral.playing import Driver
+from mt_nodes.runs.moral.refusing import Check
+from mt_nodes.runs.moral.trial import Drive
+from mt_nodes.stacks.stack import Stack
+
+T = TypeVar("T")
+#: What ending by itself may take, then by SIGTERM.
+END_S = 3.0
+
+
+@contextmanager
+def drivers(stack: Stack, seed: int, count: int, log: Path = Path(os.devnull)) -> Iterator[tuple[Drive, Check]]:
+    """Yield what drives runs and what checks dilemmas: this process, or ``count`` others where that is more than one.
+
+    What is answered depends on what is asked alone, not on how many answer. What the stack prints goes to the log.
+    """
+    if count == 1:
+        yield partial(map, Driver(stack, seed, log=log).run), partial(map, dilemma_check)
+        return
+    with closing(Workers(stack, seed, count, log)) as workers:
+        yield workers.runs, workers.checks
+
+
+class Workers:
+    """Processes that drive; started once. They end with this one, however it ends."""
+
+    def __init__(self, stack: Stack, seed: int, count: int, log: Path = Path(os.devnull)) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipes: list[Connection] = []
+        self._processes = []
+        with uninterrupted():
+            for number in range(count):
+                ours, theirs = context.Pipe()
+                process = context.Process(
+                    target=_serve,
+                    args=(theirs, stack, seed, log, plugins.directories()),
+                    name=f"moral-{number}",
+                    daemon=True,
+                )
+                process.start()
+                theirs.close()
+                self._pipes.append(ours)
+                self._processes.append(process)
+
+    def runs(self, specs: Sequence[RunSpec]) -> Iterator[Observation]:
+        """Yield what comes of runs, in their order; each is begun by whoever is free.
+
+        Raises:
+            MtError: as the stack's run did.
+            InfrastructureError: a process ended.
+        """
+        return self._answers(specs, Observation)
+
+    def checks(self, dilemmas: Sequence[Dilemma]) -> Iterator[DilemmaCheck]:
+        """Yield whether dilemmas are ones, likewise."""
+        return self._answers(dilemmas, DilemmaCheck)
+
+    def _answers(self, jobs: Sequence[RunSpec | Dilemma], kind: type[T]) -> Iterator[T]:
+        waiting, idle = deque(enumerate(jobs)), list(self._pipes)
+        busy: dict[Connection, int] = {}
+        done: dict[int, T] = {}
+        for number in range(len(jobs)):
+            while number not in done:
+                while idle and waiting:
+                    index, job = waiting.popleft()
+                    pipe = idle.pop(0)
+                    self._send(pipe, job)
+                    busy[pipe] = index
+                for ready in connection.wait(list(busy)):
+                    assert isinstance(ready, Connection)
+                    done[busy.pop(ready)] = self._received(ready, kind)
+                    idle.append(ready)
+            yield done.pop(number)
+
+    def close(self) -> None:
+        """End the processes."""
+        for pipe in self._pipes:
+            pipe.close()
+        for process in self._processes:
+            process.join(END_S)
+            if process.is_alive():
+                process.terminate()
+                process.join(END_S)
+            if process.is_alive():
+                process.kill()
+                process.join()
+
+    def _send(self, pipe: Connection, job: RunSpec | Dilemma) -> None:
+        try:
+            pipe.send(job)
+        except OSError as error:
+            raise self._gone() from error
+
+    def _received(self, pipe: Connection, kind: type[T]) -> T:
+        try:
+            answer = pipe.recv()
+        except (EOFError, OSError) as error:
+            raise self._gone() from error
+        if isinstance(answer, Exception):
+            raise answer
+        assert isinstance(answer, kind)
+        return answer
+
+    def _gone(self) -> InfrastructureError:
+        return InfrastructureError("a process that drove the stack ended; it may have been killed, or out of memory")
+
+
+def _serve(pipe: Connection, stack: Stack, seed: int, log: Path, directories: Sequence[Path]) -> None:
+    """Do what is asked until nobody asks any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us ends us
+    die_with_parent()
+    for directory in directories:
+        plugins.add_directory(directory)
+    driver: Driver | None = None
+    while True:
+        try:
+            job = pipe.recv()
+        except (EOFError, OSError):
+            return
+        answer: Observation | DilemmaCheck | Exception
+        try:
+            if isinstance(job, Dilemma):
+                answer = dilemma_check(job)
+            else:
+                driver = driver or Driver(stack, seed, log=log)
+                answer = driver.run(job)
+        except MtError as error:
+            answer = error
+        except Exception:  # noqa: BLE001 - told to whoever asked, with the traceback that pickling would lose
+            answer = RuntimeError(f"a process that drives failed:\n{traceback.format_exc()}")
+        try:
+            pipe.send(answer)
+        except OSError:  # nobody listens any more
+            return

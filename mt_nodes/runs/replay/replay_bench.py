@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A case played against the stack again and again, in arms that stay alive, and what came of each play."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from mt_nodes.data.messages import Bundle, Episode
+from mt_nodes.data.verdict import Outcome, Pair, Verdict
+from mt_nodes.engine.arm import Arm, restart
+from mt_nodes.engine.followups import Prepares
+from mt_nodes.engine.judging import Heard, Offer
+from mt_nodes.engine.lockstep import Lockstep
+from mt_nodes.engine.recorder import Case
+from mt_nodes.engine.schedule import EVERYTHING, Schedule
+from mt_nodes.engine.series import Judged
+from mt_nodes.relations.pipeline import Derived
+from mt_nodes.relations.relation import Suite
+from mt_nodes.runs.replay.run import Run
+
+#: Bundles that are kept in memory; more are read from the bag in each play.
+_IN_MEMORY_BYTES = 500_000_000
+
+
+class Played:
+    """What came of one play: its verdicts. It takes in what a run loop has to say as a recorder would.
+
+    Attributes:
+        judged: verdicts, in the order in which they came.
+        late: whether an arm owes an answer, which may still come.
+    """
+
+    fresh = True
+
+    def __init__(self) -> None:
+        self.judged: list[Verdict] = []
+        self.late = False
+
+    def done(self, pair: Pair) -> bool:
+        """Nothing was judged before."""
+        return False
+
+    def followup(self, offer: Offer, bundle: Bundle, derived: Derived, made_ms: float) -> None:
+        """Nothing to keep: a follow-up that matters is made again."""
+
+    def verdicts(self, verdicts: Sequence[Verdict], case: Case | None) -> list[Verdict]:
+        """Take in verdicts."""
+        self.judged.extend(verdicts)
+        answers = () if case is None else (case.source_answer, case.followup_answer)
+        self.late = self.late or any(answer.heard in (Heard.SILENT, Heard.SKIPPED) for answer in answers)
+        return list(verdicts)
+
+    def series(self, judged: Sequence[Judged]) -> list[Verdict]:
+        """Take in verdicts over sequences."""
+        return self.verdicts([verdict for verdict, _ in judged], None)
+
+    def violated(self, pair: Pair) -> bool:
+        """Tell whether a pair was violated."""
+        return any(v.outcome is Outcome.VIOLATED for v in self.judged if v.pair == pair)
+
+
+P = TypeVar("P", bound=Played)
+
+
+class Bench:
+    """The stack of a run and its arms, for many plays: each finds arms as fresh as the stack needs.
+
+    A stateless stack goes on as it is, any other is started anew before each play but the first.
+
+    Args:
+        run: whose stack, seed and mode they are.
+        arms: of the source and of the follow-up, ready.
+        progress: called with each group of verdicts, as they come.
+    """
+
+    def __init__(
+        self, run: Run, arms: tuple[Arm, Arm], progress: Callable[[Sequence[Verdict]], None] = lambda verdicts: None
+    ) -> None:
+        self._run, self._arms, self._progress = run, arms, progress
+        self._worn = False
+        self.plays = 0
+
+    def play(
+        self,
+        played: P,
+        suite: Suite,
+        episodes: Sequence[Episode],
+        *,
+        schedule: Schedule = EVERYTHING,
+        draws: int = 1,
+        only: Pair | None = None,
+        prepare: Prepares | None = None,
+    ) -> P:
+        """Play episodes once, and return ``played`` with what came of it; see
+        :class:`mt_nodes.engine.lockstep.Lockstep`.
+
+        Raises:
+            InfrastructureError: the stack died.
+        """
+        self.plays += 1
+        request, stack = self._run.request, self._run.stack
+        if self._worn:
+            restart(*self._arms)
+        self._worn = not stack.stateless
+        loop = Lockstep(
+            suite,
+            request.seed,
+            played,
+            mode=request.mode,
+            stateless=stack.stateless,
+            publishes_when_empty=stack.publishes_when_empty,
+            draws=draws,
+            only=only,
+            prepare=prepare,
+            schedule=schedule,
+            progress=self._progress,
+        )
+        loop.run(episodes, *self._arms)
+        # What comes late would bear the stamp of the next play, and be taken for its answer.
+        self._worn = self._worn or (played.late and not stack.external)
+        return played
+
+
+class Tape:
+    """The bundles of an episode, up to ``end``, read once where memory allows."""
+
+    def __init__(self, episode: Episode, end: int | None = None) -> None:
+        self._episode, self._end = episode, end
+        self._kept: list[Bundle] | None = None
+
+    def __call__(self) -> Iterator[Bundle]:
+        """Open it again, as an episode is."""
+        return iter(self)
+
+    def __iter__(self) -> Iterator[Bundle]:
+        if self._kept is not None:
+            yield from self._kept
+            return
+        kept: list[Bundle] | None = []
+        size = 0
+        for bundle in self._episode():
+            if self._end is not None and bundle.index >= self._end:
+                break
+            size += sum(len(wire.cdr) for wire in bundle.wires)
+            if size > _IN_MEMORY_BYTES:
+                kept = None
+            if kept is not None:
+                kept.append(bundle)
+            yield bundle
+        self._kept = kept

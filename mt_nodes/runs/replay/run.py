@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run, checked: what it replays, into what, judged by what; kept in ``run.json``."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.message_packages import refuse_missing
+from mt_nodes.data.bags.bundles import BagSource, Source, Unreadable
+from mt_nodes.data.bags.reader import Topic
+from mt_nodes.data.messages import Bundle, Episode
+from mt_nodes.data.scenes import in_scenes
+from mt_nodes.data.transforms import TransformTree, UnknownTransform, dump_transforms, load_transforms
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.case_plan import FILE, CasePlan, write_cases
+from mt_nodes.engine.compatibility import check_needs, check_requirements
+from mt_nodes.engine.evidence_source import EvidenceSource
+from mt_nodes.engine.first_pairs import FirstPairs
+from mt_nodes.engine.judging import Offer
+from mt_nodes.engine.plan import Replayed, ReplayRequest, check_request
+from mt_nodes.engine.reduction.reduction import Reduction
+from mt_nodes.engine.run_record import in_directory, note_resumed, request_of, write_record
+from mt_nodes.engine.schedule import EVERYTHING, Schedule
+from mt_nodes.engine.waivers import load_waivers
+from mt_nodes.relations.relation import Suite, load_suite, sham_for
+from mt_nodes.runs.replay.planned_cases import plan_of, refuse_missing_frames, schedule_of
+from mt_nodes.stacks.stack import Stack, load_stack, with_faults
+
+#: Topics of a bag that are the suite's own or the middleware's.
+NEVER_REPLAYED = frozenset({"/clock", "/rosout", "/parameter_events"})
+
+
+@dataclass(frozen=True, eq=False)
+class Damage:
+    """What of a run's bags could not be read, as far as it was met: bags by path, bundles by episode and number."""
+
+    bags: dict[str, InfrastructureError] = field(default_factory=dict)
+    bundles: dict[tuple[int, int], Unreadable] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Everything a replay needs, checked: what cannot run was refused while making it."""
+
+    request: ReplayRequest
+    suite: Suite
+    stack: Stack
+    sources: tuple[Source, ...]
+    out: Path
+    damage: Damage = field(default_factory=Damage)
+    plan: CasePlan | None = None
+    schedule: Schedule = EVERYTHING
+
+    @classmethod
+    def make(cls, request: ReplayRequest, out: Path) -> Run:
+        """Load and check what the request names.
+
+        Raises:
+            UsageError: saying what to type instead.
+        """
+        for directory in request.plugins:
+            if Path(directory).resolve() not in plugins.directories():
+                plugins.add_directory(Path(directory))
+        stack = with_faults(load_stack(request.stack), request.faults)
+        check_request(request, stack)
+        plan = plan_of(request, stack)
+        if plan and not request.only:
+            request = dataclasses.replace(request, relations=plan.relations)
+        suite = load_suite(request.relations, sham_for(stack.inputs))
+        check_requirements(suite, stack)
+        if request.waivers:
+            load_waivers(Path(request.waivers))
+        extra = load_transforms(Path(request.transforms)) if request.transforms else None
+        only = Pair.parse(request.only).episode if request.only else None
+        sources: tuple[Source, ...] = tuple(
+            BagSource(Path(bag), request.topics, extra, episode, request.limit, stack.topics, bool(stack.callable))
+            for episode, bag in enumerate(request.bags, request.first_episode)
+            if only in (None, episode) and not request.from_evidence
+        )
+        if request.from_evidence:
+            sources = (EvidenceSource(Path(request.bags[0]), Pair.parse(request.only), stack),)
+        if not sources:
+            raise UsageError("got no bag to replay; type `mt replay BAG`")
+        check_needs(sources, stack)
+        if plan and not request.only:
+            refuse_missing_frames(plan, request, sources)
+        alone = FirstPairs.of(request, remembers=not stack.stateless) if request.only_first else None
+        return cls(request, suite, stack, sources, out, plan=plan, schedule=alone or schedule_of(plan))
+
+    @classmethod
+    def create(cls, request: ReplayRequest, out: str | None) -> Run:
+        """Make a run, its directory (a new one below ``mt_results`` when ``out`` is empty) and what it holds at first.
+
+        Raises:
+            UsageError: it cannot run, and nothing was written; or the directory holds another run.
+            InfrastructureError: the directory cannot be written.
+        """
+        checked = cls.make(request, Path(out or "."))
+        if request.transport == "ros":
+            refuse_missing(checked.message_types, f"stack '{checked.stack.name}'")
+        return in_directory(out, lambda place: dataclasses.replace(checked, out=place), cls.save)
+
+    @classmethod
+    def load(cls, out: Path) -> Run:
+        """Make the run that :meth:`save` described.
+
+        Raises:
+            UsageError: the directory holds none.
+        """
+        request = ReplayRequest.from_plain(request_of(out, "bags", "mt replay"))
+        return cls.make(dataclasses.replace(request, cases=request.cases and str(out / FILE)), out)
+
+    @classmethod
+    def resume(cls, out: Path) -> Run:
+        """Make the run of a results directory, to go on with it, and note in ``run.json`` that it was resumed.
+
+        Raises:
+            UsageError: there is none, or it would not be the same run any more: a relation or the stack has changed.
+        """
+        run = cls.load(out)
+        note_resumed(out, run.suite.all, run.stack)
+        return run
+
+    def save(self) -> None:
+        """Write ``run.json``, and the stack and transforms for the processes that host it; and the cases, if any."""
+        dump_transforms(self._static_transforms(), self.out / "transforms.yaml")
+        if self.plan is not None:
+            write_cases(self.plan, self.out / FILE)
+        topics = {source.reader.path.name: source.roles for source in self.sources}
+        planned = {} if self.plan is None else {"cases": self.plan.as_plain()}
+        write_record(self.out, self.request, self.suite.all, self.stack, topics, **planned)
+
+    @property
+    def episodes(self) -> list[Episode]:
+        """One episode a bag; each can be opened again. What cannot be read is left out and kept in ``damage``."""
+        return [functools.partial(self._readable, source) for source in self.sources]
+
+    def _readable(self, source: Source) -> Iterator[Bundle]:
+        try:
+            for found in itertools.islice(in_scenes(source.readings()), *self._span):
+                if isinstance(found, Unreadable):
+                    self.damage.bundles[found.bundle.episode, found.bundle.index] = found
+                else:
+                    yield found
+        except InfrastructureError as error:
+            self.damage.bags[str(source.reader.path)] = error
+
+    @property
+    def only(self) -> Pair | None:
+        """The one pair that is judged again, None in an ordinary run."""
+        return Pair.parse(self.request.only) if self.request.only else None
+
+    @property
+    def waivers(self) -> str:
+        """File of violations that are accepted, empty when there is none."""
+        return self.request.waivers
+
+    @property
+    def condition(self) -> dict[str, Any]:
+        """What the journal begins with."""
+        request = self.request
+        return {
+            "seed": request.seed,
+            "mode": request.mode,
+            "pace": request.pace,
+            "transport": request.transport,
+            "bags": list(request.bags),
+            "limit": request.limit,
+            **({"first_episode": request.first_episode} if request.first_episode else {}),
+            "stack": self.stack.name,
+            "faults": list(request.faults),
+            "relations": [r.id for r in self.suite.relations],
+            "control": self.suite.control.id,
+            "sham": self.suite.sham.id,
+            **({"cases": self.plan.sha256} if self.plan else {}),
+        }
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """What is offered on every bundle."""
+        return self.schedule.offers(self.suite, self.request.draws, self.only)
+
+    @property
+    def _span(self) -> tuple[int, int | None]:
+        """First bundle and end of what is played of an episode.
+
+        A stack that remembers is given all before a pair, any other what the follow-up looks back on.
+        """
+        bundle, left = self.only.bundle if self.only else None, Reduction.of_request(self.request)
+        if self.request.from_evidence:
+            return 0, None
+        if left is not None and (bundle is None or not self.stack.stateless):
+            return left.first, left.end
+        if bundle is None:
+            return 0, None
+        made = [offer.relation for offer in self.offers]
+        back = max((m.looks_back for relation in made for m in (*relation.mutate, *relation.baseline)), default=0)
+        return max(0, bundle - back) if self.stack.stateless else 0, bundle + 1
+
+    @property
+    def leading_topics(self) -> frozenset[str]:
+        """Topics of the sensor that a bundle follows, one a bag."""
+        return frozenset(source.lead for source in self.sources)
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """Topic of a bag -> topic of the stack that it is given as: of several that play a role, by their order."""
+        return {
+            topic: name
+            for source in self.sources
+            for role, names in self.stack.topics.items()
+            for topic, name in zip(source.roles[role], names, strict=True)
+        }
+
+    @property
+    def bundles_to_come(self) -> int:
+        """How many bundles the bags give."""
+        return sum(map(self._bundles_of, self.sources))
+
+    def _bundles_of(self, source: Source) -> int:
+        first, end = self._span
+        ends = [e for e in (self.request.limit, end) if e is not None]
+        return max(0, min([source.info[source.lead].count, *ends]) - first)
+
+    @property
+    def pairs_to_come(self) -> int:
+        """How many verdicts a whole run owes."""
+        schedule, count = EVERYTHING if self.only else self.schedule, 0
+        for episode, source in enumerate(self.sources, self.request.first_episode):
+            for offer in self.offers:
+                whole, bundles = len(offer.sequences), schedule.count(offer, episode, self._bundles_of(source))
+                count += bundles * (len(offer.judges) - whole) + whole
+        return count
+
+    @property
+    def message_types(self) -> dict[str, str]:
+        """Topic of the stack -> message type, of what it must get and of what it says."""
+        mapped, required = self.topics()
+        given = {row.topic: row.type for topic, row in mapped.items() if topic in required}
+        return given | self.stack.message_types
+
+    def topics(self) -> tuple[dict[str, Replayed], frozenset[str]]:
+        """Return how each topic of the bag reaches the stack, and the topics that the stack must subscribe to.
+
+        A topic of the bag that bears the name of an input or output of the stack, but is another, is left out.
+        """
+        mapped: dict[str, Replayed] = {}
+        required = set()
+        inputs = self.inputs
+        taken = {*inputs.values(), *(row.topic for row in self.stack.said), *NEVER_REPLAYED}
+        for source in self.sources:
+            roles = {topic for role in self.stack.inputs for topic in source.roles[role]}
+            for topic, info in source.info.items():
+                if topic in roles:
+                    mapped[topic] = Replayed(inputs[topic], info.type)
+                elif topic not in taken:
+                    mapped[topic] = as_recorded(topic, info)
+            required |= {*roles, *self.stack.needs}
+        return mapped, frozenset(required)
+
+    def _static_transforms(self) -> TransformTree:
+        """Transforms for hosted callables, who have no /tf: the same for every bag, or the run is refused."""
+        trees = []
+        for source in self.sources:
+            first = _first_readable(source)
+            if first is None:
+                continue
+            trees.append(first.transforms)
+            if self.stack.points_frame and first.clouds:
+                frame = first.clouds[0].frame_id
+                try:
+                    before, here = (t.lookup(self.stack.points_frame, frame) for t in (trees[0], first.transforms))
+                except UnknownTransform as error:
+                    raise UnknownTransform(f"{source.reader.path}: {first.clouds[0].topic}: {error}") from error
+                if not np.allclose(before, here):
+                    raise UsageError(
+                        f"{source.reader.path}: {frame} stands elsewhere in {self.stack.points_frame} than in "
+                        "the first bag; replay the bags one by one"
+                    )
+        return trees[0] if trees else TransformTree()
+
+
+def _first_readable(source: Source) -> Bundle | None:
+    """Return the first bundle that can be understood, None of a bag without any.
+
+    Raises:
+        MtError: there are bundles, and none can be understood; or the bag is damaged before its first one.
+    """
+    wrong: Unreadable | None = None
+    for found in source.readings():
+        if not isinstance(found, Unreadable):
+            return found
+        wrong = wrong or found
+    if wrong is not None:
+        raise wrong.error
+    return None
+
+
+def as_recorded(topic: str, info: Topic) -> Replayed:
+    """Return how a topic is replayed under its own name; ``/tf_static`` is latched whatever the bag knows of QoS."""
+    return Replayed(topic, info.type, info.latched or topic == "/tf_static")

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The moves that make a pair of a replay small: a shorter window, a weaker change, less of what it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from mt_nodes.base.wording import counted
+from mt_nodes.engine.reduction.difference import Difference
+from mt_nodes.engine.reduction.reduction import Reduction
+from mt_nodes.relations.mutations.base import Followup
+from mt_nodes.relations.strength import strengths
+from mt_nodes.runs.shrink.minimal import Rows, fewest, shortest
+from mt_nodes.runs.shrink.playing import Candidate, Filmed, Player, Target
+from mt_nodes.runs.shrink.shrinking import Shrinker
+from mt_nodes.runs.shrink.weakening import weaken
+
+
+class PairMoves:
+    """What is tried of one pair.
+
+    Args:
+        shrinker: tries it. player: which pair it is.
+    """
+
+    def __init__(self, shrinker: Shrinker[Candidate, Filmed], player: Player) -> None:
+        self._shrinker, self._player = shrinker, player
+
+    @property
+    def all(self) -> tuple[Callable[[], None], ...]:
+        """The moves, in order; a weaker change may do with a shorter window."""
+        return self._window, self._strength, self._points, self._window
+
+    def _window(self) -> None:
+        """Give the stack fewer bundles."""
+        whole = self._player.pair.bundle is None
+        if not whole and self._player.stateless:
+            return
+        was = self._shrinker.best.left
+        try:
+            if whole:
+                self._ends()
+            self._begins(self._shrinker.best.left.end - 1)
+        finally:
+            now = self._shrinker.best.left
+            self._shrinker.row("bundles", str(was.end - was.first), str(now.end - now.first))
+
+    def _begins(self, last: int) -> None:
+        """Begin as late as still fails; ``last`` is the bundle that must be in it."""
+        best = self._shrinker.best
+
+        def fails(before: int) -> bool:
+            left = replace(best.left, first=last - before)
+            words = counted(before + left.end - last, "bundle")
+            return self._shrinker.tries("window", words, replace(best, left=left))
+
+        shortest(last - best.left.first, fails)
+
+    def _ends(self) -> None:
+        """End as early as still fails."""
+        best = self._shrinker.best
+
+        def fails(more: int) -> bool:
+            left = replace(best.left, end=best.left.first + 1 + more)
+            return self._shrinker.tries("window", counted(1 + more, "bundle"), replace(best, left=left))
+
+        shortest(best.left.end - 1 - best.left.first, fails)
+
+    def _strength(self) -> None:
+        """Weaken each parameter that has a weak end."""
+        axes = strengths(self._shrinker.best.relation) if self._player.relation.role == "relation" else ()
+        weaken(self._shrinker, axes, lambda weaker: replace(self._shrinker.best, relation=weaker))
+
+    def _points(self) -> None:
+        """Leave out what the change did, atom by atom."""
+        shrinker = self._shrinker
+        if self._player.pair.bundle is None:
+            shrinker.note("points: the pair stands for many inputs; none of them was made smaller")
+            return
+        target = self._player.target(shrinker.best.relation)
+        difference = target.difference
+        if difference is None or not difference.parts:
+            why = "the follow-up is no single input" if difference is None else "both inputs are alike"
+            shrinker.note(f"points: {why}, there is nothing to leave out")
+            return
+        atoms = len(difference.kinds)
+        fails_without = self._tried_atoms(np.empty(0, dtype=np.int64), atoms, None)
+        if fails_without:
+            # Such as a check that asks for what the change put there: without it anything fails, and means nothing.
+            shrinker.note(
+                "points: the pair fails with an unchanged last input, too: by what its check asks of what the mutation "
+                "says that it did, by what the stack remembers, or by chance; only what the mutation still vouches for "
+                "was tried"
+            )
+        was = self._player.target(self._player.relation).difference
+        try:
+            fewest(np.arange(atoms), lambda kept: self._tried_atoms(kept, atoms, target if fails_without else None))
+        finally:
+            self._count_atoms(target, difference, was or difference)
+
+    def _tried_atoms(self, atoms: Rows, count: int, vouched: Target | None) -> bool:
+        """Try some atoms alone; ``vouched``: only where the mutation's guarantee holds of them."""
+        kept = np.zeros(count, dtype=bool)
+        kept[atoms] = True
+        best = self._shrinker.best
+        smaller = replace(best, left=replace(best.left, kept=kept))
+        if vouched is not None and broken_guarantee(vouched, smaller.left):
+            return False
+        if len(atoms):
+            return self._shrinker.tries("points", f"{len(atoms)} of {count}", smaller)
+        return self._shrinker.counts("points", f"none of {count}, as a check", smaller).enough
+
+    def _count_atoms(self, target: Target, difference: Difference, was: Difference) -> None:
+        """Tell what of the difference is left, against that of the pair as it was."""
+        left, told = self._shrinker.best.left, self._shrinker.told
+        before, now = was.counts(), difference.counts(left.kept)
+        for kind in {**before, **now}:
+            self._shrinker.row(kind, f"{before.get(kind, 0):,}", f"{now.get(kind, 0):,}")
+        if not left.whole:
+            told.why = broken_guarantee(target, left)
+            told.followup = not told.why
+
+
+def broken_guarantee(target: Target, left: Reduction) -> str:
+    """Say why a reduced follow-up is none of the mutation any more, empty where it still is one."""
+    made, mutations = target.prepared.derived, target.relation.mutate
+    assert made is not None, "a follow-up was reduced"
+    if len(mutations) != 1 or len(made.draws) != 1:
+        return "the relation has several mutations in a row, which cannot be asked about their sum"
+    less: Followup = left.of(made, target.difference).followup
+    try:
+        return mutations[0].guarantee(target.bundle, less, made.draws[0]) or ""
+    except (LookupError, ValueError, TypeError, ArithmeticError) as error:
+        return f"the mutation's own proof cannot read it: {type(error).__name__}"

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kinds of runs of which a pair can be made small: how each is made again, played and kept."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import yaml
+
+from mt_nodes.base.directories import write_whole
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.jsonl import jsonable
+from mt_nodes.base.stats.repeats import Confirm
+from mt_nodes.data.verdict import Verdict
+from mt_nodes.engine.recorded_pair import Finished
+from mt_nodes.engine.recorder import Recorder
+from mt_nodes.engine.reduction.reduction import FILE as REDUCTION
+from mt_nodes.relations.relation import Relation
+from mt_nodes.runs.again.from_evidence import request_of_instant
+from mt_nodes.runs.again.reproduce import prove
+from mt_nodes.runs.loop import conducting
+from mt_nodes.runs.loop.reproducing import request_again
+from mt_nodes.runs.loop.run import ScenarioRun
+from mt_nodes.runs.replay import execute
+from mt_nodes.runs.replay.execute import Arms
+from mt_nodes.runs.replay.run import Run
+from mt_nodes.runs.shrink.drive_moves import DriveMoves
+from mt_nodes.runs.shrink.driving import Driver, Drives, Worlds
+from mt_nodes.runs.shrink.pair_moves import PairMoves
+from mt_nodes.runs.shrink.playing import Candidate, Filmed, Player
+from mt_nodes.runs.shrink.shrinking import Budget, Shrinker, Shrunk
+
+#: The relation with the weakest change that still fails.
+RELATION = "relation.yaml"
+Progress = Callable[[Sequence[Verdict]], None]
+Tell = Callable[[int, str], None]
+
+
+class Begun(Protocol):
+    """A shrinking whose arms are ready."""
+
+    @property
+    def told(self) -> Shrunk[Any, Any]:
+        """What came of it so far."""
+
+    def go_on(self) -> None:
+        """Make the pair small."""
+
+    def record(self, recorder: Recorder) -> None:
+        """Have a play of the smallest form recorded, if there is one."""
+
+    def smallest(self) -> Run | ScenarioRun:
+        """Return the run of the smallest form, with what is left in files of its results directory."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How a pair is to be made small."""
+
+    budget: Budget
+    confirm: Confirm | None
+    tell: Tell
+
+
+class Subject(Protocol):
+    """A violated pair of one kind of run."""
+
+    @property
+    def run(self) -> Run | ScenarioRun:
+        """The run that plays the one pair again."""
+
+    def at(self, out: Path) -> Subject:
+        """Return it with another results directory."""
+
+    def refused(self, finished: Finished) -> str:
+        """Say why the pair cannot be made again bit for bit; empty: it can."""
+
+    def arms(self, ending: ExitStack) -> Arms:
+        """Return arms that call the stack's callable without topics, and put their end on the stack."""
+
+    def begin(self, arms: Arms, asked: Asked, progress: Progress) -> Begun:
+        """Return what makes it small, in arms that are ready."""
+
+
+@dataclass(frozen=True, eq=False)
+class Replayed:
+    """A pair of a replay, or the one instant that evidence of `mt live` holds."""
+
+    run: Run
+
+    @classmethod
+    def make(cls, finished: Finished, transport: str, bag: str, out: Path) -> Replayed:
+        """Look the input up.
+
+        Raises:
+            MtError: run, bag or stack is not what it was; or of a live run nothing can be played again.
+        """
+        if not finished.live:
+            return cls(Run.make(finished.request(transport, bag), out))
+        if bag:
+            raise UsageError("--bag: of a run of `mt live` the input is what evidence holds; leave --bag out")
+        return cls(Run.make(request_of_instant(finished, transport), out))
+
+    def at(self, out: Path) -> Replayed:
+        """Return it with another results directory."""
+        return Replayed(dataclasses.replace(self.run, out=out))
+
+    def refused(self, finished: Finished) -> str:
+        """Make the follow-up again, from its draws and from the seed."""
+        proof = prove(self.run, finished)
+        return "" if proof.same else "; ".join(proof.why) or "it came to another SHA-256"
+
+    def arms(self, ending: ExitStack) -> Arms:
+        """Return arms that call the stack's callable without topics, and put their end on the stack."""
+        return execute.in_process_arms(self.run, ending)
+
+    def begin(self, arms: Arms, asked: Asked, progress: Progress) -> Begun:
+        """Return what makes it small."""
+        return _BegunReplay(self.run, Player(self.run, arms, progress), asked)
+
+
+class _BegunReplay:
+    def __init__(self, run: Run, player: Player, asked: Asked) -> None:
+        self._run = run
+        tell = _telling(player, asked.tell)
+        self._shrinker: Shrinker[Candidate, Filmed] = Shrinker(player, asked.budget, asked.confirm, tell)
+        self._moves = PairMoves(self._shrinker, player).all
+
+    @property
+    def told(self) -> Shrunk[Candidate, Filmed]:
+        return self._shrinker.told
+
+    def go_on(self) -> None:
+        self._shrinker.shrink(self._moves)
+
+    def record(self, recorder: Recorder) -> None:
+        if self.told.played is not None:
+            self.told.played.record(recorder)
+
+    def smallest(self) -> Run:
+        out, request, best = self._run.out.resolve(), self._run.request, self._shrinker.best
+        if self.told.played is not None and not self.told.played.whole:
+            self.told.notes.append("the window is long: of its follow-ups only the last are recorded")
+        best.left.save(out / REDUCTION)
+        relations = _relations(out, best.relation, request.relations)
+        final = dataclasses.replace(request, relations=relations, shrunk=str(out / REDUCTION), recorded=str(out))
+        return Run.make(final, self._run.out)
+
+
+@dataclass(frozen=True, eq=False)
+class Driven:
+    """A pair of drives of the closed loop."""
+
+    run: ScenarioRun
+
+    @classmethod
+    def make(cls, finished: Finished, transport: str, bag: str, out: Path) -> Driven:
+        """Make both worlds of the ledger.
+
+        Raises:
+            MtError: run or stack is not what it was, or the worlds cannot be made again.
+        """
+        if bag:
+            raise UsageError("--bag: worlds of a run of `mt scenario` are made of its ledger; leave --bag out")
+        return cls(ScenarioRun.make(request_again(finished, transport), out))
+
+    def at(self, out: Path) -> Driven:
+        """Return it with another results directory."""
+        return Driven(dataclasses.replace(self.run, out=out))
+
+    def refused(self, finished: Finished) -> str:
+        """Both worlds were made of the ledger; whether they are driven the same way, the first plays tell."""
+        return ""
+
+    def arms(self, ending: ExitStack) -> Arms:
+        """Return arms that call the stack's callable without topics, and put their end on the stack."""
+        return conducting.in_process_arms(self.run, ending)
+
+    def begin(self, arms: Arms, asked: Asked, progress: Progress) -> Begun:
+        """Return what makes it small."""
+        return _BegunDrives(Driver(self.run, arms, progress), self.run, asked)
+
+
+class _BegunDrives:
+    def __init__(self, driver: Driver, run: ScenarioRun, asked: Asked) -> None:
+        self._run, self._driver = run, driver
+        tell = _telling(driver, asked.tell)
+        self._shrinker: Shrinker[Worlds, Drives] = Shrinker(driver, asked.budget, asked.confirm, tell)
+        self._moves = DriveMoves(self._shrinker, driver).all
+
+    @property
+    def told(self) -> Shrunk[Worlds, Drives]:
+        return self._shrinker.told
+
+    def go_on(self) -> None:
+        self._shrinker.shrink(self._moves)
+
+    def record(self, recorder: Recorder) -> None:
+        if self.told.played is not None:
+            self.told.played.record(self._driver.run_of(self._shrinker.best), recorder)
+
+    def smallest(self) -> ScenarioRun:
+        out, best = self._run.out.resolve(), self._shrinker.best
+        relations = _relations(out, best.relation, self._run.request.relations)
+        request = dataclasses.replace(self._run.request, relations=relations, recorded=str(out))
+        return dataclasses.replace(self._driver.run_of(best), request=request)
+
+
+def subject_of(finished: Finished, transport: str, bag: str, out: Path) -> Subject:
+    """Return the pair of a finished run as something that can be made small.
+
+    Raises:
+        MtError: it cannot; says what to use instead.
+    """
+    kind = Driven if finished.driven else Replayed
+    return kind.make(finished, transport, bag, out)
+
+
+class _Counts(Protocol):
+    @property
+    def plays(self) -> int: ...
+
+
+def _telling(player: _Counts, tell: Tell) -> Callable[[str], None]:
+    return lambda words: tell(player.plays + 1, words)
+
+
+def _relations(out: Path, relation: Relation, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Write the smallest form's relation into its results directory, and return what names it."""
+    if relation.role != "relation":
+        return names
+    write_relation(out / RELATION, relation)
+    return (str(out / RELATION),)
+
+
+def write_relation(path: Path, relation: Relation) -> None:
+    """Write a relation as a file that :func:`mt_nodes.relations.relation.load_relation` reads."""
+    plain = {key: value for key, value in relation.as_plain().items() if value is not None}
+    write_whole(path, yaml.safe_dump(jsonable(plain), sort_keys=False, allow_unicode=True, width=120))

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits for all processes of a run together: control groups where they may be made, niceness and affinity always.
+
+A process that is started later inherits them. Cores are held by affinity, which each process may change for itself, and
+by a control group where there may be one, out of which it does not get. Control groups of both versions are used as the
+kernel's documentation has them (``admin-guide/cgroup-v1``, ``admin-guide/cgroup-v2.rst``); where none may be made, what
+is missing is told.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.settings import Caps
+
+_PERIOD_US = 100_000
+_MB = 1_000_000
+
+
+@dataclass(frozen=True)
+class Held:
+    """How each limit that was asked for is held, by name of its setting; or why it is not."""
+
+    how: Mapping[str, str]
+    lacking: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class _Limit:
+    """One limit of a control group: texts by file, for each version; those without a text are as in the group above."""
+
+    setting: str
+    controller: str
+    first: Mapping[str, str]
+    second: Mapping[str, str]
+    without: str = ""
+
+
+@contextmanager
+def capped(caps: Caps, proc: Path = Path("/proc/self")) -> Iterator[Held]:
+    """Limit this process and all that it starts meanwhile; the groups go when the block ends.
+
+    Args:
+        proc: where the kernel tells of this process.
+
+    Raises:
+        UsageError: a core is named that there is not.
+    """
+    how: dict[str, str] = {}
+    lacking: dict[str, str] = {}
+    with ExitStack() as ending:
+        if caps.cores:
+            how["cores"] = _keep_to(caps.cores, ending)
+        if caps.niceness:
+            how["niceness"] = f"{os.nice(caps.niceness)}"
+        for limit in _limits(caps):
+            try:
+                how.setdefault(limit.setting, _grouped(limit, proc, ending))
+            except OSError as error:
+                lacking[limit.setting] = f"{limit.without}no control group for it ({error.strerror or error})"
+        yield Held(how, lacking)
+
+
+def _keep_to(cores: tuple[int, ...], ending: ExitStack) -> str:
+    before = os.sched_getaffinity(0)
+    if unknown := sorted(set(cores) - before):
+        raise UsageError(f"caps.cores: got {unknown[0]}, expected some of {', '.join(map(str, sorted(before)))}")
+    os.sched_setaffinity(0, cores)
+    ending.callback(os.sched_setaffinity, 0, before)
+    return f"cores {', '.join(map(str, sorted(cores)))}"
+
+
+def _limits(caps: Caps) -> Iterator[_Limit]:
+    if caps.cpu_share:
+        quota = str(round(caps.cpu_share * _PERIOD_US))
+        yield _Limit("cpu_share", "cpu", {"cpu.cfs_quota_us": quota}, {"cpu.max": f"{quota} {_PERIOD_US}"})
+    if caps.memory_mb:
+        size = str(round(caps.memory_mb * _MB))
+        yield _Limit("memory_mb", "memory", {"memory.limit_in_bytes": size}, {"memory.max": size})
+    if caps.cores:
+        cores = {"cpuset.cpus": ",".join(map(str, caps.cores))}
+        yield _Limit("cores", "cpuset", {"cpuset.mems": "", **cores}, cores, "by affinity only, which can be changed: ")
+
+
+def _grouped(limit: _Limit, proc: Path, ending: ExitStack) -> str:
+    """Make a control group with one limit, move this process into it, and say which.
+
+    Raises:
+        OSError: it cannot be made, or has no such limit.
+    """
+    home = _home(limit.controller, proc)
+    # Of the second version a group with processes has no limited groups in it, so ours is made beside that.
+    second = (home / "cgroup.controllers").exists()
+    group = (home.parent if second else home) / f"mt_nodes_{os.getpid()}"
+    group.mkdir(exist_ok=True)
+    ending.callback(_remove, group)
+    for name, text in (limit.second if second else limit.first).items():
+        (group / name).write_text(text or (home / name).read_text(encoding="ascii"), encoding="ascii")
+    (group / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
+    ending.callback(_move_back, home)
+    return str(group)
+
+
+def _home(controller: str, proc: Path) -> Path:
+    """Return the group of this process that a controller belongs to.
+
+    Raises:
+        OSError: there is none.
+    """
+    groups = dict(_groups(proc))
+    mounts = dict(_mounts(proc))
+    for key in (controller, ""):  # of the second version all controllers are in one tree
+        if key in groups and key in mounts:
+            home = mounts[key] / groups[key].lstrip("/")
+            if key or controller in (home / "cgroup.controllers").read_text(encoding="ascii").split():
+                return home
+    raise OSError(f"the kernel has no controller '{controller}' mounted")
+
+
+def _groups(proc: Path) -> Iterator[tuple[str, str]]:
+    for line in (proc / "cgroup").read_text(encoding="utf-8").splitlines():
+        _, controllers, path = line.split(":", 2)
+        for name in controllers.split(","):
+            yield name, path
+
+
+def _mounts(proc: Path) -> Iterator[tuple[str, Path]]:
+    for line in (proc / "mountinfo").read_text(encoding="utf-8").splitlines():
+        where, _, about = line.partition(" - ")
+        kind, _, options = about.split(" ", 2)
+        if kind == "cgroup2":
+            yield "", Path(where.split()[4])
+        elif kind == "cgroup":
+            for name in options.split(","):
+                yield name, Path(where.split()[4])
+
+
+def _move_back(home: Path) -> None:
+    with suppress(OSError):
+        (home / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
+
+
+def _remove(group: Path) -> None:
+    """Remove a group that nobody is in any more; one that still has processes stays, and holds them."""
+    with suppress(OSError):
+        group.rmdir()

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stacks under test: their files, the processes that host callables, and the reference stacks.
+
+It imports :mod:`mt_nodes.base`, :mod:`mt_nodes.data` and :mod:`mt_nodes.world`.
+What a stack file can say goes here.
+"""

@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The driving stack under test, described by a file."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mt_nodes.base import plugins, resources
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import build, param
+from mt_nodes.base.yaml_files import read_mapping, refuse_unknown
+from mt_nodes.data.stack_topics import (
+    DEFAULT_INPUTS,
+    DEFAULT_OUTPUTS,
+    DIAGNOSTICS,
+    LEADING_ROLES,
+    Input,
+    OutputTopic,
+    ToldTopic,
+    read_inputs,
+    read_outputs,
+    read_topic,
+    topics_of,
+)
+
+
+def _domains(value: Any, where: str) -> dict[str, int]:
+    if not isinstance(value, Mapping):
+        raise UsageError(f"{where}: got {value!r}, expected {{source: 41, followup: 42}}")
+    refuse_unknown(value, ("source", "followup"), where)
+    for arm, domain in value.items():
+        if not isinstance(domain, int) or isinstance(domain, bool) or not 0 <= domain <= 101:
+            raise UsageError(f"{where}.{arm}: got {domain!r}, expected a ROS domain from 0 to 101")
+    return dict(value)
+
+
+def _environment(value: Any, where: str) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise UsageError(f"{where}: got {value!r}, expected a mapping such as {{MODEL: small}}")
+    if "ROS_DOMAIN_ID" in value:
+        raise UsageError(f"{where}: ROS_DOMAIN_ID is what tells the arms apart; fix it with domain: instead")
+    for name, text in value.items():
+        if not isinstance(name, str) or isinstance(text, bool) or not isinstance(text, (str, int, float)):
+            raise UsageError(f"{where}.{name}: got {text!r}, expected a text (quote it) or a number")
+    return {name: str(text) for name, text in value.items()}
+
+
+def _camera(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise UsageError(f"{where}: got {value!r}, expected a mapping such as {{width: 640, height: 360}}")
+    refuse_unknown(value, CAMERA, where)
+    for name, number in value.items():
+        low, high = CAMERA[name]
+        whole = isinstance(low, int)
+        if isinstance(number, bool) or not isinstance(number, int if whole else (int, float)):
+            raise UsageError(f"{where}.{name}: got {number!r}, expected a {'whole ' * whole}number")
+        if not low <= number <= high:
+            raise UsageError(f"{where}.{name}: got {number:g}, expected {low:g} to {high:g}")
+    return dict(value)
+
+
+def _reset(value: Any, where: str) -> str:
+    if value in ("restart", "none") or (isinstance(value, str) and value.startswith("/")):
+        return str(value)
+    raise UsageError(f"{where}: got {value!r}, expected restart, none, or the name of a service such as /tracker/reset")
+
+
+#: What a stack file may say of the camera that a world has for it, and between which bounds; whole numbers are pixels.
+CAMERA: dict[str, tuple[float, float]] = {
+    "width": (16, 4096),
+    "height": (16, 4096),
+    "field_of_view_deg": (10.0, 150.0),
+    "forward_m": (-2.0, 4.0),
+    "height_m": (0.3, 4.0),
+}
+
+
+@dataclass(frozen=True)
+class Stack:
+    """One stack file. Exactly one of ``callable``, ``command`` and ``start: external`` says how it starts."""
+
+    name: str = param("", help="name shown in results")
+    summary: str = param("", help="one line for `mt list stacks`")
+    callable: str = param("", help="package.module:name of a Python callable; hosted by the package as a node")
+    params: dict[str, Any] = param({}, help="keyword arguments when the callable is a class or factory")
+    directory: str = param("", help="where the callable's module may be, beside the directory of work; the file's own")
+    points_frame: str = param("", help="frame the points are moved to before a callable sees them; empty: the cloud's")
+    command: tuple[str, ...] = param((), help="program and arguments; {arm}, {domain} and {remap} are filled in")
+    start: str = param("", choices=("", "external"), help="external: somebody else starts it, in the domains given")
+    env: dict[str, str] = param(
+        {}, convert=_environment, help="environment variables for command and callable; not ROS_DOMAIN_ID"
+    )
+    domain: dict[str, int] = param({}, convert=_domains, help="fixed ROS domains of the arms; otherwise free ones")
+    isolation: str = param(
+        "domain", choices=("domain", "remap"), help="remap: both arms in one domain, topics prefixed"
+    )
+    inputs: dict[str, Input] = param(
+        {"lidar": DEFAULT_INPUTS["lidar"]},
+        convert=read_inputs,
+        help="topic that the stack subscribes, by role; a list of several, the leading one first; topic and type of "
+        "what a world tells",
+    )
+    outputs: dict[str, OutputTopic] = param(
+        {"detections": OutputTopic(**DEFAULT_OUTPUTS["detections"])},
+        convert=read_outputs,
+        help="topic and type that the stack publishes, by role; params of its adapter, or fields: paths in any type; "
+        "of control a list of several, which tell parts of it",
+    )
+    camera: dict[str, Any] = param(
+        {},
+        convert=_camera,
+        help="the camera that a world has for it: width, height, field_of_view_deg, forward_m, height_m; what is not "
+        "said is as behind a windscreen, 1280 by 720 pixels and 70 degrees",
+    )
+    needs: tuple[str, ...] = param((), help="other topics of the bag that it must get, such as /tf")
+    answer: tuple[str, ...] = param(
+        (), help="outputs that together are the answer to a bundle; empty: all but diagnostics"
+    )
+    match: str = param(
+        "stamp",
+        choices=("stamp", "order", "arrival"),
+        help="how an answer finds its input: its stamp, its turn, or (live) when it comes",
+    )
+    stateless: bool = param(False, help="an answer depends on its own bundle alone: follow-ups are fanned out")
+    map_free: bool = param(False, help="no map, localisation or other knowledge of the place decides what is seen")
+    full_360: bool = param(False, help="looks all around the ego, not only at a part of it")
+    tracks: bool = param(False, help="obstacles bear the id of their track")
+    publishes_when_empty: bool = param(True, help="says so when it sees nothing; otherwise silence means nothing")
+    reset: str = param(
+        "restart",
+        convert=_reset,
+        help="how it forgets: restart, none for a stateless one, or (external) its service, std_srvs Trigger or Empty",
+    )
+    deadline_s: float = param(10.0, low=0.01, high=600.0, unit="s", help="wall time within which an answer is expected")
+    ready_timeout_s: float = param(60.0, low=0.1, high=3600.0, unit="s", help="time to subscribe and advertise")
+    stop_timeout_s: float = param(5.0, low=0.1, high=60.0, unit="s", help="time to end after SIGINT, and after SIGTERM")
+    sync_s: float = param(
+        0.02,
+        low=0.0,
+        high=1.0,
+        unit="s",
+        help="how far apart the inputs of one instant may be for a callable of several, and the topics of one command",
+    )
+    clock_step_s: float = param(0.01, low=0.0001, high=1.0, unit="s", help="largest step of /clock")
+    nodes: tuple[str, ...] = param((), help="full names of the stack's nodes; needed when it is external")
+    allow_nodes: tuple[str, ...] = param((), help="other nodes that may be in an arm's domain")
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """Roles that together are the answer."""
+        return self.answer or tuple(role for role in self.outputs if role != DIAGNOSTICS)
+
+    @property
+    def sync_ns(self) -> int:
+        """``sync_s`` in whole nanoseconds."""
+        return round(self.sync_s * 1e9)
+
+    @property
+    def external(self) -> bool:
+        """Whether somebody else starts and stops it."""
+        return self.start == "external"
+
+    @property
+    def forgets(self) -> bool:
+        """Whether we can make it forget: by starting it anew, or by the service that its file names."""
+        return not self.external or self.reset.startswith("/")
+
+    @property
+    def topics(self) -> dict[str, tuple[str, ...]]:
+        """Topics that the stack subscribes, by role, in the order of its file."""
+        return {role: topics_of(given) for role, given in self.inputs.items()}
+
+    @property
+    def told(self) -> dict[str, ToldTopic]:
+        """What only a world tells it, by role."""
+        return {role: given for role, given in self.inputs.items() if isinstance(given, ToldTopic)}
+
+    @property
+    def said(self) -> tuple[OutputTopic, ...]:
+        """Every topic that it says something on."""
+        return tuple(row for leading in self.outputs.values() for row in leading.rows)
+
+    @property
+    def message_types(self) -> dict[str, str]:
+        """Topic -> message type, of what it says, and of the transforms that it must get."""
+        transforms = {topic: "tf2_msgs/msg/TFMessage" for topic in ("/tf", "/tf_static") if topic in self.needs}
+        return transforms | {row.topic: row.type for row in self.said}
+
+    @property
+    def joins(self) -> bool:
+        """Whether it takes more than one topic."""
+        return len(self.inputs) > 1 or any(len(topics) > 1 for topics in self.topics.values())
+
+    @property
+    def leading_input(self) -> str:
+        """Role of what a bundle follows: a sensor, or the objects of a world."""
+        return next(role for role in LEADING_ROLES if role in self.inputs)
+
+    @property
+    def fault_kinds(self) -> tuple[str, ...]:
+        """Kinds of faults that it takes when it is one of the package's own; see ``reference.faults.base.Fault``."""
+        if {"lidar", "camera"} <= set(self.inputs):
+            return ("lidar", "camera", "fusion")
+        if self.told:
+            return ("planner",) if self.leading_input in self.told else (self.leading_input, "planner")
+        drives = self.leading_input == "lidar" and "control" in self.outputs
+        return (self.leading_input, "driver") if drives else (self.leading_input,)
+
+    @property
+    def leading_topic(self) -> str:
+        """Topic of the sensor that a bundle follows, the first of its role."""
+        return self.topics[self.leading_input][0]
+
+
+def load_stack(name: str) -> Stack:
+    """Read a shipped stack by name, or the user's own file by path.
+
+    Raises:
+        UsageError: naming the file, the key, what was got and what was expected.
+    """
+    path = resources.find("stacks", name)
+    users = {} if path.name != Path(name).name else {"directory": str(path.parent.resolve())}
+    stack = build(Stack, {"name": path.stem, **users, **read_mapping(path)}, str(path))
+    _consistent(stack, str(path))
+    return stack
+
+
+def refuse_told(stack: Stack) -> None:
+    """Refuse a stack that takes what nothing but a world tells.
+
+    Raises:
+        UsageError: naming what that is.
+    """
+    if stack.told:
+        raise UsageError(
+            f"stack '{stack.name}' takes {', '.join(stack.told)}, which a world tells and neither a bag nor a live "
+            "system: drive it with `mt scenario`, or take out these inputs"
+        )
+
+
+def with_faults(stack: Stack, faults: tuple[str, ...]) -> Stack:
+    """Return the stack with faults planted; only the package's own reference stacks take them.
+
+    Raises:
+        UsageError: it takes none, there is no such fault, or it is one of stacks with another sensor.
+    """
+    if not faults:
+        return stack
+    if not stack.callable.startswith("mt_nodes.stacks.reference."):
+        raise UsageError(f"--fault: stack '{stack.name}' is not a reference stack; see `mt list stacks`")
+    for name in faults:
+        fits: str = plugins.find("faults", name, "--fault").stack  # type: ignore[attr-defined]
+        if fits not in stack.fault_kinds:
+            known = ", ".join(n for n, c in plugins.catalogue("faults").items() if c.stack in stack.fault_kinds)  # type: ignore[attr-defined]
+            raise UsageError(
+                f"--fault: '{name}' is a fault of {fits} stacks; stack '{stack.name}' takes those of "
+                f"{' and '.join(stack.fault_kinds)} stacks, which are {known}"
+            )
+    planted = [*stack.params.get("faults", ()), *faults]
+    return dataclasses.replace(stack, params={**stack.params, "faults": planted})
+
+
+def load_callable(stack: Stack) -> Callable[..., Any]:
+    """Import a stack's callable; classes, and functions that take the given params, are called to make it.
+
+    The directory of work and that of the stack file are on the path, so that a module there is found.
+
+    Raises:
+        UsageError: it cannot be imported, is not callable, or refuses its params.
+    """
+    module_name, _, attribute = stack.callable.partition(":")
+    for directory in (stack.directory, str(Path.cwd())):
+        if directory and directory not in sys.path:
+            sys.path.insert(0, directory)
+    try:
+        target = getattr(importlib.import_module(module_name), attribute)
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise UsageError(f"stack '{stack.name}': callable {stack.callable} cannot be imported: {what}") from error
+    if not callable(target):
+        raise UsageError(f"stack '{stack.name}': {stack.callable} is a {type(target).__name__}, not callable")
+    if dataclasses.is_dataclass(target):
+        return build(target, stack.params, f"stack '{stack.name}': params")  # type: ignore[arg-type, return-value]
+    if not (inspect.isclass(target) or stack.params):
+        return target  # type: ignore[no-any-return]
+    try:
+        return target(**stack.params)  # type: ignore[no-any-return]
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"stack '{stack.name}': {stack.callable}({stack.params}): {error}") from error
+
+
+def _consistent(stack: Stack, where: str) -> None:
+    ways = [bool(stack.callable), bool(stack.command), stack.external]
+    if sum(ways) != 1:
+        raise UsageError(f"{where}: got {sum(ways)} ways to start, expected one of callable, command, start: external")
+    if stack.callable and ":" not in stack.callable:
+        raise UsageError(f"{where}: callable: got {stack.callable!r}, expected package.module:name")
+    if stack.callable and any(row.beside for row in stack.outputs.values()):
+        raise UsageError(f"{where}: outputs.control: got several topics; a callable says its command on one")
+    if stack.callable and any(row.fields for row in stack.outputs.values()):
+        raise UsageError(f"{where}: outputs: fields say how a message is read; a callable needs types that are written")
+    if not set(LEADING_ROLES) & set(stack.inputs):
+        raise UsageError(
+            f"{where}: inputs: got {', '.join(stack.inputs)}, expected lidar or camera among them, or objects"
+        )
+    if stack.external and not (stack.domain and stack.nodes):
+        raise UsageError(
+            f"{where}: an external stack needs domain: {{source: …, followup: …}} and nodes: [/its, /nodes]"
+        )
+    if stack.domain and "source" not in stack.domain:
+        raise UsageError(f"{where}: domain: got {stack.domain}, expected one for source (and one for followup)")
+    for i, topic in enumerate(stack.needs):
+        read_topic(topic, f"{where}: needs[{i}]")
+    refuse_unknown(dict.fromkeys(stack.answer), stack.outputs, f"{where}: answer")
+    if DIAGNOSTICS in stack.answer or not stack.answers:
+        raise UsageError(f"{where}: answer: diagnostics answer no input; expected another of the outputs")
+    if DIAGNOSTICS in stack.outputs and stack.outputs[DIAGNOSTICS].fields:
+        raise UsageError(f"{where}: outputs.diagnostics: got fields; only diagnostic_msgs/msg/DiagnosticArray is read")
+    if not stack.stateless and stack.reset == "none":
+        raise UsageError(f"{where}: reset: none is only for a stateless stack; write reset: restart")
+    if stack.reset.startswith("/") and not stack.external:
+        raise UsageError(
+            f"{where}: reset: got service {stack.reset}, which is for start: external; write reset: restart"
+        )
+    if stack.isolation == "remap" and stack.command and not any("{remap}" in part for part in stack.command):
+        raise UsageError(f"{where}: isolation: remap needs {{remap}} in command, where the remap rules go")

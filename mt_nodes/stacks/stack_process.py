@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The process of an in-process stack, from outside: asked, waited for, and found out when it dies or hangs."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import pickle
+import select
+import signal
+import socket
+import sys
+import weakref
+from pathlib import Path
+from typing import Any
+
+from mt_nodes.base.errors import StackError
+from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.processes import Child, Process, how_it_ended, is_stopped, tail_of, uninterrupted
+from mt_nodes.stacks.shared_channel import Channel, shared_memory
+from mt_nodes.stacks.stack import Stack
+from mt_nodes.stacks.stack_host import Call, Make, Place, Reply
+from mt_nodes.stacks.stack_server import MESSAGE_BYTES
+
+#: How often a process that says nothing is looked at, and how long one that closed its channel may take to be gone.
+LOOK_EVERY_S, GONE_S = 0.5, 5.0
+
+
+class StackProcess:
+    """A process that makes and calls a stack's callable, so that it dies, hangs and exits by itself.
+
+    Args:
+        name: of the process, for people. stack: whose callable. log: file that its output goes to.
+    """
+
+    def __init__(self, name: str, stack: Stack, log: Path) -> None:
+        own_time_s.keep_looking()
+        self._name, self._stack, self._log = name, stack, log
+        self._offset = log.stat().st_size if log.is_file() else 0
+        self._asked_s: float | None = None
+        self._limit_s, self._limit = 0.0, ""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        to, of = shared_memory("to_stack"), shared_memory("of_stack")
+        with theirs, log.open("ab") as output:
+            module = stack.callable.partition(":")[0]
+            self._server = _server(log)
+            self._pid, self._handle = self._server.fork(module, (theirs.fileno(), of, to, output.fileno()))
+        self._channel = Channel(ours, to, of, wary=True)
+        self._close = weakref.finalize(self, _close, self._channel, self._handle)
+        self.make()
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended and is known to have."""
+        return not self._close.alive
+
+    def make(self) -> None:
+        """Have the callable made, anew where there is one; :meth:`reply` waits for it."""
+        limit_s = self._stack.ready_timeout_s
+        self._ask(Make(self._stack, Place.here()), limit_s, f"was not ready after {limit_s:g} s (ready_timeout_s)")
+
+    def call(self, call: Call) -> None:
+        """Have the callable called; :meth:`reply` waits for what it says."""
+        limit_s = self._stack.deadline_s
+        self._ask(call, limit_s, f"has not answered within {limit_s:g} s (deadline_s)")
+
+    def reply(self) -> Reply:
+        """Wait for what comes of the last thing that was asked.
+
+        Raises:
+            StackError: the process died, or has not answered in time and was ended.
+        """
+        assert self._asked_s is not None, "nothing was asked"
+        until_s = self._asked_s + self._limit_s
+        while not self._readable(self._channel.fileno(), min(LOOK_EVERY_S, until_s - own_time_s())):
+            if self._dead():
+                raise self._died()
+            if own_time_s() >= until_s:
+                raise self._hung()
+        try:
+            reply = self._channel.receive()
+        except EOFError:
+            raise self._died() from None
+        except pickle.UnpicklingError as error:
+            raise StackError(f"{self._name} returned what cannot be taken over: {error}") from error
+        self._asked_s = None
+        assert isinstance(reply, Reply)
+        return reply
+
+    def stop(self) -> None:
+        """End it; one that is idle ends by itself, as a program does.
+
+        Raises:
+            StackError: it has died since it last answered.
+        """
+        if self.over:
+            return
+        if self._asked_s is None and self._dead():
+            raise self._died()
+        patience_s = 0.0 if self._asked_s is not None else self._stack.stop_timeout_s
+        self._channel.hang_up()
+        self._end(patience_s)
+
+    def _ask(self, what: Make | Call, limit_s: float, limit: str) -> None:
+        self._limit_s, self._limit = limit_s, limit
+        try:
+            self._channel.send(what)
+        except OSError:
+            raise self._died() from None
+        self._asked_s = own_time_s()
+
+    def _readable(self, number: int, timeout_s: float) -> bool:
+        """Tell whether something can be read, or the process has ended; wait so long for either."""
+        waiting = select.poll()
+        for each in {number, self._handle}:
+            waiting.register(each, select.POLLIN)
+        return any(ready == number for ready, _ in waiting.poll(1e3 * max(0.0, timeout_s)))
+
+    def _dead(self, within_s: float = 0.0) -> bool:
+        return self._readable(self._handle, within_s)
+
+    def _died(self) -> StackError:
+        """Return what its end is told as."""
+        how = "" if self._dead(GONE_S) else "closed its connection and "
+        code = self._end(0.0)
+        return StackError(f"{self._name} {how}{how_it_ended(code)}; {self._tail()}")
+
+    def _hung(self) -> StackError:
+        stopped = ": it was stopped (SIGSTOP)" if is_stopped(self._pid) else ""
+        self._end(0.0)
+        return StackError(
+            f"{self._name} {self._limit}{stopped} and was ended; raise that limit in the stack file if it needs "
+            f"longer; {self._tail()}"
+        )
+
+    def _end(self, patience_s: float) -> int:
+        """Wait for its end, then enforce it, with all of its process group; return how it ended."""
+        if not self._dead(patience_s):
+            signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+            self._dead(GONE_S)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._pid, signal.SIGKILL)
+        code = self._server.code(self._pid)
+        self._close()
+        return code
+
+    def _tail(self) -> str:
+        return tail_of(self._log, self._offset)
+
+
+class _Server:
+    """The process that forks those of stacks; see :mod:`mt_nodes.stacks.stack_server`."""
+
+    def __init__(self, log: Path) -> None:
+        self.of = os.getpid()
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            number = theirs.fileno()
+            command = (sys.executable, "-m", "mt_nodes.stacks.stack_server", str(number))
+            env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+            with uninterrupted():
+                self._child = Child(Process("the process that starts stacks", command, env, log), (number,))
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be asked."""
+        return self.of == os.getpid() and self._child.code is None
+
+    def fork(self, module: str, descriptors: tuple[int, int, int, int]) -> tuple[int, int]:
+        """Start a process with these descriptors; return its id, and a descriptor that is readable when it ends."""
+        data, handles = self._asked({"module": module}, descriptors)
+        return int(data), handles[0]
+
+    def code(self, pid: int) -> int:
+        """Return how a process ended: exit code, or (negative) the signal."""
+        return int(self._asked({"pid": pid})[0])
+
+    def close(self) -> None:
+        """End it, with all that it forked; what was forked of this process itself has no say in that."""
+        if self.of == os.getpid():
+            self._control.close()
+            self._child.stop(GONE_S)
+
+    def _asked(self, what: dict[str, Any], descriptors: tuple[int, ...] = ()) -> tuple[Any, list[int]]:
+        data, handles = b"", list[int]()
+        with contextlib.suppress(OSError), uninterrupted():  # question and answer stay together
+            socket.send_fds(self._control, [json.dumps(what).encode()], descriptors)
+            data, handles, _, _ = socket.recv_fds(self._control, MESSAGE_BYTES, 1, socket.MSG_CMSG_CLOEXEC)
+        if not data:
+            self._child.stop(GONE_S)
+            self._child.check()
+        return json.loads(data), handles
+
+
+_servers: list[_Server] = []
+
+
+def _server(log: Path) -> _Server:
+    """Return this process's server, another one where there is none that lives."""
+    if not (_servers and _servers[0].alive):
+        _servers[:] = [_Server(log)]
+        atexit.register(_servers[0].close)
+    return _servers[0]
+
+
+def _close(channel: Channel, handle: int) -> None:
+    channel.close()
+    os.close(handle)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forks the processes of in-process stacks: ``python -m mt_nodes.stacks.stack_server DESCRIPTOR``.
+
+It has imported what every such stack needs, runs no code of a stack and has no threads of its own, so that a process
+forked of it is there within milliseconds and is as good as a new one. Of each it tells how it ended.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import socket
+import sys
+
+from mt_nodes.stacks.shared_channel import Channel
+from mt_nodes.stacks.stack_host import serve
+
+MESSAGE_BYTES = 1 << 16
+#: Descriptors that come with a request: end of the channel, memory to write to, memory to read from, log.
+DESCRIPTORS = 4
+#: Only what is the package's own is imported here; users' code belongs to its own process.
+OURS = "mt_nodes."
+
+
+def main(number: int) -> None:
+    """Do what is asked through a socket until its other end is closed; return in each process that was forked, too."""
+    control = socket.socket(fileno=number)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends when nobody can ask any more
+    codes: dict[int, int | None] = {}
+    while True:
+        data, descriptors, _, _ = socket.recv_fds(control, MESSAGE_BYTES, DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
+        if not data:
+            return None
+        asked = json.loads(data)
+        _reap(codes)
+        if "pid" in asked:
+            control.send(json.dumps(codes.pop(asked["pid"])).encode())
+            continue
+        if asked["module"].startswith(OURS):
+            importlib.import_module(asked["module"])
+        pid = os.fork()
+        if not pid:
+            control.close()
+            return _host(*descriptors)
+        codes[pid] = None
+        handle = os.pidfd_open(pid)
+        socket.send_fds(control, [json.dumps(pid).encode()], [handle])
+        for each in (handle, *descriptors):
+            os.close(each)
+
+
+def _reap(codes: dict[int, int | None]) -> None:
+    """Take in how processes ended."""
+    for pid in [pid for pid, code in codes.items() if code is None]:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            codes[pid] = os.waitstatus_to_exitcode(status)
+
+
+def _host(end: int, outgoing: int, incoming: int, log: int) -> None:
+    """Be the process of a stack."""
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for output in (1, 2):
+        os.dup2(log, output)
+    os.close(log)
+    serve(Channel(socket.socket(fileno=end), outgoing, incoming))
+
+
+if __name__ == "__main__":
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    main(int(sys.argv[1]))

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far away what a camera sees is, from the clouds of the same instant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.data.images.codecs import decode
+from mt_nodes.data.messages import Bundle, Cloud, Image
+from mt_nodes.data.transforms import UnknownTransform, move
+from mt_nodes.world.camera.model import CameraModel
+from mt_nodes.world.camera.relight import coarse_light, grey
+
+Singles = npt.NDArray[np.float32]
+Grid = npt.NDArray[np.int64]
+Cells = npt.NDArray[np.bool_]
+#: A cell is this many pixels wide in a picture of 1,280 columns, and so many times wider in a wider one.
+_CELLS_ACROSS = 320
+#: A cloud that measures fewer of the picture's columns says too little about the rest.
+_LEAST_COLUMNS = 0.6
+#: Beams this close to the topmost one look no higher than the sensor can: what they hit may go on above.
+_TOP_BEAMS_RAD = np.radians(1.0)
+_FAR_M = 15.0
+#: Far gaps narrower than this many cells are closed.
+_GAP = 7
+#: Sky has at least this light, and this share of its brightest part's: assumptions.
+_LEAST_SKY, _LIKE_SKY = 0.1, 0.4
+#: A wall's own light differs by less than this share of it; what is less dim than this share of the sky may be sky.
+_ALIKE, _DIMMER = 0.15, 0.8
+
+
+@dataclass(frozen=True, eq=False)
+class DepthMap:
+    """Ranges seen by a camera, cell by cell.
+
+    Attributes:
+        range_m: (h, w) along the ray, infinite for the sky.
+        measured: (h, w) whether a return lies in the cell; elsewhere its range is a neighbour's, or the ground's.
+        step_px: width and height of a cell.
+    """
+
+    range_m: Singles
+    measured: npt.NDArray[np.bool_]
+    step_px: int
+
+    def middles_px(self) -> npt.NDArray[np.float64]:
+        """Return x and y (h, w, 2) of the middles of the cells."""
+        y, x = (np.arange(n) * self.step_px + (self.step_px - 1) / 2.0 for n in self.range_m.shape)
+        return np.stack(np.meshgrid(x, y), axis=-1)
+
+    def in_picture(self, cells: npt.NDArray[np.generic], size: tuple[int, int], smooth: bool = True) -> npt.NDArray:  # type: ignore[type-arg]
+        """Return values of the cells (h, w) for every pixel of a picture of ``size`` (height, width)."""
+        how = cv2.INTER_LINEAR if smooth else cv2.INTER_NEAREST
+        rows, columns = (n * self.step_px for n in cells.shape[:2])
+        return np.asarray(cv2.resize(cells, (columns, rows), interpolation=how))[: size[0], : size[1]]
+
+
+def cell_px(width_px: int) -> int:
+    """Return the width of a cell of a picture of some width."""
+    return max(1, round(width_px / _CELLS_ACROSS))
+
+
+_known: WeakKeyDictionary[Image, DepthMap] = WeakKeyDictionary()
+
+
+def depth_of(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
+    """Return how far away what an image shows is; the same object for the same image.
+
+    The nearest return of a cell counts; cells between returns take their nearest neighbour's, and small gaps within
+    something near are closed. Above the topmost return of a column is sky where the picture looks like it; else what
+    the topmost beams hit goes on upward, and what no beam hit is as far away as the cloud reaches. Below the lowest
+    return is flat ground, where the transforms tell how high the camera is.
+
+    Raises:
+        NotApplicable: no cloud, no transform to it, or one that covers too little of the picture.
+    """
+    if (known := _known.get(image)) is None:
+        known = _known[image] = _measure(bundle, image, camera)
+    return known
+
+
+def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
+    step = cell_px(camera.width)
+    shape = -(-camera.height // step), -(-camera.width // step)
+    range_m = np.full(shape, np.inf, np.float32)
+    on_top = np.zeros(shape, bool)
+    for cloud in bundle.known_clouds:
+        _put(cloud, _to_camera(bundle, cloud, image), camera, step, range_m, on_top)
+    measured = np.isfinite(range_m)
+    covered = float(measured.any(axis=0).mean())
+    if covered < _LEAST_COLUMNS:
+        clouds = ", ".join(c.topic for c in bundle.known_clouds) or "no cloud"
+        wanted = f"expected {_LEAST_COLUMNS:.0%} or more"
+        raise NotApplicable(f"{image.topic}: returns of {clouds} lie in {covered:.0%} of its columns, {wanted}")
+    filled = _filled(range_m, measured)
+    top, bottom = _ends(measured)
+    row = np.arange(shape[0])[:, None]
+    above = row < top
+    goes_on = np.take_along_axis(on_top, top, axis=0)
+    farthest = np.float32(np.quantile(range_m[measured], 0.99))
+    filled[above & ~goes_on] = farthest
+    filled[above & _sky(coarse_light(decode(image), shape, step), above, top, goes_on)] = np.inf
+    ground = _ground_m(bundle, image, camera, step)
+    below = (row > bottom) & np.isfinite(ground)
+    filled[below] = np.minimum(filled, ground)[below]
+    return DepthMap(_closed(filled), measured, step)
+
+
+def _to_camera(bundle: Bundle, cloud: Cloud, image: Image) -> npt.NDArray[np.float64]:
+    try:
+        return np.asarray(bundle.transforms.lookup(image.frame_id, cloud.frame_id))
+    except UnknownTransform as error:
+        raise NotApplicable(f"{image.topic}: where {cloud.topic} lies is not known: {error}") from error
+
+
+def _put(
+    cloud: Cloud,
+    to_camera: npt.NDArray[np.float64],
+    camera: CameraModel,
+    step: int,
+    range_m: Singles,
+    on_top: npt.NDArray[np.bool_],
+) -> None:
+    """Put the nearest return into each cell, and whether it is of the sensor's topmost beams."""
+    own = cloud.xyz[_before_camera(cloud.xyz, to_camera, camera)]
+    seen = move(to_camera, own)
+    pixels = camera.project(seen)
+    column, row = np.floor((pixels + 0.5) / step).T
+    with np.errstate(invalid="ignore"):
+        inside = np.flatnonzero((column >= 0) & (column < range_m.shape[1]) & (row >= 0) & (row < range_m.shape[0]))
+    if not inside.size:
+        return
+    cell = row[inside].astype(np.int64) * range_m.shape[1] + column[inside].astype(np.int64)
+    x, y, z = seen.T
+    ranges = np.sqrt(x * x + y * y + z * z)[inside].astype(np.float32)
+    of_cells, on_top_of_cells = range_m.reshape(-1), on_top.reshape(-1)
+    np.minimum.at(of_cells, cell, ranges)
+    nearest = np.flatnonzero(of_cells[cell] == ranges)
+    x, y, z = own[inside[nearest]].T.astype(np.float64)
+    high = z > np.tan(_topmost_rad(cloud.xyz) - _TOP_BEAMS_RAD) * np.sqrt(x * x + y * y)
+    on_top_of_cells[cell[nearest]] = high
+
+
+def _before_camera(
+    xyz: npt.NDArray[Any], to_camera: npt.NDArray[np.float64], camera: CameraModel
+) -> npt.NDArray[np.int64]:
+    """Return the rows of what may be in sight: returns in the cone around the picture, in the cloud's own precision."""
+    x, y, z = xyz.T
+    here = -to_camera[:3, :3].T @ to_camera[:3, 3]
+    with np.errstate(invalid="ignore", over="ignore"):
+        dx, dy, dz = (axis - float(at) for axis, at in zip((x, y, z), here, strict=True))
+        a, b, c = to_camera[2, :3].tolist()
+        ahead = dx * a + dy * b + dz * c
+        within = ahead * abs(ahead) >= (0.99 * np.cos(camera.widest_rad)) ** 2 * (dx * dx + dy * dy + dz * dz)
+    # A return at the sensor itself is none.
+    return np.flatnonzero(within & ((x != 0.0) | (y != 0.0)))
+
+
+def _topmost_rad(xyz: npt.NDArray[Any]) -> float:
+    """Return the elevation of the sensor's topmost beams, told from far: near by, offsets of the beams raise it."""
+    x, y, z = xyz.T
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        flat = np.sqrt(x * x + y * y)
+        slope = z / flat
+    known = np.isfinite(slope)
+    far = slope[known & (flat > _FAR_M)]
+    return float(np.arctan(np.quantile(far if len(far) else slope[known], 0.995)))
+
+
+def _filled(range_m: Singles, measured: npt.NDArray[np.bool_]) -> Singles:
+    """Return ranges with every cell's nearest measured one."""
+    _, label = cv2.distanceTransformWithLabels(
+        (~measured).astype(np.uint8), cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL
+    )
+    by_label = np.zeros(int(label.max()) + 1, np.float32)
+    by_label[label[measured]] = range_m[measured]
+    return np.asarray(by_label[label])
+
+
+def _closed(range_m: Singles) -> Singles:
+    """Return ranges without small far gaps in near things, such as windows that light goes through."""
+    nearness = np.where(np.isinf(range_m), np.float32(0.0), 1.0 / np.maximum(range_m, np.float32(0.1)))
+    closed = cv2.morphologyEx(nearness, cv2.MORPH_CLOSE, np.ones((_GAP, _GAP), np.uint8))
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.where(np.isinf(range_m), np.inf, 1.0 / closed), np.float32)
+
+
+def _sky(light: Singles, above: Cells, top: Grid, goes_on: Cells) -> Cells:
+    """Tell which cells, of those above every return, look like sky: as bright as its brightest part, not red.
+
+    What has the colour of that which a column's topmost beams hit is none, unless that is as bright as the sky: no
+    picture says for sure; white walls above the sensor's view are taken for sky.
+
+    Args:
+        light: (h, w, 3) of the cells, red, green, blue.
+        above: (h, w) the cells in question.
+        top: (1, w) each column's topmost measured row.
+        goes_on: (1, w) whether what was hit there may go on upward.
+    """
+    if not above.any():
+        return above
+    bright = grey(light)
+    reference = max(float(np.quantile(bright[above], 0.95)), _LEAST_SKY)
+    like_sky = (bright > _LIKE_SKY * reference) & (light[..., 2] >= 0.8 * light[..., 0])
+    # One cell lower, since the topmost may show the edge.
+    row = np.minimum(top + 1, light.shape[0] - 1)
+    hit = np.take_along_axis(light, row[..., None], axis=0)
+    alike = np.abs(light - hit).max(axis=-1) < _ALIKE * hit.max(axis=-1)
+    like_sky &= ~(goes_on & (np.take_along_axis(bright, row, axis=0) < _DIMMER * reference) & alike)
+    return np.asarray(cv2.medianBlur(like_sky.astype(np.uint8), 5) != 0)
+
+
+def _ends(measured: npt.NDArray[np.bool_]) -> tuple[Grid, Grid]:
+    """Return the topmost and the lowest measured row (1, w) of each column, of the nearest one where it has none."""
+    has = np.flatnonzero(measured.any(axis=0))
+    every = np.arange(measured.shape[1])
+    right = np.clip(np.searchsorted(has, every), 0, len(has) - 1)
+    left = np.maximum(right - 1, 0)
+    nearest = np.where(np.abs(has[left] - every) < np.abs(has[right] - every), has[left], has[right])
+    top = measured.argmax(axis=0)
+    bottom = measured.shape[0] - 1 - measured[::-1].argmax(axis=0)
+    return top[nearest][None], bottom[nearest][None]
+
+
+def _ground_m(bundle: Bundle, image: Image, camera: CameraModel, step: int) -> Singles:
+    """Return the range (h, w) to flat ground under ``base_link``, infinite where it is not seen or not known."""
+    grid = camera.grid(step)
+    try:
+        pose = bundle.transforms.lookup("base_link", image.frame_id)
+    except UnknownTransform:
+        return np.full(grid.shape[:2], np.inf, np.float32)
+    down = -(grid @ pose[2, :3])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(down > 1e-3, pose[2, 3] / down, np.inf).astype(np.float32)

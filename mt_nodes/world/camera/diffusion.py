@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pictures edited by a diffusion model: slow, so each edit is made once and kept.
+
+``diffusers`` and ``torch`` come with the extra ``diffusion``; they are imported only where a model is asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.errors import InfrastructureError, UsageError
+
+Rgb = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class EditRequest:
+    """What is asked of a model, all of it: equal requests have equal edits.
+
+    Attributes:
+        model: directory of a ``diffusers`` pipeline, or its id on the hub.
+        prompt: what is to be seen, or what is to be done.
+        steps: of denoising. guidance: how strictly the prompt is followed. seed: of the model's own noise.
+        size_px: longer side of the picture that the model is given; results are scaled back.
+        device: ``auto``, ``cpu``, ``cuda``…
+    """
+
+    model: str
+    prompt: str
+    steps: int
+    guidance: float
+    seed: int
+    size_px: int
+    device: str = "auto"
+
+    def key(self, rgb: Rgb, mask: npt.NDArray[np.uint8] | None) -> str:
+        """Return the SHA-256 that an edit of a picture is kept under; the device it is made on does not count."""
+        digest = hashlib.sha256()
+        for part in (self.model, self.prompt, self.steps, self.guidance, self.seed, self.size_px, rgb.shape):
+            digest.update(repr(part).encode() + b"\0")
+        digest.update(np.ascontiguousarray(rgb).data)
+        if mask is not None:
+            digest.update(np.ascontiguousarray(mask).data)
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class EditCache:
+    """Edits on disk, PNG by PNG; several processes may share it."""
+
+    directory: Path
+
+    @classmethod
+    def at(cls, directory: str) -> EditCache:
+        """Return the cache in a directory; the user's own cache directory when none is given."""
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mt_nodes" / "edits"
+        return cls(Path(directory).expanduser() if directory else base)
+
+    def get(self, key: str) -> Rgb | None:
+        """Return a kept edit (H, W, 3), None when there is none.
+
+        Raises:
+            InfrastructureError: the file is damaged.
+        """
+        path = self._path(key)
+        if not path.is_file():
+            return None
+        bgr = cv2.imdecode(np.frombuffer(path.read_bytes(), np.uint8), cv2.IMREAD_COLOR)
+        if bgr is None:
+            raise InfrastructureError(f"{path}: got no readable PNG; delete it, and the edit is made again")
+        return np.asarray(cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB))
+
+    def put(self, key: str, rgb: Rgb) -> None:
+        """Keep an edit.
+
+        Raises:
+            InfrastructureError: it cannot be written.
+        """
+        path = self._path(key)
+        _, data = cv2.imencode(".png", cv2.cvtColor(rgb, cv2.COLOR_RGB2BGR))
+        beside = path.with_suffix(f".{os.getpid()}.part")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            beside.write_bytes(data.tobytes())
+            beside.replace(path)  # whole or not at all, whoever else writes it
+        except OSError as error:
+            raise InfrastructureError(f"{path}: the edit cannot be kept: {error}") from error
+
+    def _path(self, key: str) -> Path:
+        return self.directory / key[:2] / f"{key}.png"
+
+
+def edit(request: EditRequest, rgb: Rgb, mask: npt.NDArray[np.uint8] | None = None) -> Rgb:
+    """Return a picture (H, W, 3) edited by a model; with a mask (H, W), not zero where to paint, an inpainted one.
+
+    The model sees the picture at its own size, each side a multiple of 16; a result that depends on the model's noise
+    is the same for the same seed on the same device.
+
+    Raises:
+        UsageError: the extra is not installed, or the model is not there or of another kind.
+    """
+    pipeline, noise = _pipeline(request.model, request.device)
+    height, width = rgb.shape[:2]
+    scale = min(1.0, request.size_px / max(height, width))
+    size = tuple(max(16, 16 * round(side * scale / 16)) for side in (width, height))
+    given: dict[str, Any] = {"image": _as_pil(rgb, size)}
+    if mask is not None:
+        given |= {"mask_image": _as_pil(mask, size), "height": size[1], "width": size[0]}
+    inpaints = "mask_image" in inspect.signature(type(pipeline).__call__).parameters
+    if inpaints != (mask is not None):
+        wanted = "one that inpaints" if mask is not None else "one that edits by instruction"
+        raise UsageError(f"model '{request.model}' is a {type(pipeline).__name__}, expected {wanted}")
+    made = pipeline(
+        prompt=request.prompt,
+        num_inference_steps=request.steps,
+        guidance_scale=request.guidance,
+        generator=noise.manual_seed(request.seed),
+        output_type="np",
+        **given,
+    ).images[0]
+    full = np.rint(np.clip(np.asarray(made, np.float32), 0.0, 1.0) * 255.0).astype(np.uint8)
+    return np.asarray(cv2.resize(full, (width, height), interpolation=cv2.INTER_CUBIC))
+
+
+@lru_cache(maxsize=2)
+def _pipeline(model: str, device: str) -> tuple[Any, Any]:
+    """Load a pipeline, of the class that its directory names, onto a device; return it and a source of noise.
+
+    Noise comes from the processor whatever the device, so that it is the same everywhere.
+    """
+    try:
+        import torch
+        from diffusers import DiffusionPipeline
+    except ImportError as error:
+        raise UsageError(f"{error}; edits by diffusion need the extra: pip install 'mt_nodes[diffusion]'") from error
+    where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    dtype = torch.bfloat16 if where.startswith("cuda") else torch.float32
+    try:
+        pipeline = DiffusionPipeline.from_pretrained(model, torch_dtype=dtype).to(where)
+    except (OSError, ValueError, RuntimeError) as error:
+        lines = str(error).strip().splitlines()
+        what = lines[0] if lines else type(error).__name__
+        raise UsageError(f"model '{model}' cannot be loaded: {what}; give a directory or a hub id") from error
+    pipeline.set_progress_bar_config(disable=True)
+    return pipeline, torch.Generator("cpu")
+
+
+def _as_pil(pixels: npt.NDArray[np.uint8], size: tuple[int, ...]) -> Any:
+    from PIL import Image as Pil
+
+    how = cv2.INTER_AREA if pixels.ndim == 3 else cv2.INTER_NEAREST
+    return Pil.fromarray(cv2.resize(pixels, size, interpolation=how))

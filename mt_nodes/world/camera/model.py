@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where points in front of a camera are seen, and which way its pixels look.
+
+Frames are optical: x right, y down, z ahead. Models are those of ``sensor_msgs/CameraInfo``, computed by OpenCV.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.errors import UsageError
+from mt_nodes.data.messages import CameraInfo
+
+Floats = npt.NDArray[np.float64]
+FISHEYE = ("equidistant", "fisheye")
+_PINHOLE = ("plumb_bob", "rational_polynomial", "")
+#: How far a size may differ from a scaled calibration's, in pixels: binning rounds.
+_ROUNDING_PX = 2.0
+#: OpenCV's own five steps leave a tenth of a pixel in the corners of a wide lens.
+_TO_THE_END = (cv2.TERM_CRITERIA_MAX_ITER + cv2.TERM_CRITERIA_EPS, 50, 1e-9)
+#: Widest angle from the axis at which a pinhole's distortion is computed.
+_WIDEST_PINHOLE_RAD = np.radians(85.0)
+
+
+@dataclass(frozen=True, eq=False)
+class CameraModel:
+    """A calibrated camera.
+
+    Attributes:
+        width, height: of the picture in pixels.
+        k: (3, 3) intrinsics. d: (n,) distortion coefficients, empty for none.
+        fisheye: whether they are those of the equidistant model.
+    """
+
+    width: int
+    height: int
+    k: Floats
+    d: Floats
+    fisheye: bool = False
+
+    @classmethod
+    def of(cls, info: CameraInfo, size: tuple[int, int], rectified: bool = False) -> CameraModel:
+        """Return the model for pictures of a size (height, width), which may be the calibrated one scaled.
+
+        Args:
+            info: the calibration.
+            size: of the picture.
+            rectified: whether the picture was undistorted: then ``p`` holds, and no distortion is left.
+
+        Raises:
+            UsageError: not calibrated (k of zeros), an unknown distortion model, or sizes that do not fit.
+        """
+        k = info.p[:, :3] if rectified and info.p.any() else info.k
+        if not np.isfinite(k).all() or k[0, 0] <= 0.0 or k[1, 1] <= 0.0:
+            focal = f"focal lengths {k[0, 0]:g} and {k[1, 1]:g}"
+            raise UsageError(f"{info.topic}: got {focal}, expected above 0; the camera is not calibrated")
+        if info.distortion_model not in (*_PINHOLE, *FISHEYE):
+            known = ", ".join(filter(None, (*_PINHOLE, *FISHEYE)))
+            raise UsageError(f"{info.topic}: got distortion model '{info.distortion_model}', expected one of {known}")
+        d = np.zeros(0) if rectified or not info.d.any() else info.d
+        fisheye = len(d) > 0 and info.distortion_model in FISHEYE
+        return _model(size[1], size[0], _scaled(k, info, size).tobytes(), d.tobytes(), fisheye)
+
+    def project(self, points: npt.NDArray[Any]) -> Floats:
+        """Return the pixels (N, 2), x and y, where points (N, 3) in metres are seen; NaN where the camera sees none.
+
+        Pixels outside the picture are told, too, as far as the model holds.
+        """
+        xyz = np.asarray(points, dtype=np.float64).reshape(-1, 3)
+        x, y, z = xyz.T
+        with np.errstate(invalid="ignore", over="ignore"):  # nothing is larger than what is not finite
+            seen = z > np.cos(self.widest_rad) * np.sqrt(x * x + y * y + z * z)
+        if not (self.fisheye or len(self.d)):
+            return self._straight(x, y, np.where(seen, z, np.nan))
+        pixels = np.full((len(xyz), 2), np.nan)
+        if seen.any():
+            pixels[seen] = self._projected(xyz[seen])
+        return pixels
+
+    def directions(self, pixels: npt.NDArray[Any]) -> Floats:
+        """Return the unit vectors (N, 3) that pixels (N, 2) look along."""
+        uv = np.asarray(pixels, dtype=np.float64).reshape(-1, 1, 2)
+        if self.fisheye:
+            flat = cv2.fisheye.undistortPoints(uv, self.k, self._d4())
+        elif len(self.d):
+            flat = cv2.undistortPointsIter(uv, self.k, self.d, np.eye(3), np.eye(3), _TO_THE_END)
+        else:
+            flat = (uv - self.k[:2, 2]) / self.k[[0, 1], [0, 1]]
+        rays = np.concatenate([flat.reshape(-1, 2), np.ones((len(uv), 1))], axis=1)
+        return np.asarray(rays / np.linalg.norm(rays, axis=1, keepdims=True))
+
+    def grid(self, step_px: int = 1) -> Floats:
+        """Return the directions (h, w, 3) of the middles of cells of ``step_px`` by ``step_px`` pixels."""
+        return _grid(self, step_px)
+
+    @property
+    def widest_rad(self) -> float:
+        """Angle from the axis beyond which nothing is seen: a little more than the picture's widest corner."""
+        return _widest_rad(self)
+
+    def _straight(self, x: Floats, y: Floats, z: Floats) -> Floats:
+        """Project without distortion."""
+        pixels = np.empty((len(x), 2))
+        for axis, across in enumerate((x, y)):
+            np.add(across / z * self.k[axis, axis], self.k[axis, 2], out=pixels[:, axis])
+        return pixels
+
+    def _projected(self, xyz: Floats) -> Floats:
+        if self.fisheye:
+            pixels, _ = cv2.fisheye.projectPoints(xyz[:, None], np.zeros(3), np.zeros(3), self.k, self._d4())
+        else:
+            pixels, _ = cv2.projectPoints(xyz, np.zeros(3), np.zeros(3), self.k, self.d)
+        return np.asarray(pixels).reshape(-1, 2)
+
+    def _d4(self) -> Floats:
+        return np.resize(np.concatenate([self.d, np.zeros(4)]), 4)
+
+
+def rectified(topic: str) -> bool:
+    """Tell from an image topic's name whether its pictures are undistorted, as ``image_proc`` names them."""
+    return "rect" in topic.rpartition("/")[2]
+
+
+def _scaled(k: Floats, info: CameraInfo, size: tuple[int, int]) -> Floats:
+    """Return intrinsics for pictures of a size that is the calibrated one, or that one scaled alike on both axes."""
+    height, width = size
+    if (info.height, info.width) in ((height, width), (0, 0)):
+        return k
+    scale = width / info.width if info.width else 0.0
+    if not scale or abs(info.height * scale - height) > _ROUNDING_PX:
+        got = f"{width} x {height} pixels"
+        raise UsageError(f"{info.topic}: the picture has {got}, the calibration is of {info.width} x {info.height}")
+    # Pixel centres lie at whole numbers: the corner of the picture is at -0.5.
+    scaled = k * scale
+    scaled[:2, 2] += (scale - 1.0) / 2.0
+    scaled[2] = k[2]
+    return np.asarray(scaled)
+
+
+@lru_cache(maxsize=16)
+def _model(width: int, height: int, k: bytes, d: bytes, fisheye: bool) -> CameraModel:
+    """Return the same model for the same numbers, so that what is computed of it is computed once."""
+    return CameraModel(width, height, np.frombuffer(k).reshape(3, 3), np.frombuffer(d), fisheye)
+
+
+@lru_cache(maxsize=16)
+def _grid(model: CameraModel, step_px: int) -> Floats:
+    x = np.arange(0, model.width, step_px) + (step_px - 1) / 2.0
+    y = np.arange(0, model.height, step_px) + (step_px - 1) / 2.0
+    pixels = np.stack(np.meshgrid(x, y), axis=-1)
+    grid = model.directions(pixels).reshape(len(y), len(x), 3)
+    grid.flags.writeable = False
+    return grid
+
+
+@lru_cache(maxsize=16)
+def _widest_rad(model: CameraModel) -> float:
+    right, bottom = model.width - 0.5, model.height - 0.5
+    x, y = np.linspace(-0.5, right, 33), np.linspace(-0.5, bottom, 33)
+    edge = [np.column_stack([x, np.full(33, v)]) for v in (-0.5, bottom)]
+    edge += [np.column_stack([np.full(33, v), y]) for v in (-0.5, right)]
+    widest = float(np.arccos(np.clip(model.directions(np.concatenate(edge))[:, 2], -1.0, 1.0)).max())
+    return min(1.05 * widest + 0.01, np.pi / 2 if model.fisheye else _WIDEST_PINHOLE_RAD)

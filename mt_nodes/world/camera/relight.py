@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pictures in another light: gain and offset of each pixel's light, told coarsely."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.data.images.codecs import Picture, Pixels
+from mt_nodes.world.camera.light import light_of, values_of
+
+Singles = npt.NDArray[np.float32]
+Words = npt.NDArray[np.uint16]
+#: Steps that light is rounded to on its way back to values of 8 bits: finer than they are, even near black.
+_LEVELS = 65535
+#: Rows that are computed at a time, so that they fit the processor's cache.
+_STRIPE = 64
+#: Relative brightness of red, green and blue light (BT.709, the primaries of sRGB).
+BRIGHTNESS = (0.2126, 0.7152, 0.0722)
+
+
+def relit(picture: Picture, gain: Singles, offset: Singles, cell_px: int) -> Pixels:
+    """Return the pixels of a picture whose light is multiplied by a gain, and added to.
+
+    Light is that of the sRGB transfer function; what exceeds full scale is white.
+
+    Args:
+        picture: what was seen.
+        gain, offset: (h, w) or (h, w, 3) red, green, blue; of light as a share of full scale, cell by cell. Between
+            the middles of cells they are interpolated.
+        cell_px: width and height of a cell in pixels, 1 for maps as large as the picture.
+    """
+    gain, offset = (_in_order(m, picture.order) for m in (gain, offset))
+    return (_relit_bytes if picture.pixels.dtype == np.uint8 else _relit_words)(picture, gain, offset, cell_px)
+
+
+def _relit_bytes(picture: Picture, gain: Singles, offset: Singles, cell_px: int) -> Pixels:
+    """Compute in whole numbers, 65,535 for full scale: the darkest step of 8 bits is 20 of them."""
+    most = max(float(gain.max()), 1e-6)
+    gains = _stretched(_whole(gain, most), picture, cell_px)
+    offsets = _stretched(_whole(offset), picture, cell_px)
+    lights = _whole(_light_table(picture.pixels.dtype))
+    out = np.empty_like(picture.pixels)
+    stripe = np.empty_like(picture.pixels[:_STRIPE], np.uint16)
+    for start in range(0, picture.size[0], _STRIPE):
+        rows = slice(start, min(start + _STRIPE, picture.size[0]))
+        light = stripe[: rows.stop - start]
+        cv2.LUT(picture.pixels[rows], lights, dst=light)
+        cv2.multiply(light, _alike(gains[rows], light), dst=light, scale=most / _LEVELS)
+        cv2.add(light, _alike(offsets[rows], light), dst=light)
+        cv2.LUT(light, _byte_table(), dst=out[rows])
+    return out
+
+
+def _relit_words(picture: Picture, gain: Singles, offset: Singles, cell_px: int) -> Pixels:
+    """Compute in single precision, and go back to values by the formula: 16 bits of light would be too few."""
+    gains, offsets = (_stretched(m, picture, cell_px) for m in (gain, offset))
+    out = np.empty_like(picture.pixels)
+    for start in range(0, picture.size[0], _STRIPE):
+        rows = slice(start, min(start + _STRIPE, picture.size[0]))
+        light = light_in(picture.pixels[rows])
+        cv2.multiply(light, _alike(gains[rows], light), dst=light)
+        cv2.add(light, _alike(offsets[rows], light), dst=light)
+        out[rows] = samples_of(light, picture.pixels.dtype)
+    return out
+
+
+def blended(picture: Picture, share: Singles, other: Singles, cell_px: int) -> Pixels:
+    """Return the pixels of a picture of whose light a share arrives, the rest being another's: I g + A (1 - g).
+
+    As :func:`relit` with g for the gain and A (1 - g) for the offset, in half the time where samples are bytes.
+
+    Args:
+        picture: what was seen.
+        share: (h, w) 0 to 1, cell by cell; between the middles of cells it is interpolated.
+        other: (3,) red, green, blue; light as a share of full scale.
+        cell_px: width and height of a cell in pixels.
+    """
+    if picture.pixels.dtype != np.uint8:
+        return relit(picture, share, (np.float32(1.0) - share)[..., None] * other, cell_px)
+    level_of, tables = _blending(_in_order(other[None, None], picture.order).reshape(-1))
+    shares = _stretched(_whole(np.ascontiguousarray(share, np.float32)), picture, cell_px)
+    out = np.empty_like(picture.pixels)
+    for start in range(0, picture.size[0], _STRIPE):
+        part, made = picture.pixels[start : start + _STRIPE], out[start : start + _STRIPE]
+        level = cv2.LUT(shares[start : start + _STRIPE], level_of)
+        if len(tables) > 1:
+            planes = zip(cv2.split(part), tables, strict=True)
+            cv2.merge([cv2.LUT(_places(plane, level), table) for plane, table in planes], dst=made)
+        else:
+            flat, levels = part.reshape(len(part), -1), _alike(level, part).reshape(len(part), -1)
+            cv2.LUT(_places(flat, levels), tables[0], dst=made.reshape(flat.shape))
+    return out
+
+
+def _places(samples: Pixels, level: Pixels) -> Words:
+    """Return places in a table of levels and samples (h, w): these are their high and their low byte."""
+    return np.asarray(cv2.merge((samples, level)).view("<u2")[..., 0])
+
+
+def _blending(other: Singles) -> tuple[Pixels, list[Pixels]]:
+    """Return the level (65536,) of each share in whole numbers, and the byte of each level and sample (65536,).
+
+    The latter for each channel, or once for all of them.
+
+    The 256 levels lie as densely as the share matters most: to a black sample or to a white one. So none is off by
+    more than about a byte's step from one to the next, and half of that by rounding.
+
+    Args:
+        other: (c,) light that is blended in.
+    """
+    even = np.linspace(0.0, 1.0, 257)
+    fine = even * even * (3.0 - 2.0 * even)  # densest at both ends, where dark light is
+    dark_or_bright = np.array([[0.0], [1.0]])
+    ends = values_of(other[:, None, None] + fine * (dark_or_bright - other[:, None, None]))
+    matters = np.abs(np.diff(ends)).max(axis=(0, 1)) + 1e-9
+    so_far = np.concatenate([[0.0], np.cumsum(matters)]) * (255.0 / matters.sum())
+    level_of = np.repeat(np.rint(np.interp((np.arange(4096) + 0.5) / 4096.0, fine, so_far)).astype(np.uint8), 16)
+    share = np.interp(np.arange(256), so_far, fine).astype(np.float32)[:, None]
+    seen = _light_table(np.dtype(np.uint8)) * share
+    rest = np.float32(1.0) - share
+    different = other if np.ptp(other) > 0.0 else other[:1]
+    return level_of, [cv2.LUT(_whole(seen + rest * light), _byte_table()).reshape(-1) for light in different]
+
+
+def light_in(pixels: Pixels) -> Singles:
+    """Return the light, as shares of full scale, that samples of 8 or 16 bits stand for, in their shape."""
+    table = _light_table(pixels.dtype)
+    return np.asarray(cv2.LUT(pixels, table)) if pixels.dtype == np.uint8 else table[pixels]
+
+
+def samples_of(light: Singles, dtype: np.dtype[Any]) -> Pixels:
+    """Return the samples of 8 or 16 bits, in the shape of the light that they stand for; what exceeds it is white."""
+    if dtype == np.uint8:
+        return np.asarray(cv2.LUT(_whole(light), _byte_table()))
+    return np.asarray(np.rint(values_of(light) * np.iinfo(dtype).max).astype(dtype))
+
+
+def grey(light: Singles) -> Singles:
+    """Return the brightness (h, w) of light (h, w, 3), red, green, blue."""
+    return np.asarray(light @ np.array(BRIGHTNESS, np.float32))
+
+
+_coarse: WeakKeyDictionary[Picture, dict[int, Singles]] = WeakKeyDictionary()
+
+
+def coarse_light(picture: Picture, shape: tuple[int, int], cell_px: int) -> Singles:
+    """Return the mean light (h, w, 3), red, green, blue, of the cells of a picture; the same object again."""
+    known = _coarse.setdefault(picture, {})
+    if cell_px not in known:
+        known[cell_px] = _cells(picture, shape, cell_px)
+        known[cell_px].flags.writeable = False
+    return known[cell_px]
+
+
+def _cells(picture: Picture, shape: tuple[int, int], cell_px: int) -> Singles:
+    height, width = shape
+    small = np.empty((*shape, *picture.pixels.shape[2:]), picture.pixels.dtype)
+    whole = picture.size[0] // cell_px
+    for rows in (slice(0, whole), slice(whole, height)):  # apart, since only cells beyond an edge need a copy
+        part = picture.pixels[rows.start * cell_px : rows.stop * cell_px]
+        bottom, right = (rows.stop - rows.start) * cell_px - len(part), width * cell_px - part.shape[1]
+        if len(part) and (bottom or right):
+            part = cv2.copyMakeBorder(part, 0, bottom, 0, right, cv2.BORDER_REPLICATE)
+        if len(part):
+            cv2.resize(part, (width, len(part) // cell_px), dst=small[rows], interpolation=cv2.INTER_AREA)
+    # The mean of values is darker than that of light, by little within a cell.
+    return light_in(Picture(small, picture.order).rgb8())
+
+
+def _in_order(cells: Singles, order: str) -> Singles:
+    """Return maps with their channels as the picture has them; one channel is for all."""
+    if cells.ndim == 2:
+        return np.ascontiguousarray(cells, np.float32)
+    if order == "mono":
+        return np.ascontiguousarray(grey(cells))
+    return np.ascontiguousarray(cells if order == "rgb" else cells[..., ::-1], np.float32)
+
+
+def _whole(shares: Singles, full_scale: float = 1.0) -> Words:
+    """Return shares of full scale as 16 bits; what exceeds it is cut off."""
+    return np.asarray(cv2.addWeighted(shares, _LEVELS / full_scale, shares, 0.0, 0.0, dtype=cv2.CV_16U)).reshape(
+        shares.shape
+    )
+
+
+def _stretched(cells: npt.NDArray[Any], picture: Picture, cell_px: int) -> npt.NDArray[Any]:
+    """Return the values of cells at every pixel, interpolated."""
+    if cell_px == 1:
+        return cells
+    size = cells.shape[1] * cell_px, cells.shape[0] * cell_px
+    return np.asarray(cv2.resize(cells, size))[: picture.size[0], : picture.size[1]]
+
+
+def _alike(part: npt.NDArray[Any], light: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a map with as many channels as the light has."""
+    return part if part.ndim == light.ndim else np.asarray(cv2.merge((part, part, part)))
+
+
+@lru_cache(maxsize=4)
+def _light_table(dtype: np.dtype[Any]) -> Singles:
+    top = int(np.iinfo(dtype).max)
+    return light_of(np.arange(top + 1) / top).astype(np.float32)
+
+
+@lru_cache(maxsize=1)
+def _byte_table() -> Pixels:
+    """Return the 8-bit value of each of the whole numbers of light."""
+    return np.asarray(np.rint(values_of(np.arange(_LEVELS + 1) / _LEVELS) * 255.0).astype(np.uint8))

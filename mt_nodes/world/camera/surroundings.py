@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the cells of a picture show: where it is, whether it is ground or sky."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.data.messages import Bundle, Image
+from mt_nodes.data.transforms import UnknownTransform
+from mt_nodes.world.camera.depth import DepthMap, depth_of
+from mt_nodes.world.camera.model import CameraModel
+
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+#: What lies lower than this over the plane of the wheels, at this range and farther, is ground.
+_GROUND_M, _GROUND_SLOPE = 0.15, 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """The cells (h, w) of a picture.
+
+    Attributes:
+        depth: ranges, and the cells' size.
+        rays: (h, w, 3) unit vectors along which the cells are seen, in ``base_link``: x ahead, y left, z up.
+        camera_m: (3,) where the camera is, in ``base_link``.
+    """
+
+    depth: DepthMap
+    rays: Floats
+    camera_m: Floats
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of cells."""
+        return self.depth.range_m.shape[0], self.depth.range_m.shape[1]
+
+    @property
+    def range_m(self) -> Floats:
+        """Range (h, w) along the ray, infinite for the sky."""
+        return self.depth.range_m.astype(np.float64)
+
+    @property
+    def sky(self) -> Mask:
+        """Where (h, w) there is nothing but sky."""
+        return np.isinf(self.depth.range_m)
+
+    @property
+    def ground(self) -> Mask:
+        """Where (h, w) the road, or what is as flat, is seen."""
+        near = np.where(self.sky, 0.0, self.depth.range_m)
+        height = np.abs(self.camera_m[2] + near * self.rays[..., 2])
+        return np.asarray(~self.sky & (height < _GROUND_M + _GROUND_SLOPE * near))
+
+    def points(self, farthest_m: float = 1000.0) -> Floats:
+        """Return what the cells show as points (h, w, 3) in ``base_link``; the sky this far away."""
+        near = np.minimum(self.range_m, farthest_m)
+        return np.asarray(self.camera_m + self.rays * near[..., None])
+
+
+_known: WeakKeyDictionary[Image, Surroundings] = WeakKeyDictionary()
+
+
+def surroundings_of(bundle: Bundle, image: Image, camera: CameraModel) -> Surroundings:
+    """Return what the cells of an image show; the same object for the same image.
+
+    Raises:
+        NotApplicable: no depth, or no transform from the camera to ``base_link``.
+    """
+    if (known := _known.get(image)) is None:
+        depth = depth_of(bundle, image, camera)
+        try:
+            pose = np.asarray(bundle.transforms.lookup("base_link", image.frame_id))
+        except UnknownTransform as error:
+            raise NotApplicable(f"{image.topic}: where its camera is on the vehicle is not known: {error}") from error
+        rays = camera.grid(depth.step_px) @ pose[:3, :3].T
+        known = _known[image] = Surroundings(depth, rays, pose[:3, 3])
+    return known
+
+
+def told_of(image: Image, known: Surroundings) -> None:
+    """Remember what the cells of an image show where that is known without clouds: of a picture that was rendered."""
+    _known[image] = known

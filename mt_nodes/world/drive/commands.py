@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a command of the stack asks of the car, and which commands nobody can carry out.
+
+Along the road the first of these counts that is given: acceleration; speed, by the law a = 2/s * (wanted - present);
+throttle and brake, as shares of what engine and brakes give. Across it: steering, else the yaw rate w, by
+steering = atan(L w / v), L being the wheelbase and v at least 1 m/s. What exceeds the car's limits is cut to them.
+"""
+
+from __future__ import annotations
+
+from math import atan, isnan
+
+from mt_nodes.data.outputs import Control
+from mt_nodes.world.drive.scenario import Vehicle
+
+SPEED_GAIN_1PS = 2.0
+LEAST_MPS = 1.0
+"""Below this speed a yaw rate is turned into steering as if the car were so fast."""
+REVERSE_MPS = -0.05
+"""What is faster backwards than this is no rounding, but asks to reverse."""
+
+
+def refusal(command: Control) -> str:
+    """Return why a command cannot be carried out, empty if it can."""
+    if command.endless:
+        name = command.endless[0]
+        return f"{name} is {getattr(command, name)}: expected a finite number"
+    along = (command.acceleration_mps2, command.speed_mps, command.throttle, command.brake)
+    if all(isnan(value) for value in along):
+        return "none of acceleration_mps2, speed_mps, throttle and brake is a number: expected one at least"
+    if isnan(command.steering_rad) and isnan(command.yaw_rate_radps):
+        return "neither steering_rad nor yaw_rate_radps is a number: expected one of them"
+    if isnan(command.acceleration_mps2) and command.speed_mps < REVERSE_MPS:
+        return f"speed_mps is {command.speed_mps:g}: this world does not reverse, expected 0 or more"
+    for name in ("throttle", "brake"):
+        if getattr(command, name) < 0.0:
+            return f"{name} is {getattr(command, name):g}: expected 0 to 1"
+    return ""
+
+
+def acceleration_asked_mps2(command: Control, speed_mps: float, vehicle: Vehicle) -> float:
+    """Return the acceleration that a command asks for at a speed, within what engine and brakes give."""
+    if not isnan(command.acceleration_mps2):
+        asked = command.acceleration_mps2
+    elif not isnan(command.speed_mps):
+        asked = SPEED_GAIN_1PS * (command.speed_mps - speed_mps)
+    else:
+        throttle, brake = (0.0 if isnan(share) else min(share, 1.0) for share in (command.throttle, command.brake))
+        asked = throttle * vehicle.acceleration_mps2 - brake * vehicle.brake_mps2
+    return min(max(asked, -vehicle.brake_mps2), vehicle.acceleration_mps2)
+
+
+def steering_asked_rad(command: Control, speed_mps: float, vehicle: Vehicle) -> float:
+    """Return the angle of the road wheels that a command asks for at a speed, within what they can."""
+    asked = command.steering_rad
+    if isnan(asked):
+        asked = atan(vehicle.wheelbase_m * command.yaw_rate_radps / max(speed_mps, LEAST_MPS))
+    return min(max(asked, -vehicle.steering_rad), vehicle.steering_rad)

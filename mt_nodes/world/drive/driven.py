@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One episode with the scenario that it was driven in: what checks of traces compare."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.world.drive.trace import Trace
+
+if TYPE_CHECKING:
+    from mt_nodes.world.drive.scenario import Scenario
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Driven:
+    """A trace and its scenario."""
+
+    trace: Trace
+    scenario: Scenario
+
+    @property
+    def places_m(self) -> Floats:
+        """(T, 2) where the ego's rear axle was."""
+        return np.asarray(self.trace.ego[:, :2])
+
+    @property
+    def way_m(self) -> Floats:
+        """(T,) how far the ego had driven."""
+        return np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(self.places_m, axis=0), axis=1))])
+
+    @property
+    def period_s(self) -> float:
+        """Between two rows; 1 where there are no two."""
+        times = self.trace.time_s
+        return float(times[1] - times[0]) if len(times) > 1 else 1.0
+
+    @property
+    def hit(self) -> tuple[str, ...]:
+        """Names of those whom the ego hit."""
+        return tuple(collision.name for collision in self.trace.collisions)

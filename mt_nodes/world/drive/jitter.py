@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What differs from one repetition of a scenario to the next, where its file leaves nothing open.
+
+A driver and a world without chance do the same every time: a second look at one and the same episode tells nothing.
+Frequencies are those over the small differences declared here, whose sizes are ours: such as nobody would call another
+situation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mt_nodes.base.errors import UsageError
+from mt_nodes.world.drive.checking import problems
+from mt_nodes.world.drive.road_map import RoadMap
+from mt_nodes.world.drive.scenario import Actor, Ego, Pose, Scenario, Trigger
+
+#: Largest differences: places along and across the way, speeds (a share), and when somebody starts.
+ALONG_M, ACROSS_M, SPEED, AFTER_S = 1.0, 0.1, 0.05, 0.2
+_TRIES = 12
+
+
+def jittered(scenario: Scenario, road: RoadMap, rng: np.random.Generator, share: float = 1.0) -> Scenario:
+    """Return a scenario in which everybody who moves starts a little elsewhere, faster or slower, earlier or later.
+
+    The ego moves along and across its lane and keeps its angle to it. Who stands and goes nowhere stays, so that a gap
+    between parked cars is the gap of the file.
+
+    Args:
+        share: of the largest differences; 0 changes nothing. Where a draw cannot be driven through, as somebody would
+            stand in somebody else, another is made of half the size.
+
+    Raises:
+        UsageError: the scenario itself cannot be played.
+    """
+    for tries in range(_TRIES):
+        size = share / 2**tries
+        made = replace(
+            scenario,
+            ego=_ego(scenario.ego, road, rng, size),
+            actors=tuple(_actor(actor, rng, size) if _goes(actor) else actor for actor in scenario.actors),
+        )
+        if not (found := problems(made, road)):
+            return made
+    raise UsageError(f"scenario '{scenario.name}' cannot be repeated: {'; '.join(map(str, found))}")
+
+
+def _goes(actor: Actor) -> bool:
+    return actor.speed_mps > 0.0 or bool(actor.waypoints)
+
+
+def _ego(ego: Ego, road: RoadMap, rng: np.random.Generator, size: float) -> Ego:
+    along, across, speed = rng.uniform(-size, size, 3)
+    lane = road.nearest_lane(ego.start.x_m, ego.start.y_m)
+    station, left = lane.station_of(ego.start.x_m, ego.start.y_m)
+    turned = ego.start.yaw_rad - lane.pose_at(station).yaw_rad
+    pose = lane.pose_at(station + ALONG_M * along, left + ACROSS_M * across)
+    return replace(
+        ego, start=Pose(pose.x_m, pose.y_m, pose.yaw_rad + turned), speed_mps=ego.speed_mps * (1.0 + SPEED * speed)
+    )
+
+
+def _actor(actor: Actor, rng: np.random.Generator, size: float) -> Actor:
+    along, across, speed, after = rng.uniform(-size, size, 4)
+    start, factor = actor.start, 1.0 + SPEED * float(speed)
+    ahead, left = ALONG_M * along, ACROSS_M * across
+    c, s = np.cos(start.yaw_rad), np.sin(start.yaw_rad)
+    return replace(
+        actor,
+        start=Pose(float(start.x_m + c * ahead - s * left), float(start.y_m + s * ahead + c * left), start.yaw_rad),
+        speed_mps=actor.speed_mps * factor,
+        waypoints=tuple(replace(point, speed_mps=point.speed_mps * factor) for point in actor.waypoints),
+        trigger=_trigger(actor.trigger, AFTER_S * float(after)),
+    )
+
+
+def _trigger(trigger: Trigger, later_s: float) -> Trigger:
+    return replace(trigger, after_s=max(0.0, trigger.after_s + later_s))

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which lanes lie along a way: its own, those beside it in the same direction, those that come towards it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.data.lanes import ALONG, ONCOMING, OWN, Strip
+from mt_nodes.world.drive.road_map import RoadMap
+
+Floats = npt.NDArray[np.float64]
+
+#: A point each so far along lanes; the way is looked at in twice that.
+_STEP_M = 2.0
+#: Lanes whose middle is farther beside the way, or that lead otherwise by more, are none of its neighbours.
+_BESIDE_M, _TURN_RAD = 9.0, 0.5
+
+
+class LanesAround:
+    """The lanes for vehicles of a map, and where they lie along a way. Pavements are not among them."""
+
+    def __init__(self, road: RoadMap) -> None:
+        lanes = [lane for lane in road.lanes.values() if lane.on_road]
+        self._names, self._widths = [lane.name for lane in lanes], [lane.width_m for lane in lanes]
+        rows = [_poses(lane.line_m, lane.stations_m) for lane in lanes]
+        self._poses = np.concatenate(rows)
+        self._lane = np.repeat(np.arange(len(lanes)), [len(part) for part in rows])
+
+    def along(self, way: Floats) -> list[Strip]:
+        """Return the pieces of lanes along a way (K, 3) of poses with a place each metre."""
+        looked = way[:: int(2 * _STEP_M)]
+        rows = self._around(looked)
+        poses = self._poses[rows]
+        off = poses[:, None, :2] - looked[:, :2]
+        nearest = np.argmin(np.einsum("nki,nki->nk", off, off), axis=1)
+        there, off = looked[nearest], off[np.arange(len(off)), nearest]
+        c, s = np.cos(there[:, 2]), np.sin(there[:, 2])
+        ahead, left = c * off[:, 0] + s * off[:, 1], c * off[:, 1] - s * off[:, 0]
+        turn = np.abs(np.angle(np.exp(1j * (poses[:, 2] - there[:, 2]))))
+        same = turn < _TURN_RAD
+        near = (np.abs(ahead) <= 2 * _STEP_M) & (np.abs(left) < _BESIDE_M) & (same | (turn > np.pi - _TURN_RAD))
+        own = same & (np.abs(left) < np.take(self._widths, self._lane[rows]) / 2.0)
+        direction = np.where(own, 0, np.where(same, 1, 2))
+        return list(self._strips(rows[near], direction[near]))
+
+    def _around(self, looked: Floats) -> npt.NDArray[np.intp]:
+        """Return the rows that may be near a way: the others are too far from all of it, and most of a map is."""
+        beyond = _BESIDE_M + 2 * _STEP_M
+        low, high = looked[:, :2].min(axis=0) - beyond, looked[:, :2].max(axis=0) + beyond
+        return np.flatnonzero(((self._poses[:, :2] >= low) & (self._poses[:, :2] <= high)).all(axis=1))
+
+    def _strips(self, rows: npt.NDArray[np.intp], direction: npt.NDArray[np.int_]) -> Iterator[Strip]:
+        """Yield rows that follow each other on one lane in one direction; of a single point nothing is said.
+
+        Args:
+            rows: those near the way, in their order. direction: of each.
+        """
+        breaks = np.diff(rows) != 1
+        breaks |= (np.diff(self._lane[rows]) != 0) | (np.diff(direction) != 0)
+        for begin, end in pairwise([0, *(np.flatnonzero(breaks) + 1).tolist(), len(rows)]):
+            if end - begin > 1:
+                lane, way = int(self._lane[rows[begin]]), int(direction[begin])
+                middle = self._poses[rows[begin:end], :2]
+                yield Strip(self._names[lane], (OWN, ALONG, ONCOMING)[way], self._widths[lane], middle)
+
+
+def _poses(line_m: Floats, stations_m: Floats) -> Floats:
+    """Return poses (n, 3) at even distances along a middle line, its ends among them."""
+    at = np.linspace(0.0, stations_m[-1], max(2, int(np.ceil(stations_m[-1] / _STEP_M)) + 1))
+    xy = np.column_stack([np.interp(at, stations_m, column) for column in line_m.T])
+    step = np.diff(line_m, axis=0)
+    piece = np.clip(np.searchsorted(stations_m, at, side="right") - 1, 0, len(step) - 1)
+    return np.column_stack([xy, np.arctan2(step[piece, 1], step[piece, 0])])

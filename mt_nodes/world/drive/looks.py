@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the things of a world look like to rays and to cameras: the catalogue's meshes in size, stride and colour.
+
+Colours that tell things of one kind apart and the tones of skin are assumed, chosen to look like what one meets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.world.drive.bodies import facts_of
+from mt_nodes.world.drive.scenario import Actor, Obstacle
+from mt_nodes.world.scene import meshes
+from mt_nodes.world.scene.appearance import Colours, Paint, Surface, main_colour, paint_of
+from mt_nodes.world.scene.lamps import LAMPS, OFF
+from mt_nodes.world.scene.meshes import Mesh
+from mt_nodes.world.scene.objects import KINDS, mesh_of
+from mt_nodes.world.scene.palette import FACE, Rgb
+from mt_nodes.world.scene.rendering import smooth_normals
+
+Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+Size = tuple[float, float, float]
+
+#: Linear albedo of skin from Fitzpatrick's tone 1 to 6.
+_SKIN: tuple[Rgb, ...] = (
+    (0.62, 0.43, 0.35),
+    (0.55, 0.35, 0.26),
+    (0.44, 0.26, 0.17),
+    (0.31, 0.17, 0.1),
+    (0.17, 0.09, 0.05),
+    (0.07, 0.038, 0.024),
+)
+#: Colours by tone, from 0 to 1; None, in the middle, for the catalogue's own.
+_PAINTS = ((0.6, 0.6, 0.6), (0.05, 0.05, 0.055), None, (0.32, 0.03, 0.03), (0.3, 0.31, 0.33))
+_CLOTHES = ((0.7, 0.55, 0.05), (0.6, 0.08, 0.05), None, (0.05, 0.05, 0.06), (0.75, 0.73, 0.7))
+_COLOURED = {"car": _PAINTS, "van": _PAINTS, "adult": _CLOTHES, "child": _CLOTHES, "elderly": _CLOTHES}
+#: Steps of a stride: as many meshes of a walker are made at most.
+_STEPS = 24
+#: Who moves legs: mesh of reflectivity and phase, and by how much the phase grows in a metre (as in ``street.py``).
+_STRIDES: dict[str, tuple[Callable[[float, float], Mesh], float]] = {
+    "adult": (lambda cloth, phase: meshes.pedestrian(cloth, 1.75, phase), 4.2 / 1.75),
+    "child": (lambda cloth, phase: meshes.pedestrian(cloth, 1.21, phase), 4.2 / 1.21),
+    "cyclist": (meshes.cyclist, 0.5),
+}
+_ORANGE: Rgb = (0.75, 0.2, 0.02)
+_GREY: Rgb = (0.4, 0.39, 0.37)
+_OBSTACLE = 0.4
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A thing in its own frame: on the ground, x forward, z up, metres."""
+
+    mesh: Mesh
+    paint: Paint
+
+    @cached_property
+    def normals(self) -> Singles:
+        """(T, 3, 3) a smooth normal for each corner of each triangle."""
+        return smooth_normals(self.mesh)
+
+    @cached_property
+    def corners_m(self) -> Floats:
+        """(8, 3) corners of the box around it; all at its origin where there is nothing."""
+        vertices = self.mesh.vertices_m if len(self.mesh.vertices_m) else np.zeros((1, 3))
+        low, high = vertices.min(axis=0), vertices.max(axis=0)
+        return np.stack(np.meshgrid(*zip(low, high, strict=True), indexing="ij"), axis=-1).reshape(-1, 3)
+
+
+def body_of(actor: Actor, travelled_m: float, *, lit: bool = False) -> Body:
+    """Return an actor after some way, made once for each step of its stride; ``lit`` with headlamps on."""
+    skin = None if actor.person is None else actor.person.skin_tone
+    step = 0
+    if actor.kind in _STRIDES:
+        step = round(_STRIDES[actor.kind][1] * travelled_m * _STEPS / (2.0 * np.pi)) % _STEPS
+    return _made(actor.kind, actor.size_m, actor.tone, skin, step, lit)
+
+
+@lru_cache(maxsize=256)
+def obstacle_body(obstacle: Obstacle) -> Body:
+    """Return what stands in the way; orange where it is a cone, else grey."""
+    colour = _ORANGE if obstacle.shape == "cone" else _GREY
+    return Body(_scaled(_unit(obstacle.shape), np.array(obstacle.size_m)), plain(colour))
+
+
+def plain(colour: Rgb) -> Paint:
+    """Return a paint of one colour."""
+    return lambda surface: Colours(np.tile(np.array(colour, np.float32), (len(surface.xyz_m), 1)))
+
+
+@lru_cache
+def _unit(shape: str) -> Mesh:
+    """Return an obstacle of one metre each way that stands on the ground."""
+    if shape == "box":
+        return meshes.box((1.0, 1.0, 1.0), (0.0, 0.0, 0.5), _OBSTACLE)
+    if shape == "sphere":
+        return meshes.ellipsoid((0.5, 0.5, 0.5), (0.0, 0.0, 0.5), _OBSTACLE)
+    if shape == "cone":
+        return meshes.cone((0.0, 0.0, 0.0), 0.5, 1.0, _OBSTACLE)
+    return meshes.rod((0.0, 0.0, 0.0), (0.0, 0.0, 1.0), 0.5, _OBSTACLE)
+
+
+@lru_cache(maxsize=512)
+def _made(kind: str, size_m: Size | None, tone: float, skin: int | None, step: int, lit: bool) -> Body:
+    mesh, facts = mesh_of(kind), facts_of(kind)
+    if kind in _STRIDES:
+        mesh = _STRIDES[kind][0](KINDS[kind].reflectivity, 2.0 * np.pi * step / _STEPS)
+    lamps = "headlamps" if lit and "headlamps" in LAMPS.get(kind, {}) else OFF
+    paint = _repainted(paint_of(kind, lamps), _swaps(kind, tone, skin))
+    middle = np.array([*facts.middle_m, 0.0])
+    scale = np.divide(size_m or facts.size_m, facts.size_m)
+    centred = _scaled(replace(mesh, vertices_m=mesh.vertices_m - middle), scale)
+    if size_m is None and not middle.any():
+        return Body(centred, paint)
+    by, shift = scale.astype(np.float32), middle.astype(np.float32)
+    return Body(centred, lambda surface: paint(replace(surface, xyz_m=surface.xyz_m / by + shift)))
+
+
+def _repainted(paint: Paint, colours: Mapping[Rgb, Rgb]) -> Paint:
+    """Return a paint with other colours in place of some of its own."""
+    pairs = [(np.array(old, np.float32), np.array(new, np.float32)) for old, new in colours.items()]
+
+    def other(surface: Surface) -> Colours:
+        made = paint(surface)
+        places = [(np.flatnonzero((made.albedo == old).all(axis=1)), new) for old, new in pairs]
+        for rows, new in places:
+            made.albedo[rows] = new
+        return made
+
+    return other
+
+
+def _swaps(kind: str, tone: float, skin: int | None) -> dict[Rgb, Rgb]:
+    """Return which colours of a kind are others."""
+    palette = _COLOURED.get(kind)
+    own = palette[min(int(tone * len(palette)), len(palette) - 1)] if palette else None
+    swaps: dict[Rgb, Rgb] = {} if own is None else {main_colour(kind): own}
+    return swaps if skin is None else {**swaps, FACE: _SKIN[skin - 1]}
+
+
+def _scaled(mesh: Mesh, scale: Floats) -> Mesh:
+    return replace(mesh, vertices_m=mesh.vertices_m * scale)

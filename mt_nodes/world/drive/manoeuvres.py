@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The hardest that a car can be driven: a set of manoeuvres on the edge of what its tyres give.
+
+Each has up to four phases; in each, so much is asked along and across the road, in terms of the friction circle: full
+braking, full steering, both at angles between, one after the other, and swerves with a counter-steer (lane changes).
+What is asked across becomes an angle of the wheels by the present speed: steering = atan(L a / v^2). At last the car is
+straightened to the direction that it had at first, and brakes. They know nothing of bends: where the road turns sharply
+within a stopping distance they may all leave it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import cos, inf, nan, radians, sin
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.world.drive.scenario import Vehicle
+
+Floats = npt.NDArray[np.float64]
+Phase = tuple[float, float, float]
+"""How long in seconds, and what is asked along and across, in m/s²; across NaN: straighten."""
+
+_PHASES = 4
+_ROLL_S = 4.0
+"""Who rolls on brakes after that: it has passed whoever was there, or never will."""
+_STRAIGHTEN_S, _LEAST_MPS = 0.3, 1.0
+_SIDES = (("left", 1.0), ("right", -1.0))
+_TIMES_S = tuple(k / 10.0 for k in range(1, 13))
+
+
+@dataclass(frozen=True, eq=False)
+class Manoeuvres:
+    """M manoeuvres, the simplest first.
+
+    Attributes:
+        names: (M,). until_s: (M, 4) when phases end, from the beginning of the manoeuvre. along_mps2, across_mps2:
+            (M, 4) asked in them. most_mps2: what the tyres give.
+    """
+
+    names: tuple[str, ...]
+    until_s: Floats
+    along_mps2: Floats
+    across_mps2: Floats
+    most_mps2: float
+    vehicle: Vehicle
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def asked(self, time_s: float, speed_mps: Floats, turned_rad: Floats) -> tuple[Floats, Floats]:
+        """Return acceleration and steering (M,) that each asks for, within what engine, brakes and wheels can.
+
+        Args:
+            time_s: from the beginning of the manoeuvre. speed_mps: (M,). turned_rad: (M,) of the heading since then.
+        """
+        rows = np.arange(len(self))
+        phase = np.minimum((time_s >= self.until_s - 1e-9).sum(axis=1), _PHASES - 1)
+        along, across = self.along_mps2[rows, phase], self.across_mps2[rows, phase]
+        back = np.clip(-turned_rad * speed_mps / _STRAIGHTEN_S, -self.most_mps2, self.most_mps2)
+        across = np.where(np.isnan(across), back, across)
+        car, speed = self.vehicle, np.maximum(speed_mps, _LEAST_MPS)
+        steering = np.arctan(car.wheelbase_m * across / speed**2)
+        return (
+            np.clip(along, -car.brake_mps2, car.acceleration_mps2),
+            np.clip(steering, -car.steering_rad, car.steering_rad),
+        )
+
+
+def extremes(vehicle: Vehicle, most_mps2: float) -> Manoeuvres:
+    """Return the set for a car on tyres that give so much."""
+    named = [*_straight(vehicle), *_circle(most_mps2), *_swerves(vehicle, most_mps2)]
+    lasting = np.array([[phases[min(i, len(phases) - 1)] for i in range(_PHASES)] for _, phases in named])
+    return Manoeuvres(
+        tuple(name for name, _ in named),
+        np.cumsum(lasting[..., 0], axis=1),
+        lasting[..., 1],
+        lasting[..., 2],
+        most_mps2,
+        vehicle,
+    )
+
+
+def _straight(vehicle: Vehicle) -> Iterator[tuple[str, list[Phase]]]:
+    brake = (inf, -vehicle.brake_mps2, 0.0)
+    yield "roll on", [(_ROLL_S, 0.0, 0.0), brake]
+    yield "brake", [brake]
+    yield "speed up", [(_ROLL_S / 2.0, vehicle.acceleration_mps2, 0.0), brake]
+
+
+def _circle(most: float) -> Iterator[tuple[str, list[Phase]]]:
+    """Braking and steering at once, at angles of the friction circle, to the end."""
+    for side, sign in _SIDES:
+        for angle in (15, 30, 45, 60, 75):
+            along, across = -most * cos(radians(angle)), sign * most * sin(radians(angle))
+            yield f"{side} at {angle} degrees", [(inf, along, across)]
+            # What is asked beyond the circle the tyres cut, but the wheels get there sooner.
+            yield f"{side} at {angle} degrees, hastily", [(inf, 1.5 * along, 1.5 * across)]
+
+
+def _swerves(vehicle: Vehicle, most: float) -> Iterator[tuple[str, list[Phase]]]:
+    """Steering for a time and then braking; braking, and then steering; to one side and back."""
+    hard = -vehicle.brake_mps2
+    brake, roll_on = (inf, hard, nan), [(_ROLL_S, 0.0, nan), (inf, hard, nan)]
+    for side, sign in _SIDES:
+        for k in _TIMES_S:
+            yield f"{side} {k:g} s, brake", [(k, 0.0, sign * most), brake]
+            yield f"{side} in haste {k:g} s, brake", [(k, 0.0, 3.0 * sign * most), brake]
+            yield f"brake {k:g} s, {side}", [(k, hard, 0.0), (1.0, 0.0, sign * most), brake]
+            yield f"roll {k:g} s, {side}", [(k, 0.0, 0.0), (0.5, 0.0, sign * most), *roll_on]
+            for how, along, across in (("", 0.0, 1.0), (" gently", 0.0, 0.5), (" braking", -0.5, 0.87)):
+                there, back = (k, along * most, sign * across * most), (k, along * most, -sign * across * most)
+                yield f"{side}{how} {k:g} s and back, brake", [there, back, brake]
+                yield f"{side}{how} {k:g} s and back, roll on", [there, back, *roll_on]

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How actors move: along their ways at the speeds that are written there, on rails but for a few rules.
+
+Who waits for a trigger stands. On wheels one speeds up and brakes gradually, and comes to rest at the last waypoint; on
+foot one has one's speed at once. Those who obey signals stop where their way enters a crossing or meets a stop line
+whose light is not green (vehicles at a yellow one if they can do so gently, at a red one if they can at all). Vehicles
+among them also keep away from whoever is in their way, the ego too; all others drive on as written, so that what a
+scenario wants to happen happens. What is ahead is looked at ten times a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.world.drive.bodies import facts_of, sizes
+from mt_nodes.world.drive.paths import Paths, stops_on_foot, stops_on_wheels
+from mt_nodes.world.drive.road_map import RoadMap
+from mt_nodes.world.drive.scenario import Scenario
+from mt_nodes.world.drive.trace import EgoState
+
+Floats = npt.NDArray[np.float64]
+
+LOOK_S = 0.1
+#: On wheels: speeding up, braking gently and hard, turning; assumed: usual for drivers who are in no hurry.
+_UP_MPS2, _GENTLE_MPS2, _HARD_MPS2, _TURN_RADPS = 2.5, 3.0, 8.0, 1.5
+#: Somewhat harder than gently: who has begun to brake for a yellow light goes on with it.
+_YELLOW_MPS2 = 1.2 * _GENTLE_MPS2
+#: On foot all at once, that is within a step or two.
+_AT_ONCE_MPS2, _ABOUT_RADPS = 100.0, 8.0
+#: Distance behind who stands, and more of it behind who drives; beside; how far ahead one looks; before a line.
+_BEHIND_M, _BEHIND_S, _BESIDE_M, _AHEAD_M, _BEFORE_LINE_M = 2.0, 1.0, 0.3, 60.0, 0.3
+
+
+class Motion:
+    """The actors of a scenario as they move.
+
+    Attributes:
+        rows: (N, 4) columns :data:`mt_nodes.world.drive.trace.ACTOR_COLUMNS`. travelled_m: (N,).
+    """
+
+    def __init__(self, scenario: Scenario, road: RoadMap, ego: EgoState, step_s: float) -> None:
+        actors, self._vehicle, self._step_s = scenario.actors, scenario.ego.vehicle, step_s
+        self._paths, self._length_m = Paths(actors), sizes(actors)[:, 0]
+        self._width_m = sizes(actors)[:, 1]
+        start = [(a.start.x_m, a.start.y_m, a.start.yaw_rad, 0.0) for a in actors]
+        self.rows, self.travelled_m = np.array(start).reshape(-1, 4), np.zeros(len(actors))
+        wheels = np.array([facts_of(a.kind).on_wheels for a in actors], dtype=bool)
+        obeys = np.array([a.obeys_signals for a in actors], dtype=bool)
+        self._drives = np.flatnonzero(wheels & obeys)
+        self._up = np.where(wheels, _UP_MPS2, _AT_ONCE_MPS2)
+        self._gentle = np.where(wheels, _GENTLE_MPS2, _AT_ONCE_MPS2)
+        self._hard = np.where(wheels, _HARD_MPS2, _AT_ONCE_MPS2)
+        self._turn = np.where(wheels, _TURN_RADPS, _ABOUT_RADPS) * step_s
+        self._triggers = _Triggers(scenario)
+        self._lights = _Lights(scenario, road, wheels, self._length_m / 2.0)
+        self._standing = _standing(scenario)
+        self._stop_m = self._paths.end_m.copy()
+        self._going = self._triggers.fired(0.0, ego, self.rows)
+        self._still = not self._paths.end_m.any()  # nobody has anywhere to go
+        # Who is not waited for is on the way already.
+        self.rows[:, 3] = np.where(self._going, self._wanted(self._paths.piece_at(self.travelled_m)), 0.0)
+
+    def look(self, ego: EgoState, colours: Mapping[str, str]) -> None:
+        """See lights, and who is ahead, and remember where to stop; to be called every :data:`LOOK_S`."""
+        self._stop_m = self._paths.end_m.copy()
+        self._lights.stops(self._stop_m, self.travelled_m, self.rows[:, 3], self._hard, colours)
+        if len(self._drives):
+            self._keep_away(ego)
+
+    def advance(self, time_s: float, ego: EgoState) -> None:
+        """Go on by one step from a time."""
+        if self._still:
+            return
+        if not self._going.all():
+            self._going |= self._triggers.fired(time_s, ego, self.rows)
+        before, step = self.rows[:, 3], self._step_s
+        piece = self._paths.piece_at(self.travelled_m)
+        room = np.minimum(self._stop_m, self._paths.end_m) - self.travelled_m
+        could = np.sqrt(2.0 * self._gentle * np.maximum(room, 0.0))
+        wanted = np.where(self._going, np.minimum(self._wanted(piece), could), 0.0)
+        speed = np.minimum(np.maximum(wanted, before - self._hard * step), before + self._up * step)
+        onward = np.minimum(self.travelled_m + speed * step, self._paths.end_m)
+        speed = np.where(self._paths.end_m - onward < 0.001, 0.0, speed)
+        self.travelled_m = onward
+        self.rows = np.column_stack([self._paths.place_at(onward, piece), self._turned(piece, speed), speed])
+
+    def _wanted(self, piece: npt.NDArray[np.intp]) -> Floats:
+        return np.asarray(self._paths.speed_mps[np.arange(len(piece)), piece])
+
+    def _turned(self, piece: npt.NDArray[np.intp], speed: Floats) -> Floats:
+        """Return (N,) where each looks after a step: who moves turns towards where the way leads."""
+        yaw = self.rows[:, 2]
+        off = self._paths.yaw_rad[np.arange(len(piece)), piece] - yaw
+        off -= 2.0 * np.pi * np.round(off / (2.0 * np.pi))
+        return np.asarray(yaw + np.where(speed > 0.0, np.clip(off, -self._turn, self._turn), 0.0))
+
+    def _keep_away(self, ego: EgoState) -> None:
+        """Lower where drivers stop to where they would stop behind who is ahead, if that braked gently at once."""
+        own, car = self._drives, self._vehicle
+        ahead_m = (car.front_m - car.rear_m) / 2.0
+        middle = (ego.x_m + ahead_m * np.cos(ego.yaw_rad), ego.y_m + ahead_m * np.sin(ego.yaw_rad))
+        me = np.array([[*middle, ego.yaw_rad, ego.speed_mps, car.front_m + car.rear_m, car.width_m]])
+        others = np.concatenate([np.column_stack([self.rows, self._length_m, self._width_m]), me, self._standing])
+        ahead, beside, piece = self._paths.before(own, self.travelled_m[own], others[:, :2])
+        turned = others[:, 2] - self._paths.yaw_rad[own[:, None], piece]
+        along, across = np.abs(np.cos(turned)), np.abs(np.sin(turned))
+        beside -= (across * others[:, 4] + along * others[:, 5] + self._width_m[own, None]) / 2.0
+        gap = ahead - (along * others[:, 4] + across * others[:, 5] + self._length_m[own, None]) / 2.0
+        in_way = (ahead > 0.0) & (gap < _AHEAD_M) & (beside < _BESIDE_M)
+        in_way[np.arange(len(own)), own] = False
+        onward = np.maximum(others[:, 3] * np.cos(turned), 0.0)
+        stops_m = gap - _BEHIND_M + onward * (onward / (2.0 * _GENTLE_MPS2) - _BEHIND_S)
+        free = np.where(in_way, stops_m, np.inf).min(axis=1)
+        self._stop_m[own] = np.minimum(self._stop_m[own], self.travelled_m[own] + free)
+
+
+def _standing(scenario: Scenario) -> Floats:
+    """Return (O, 6) pose, speed, length and width of obstacles."""
+    rows = [(o.pose.x_m, o.pose.y_m, o.pose.yaw_rad, 0.0, *o.size_m[:2]) for o in scenario.obstacles]
+    return np.array(rows).reshape(-1, 6)
+
+
+class _Triggers:
+    """When actors begin to move; what is not asked for is always so."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        triggers = [actor.trigger for actor in scenario.actors]
+        self._after_s = np.array([t.after_s for t in triggers])
+        self._within_m = np.array([np.inf if t.ego_within_m is None else t.ego_within_m for t in triggers])
+        self._within_s = np.array([np.inf if t.ego_within_s is None else t.ego_within_s for t in triggers])
+        self._front_m = scenario.ego.vehicle.front_m
+
+    def fired(self, time_s: float, ego: EgoState, rows: Floats) -> npt.NDArray[np.bool_]:
+        """Return (N,) whose conditions hold at an instant."""
+        x = ego.x_m + self._front_m * np.cos(ego.yaw_rad)
+        y = ego.y_m + self._front_m * np.sin(ego.yaw_rad)
+        away = np.hypot(rows[:, 0] - x, rows[:, 1] - y)
+        soon = away <= self._within_s * ego.speed_mps if ego.speed_mps > 0.0 else np.isinf(self._within_s)
+        # Half a billionth: sums of steps need not hit a decimal fraction.
+        return np.asarray((time_s >= self._after_s - 5e-10) & (away <= self._within_m) & soon)
+
+
+class _Lights:
+    """The places where those who obey signals stop, one row each: actor, station, light."""
+
+    def __init__(self, scenario: Scenario, road: RoadMap, wheels: npt.NDArray[np.bool_], half_m: Floats) -> None:
+        rows: list[tuple[int, float, str]] = []
+        for i, actor in enumerate(scenario.actors):
+            if actor.obeys_signals:
+                found = (stops_on_wheels if wheels[i] else stops_on_foot)(actor, road)
+                rows += [(i, station - half_m[i] - _BEFORE_LINE_M, name) for station, name in found]
+        self._actor = np.array([row[0] for row in rows], dtype=np.intp)
+        self._station_m = np.array([row[1] for row in rows])
+        self._names = [row[2] for row in rows]
+
+    def stops(
+        self, stop_m: Floats, travelled_m: Floats, speed_mps: Floats, hard_mps2: Floats, colours: Mapping[str, str]
+    ) -> None:
+        """Lower (N,) where actors stop to the lights before them that they can and must stop at."""
+        if not self._names:
+            return
+        shown = np.array([colours[name] for name in self._names])
+        room = self._station_m - travelled_m[self._actor]
+        most = np.where(shown == "yellow", _YELLOW_MPS2, hard_mps2[self._actor])
+        needed = speed_mps[self._actor] ** 2 / (2.0 * most)
+        # Who stands before a line has crept up to it, or a hair beyond.
+        stop = (shown != "green") & (room > -0.1) & (room >= needed - 0.1)
+        np.minimum.at(stop_m, self._actor[stop], self._station_m[stop])

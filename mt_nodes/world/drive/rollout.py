@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What comes of many manoeuvres at once: where the ego goes in each, and what the others do meanwhile.
+
+Instants are those of the physics of :class:`mt_nodes.world.drive.world.World`, and what happens is what happens there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.world.drive.bodies import facts_of
+from mt_nodes.world.drive.fleet import Fleet
+from mt_nodes.world.drive.manoeuvres import Manoeuvres
+from mt_nodes.world.drive.motion import LOOK_S, Motion
+from mt_nodes.world.drive.road_map import RoadMap
+from mt_nodes.world.drive.scenario import Actor, Scenario, Trigger
+from mt_nodes.world.drive.signals import colour_at, programmes
+from mt_nodes.world.drive.trace import EgoState
+
+Floats = npt.NDArray[np.float64]
+
+STEP_S = 0.01
+
+
+def start_of(scenario: Scenario) -> EgoState:
+    """Return the ego at time 0."""
+    start = scenario.ego.start
+    return EgoState(start.x_m, start.y_m, start.yaw_rad, scenario.ego.speed_mps)
+
+
+def driven(scenario: Scenario, moves: Manoeuvres, begins_s: float) -> Floats:
+    """Return (T + 1, M, 4) x, y, yaw and speed of the ego, at first and after each step, until all stand.
+
+    Args:
+        begins_s: until then it rolls straight on, as a world does without a command.
+    """
+    start, begins = start_of(scenario), round(begins_s / STEP_S)
+    fleet = Fleet(len(moves), scenario.ego.vehicle, start, moves.most_mps2, STEP_S)
+    states = [fleet.states[:, :4]]
+    for k in range(round(scenario.duration_s / STEP_S)):
+        if k < begins:
+            fleet.advance(np.zeros(len(moves)), np.zeros(len(moves)))
+        else:
+            turned = fleet.states[:, 2] - start.yaw_rad
+            fleet.advance(*moves.asked((k - begins) * STEP_S, fleet.speed_mps, turned))
+        states.append(fleet.states[:, :4])
+        if not fleet.speed_mps.any():
+            break
+    return np.stack(states)
+
+
+@dataclass(frozen=True, eq=False)
+class Others:
+    """How each actor moves while the ego does what it does in each manoeuvre.
+
+    Attributes:
+        rows: of each actor (T + 1, M, 4), or (T + 1, 1, 4) where it is the same in all; columns
+            :data:`mt_nodes.world.drive.trace.ACTOR_COLUMNS`.
+        sure: of each whether it moves so whatever the ego does.
+    """
+
+    rows: tuple[Floats, ...]
+    sure: tuple[bool, ...]
+
+
+def others(scenario: Scenario, road: RoadMap, egos: Floats, until: npt.NDArray[np.intp]) -> Others:
+    """Return the actors of a scenario.
+
+    Args:
+        egos: (T + 1, M, 4) of :func:`driven`. until: (M,) the last step of each manoeuvre that is of interest: later
+            ones may have the rows of that, but for the first manoeuvre, which shows all of whoever is sure.
+    """
+    waits = _waiting(scenario, road)
+    watches = [actor.obeys_signals and facts_of(actor.kind).on_wheels for actor in scenario.actors]
+    sure = tuple(not (wait or watch) for wait, watch in zip(waits, watches, strict=True))
+    if any(watches) or any(wait and actor.obeys_signals for wait, actor in zip(waits, scenario.actors, strict=True)):
+        ends = [len(egos) - 1, *until[1:].tolist()]
+        apart = [_played(scenario, road, end + 1, _driver(egos[:, m])) for m, end in enumerate(ends)]
+        whole = [np.pad(rows, ((0, len(egos) - len(rows)), (0, 0), (0, 0)), mode="edge") for rows in apart]
+        return Others(tuple(np.stack([rows[:, i] for rows in whole], axis=1) for i in range(len(sure))), sure)
+    # Who waits for the ego and nothing else moves as if triggered at once, only later.
+    at_once = [
+        replace(actor, trigger=Trigger(after_s=STEP_S)) if wait else actor
+        for actor, wait in zip(scenario.actors, waits, strict=True)
+    ]
+    start = start_of(scenario)
+    played = _played(replace(scenario, actors=tuple(at_once)), road, len(egos), lambda k: start)
+    rows = [played[:, i, None] for i in range(len(sure))]
+    for i, (actor, wait) in enumerate(zip(scenario.actors, waits, strict=True)):
+        if wait:
+            since = np.arange(len(egos))[:, None] - _triggered(actor, scenario.ego.vehicle.front_m, egos) + 1
+            rows[i] = played[np.clip(since, 0, len(egos) - 1), i]
+    return Others(tuple(rows), sure)
+
+
+def _waiting(scenario: Scenario, road: RoadMap) -> list[bool]:
+    """Return whom the ego may still trigger: those who would move and at the beginning do not yet."""
+    speeds = Motion(scenario, road, start_of(scenario), STEP_S).rows[:, 3]
+    return [
+        (actor.trigger.ego_within_m is not None or actor.trigger.ego_within_s is not None)
+        and bool(actor.waypoints or actor.speed_mps > 0.0)
+        and speed == 0.0
+        for actor, speed in zip(scenario.actors, speeds, strict=True)
+    ]
+
+
+def _triggered(actor: Actor, front_m: float, egos: Floats) -> npt.NDArray[np.intp]:
+    """Return (M,) at which step somebody who stands begins to move, or one after the last; as ``motion.py`` has it."""
+    x, y, yaw, speed = np.moveaxis(egos, -1, 0)
+    away = np.hypot(actor.start.x_m - x - front_m * np.cos(yaw), actor.start.y_m - y - front_m * np.sin(yaw))
+    trigger = actor.trigger
+    met = (np.arange(len(egos)) * STEP_S >= trigger.after_s - 5e-10)[:, None] & np.ones(away.shape, dtype=bool)
+    if trigger.ego_within_m is not None:
+        met &= away <= trigger.ego_within_m
+    if trigger.ego_within_s is not None:
+        met &= (away <= trigger.ego_within_s * speed) & (speed > 0.0)
+    return np.where(met.any(axis=0), met.argmax(axis=0), len(egos))
+
+
+def _driver(states: Floats) -> Callable[[int], EgoState]:
+    """Return the ego of one manoeuvre (T + 1, 4) by step."""
+    rows: Sequence[list[float]] = states.tolist()
+    return lambda k: EgoState(*rows[k])
+
+
+def _played(scenario: Scenario, road: RoadMap, instants: int, ego_at: Callable[[int], EgoState]) -> Floats:
+    """Return (T + 1, N, 4) the actors at each instant, moved as a world moves them."""
+    motion, looks = Motion(scenario, road, ego_at(0), STEP_S), max(1, round(LOOK_S / STEP_S))
+    lights = programmes(road, scenario.signals)
+    rows = [motion.rows]
+    for k in range(instants - 1):
+        if k % looks == 0:
+            motion.look(ego_at(k), {name: colour_at(lights[name], k * STEP_S) for name in lights})
+        motion.advance(k * STEP_S, ego_at(k))
+        rows.append(motion.rows)
+    return np.stack(rows)

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The way that the ego is to take: along the middle of lanes, to its target or as far as they lead."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.world.drive.road_map import Lane, RoadMap
+from mt_nodes.world.drive.scenario import Pose
+
+Floats = npt.NDArray[np.float64]
+
+#: How far a way without a target is followed, and how much of it is told, behind the ego and before it.
+_LONGEST_M, _BEHIND_M, _AHEAD_M = 3000.0, 5.0, 120.0
+_STEP_M = 1.0
+#: A place that looks one radian aside counts as this much farther away: lanes of other directions are none of ours.
+_PER_RADIAN_M = 5.0
+#: Changing lanes counts as a detour of so much, begins so far along the lane, and takes so long a way.
+_CHANGE_COSTS_M, _CHANGE_AT_M, _CHANGE_M = 30.0, 10.0, 30.0
+
+
+class Route:
+    """A polyline with a point every metre.
+
+    Attributes:
+        pose: (K, 3) x, y in metres and yaw in radians, in ``map``. limit_mps: (K,) of the lane there.
+        lanes: names of the lanes it follows, in order.
+    """
+
+    def __init__(self, road: RoadMap, start: Pose, target: Pose | None = None) -> None:
+        """Find the shortest way over lanes; where none leads to the target, or there is none, the first next lanes.
+
+        Raises:
+            ValueError: the map has no lane for vehicles.
+        """
+        first = lane_of(road, start)
+        lanes = None if target is None else _shortest(road, first, lane_of(road, target))
+        reached = lanes is not None
+        lanes = lanes or list(_onward(road, first))
+        self.lanes = tuple(lane.name for lane in lanes)
+        points, limits = _joined(lanes)
+        pose, limit = _resampled(points, limits)
+        if reached and target is not None:
+            end = _nearest(pose, target) + 1
+            pose, limit = pose[: max(end, 2)], limit[: max(end, 2)]
+        for one in road.limits:
+            begin = _nearest(pose, one.pose)
+            if np.hypot(pose[begin, 0] - one.pose.x_m, pose[begin, 1] - one.pose.y_m) <= _STEP_M:
+                limit[begin:] = one.limit_mps
+        self.pose, self.limit_mps = pose, limit
+
+    def onward(self, here: Pose) -> Floats:
+        """Return poses (n, 3) from a place to the end, one each metre."""
+        return self.pose[_nearest(self.pose, here) :]
+
+    def ahead(self, here: Pose) -> tuple[Floats, Floats]:
+        """Return poses (n, 3) and limits (n,) from a little behind a place to where the lane ahead is looked at."""
+        at = _nearest(self.pose, here)
+        part = slice(max(0, at - round(_BEHIND_M / _STEP_M)), at + round(_AHEAD_M / _STEP_M) + 1)
+        return self.pose[part], self.limit_mps[part]
+
+
+def lane_of(road: RoadMap, pose: Pose) -> Lane:
+    """Return the lane for vehicles that is nearest to a place and leads where one looks there.
+
+    Raises:
+        ValueError: the map has no lane for vehicles.
+    """
+
+    def off(lane: Lane) -> float:
+        there = lane.pose_at(lane.station_of(pose.x_m, pose.y_m)[0])
+        return float(_off_m(np.hypot(there.x_m - pose.x_m, there.y_m - pose.y_m), there.yaw_rad - pose.yaw_rad))
+
+    return min((lane for lane in road.lanes.values() if lane.on_road), key=off)
+
+
+def _off_m(distance_m: Any, turn_rad: Any) -> Any:
+    return distance_m + _PER_RADIAN_M * np.abs(np.angle(np.exp(1j * turn_rad)))
+
+
+def _nearest(poses: Floats, here: Pose) -> int:
+    away = np.hypot(poses[:, 0] - here.x_m, poses[:, 1] - here.y_m)
+    return int(np.argmin(_off_m(away, poses[:, 2] - here.yaw_rad)))
+
+
+def _onward(road: RoadMap, lane: Lane) -> Iterator[Lane]:
+    """Yield a lane and those that follow it, always the first, until the way is long enough or ends."""
+    way_m = 0.0
+    while True:
+        yield lane
+        way_m += lane.length_m
+        if not lane.next or way_m > _LONGEST_M:
+            return
+        lane = road.lanes[lane.next[0]]
+
+
+def _shortest(road: RoadMap, first: Lane, last: Lane) -> list[Lane] | None:
+    """Return the lanes from one to another with the least length (Dijkstra), None where none lead there."""
+    queue: list[tuple[float, list[str]]] = [(0.0, [first.name])]
+    known: set[str] = set()
+    while queue:
+        cost_m, names = heapq.heappop(queue)
+        lane = road.lanes[names[-1]]
+        if lane.name == last.name:
+            return [road.lanes[name] for name in names]
+        if lane.name in known:
+            continue
+        known.add(lane.name)
+        for name in lane.next:
+            heapq.heappush(queue, (cost_m + lane.length_m, [*names, name]))
+        for name in filter(None, (lane.left, lane.right)):
+            heapq.heappush(queue, (cost_m + _CHANGE_COSTS_M, [*names, name]))
+    return None
+
+
+def _joined(lanes: list[Lane]) -> tuple[Floats, Floats]:
+    """Return the points (K, 2) of lanes in a row, and the limit (K,) at each; a change of lanes is a slant line."""
+    points, limits, begin_m = [], [], 0.0
+    for lane, after in [*pairwise(lanes), (lanes[-1], None)]:
+        changes = after is not None and after.name in (lane.left, lane.right)
+        end_m = min(begin_m + _CHANGE_AT_M, lane.length_m) if changes else lane.length_m
+        part = _between(lane, begin_m, end_m)
+        points.append(part)
+        limits.append(np.full(len(part), lane.limit_mps))
+        begin_m = 0.0
+        if changes and after is not None:
+            along_m = after.station_of(*part[-1].tolist())[0]
+            begin_m = min(along_m + _CHANGE_M, max(along_m, after.length_m - _STEP_M))
+    return np.concatenate(points), np.concatenate(limits)
+
+
+def _between(lane: Lane, begin_m: float, end_m: float) -> Floats:
+    """Return the middle line (n, 2) between two stations."""
+    inner = (lane.stations_m > begin_m) & (lane.stations_m < end_m)
+    first, last = lane.pose_at(begin_m), lane.pose_at(end_m)
+    return np.concatenate([[(first.x_m, first.y_m)], lane.line_m[inner], [(last.x_m, last.y_m)]])
+
+
+def _resampled(points: Floats, limits: Floats) -> tuple[Floats, Floats]:
+    """Return poses (n, 3) at even distances along a polyline, and the limits (n,) there."""
+    # Of two lanes' points in one place the later stays: what follows is limited as its own lane is.
+    fresh = np.concatenate([np.linalg.norm(np.diff(points, axis=0), axis=1) > 1e-6, [True]])
+    points, limits = points[fresh], limits[fresh]
+    way = np.diff(points, axis=0)
+    along = np.concatenate([[0.0], np.cumsum(np.linalg.norm(way, axis=1))])
+    at = np.arange(0.0, along[-1], _STEP_M)
+    segment = np.clip(np.searchsorted(along, at, side="right") - 1, 0, len(way) - 1)
+    xy = np.column_stack([np.interp(at, along, column) for column in points.T])
+    yaw = np.arctan2(way[:, 1], way[:, 0])[segment]
+    return np.column_stack([xy, yaw]), limits[segment]

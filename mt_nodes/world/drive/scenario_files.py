@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds, reads and checks files of scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mt_nodes.base import resources
+from mt_nodes.base.errors import UsageError
+from mt_nodes.world.drive.checking import checked
+from mt_nodes.world.drive.maps import load_map
+from mt_nodes.world.drive.scenario import Scenario
+
+#: Of scenario files: those of our own language, and OpenSCENARIO.
+SUFFIXES = (".scenario", ".xosc")
+
+
+def scenarios_of(
+    name: str, seed: int, parameters: Mapping[str, str] | None = None, strict: bool = False
+) -> tuple[Scenario, ...]:
+    """Return the scenarios of a file or of one that ships, ranges drawn by the seed.
+
+    Args:
+        parameters: of the file, by name. strict: refuses what is not written as the language says.
+
+    Raises:
+        UsageError: there is no such file, or something is wrong with it.
+    """
+    from mt_nodes.world.scenarios.language import load_scenarios  # a parser is heavy
+
+    path = resources.find("scenarios", name, SUFFIXES)
+    made = load_scenarios(path, parameters or {}, seed, strict)
+    for scenario in made:
+        try:
+            checked(scenario, load_map(scenario.road))
+        except UsageError as error:
+            raise UsageError(f"{path}: {error}") from error
+    return made

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of a map stands: ground, houses, lights and signs on their posts; made ready for rays once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.world.drive.ground import Ground, heights_m, surface_of
+from mt_nodes.world.drive.houses import Houses
+from mt_nodes.world.drive.looks import Body
+from mt_nodes.world.drive.road_map import RoadMap
+from mt_nodes.world.drive.scenario import Pose
+from mt_nodes.world.drive.solids import Solids
+from mt_nodes.world.scene.appearance import Colours, Paint, Surface
+from mt_nodes.world.scene.roadside import light_figure, light_mesh, sign_figure, sign_mesh
+
+Floats = npt.NDArray[np.float64]
+
+GROUND, HOUSES = 0, 1
+
+
+@dataclass(frozen=True, eq=False)
+class Scenery:
+    """What stands in a world.
+
+    Attributes:
+        ground, houses: bodies :data:`GROUND` and :data:`HOUSES` of ``solids``.
+        lights: number of the body of each traffic light, by its name.
+        shift_m: (2,) where rays have their origin in ``map``.
+    """
+
+    ground: Ground
+    houses: Houses
+    solids: Solids
+    lights: dict[str, int]
+    shift_m: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _Same:
+    """A map that is told from others by being another object: comparing maps would take long."""
+
+    road: RoadMap
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.road is self.road
+
+    def __hash__(self) -> int:
+        return id(self.road)
+
+
+def scenery_of(road: RoadMap) -> Scenery:
+    """Return what stands on a map; of the very same map the same again."""
+    return _built(_Same(road))
+
+
+@lru_cache(maxsize=4)
+def _built(key: _Same) -> Scenery:
+    road = key.road
+    ground = Ground(road)
+    things: list[tuple[Body, Pose]] = [(Body(ground.mesh, _unpainted), Pose(0.0, 0.0))]
+    houses = Houses(road.buildings)
+    things.append((Body(houses.mesh, _unpainted), Pose(0.0, 0.0)))
+    things += [(Body(sign_mesh(sign.face), sign_figure(sign.face, sign.value).paint), sign.pose) for sign in road.signs]
+    lights = {signal.name: len(things) + i for i, signal in enumerate(road.signals)}
+    things += [(Body(light_mesh("red"), light_figure("red").paint), signal.pose) for signal in road.signals]
+    poses = standing(surface_of(road), np.array([(pose.x_m, pose.y_m, pose.yaw_rad) for _, pose in things]))
+    poses[[GROUND, HOUSES], 2] = 0.0
+    shift_m = np.rint(np.asarray(road.ground_m).mean(axis=0))
+    return Scenery(ground, houses, Solids([body for body, _ in things], poses, shift_m), lights, shift_m)
+
+
+def standing(surface: Any, poses: Floats) -> Floats:
+    """Return where (n, 4) x, y, z and yaw are of what stands on the ground, from x, y and yaw (n, 3)."""
+    return np.insert(poses, 2, heights_m(surface, poses[:, :2]), axis=1)
+
+
+def light_paint(colour: str) -> Paint:
+    """Return how a traffic light looks that shows a colour."""
+    return light_figure(colour).paint
+
+
+def _unpainted(surface: Surface) -> Colours:
+    """Ground and houses have colours by triangle, not by a paint."""
+    return Colours(np.zeros((len(surface.xyz_m), 3), np.float32))

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rays for every second pixel each way, and for those between only where their neighbours differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.world.drive.solids import Rows, Singles, Solids, rays_of
+
+Mask = npt.NDArray[np.bool_]
+Shape = tuple[int, int]
+#: No triangle; and what is not known.
+_SKY, _UNKNOWN = -1, 2
+
+
+def cast_sparingly(
+    solids: Solids, origin_m: Singles, directions: Singles, shape: Shape, fine: Mask
+) -> tuple[Singles, Rows]:
+    """Follow the rays of a picture of h × w pixels; where four neighbours meet one triangle, those between do, too.
+
+    Args:
+        origin_m: (3,) of all rays. directions: (h·w, 3).
+        fine: (h·w,) pixels whose neighbours say nothing, since narrow things may be seen there.
+
+    Returns:
+        range in metres (h·w,), infinite where nothing is met; triangle (h·w,), 0 there.
+    """
+    cell, on_lattice = _cells(shape)
+    range_m, triangle = np.full(len(cell), np.inf, np.float32), np.zeros(len(cell), np.int64)
+
+    def cast(rows: Rows) -> None:
+        hits = solids.cast(rays_of(origin_m, directions.take(rows, axis=0)))
+        range_m[rows], triangle[rows] = hits.range_m, hits.triangle
+
+    lattice = np.flatnonzero(on_lattice)
+    cast(lattice)
+    met = np.where(np.isfinite(range_m.take(lattice)), triangle.take(lattice), _SKY).astype(np.int32)
+    alike, label = (values.take(cell) for values in (_alike(met, shape), met))
+    known = alike & ~fine & ~on_lattice
+    rows = np.flatnonzero(known & (label != _SKY))
+    triangle[rows] = label.take(rows)
+    range_m[rows] = solids.planes_m(origin_m, directions.take(rows, axis=0), triangle.take(rows))
+    cast(np.flatnonzero(~known & ~on_lattice))
+    return range_m, triangle
+
+
+def asked_sparingly(rows: Rows, shape: Shape, ask: Callable[[Rows], Mask]) -> Mask:
+    """Return the answers (n,) of some pixels (n,) of a picture of h × w, rising; neighbours that agree are believed.
+
+    Args:
+        ask: answers of those of ``rows`` that are given by their place in it (k,).
+    """
+    cell, on_lattice = _cells(shape)
+    cell, on_lattice = cell.take(rows), on_lattice.take(rows)
+    answers = np.zeros(len(rows), bool)
+    first = np.flatnonzero(on_lattice)
+    answers[first] = ask(first)
+    label = np.full(((shape[0] + 1) // 2) * ((shape[1] + 1) // 2), _UNKNOWN, np.int32)
+    label[cell.take(first)] = answers.take(first)
+    known = _alike(label, shape) & (label != _UNKNOWN)
+    others = np.flatnonzero(known.take(cell) & ~on_lattice)
+    answers[others] = label.take(cell.take(others)) == 1
+    rest = np.flatnonzero(~known.take(cell) & ~on_lattice)
+    answers[rest] = ask(rest)
+    return answers
+
+
+def _alike(label: npt.NDArray[np.int32], shape: Shape) -> Mask:
+    """Return whether each node (n,) of the lattice has the label of its next ones to the right, below, and both."""
+    grid = label.reshape((shape[0] + 1) // 2, (shape[1] + 1) // 2)
+    right = np.concatenate([grid[:, 1:], grid[:, -1:]], axis=1) == grid
+    below = np.concatenate([grid[1:], grid[-1:]]) == grid
+    both = right & below
+    both[:-1] &= right[1:]
+    return np.asarray(both.reshape(-1))
+
+
+@lru_cache(maxsize=8)
+def _cells(shape: Shape) -> tuple[Rows, Mask]:
+    """Return of each pixel (h·w,) which node of the lattice is at it or next to it above and left, and if at it."""
+    row, column = np.indices(shape)
+    cell = row // 2 * ((shape[1] + 1) // 2) + column // 2
+    return cell.reshape(-1), ((row % 2 == 0) & (column % 2 == 0)).reshape(-1)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the world tells without a sensor: who is where, how the ego moves, its lane and those beside it, the lights."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.data.lanes import Lanes
+from mt_nodes.data.messages import Odometry, SignalStates
+from mt_nodes.data.outputs import Detections, Path
+from mt_nodes.data.traits import text_of
+from mt_nodes.data.transforms import EGO_FRAME, MAP_FRAME
+from mt_nodes.world.drive.bodies import size_of
+from mt_nodes.world.drive.ground import heights_m, surface_of
+from mt_nodes.world.drive.lanes_around import LanesAround
+from mt_nodes.world.drive.road_map import RoadMap
+from mt_nodes.world.drive.route import Route
+from mt_nodes.world.drive.scenario import Pose, Scenario
+from mt_nodes.world.drive.trace import EgoState, WorldState
+from mt_nodes.world.scene.objects import KINDS
+
+Floats = npt.NDArray[np.float64]
+
+#: So many places of the route ahead, one a metre, have the lanes beside them told.
+_LANES_M = 90
+
+
+class Teller:
+    """Says what is so in a scenario's world, as messages without topics."""
+
+    def __init__(self, scenario: Scenario, road: RoadMap) -> None:
+        self._names = [actor.name for actor in scenario.actors] + [thing.name for thing in scenario.obstacles]
+        self._labels = [KINDS[actor.kind].label for actor in scenario.actors] + ["unknown"] * len(scenario.obstacles)
+        told = [text_of(asdict(actor.person)) if actor.person else "" for actor in scenario.actors]
+        self._traits = told + [""] * len(scenario.obstacles)
+        sizes = [size_of(actor) for actor in scenario.actors] + [thing.size_m for thing in scenario.obstacles]
+        self._sizes = np.array(sizes, dtype=np.float64).reshape(-1, 3)
+        poses = [(thing.pose.x_m, thing.pose.y_m, thing.pose.yaw_rad, 0.0) for thing in scenario.obstacles]
+        self._standing = np.array(poses, dtype=np.float64).reshape(-1, 4)
+        self._surface = surface_of(road)
+        self._route = Route(road, scenario.ego.start, scenario.ego.target)
+        self._lanes = LanesAround(road)
+        self._wheelbase_m = scenario.ego.vehicle.wheelbase_m
+        self._stops = {
+            signal.name: road.lanes[signal.lane].pose_at(signal.stop_m) for signal in road.signals if signal.lane
+        }
+
+    def objects(self, state: WorldState, stamp_ns: int, rng: np.random.Generator) -> Detections:
+        """Return everybody and everything that may be hit, seen or not, in ``base_link`` and in an order drawn anew.
+
+        Velocities are over the ground, along the axes of ``base_link``; track ids are the names; of people it is told
+        what the scenario says of them.
+        """
+        rows = np.concatenate([state.actors, self._standing])
+        yaw = rows[:, 2] - state.ego.yaw_rad
+        ways = rows[:, 3, None] * np.column_stack([np.cos(yaw), np.sin(yaw), np.zeros(len(yaw))])
+        places, heights = _seen_from(state.ego, rows[:, :2]), heights_m(self._surface, rows[:, :2])
+        middles = np.column_stack([places, heights + self._sizes[:, 2] / 2.0])
+        facing = np.angle(np.exp(1j * yaw))
+        found = Detections.make(
+            EGO_FRAME,
+            stamp_ns,
+            middles,
+            self._sizes,
+            facing,
+            self._labels,
+            track_id=self._names,
+            velocity_mps=ways,
+            traits=self._traits,
+        )
+        return found.take(rng.permutation(len(found)))
+
+    def odometry(self, state: WorldState, stamp_ns: int) -> Odometry:
+        """Return where the ego is and how it moves; its yaw rate is that of the bicycle model, v tan δ / L."""
+        ego = state.ego
+        turn = ego.speed_mps * float(np.tan(ego.steering_rad)) / self._wheelbase_m
+        return Odometry(MAP_FRAME, stamp_ns, ego.x_m, ego.y_m, ego.yaw_rad, ego.speed_mps, turn, EGO_FRAME)
+
+    def route(self, state: WorldState, stamp_ns: int) -> Path:
+        """Return the middle of the lanes ahead, with their limits as speeds."""
+        ego = state.ego
+        poses, limits = self._route.ahead(Pose(ego.x_m, ego.y_m, ego.yaw_rad))
+        return replace(Path.make(MAP_FRAME, stamp_ns, poses), speed_mps=limits)
+
+    def lanes(self, state: WorldState, stamp_ns: int) -> Lanes:
+        """Return the lanes along the route ahead: its own, those beside it, those that come towards it."""
+        ego = state.ego
+        poses, _ = self._route.ahead(Pose(ego.x_m, ego.y_m, ego.yaw_rad))
+        return Lanes.make(MAP_FRAME, stamp_ns, self._lanes.along(poses[:_LANES_M]))
+
+    def signals(self, state: WorldState, stamp_ns: int) -> SignalStates:
+        """Return the lights for vehicles and their stop lines."""
+        names = [name for name in state.signals if name in self._stops]
+        stops = [(stop.x_m, stop.y_m, stop.yaw_rad) for stop in (self._stops[name] for name in names)]
+        return SignalStates.make(MAP_FRAME, stamp_ns, names, [state.signals[name] for name in names], stops)
+
+
+def _seen_from(ego: EgoState, places_m: Floats) -> Floats:
+    """Return places (n, 2) of ``map`` in ``base_link``."""
+    x, y = (places_m - (ego.x_m, ego.y_m)).T
+    c, s = np.cos(ego.yaw_rad), np.sin(ego.yaw_rad)
+    return np.column_stack([c * x + s * y, c * y - s * x])

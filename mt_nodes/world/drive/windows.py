@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which pixels of a camera may show something within convex hulls of points."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.data.transforms import Matrix
+from mt_nodes.world.scene.camera_rendering import CameraSensor
+
+Floats = npt.NDArray[np.float64]
+#: What is nearer than this is cut off: hulls may reach behind the camera.
+_NEAR_M = 0.05
+
+
+def windows(hulls_m: Floats, to_camera: Matrix, sensor: CameraSensor) -> npt.NDArray[np.bool_]:
+    """Return the pixels (H, W) of the rectangles around hulls of points (B, K, 3), one pixel more to each side.
+
+    Args:
+        to_camera: (4, 4) takes the points to the camera's optical frame: x right, y down, z ahead.
+    """
+    shown = np.zeros((sensor.height, sensor.width), bool)
+    middle = np.array([(sensor.width - 1) / 2.0, (sensor.height - 1) / 2.0])
+    for points in hulls_m @ to_camera[:3, :3].T + to_camera[:3, 3]:
+        before = _before(points)
+        if not len(before):
+            continue
+        places = before[:, :2] / before[:, 2:] * sensor.focal_px + middle
+        low, high = np.floor(places.min(axis=0)) - 1.0, np.ceil(places.max(axis=0)) + 2.0
+        (left, top), (right, bottom) = np.clip([low, high], 0, (sensor.width, sensor.height)).astype(int).tolist()
+        shown[top:bottom, left:right] = True
+    return shown
+
+
+def _before(points: Floats) -> Floats:
+    """Return corners (n, 3) of the part of a hull that lies before the camera."""
+    ahead = points[:, 2] > _NEAR_M
+    front, behind = points[ahead], points[~ahead]
+    if not len(front) or not len(behind):
+        return front
+    share = (front[:, None, 2] - _NEAR_M) / (front[:, None, 2] - behind[None, :, 2])
+    cut = front[:, None] + share[..., None] * (behind - front[:, None])
+    return np.concatenate([front, cut.reshape(-1, 3)])

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scenario language: after SCENEST/AVUnit and the paper on moral testing, with attributes of people added.
+
+``splitting`` and ``parsing`` read a script by its grammar (``scenario.lark``) into a ``tree``; ``resolving`` and
+``evaluating`` find out what names and values mean; ``building`` makes concrete scenarios on a map; ``formatting``
+prints strict form; ``writing`` makes a script of a concrete scenario; ``reference`` writes the language reference.
+"""
+
+from mt_nodes.world.scenarios.language.formatting import format_script
+from mt_nodes.world.scenarios.language.loading import Reading, load_scenarios, problems_of, read, warnings_of
+from mt_nodes.world.scenarios.language.parsing import parse
+from mt_nodes.world.scenarios.language.problems import Problem, ScenarioError
+from mt_nodes.world.scenarios.language.tree import Script
+from mt_nodes.world.scenarios.language.writing import script_of
+
+__all__ = [
+    "Problem",
+    "Reading",
+    "ScenarioError",
+    "Script",
+    "format_script",
+    "load_scenarios",
+    "parse",
+    "problems_of",
+    "read",
+    "script_of",
+    "warnings_of",
+]

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The words that make things, ``AV(…)``, ``Person(…)`` …: their slots, and what they make of what stands in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mt_nodes.base.errors import suggest
+from mt_nodes.world.drive.scenario import Vehicle
+from mt_nodes.world.scenarios.language import slots
+from mt_nodes.world.scenarios.language.problems import Problem, Refused, Span
+from mt_nodes.world.scenarios.language.values import (
+    Coordinate,
+    Ego,
+    Group,
+    Hours,
+    Item,
+    Lasting,
+    Looks,
+    Marked,
+    Motion,
+    Participant,
+    Programme,
+    Road,
+    Solid,
+    Standing,
+    Surroundings,
+)
+from mt_nodes.world.scenarios.language.words import ATTRIBUTES, EGOS
+
+CROWD = 200
+"""No group has more people."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One slot: its name, the kind of value, and whether it may be left empty."""
+
+    name: str
+    kind: str
+    needed: bool = False
+
+
+@dataclass(frozen=True)
+class Function:
+    """A word that makes something.
+
+    Attributes:
+        make: from where it stands and the slots' values by name (None where empty). more: the last slot's values are
+            any number, as a tuple. strict: whether it is what was published; else it is our addition.
+    """
+
+    slots: tuple[Slot, ...]
+    make: Callable[[Span, Mapping[str, Any]], Any]
+    about: str
+    more: bool = False
+    published: bool = True
+
+
+_MARKED = Slot("attributes", "Attributes")
+_ACTOR = (Slot("start", "State", True), Slot("motion", "Motion"), Slot("target", "State"))
+
+
+def _participant(maker: str) -> Callable[[Span, Mapping[str, Any]], Participant]:
+    def make(at: Span, slot: Mapping[str, Any]) -> Participant:
+        marked = attributes(slot["attributes"], maker)
+        if maker == "Actor" and "kind" not in marked:
+            raise Refused(Problem(at, "an Actor without a kind", "{kind: …} among its attributes"))
+        looks = slot.get("type") or Looks()
+        return Participant(at, maker, slot["start"], slot["motion"], slot["target"], looks, marked)
+
+    return make
+
+
+def _ego(at: Span, slot: Mapping[str, Any]) -> Ego:
+    own = EGOS[slot["type"].model] if slot["type"] else Vehicle()
+    return Ego(at, slot["start"], slot["target"], replace(own, **attributes(slot["attributes"], "AV")))
+
+
+def _group(at: Span, slot: Mapping[str, Any]) -> Group:
+    count = slot["count"]
+    if count != int(count) or not 1 <= count <= CROWD:
+        raise Refused(Problem(at, f"{count:g} people", f"a whole number of 1 to {CROWD}"))
+    return Group(at, int(count), slot["person"], attributes(slot["attributes"], "Group").get("spacing", 0.8))
+
+
+def _obstacle(at: Span, slot: Mapping[str, Any]) -> Standing:
+    return Standing(at, slot["position"], slot["shape"] or Solid("box", (1.0, 1.0, 1.0)), slot["heading"])
+
+
+def _environment(at: Span, slot: Mapping[str, Any]) -> Surroundings:
+    return Surroundings(slot["time"].hours if slot["time"] else 12.0, slot["weather"] or {})
+
+
+def _hours(at: Span, slot: Mapping[str, Any]) -> Hours:
+    return Hours(slots.within(Item(slot["hours"], at), 0.0, 24.0, "a time of day", "hours"))
+
+
+def _coordinate(frame: str) -> Callable[[Span, Mapping[str, Any]], Coordinate]:
+    return lambda at, slot: Coordinate(slot["x"], slot["y"], frame)
+
+
+def _wgs84(at: Span, slot: Mapping[str, Any]) -> Coordinate:
+    raise Refused(Problem(at, "WGS84 coordinates", "ENU ones", "the maps have no geographic origin"))
+
+
+def _random(at: Span, slot: Mapping[str, Any]) -> Motion:
+    raise Refused(Problem(at, "the motion Random", "Uniform or Waypoint", "draw its places: Waypoint with range(…)"))
+
+
+def _uniform(at: Span, slot: Mapping[str, Any]) -> Motion:
+    return Motion("uniform", (slot["state"],))
+
+
+def _waypoints(at: Span, slot: Mapping[str, Any]) -> Motion:
+    return Motion("waypoints", slot["states"])
+
+
+def _legs(at: Span, slot: Mapping[str, Any]) -> Motion:
+    return Motion("legs", slot["states"])
+
+
+def _duration(at: Span, slot: Mapping[str, Any]) -> Lasting:
+    return Lasting(slots.within(Item(slot["seconds"], at), 0.1, 3600.0, "a duration", "s"))
+
+
+_METRES = (Slot("x", "Number", True), Slot("y", "Number", True), Slot("z", "Number"))
+_WAYPOINT = Function((Slot("states", "States", True),), _waypoints, "goes from one state to the next")
+_UNIFORM = Function(
+    (Slot("state", "State", True),), _uniform, "goes with the state's speed, to its place if it is ahead"
+)
+
+FUNCTIONS = {
+    "load": Function((Slot("name", "String", True),), lambda at, s: Road(s["name"], at), "the map of a name"),
+    "AV": Function(
+        (Slot("start", "State", True), Slot("target", "State"), Slot("type", "EgoType"), _MARKED),
+        _ego,
+        "the car that is tested; its position is that of the middle of its rear axle",
+    ),
+    "Vehicle": Function(
+        (*_ACTOR, Slot("type", "VehicleType"), _MARKED),
+        _participant("Vehicle"),
+        "another vehicle; without a motion it goes along its lane with the speed of its start",
+    ),
+    "Pedestrian": Function(
+        (*_ACTOR, Slot("type", "PedestrianType"), _MARKED),
+        _participant("Pedestrian"),
+        "somebody on foot; without a motion they go straight on, over a crossing that they stand at",
+    ),
+    "Person": Function(
+        (*_ACTOR, Slot("type", "PedestrianType"), _MARKED),
+        _participant("Person"),
+        "as Pedestrian, the name to use where attributes are what matters",
+        published=False,
+    ),
+    "Animal": Function((*_ACTOR, _MARKED), _participant("Animal"), "an animal, a deer if not said", published=False),
+    "Actor": Function(
+        (*_ACTOR, _MARKED),
+        _participant("Actor"),
+        "whatever may move, of the `kind` given; it goes straight whatever lanes there are",
+        published=False,
+    ),
+    "Group": Function(
+        (Slot("count", "Number", True), Slot("person", "Person", True), _MARKED),
+        _group,
+        "people like one, side by side, the first where that one stands",
+        published=False,
+    ),
+    "Obstacle": Function(
+        (Slot("position", "Position", True), Slot("shape", "Shape"), Slot("heading", "Heading")),
+        _obstacle,
+        "what stands in the way; a box if not said; the heading is *ours*",
+    ),
+    "Environment": Function((Slot("time", "Time"), Slot("weather", "Weather")), _environment, "time and weather"),
+    "Hours": Function(
+        (Slot("hours", "Number", True),), _hours, "a time of day, counted from midnight", published=False
+    ),
+    "ENU": Function(_METRES, _coordinate("ENU"), "a position in the map, east and north; the height is the ground's"),
+    "IMU": Function(_METRES, _coordinate("IMU"), "a position ahead and to the left of the ego's start"),
+    "WGS84": Function(_METRES, _wgs84, "read, and refused: the maps have no geographic origin"),
+    **dict.fromkeys(("Waypoint", "waypoint", "WP", "wp", "W", "w"), _WAYPOINT),
+    **dict.fromkeys(("Uniform", "uniform", "U", "u"), _UNIFORM),
+    "Through": Function(
+        (Slot("states", "States", True),),
+        _legs,
+        "as Waypoint, but each state's speed is that of the way to it",
+        published=False,
+    ),
+    "Random": Function(
+        (Slot("state", "State"),), _random, "read, and refused: places are drawn where they are written"
+    ),
+    "Signal": Function(
+        (Slot("name", "String", True), Slot("phases", "Phase", True)),
+        lambda at, s: Programme(at, s["name"], s["phases"]),
+        "what a traffic light of the map shows, in turn, from the beginning",
+        more=True,
+        published=False,
+    ),
+    "Duration": Function((Slot("seconds", "Number", True),), _duration, "the longest it may take", published=False),
+}
+
+
+def attributes(marked: Marked | None, maker: str) -> dict[str, Any]:
+    """Return attributes of what a word makes, each of its own type.
+
+    Raises:
+        Refused: an attribute is unknown there, or its value is not what it takes.
+    """
+    known = {key for key, attribute in ATTRIBUTES.items() if maker in attribute.of}
+
+    def make(key: str, item: Item) -> Any:
+        if key not in known:
+            raise Refused(Problem(item.at, f"'{key}'", f"an attribute of {maker}", suggest(key, known)))
+        return _attribute(key, item)
+
+    return slots.each(marked, make) if marked else {}
+
+
+def _attribute(key: str, item: Item) -> Any:
+    attribute = ATTRIBUTES[key]
+    if isinstance(attribute.takes, tuple):
+        return slots.word(item, attribute.takes, f"a value of {key}")
+    if attribute.takes == "text":
+        return slots.text(item)
+    if attribute.takes == "size":
+        parts = getattr(item.data, "items", ())
+        if len(parts) != 3:
+            raise slots.refused(item, "length, width and height, as (0.5, 0.5, 1.2)")
+        return tuple(slots.within(part, attribute.low, attribute.high, "a measure", "m") for part in parts)
+    value = slots.within(item, attribute.low, attribute.high, f"a value of {key}", attribute.unit)
+    if attribute.takes == "whole" and value != int(value):
+        raise slots.refused(item, f"a whole number of {attribute.low:g} to {attribute.high:g}")
+    return int(value) if attribute.takes == "whole" else value

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What values of a script mean; places and headings stay as written until a scenario says on which map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mt_nodes.world.drive.scenario import Vehicle
+from mt_nodes.world.scenarios.language.problems import Span
+
+
+@dataclass(frozen=True)
+class Item:
+    """A value and where it stands; ``data`` is None where a slot was left empty."""
+
+    data: Any
+    at: Span
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of the language, as ``red``; ``unknown`` is what to say of one that it does not have."""
+
+    name: str
+    unknown: str = ""
+
+
+@dataclass(frozen=True)
+class Values:
+    """Values in round brackets, of which the slot they stand in makes what it needs."""
+
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True)
+class Members:
+    """A set."""
+
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True)
+class Marked:
+    """Attributes by name."""
+
+    pairs: Mapping[str, Item]
+
+
+@dataclass(frozen=True)
+class Hours:
+    """A time of day, from midnight."""
+
+    hours: float
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """Metres in a frame: ``ENU`` (the map's) or ``IMU`` (forward, left of the ego's start)."""
+
+    x_m: float
+    y_m: float
+    frame: str = "ENU"
+
+
+@dataclass(frozen=True)
+class LanePlace:
+    """A place in the middle of a lane, by its distance from the lane's beginning."""
+
+    lane: str
+    station_m: float
+    at: Span = field(compare=False)
+
+
+Place = Coordinate | LanePlace
+
+
+@dataclass(frozen=True)
+class Heading:
+    """An angle to the left, and from what: a place's lane, somebody, ``EGO``, ``EAST``; None: the lane where one is."""
+
+    rad: float
+    reference: LanePlace | Ego | Participant | str | None = None
+
+
+@dataclass(frozen=True)
+class State:
+    """A place, where one looks there, and how fast one is; None: not said."""
+
+    place: Place
+    heading: Heading | None = None
+    speed_mps: float | None = None
+
+
+@dataclass(frozen=True)
+class Motion:
+    """How something moves: ``uniform`` with a state's speed, by ``waypoints``, or in ``legs`` of a speed each."""
+
+    manner: str
+    states: tuple[State, ...]
+
+
+@dataclass(frozen=True)
+class Looks:
+    """The type of a vehicle or person.
+
+    Attributes:
+        kind: of the catalogue of objects, empty where not said. model: name of one in a table of models, or empty.
+        height_m: of a person. tone: 0..1.
+    """
+
+    kind: str = ""
+    model: str = ""
+    height_m: float | None = None
+    tone: float | None = None
+
+
+@dataclass(frozen=True)
+class Solid:
+    """Shape and length, width, height of an obstacle."""
+
+    shape: str
+    size_m: tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Road:
+    """A map by its name."""
+
+    name: str
+    at: Span = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Ego:
+    """The car that is tested."""
+
+    at: Span = field(compare=False)
+    start: State
+    target: State | None
+    vehicle: Vehicle
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Participant:
+    """Somebody that may move; ``maker`` is the word that made it: Vehicle, Pedestrian, Person, Animal, Actor."""
+
+    at: Span = field(compare=False)
+    maker: str
+    start: State
+    motion: Motion | None
+    target: State | None
+    looks: Looks
+    attributes: Mapping[str, Any]
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Group:
+    """So many people like one, side by side."""
+
+    at: Span = field(compare=False)
+    count: int
+    member: Participant
+    spacing_m: float
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """An obstacle."""
+
+    at: Span = field(compare=False)
+    place: Place
+    solid: Solid
+    heading: Heading | None = None
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Time of day and weather; what is not said of the weather is none."""
+
+    hour: float
+    weather: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Programme:
+    """Colours of a traffic light and their seconds, in turn."""
+
+    at: Span = field(compare=False)
+    signal: str
+    phases: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class Lasting:
+    """How long a scenario may take."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A scenario, without the map that gives its places their coordinates."""
+
+    at: Span = field(compare=False)
+    road: Road
+    ego: Ego
+    participants: tuple[Participant | Group, ...]
+    obstacles: tuple[Standing, ...]
+    surroundings: Surroundings
+    programmes: tuple[Programme, ...]
+    duration_s: float | None
+    name: str = ""
+
+
+Named = Ego | Participant | Group | Standing | Plot
+
+
+def named(data: Any, name: str) -> Any:
+    """Return a value that has been given a name; what has one keeps it."""
+    return replace(data, name=name) if isinstance(data, Named) and not data.name else data
+
+
+def shown(data: Any) -> str:
+    """Return how a value is called in messages."""
+    for types, call in _SHOWN:
+        if isinstance(data, types):
+            return call(data)
+    return "nothing"
+
+
+_SHOWN: tuple[tuple[Any, Callable[[Any], str]], ...] = (
+    (float, lambda d: f"the number {d:g}"),
+    (str, lambda d: f'the text "{d}"'),
+    (Word, lambda d: f"the unknown name '{d.name}'" if d.unknown else f"'{d.name}'"),
+    (Values, lambda d: f"{len(d.items)} value{'s' * (len(d.items) != 1)} in brackets"),
+    (Members, lambda _: "a set"),
+    (Marked, lambda _: "attributes"),
+    (Hours, lambda _: "a time of day"),
+    ((Coordinate, LanePlace), lambda _: "a position"),
+    (Heading, lambda _: "a heading"),
+    (State, lambda _: "a state"),
+    (Motion, lambda _: "a motion"),
+    (Looks, lambda _: "a type"),
+    (Solid, lambda _: "a shape"),
+    (Road, lambda d: f"the map '{d.name}'"),
+    (Ego, lambda _: "the ego"),
+    (Participant, lambda d: f"a{'n' * (d.maker[0] in 'AEIOU')} {d.maker}"),
+    (Group, lambda _: "a group"),
+    (Standing, lambda _: "an obstacle"),
+    (Surroundings, lambda _: "an environment"),
+    (Programme, lambda _: "a signal"),
+    (Lasting, lambda _: "a duration"),
+    (Plot, lambda _: "a scenario"),
+)

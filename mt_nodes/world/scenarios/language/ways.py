@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where somebody goes, and how fast."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from mt_nodes.world.drive.scenario import Pose, Waypoint
+from mt_nodes.world.scenarios.language.places import Places, aside
+from mt_nodes.world.scenarios.language.problems import Problem, Refused
+from mt_nodes.world.scenarios.language.values import LanePlace, Participant, State
+
+_BEYOND_M = 20.0
+
+
+def way(
+    places: Places, one: Participant, start: Pose, left_m: float, speed_mps: float, duration_s: float
+) -> Iterator[Waypoint]:
+    """Yield the waypoints of somebody; none: straight on.
+
+    The speed of a state holds from there on, or on the way there where none holds yet. Vehicles follow the lanes from
+    one place on a lane to another, and without a motion on their own lane; everybody else goes straight.
+
+    Args:
+        start: where they are. left_m: how far to the left of the states. speed_mps: at the start. duration_s: for how
+            long they are to go on without a motion.
+
+    Raises:
+        Refused: no speed is given, or a place is not on the map.
+    """
+    states, legs = _states(places, one, start), one.motion is not None and one.motion.manner == "legs"
+    drives = one.maker == "Vehicle"
+    if drives and not states and speed_mps > 0.0:
+        yield from (Waypoint(x, y, speed_mps) for x, y in places.onward(start, speed_mps * duration_s + _BEYOND_M))
+    here, on_lane = start, isinstance(one.start.place, LanePlace)
+    for state in states:
+        speed = state.speed_mps if legs else speed_mps or state.speed_mps
+        if not speed:
+            raise Refused(Problem(one.at, f"a way of '{one.name}' without a speed", "a speed above 0 to go it"))
+        x, y = places.point(state, one.at, one.maker)
+        there = aside(Pose(x, y, start.yaw_rad), left_m)
+        stays = drives and on_lane and isinstance(state.place, LanePlace)
+        if stays:
+            there = places.pose(state, one.at, one.maker)
+        points = places.between(here, there) if stays else [(there.x_m, there.y_m)]
+        yield from (Waypoint(x, y, speed) for x, y in points)
+        here, on_lane = there, isinstance(state.place, LanePlace)
+        speed_mps = speed if state.speed_mps is None else state.speed_mps
+
+
+def _states(places: Places, one: Participant, start: Pose) -> list[State]:
+    """Return where somebody is told to go; a uniform motion's place counts unless it is where they are."""
+    states = list(one.motion.states) if one.motion else []
+    if one.motion and one.motion.manner == "uniform":
+        x, y = places.point(states[0], one.at, one.maker)
+        states = [] if math.dist((x, y), (start.x_m, start.y_m)) < 0.01 else states
+    return [*states, one.target] if one.target else states

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the common part of OpenSCENARIO 1.0 to 1.3 (``.xosc``).
+
+Files are checked by the schemas that the library `scenariogeneration` keeps (`pip install 'mt_nodes[openscenario]'`),
+then read as follows; what is not named here is refused by name: left out silently, it would be another scenario.
+
+- `ParameterDeclarations`: `$name` wherever it stands; each may be given from outside. No expressions `${…}`, no
+  catalogues.
+- `RoadNetwork/LogicFile`: the name of the file without its end is that of a map. `LanePosition` finds lanes called
+  `<roadId>.<laneId>` or `<roadId>`; OpenDRIVE is not read.
+- `Entities`: `Vehicle`, `Pedestrian`, `MiscObject` with `BoundingBox`; the ego is called `ego` or `hero` and has its
+  measures from `BoundingBox` and `Axles`. A pedestrian of category `animal` is what the property `moral:species` says,
+  else a deer. Properties `moral:age`, `gender`, `skin`, `mobility`, `build`, `status`, `rule` are attributes of people.
+- `Init`: `TeleportAction` (`WorldPosition`, `LanePosition`, `RelativeWorldPosition`, `RelativeObjectPosition`),
+  absolute `SpeedAction`, `EnvironmentAction`: time of day, fog by its visual range, precipitation, clouds, wetness.
+- Acts: absolute `SpeedAction`, `FollowTrajectoryAction` along a `Polyline`, `AcquirePositionAction`,
+  `AssignRouteAction`, in the order of the file. What the ego is to reach is its target; all else about it is left to
+  the stack.
+- Conditions of a start, all of which must hold: `SimulationTimeCondition`; that the ego comes nearer,
+  `RelativeDistanceCondition`, `TimeHeadwayCondition`, `TimeToCollisionCondition`. A `StopTrigger` with
+  `SimulationTimeCondition` says how long it may take.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.yaml_files import read_text
+from mt_nodes.world.drive.checking import checked
+from mt_nodes.world.drive.maps import load_map
+from mt_nodes.world.drive.road_map import RoadMap
+from mt_nodes.world.drive.scenario import Scenario
+from mt_nodes.world.scenarios.open_scenario.making import environment, made
+from mt_nodes.world.scenarios.open_scenario.source import Source
+from mt_nodes.world.scenarios.open_scenario.story import Story, duration_s
+
+
+def load_open_scenario(path: Path, parameters: Mapping[str, str] | None = None) -> Scenario:
+    """Return the scenario of an OpenSCENARIO file.
+
+    Args:
+        parameters: values for names of its ``ParameterDeclarations``.
+
+    Raises:
+        UsageError: the library is missing, the file is not valid, or it holds what is not read; all of it is named.
+    """
+    text = read_text(path)
+    _validate(path)
+    return scenario_of(text, path.name, parameters or {})
+
+
+def _validate(path: Path) -> None:
+    """Hold a file against the schema of its version."""
+    try:
+        from scenariogeneration import xosc
+    except ImportError as error:
+        raise UsageError(f"{path}: OpenSCENARIO needs a library; type: pip install 'mt_nodes[openscenario]'") from error
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            xosc.ParseOpenScenario(str(path))
+        except Exception as error:
+            raise UsageError(f"{path}: not OpenSCENARIO 1.x: {type(error).__name__}: {error}") from error
+    if any("not valid" in str(warning.message) for warning in told):
+        raise UsageError(f"{path}: not valid by the schema of the OpenSCENARIO version that its FileHeader says")
+
+
+def scenario_of(text: str, name: str, parameters: Mapping[str, str], road: RoadMap | None = None) -> Scenario:
+    """Return the scenario of an OpenSCENARIO text.
+
+    Args:
+        name: of the file. road: in place of the map that the text names.
+
+    Raises:
+        UsageError: it holds what is not read, or no world could play it; all that is wrong is named.
+    """
+    source = Source.of(text, name, parameters)
+    logic = source.root.find("RoadNetwork/LogicFile")
+    if logic is None:
+        raise UsageError(f"{name}: got no RoadNetwork/LogicFile, expected one with the name of a map")
+    road = road or load_map(PurePosixPath(logic.get("filepath", "").replace("\\", "/")).stem)
+    ego, actors, obstacles = made(source, Story(source, road).entities)
+    surroundings, longest_s = environment(source), duration_s(source)
+    source.done()
+    assert ego is not None  # else it would not be done
+    scenario = Scenario(PurePosixPath(name).stem, road.name, ego, actors, obstacles, surroundings, longest_s)
+    checked(scenario, road)
+    return scenario

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the positions of an OpenSCENARIO file are."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from mt_nodes.base.errors import suggest
+from mt_nodes.world.drive.road_map import RoadMap
+from mt_nodes.world.drive.scenario import Pose
+from mt_nodes.world.scenarios.open_scenario.source import Source
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Positions on a map; ``placed`` are the poses of those entities that have one by now."""
+
+    source: Source
+    road: RoadMap
+    placed: Mapping[str, Pose]
+
+    def pose(self, position: ET.Element | None) -> Pose | None:
+        """Return the pose of a ``Position``, None where it is not one that is read."""
+        kind = position[0] if position is not None and len(position) else None
+        read = None if kind is None else _READ.get(kind.tag)
+        if kind is None or read is None:
+            self.source.refuse(f"<{'no Position' if kind is None else kind.tag}>", f"one of {', '.join(_READ)}")
+            return None
+        return read(self, kind)
+
+    def _world(self, element: ET.Element) -> Pose:
+        x, y, yaw = (self.source.number(element, key) for key in ("x", "y", "h"))
+        return Pose(x, y, yaw)
+
+    def _lane(self, element: ET.Element) -> Pose | None:
+        road, number = element.get("roadId", ""), element.get("laneId", "")
+        lane = self.road.lanes.get(f"{road}.{number}") or self.road.lanes.get(road)
+        if lane is None:
+            hint = suggest(road, self.road.lanes)
+            self.source.refuse(f"road '{road}' lane '{number}'", f"a lane of map '{self.road.name}'{hint}")
+            return None
+        pose = lane.pose_at(self.source.number(element, "s"), self.source.number(element, "offset"))
+        return replace(pose, yaw_rad=pose.yaw_rad + self._turned(element))
+
+    def _relative(self, element: ET.Element) -> Pose | None:
+        name = element.get("entityRef", "")
+        at = self.placed.get(name)
+        if at is None:
+            self.source.refuse(f"<{element.tag} entityRef='{name}'>", "somebody who is placed before")
+            return None
+        dx, dy = self.source.number(element, "dx"), self.source.number(element, "dy")
+        if element.tag == "RelativeObjectPosition":
+            c, s = math.cos(at.yaw_rad), math.sin(at.yaw_rad)
+            dx, dy = c * dx - s * dy, s * dx + c * dy
+        return Pose(at.x_m + dx, at.y_m + dy, at.yaw_rad + self._turned(element))
+
+    def _turned(self, element: ET.Element) -> float:
+        return self.source.number(element.find("Orientation"), "h")
+
+
+_READ: dict[str, Callable[[Positions, ET.Element], Pose | None]] = {
+    "WorldPosition": Positions._world,
+    "LanePosition": Positions._lane,
+    "RelativeWorldPosition": Positions._relative,
+    "RelativeObjectPosition": Positions._relative,
+}

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The elements of an OpenSCENARIO file with values in place of its parameters, and what is wrong with them."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mt_nodes.base.errors import UsageError, suggest
+
+
+@dataclass
+class Source:
+    """A file.
+
+    Attributes:
+        problems: what is not read, or not as it should be.
+    """
+
+    root: ET.Element
+    file: str
+    problems: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, text: str, file: str, parameters: Mapping[str, str]) -> Source:
+        """Return the elements of a text.
+
+        Raises:
+            UsageError: it is no XML, or a parameter is unknown.
+        """
+        try:
+            root = ET.fromstring(text)
+        except ET.ParseError as error:
+            raise UsageError(f"{file}: not XML: {error}") from error
+        found = cls(root, file)
+        found._put_in(found._values(parameters))
+        return found
+
+    def _values(self, given: Mapping[str, str]) -> dict[str, str]:
+        declared = {
+            each.get("name", ""): each.get("value", "")
+            for each in self.root.findall("ParameterDeclarations/ParameterDeclaration")
+        }
+        for key in given:
+            if key not in declared:
+                raise UsageError(f"{self.file}: unknown parameter '{key}'{suggest(key, declared)}")
+        return {**declared, **given}
+
+    def _put_in(self, values: Mapping[str, str]) -> None:
+        """Put values in place of ``$name`` everywhere."""
+        for element in self.root.iter():
+            for key, value in element.attrib.items():
+                if not value.startswith("$"):
+                    continue
+                if value[1:] in values:
+                    element.set(key, values[value[1:]])
+                elif value.startswith("${"):
+                    self.refuse(f"<{element.tag} {key}='{value}'>", "a value: expressions are not read")
+                else:
+                    hint = suggest(value[1:], values)
+                    self.refuse(f"<{element.tag} {key}='{value}'>", f"a declared parameter{hint}")
+
+    def refuse(self, got: str, expected: str) -> None:
+        """Take note of a problem."""
+        problem = f"got {got}, expected {expected}"
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+    def number(self, element: ET.Element | None, key: str, otherwise: float = 0.0) -> float:
+        """Return a number of an element, or what there is without it."""
+        text = None if element is None else element.get(key)
+        if element is None or text is None:
+            return otherwise
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            self.refuse(f"<{element.tag} {key}='{text}'>", "a number")
+            return otherwise
+        return value
+
+    def done(self) -> None:
+        """Raise with all that was found, if anything was.
+
+        Raises:
+            UsageError: something was.
+        """
+        if self.problems:
+            raise UsageError("\n    | ".join([f"{self.file}: {len(self.problems)} problems", *self.problems]))

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which beam of a spinning LiDAR made each point: said by the cloud, or found in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.data.messages import Cloud
+
+Ints = npt.NDArray[np.int64]
+Rings = npt.NDArray[np.int16]
+Floats = npt.NDArray[np.float64]
+Azimuths = npt.NDArray[np.float32]
+
+RING_FIELDS = ("ring", "channel")
+FEWEST, MOST = 2, 256
+#: A cloud must fit an estimated pattern in at least this share of its returns.
+LEAST_QUALITY = 0.95
+#: Within a ring azimuth runs one way; a step back by more than this begins the next ring.
+_STEP_BACK_TURNS = np.float32(20.0 / 360.0)
+#: Where revolutions may begin: ahead, behind, at a side; just beside, for a first or last column right on it.
+_ASIDE_TURNS = 2e-4
+_SEAMS_TURNS = tuple(seam + aside for aside in (0.0, -_ASIDE_TURNS, _ASIDE_TURNS) for seam in (0.0, 0.5, 0.25, 0.75))
+#: More than any azimuth: in a key to sort by, those of one ring lie so far apart from those of the next.
+_RING_KEY_RAD = 16.0
+#: Single precision tells azimuths apart by less than this.
+_ROUNDING_RAD = 1e-6
+#: Beams of calibrated sensors lie on cones; the narrowest spacing in use is 0.1 degrees (Pandar128, VLS-128).
+_BIN_RAD = np.radians(0.02)
+#: Elevations with fewer returns than this share of the fullest one are between two beams.
+_BETWEEN = 0.02
+#: Heaps of exact cones are a bin wide, or two where they lie on an edge; real ones have hundreds of returns.
+_WIDEST_BINS, _FEWEST_IN_HEAP = 3, 16
+
+
+@dataclass(frozen=True, eq=False)
+class Beams:
+    """The beams behind one cloud.
+
+    Attributes:
+        ring: (N,) number of the ring, −1 where it is not known. Numbers are those of the cloud's own field, else the
+            row (or column) of the organised cloud, else counted from 0 in the order of the scan or from the lowest up.
+        azimuth_rad: (N,) −π to π from the x axis towards y; of no meaning where there is no return.
+        rings: (K,) the numbers in use, rising.
+        elevations_rad: (K,) mean elevation of each ring's returns over the frame's origin; NaN for one without.
+        source: ``field ring``, ``rows``, ``columns``, ``scan order`` or ``elevation``.
+        quality: share of the returns that fit the pattern, 1 where the cloud says the rings itself.
+    """
+
+    ring: Rings
+    azimuth_rad: Azimuths
+    rings: Ints
+    elevations_rad: Floats
+    source: str
+    quality: float
+
+    @cached_property
+    def upward(self) -> Ints:
+        """The rings (K,) from the lowest to the highest; those without a return come last."""
+        return self.rings[np.argsort(self.elevations_rad, kind="stable")]
+
+    @cached_property
+    def place(self) -> Rings:
+        """(N,) index into ``rings`` of each point's ring, −1 where it is not known."""
+        table = np.full(int(self.rings[-1]) + 2, -1, dtype=np.int16)
+        table[self.rings] = np.arange(len(self.rings))
+        return np.asarray(table.take(self.ring))
+
+    def within(self, bearing_rad: float, half_width_rad: float) -> tuple[Ints, Azimuths]:
+        """Return the points (n,), rising, within a window of azimuth, and how far (n,) to its left each is, radians."""
+        wide = half_width_rad + _ROUNDING_RAD
+        low, high = (np.float32(_around(bearing_rad + side)) for side in (-wide, wide))
+        beyond, before = self.azimuth_rad >= low, self.azimuth_rad <= high
+        if wide >= np.pi:
+            rows = np.flatnonzero(np.isfinite(self.azimuth_rad))
+        else:
+            rows = np.flatnonzero(beyond | before if low > high else beyond & before)
+        aside = self.aside(bearing_rad, rows)
+        chosen = np.abs(aside) <= half_width_rad
+        return rows[chosen], aside[chosen]
+
+    def aside(self, bearing_rad: float, rows: Ints) -> Azimuths:
+        """Return how far to the left of a bearing the azimuths of some points (n,) are: −π to π."""
+        aside = self.azimuth_rad[rows] - np.float32(bearing_rad)
+        aside -= np.float32(2 * np.pi) * np.rint(aside / np.float32(2 * np.pi))
+        return np.asarray(aside)
+
+    def along_rings(self, bearing_rad: float, rows: Ints) -> Ints:
+        """Return the order (n,) of some points ring by ring, each by how far to the left of a bearing they are."""
+        return self.order(self.ring[rows], self.aside(bearing_rad, rows))
+
+    @staticmethod
+    def order(ring: npt.NDArray[Any], aside_rad: npt.NDArray[Any]) -> Ints:
+        """Return the order (n,) ring by ring, then by azimuth; points come nearly so, which this kind of sort uses."""
+        return np.argsort(ring * _RING_KEY_RAD + aside_rad, kind="stable")
+
+    def of_rings(self, rings: npt.NDArray[Any], rows: Ints | slice = slice(None)) -> npt.NDArray[np.bool_]:
+        """Tell which points (N,), or which of some of them (n,), are of some rings."""
+        table = np.zeros(int(self.rings[-1]) + 2, dtype=bool)
+        table[rings.astype(np.int64)] = True
+        return np.asarray(table.take(self.ring[rows]))
+
+
+@dataclass(frozen=True)
+class _Angles:
+    """Azimuth and elevation (N,) of every point, and which are returns."""
+
+    azimuth_rad: npt.NDArray[np.float32]
+    elevation_rad: npt.NDArray[np.float32]
+    known: npt.NDArray[np.bool_]
+
+
+_found: WeakKeyDictionary[Cloud, Beams | str] = WeakKeyDictionary()
+
+
+def beams_of(cloud: Cloud) -> Beams:
+    """Return the beams of a cloud in its sensor's own frame; found once for each cloud.
+
+    The first that answers: a field ``ring`` or ``channel``; the rows of an organised cloud (its columns, when those are
+    fewer); the order of the scan, where each ring is one run around, as in KITTI's files; elevations that heap up
+    at some angles, as on the cones of a calibrated sensor's beams.
+
+    Raises:
+        NotApplicable: none of them does; with the numbers.
+    """
+    if cloud not in _found:
+        _found[cloud] = _find(cloud)
+    found = _found[cloud]
+    if isinstance(found, str):
+        raise NotApplicable(found)
+    return found
+
+
+def keep_beams(cloud: Cloud, of: Cloud, lost: Ints) -> None:
+    """Say that a cloud's points are those of another but for some (n,), on the beams that they were on."""
+    found = beams_of(of)
+    _found[cloud] = replace(found, ring=np.delete(found.ring, lost), azimuth_rad=np.delete(found.azimuth_rad, lost))
+
+
+def _around(angle_rad: float) -> float:
+    """Return an angle as one from −π to π."""
+    return float(angle_rad - 2 * np.pi * np.rint(angle_rad / (2 * np.pi)))
+
+
+def _find(cloud: Cloud) -> Beams | str:
+    angles = _angles(cloud)
+    returns = int(np.count_nonzero(angles.known))
+    if not returns:
+        return f"{cloud.topic} has no return to tell beams by among {len(cloud)} points"
+    tried = []
+    for ring, source, quality in _ways(cloud, angles):
+        rings = np.flatnonzero(np.bincount(ring + np.int16(1))[1:])
+        if FEWEST <= len(rings) <= MOST and quality >= LEAST_QUALITY:
+            elevations = _elevations(ring, rings, angles)
+            return Beams(ring, angles.azimuth_rad, rings, elevations, source, quality)
+        tried.append(f"{source} {len(rings)} rings that fit {quality:.0%}")
+    return (
+        f"no beams can be told in {cloud.topic}: of {returns} returns found by {', by '.join(tried)}; expected "
+        f"{FEWEST} to {MOST} rings that fit at least {LEAST_QUALITY:.0%}, or a field {' or '.join(RING_FIELDS)}"
+    )
+
+
+def _ways(cloud: Cloud, angles: _Angles) -> Iterator[tuple[Rings, str, float]]:
+    """Yield ring (N,), name and quality of each way to tell the rings, the surest first."""
+    for name in filter(cloud.single, RING_FIELDS):
+        values = np.array(cloud.points[name])  # joined: its limits are then found ten times as fast
+        if len(values) and values.dtype.kind in "iu" and values.min() >= 0 and values.max() < 4 * MOST:
+            yield values.astype(np.int16), f"field {name}", 1.0
+    if cloud.organised and cloud.width > 1:
+        row, column = np.divmod(np.arange(len(cloud)), cloud.width)
+        by_row = cloud.height <= cloud.width
+        yield (row if by_row else column).astype(np.int16), "rows" if by_row else "columns", 1.0
+    yield _by_scan_order(angles)
+    yield _by_elevation(angles)
+
+
+def _angles(cloud: Cloud) -> _Angles:
+    x, y, z = (np.ascontiguousarray(cloud.points[name], dtype=np.float32) for name in "xyz")
+    with np.errstate(invalid="ignore", over="ignore"):
+        ground = np.sqrt(x * x + y * y)
+        known = np.isfinite(ground + z) & ((ground > 0.0) | (z != 0.0))
+        return _Angles(np.arctan2(y, x), np.arctan2(z, ground), known)
+
+
+def _elevations(ring: Rings, rings: Ints, angles: _Angles) -> Floats:
+    seen = angles.known & (ring >= 0)
+    number, elevation = (ring, angles.elevation_rad) if seen.all() else (ring[seen], angles.elevation_rad[seen])
+    count = np.bincount(number, minlength=int(rings[-1]) + 1)
+    total = np.bincount(number, weights=elevation, minlength=len(count))
+    with np.errstate(invalid="ignore"):
+        return np.asarray((total / count)[rings])
+
+
+def _by_scan_order(angles: _Angles) -> tuple[Rings, str, float]:
+    """Number the runs of rising (or falling) azimuth; quality is the share of steps that go on that way.
+
+    The seam between two revolutions is where the fewest rings are cut in two.
+    """
+    turns = angles.azimuth_rad[angles.known] * np.float32(0.5 / np.pi)
+    step = np.diff(turns)
+    step -= np.rint(step)
+    back = np.count_nonzero(step < 0.0) / max(1, len(step))
+    quality = float(max(back, np.count_nonzero(step > 0.0) / max(1, len(step))))
+    ring = np.full(len(angles.known), -1, dtype=np.int16)
+    if quality < LEAST_QUALITY:
+        return ring, "scan order", quality
+    turns = turns if back < 0.5 else -turns
+    # A full first ring begins at the seam, wherever that is.
+    seams = (*_SEAMS_TURNS, float(turns[0]) - _ASIDE_TURNS)
+    begins = min((_begins(turns, np.float32(seam)) for seam in seams), key=np.count_nonzero)
+    # Whatever is too many rings is too many as well when it is fewer.
+    ring[angles.known] = np.minimum(np.cumsum(begins, dtype=np.int32), 4 * MOST)
+    return ring, "scan order", quality
+
+
+def _begins(turns: npt.NDArray[np.float32], seam: np.float32) -> npt.NDArray[np.bool_]:
+    """Tell which returns (M,), azimuths in turns, begin a new ring when revolutions begin at ``seam``."""
+    turned = turns - seam
+    turned -= np.floor(turned)
+    begins = np.zeros(len(turns), dtype=bool)
+    np.less(turned[1:] - turned[:-1], -_STEP_BACK_TURNS, out=begins[1:])
+    return begins
+
+
+def _by_elevation(angles: _Angles) -> tuple[Rings, str, float]:
+    """Number the heaps of the elevations from the lowest up; quality is the share of returns that are in one.
+
+    Quality is 0 where chance makes such heaps, too: scattered returns that leave enough bins empty for heaps this
+    narrow have about five to a heap.
+    """
+    floor = np.floor(angles.elevation_rad[angles.known] / _BIN_RAD).astype(np.int16)
+    floor -= floor.min()
+    count, bins = np.bincount(floor), np.zeros(len(angles.known), dtype=np.int16)
+    bins[angles.known] = floor
+    heap = count > _BETWEEN * count.max()
+    number = np.where(heap, np.cumsum(heap & ~np.append(False, heap[:-1])) - 1, -1).astype(np.int16)
+    ring = np.where(angles.known, number[bins], np.int16(-1))
+    returns, heaps = np.count_nonzero(angles.known), int(number.max()) + 1
+    chance = np.count_nonzero(heap) > _WIDEST_BINS * heaps or returns < _FEWEST_IN_HEAP * heaps
+    quality = 0.0 if chance else float(np.count_nonzero(ring >= 0) / returns)
+    return ring, "elevation", quality

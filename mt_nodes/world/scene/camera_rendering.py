@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a camera sees of the street: one ray a pixel, a sun with shadows, a sky, a little noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.data.messages import CameraInfo
+from mt_nodes.data.transforms import Matrix, pose_matrix
+from mt_nodes.world.camera.model import CameraModel
+from mt_nodes.world.scene import paint
+from mt_nodes.world.scene.meshes import Mesh
+from mt_nodes.world.scene.open3d_late import open3d, tensor
+from mt_nodes.world.scene.street import GROUND, HOUSE, Piece
+
+Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+
+#: To the sun, which stands behind the ego and to its left, 50 degrees high.
+SUN = np.array([-0.5, 0.4, 0.77]) / np.linalg.norm([-0.5, 0.4, 0.77])
+#: Radiance of sun, of the sky overhead and of light from below, relative to what full scale shows.
+_SUNSHINE, _SKYLIGHT, _FROM_BELOW, _EXPOSURE = 2.0, (0.62, 0.7, 0.85), 0.22, 0.85
+_ZENITH, _HORIZON = (0.25, 0.42, 0.75), (0.8, 0.84, 0.88)
+_GAMMA = 2.2
+#: Turns the axes x ahead, y left, z up into the optical ones x right, y down, z ahead.
+OPTICAL_XYZW = (-0.5, 0.5, -0.5, 0.5)
+
+
+@dataclass(frozen=True)
+class CameraSensor:
+    """A colour camera without distortion that looks straight ahead.
+
+    Attributes:
+        width, height: of the picture in pixels. field_of_view_deg: from its left edge to its right one.
+        forward_m, height_m: where it stands before and above ``base_link``.
+        noise: standard deviation of the read noise in steps of 8 bits.
+    """
+
+    width: int = 640
+    height: int = 480
+    field_of_view_deg: float = 60.0
+    forward_m: float = 0.3
+    height_m: float = 1.5
+    noise: float = 1.0
+
+    @property
+    def focal_px(self) -> float:
+        """Focal length in pixels."""
+        return float(self.width / 2.0 / np.tan(np.radians(self.field_of_view_deg) / 2.0))
+
+    @property
+    def mount(self) -> Matrix:
+        """4×4 that takes points of the optical frame to ``base_link``."""
+        return pose_matrix((self.forward_m, 0.0, self.height_m), OPTICAL_XYZW)
+
+    def info(self, topic: str, stamp_ns: int, frame_id: str) -> CameraInfo:
+        """Return its calibration; the principal point is the middle of the picture."""
+        x, y, f = (self.width - 1) / 2.0, (self.height - 1) / 2.0, self.focal_px
+        k = np.array([[f, 0.0, x], [0.0, f, y], [0.0, 0.0, 1.0]])
+        p = np.column_stack([k, np.zeros(3)])
+        return CameraInfo(topic, stamp_ns, frame_id, self.width, self.height, "plumb_bob", np.zeros(5), k, np.eye(3), p)
+
+    @cached_property
+    def rays(self) -> Singles:
+        """Directions (H, W, 3) of the pixels in ``base_link``."""
+        model = CameraModel.of(self.info("", 0, ""), (self.height, self.width))
+        return np.ascontiguousarray(model.grid() @ self.mount[:3, :3].T, dtype=np.float32)
+
+
+def photograph(
+    pieces: list[Piece], laid: Mesh, ego_m: float, sensor: CameraSensor, rng: np.random.Generator
+) -> npt.NDArray[np.uint8]:
+    """Return a picture (H, W, 3), blue, green, red in 8 bits.
+
+    Args:
+        pieces: what stands along the straight street. laid: the same, as one mesh, where it is seen.
+        ego_m: x of the ego in the frame of ``laid``; it stands at y = 0 and looks along x.
+        rng: of the noise.
+    """
+    hits = _Hits.of(laid, ego_m, sensor)
+    colours = np.concatenate([paint.albedo(piece) for piece in pieces])[hits.triangle]
+    _painted(colours, pieces, hits, sensor)
+    seen = np.empty((sensor.height * sensor.width, 3), dtype=np.float32)
+    rays = sensor.rays.reshape(-1, 3)
+    seen[~hits.any] = _sky(rays[~hits.any, 2])
+    seen[hits.any] = colours * _light(hits)
+    return _developed(seen.reshape(sensor.height, sensor.width, 3), sensor.noise, rng)
+
+
+@dataclass(frozen=True, eq=False)
+class _Hits:
+    """Where rays end: ``any`` (H·W,) whether anywhere; of those that do (N,) triangle, range, normal, place, sun.
+
+    ``flat`` (N, 3) is the place along the straight street that the triangles were made in.
+    """
+
+    any: npt.NDArray[np.bool_]
+    triangle: npt.NDArray[np.int64]
+    range_m: Singles
+    normal: Singles
+    weights: Singles
+    lit: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, laid: Mesh, ego_m: float, sensor: CameraSensor) -> _Hits:
+        scene = open3d().t.geometry.RaycastingScene()
+        eye = np.array([ego_m + sensor.forward_m, 0.0, sensor.height_m])
+        scene.add_triangles(tensor((laid.vertices_m - eye).astype(np.float32)), tensor(laid.triangles))
+        rays = np.zeros((sensor.height * sensor.width, 6), dtype=np.float32)
+        rays[:, 3:] = sensor.rays.reshape(-1, 3)
+        answer = scene.cast_rays(tensor(rays))
+        range_m = answer["t_hit"].numpy()
+        hit = np.isfinite(range_m)
+        directions, range_m = rays[hit, 3:], range_m[hit]
+        normal = answer["primitive_normals"].numpy()[hit]
+        normal *= -np.sign(np.einsum("ij,ij->i", normal, directions))[:, None]
+        facing = normal @ SUN.astype(np.float32) > 0.0
+        to_sun = np.empty((int(facing.sum()), 6), dtype=np.float32)
+        to_sun[:, :3] = directions[facing] * range_m[facing, None] + 0.02 * normal[facing]
+        to_sun[:, 3:] = SUN
+        lit = facing
+        lit[facing] = ~scene.test_occlusions(tensor(to_sun)).numpy()
+        triangle = answer["primitive_ids"].numpy()[hit].astype(np.int64)
+        return cls(hit, triangle, range_m, normal, answer["primitive_uvs"].numpy()[hit], lit)
+
+
+def _painted(colours: Singles, pieces: list[Piece], hits: _Hits, sensor: CameraSensor) -> None:
+    """Put what is finer than a triangle on ground and houses, in place."""
+    counts = [len(piece.mesh.triangles) for piece in pieces]
+    corners = np.concatenate([piece.mesh.vertices_m[piece.mesh.triangles] for piece in pieces]).astype(np.float32)
+    for kind in (GROUND, HOUSE):
+        of_kind = np.repeat([piece.kind == kind for piece in pieces], counts)
+        rows = np.flatnonzero(of_kind[hits.triangle])
+        a, b, c = np.moveaxis(corners[hits.triangle[rows]], 1, 0)
+        u, v = hits.weights[rows].T[..., None]
+        s, d, z = (a + u * (b - a) + v * (c - a)).T
+        painted = colours[rows]
+        if kind == GROUND:
+            range_m = hits.range_m[rows]
+            paint.painted_ground(painted, s, d, range_m, range_m / np.float32(sensor.focal_px))
+        else:
+            paint.panes(painted, s, d, z)
+        colours[rows] = painted
+
+
+def _light(hits: _Hits) -> Singles:
+    """Return what falls on each place (N, 3): Lambert's law for the sun, more sky from above than from below."""
+    above = (0.5 + 0.5 * hits.normal[:, 2])[:, None]
+    light = above * np.array(_SKYLIGHT, dtype=np.float32) + (1.0 - above) * np.float32(_FROM_BELOW)
+    sun = np.where(hits.lit, hits.normal @ SUN.astype(np.float32), np.float32(0.0))
+    return np.asarray(light + (_SUNSHINE * sun)[:, None], dtype=np.float32)
+
+
+def _sky(up: Singles) -> Singles:
+    share = np.sqrt(np.clip(up, 0.0, 1.0))[:, None]
+    return np.asarray((1.0 - share) * np.array(_HORIZON) + share * np.array(_ZENITH), dtype=np.float32)
+
+
+def _developed(seen: Singles, noise: float, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
+    """Return the picture of what is seen, blue first: lens blur of half a pixel, gamma, noise, 8 bits."""
+    seen = np.asarray(cv2.GaussianBlur(seen, (3, 3), 0.5))
+    steps = (_curve()[np.clip(seen * (_EXPOSURE * 4095.0), 0.0, 4095.0).astype(np.uint16)])[..., ::-1]
+    noisy = steps + noise * rng.standard_normal(seen.shape, dtype=np.float32)
+    return np.asarray(np.clip(np.rint(noisy), 0.0, 255.0), dtype=np.uint8)
+
+
+def _curve() -> Singles:
+    return (255.0 * (np.arange(4096) / 4095.0) ** (1.0 / _GAMMA)).astype(np.float32)

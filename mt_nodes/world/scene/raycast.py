@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a LiDAR sees of a mesh."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.data.messages import Points
+from mt_nodes.world.scene.lidar import LidarModel
+from mt_nodes.world.scene.meshes import Mesh
+from mt_nodes.world.scene.open3d_late import open3d, tensor
+
+#: The layout of the velodyne driver: x, y, z, intensity, ring, time, packed.
+VELODYNE_LAYOUT = np.dtype(
+    [("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("intensity", "<f4"), ("ring", "<u2"), ("time", "<f4")]
+)
+
+#: A retro-reflector reaches the top of the intensity scale; a white diffuse surface seen straight on stays well below.
+INTENSITY_FULL_SCALE = 255.0
+
+
+def scan(mesh: Mesh, origin_m: tuple[float, float, float], lidar: LidarModel, rng: np.random.Generator) -> Points:
+    """Return one revolution as points of :data:`VELODYNE_LAYOUT` in the sensor frame, in firing order.
+
+    The sensor stands at ``origin_m`` of the mesh's frame with parallel axes. The world is frozen for the whole
+    revolution, so the cloud is free of motion distortion. Noise moves a point along its ray only. Intensity is
+    255 × reflectivity × cosine of incidence, range-compensated as in Velodyne's calibrated intensity.
+    """
+    range_m, triangle, cosine = cast(mesh, origin_m, lidar.directions)
+    brightness = np.zeros(len(range_m))
+    hit = np.isfinite(range_m)
+    brightness[hit] = mesh.reflectivity[triangle[hit]] * cosine[hit]
+    return returns_of(range_m, brightness, lidar, rng)
+
+
+def returns_of(
+    range_m: npt.NDArray[np.float64], brightness: npt.NDArray[np.float64], lidar: LidarModel, rng: np.random.Generator
+) -> Points:
+    """Return what a LiDAR reports of what its rays meet, as points of :data:`VELODYNE_LAYOUT` in the sensor frame.
+
+    Args:
+        range_m: (N,) along each of the LiDAR's directions, infinite where nothing is met.
+        brightness: (N,) reflectivity times cosine of incidence there.
+    """
+    hit = np.isfinite(range_m)
+    noisy = range_m + rng.normal(0.0, lidar.range_sigma_m, len(range_m))
+    seen = (
+        hit & (noisy >= lidar.range_min_m) & (noisy <= lidar.range_max_m) & (rng.random(len(range_m)) >= lidar.dropout)
+    )
+    seen[hit] &= brightness[hit] >= lidar.sensitivity * (range_m[hit] / lidar.range_max_m) ** 2
+    points = np.empty(int(seen.sum()), dtype=VELODYNE_LAYOUT)
+    points["x"], points["y"], points["z"] = (lidar.directions[seen] * noisy[seen, None]).T
+    points["intensity"] = np.round(INTENSITY_FULL_SCALE * brightness[seen])
+    points["ring"], points["time"] = lidar.rings[seen], lidar.times_s[seen]
+    return points
+
+
+def cast(
+    mesh: Mesh, origin_m: tuple[float, float, float], directions: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Follow rays (N, 3) from one origin to the first triangle.
+
+    Returns:
+        range in metres (N,), infinite where nothing is hit; triangle index (N,), 0 where nothing is hit; cosine of
+        the angle between ray and surface normal (N,).
+    """
+    scene = open3d().t.geometry.RaycastingScene()
+    vertices = (mesh.vertices_m - origin_m).astype(np.float32)
+    scene.add_triangles(tensor(vertices), tensor(mesh.triangles))
+    rays = np.zeros((len(directions), 6), dtype=np.float32)
+    rays[:, 3:] = directions
+    answer = scene.cast_rays(tensor(rays))
+    range_m = answer["t_hit"].numpy().astype(np.float64)
+    triangle = np.where(np.isfinite(range_m), answer["primitive_ids"].numpy(), 0).astype(np.int64)
+    cosine = np.abs(np.einsum("ij,ij->i", answer["primitive_normals"].numpy(), rays[:, 3:])).astype(np.float64)
+    return range_m, triangle, cosine

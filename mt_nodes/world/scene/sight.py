@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the rays that a cloud consists of would see of an object put among them.
+
+A ray starts at the origin of the cloud's frame and goes through its return. Only rays within the cone around the
+object's bounding sphere are cast, in the object's own frame, so that the object is prepared for casting once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.data.messages import Cloud
+from mt_nodes.data.transforms import Matrix, move
+from mt_nodes.world.scene.meshes import Mesh
+from mt_nodes.world.scene.objects import mesh_of
+from mt_nodes.world.scene.open3d_late import open3d, tensor
+from mt_nodes.world.scene.returns import lengths, places, returns_at, within_cone
+from mt_nodes.world.scene.silent_rays import silent_rays
+
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
+
+#: The cone is this much wider than the bounding sphere, so that rounding never leaves a ray out.
+_SLACK = 1.01
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """Rays that meet an object.
+
+    Attributes:
+        rows: (n,) of the cloud, rising. range_m: (n,) from the sensor to the surface. own_m: (n,) range of the return
+            that the cloud has on that ray. brightness: (n,) reflectivity times cosine of incidence, 0..1.
+    """
+
+    rows: Rows
+    range_m: Floats
+    own_m: Floats
+    brightness: Floats
+
+    @property
+    def seen(self) -> npt.NDArray[np.bool_]:
+        """Whether the object is nearer than the return that the cloud has there (n,)."""
+        return np.asarray(self.range_m < self.own_m)
+
+
+class Body:
+    """An object ready to be cast at; its own frame is that of its mesh."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        self._scene = open3d().t.geometry.RaycastingScene(nthreads=1)
+        self._scene.add_triangles(tensor(mesh.vertices_m.astype(np.float32)), tensor(mesh.triangles))
+        self._reflectivity = mesh.reflectivity
+        self.low_m, self.high_m = mesh.vertices_m.min(axis=0), mesh.vertices_m.max(axis=0)
+        self.center_m = (self.low_m + self.high_m) / 2
+        self.radius_m = float(np.linalg.norm(mesh.vertices_m - self.center_m, axis=1).max())
+
+    @property
+    def size_m(self) -> tuple[float, float, float]:
+        """Length, width and height."""
+        length, width, height = (self.high_m - self.low_m).tolist()
+        return length, width, height
+
+    def around(self, cloud: Cloud, pose: Matrix) -> Rows:
+        """Return the rows (n,) of returns within the cone around the object; ``pose`` is body to cloud."""
+        center, radius = move(pose, self.center_m[None])[0], _SLACK * self.radius_m
+        apart = float(np.linalg.norm(center))
+        if apart <= radius:
+            return returns_at(cloud, np.arange(len(cloud)))[0]
+        return within_cone(cloud, center / apart, float(np.sqrt(1.0 - (radius / apart) ** 2)))
+
+    def cast(self, cloud: Cloud, pose: Matrix) -> Hits:
+        """Follow the cloud's rays to the object; ``pose`` takes the object's coordinates to the cloud's."""
+        rows = self.around(cloud, pose)
+        direction, own = _directions(cloud, rows)
+        return self._hits(rows, direction, own, pose)
+
+    def cast_silent(self, cloud: Cloud, pose: Matrix) -> tuple[Hits, Floats]:
+        """Follow the rays that brought no return; also return the directions (n, 3) of those that meet the object.
+
+        ``own_m`` of these hits is how far the neighbouring return sees: farther, something else may be in the way.
+        """
+        x, y, _ = move(pose, self.center_m[None])[0].tolist()
+        apart = float(np.hypot(x, y))
+        half = float(np.arcsin(min(1.0, self.radius_m / apart))) if apart > 0 else np.pi
+        rays = silent_rays(cloud, float(np.arctan2(y, x)), half)
+        hits = self._hits(np.arange(len(rays.rows)), rays.direction, rays.clear_m, pose)
+        chosen = hits.rows
+        return Hits(rays.rows[chosen], hits.range_m, hits.own_m, hits.brightness), rays.direction[chosen]
+
+    def _hits(self, rows: Rows, direction: Floats, own: Floats, pose: Matrix) -> Hits:
+        rays = _into(pose, direction)
+        answer = self._scene.cast_rays(tensor(rays), nthreads=1)
+        range_m = answer["t_hit"].numpy().astype(np.float64)
+        hit = np.flatnonzero(np.isfinite(range_m))
+        cosine = np.abs(np.einsum("ij,ij->i", answer["primitive_normals"].numpy()[hit], rays[hit, 3:]))
+        shine = self._reflectivity[answer["primitive_ids"].numpy()[hit]]
+        return Hits(rows[hit], range_m[hit], own[hit], shine * cosine)
+
+    def hides(self, cloud: Cloud, pose: Matrix, slack_m: float) -> Rows:
+        """Return the rows (n,) of returns that lie more than ``slack_m`` behind the object's surface on their ray."""
+        rows = self.around(cloud, pose)
+        direction, own = _directions(cloud, rows)
+        first = self._scene.cast_rays(tensor(_into(pose, direction)), nthreads=1)["t_hit"].numpy()
+        return np.asarray(rows[first < own - slack_m])
+
+    def off_surface_m(self, xyz: Floats, pose: Matrix) -> Floats:
+        """Return how far points (n, 3) of the cloud's frame are from the object's surface (n,)."""
+        inside = move(np.asarray(np.linalg.inv(pose), dtype=np.float64), xyz).astype(np.float32)
+        return np.asarray(self._scene.compute_distance(tensor(inside), nthreads=1).numpy(), dtype=np.float64)
+
+
+@lru_cache
+def body_of(kind: str) -> Body:
+    """Return an object of the catalogue, made ready once."""
+    return Body(mesh_of(kind))
+
+
+def _directions(cloud: Cloud, rows: Rows) -> tuple[Floats, Floats]:
+    """Unit vectors (n, 3) towards returns, and their ranges (n,)."""
+    xyz = places(cloud, rows)
+    own = lengths(xyz)
+    return xyz / own[:, None], own
+
+
+def _into(pose: Matrix, direction: Floats) -> npt.NDArray[np.float32]:
+    """Rays (n, 6) from the sensor, in the object's frame."""
+    back = np.linalg.inv(pose)
+    rays = np.empty((len(direction), 6), dtype=np.float32)
+    rays[:, :3] = back[:3, 3]
+    rays[:, 3:] = direction @ back[:3, :3].T
+    return rays

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faces of traffic lights: which lens shines, in which shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from mt_nodes.world.scene.canvas import Canvas, Point, Rgb, Singles
+from mt_nodes.world.scene.symbols import arrow
+
+_HOUSING, _DARK, _PITCH_M, _LENS_M = (0.02, 0.022, 0.02), 0.12, 0.3, 0.1
+#: What a lens sends when it shines, of full scale: a camera exposed for the street sees it nearly saturated.
+_SHINES: dict[str, Rgb] = {"red": (1.0, 0.16, 0.1), "yellow": (1.0, 0.72, 0.12), "green": (0.25, 1.0, 0.7)}
+_COLOURS = ("red", "yellow", "green")
+
+
+@dataclass(frozen=True)
+class Signal:
+    """One state of a traffic light.
+
+    Attributes:
+        what: it is. colour: of the lens that shines. row: which of the lenses does, counted from above.
+        lenses: how many there are, one above the other.
+        arrow_to: where the tip of an arrow lies that shines in place of the full lens, in shares of its radius.
+    """
+
+    what: str
+    colour: str
+    row: int
+    lenses: int = 3
+    arrow_to: Point | None = None
+
+    @property
+    def size_m(self) -> tuple[float, float]:
+        """Width and height of the housing."""
+        return _PITCH_M, _PITCH_M * self.lenses
+
+
+LEFT = (-0.75, 0.0)
+SIGNALS: dict[str, Signal] = {
+    "red": Signal("red", "red", 0),
+    "yellow": Signal("yellow", "yellow", 1),
+    "green": Signal("green", "green", 2),
+    "red_arrow": Signal("red arrow to the left", "red", 0, arrow_to=LEFT),
+    "yellow_arrow": Signal("yellow arrow to the left", "yellow", 1, arrow_to=LEFT),
+    "green_arrow": Signal("green arrow to the left", "green", 2, arrow_to=LEFT),
+    "flashing_red": Signal("red beacon of one lens, as it flashes", "red", 0, lenses=1),
+    "flashing_yellow": Signal("yellow beacon of one lens, as it flashes", "yellow", 0, lenses=1),
+}
+
+
+@lru_cache
+def faces_of(signal: str) -> tuple[Singles, Singles]:
+    """Return albedo and glow (h, w, 3) of a light, drawn once."""
+    made = SIGNALS[signal]
+    albedo, glow = Canvas(made.size_m, _HOUSING), Canvas(made.size_m, (0.0, 0.0, 0.0))
+    for row in range(made.lenses):
+        center = (0.0, _PITCH_M * ((made.lenses - 1) / 2.0 - row))
+        own = made.colour if row == made.row else _COLOURS[row]
+        red, green, blue = _SHINES[own]
+        albedo.disc(center, _LENS_M, (_DARK * red, _DARK * green, _DARK * blue))
+        if row == made.row:
+            _shine(glow, center, made)
+    return albedo.face(), np.asarray(glow.face())
+
+
+def _shine(glow: Canvas, center: Point, made: Signal) -> None:
+    colour = _SHINES[made.colour]
+    if made.arrow_to is None:
+        glow.disc(center, _LENS_M, colour)
+        return
+    (x, y), (dx, dy) = center, (_LENS_M * made.arrow_to[0], _LENS_M * made.arrow_to[1])
+    arrow(glow, (x - dx, y - dy), (x + dx, y + dy), 0.035, colour)

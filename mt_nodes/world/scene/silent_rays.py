@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rays of a scan that brought no return: into the sky, or off a surface that threw none back.
+
+A new object reflects them, too; without them it would lose what stands out against the sky.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.data.messages import Cloud
+from mt_nodes.world.scene.beams import Beams, beams_of
+from mt_nodes.world.scene.returns import lengths, places
+
+Rows = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+#: Neighbours of one ring this many azimuth steps apart have room for a ray between them.
+_GAP_STEPS = 1.6
+#: How far beside the window neighbours are looked for.
+_ASIDE_RAD = 0.2
+#: Most rings have a return as near as this to an end of the window; the others are searched all around.
+_BESIDE_RAD = 0.05
+#: Returns of one ring nearer to each other than this are on one ray (a second echo).
+_SAME_RAD = 1e-5
+#: How far the elevation of a ring may differ between neighbours: by its noise, and by tilt with the azimuth.
+_LEVEL_RAD, _TILT = 0.01, 0.06
+
+
+@dataclass(frozen=True, eq=False)
+class SilentRays:
+    """Rays without a return within a window of azimuth.
+
+    Attributes:
+        rows: (n,) of an organised cloud: where the return would be. Of another: the return of the same ring after
+            which it would come. direction: (n, 3) unit vectors. clear_m: (n,) how far the nearer neighbour on the ring
+            sees, infinite where there is none: farther than that the ray may end at the same thing.
+    """
+
+    rows: Rows
+    direction: Floats
+    clear_m: Floats
+
+
+def silent_rays(cloud: Cloud, bearing_rad: float, half_width_rad: float) -> SilentRays:
+    """Return the silent rays within ``half_width_rad`` of a bearing, none where the beams cannot be told.
+
+    In an organised cloud they are its empty returns; their azimuth is that of their column, their elevation that of
+    their ring. Else they are the gaps between neighbours of one ring, filled at the ring's own azimuth step.
+    """
+    try:
+        beams = beams_of(cloud)
+    except NotApplicable:
+        return _joined([])
+    if cloud.organised:
+        return _of_columns(cloud, beams, bearing_rad, half_width_rad) if beams.source == "rows" else _joined([])
+    return _of_gaps(cloud, beams, bearing_rad, half_width_rad)
+
+
+def _of_gaps(cloud: Cloud, beams: Beams, bearing: float, half: float) -> SilentRays:
+    window = half + _ASIDE_RAD
+    seen = _described(cloud, beams, *beams.within(bearing, window))
+    ends = (_end(cloud, beams, bearing, side) for side in (-window, window))
+    joined = [np.concatenate(parts) for parts in zip(seen, *ends, strict=True)]
+    order = beams.order(joined[2], joined[0])
+    at, rows, ring, elevation, reach = (column[order] for column in joined)
+    gap = np.where(ring[1:] == ring[:-1], np.diff(at), 0.0)
+    steps = gap[(gap > _SAME_RAD) & (gap < 0.02)]
+    if not len(steps):
+        return _joined([])
+    step = float(np.median(steps))
+    # Two returns of a ring that stand on different cones are not both where its beam was: nothing is between them.
+    level = np.abs(np.diff(elevation)) <= _LEVEL_RAD + _TILT * gap
+    left = np.flatnonzero((gap > _GAP_STEPS * step) & level)
+    count = np.rint(gap[left] / step).astype(np.int64) - 1
+    which = np.repeat(left, count)
+    number = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count) + 1
+    share = number / (np.repeat(count, count) + 1)
+    # Counted from the neighbour that was scanned first, after which they come.
+    rising = rows[which] <= rows[which + 1]
+    first, second = np.where(rising, which, which + 1), np.where(rising, which + 1, which)
+    azimuth = at[first] + share * (at[second] - at[first])
+    tilt = elevation[first] + share * (elevation[second] - elevation[first])
+    chosen = np.abs(azimuth) <= half
+    clear = np.minimum(reach[first], reach[second])[chosen]
+    return SilentRays(rows[first][chosen], _unit(bearing + azimuth[chosen], tilt[chosen]), clear)
+
+
+Seen = tuple[Floats, Rows, Rows, Floats, Floats]
+"""Azimuth from the bearing, row, ring, elevation and range (n,) of returns whose ring is known."""
+
+
+def _end(cloud: Cloud, beams: Beams, bearing: float, side: float) -> Seen:
+    """Close every ring at one end of the window by what is nearest there; beyond, nothing is in the way."""
+    rows, off = beams.within(bearing + side, _BESIDE_RAD)
+    elsewhere = np.setdiff1d(beams.rings, beams.ring[rows])
+    if len(elsewhere):
+        more = np.flatnonzero(beams.of_rings(elsewhere))
+        rows, off = np.append(rows, more), np.append(off, beams.aside(bearing + side, more))
+    ring, off = beams.ring[rows], np.abs(off)
+    order = beams.order(ring, off)
+    nearest = order[np.flatnonzero(np.diff(ring[order], prepend=-1))]
+    _, at, of, elevation, _ = _described(cloud, beams, rows[nearest], off[nearest])
+    return np.full(len(at), side), at, of, elevation, np.full(len(at), np.inf)
+
+
+def _described(cloud: Cloud, beams: Beams, rows: Rows, aside: npt.NDArray[np.float32]) -> Seen:
+    xyz = places(cloud, rows)
+    range_m, ring = lengths(xyz), beams.ring[rows].astype(np.int64)
+    there = (range_m > 0.0) & (ring >= 0)
+    elevation = np.arcsin(xyz[there, 2] / range_m[there])
+    return aside[there].astype(np.float64), rows[there], ring[there], elevation, range_m[there]
+
+
+def _of_columns(cloud: Cloud, beams: Beams, bearing: float, half: float) -> SilentRays:
+    xyz = cloud.xyz.astype(np.float64)
+    known = np.isfinite(xyz).all(axis=1) & (xyz != 0.0).any(axis=1)
+    column = np.arange(len(cloud)) % cloud.width
+    east, north = (
+        np.bincount(column[known], weights=f(beams.azimuth_rad[known]), minlength=cloud.width) for f in (np.cos, np.sin)
+    )
+    of_column = np.where((east != 0.0) | (north != 0.0), np.arctan2(north, east), np.nan)
+    empty = np.flatnonzero(~known)
+    azimuth, tilt = of_column[column[empty]], beams.elevations_rad[beams.place[empty]]
+    inside = np.cos(azimuth - bearing) >= np.cos(half)
+    inside &= np.isfinite(tilt)
+    rows = empty[inside]
+    return SilentRays(rows, _unit(azimuth[inside], tilt[inside]), np.full(len(rows), np.inf))
+
+
+def _unit(azimuth: Floats, elevation: Floats) -> Floats:
+    flat = np.cos(elevation)
+    return np.column_stack([flat * np.cos(azimuth), flat * np.sin(azimuth), np.sin(elevation)])
+
+
+def _joined(parts: list[SilentRays]) -> SilentRays:
+    nothing = SilentRays(np.empty(0, dtype=np.int64), np.empty((0, 3)), np.empty(0))
+    columns = zip(*(vars(part).values() for part in (nothing, *parts)), strict=True)
+    return SilentRays(*(np.concatenate(column) for column in columns))
