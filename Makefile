@@ -32,9 +32,10 @@ test-extras: .venv/test.stamp ## Test what needs the extras `diffusion` and `mod
 	scripts/setup.sh test,diffusion,models
 	$(BIN)/python -m pytest test/extras $(ARGS)
 
-lint: .venv/test.stamp ## Format, style and types
+lint: .venv/test.stamp ## Format, style, rooms and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo --no-cache
 	@# Types are checked against NumPy's of Python 3.11 and later; those of its last release for 3.10 know less.
 	$(BIN)/python -c "import sys; sys.exit(sys.version_info >= (3, 11))" || $(BIN)/mypy
 

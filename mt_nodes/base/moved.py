@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tells whoever imports a module by a name of before where it is now: plugins of users know a few of them.
+
+It goes with the release after the next.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+#: What plugins import, by its name of before; a package stands for all that is in it.
+MOVED = {
+    "mt_nodes.checks": "mt_nodes.relations.checks",
+    "mt_nodes.conditions": "mt_nodes.relations.conditions",
+    "mt_nodes.effects": "mt_nodes.data.effects",
+    "mt_nodes.errors": "mt_nodes.base.errors",
+    "mt_nodes.frames": "mt_nodes.data.messages",
+    "mt_nodes.mutations": "mt_nodes.relations.mutations",
+    "mt_nodes.outputs": "mt_nodes.data.outputs",
+    "mt_nodes.params": "mt_nodes.base.params",
+}
+
+
+class MovedModules(MetaPathFinder):
+    """Comes last among the finders, so that it is asked for modules that are nowhere."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Refuse a name of before.
+
+        Raises:
+            ModuleNotFoundError: naming the module to import in its place.
+        """
+        if new := MOVED.get(fullname):
+            raise ModuleNotFoundError(f"{fullname} is now {new}; import it from there", name=fullname)
+        return None
+
+
+def tell_where_modules_are() -> None:
+    """Ask :class:`MovedModules` from now on."""
+    if not any(isinstance(finder, MovedModules) for finder in sys.meta_path):
+        sys.meta_path.append(MovedModules())
