@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import grimp
 
 from mt_nodes.base.params import describe, strength_of
 from mt_nodes.cli import catalogue
@@ -142,6 +146,45 @@ def live_services() -> str:
     return table(("service", "type", "what"), rows)
 
 
+def rooms() -> str:
+    """Return the picture of the rooms, made of the imports between them, and what each holds."""
+    arrows = _arrows()
+    names = sorted(arrows, key=lambda room: (len(_below(room, arrows)), room), reverse=True)
+    drawn = [f"    {a} --> {b}" for a in names for b in sorted(arrows[a]) if not _by_another(a, b, arrows)]
+    picture = "\n".join(["```mermaid", "flowchart TD", *drawn, "```"])
+    rows = [(f"`{room}/`", *_said_of(room)) for room in names]
+    return f"{picture}\n\n{table(('room', 'holds', 'imports', 'where a new thing goes'), rows)}"
+
+
+def _arrows() -> dict[str, set[str]]:
+    """Return the rooms that each room imports from."""
+    graph = grimp.build_graph("mt_nodes", cache_dir=None)
+    found: dict[str, set[str]] = {name.split(".")[1]: set() for name in graph.find_children("mt_nodes")}
+    for module in graph.modules - {"mt_nodes"}:
+        room = module.split(".")[1]
+        others = graph.find_modules_directly_imported_by(module) - {"mt_nodes"}
+        found[room] |= {name.split(".")[1] for name in others} - {room}
+    return found
+
+
+def _below(room: str, arrows: Mapping[str, set[str]]) -> set[str]:
+    """Return every room that one imports from, by way of others, too."""
+    return {below for other in arrows[room] for below in (other, *_below(other, arrows))}
+
+
+def _by_another(room: str, other: str, arrows: Mapping[str, set[str]]) -> bool:
+    """Whether a room also reaches another by way of a third: such an arrow is not drawn."""
+    return any(other in _below(third, arrows) for third in arrows[room] - {other})
+
+
+def _said_of(room: str) -> tuple[str, str, str]:
+    """Return what the docstring of a room says: what it holds, what it imports, where a new thing goes."""
+    text = inspect.getdoc(importlib.import_module(f"mt_nodes.{room}")) or ""
+    plain = re.sub(r":\w+:`~?mt_nodes\.([\w.]+)`", r"`\1`", text.replace("``", "`"))
+    holds, _, imports, goes = plain.splitlines()
+    return holds, imports, goes
+
+
 def filled(text: str, page: str = "README.md") -> str:
     """Return a page with every generated part made anew."""
     for name, make in FILLED[page].items():
@@ -155,6 +198,7 @@ def filled(text: str, page: str = "README.md") -> str:
 
 
 FILLED = {
+    "docs/architecture.md": {"rooms": rooms},
     "README.md": {"nodes": nodes, "stack keys": stack_keys, "faults": faults},
     "docs/live.md": {"live keys": live_keys, "live services": live_services},
 }

@@ -49,7 +49,7 @@ def test_a_stale_table_is_told(tmp_path: Path) -> None:
     assert readme.replace("| `deadline_s` |", "| `deadlin_s` |") != readme
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/gallery.md"])
+@pytest.mark.parametrize("page", ["README.md", "CHANGELOG.md", "docs/architecture.md", "docs/gallery.md"])
 def test_links_lead_somewhere(page: str) -> None:
     targets = re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text(encoding="utf-8"))
     assert targets

@@ -1,2 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The only place that imports ROS."""
+"""ROS nodes and suite processes, and the adapters of message types; the only importer of ROS.
+
+It imports every other room.
+A node goes here, an adapter into ``adapters``.
+"""

@@ -1,2 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people read after a run."""
+"""What people read after a run: the page, JUnit, tables, comparisons.
+
+It imports :mod:`mt_nodes.engine` and all that lies below.
+A section of the report goes here, its template into ``templates``.
+"""
