@@ -18,6 +18,7 @@ from mt_nodes.cluster_sums import BLOCK_BUNDLES, MIN_CLUSTERS, ClusterSums, Unit
 from mt_nodes.exceedance import Finding, exceedance, excess_over, needed_in, sign_flip_p, upper_bound
 from mt_nodes.statistics import (
     at_least,
+    effective_trials,
     holm,
     interval_of,
     mcnemar_p,
@@ -245,6 +246,18 @@ def test_a_rate_is_kept_only_by_the_widest_of_the_intervals() -> None:
     blocks, drives = (interval_of(clusters.repeated(times)) for clusters, times in tests._levels(rated(hits), 6))
     assert blocks is not None and drives is not None and blocks.high < drives.high - 0.01
     assert upper_bound(rated(hits)) == drives.high
+
+
+def test_up_to_three_drives_that_are_hit_do_not_show_how_alike_the_pairs_of_a_drive_are() -> None:
+    def effective(hits: list[int]) -> float:
+        sums = ClusterSums(MIN_CLUSTERS, 2)
+        for drive, hit in enumerate(hits):
+            sums.add((drive, None), hit, 100)
+        return effective_trials(sums.finest)
+
+    for few in ([0] * 8, [1] + [0] * 7, [1, 1, 1] + [0] * 5):
+        assert effective(few) == effective([100 - hit for hit in few]) == 8.0
+    assert effective([1, 1, 1, 1] + [0] * 4) > 400
 
 
 def test_as_many_clusters_as_are_needed_are_enough() -> None:
