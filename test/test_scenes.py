@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -178,6 +179,20 @@ def test_a_row_counts_for_its_scene_and_knows_its_frame(stop_and_go: list[Bundle
         ((0, 2), (0, 6), (0, 6)),
         ((0, 2), (0, 7), (3, None)),
     ]
+
+
+def test_in_another_lap_a_scene_begins_with_the_same_frame() -> None:
+    """Who joined a looped bag at its fourth stamp numbers its bundles otherwise in the first lap than in the others."""
+    line = {"type": "verdict", "outcome": "HOLDS", "lost": 0, "gained": 0, "round": 0}
+
+    def lap(episode: int, stamps: range, scene: int) -> list[dict[str, Any]]:
+        rows = [{**line, "pair": f"{episode}/{i}/a/0", "stamp_ns": s} for i, s in enumerate(stamps)]
+        return [{**row, "scene": scene} if i > scene else row for i, row in enumerate(rows)]
+
+    rows = [row for _, _, row in rows_by_arm([*lap(0, range(103, 107), 1), *lap(1, range(100, 107), 4)], ("a",))]
+    units = [row.unit for row in rows]
+    assert units[:4] == [(0, 0), (0, 1), (0, 1), (0, 1)]
+    assert units[7:] == units[:4]
 
 
 def test_a_verdict_keeps_its_scene() -> None:
