@@ -195,6 +195,27 @@ def test_in_another_lap_a_scene_begins_with_the_same_frame() -> None:
     assert units[7:] == units[:4]
 
 
+def test_a_lap_that_misses_frames_makes_no_more_of_a_scene() -> None:
+    """A standing ego was a scene of its own for each frame of a lap in which every other cloud was lost."""
+    line = {"type": "verdict", "outcome": "HOLDS", "lost": 0, "gained": 0, "round": 0}
+
+    def lap(episode: int, stamps: range) -> list[dict[str, Any]]:
+        rows = [{**line, "pair": f"{episode}/{i}/a/0", "stamp_ns": s} for i, s in enumerate(stamps)]
+        return [{**row, "scene": 0} if i else row for i, row in enumerate(rows)]
+
+    whole, half, other_half = range(100, 140), range(100, 140, 2), range(101, 140, 2)
+    for laps, scenes_, frames in (
+        ((whole, half, whole), 1, 40),
+        ((half, whole), 1, 40),
+        ((whole, other_half), 1, 40),
+        ((half, range(102, 140)), 1, 39),
+        ((half, other_half, whole), 2, 40),  # nothing says that the two show the same
+    ):
+        lines = [row for episode, stamps in enumerate(laps) for row in lap(episode, stamps)]
+        rows = [row for _, _, row in rows_by_arm(lines, ("a",))]
+        assert (len({row.unit for row in rows}), len({row.frame for row in rows})) == (scenes_, frames), laps
+
+
 def test_a_verdict_keeps_its_scene() -> None:
     plain = {"pair": "0/3/a/0", "stamp_ns": 1, "outcome": "SKIPPED", "scene": 2}
     assert Verdict.from_plain(plain).as_plain()["scene"] == 2
