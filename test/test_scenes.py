@@ -181,6 +181,14 @@ def test_a_row_counts_for_its_scene_and_knows_its_frame(stop_and_go: list[Bundle
     ]
 
 
+def test_a_drive_bears_the_number_of_the_first_episode_that_shows_it() -> None:
+    """Of a run whose first episode has another number than 0, too: it is an item of a campaign."""
+    line = {"type": "verdict", "outcome": "HOLDS", "lost": 0, "gained": 0, "stamp_ns": 5}
+    condition = {"type": "condition", "bags": ["x", "y", "./x"], "first_episode": 4}
+    lines = [condition, *({**line, "pair": f"{episode}/7/a/0"} for episode in (4, 5, 6))]
+    assert [row.frame for _, _, row in rows_by_arm(lines, ("a",))] == [(4, 7), (5, 7), (4, 7)]
+
+
 def test_in_another_lap_a_scene_begins_with_the_same_frame() -> None:
     """Who joined a looped bag at its fourth stamp numbers its bundles otherwise in the first lap than in the others."""
     line = {"type": "verdict", "outcome": "HOLDS", "lost": 0, "gained": 0, "round": 0}
