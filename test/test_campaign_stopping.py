@@ -98,6 +98,16 @@ def test_the_interval_is_where_neither_bet_has_won(observed: list[float], alpha:
         assert (max(above.e_value, below.e_value) >= 2.0 / alpha) == refuted
 
 
+@pytest.mark.parametrize("arm", ["control", "sham"])
+def test_a_drive_that_decides_nothing_of_a_relation_counts_for_its_background(arm: str) -> None:
+    """A stack that flickers there is no clean one, however clean all other drives are."""
+    clean = [part(0) for _ in range(400)]
+    flickers = replace(part(0), own=Tally(0, 0), frames=0, **{arm: Tally(20, 1)})
+    assert sequential_evidence(clean, EXPECTED, POLICY, 1)["clear"] == "pass"
+    found = sequential_evidence([flickers, *clean], EXPECTED, POLICY, 1)
+    assert (found["outcome"], found["clear"], found["drives"]) == ("UNSTABLE", "", 400)
+
+
 def test_a_bet_is_what_its_formula_says() -> None:
     bet, weights = Bet(0.25, 0.0), np.append(np.full(40, 0.5 / 40), 0.5)
     for x in (0.5, 1.0, 0.1):

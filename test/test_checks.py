@@ -94,6 +94,12 @@ def test_ghosts_are_gained_and_mask_no_loss() -> None:
     assert summary(counted(STREET, after)) == ("HOLDS", 4, 4, 0, 1, 1)
 
 
+def test_who_stands_where_something_was_added_is_demanded_all_the_same() -> None:
+    added = Effects(added=(Volume("base_link", (13.0, 3.0, 0.8), (4.2, 1.8, 1.5), 0.0, "car"),))
+    assert kept(STREET, STREET, added).outcome is Outcome.HOLDS
+    assert summary(kept(STREET, STREET[1:], added)) == ("VIOLATED", 3, 4, -1, 1, 0)
+
+
 def test_count_violated() -> None:
     judgement = counted(STREET, STREET[1:])
     assert summary(judgement) == ("VIOLATED", 3, 4, -1, 1, 0)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mt_nodes.base.wording import counted
-from mt_nodes.cli import catalogue, demo_command
+from mt_nodes.cli import catalogue, demo_command, list_command
 from mt_nodes.cli.main import COMMANDS, main
 from mt_nodes.data.bags.bundles import BagSource, write_bundles
 from mt_nodes.world.scene.drive import generate_drive
@@ -39,6 +39,17 @@ def test_every_kind_is_listed_and_everything_listed_is_shown(kind: str, capsys: 
         assert row["name"] in capsys.readouterr().out
         assert main(["show", row["name"], "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["name"] == row["name"]
+
+
+def test_a_pipe_that_breaks_elsewhere_is_no_reader_that_went_away(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(args: Any) -> int:
+        raise BrokenPipeError("of a plugin's own process")
+
+    monkeypatch.setattr(list_command, "run", run)
+    assert main(["list", "mutations"]) == 4
+    assert "of a plugin's own process" in capsys.readouterr().err
 
 
 def test_relations_carry_their_id_and_kind(capsys: pytest.CaptureFixture[str]) -> None:

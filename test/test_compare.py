@@ -83,10 +83,12 @@ def test_a_run_that_did_not_come_to_its_end_shows_nothing(
     assert compared(broken, runs["clean"])["exit_code"] == 0
 
 
-def test_what_is_violated_more_often_though_not_decided_is_not_green(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stamp_ns", [10**17, 10**18], ids=["the same pairs", "other pairs"])
+def test_what_is_violated_more_often_though_not_decided_is_not_green(tmp_path: Path, stamp_ns: int) -> None:
     few = dataclasses.replace(NOISE, kind="expected", min_decided=40)
     before = made_run(tmp_path / "before", [*verdicts("noise"), *verdicts("fog")], few, FOG)
-    after = made_run(tmp_path / "after", [*verdicts("noise", range(15)), *verdicts("fog")], few, FOG)
+    worse = verdicts("noise", range(15), stamp_ns=stamp_ns)
+    after = made_run(tmp_path / "after", [*worse, *verdicts("fog")], few, FOG)
     found = compared(before, after)
     assert found["relations"]["noise"]["after"]["outcome"] == "INCONCLUSIVE"
     assert (found["exit_code"], found["exit_why"]) == (3, "not decided, and violated more often than before: noise")

@@ -37,6 +37,19 @@ class Steers(NotFewer):
     needs = ("control",)
 
 
+@dataclass(frozen=True)
+class Fewer(NotFewer):
+    """Demands a difference, which control and sham do not make."""
+
+    @property
+    def background(self) -> Check:
+        return NotFewer()
+
+    def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
+        fewer = super().judge(source, followup, effects, bundle).outcome is Outcome.VIOLATED
+        return Judgement(Outcome.HOLDS if fewer else Outcome.VIOLATED, margin=0 if fewer else -1)
+
+
 def judge(offer: Offer, source: Answer, followup: Answer, publishes_when_empty: bool = True) -> list[Verdict]:
     return Engine(publishes_when_empty).judge(offer, BUNDLE, (source, followup), Effects())
 
@@ -115,6 +128,14 @@ def test_the_given_comes_before_the_check_but_after_the_answers() -> None:
     assert verdict.outcome is Outcome.UNPAIRED_SOURCE
     [verdict] = judge(offer, answered(seen(1)), silent())
     assert verdict.outcome is Outcome.NOT_APPLICABLE, "silence where the relation does not apply violates nothing"
+
+
+def test_control_and_sham_are_judged_by_what_the_check_asks_of_them() -> None:
+    made = suite(relation("r", check=Fewer()))
+    for offer, followup in product(offers(made), (2, 1)):
+        [verdict] = judge(offer, answered(seen(2)), answered(seen(followup)))
+        holds = (followup == 2) == (offer.relation.role != "relation")
+        assert verdict.outcome is (Outcome.HOLDS if holds else Outcome.VIOLATED), offer.relation.id
 
 
 def test_a_check_that_raises_is_an_error_of_its_pair_alone() -> None:

@@ -370,6 +370,16 @@ def test_an_output_without_a_stamp_answers_by_its_arrival_and_the_last_one_count
     assert heard(arrivals, ticket) == {"control": "last"} and ticket.by_arrival == {"control"}
 
 
+def test_an_output_without_a_stamp_that_came_before_the_input_is_no_answer(time: VirtualTime) -> None:
+    """A stack that has died since then would be judged by its last words."""
+    arrivals = Arrivals(("control",), "stamp", 0.1)
+    arrivals.put("control", None, "before")
+    time.now_s += 0.01
+    ticket = arrivals.expect(7)
+    time.now_s += 0.2
+    assert heard(arrivals, ticket) == {} and not ticket.by_arrival
+
+
 def test_a_stack_can_be_paired_by_arrival_altogether(time: VirtualTime) -> None:
     arrivals = Arrivals(("detections", "control"), "arrival", 0.1)
     ticket = arrivals.expect(7)

@@ -228,6 +228,9 @@ def test_in_real_time_too() -> None:
     told = "".join("s" if recorder.lines[f"0/{b.index}/keeps/0"].outcome is Outcome.SETTLING else "J" for b in DRIVE)
     assert told.startswith("J" * HORIZON_ROWS + "s" * AGREE) and told.count("J") > HORIZON_ROWS
     assert recorder.lines["0/-/whole/0"].outcome is Outcome.HOLDS
+    for role in ("identity", "points_permuted"):
+        lines = [recorder.lines[f"0/{b.index}/{role}/0@keeps"].outcome for b in DRIVE]
+        assert lines[HORIZON_ROWS] is Outcome.SETTLING and Outcome.HOLDS in lines, "as in lockstep"
 
 
 def test_the_identity_settles_without_being_sent_as_something_else() -> None:

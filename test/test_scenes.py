@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -180,6 +181,49 @@ def test_a_row_counts_for_its_scene_and_knows_its_frame(stop_and_go: list[Bundle
         ((0, 2), (0, 6), (0, 6)),
         ((0, 2), (0, 7), (3, None)),
     ]
+
+
+def test_a_drive_bears_the_number_of_the_first_episode_that_shows_it() -> None:
+    """Of a run whose first episode has another number than 0, too: it is an item of a campaign."""
+    line = {"type": "verdict", "outcome": "HOLDS", "lost": 0, "gained": 0, "stamp_ns": 5}
+    condition = {"type": "condition", "bags": ["x", "y", "./x"], "first_episode": 4}
+    lines = [condition, *({**line, "pair": f"{episode}/7/a/0"} for episode in (4, 5, 6))]
+    assert [row.frame for _, _, row in rows_by_arm(lines, ("a",))] == [(4, 7), (5, 7), (4, 7)]
+
+
+def test_in_another_lap_a_scene_begins_with_the_same_frame() -> None:
+    """Who joined a looped bag at its fourth stamp numbers its bundles otherwise in the first lap than in the others."""
+    line = {"type": "verdict", "outcome": "HOLDS", "lost": 0, "gained": 0, "round": 0}
+
+    def lap(episode: int, stamps: range, scene: int) -> list[dict[str, Any]]:
+        rows = [{**line, "pair": f"{episode}/{i}/a/0", "stamp_ns": s} for i, s in enumerate(stamps)]
+        return [{**row, "scene": scene} if i > scene else row for i, row in enumerate(rows)]
+
+    rows = [row for _, _, row in rows_by_arm([*lap(0, range(103, 107), 1), *lap(1, range(100, 107), 4)], ("a",))]
+    units = [row.unit for row in rows]
+    assert units[:4] == [(0, 0), (0, 1), (0, 1), (0, 1)]
+    assert units[7:] == units[:4]
+
+
+def test_a_lap_that_misses_frames_makes_no_more_of_a_scene() -> None:
+    """A standing ego was a scene of its own for each frame of a lap in which every other cloud was lost."""
+    line = {"type": "verdict", "outcome": "HOLDS", "lost": 0, "gained": 0, "round": 0}
+
+    def lap(episode: int, stamps: range) -> list[dict[str, Any]]:
+        rows = [{**line, "pair": f"{episode}/{i}/a/0", "stamp_ns": s} for i, s in enumerate(stamps)]
+        return [{**row, "scene": 0} if i else row for i, row in enumerate(rows)]
+
+    whole, half, other_half = range(100, 140), range(100, 140, 2), range(101, 140, 2)
+    for laps, scenes_, frames in (
+        ((whole, half, whole), 1, 40),
+        ((half, whole), 1, 40),
+        ((whole, other_half), 1, 40),
+        ((half, range(102, 140)), 1, 39),
+        ((half, other_half, whole), 2, 40),  # nothing says that the two show the same
+    ):
+        lines = [row for episode, stamps in enumerate(laps) for row in lap(episode, stamps)]
+        rows = [row for _, _, row in rows_by_arm(lines, ("a",))]
+        assert (len({row.unit for row in rows}), len({row.frame for row in rows})) == (scenes_, frames), laps
 
 
 def test_a_verdict_keeps_its_scene() -> None:

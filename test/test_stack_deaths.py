@@ -182,6 +182,19 @@ def test_a_plugin_that_exits_does_not_pass(bag: Path, tmp_path: Path, call: str,
     assert ended.returncode == 4, ended.stdout + ended.stderr
 
 
+@pytest.mark.parametrize("more", [[], ["--json"]], ids=["table", "json"])
+def test_a_run_whose_reader_went_away_does_not_pass(bag: Path, tmp_path: Path, relation: str, more: list[str]) -> None:
+    """`mt replay … --json | head -1` ended with 0, whatever the run had come to."""
+    words = ["--stack", str(stack(tmp_path, "os._exit(0)", 9)), "--relations", relation, "--out", str(tmp_path / "out")]
+    read, write = os.pipe()
+    os.close(read)
+    call = [*MT, "replay", str(bag), "--transport", "inprocess", *words, *more]
+    ended = subprocess.run(call, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    assert ended.returncode == 128 + signal.SIGPIPE, ended.stderr
+    assert "plugin" not in ended.stderr and summary_of(tmp_path / "out")["exit_code"] == 4
+
+
 CHECK = """
 import os, sys
 from dataclasses import dataclass

@@ -16,7 +16,16 @@ from scipy import special
 from mt_nodes.base.stats import exceedance as tests
 from mt_nodes.base.stats.cluster_sums import BLOCK_BUNDLES, MIN_CLUSTERS, ClusterSums, Unit, sums_of
 from mt_nodes.base.stats.exceedance import Finding, exceedance, excess_over, needed_in, sign_flip_p, upper_bound
-from mt_nodes.base.stats.intervals import at_least, holm, mcnemar_p, proportion_interval, sign_test_p, wilson_interval
+from mt_nodes.base.stats.intervals import (
+    at_least,
+    effective_trials,
+    holm,
+    interval_of,
+    mcnemar_p,
+    proportion_interval,
+    sign_test_p,
+    wilson_interval,
+)
 
 
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
@@ -229,6 +238,33 @@ def test_a_tolerated_rate_is_never_exceeded_and_kept_at_once_and_more_drives_kee
     assert not (upper_bound(few) <= rate and excess_over(few, rate).p < 0.05)
     if upper_bound(few) <= rate:
         assert upper_bound(many) <= rate + 1e-9
+
+
+def test_a_rate_is_kept_only_by_the_widest_of_the_intervals() -> None:
+    """All that was hit lies in one of three drives: their blocks alone would say that far less was."""
+    hits = {(e, b): int(e == 0 and b % 10 == 0) for e in range(3) for b in range(40)}
+    blocks, drives = (interval_of(clusters.repeated(times)) for clusters, times in tests._levels(rated(hits), 6))
+    assert blocks is not None and drives is not None and blocks.high < drives.high - 0.01
+    assert upper_bound(rated(hits)) == drives.high
+
+
+def test_up_to_three_drives_that_are_hit_do_not_show_how_alike_the_pairs_of_a_drive_are() -> None:
+    def effective(hits: list[int]) -> float:
+        sums = ClusterSums(MIN_CLUSTERS, 2)
+        for drive, hit in enumerate(hits):
+            sums.add((drive, None), hit, 100)
+        return effective_trials(sums.finest)
+
+    for few in ([0] * 8, [1] + [0] * 7, [1, 1, 1] + [0] * 5):
+        assert effective(few) == effective([100 - hit for hit in few]) == 8.0
+    assert effective([1, 1, 1, 1] + [0] * 4) > 400
+
+
+def test_as_many_clusters_as_are_needed_are_enough() -> None:
+    sums = ClusterSums(10)
+    for drive, bundle in itertools.product(range(6), range(2 * BLOCK_BUNDLES)):
+        sums.add((drive, bundle), 1)
+    assert [str(sums.enough(needed)) for needed in (6, 7)] == ["6 drives", f"12 blocks of {BLOCK_BUNDLES} frames"]
 
 
 def test_an_adjusted_p_value_is_never_below_its_own() -> None:

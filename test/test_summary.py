@@ -297,6 +297,18 @@ def test_a_long_drive_is_tested_by_blocks() -> None:
     assert "20 blocks of 10 frames" in burst["why"]
 
 
+def test_the_frames_of_one_scene_are_one_observation() -> None:
+    """Seven violations in a queue, from one fragment of a box, were told as seven of 26 independent frames."""
+    lines = run("fog", 26, range(10, 17))
+    queue = [{**row, "scene": 10} if 10 < (Pair.parse(row["pair"]).bundle or 0) < 17 else row for row in lines]
+    driving, standing = (summarise(each, [FOG])["relations"]["fog"] for each in (lines, queue))
+    assert (standing["violated"], standing["decided"], standing["frames"]) == (7, 26, 26)
+    assert (standing["p"], standing["test"]) == (0.5, "exact McNemar test over 20 scenes")
+    assert standing["ci95_method"] == "Wilson, cluster-robust over 20 scenes"
+    assert driving["p"] < 0.5 and driving["ci95_method"] == "Wilson, 26 frames taken as independent"
+    assert standing["ci95"][1] > driving["ci95"][1]
+
+
 @pytest.mark.parametrize(("bags", "drives"), [(["a", "b", "a/", "./a"], 2), (["a", "b", "c", "d"], 4), ([], 4)])
 def test_a_drive_that_is_played_again_is_no_further_drive(bags: list[str], drives: int) -> None:
     condition: Line = {"type": "condition", "bags": bags}

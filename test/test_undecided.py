@@ -53,3 +53,14 @@ def test_the_terminal_tells_them_below_the_totals(capsys: pytest.CaptureFixture[
     summary = summarise([line(n, "SKIPPED", f"{n} ms behind") for n in (1, 2)], [RelationInfo("fog_10", "necessary")])
     print_summary(summary, Path("out"))
     assert "2 pairs offered: 2 SKIPPED\n  2 SKIPPED, such as: 1 ms behind\n" in capsys.readouterr().out
+
+
+def test_the_terminal_says_of_each_relation_that_does_not_pass_why(capsys: pytest.CaptureFixture[str]) -> None:
+    few, passes, fails = (RelationInfo(name, "necessary", demands_of_itself=True) for name in ("few", "clear", "worse"))
+    lines = [line(n, "HOLDS", relation=name) for name, count in (("few", 3), ("clear", 20)) for n in range(count)]
+    summary = summarise([*lines, line(0, "VIOLATED", relation="worse")], [few, passes, fails])
+    print_summary(summary, Path("out"))
+    told = capsys.readouterr().out.splitlines()
+    assert "few: INCONCLUSIVE: 3 frames decided, at least 20 needed" in told
+    assert any(row.startswith("worse: FAIL: necessary, one violated pair") for row in told)
+    assert not any(row.startswith("clear: ") for row in told)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,6 +39,22 @@ def no_early_end() -> Iterator[None]:
         raise InfrastructureError(_told(f"sys.exit({error.code!r})")) from error
     finally:
         os._exit = _AT_ONCE
+
+
+def reader_is_gone() -> bool:
+    """Tell whether nobody reads standard output any more; what is still to go there then goes nowhere."""
+    try:
+        stdout = sys.stdout.fileno()
+    except (OSError, ValueError):  # it is none of the system's
+        return False
+    poll = select.poll()
+    poll.register(stdout, 0)
+    if not any(state & select.POLLERR for _, state in poll.poll(0)):
+        return False
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stdout)
+    os.close(nowhere)
+    return True
 
 
 def _told(call: str) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from mt_nodes import __version__
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import ExitCode, MtError
-from mt_nodes.cli.leaving import no_early_end
+from mt_nodes.cli.leaving import no_early_end, reader_is_gone
 
 #: command -> module in mt_nodes.cli that has ``add_arguments(parser)`` and ``run(args) -> int``
 COMMANDS = {
@@ -63,9 +63,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"mt: {str(interrupted) or 'interrupted'}", file=sys.stderr)
         return int(ExitCode.INTERRUPTED)
     except BrokenPipeError:
-        # The reader of our output went away (`mt list … | head`): nothing to tell anybody.
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        return int(ExitCode.PASS)
+        if not reader_is_gone():
+            traceback.print_exc()
+            return int(ExitCode.INFRASTRUCTURE)
+        # `mt list … | head`: nothing to tell anybody. Never 0: nobody has heard what a run came to.
+        return 128 + signal.SIGPIPE
     except Exception:  # noqa: BLE001 - the traceback is the message; the exit code must not be that of a FAIL
         traceback.print_exc()
         return int(ExitCode.INFRASTRUCTURE)

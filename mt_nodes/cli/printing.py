@@ -18,10 +18,16 @@ OUTCOME_STYLES = {
 }
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command, whose exit code is not this library's matter."""
+        raise BrokenPipeError
+
+
 def console() -> Console:
     """Return a console on standard output; as wide as needed when it is no terminal."""
-    made = Console(highlight=False)
-    return made if made.is_terminal else Console(highlight=False, width=200)
+    made = _Console(highlight=False)
+    return made if made.is_terminal else _Console(highlight=False, width=200)
 
 
 def heading(words: str) -> None:

@@ -46,6 +46,10 @@ class Laps:
         self._turn_frames = 0
         self._begun: dict[int, Unit] = {}
         self._cases: dict[int, int] = {}
+        #: By frame the first frame of its scene.
+        self._scenes: dict[Unit, Unit] = {}
+        #: Of the last scene of another lap: episode, the bundle with which it began, and the first frame seen of it.
+        self._last_scene: tuple[int, int, Unit] = (-1, -1, (-1, None))
 
     def unit(self, pair: Pair, stamp_ns: int) -> Unit:
         """Return drive and frame of a pair."""
@@ -63,6 +67,19 @@ class Laps:
             self._cases[number] = number if known is None else known
             self._begun.setdefault(self._cases[number], unit)
         return self._cases[number], None
+
+    def scene(self, pair: Pair, frame: Unit, began: int) -> Unit:
+        """Return the first frame of the scene that a frame shows, which began with a bundle of the pair's episode.
+
+        A lap may miss frames, so that its bundles are no measure of how far back that is: what was said of a frame
+        first holds, and what a lap shows for the first time is of the scene of the frames beside it.
+        """
+        anchor: Unit = (frame[0], began)
+        if pair.episode != frame[0]:
+            if self._last_scene[:2] != (pair.episode, began):
+                self._last_scene = pair.episode, began, frame
+            anchor = self._last_scene[2]
+        return self._scenes.setdefault(frame, self._scenes.get(anchor, anchor))
 
     def _drive(self, episode: int, stamp_ns: int) -> _Drive:
         for drive in self._drives:

@@ -122,17 +122,12 @@ def rows_by_arm(verdicts: Iterable[Line], relations: Collection[str]) -> Iterato
             )
         if "round" in line:
             frame = laps.unit(pair, line["stamp_ns"])
-            case = laps.case(pair, frame, line["round"])
+            case, began = laps.case(pair, frame, line["round"]), line.get("scene", pair.bundle)
+            scene = frame if began is None else laps.scene(pair, frame, began)
         else:
             case = frame = (drives.get(pair.episode, pair.episode), pair.bundle)
-        yield pair.judged_for, arm, _row(frame, case, line, _scene(pair, frame, line))
-
-
-def _scene(pair: Pair, frame: Unit, line: Line) -> Unit:
-    """Return the first frame of the scene that a frame shows: all of a scene are one observation."""
-    if "scene" not in line or pair.bundle is None or frame[1] is None:
-        return frame
-    return frame[0], frame[1] - (pair.bundle - line["scene"])
+            scene = (frame[0], line.get("scene", pair.bundle))
+        yield pair.judged_for, arm, _row(frame, case, line, scene)
 
 
 def _drives(condition: Line) -> dict[int, int]:
