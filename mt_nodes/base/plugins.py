@@ -18,7 +18,7 @@ from typing import Any
 
 from mt_nodes.base.errors import UsageError, suggest
 
-ENTRY_POINT_GROUP = "mt_nodes.base.plugins"
+ENTRY_POINT_GROUP = "mt_nodes.plugins"
 
 #: kind -> (module and name of the base class, package that is walked)
 KINDS = {
