@@ -15,8 +15,9 @@ from mt_nodes.engine.arm import restart
 from mt_nodes.engine.callable_arm import CallableArm
 from mt_nodes.runs.loop.rig import Rig
 from mt_nodes.runs.loop.sensing import Sensors
+from mt_nodes.stacks.callables import with_faults
 from mt_nodes.stacks.reference.way import Way
-from mt_nodes.stacks.stack import Stack, load_stack, with_faults
+from mt_nodes.stacks.stack import Stack, load_stack
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.recording import Recording
 from mt_nodes.world.drive.road_map import RoadMap

@@ -39,7 +39,8 @@ from mt_nodes.runs.models.samples import (
 )
 from mt_nodes.runs.models.sources import frames_of
 from mt_nodes.runs.models.stack import weights_path
-from mt_nodes.stacks.stack import load_callable, load_stack
+from mt_nodes.stacks.callables import load_callable
+from mt_nodes.stacks.stack import load_stack
 
 SMALL = Preparation(height_px=8, width_px=10)
 

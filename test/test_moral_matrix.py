@@ -20,7 +20,8 @@ from mt_nodes.runs.moral.dilemma import Dilemma, Member
 from mt_nodes.runs.moral.playing import Driver
 from mt_nodes.runs.moral.principle import load_principle
 from mt_nodes.runs.moral.request import PRINCIPLES
-from mt_nodes.stacks.stack import load_stack, with_faults
+from mt_nodes.stacks.callables import with_faults
+from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.drive.scenario import Person
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"

@@ -9,7 +9,8 @@ from mt_nodes.runs.moral.choosing import dilemma_check
 from mt_nodes.runs.moral.observed import RunSpec
 from mt_nodes.runs.moral.playing import Driver
 from mt_nodes.runs.moral.pool import load_pool
-from mt_nodes.stacks.stack import load_stack, with_faults
+from mt_nodes.stacks.callables import with_faults
+from mt_nodes.stacks.stack import load_stack
 
 (DILEMMA,) = (one for one in load_pool("by_lidar") if one.name == "children_20")
 CHILDREN, ADULTS = "first", "second"

@@ -24,11 +24,12 @@ from mt_nodes.data.transforms import pose_matrix
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.relations.relation import load_relation
+from mt_nodes.stacks.callables import with_faults
 from mt_nodes.stacks.hosting import CallableHost
 from mt_nodes.stacks.reference.camera import CameraStack
 from mt_nodes.stacks.reference.detector import Detector
 from mt_nodes.stacks.reference.fusion import FusionStack, alike, in_picture
-from mt_nodes.stacks.stack import load_stack, with_faults
+from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.scene.camera_rendering import OPTICAL_XYZW, CameraSensor
 from mt_nodes.world.scene.drive import generate_drive

@@ -17,10 +17,11 @@ from told_worlds import street as route
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.messages import Odometry
 from mt_nodes.data.outputs import Detections
+from mt_nodes.stacks.callables import with_faults
 from mt_nodes.stacks.reference.faults.base import Points
 from mt_nodes.stacks.reference.pilot import GroundTracker, Pilot, _lasts, _moves, _roadside
 from mt_nodes.stacks.reference.tracker import Track
-from mt_nodes.stacks.stack import load_stack, with_faults
+from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.scene.lidar import hdl_64e
 
 #: Half as fine as the real one, which is twice as quick.

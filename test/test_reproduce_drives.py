@@ -27,7 +27,8 @@ from mt_nodes.runs.loop.conducting import execute, in_process_arms
 from mt_nodes.runs.loop.reproducing import parting
 from mt_nodes.runs.loop.request import ScenarioRequest
 from mt_nodes.runs.loop.run import ScenarioRun
-from mt_nodes.stacks.stack import load_stack, with_faults
+from mt_nodes.stacks.callables import with_faults
+from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.drive.trace import Trace
 from mt_nodes.world.drive.world import World
 

@@ -11,7 +11,6 @@ The suite is an ``ExecuteProcess``: it joins several domains and takes no ROS ar
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import json
 import sys
@@ -35,10 +34,9 @@ from launch_ros.actions import Node
 
 from mt_nodes.base.environment import free_domains, ros_environment, user_domain
 from mt_nodes.base.errors import MtError, UsageError, suggest
-from mt_nodes.base.params import plain, spec_of
+from mt_nodes.base.params import plain
 from mt_nodes.base.processes import Process
-from mt_nodes.cli.arguments import Argument, replay_arguments, request_from_texts
-from mt_nodes.cli.demo_command import SEED
+from mt_nodes.cli.arguments import Argument, request_from_texts
 from mt_nodes.cli.mutate_command import settings
 from mt_nodes.data.transforms import dump_transforms
 from mt_nodes.engine.plan import (
@@ -52,9 +50,18 @@ from mt_nodes.engine.plan import (
     suite_stop_s,
 )
 from mt_nodes.engine.run_record import STACK_FILE
-from mt_nodes.nodes.mutator import MutatorParameters
+from mt_nodes.nodes.launch_arguments import (
+    DEMO_ARGUMENTS,
+    DEMO_STOP_S,
+    INLINE_ARGUMENTS,
+    INLINE_STOP_S,
+    LIVE_ARGUMENTS,
+    NODE_ARGUMENTS,
+    REPLAY_ARGUMENTS,
+    SIMULATOR_ARGUMENTS,
+    SIMULATOR_STOP_S,
+)
 from mt_nodes.nodes.running import READY
-from mt_nodes.nodes.simulator import SimulatorParameters
 from mt_nodes.runs.live.config import LiveConfig
 from mt_nodes.runs.live.run import LiveRun
 from mt_nodes.runs.live.settings import configured
@@ -62,48 +69,6 @@ from mt_nodes.runs.loop.rig import Rig
 from mt_nodes.runs.replay.run import NEVER_REPLAYED, Run
 from mt_nodes.runs.vehicle.checkup import refuse_what_is_not_safe
 from mt_nodes.stacks.stack import load_stack
-
-OUT = Argument("out", "", "results directory (empty: mt_results/<time>)")
-#: What other commands fill in: reproduce, shrink, campaigns, failing cases first.
-OURS = ("only", "recorded", "first_episode", "report", "shrunk", "first_pairs", "only_first")
-#: The suite goes over topics; without them there is nothing to launch (`mt replay --transport inprocess`).
-REPLAY_ARGUMENTS = (*replay_arguments(leave_out=("transport", *OURS)), OUT)
-LIVE_ARGUMENTS = (
-    Argument("config", None, "YAML file of the run, as for `mt live --config`"),
-    Argument("set", "", "KEY=VALUE in place of what the file says; several with blanks between them"),
-    OUT,
-)
-INLINE_ARGUMENTS = (
-    Argument("config", None, "YAML file of the run, as for `mt inline --config`"),
-    Argument("arm", "false", "true: input may be changed while every permit and the switch hold, as with `--arm`"),
-    Argument("duration", "0", "end after so many seconds (0: when told to)"),
-    OUT,
-)
-#: Its mutator and its relays end one after the other.
-INLINE_STOP_S = 30.0
-DEMO_ARGUMENTS = (Argument("seed", str(SEED), "of the drive and of every draw"), OUT)
-DEMO_STOP_S = 60.0
-#: What the nodes that run alone can do.
-NODE_FIELDS = ("bags", "relations", "stack", "limit", "seed", "faults", "topics", "transforms", "rate")
-
-
-def _node_arguments() -> tuple[Argument, ...]:
-    kept = (a for a in replay_arguments() if a.field in NODE_FIELDS)
-    relation = MutatorParameters.relation
-    one = (dataclasses.replace(a, default=relation) if a.field == "relations" else a for a in kept)
-    return (*one, Argument("domain", "", "ROS domain of the source arm and of /mt/verdicts (empty: a free one)"))
-
-
-NODE_ARGUMENTS = _node_arguments()
-
-
-def _simulator_arguments() -> tuple[Argument, ...]:
-    fields = (f for f in dataclasses.fields(SimulatorParameters) if f.name not in ("autostart", "transforms"))
-    return tuple(Argument(f.name, str(f.default) if f.default != "" else None, spec_of(f).help) for f in fields)
-
-
-SIMULATOR_ARGUMENTS = _simulator_arguments()
-SIMULATOR_STOP_S = 10.0
 
 
 def declared(arguments: Iterable[Argument]) -> list[Any]:

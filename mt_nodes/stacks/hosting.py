@@ -16,7 +16,8 @@ from mt_nodes.data.messages import Cloud, Image, Message, Told
 from mt_nodes.data.outputs import Control, Detections, ImageBoxes, Output
 from mt_nodes.data.stack_topics import TOLD_TYPES
 from mt_nodes.data.transforms import TransformTree, move
-from mt_nodes.stacks.stack import Stack, load_callable
+from mt_nodes.stacks.callables import load_callable
+from mt_nodes.stacks.stack import Stack
 
 #: What a callable of several inputs calls those of a role.
 BY_ROLE = {"lidar": "points", "camera": "image", "camera_info": "camera_info", **{role: role for role in TOLD_TYPES}}

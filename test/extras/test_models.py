@@ -480,7 +480,8 @@ def test_a_bag_that_was_driven_can_be_learned_from(street: Path, tmp_path: Path,
 
 
 def test_a_stack_file_of_ones_own_names_weights_and_device(trained: Path, tmp_path: Path) -> None:
-    from mt_nodes.stacks.stack import load_callable, load_stack
+    from mt_nodes.stacks.callables import load_callable
+    from mt_nodes.stacks.stack import load_stack
 
     mine = {
         "callable": "mt_nodes.runs.models.stack:DrivingModel",

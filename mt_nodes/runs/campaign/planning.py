@@ -25,7 +25,8 @@ from mt_nodes.runs.campaign.expanding import Variant, variants, version_of
 from mt_nodes.runs.campaign.file import Campaign
 from mt_nodes.runs.campaign.item import Drive, Item
 from mt_nodes.runs.replay.run import Run
-from mt_nodes.stacks.stack import Stack, load_stack, with_faults
+from mt_nodes.stacks.callables import with_faults
+from mt_nodes.stacks.stack import Stack, load_stack
 
 #: Among the versions of a cell; no relation can be called so.
 STACK = "@stack"

@@ -23,7 +23,8 @@ from mt_nodes.engine.run_record import in_directory, read_record, write_record
 from mt_nodes.engine.waivers import load_waivers
 from mt_nodes.relations.relation import Suite, load_suite, refuse_baseline, sham_for
 from mt_nodes.runs.live.config import NOT_GIVEN, LiveConfig, check_live, live_config
-from mt_nodes.stacks.stack import Stack, load_stack, with_faults
+from mt_nodes.stacks.callables import with_faults
+from mt_nodes.stacks.stack import Stack, load_stack
 
 #: Where a running suite says which ROS domains it is in.
 DOMAINS_FILE = "live.json"

@@ -28,7 +28,8 @@ from mt_nodes.relations.world_changes.base import Setting
 from mt_nodes.rules.shipped import loop_relations
 from mt_nodes.runs.loop.request import ALL, RULES, USUAL_EPISODES, ScenarioRequest, checked_request
 from mt_nodes.runs.loop.rig import Rig
-from mt_nodes.stacks.stack import Stack, load_stack, with_faults
+from mt_nodes.stacks.callables import with_faults
+from mt_nodes.stacks.stack import Stack, load_stack
 from mt_nodes.world.drive.jitter import jittered
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.scenario import Scenario

@@ -22,7 +22,8 @@ from mt_nodes.runs.moral.dilemma import Dilemma
 from mt_nodes.runs.moral.pool import load_pool, published
 from mt_nodes.runs.moral.principle import Principle, load_principle
 from mt_nodes.runs.moral.request import MoralRequest, checked_request
-from mt_nodes.stacks.stack import Stack, load_stack, with_faults
+from mt_nodes.stacks.callables import with_faults
+from mt_nodes.stacks.stack import Stack, load_stack
 
 COMMAND = "mt experiment moral"
 EXPERIMENT = "moral"

@@ -34,7 +34,8 @@ from mt_nodes.engine.schedule import EVERYTHING, Schedule
 from mt_nodes.engine.waivers import load_waivers
 from mt_nodes.relations.relation import Suite, load_suite, sham_for
 from mt_nodes.runs.replay.planned_cases import plan_of, refuse_missing_frames, schedule_of
-from mt_nodes.stacks.stack import Stack, load_stack, with_faults
+from mt_nodes.stacks.callables import with_faults
+from mt_nodes.stacks.stack import Stack, load_stack
 
 #: Topics of a bag that are the suite's own or the middleware's.
 NEVER_REPLAYED = frozenset({"/clock", "/rosout", "/parameter_events"})

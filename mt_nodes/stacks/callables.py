@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The callable of a stack: imported, and with faults planted in it."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import build
+from mt_nodes.stacks.stack import Stack
+
+
+def with_faults(stack: Stack, faults: tuple[str, ...]) -> Stack:
+    """Return the stack with faults planted; only the package's own reference stacks take them.
+
+    Raises:
+        UsageError: it takes none, there is no such fault, or it is one of stacks with another sensor.
+    """
+    if not faults:
+        return stack
+    if not stack.callable.startswith("mt_nodes.stacks.reference."):
+        raise UsageError(f"--fault: stack '{stack.name}' is not a reference stack; see `mt list stacks`")
+    for name in faults:
+        fits: str = plugins.find("faults", name, "--fault").stack  # type: ignore[attr-defined]
+        if fits not in stack.fault_kinds:
+            known = ", ".join(n for n, c in plugins.catalogue("faults").items() if c.stack in stack.fault_kinds)  # type: ignore[attr-defined]
+            raise UsageError(
+                f"--fault: '{name}' is a fault of {fits} stacks; stack '{stack.name}' takes those of "
+                f"{' and '.join(stack.fault_kinds)} stacks, which are {known}"
+            )
+    planted = [*stack.params.get("faults", ()), *faults]
+    return dataclasses.replace(stack, params={**stack.params, "faults": planted})
+
+
+def load_callable(stack: Stack) -> Callable[..., Any]:
+    """Import a stack's callable; classes, and functions that take the given params, are called to make it.
+
+    The directory of work and that of the stack file are on the path, so that a module there is found.
+
+    Raises:
+        UsageError: it cannot be imported, is not callable, or refuses its params.
+    """
+    module_name, _, attribute = stack.callable.partition(":")
+    for directory in (stack.directory, str(Path.cwd())):
+        if directory and directory not in sys.path:
+            sys.path.insert(0, directory)
+    try:
+        target = getattr(importlib.import_module(module_name), attribute)
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise UsageError(f"stack '{stack.name}': callable {stack.callable} cannot be imported: {what}") from error
+    if not callable(target):
+        raise UsageError(f"stack '{stack.name}': {stack.callable} is a {type(target).__name__}, not callable")
+    if dataclasses.is_dataclass(target):
+        return build(target, stack.params, f"stack '{stack.name}': params")  # type: ignore[arg-type, return-value]
+    if not (inspect.isclass(target) or stack.params):
+        return target  # type: ignore[no-any-return]
+    try:
+        return target(**stack.params)  # type: ignore[no-any-return]
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"stack '{stack.name}': {stack.callable}({stack.params}): {error}") from error
