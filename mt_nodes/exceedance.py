@@ -120,7 +120,7 @@ def _sign_flips(clusters: Clusters, times: int, family: int, cluster: str) -> Fi
     differences = clusters.sums[:, 0]
     exact = clusters.single and len(np.unique(np.abs(differences[differences != 0]))) <= 1
     name = counted(len(clusters), cluster) if cluster else str(clusters)
-    repeated = f", each counted {times} times" if times > 1 else ""
+    repeated = f",{' each' if len(clusters) > 1 else ''} counted {times} times" if times > 1 else ""
     more = _more(differences, family)
     return Finding(
         sign_flip_p(np.tile(differences, times)),

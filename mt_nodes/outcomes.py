@@ -133,8 +133,8 @@ def _why_undecided(e: Evidence, background: str) -> str:
         alone = "by itself" if one else "by themselves"
         return f"{_stand(e)} out from {background} {alone}, but not beside the other relations of the run{more}"
     if e.seldom:
-        most = f"more than {e.tolerated_rate:g} of all pairs could be ({_p(e.upper)})"
-        return f"{'is' if one else 'are'} tolerated, but {most}{more}"
+        within = f"{'is' if one else 'are'} within the tolerated rate of {e.tolerated_rate:g}"
+        return f"{within}, but of so little input the true rate could be as high as {_p(e.upper)}{more}"
     return f"{_do(e)} not stand out from {background}{more}"
 
 

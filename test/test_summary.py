@@ -171,8 +171,8 @@ def test_what_is_violated_seldom_enough_but_in_too_few_pairs_says_so() -> None:
     few = {"pairs": Tally(23, 1), "p": 1.0, "tolerated_rate": 0.2, "upper": 0.21, "more": "23 more frames"}
     assert relation_outcome(evidence(**few)) == (
         N,
-        "one violated pair is tolerated, but more than 0.2 of all pairs could be (0.21); 23 more frames like these "
-        "would decide (p = 1, adjusted p = 1, exact McNemar test over 30 frames)",
+        "one violated pair is within the tolerated rate of 0.2, but of so little input the true rate could be as high "
+        "as 0.21; 23 more frames like these would decide (p = 1, adjusted p = 1, exact McNemar test over 30 frames)",
     )
     often = relation_outcome(evidence(**{**few, "pairs": Tally(23, 6)}))[1]
     assert "do not stand out from control 0 of 30, sham 0 of 30 and the tolerated rate of 0.2; 23 more" in often
