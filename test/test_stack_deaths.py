@@ -94,7 +94,7 @@ def test_a_run_that_goes_on_after_a_death_is_not_clean(bag: Path, tmp_path: Path
     assert main(["replay", "--resume", str(out)]) == 4
     summary = refuse_clean(out, how)
     assert summary["infrastructure"] is None and summary["offered"] == 9
-    assert "the stack died 1 time" in summary["relations"]["noise"]["why"]
+    assert "the stack failed 1 time" in summary["relations"]["noise"]["why"]
     assert f"stack &#39;dying&#39; {how}" in (out / "report.html").read_text()
 
 
