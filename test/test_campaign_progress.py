@@ -17,7 +17,7 @@ import pytest
 from campaign_runs import campaign_file, drives, here, planned
 from rich.console import Console
 
-from mt_nodes.cli import watch_command
+from mt_nodes.cli import campaign_command, watch_command
 from mt_nodes.cli.campaign_progress import CHANGED_EVERY_S, Lines
 from mt_nodes.cli.main import main
 from mt_nodes.runs.campaign import conducting, leading
@@ -298,3 +298,15 @@ def test_a_start_makes_an_older_summary_old(tmp_path: Path) -> None:
     assert watched.finished
     conduct(conducted, look, start=here)
     assert watched.finished and not any(ends)
+
+
+def test_what_does_not_pass_is_explained_failures_first_and_not_endlessly() -> None:
+    told = {"a": {"outcome": "PASS", "why": "fine"}, "b": {"outcome": "INCONCLUSIVE", "why": "3 more drives"}}
+    failed = {"c": {"outcome": "FAIL", "why": "violated"}}
+    assert campaign_command._reasons({"one": {"relations": told}, "two": {"relations": failed}}) == [
+        "two: c: FAIL: violated",
+        "one: b: INCONCLUSIVE: 3 more drives",
+    ]
+    many = {str(i): {"outcome": "UNSTABLE", "why": "x"} for i in range(20)}
+    lines = campaign_command._reasons({"one": {"relations": many}})
+    assert len(lines) == campaign_command.MOST_REASONS + 1 and "8 more" in lines[-1]

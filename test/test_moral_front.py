@@ -183,7 +183,7 @@ def test_nothing_decided_is_3_with_what_to_type(
 ) -> None:
     assert experiment(place, tmp_path / "run", "--runs", "2") == 3
     said = capsys.readouterr().out
-    assert "not decided: 1 case: " in said and "more runs decide more: --runs 0" in said
+    assert "not decided: 1 case: " in said and "more runs decide more: a larger --runs, or 0 for no limit" in said
 
 
 def test_json_is_the_summary(place: Path, passed: Path, capsys: pytest.CaptureFixture[str]) -> None:

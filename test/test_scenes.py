@@ -19,7 +19,7 @@ from recordings import KITTI, needs_kitti
 from mt_nodes.cli.main import main
 from mt_nodes.data.bags.bundles import BagSource, Unreadable, write_bundles
 from mt_nodes.data.messages import Bundle, Cloud, Image
-from mt_nodes.data.scenes import Scenes, in_scenes
+from mt_nodes.data.scenes import LEAST_EDGES, Scenes, edges_m, in_scenes
 from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
 from mt_nodes.data.verdict import Verdict
 from mt_nodes.engine.journal import read_journal
@@ -37,13 +37,14 @@ STOP_AND_GO = (0.0, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0, 3.0, 4.0, 5.0)
 SCENES_OF_STOP_AND_GO = (None, None, None, 2, 2, 2, 2, None, None, None)
 
 
-def street(ego_m: Sequence[float], seed: int = 1, passing: int = 4) -> list[Bundle]:
+def street(ego_m: Sequence[float], seed: int = 1, passing: int = 4, columns: int | None = None) -> list[Bundle]:
     """A drive in a street, the noise of the LiDAR 2 cm; cars that pass come 1.2 m nearer from bundle to bundle."""
     world, bundles = Street(seed, 1.0).pieces(0.0), []
     for index, x in enumerate(ego_m):
         cars = [meshes.car(0.4, 4.4).placed(12.0 * i - 20.0 - 1.2 * index, 3.6, np.pi) for i in range(passing)]
         mesh = meshes.merged([*(piece.mesh for piece in world), *cars])
-        points = scan(mesh, (x, 0.0, LIDAR_HEIGHT_M), hdl_64e(), np.random.default_rng((seed, index)))
+        lidar = replace(hdl_64e(), azimuths=columns) if columns else hdl_64e()
+        points = scan(mesh, (x, 0.0, LIDAR_HEIGHT_M), lidar, np.random.default_rng((seed, index)))
         stamp_ns = START_NS + index * PERIOD_NS
         cloud = Cloud(CLOUD_TOPIC, stamp_ns, "velodyne", points)
         bundles.append(Bundle(0, index, stamp_ns, (cloud,), transforms=MOUNT))
@@ -67,6 +68,23 @@ def test_what_stands_is_one_scene_however_much_passes(seed: int) -> None:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_no_bundle_of_a_moving_drive_is_marked(seed: int) -> None:
     assert scenes(list(generate_drive(8, seed=seed))) == (None,) * 8
+
+
+@pytest.mark.parametrize("columns", [512, 600, 1024])
+def test_sensors_of_few_columns_tell_a_drive_from_a_stop(columns: int) -> None:
+    lidar = replace(hdl_64e(), azimuths=columns)
+    for seed in (1, 2, 3):
+        assert scenes(list(generate_drive(7, seed, lidar))) == (None,) * 7
+    assert scenes(street(STOP_AND_GO, columns=columns)) == SCENES_OF_STOP_AND_GO
+
+
+def test_a_wall_that_begins_nowhere_in_sight_says_nothing() -> None:
+    """What a sensor sees of it is the same from anywhere along it."""
+    angle = np.radians(np.concatenate([np.arange(8.0, 172.0, 0.5), np.arange(188.0, 352.0, 0.5)]))
+    points = np.zeros(len(angle), [(name, "<f4") for name in "xyz"])
+    points["x"], points["y"] = 5.0 / np.tan(angle) * np.sign(angle - np.pi), 5.0 * np.sign(np.sin(angle))
+    cloud = Cloud("/points", 0, "lidar", points)
+    assert edges_m(cloud).shape[1] < LEAST_EDGES
 
 
 def test_a_scene_ends_where_the_ego_goes_on(stop_and_go: list[Bundle]) -> None:

@@ -68,10 +68,17 @@ def test_a_death_ends_the_run_and_is_named(
         assert replay(bag, tmp_path / "out", stack(tmp_path, way, at, **more), relation) == 4
     how = WAYS[way] if not more else "was not ready after 1 s (ready_timeout_s) and was ended"
     summary = refuse_clean(tmp_path / "out", how)
-    assert f"stack 'dying' (source arm) {how}" in summary["exit_why"] or f"stack 'dying' {how}" in summary["exit_why"]
+    assert f"stack 'dying' {how}" in summary["exit_why"]
     assert how in capsys.readouterr().out
     offered = sum(summary["outcomes"].values())
     assert summary["outcomes"].get("ERROR", 0) == (0 if at == "import" else 1) and offered < 9
+
+
+def test_of_two_processes_it_is_told_which_one_died(bag: Path, tmp_path: Path, relation: str) -> None:
+    path = stack(tmp_path, "os._exit(0)", 2, stateless=False)
+    with no_pages():
+        assert replay(bag, tmp_path / "out", path, relation) == 4
+    assert " arm) ended with exit code 0" in summary_of(tmp_path / "out")["exit_why"]
 
 
 @pytest.mark.parametrize("way", HARMLESS)
@@ -87,8 +94,8 @@ def test_a_run_that_goes_on_after_a_death_is_not_clean(bag: Path, tmp_path: Path
     assert main(["replay", "--resume", str(out)]) == 4
     summary = refuse_clean(out, how)
     assert summary["infrastructure"] is None and summary["offered"] == 9
-    assert "the stack died 1 time" in summary["relations"]["noise"]["why"]
-    assert f"stack &#39;dying&#39; (source arm) {how}" in (out / "report.html").read_text()
+    assert "the stack failed 1 time" in summary["relations"]["noise"]["why"]
+    assert f"stack &#39;dying&#39; {how}" in (out / "report.html").read_text()
 
 
 def test_a_death_at_no_pair_stays_as_well(bag: Path, tmp_path: Path, relation: str) -> None:

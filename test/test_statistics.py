@@ -26,6 +26,7 @@ from mt_nodes.base.stats.intervals import (
     sign_test_p,
     wilson_interval,
 )
+from mt_nodes.base.wording import counted
 
 
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
@@ -226,6 +227,30 @@ def test_a_rate_is_exceeded_by_the_exact_binomial_test_where_frames_are_single()
     assert excess_over(rated(dict.fromkeys(hits, 0)), 0.2).p == 1.0
     assert excess_over(rated(dict.fromkeys(hits, 1)), 0.2).p < 0.05
     assert excess_over(rated(dict.fromkeys(hits, 1)), 0.999).p > 0.05
+
+
+@pytest.mark.parametrize("family", [1, 17])
+@pytest.mark.parametrize("every", [3, 4, 10, 20])
+def test_what_is_said_to_decide_about_a_rate_does(every: int, family: int) -> None:
+    """So many of each frames: more than a tolerated fifth, or fewer."""
+
+    def of(frames: int) -> ClusterSums:
+        return rated({(0, b): int(b % every == 0) for b in range(frames)})
+
+    found = excess_over(of(20), 0.2, family)
+    more = int(found.more.split()[0])
+    assert upper_bound(of(20)) > 0.2 and family * found.p > 0.05
+    enough = of(20 + more)
+    assert upper_bound(enough) <= 0.2 or family * excess_over(enough, 0.2, family).p < 0.05
+    assert excess_over(rated({(0, b): int(b % 5 == 0) for b in range(20)}), 0.2).more == ""
+
+
+def test_clusters_are_counted_in_words() -> None:
+    block = ClusterSums(MIN_CLUSTERS, 1)
+    for bundle in range(20):
+        block.add((0, bundle), 1)
+    assert [str(level) for level in block.levels] == ["20 frames", "2 blocks of 10 frames", "1 drive"]
+    assert counted(1, "block of 10 frames") == "1 block of 10 frames"
 
 
 @settings(deadline=None, max_examples=150)

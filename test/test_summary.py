@@ -155,6 +155,29 @@ def test_what_does_not_stand_out_says_what_would_decide() -> None:
     assert "tolerated_rate" in relation_outcome(evidence(**nothing))[1]
 
 
+def test_a_reason_tells_one_pair_from_several_and_which_test_gave_which_p_value() -> None:
+    one = {"pairs": Tally(30, 1), "p": 0.5}
+    assert relation_outcome(evidence(**one))[1].startswith("one violated pair does not stand out from")
+    assert "one violated pair stands out from" in relation_outcome(evidence(pairs=Tally(30, 1), p=0.01))[1]
+    noisy = relation_outcome(evidence(**one, control=Tally(30, 1), test_background="sign-flip test over 6 drives"))[1]
+    assert noisy == (
+        "one violated pair does not exceed control 1 of 30, sham 0 of 30 (p = 0.5, sign-flip test over 6 drives)"
+    )
+    both = relation_outcome(evidence(pairs=Tally(30, 3), p=0.25, p_adjusted=1.0, test_alone="test over 3 blocks"))[1]
+    assert both.endswith("(p = 0.25, test over 3 blocks; adjusted p = 1, exact McNemar test over 30 frames)")
+
+
+def test_what_is_violated_seldom_enough_but_in_too_few_pairs_says_so() -> None:
+    few = {"pairs": Tally(23, 1), "p": 1.0, "tolerated_rate": 0.2, "upper": 0.21, "more": "23 more frames"}
+    assert relation_outcome(evidence(**few)) == (
+        N,
+        "one violated pair is within the tolerated rate of 0.2, but of so little input the true rate could be as high "
+        "as 0.21; 23 more frames like these would decide (p = 1, adjusted p = 1, exact McNemar test over 30 frames)",
+    )
+    often = relation_outcome(evidence(**{**few, "pairs": Tally(23, 6)}))[1]
+    assert "do not stand out from control 0 of 30, sham 0 of 30 and the tolerated rate of 0.2; 23 more" in often
+
+
 def test_the_reason_is_the_contracts() -> None:
     outcome, why = relation_outcome(evidence(kind="necessary", pairs=Tally(26, 1)))
     assert (outcome, why) == (F, "necessary, one violated pair, control and sham clean")

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 
 def counted(count: int, noun: str) -> str:
-    """Return how many there are of something, by its name in the singular: ``1 bundle``, ``2 bundles``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    """Return how many there are of something, by its name in the singular: ``1 bundle``, ``2 blocks of 10 frames``."""
+    name, of, what = noun.partition(" of ")
+    return f"{count} {noun}" if count == 1 else f"{count} {name}s{of}{what}"
 
 
 def aside(left_m: float, digits: int) -> str:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from mt_nodes.runs.campaign.file import Campaign
     from mt_nodes.runs.campaign.watched import WatchedCampaign
 
+#: Lines of reasons after the table at most.
+MOST_REASONS = 12
 COLUMNS = ("cell", "relation", "outcome", "violated", "drives", "stopped")
 
 
@@ -90,6 +92,8 @@ def print_campaign(summary: Mapping[str, Any], out: Path) -> None:
     rows = [_row(cell, name, r) for cell, found in summary["cells"].items() for name, r in found["relations"].items()]
     if rows:
         table(COLUMNS, rows, right=COLUMNS[3:])
+        for line in _reasons(summary["cells"]):
+            text(line)
         for line in over_all(r for found in summary["cells"].values() for r in found["relations"].values()):
             text(line)
     for note in summary["campaign"]["notes"]:
@@ -102,6 +106,25 @@ def print_campaign(summary: Mapping[str, Any], out: Path) -> None:
     text(f"{counted(summary['campaign']['drives'], 'drive')}, items: {counts or 'none'}")
     text(f"exit code {summary['exit_code']}: {summary['exit_why']}")
     text(f"results in {out}, of each cell in {out / 'cells'}, report: {out / 'report.html'}")
+
+
+def _reasons(cells: Mapping[str, Any]) -> list[str]:
+    """Return why relations do not PASS and what would decide, FAIL first, as many as are read at one look."""
+    from mt_nodes.cli.outcome import reasons
+
+    found = [
+        (relation["outcome"] != "FAIL", f"{cell}: {line}")
+        for cell, each in cells.items()
+        for name, relation in each["relations"].items()
+        for line in reasons({name: relation})
+    ]
+    lines = [line for _, line in sorted(found, key=lambda row: row[0])]
+    left_out = (
+        [f"… and {len(lines) - MOST_REASONS} more, told in the reports of the cells"]
+        if len(lines) > MOST_REASONS
+        else []
+    )
+    return lines[:MOST_REASONS] + left_out
 
 
 def _row(cell: str, name: str, relation: Mapping[str, Any]) -> tuple[str, ...]:

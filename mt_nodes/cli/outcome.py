@@ -37,7 +37,7 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
     for line in added(summary):
         text(line)
     for death in summary.get("deaths", ()):
-        text(f"the stack died: {death['reason']} (at {place_of(death)})")
+        text(f"the stack failed: {death['reason']} (at {place_of(death)})")
     text(f"exit code {summary['exit_code']}: {summary['exit_why']}")
     text(f"results in {out}, report: {out / 'report.html'}")
 

@@ -32,6 +32,10 @@ SAME_PICTURE = 0.012
 _POINTS, _LOWEST_SLOPE, _NEAREST_M, _FARTHEST_M, _COLUMNS = 8_000, -0.035, 2.5, 40.0, 720
 #: An edge is nearer by so much than the column beside it.
 _STEP_M = 0.6
+#: A step counts less by so many times that by which the column on the other side is nearer: walls recede by both.
+_WALL = 2.0
+#: Of a sensor's columns that are no more than so many of these apart one is beside the other.
+_WIDEST = 5
 #: Rows of a picture, about, before squares of so many pixels are averaged.
 _ROWS, _SQUARE = 64, 4
 
@@ -99,8 +103,8 @@ def alike(one: View, other: View) -> bool:
 def edges_m(cloud: Cloud) -> Floats:
     """Return x and y (2, N) of the edges of what stands up around a sensor whose z axis points up.
 
-    Of the points above the ground the nearest of each column of half a degree counts; it is an edge where the column
-    beside it is empty or farther away.
+    Of the points above the ground the nearest of each column of half a degree counts; it is an edge where nothing is
+    beside it, or something that is farther away.
     """
     few = cloud.points[:: max(1, -(-len(cloud) // _POINTS))]
     x, y, z = (np.ascontiguousarray(few[name], dtype=np.float32) for name in "xyz")
@@ -115,12 +119,24 @@ def edges_m(cloud: Cloud) -> Floats:
     order = np.sort(column << 16 | (flat * np.float32(1e3)).astype(np.uint32))
     columns = order >> 16
     first = np.flatnonzero(np.diff(columns, prepend=_COLUMNS))
-    nearest = np.full(_COLUMNS, np.inf, dtype=np.float32)
-    nearest[columns[first]] = (order[first] & 0xFFFF) * np.float32(1e-3)
-    beside = np.maximum(np.roll(nearest, 1), np.roll(nearest, -1))
-    at = np.flatnonzero(nearest + np.float32(_STEP_M) < beside)
-    angle = (at + 0.5) / turn - np.pi
-    return np.stack([nearest[at] * np.cos(angle), nearest[at] * np.sin(angle)]).astype(np.float32)
+    seen, nearest = columns[first].astype(np.intp), (order[first] & 0xFFFF) * np.float32(1e-3)
+    at = np.flatnonzero(_steps_m(seen, nearest) > _STEP_M)
+    angle, nearest = (seen[at] + 0.5) / turn - np.pi, nearest[at]
+    return np.stack([nearest * np.cos(angle), nearest * np.sin(angle)]).astype(np.float32)
+
+
+def _steps_m(seen: npt.NDArray[np.intp], nearest: Floats) -> Floats:
+    """Return how much farther away the farther neighbour of each column is, infinite where nothing is seen there.
+
+    A wall at a flat angle recedes from column to column, so that the step by which one neighbour is nearer counts
+    against that of the other. Nor is it an edge that a sensor of fewer columns leaves some empty: such edges stay where
+    they are in the cloud while the ego moves.
+    """
+    apart = np.diff(seen, append=seen[:1] + _COLUMNS)
+    usual = min(max(2.0, 1.5 * np.partition(apart, len(apart) // 2)[len(apart) // 2]), _WIDEST) if len(apart) else 0.0
+    after = np.where(apart <= usual, np.roll(nearest, -1) - nearest, np.float32(np.inf))
+    before = np.where(np.roll(apart, 1) <= usual, np.roll(nearest, 1) - nearest, np.float32(np.inf))
+    return np.maximum(before, after) + np.float32(_WALL) * np.minimum(np.minimum(before, after), 0.0)
 
 
 def displacement_m(before_m: Floats, after_m: Floats) -> float | None:
@@ -133,7 +149,7 @@ def displacement_m(before_m: Floats, after_m: Floats) -> float | None:
         None where too few agree: they moved out of reach, or the sensor turned.
     """
     size = 2 * REACH_CELLS + 1
-    old, new = (np.rint(edges / np.float32(CELL_M)).astype(np.int16) for edges in (before_m, after_m))
+    old, new = (_cells(edges) for edges in (before_m, after_m))
     moved = [np.subtract.outer(new[axis], old[axis]).ravel() + np.int16(REACH_CELLS) for axis in (0, 1)]
     # A negative number is a large one without its sign.
     near = np.flatnonzero((moved[0].view(np.uint16) < size) & (moved[1].view(np.uint16) < size))
@@ -142,9 +158,16 @@ def displacement_m(before_m: Floats, after_m: Floats) -> float | None:
     rows = padded[:-2] + padded[1:-1] + padded[2:]
     around = rows[:, :-2] + rows[:, 1:-1] + rows[:, 2:]
     best = int(around.argmax())
-    if around.flat[best] < LEAST_SHARE * min(before_m.shape[1], after_m.shape[1]):
+    if around.flat[best] < LEAST_SHARE * min(old.shape[1], new.shape[1]):
         return None
     return CELL_M * float(np.hypot(best // size - REACH_CELLS, best % size - REACH_CELLS))
+
+
+def _cells(edges_m: Floats) -> npt.NDArray[np.int16]:
+    """Return the cells (2, K) that edges lie in, each once: many edges of one bush must not outvote a street."""
+    x, y = np.rint(edges_m / np.float32(CELL_M)).astype(np.int32)
+    found = np.unique(x << 16 | (y & 0xFFFF))
+    return np.stack([found >> 16, found & 0xFFFF]).astype(np.int16)
 
 
 def picture(image: Image) -> Floats | None:

@@ -45,6 +45,7 @@ class CallableArm:
         stack: Stack,
         topics: Mapping[str, str] | frozenset[str],
         log: Path = Path(os.devnull),
+        alone: bool = False,
     ) -> None:
         """Take in what is called; :meth:`start` starts it.
 
@@ -53,14 +54,16 @@ class CallableArm:
             stack: what is called.
             topics: topic of a bag -> topic of the stack that it is given as; a set are all the leading one.
             log: file that the stack's output goes to.
+            alone: whether it serves both arms, so that what is told of it names neither.
         """
         self.name = name
+        self._told = f"stack '{stack.name}'" if alone else f"stack '{stack.name}' ({name} arm)"
         self._stack, self._log = stack, log
         self._inputs = topics if isinstance(topics, Mapping) else dict.fromkeys(topics, stack.leading_topic)
 
     def start(self) -> None:
         """Start the process and have the callable made."""
-        self._process = StackProcess(f"stack '{self._stack.name}' ({self.name} arm)", self._stack, self._log)
+        self._process = StackProcess(self._told, self._stack, self._log)
         self._asked = Asked("")
 
     def ready(self) -> None:
@@ -179,10 +182,12 @@ def in_process_arms(
         ending: their end is put there.
     """
 
+    two = mode == "twin" and not stack.stateless
+
     def arm(name: str) -> CallableArm:
-        made = CallableArm(name, stack, topics, out / "console.log")
+        made = CallableArm(name, stack, topics, out / "console.log", alone=not two)
         ending.callback(made.stop)
         return made
 
     source = arm("source")
-    return source, arm("followup") if mode == "twin" and not stack.stateless else source
+    return source, arm("followup") if two else source

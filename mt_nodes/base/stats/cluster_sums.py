@@ -107,7 +107,7 @@ class ClusterSums:
 
     def _name(self, level: int) -> str:
         single = "drive" if self._whole and self._row_of else self.one
-        return (single, f"blocks of {BLOCK_BUNDLES} frame", "drive")[level]
+        return (single, f"block of {BLOCK_BUNDLES} frames", "drive")[level]
 
     def _row(self, key: Hashable) -> int:
         row = self._row_of.setdefault(key, len(self._row_of))

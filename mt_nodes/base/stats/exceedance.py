@@ -18,6 +18,8 @@ from mt_nodes.base.stats.cluster_sums import MIN_CLUSTERS, Clusters, ClusterSums
 from mt_nodes.base.stats.intervals import ALPHA, effective_trials, interval_of, mcnemar_p, normal_quantile, sign_test_p
 from mt_nodes.base.wording import counted
 
+#: For what would decide about a rate, so many times the input is looked at, and so many clusters, at most.
+_MOST_TIMES, _MOST_CLUSTERS = 40, 100_000
 #: Up to so many additions the distribution of a sign-flip test is convolved size by size.
 _MOST_SUMS = 20_000_000
 
@@ -66,7 +68,28 @@ def excess_over(sums: ClusterSums, rate: float, family: int = 1) -> Finding:
         Finding(_binomial_p(clusters.repeated(times), rate), f"exact binomial test against {rate:g} over {clusters}")
         for clusters, times in _levels(sums, needed_in(family))
     ]
-    return max(found, key=lambda finding: finding.p)
+    return max(found, key=lambda finding: finding.p)._replace(more=_more_for_rate(sums, rate, family))
+
+
+def _more_for_rate(sums: ClusterSums, rate: float, family: int) -> str:
+    """Return how much more input of the same sort would show that a rate is exceeded, or that it surely is not."""
+    finest = sums.finest
+    hits, trials = finest.sums[:, :2].sum(axis=0).tolist() if len(finest) else (0, 0)
+    exceeds = hits > rate * trials
+    levels = _levels(sums, needed_in(family) if exceeds else MIN_CLUSTERS)
+
+    def decides(clusters: Clusters) -> bool:
+        if exceeds:
+            return family * _binomial_p(clusters, rate) < ALPHA
+        interval = interval_of(clusters)
+        return interval is not None and interval.high <= rate
+
+    first = levels[0][0]
+    for times in range(1, min(_MOST_TIMES, _MOST_CLUSTERS // max(1, len(first))) + 1):
+        if all(decides(clusters.repeated(max(times, least))) for clusters, least in levels):
+            more = (times - 1) * len(first)
+            return counted(more, f"more {first.one}") if more else ""
+    return ""
 
 
 def upper_bound(sums: ClusterSums) -> float:
@@ -97,7 +120,7 @@ def _sign_flips(clusters: Clusters, times: int, family: int, cluster: str) -> Fi
     differences = clusters.sums[:, 0]
     exact = clusters.single and len(np.unique(np.abs(differences[differences != 0]))) <= 1
     name = counted(len(clusters), cluster) if cluster else str(clusters)
-    repeated = f", each counted {times} times" if times > 1 else ""
+    repeated = f",{' each' if len(clusters) > 1 else ''} counted {times} times" if times > 1 else ""
     more = _more(differences, family)
     return Finding(
         sign_flip_p(np.tile(differences, times)),

@@ -64,10 +64,10 @@ def weighed(deaths: Sequence[Line], relation: str, outcome: RelationOutcome, why
 
 
 def said_of(deaths: Sequence[Line]) -> str:
-    """Say how often the stack died and how, the first three ways."""
+    """Say how often the stack failed (died, hung, raised, or answered twice) and how, the first three ways."""
     reasons = list(dict.fromkeys(death["reason"] for death in deaths))
     more = f", and {len(reasons) - 3} other ways" if len(reasons) > 3 else ""
-    return f"the stack died {counted(len(deaths), 'time')}: {', '.join(reasons[:3])}{more}"
+    return f"the stack failed {counted(len(deaths), 'time')}: {', '.join(reasons[:3])}{more}"
 
 
 def place_of(death: Line) -> str:

@@ -31,7 +31,7 @@ class Evidence:
         p_background: that the violations exceed those of control and sham, tested alone; None when nothing was paired.
         p: that they stand out, tested alone: from control and sham, and where a rate is tolerated from that, too.
         p_adjusted: the same, adjusted for the relations that are tested together.
-        test: how the p-values were made, for people.
+        test, test_background, test_alone: how ``p_adjusted``, ``p_background`` and ``p`` were made, for people.
         more: how much more input like this would decide, for people; empty where none would.
         demands_of_itself: whether the check demands something that a stack's own flicker has no part in.
         tolerated_rate: share of violated pairs that an ``expected`` relation allows, None where it states none.
@@ -49,6 +49,8 @@ class Evidence:
     p: float | None
     p_adjusted: float | None
     test: str
+    test_background: str = ""
+    test_alone: str = ""
     more: str = ""
     demands_of_itself: bool = False
     tolerated_rate: float | None = None
@@ -64,6 +66,12 @@ class Evidence:
     def compared(self) -> bool:
         """Whether there is something that violations can be held against."""
         return self.control.decided + self.sham.decided > 0
+
+    @property
+    def seldom(self) -> bool:
+        """Whether so few pairs are violated that more like these would show that the relation tolerates them."""
+        rate = self.tolerated_rate
+        return rate is not None and not self.noisy and self.pairs.violated <= rate * self.pairs.decided
 
     @property
     def tolerable(self) -> bool:
@@ -86,7 +94,8 @@ def relation_outcome(e: Evidence) -> tuple[RelationOutcome, str]:
     """
     violated, background = _violated(e.pairs.violated), _background(e)
     if e.noisy and not e.below(e.p_background):
-        return RelationOutcome.UNSTABLE, f"{violated} do not exceed {background} (p = {_p(e.p_background)}, {e.test})"
+        tested = f"p = {_p(e.p_background)}, {e.test_background or e.test}"
+        return RelationOutcome.UNSTABLE, f"{violated} {_do(e)} not exceed {background} ({tested})"
     if e.kind == "necessary" and e.pairs.violated and not e.noisy and (e.compared or e.demands_of_itself):
         clean = "control and sham clean" if e.compared else "which its check finds without control or sham"
         return RelationOutcome.FAIL, f"necessary, {violated}, {clean}"
@@ -96,9 +105,11 @@ def relation_outcome(e: Evidence) -> tuple[RelationOutcome, str]:
         return RelationOutcome.PASS, f"no violated pair in {e.pairs.decided} decided"
     if e.tolerable:
         return RelationOutcome.PASS, f"{violated}, {_p(e.upper)} of pairs at most, {e.tolerated_rate:g} tolerated"
-    tested = f"p = {_p(e.p)}, adjusted p = {_p(e.p_adjusted)}, {e.test}"
+    tested = f"p = {_p(e.p)}, {e.test_alone}; adjusted p = {_p(e.p_adjusted)}, {e.test}"
+    if e.test_alone in ("", e.test):
+        tested = f"p = {_p(e.p)}, adjusted p = {_p(e.p_adjusted)}, {e.test}"
     if e.below(e.p) and e.below(e.p_adjusted):
-        return RelationOutcome.FAIL, f"{violated} stand out from {background} ({tested})"
+        return RelationOutcome.FAIL, f"{violated} {_stand(e)} out from {background} ({tested})"
     return RelationOutcome.INCONCLUSIVE, f"{violated} {_why_undecided(e, background)} ({tested})"
 
 
@@ -112,14 +123,27 @@ def _background(e: Evidence) -> str:
 def _why_undecided(e: Evidence, background: str) -> str:
     """Return why violations neither fail a relation nor count as the stack's flicker, and what would decide."""
     more = f"; {e.more} like these would decide" if e.more else ""
+    one = e.pairs.violated == 1
     if e.p is None:
         return (
-            "have nothing to compare with: no control or sham pair was decided on the same frames, and the relation "
-            "states no tolerated_rate"
+            f"{'has' if one else 'have'} nothing to compare with: no control or sham pair was decided on the same "
+            "frames, and the relation states no tolerated_rate"
         )
     if e.below(e.p):
-        return f"stand out from {background} by themselves, but not beside the other relations of the run{more}"
-    return f"do not stand out from {background}{more}"
+        alone = "by itself" if one else "by themselves"
+        return f"{_stand(e)} out from {background} {alone}, but not beside the other relations of the run{more}"
+    if e.seldom:
+        within = f"{'is' if one else 'are'} within the tolerated rate of {e.tolerated_rate:g}"
+        return f"{within}, but of so little input the true rate could be as high as {_p(e.upper)}{more}"
+    return f"{_do(e)} not stand out from {background}{more}"
+
+
+def _do(e: Evidence) -> str:
+    return "does" if e.pairs.violated == 1 else "do"
+
+
+def _stand(e: Evidence) -> str:
+    return "stands" if e.pairs.violated == 1 else "stand"
 
 
 def exit_code(

@@ -165,6 +165,8 @@ def _evidence_of(
         p=found and found.p,
         p_adjusted=at_least(adjusted, found and found.p),
         test=among.test if among else "no frame decided in both",
+        test_background=background.test if background else "",
+        test_alone=found.test if found else "",
         more=among.more if among else "",
         demands_of_itself=info.demands_of_itself,
         tolerated_rate=info.tolerated_rate,

@@ -37,7 +37,7 @@ _REASONS = 3
 #: What helps where a reason says this.
 _HELPS = {
     "time is over": "more time decides more: a larger --minutes, or none",
-    "runs are used up": "more runs decide more: --runs 0",
+    "runs are used up": "more runs decide more: a larger --runs, or 0 for no limit",
     "cut short": "it was interrupted: --resume",
     "all rounds were driven": "they show neither the order nor its reverse: a margin in the principle's file makes "
     "indifference a violation",
