@@ -36,8 +36,11 @@ class MovedModules(MetaPathFinder):
         Raises:
             ModuleNotFoundError: naming the module to import in its place.
         """
-        if new := MOVED.get(fullname):
-            raise ModuleNotFoundError(f"{fullname} is now {new}; import it from there", name=fullname)
+        for before, now in MOVED.items():
+            # Where a checkout was brought up to date, empty folders of packages of before may be left.
+            if fullname == before or fullname.startswith(f"{before}."):
+                new = now + fullname.removeprefix(before)
+                raise ModuleNotFoundError(f"{fullname} is now {new}; import it from there", name=fullname)
         return None
 
 
