@@ -6,7 +6,7 @@
 
 Runs the same commands with the package of each tree: lists, a replay in process and one over topics, scenarios, the
 moral experiment, a campaign, and live input in a time of its own. Kept are exit codes, verdict lines and ledgers
-without what differs from run to run: times, and sums of lines that hold them.
+without what differs from run to run: times, and sums of lines that hold them; of a name in the package its last part.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -29,7 +30,7 @@ KINDS = (
 #: What differs between two runs of one tree, by key of a line: times, sizes that go by them, names of places.
 VOLATILE = {
     *("crc32", "answer_ms", "ms", "made_ms", "wall_s", "took_s", "seconds", "bags"),
-    *("came_ns", "sent_ns", "written"),
+    *("came_ns", "sent_ns", "written", "module"),
 }
 
 
@@ -67,7 +68,9 @@ def settled(value: Any, place: str) -> Any:
         return {key: settled(part, place) for key, part in value.items() if key not in VOLATILE}
     if isinstance(value, list):
         return [settled(part, place) for part in value]
-    return value.replace(place, "OUT") if isinstance(value, str) else value
+    return (
+        re.sub(r"\bmt_nodes(?:\.\w+)*\.(\w+)", r"\1", value.replace(place, "OUT")) if isinstance(value, str) else value
+    )
 
 
 def lines(place: Path, name: str) -> Iterator[tuple[str, str]]:
@@ -95,7 +98,8 @@ def live(tree: Path) -> list[str]:
 
 def record(tree: Path, bag: str) -> dict[str, Any]:
     """Run everything, and return what came of it."""
-    kept: dict[str, Any] = {f"list {kind}": json.loads(run(tree, ["list", kind, "--json"]).stdout) for kind in KINDS}
+    lists = {kind: json.loads(run(tree, ["list", kind, "--json"]).stdout) for kind in KINDS}
+    kept: dict[str, Any] = {f"list {kind}": settled(rows, str(tree)) for kind, rows in lists.items()}
     with tempfile.TemporaryDirectory() as made:
         place = Path(made)
         if not bag:

@@ -268,15 +268,15 @@ def _read(path: Path) -> bytes:
 def test_a_launch_file_declares_its_arguments(name: str) -> None:
     sources = importlib.import_module("launch.launch_description_sources")
     description = sources.get_launch_description_from_any_launch_file(str(FILES[name]))
-    launching = importlib.import_module("mt_nodes.nodes.launching")
+    of_files = importlib.import_module("mt_nodes.nodes.launch_arguments")
     arguments = {
-        "replay": launching.REPLAY_ARGUMENTS,
-        "demo": launching.DEMO_ARGUMENTS,
-        "nodes": launching.NODE_ARGUMENTS,
-        "live": launching.LIVE_ARGUMENTS,
-        "vehicle": launching.LIVE_ARGUMENTS,
-        "inline": launching.INLINE_ARGUMENTS,
-        "simulator": launching.SIMULATOR_ARGUMENTS,
+        "replay": of_files.REPLAY_ARGUMENTS,
+        "demo": of_files.DEMO_ARGUMENTS,
+        "nodes": of_files.NODE_ARGUMENTS,
+        "live": of_files.LIVE_ARGUMENTS,
+        "vehicle": of_files.LIVE_ARGUMENTS,
+        "inline": of_files.INLINE_ARGUMENTS,
+        "simulator": of_files.SIMULATOR_ARGUMENTS,
     }[name]
     declared = description.get_launch_arguments()
     assert [(d.name, d.description) for d in declared] == [(a.name, a.help) for a in arguments]
