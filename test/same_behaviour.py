@@ -68,9 +68,10 @@ def settled(value: Any, place: str) -> Any:
         return {key: settled(part, place) for key, part in value.items() if key not in VOLATILE}
     if isinstance(value, list):
         return [settled(part, place) for part in value]
-    return (
-        re.sub(r"\bmt_nodes(?:\.\w+)*\.(\w+)", r"\1", value.replace(place, "OUT")) if isinstance(value, str) else value
-    )
+    if not isinstance(value, str):
+        return value
+    words = " ".join(value.replace(place, "OUT").split())
+    return re.sub(r"\bmt_nodes(?:\.\w+)*\.(\w+)", r"\1", words)
 
 
 def lines(place: Path, name: str) -> Iterator[tuple[str, str]]:
