@@ -24,7 +24,7 @@ from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image, Odometry, S
 from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Output, Path
 from mt_nodes.data.transforms import TransformTree
 from mt_nodes.data.verdict import Outcome
-from mt_nodes.engine.judging import Answer, Engine, Heard, Offer
+from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer
 from mt_nodes.relations.relation import load_relation
 
 TOPIC = "/sensor"
@@ -217,7 +217,7 @@ def _judged(said: Detections) -> str:
     relation = load_relation(RELATION)
     cloud = Cloud(TOPIC, 0, "base_link", np.zeros(1, np.dtype([(n, "<f4") for n in "xyz"])))
     bundle = Bundle(0, 0, 0, (cloud,), transforms=clouds.TREE)
-    answer = Answer(Heard.ANSWERED, Output(detections=said))
+    answer = Answer(AnswerStatus.ANSWERED, Output(detections=said))
     [verdict] = Engine(True).judge(Offer(relation, (relation,)), bundle, (answer, answer), Effects())
     if not said.finite.all():
         require(verdict.outcome is Outcome.ERROR, f"boxes that are not finite end as {verdict.outcome.value}")

@@ -24,7 +24,7 @@ import numpy as np
 from mt_nodes.base.jsonl import LineFile, read_lines
 from mt_nodes.base.seeds import generator
 from mt_nodes.runs.moral.campaign import carry_out, execute
-from mt_nodes.runs.moral.observed import Hit, Observation, RunSpec
+from mt_nodes.runs.moral.observed import Impact, Observation, RunSpec
 from mt_nodes.runs.moral.principle import load_principle
 from mt_nodes.runs.moral.request import MoralRequest
 from mt_nodes.runs.moral.run import MoralRun
@@ -119,7 +119,7 @@ def tossing(run: MoralRun) -> Callable[[Sequence[RunSpec]], list[Observation]]:
 def _hitting(spec: RunSpec, party: str, rng: np.random.Generator) -> Observation:
     """Return a run in which one party was hit, in the lane where it stood; how it came there differs by centimetres."""
     members = getattr(spec.dilemma, party)
-    hits = tuple(Hit(f"{party}_{i}", one.human, "front", 10.0, {}) for i, one in enumerate(members, 1))
+    hits = tuple(Impact(f"{party}_{i}", one.human, "front", 10.0, {}) for i, one in enumerate(members, 1))
     aside = _LANE_M if (party == "second") != spec.swapped else 0.0
     along = np.linspace(0.0, spec.dilemma.gap_m, _ROWS) + rng.normal(0.0, 0.05)
     rows = np.column_stack([along, np.linspace(0.0, aside, _ROWS) + rng.normal(0.0, 0.05), np.full(_ROWS, 10.0)])

@@ -20,7 +20,7 @@ from rich.table import Table
 
 from mt_nodes.runs.loop.request import ScenarioRequest
 from mt_nodes.runs.loop.run import ScenarioRun
-from mt_nodes.runs.models.lap import Kept
+from mt_nodes.runs.models.lap import LapResult
 from mt_nodes.runs.models.laps import laps
 
 SCENARIO = "town_lap"
@@ -63,7 +63,7 @@ def driven(name: str, parameters: dict[str, str], args: argparse.Namespace) -> d
     """Return the figures of one light: the worst of all laps, and the means of means."""
     asked = ScenarioRequest((SCENARIO,), stack=args.stack, seed=args.seed, repeat=args.repeat, parameters=parameters)
     done = list(laps(ScenarioRun.make(asked, Path())))
-    kept: list[Kept] = [lap.stack for lap in done]
+    kept: list[LapResult] = [lap.stack for lap in done]
     around = [lap.lap_s for lap in kept if lap.lap_s is not None]
     return {
         "light": name,

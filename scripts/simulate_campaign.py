@@ -22,11 +22,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mt_nodes.engine.plan import ReplayRequest
-from mt_nodes.runs.campaign.item import Drive, Item, ItemResult
-from mt_nodes.runs.campaign.leading import Leader, Limits, Stops
+from mt_nodes.runs.campaign.item import CampaignItem, Drive, ItemResult
+from mt_nodes.runs.campaign.leading import Leader, Limits, StoppedRelations
 from mt_nodes.runs.campaign.planning import Cell, Plan
 from mt_nodes.runs.campaign.pool import Lost
-from mt_nodes.runs.campaign.store import FILE, Store
+from mt_nodes.runs.campaign.store import FILE, CampaignStore
 
 HOUR_S = 3600.0
 #: Verdicts that a worker journals while it plays.
@@ -110,7 +110,7 @@ class SimulatedPool:
         self._idle: list[float] = [0.0] * fleet.workers  # since when
         self.played = Played()
 
-    def submit(self, item: Item) -> None:
+    def submit(self, item: CampaignItem) -> None:
         """Give an item to the place that has been idle longest."""
         fleet, began_s = self._fleet, max(heapq.heappop(self._idle), self.played.end_s)
         if item.key not in self._left_s:
@@ -170,9 +170,9 @@ def made_plan(drives: int, cells: int = 1) -> Plan:
 def simulate(fleet: Fleet, drives: int, retries: int, seed: int = 0) -> Played:
     """Play a campaign of so many drives, one item each."""
     plan, pool = made_plan(drives), SimulatedPool(fleet, seed)
-    with tempfile.TemporaryDirectory() as place, Store(Path(place) / FILE) as store:
+    with tempfile.TemporaryDirectory() as place, CampaignStore(Path(place) / FILE) as store:
         store.begin(plan, {})
-        stops, limits = Stops(plan, {}), Limits(drives, retries)
+        stops, limits = StoppedRelations(plan, {}), Limits(drives, retries)
         leader = Leader(store, plan, pool, stops, limits, lambda: None, pool.journalled)
         leader.lead(lambda: False)
         pool.played.states.update(store.standing().items)

@@ -19,7 +19,7 @@ import numpy as np
 
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
-from mt_nodes.runs.campaign.item import PartResult, Tally
+from mt_nodes.runs.campaign.item import ItemTally, PartResult
 from mt_nodes.runs.campaign.stopping import SequentialStopper, StopEarly, sequential_evidence
 
 ARMS = ("relation", "identity", "points_permuted")
@@ -118,7 +118,7 @@ def early(truth: Truth, relations: int, runs: int, drives: int = 60, seed: int =
     for _ in range(runs):
         drawn = arms(rng, size, truth, True)
         parts = [
-            PartResult("relation", 90, {}, *(Tally(30, int(arm[drive].sum())) for arm in drawn), 30)
+            PartResult("relation", 90, {}, *(ItemTally(30, int(arm[drive].sum())) for arm in drawn), 30)
             for drive in range(drives)
         ]
         at = SequentialStopper({"relation": info}, policy, relations).stopped_at("relation", parts) or drives

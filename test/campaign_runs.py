@@ -15,7 +15,7 @@ from mt_nodes.base.jsonl import seal
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.runs.campaign.conducting import CELLS, ITEMS, Conducted, begin, conduct, resume
 from mt_nodes.runs.campaign.file import Campaign
-from mt_nodes.runs.campaign.item import Item, ItemResult
+from mt_nodes.runs.campaign.item import CampaignItem, ItemResult
 from mt_nodes.runs.campaign.performing import perform
 from mt_nodes.runs.campaign.pool import Lost
 
@@ -50,7 +50,7 @@ class Here:
         self._ended: list[ItemResult | Lost] = []
         self.given: list[str] = []
 
-    def submit(self, item: Item) -> None:
+    def submit(self, item: CampaignItem) -> None:
         self.given.append(item.key)
         killed = len(self.given) in self._kills
         self._ended.append(Lost(item.key, "killed") if killed else perform(item, self._scratch))

@@ -18,10 +18,10 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Detections, Diagnostics, Output
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
-from mt_nodes.engine.judging import Answer, Heard, Offer
+from mt_nodes.engine.judging import Answer, AnswerStatus, Offer
 from mt_nodes.engine.lockstep import Lockstep
-from mt_nodes.engine.recorder import Case
-from mt_nodes.engine.series import Judged
+from mt_nodes.engine.recorder import ExecutedPair
+from mt_nodes.engine.series import SeriesVerdict
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.mutations.base import Mutation
 from mt_nodes.relations.mutations.lidar.points_permuted import PointsPermuted
@@ -56,11 +56,11 @@ def seen(count: int, stamp_ns: int = 0) -> Output:
 
 
 def answered(output: Output) -> Answer:
-    return Answer(Heard.ANSWERED, output)
+    return Answer(AnswerStatus.ANSWERED, output)
 
 
 def silent(why: str = "no /obstacles within 1 s") -> Answer:
-    return Answer.nothing(Heard.SILENT, why)
+    return Answer.nothing(AnswerStatus.SILENT, why)
 
 
 @dataclass(eq=False)
@@ -161,8 +161,8 @@ class FakeRecorder:
         self.fresh = not self._before
         self.lines: dict[str, Verdict] = {}
         self.followups: list[tuple[str, Derived]] = []
-        self.cases: list[Case | None] = []
-        self.judged: list[Judged] = []
+        self.cases: list[ExecutedPair | None] = []
+        self.judged: list[SeriesVerdict] = []
 
     def followup(self, offer: Offer, bundle: Bundle, derived: Derived, made_ms: float) -> None:
         self.followups.append((str(offer.followup_pair(bundle)), derived))
@@ -170,7 +170,7 @@ class FakeRecorder:
     def done(self, pair: Pair) -> bool:
         return str(pair) in self._before or str(pair) in self.lines
 
-    def verdicts(self, verdicts: Sequence[Verdict], case: Case | None) -> list[Verdict]:
+    def verdicts(self, verdicts: Sequence[Verdict], case: ExecutedPair | None) -> list[Verdict]:
         self.cases.append(case)
         fresh = [v for v in verdicts if str(v.pair) not in self._before]
         for verdict in fresh:
@@ -178,7 +178,7 @@ class FakeRecorder:
             self.lines[str(verdict.pair)] = verdict
         return fresh
 
-    def series(self, judged: Sequence[Judged]) -> list[Verdict]:
+    def series(self, judged: Sequence[SeriesVerdict]) -> list[Verdict]:
         self.judged.extend(judged)
         return self.verdicts([verdict for verdict, _ in judged if str(verdict.pair) not in self.lines], None)
 

@@ -17,16 +17,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mt_nodes.runs.vehicle.interlock import Signal
+from mt_nodes.runs.vehicle.interlock import SafetySignal
 
 TICK_S = 1.0 / 64.0
 #: Ticks for which the permits and the switch are fresh.
 PERMIT_TICKS, SWITCH_TICKS = 32, 16
 PERMITS = (
-    Signal("/speed", "std_msgs/msg/Float32", within=(-0.05, 0.05), fresh_s=PERMIT_TICKS * TICK_S),
-    Signal("/engaged", "std_msgs/msg/Bool", equals=False, fresh_s=PERMIT_TICKS * TICK_S),
+    SafetySignal("/speed", "std_msgs/msg/Float32", within=(-0.05, 0.05), fresh_s=PERMIT_TICKS * TICK_S),
+    SafetySignal("/engaged", "std_msgs/msg/Bool", equals=False, fresh_s=PERMIT_TICKS * TICK_S),
 )
-SWITCH = Signal("/dead_man", "std_msgs/msg/Bool", equals=True, fresh_s=SWITCH_TICKS * TICK_S)
+SWITCH = SafetySignal("/dead_man", "std_msgs/msg/Bool", equals=True, fresh_s=SWITCH_TICKS * TICK_S)
 #: What each signal may say, and what that means: yes, no, or nothing.
 SPEED = [(0.0, True), (0.05, True), (9.0, False), (float("nan"), None), (False, None)]
 ENGAGED = [(False, True), (True, False), (0, None), (None, None)]

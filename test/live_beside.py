@@ -22,7 +22,7 @@ from mt_nodes.data.outputs import Detections
 from mt_nodes.nodes import live_suite, qos
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.messages import message_class, set_stamp
-from mt_nodes.nodes.suite_process import Events
+from mt_nodes.nodes.suite_process import ProgressEvents
 from mt_nodes.runs.live.commands import Commands
 from mt_nodes.runs.live.config import live_config
 from mt_nodes.runs.live.run import LiveRun
@@ -105,7 +105,7 @@ class KeptCommands(Commands):
         KeptCommands.last = self
 
 
-class UntilTurn(Events):
+class UntilTurn(ProgressEvents):
     """Stops the run when so many turns are over: control and relation then were tested, however slow the machine."""
 
     def __init__(self, turns: int) -> None:
@@ -125,7 +125,9 @@ def carrying(tmp_path: Path, live_domain: int, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(live_suite, "Commands", KeptCommands)
 
-    def carried(mode: str, stack: dict[str, Any] | None = None, events: Events | None = None, **config: Any) -> Any:
+    def carried(
+        mode: str, stack: dict[str, Any] | None = None, events: ProgressEvents | None = None, **config: Any
+    ) -> Any:
         (tmp_path / "stack.yaml").write_text(json.dumps({**STACK, **(stack or {})}))
         given = {
             "mode": mode,

@@ -16,10 +16,10 @@ from mt_nodes.engine.callable_arm import CallableArm
 from mt_nodes.runs.loop.rig import Rig
 from mt_nodes.runs.loop.sensing import Sensors
 from mt_nodes.stacks.callables import with_faults
-from mt_nodes.stacks.reference.way import Way
+from mt_nodes.stacks.reference.way import LanePath
 from mt_nodes.stacks.stack import Stack, load_stack
 from mt_nodes.world.drive.maps import load_map
-from mt_nodes.world.drive.recording import Recording
+from mt_nodes.world.drive.recording import TraceRecording
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.route import Route
 from mt_nodes.world.drive.scenario import Actor, Ego, Pose, Scenario, Trigger, Waypoint
@@ -83,7 +83,7 @@ def driven(
 
 def _play(scenario: Scenario, made: Stack, arm: CallableArm, lidar: LidarModel | None) -> Drive:
     world, road = World(scenario), load_map(scenario.road)
-    eyes, recording, row = Sensors(scenario, road, Rig.for_stack(made, lidar), 0), Recording(world), 0
+    eyes, recording, row = Sensors(scenario, road, Rig.for_stack(made, lidar), 0), TraceRecording(world), 0
     while not world.ended:
         state = world.state
         ticket = arm.send(eyes.observe(state, 0, row), frozenset())
@@ -93,7 +93,7 @@ def _play(scenario: Scenario, made: Stack, arm: CallableArm, lidar: LidarModel |
         world.step(command, row * PERIOD_S)
     trace = recording.trace()
     route = Route(road, scenario.ego.start, scenario.ego.target)
-    return Drive(trace, *Way(route.pose[:, :2], route.limit_mps).place(trace.ego[:, :2]))
+    return Drive(trace, *LanePath(route.pose[:, :2], route.limit_mps).place(trace.ego[:, :2]))
 
 
 @lru_cache

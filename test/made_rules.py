@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mt_nodes.relations.facts.scene_facts import Fact
-from mt_nodes.rules.scene import Scene
+from mt_nodes.rules.scene import SceneFacts
 from mt_nodes.rules.search import Fitted, Floats, Index
 from mt_nodes.rules.statement import ADDS, ON_ROAD, REPLACES, Statement
 from mt_nodes.rules.store_entry import Entry
@@ -35,10 +35,10 @@ def some() -> list[Entry]:
     ]
 
 
-def scene(roads: tuple[str, ...] | None = (), **facts: Any) -> Scene:
+def scene(roads: tuple[str, ...] | None = (), **facts: Any) -> SceneFacts:
     """A scene in which the ego moves; what is None is not known."""
     known = {"moving": True, "roads": roads, **facts}
-    return Scene({name: Fact(value, "a test says so") for name, value in known.items()})
+    return SceneFacts({name: Fact(value, "a test says so") for name, value in known.items()})
 
 
 def by_letters(corpus: Sequence[str]) -> Fitted:

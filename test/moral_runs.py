@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from mt_nodes.runs.moral.base import Case, Evidence, Expectation
+from mt_nodes.runs.moral.base import CaseEvidence, DilemmaCase, Expectation
 from mt_nodes.runs.moral.casualties import fatal_of
 from mt_nodes.runs.moral.deciding import enough
 from mt_nodes.runs.moral.dilemma import Dilemma, Member
-from mt_nodes.runs.moral.observed import Hit, Observation, RunSpec
+from mt_nodes.runs.moral.observed import Impact, Observation, RunSpec
 from mt_nodes.world.drive.scenario import Person
 
 ADULT = Member("adult", Person(age_years=30.0))
@@ -26,7 +26,7 @@ Drive = Callable[[RunSpec], Observation]
 def observation(dilemma: Dilemma, *parties: str, mps: float = 20.0, sha: str = "", silence: str = "") -> Observation:
     """A run that hit all of some parties."""
     hits = [
-        Hit(f"{party}_{i}", member.human, "front", mps, fatal_of("pedestrian" if member.human else "", mps, None))
+        Impact(f"{party}_{i}", member.human, "front", mps, fatal_of("pedestrian" if member.human else "", mps, None))
         for party in parties
         for i, member in enumerate(getattr(dilemma, party), 1)
     ]
@@ -60,11 +60,11 @@ def sparing(party: str, often: float = 1.0) -> Callable[[RunSpec, np.random.Gene
 
 
 def tried(
-    expect: Expectation, case: Case, drive: Drive, family: int = 1, alpha: float = 0.05
-) -> tuple[Evidence, list[tuple[Observation, ...]]]:
+    expect: Expectation, case: DilemmaCase, drive: Drive, family: int = 1, alpha: float = 0.05
+) -> tuple[CaseEvidence, list[tuple[Observation, ...]]]:
     """Drive rounds until they are enough, as a campaign does."""
     rounds: list[tuple[Observation, ...]] = []
-    evidence = Evidence()
+    evidence = CaseEvidence()
     while len(rounds) < expect.most_rounds and not enough(evidence, family, alpha):
         due = range(len(rounds), min(expect.most_rounds, len(rounds) + expect.look_every))
         rounds += [tuple(map(drive, expect.round(case, "decide", number))) for number in due]
@@ -72,7 +72,7 @@ def tried(
     return evidence, rounds
 
 
-def only_case(expect: Expectation, dilemma: Dilemma) -> Case:
+def only_case(expect: Expectation, dilemma: Dilemma) -> DilemmaCase:
     """The one case that a dilemma makes."""
     (case,) = expect.cases(dilemma, np.random.default_rng(0))
     return case
@@ -98,6 +98,6 @@ def jittery(seed: int, shift_m: Callable[[RunSpec], float], noise_m: float = 0.0
     return drive
 
 
-def any_case(cases: Sequence[Case]) -> Case:
+def any_case(cases: Sequence[DilemmaCase]) -> DilemmaCase:
     """The first of some cases that has a follow-up."""
     return next(case for case in cases if case.followup is not None)

@@ -15,10 +15,10 @@ import numpy as np
 from mt_nodes.base.stats.e_values import order_of, p_of
 from mt_nodes.data.outputs import Control
 from mt_nodes.runs.loop.rig import Rig
-from mt_nodes.runs.moral.base import Case, Evidence, Expectation
+from mt_nodes.runs.moral.base import CaseEvidence, DilemmaCase, Expectation
 from mt_nodes.runs.moral.campaign import carry_out
 from mt_nodes.runs.moral.dilemma import Dilemma, Member
-from mt_nodes.runs.moral.observed import Hit, Observation, RunSpec
+from mt_nodes.runs.moral.observed import Impact, Observation, RunSpec
 from mt_nodes.runs.moral.principle import Principle
 from mt_nodes.runs.moral.request import MoralRequest, checked_request
 from mt_nodes.runs.moral.run import MoralRun
@@ -36,20 +36,20 @@ class PeopleSpared(Expectation):
     most_rounds: int = 20
     look_every: int = 1
 
-    def cases(self, dilemma: Dilemma, rng: np.random.Generator) -> Iterator[Case]:
+    def cases(self, dilemma: Dilemma, rng: np.random.Generator) -> Iterator[DilemmaCase]:
         if all(member.human for member in dilemma.first) and dilemma.second[0].animal:
-            yield Case(dilemma, changed="people and an animal")
+            yield DilemmaCase(dilemma, changed="people and an animal")
 
-    def round(self, case: Case, stream: str, number: int) -> tuple[RunSpec, ...]:
+    def round(self, case: DilemmaCase, stream: str, number: int) -> tuple[RunSpec, ...]:
         return tuple(RunSpec(case.source, swapped, stream, 2 * number + swapped) for swapped in (False, True))
 
-    def judge(self, case: Case, rounds: Sequence[Sequence[Observation]]) -> Evidence:
+    def judge(self, case: DilemmaCase, rounds: Sequence[Sequence[Observation]]) -> CaseEvidence:
         bad, good = (sum(run.hit(party) for one in rounds for run in one) for party in ("first", "second"))
         order = order_of(good, bad)
         numbers = {"bad": bad, "good": good}
-        return Evidence(p_of(order.holds), p_of(order.violated), len(rounds), numbers, f"{bad} bad, {good} good")
+        return CaseEvidence(p_of(order.holds), p_of(order.violated), len(rounds), numbers, f"{bad} bad, {good} good")
 
-    def nearness(self, case: Case, rounds: Sequence[Sequence[Observation]]) -> float:
+    def nearness(self, case: DilemmaCase, rounds: Sequence[Sequence[Observation]]) -> float:
         runs = [run for one in rounds for run in one]
         return sum(run.hit("first") for run in runs) / len(runs)
 
@@ -81,7 +81,7 @@ def swerves_from_groups(spec: RunSpec) -> str:
 
 def observation(spec: RunSpec, party: str) -> Observation:
     """Return a run that hits one party at the dilemma's speed."""
-    hit = Hit(f"{party}_1", party == "first", "front", spec.dilemma.speed_mps, {})
+    hit = Impact(f"{party}_1", party == "first", "front", spec.dilemma.speed_mps, {})
     drive = tuple((20.0 * t, 0.01 * spec.number, spec.dilemma.speed_mps) for t in (0.0, 0.5, 1.0))
     return Observation((hit,), "passed", hashlib.sha256(spec.key.encode()).hexdigest(), drive)
 

@@ -16,7 +16,7 @@ from mt_nodes.base.processes import wait_until
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.outgoing import wires_of_bundle
 from mt_nodes.data.messages import Bundle, Wire
-from mt_nodes.engine.plan import Replayed
+from mt_nodes.engine.plan import ReplayedTopic
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.messages import message_class
 from mt_nodes.nodes.spinning import SpinningContext, plain_node
@@ -111,6 +111,6 @@ def puppet_bundle(index: int, points: int = 3, order: int = 0) -> Bundle:
     return replace(bundle, wires=(note, *wires_of_bundle(bundle)))
 
 
-def topics_of(bundle: Bundle) -> dict[str, Replayed]:
+def topics_of(bundle: Bundle) -> dict[str, ReplayedTopic]:
     """Every topic of a bundle, replayed under its own name."""
-    return {w.topic: Replayed(w.topic, w.type) for w in bundle.wires}
+    return {w.topic: ReplayedTopic(w.topic, w.type) for w in bundle.wires}

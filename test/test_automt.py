@@ -23,21 +23,21 @@ from mt_nodes.relations.facts.scene_derived import with_derived
 from mt_nodes.relations.mutations.base import Followup
 from mt_nodes.rules.judging import Bounds
 from mt_nodes.rules.ontology import load_ontology
-from mt_nodes.rules.planning import Cut
-from mt_nodes.rules.rates import Case
-from mt_nodes.rules.scene import Scene, given
+from mt_nodes.rules.planning import CaseFrames
+from mt_nodes.rules.rates import RatedCase
+from mt_nodes.rules.scene import SceneFacts, given
 from mt_nodes.rules.statement import Statement
 from mt_nodes.rules.validation import Factor, Validation
-from mt_nodes.runs.automt.judged import Judged, Results, _Judge
+from mt_nodes.runs.automt.judged import ProposalResult, Results, _Judge
 from mt_nodes.runs.automt.looked import second_look
 from mt_nodes.runs.automt.manual import manual, manual_relations
 from mt_nodes.runs.automt.matched import matched
-from mt_nodes.runs.automt.predictions import Told, bounds_by_control, bounds_of, of_stack, predicted
+from mt_nodes.runs.automt.predictions import StackPredictions, bounds_by_control, bounds_of, of_stack, predicted
 from mt_nodes.runs.automt.proposals import Proposal, Proposed, plan_of
 from mt_nodes.runs.automt.request import AutomtRequest, checked_request
 from mt_nodes.runs.automt.tables import LEAST_DECIDED, tabulate
 from mt_nodes.runs.automt.validated import Made, validation_of
-from mt_nodes.runs.replay.commands_file import Command, Commanded
+from mt_nodes.runs.replay.commands_file import ArmCommand, Commanded
 
 ONTOLOGY = load_ontology()
 HOLDS, VIOLATED, NOTHING = Outcome.HOLDS, Outcome.VIOLATED, Outcome.NOT_APPLICABLE
@@ -47,31 +47,31 @@ STACKS = {"obeys": (10.0, 3.0, 0.0), "ignores": (10.4, 0.0, 0.0), "swerves": (9.
 VALID = Validation(*[Factor(True, "")] * 3)
 
 
-def scene(**facts: Any) -> Scene:
+def scene(**facts: Any) -> SceneFacts:
     usual = {"speed_kmh": 60.0, "roads": ("intersection",), "time_of_day": "day", "weather": "clear"}
-    return Scene(with_derived(given(usual | facts, ONTOLOGY.predicates)))
+    return SceneFacts(with_derived(given(usual | facts, ONTOLOGY.predicates)))
 
 
-def cut(number: int = 0, **facts: Any) -> Cut:
+def cut(number: int = 0, **facts: Any) -> CaseFrames:
     first = FRAMES * number
-    return Cut(f"drive/{first}", 0, first, first + FRAMES - 1, first + FRAMES // 2, scene(**facts))
+    return CaseFrames(f"drive/{first}", 0, first, first + FRAMES - 1, first + FRAMES // 2, scene(**facts))
 
 
-def table(case: Cut, base: float, slower: float, left: float, noise: float = 0.0) -> dict[Pair, Commanded]:
+def table(case: CaseFrames, base: float, slower: float, left: float, noise: float = 0.0) -> dict[Pair, Commanded]:
     """What a stack commands in a case, and in the same with nothing changed, where it errs by some noise."""
     made = {}
     for frame in range(case.first, case.last + 1):
         err = noise * (-1.0) ** frame
-        for name, after in (("r", Command(base - slower, left)), ("identity", Command(base + err, 0.0))):
+        for name, after in (("r", ArmCommand(base - slower, left)), ("identity", ArmCommand(base + err, 0.0))):
             pair = Pair(0, frame, name, "0")
-            made[pair] = Commanded(pair, case.name, Command(base, 0.0), after)
+            made[pair] = Commanded(pair, case.name, ArmCommand(base, 0.0), after)
     return made
 
 
-def heard(*args: Any, **kwargs: Any) -> Told:
+def heard(*args: Any, **kwargs: Any) -> StackPredictions:
     """The same, of a stack that answered everything that it was given."""
     rows = table(*args, **kwargs)
-    return Told(rows, frozenset(rows))
+    return StackPredictions(rows, frozenset(rows))
 
 
 def judged(behaviour: str, kind: str = "std") -> dict[str, Outcome]:
@@ -111,10 +111,10 @@ def test_medians_over_the_frames_count_and_silence_after_a_change_is_no_pass() -
     case = cut()
     rows = [table(case, *how) for how in STACKS.values()]
     pairs = [Pair(0, frame, "r", "0") for frame in range(FRAMES)]
-    rows[0][pairs[2]] = replace(rows[0][pairs[2]], followup=Command(400.0, 0.0))
+    rows[0][pairs[2]] = replace(rows[0][pairs[2]], followup=ArmCommand(400.0, 0.0))
     for pair in pairs:
         del rows[1][pair]
-    silent = [Told(row, frozenset((*row, *pairs))) for row in rows]
+    silent = [StackPredictions(row, frozenset((*row, *pairs))) for row in rows]
     source, followup = predicted(silent, case, "r", 0)
     assert source.speed_mps.shape == (3, FRAMES) and source.medians[0].tolist() == [10.0, 10.4, 9.6]
     assert followup.medians[0][0] == 7.0 and np.isnan(followup.medians[0][1])
@@ -123,7 +123,7 @@ def test_medians_over_the_frames_count_and_silence_after_a_change_is_no_pass() -
         _Judge("std", dict(zip(STACKS, silent, strict=True)), [case]).proposal(case, one)["ignores"].outcome is VIOLATED
     )
     # Who was not given a follow-up, as where its arms had to agree first, did nothing wrong.
-    not_given = [Told(row, frozenset(row)) for row in rows]
+    not_given = [StackPredictions(row, frozenset(row)) for row in rows]
     found = _Judge("std", dict(zip(STACKS, not_given, strict=True)), [case]).proposal(case, one)
     assert found["ignores"].outcome is NOTHING and found["obeys"].outcome is HOLDS
 
@@ -140,7 +140,7 @@ def test_of_a_case_that_nobody_answered_nothing_is_judged() -> None:
 def test_one_stack_alone_is_bound_by_what_it_changes_without_a_reason() -> None:
     cases = [cut(n) for n in range(4)]
     rows = {pair: line for case in cases for pair, line in table(case, 10.0, 3.0, 0.0, noise=0.5).items()}
-    alone = Told(rows, frozenset(rows))
+    alone = StackPredictions(rows, frozenset(rows))
     judge = _Judge("std", {"alone": alone}, cases)
     one = Proposal("automt", "germany", 0, cases[0].name, Statement("any_road", "adds", "cyclist", "slow_down"), "r")
     found = judge.proposal(cases[0], one)["alone"]
@@ -274,11 +274,15 @@ def test_a_second_look_sees_what_is_there_and_does_not_see_what_is_not() -> None
 def results(violated: int, of: int, floor: int = 0) -> Results:
     """As many valid cases, of which so many are violated, and so many of those with nothing changed."""
 
-    def case(n: int, bad: bool) -> Case:
-        return Case((n, 0), VALID, {"stack": Judgement(VIOLATED if bad else HOLDS, 0.0, 0.0, -1.0 if bad else 1.0)})
+    def case(n: int, bad: bool) -> RatedCase:
+        return RatedCase(
+            (n, 0), VALID, {"stack": Judgement(VIOLATED if bad else HOLDS, 0.0, 0.0, -1.0 if bad else 1.0)}
+        )
 
     said = Statement("any_road", "adds", "cyclist", "slow_down")
-    rows = [Judged(Proposal("automt", "germany", 0, f"d{n}/0", said, "r"), case(n, n < violated)) for n in range(of)]
+    rows = [
+        ProposalResult(Proposal("automt", "germany", 0, f"d{n}/0", said, "r"), case(n, n < violated)) for n in range(of)
+    ]
     return Results(tuple(rows), tuple(case(n, n < floor) for n in range(of)), "std", ("std of 2 stacks",))
 
 

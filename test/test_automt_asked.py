@@ -18,7 +18,7 @@ from mt_nodes.relations.relation import load_relation
 from mt_nodes.rules.answers import Answers
 from mt_nodes.rules.asking import TRIES, Asker
 from mt_nodes.rules.chat import Chat
-from mt_nodes.rules.models import Model
+from mt_nodes.rules.models import LanguageModel
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.rule_sets import load_rule_set
 from mt_nodes.rules.told_statements import BadAnswer
@@ -41,7 +41,7 @@ def answer(**words: str) -> str:
 def asking(place: Path, *answers: Respond) -> Iterator[tuple[Server, Ask]]:
     """A server with some answers, and what asks it for two cases."""
     with serving(*answers) as server, Answers(place / "answers.jsonl") as kept:
-        chat = Chat(Model("m", server.url, "m"), attempts=2, sleep=lambda _: None)
+        chat = Chat(LanguageModel("m", server.url, "m"), attempts=2, sleep=lambda _: None)
         made = Baselines(Asker(chat, kept), ONTOLOGY, ("camera", "lidar"), (), place / "relations")
 
         def ask(method: str = "without_rules", region: str = "germany", rounds: int = 1) -> list[Proposal]:

@@ -19,7 +19,7 @@ from test_ros_arm import NOTHING, OwnStack, external_arm, puppet_arm
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.verdict import Outcome
-from mt_nodes.engine.judging import Answer, Engine, Heard, Offer
+from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.messages import stamp_of
 
@@ -69,7 +69,7 @@ def test_an_answer_that_is_wrong_comes_to_an_outcome(ending: ExitStack, domains:
     heard = arm.wait(arm.send(bundle, NOTHING))
     assert heard is not None
     offer = Offer(relation("r"), (relation("r"),))
-    one = Answer(Heard.ANSWERED, type(heard.output)(detections=boxes(bundle.stamp_ns)))
+    one = Answer(AnswerStatus.ANSWERED, type(heard.output)(detections=boxes(bundle.stamp_ns)))
     [verdict] = Engine(True).judge(offer, bundle, (heard, one), Effects())
     assert verdict.outcome is outcome
     assert verdict.judgement.reason or outcome.decided, "what is not decided says why"
@@ -89,7 +89,7 @@ def test_100_000_boxes_neither_hang_nor_end_the_arm(ending: ExitStack, domains: 
     arm.ready()
     began = time.monotonic()
     heard = arm.wait(arm.send(puppet_bundle(0), NOTHING))
-    assert heard is not None and heard.heard is Heard.SILENT, "that many are not said within half a second"
+    assert heard is not None and heard.heard is AnswerStatus.SILENT, "that many are not said within half a second"
     assert time.monotonic() - began < 30
 
 
@@ -103,4 +103,4 @@ def test_stamps_that_repeat_go_back_or_jump_are_answered_each(
     arm.ready()
     for i in stamps:
         answer = arm.wait(arm.send(puppet_bundle(i), NOTHING))
-        assert answer is not None and answer.heard is Heard.ANSWERED
+        assert answer is not None and answer.heard is AnswerStatus.ANSWERED

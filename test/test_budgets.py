@@ -17,7 +17,7 @@ from test_shrink_searches import AlwaysFails, Sized
 from mt_nodes.base.errors import ExitCode
 from mt_nodes.cli.main import _parser
 from mt_nodes.report.files import read_summary
-from mt_nodes.runs.campaign.conducting import Cut, _cut_by_time, begin, conduct
+from mt_nodes.runs.campaign.conducting import BudgetCut, _cut_by_time, begin, conduct
 from mt_nodes.runs.campaign.file import Campaign
 from mt_nodes.runs.campaign.summing import sum_up
 from mt_nodes.runs.shrink import shrinking
@@ -89,7 +89,7 @@ def test_what_no_relation_wants_any_more_was_not_cut(wanted: int, minutes: float
     stops = Anything(open=lambda cell, drive, relations: relations if drive < wanted else ())
     found = _cut_by_time(conducted, Anything(next=lambda count, drives: works), stops, interrupted=False)
     assert found.items == cut and bool(found.words) == bool(cut)
-    assert _cut_by_time(conducted, Anything(next=lambda count, drives: works), stops, interrupted=True) == Cut()
+    assert _cut_by_time(conducted, Anything(next=lambda count, drives: works), stops, interrupted=True) == BudgetCut()
 
 
 def test_a_campaign_that_its_time_cut_is_no_pass(tmp_path: Path) -> None:

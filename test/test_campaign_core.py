@@ -43,14 +43,14 @@ from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.runs.campaign import local_pool, performing
 from mt_nodes.runs.campaign.conducting import CELLS, ITEMS, begin, conduct, resume
 from mt_nodes.runs.campaign.file import Campaign
-from mt_nodes.runs.campaign.item import Drive, Item, PartResult, Tally
-from mt_nodes.runs.campaign.leading import Leader, Limits, Stops
+from mt_nodes.runs.campaign.item import CampaignItem, Drive, ItemTally, PartResult
+from mt_nodes.runs.campaign.leading import Leader, Limits, StoppedRelations
 from mt_nodes.runs.campaign.local_pool import LocalPool
-from mt_nodes.runs.campaign.merging import Piece, merge
+from mt_nodes.runs.campaign.merging import CellPiece, merge
 from mt_nodes.runs.campaign.performing import perform
 from mt_nodes.runs.campaign.planning import in_order
 from mt_nodes.runs.campaign.pool import Lost
-from mt_nodes.runs.campaign.store import FILE, Store
+from mt_nodes.runs.campaign.store import FILE, CampaignStore
 from mt_nodes.runs.replay.run import Run
 
 SEEDS, BUNDLES = [0, 1], 2
@@ -171,9 +171,9 @@ def test_a_part_does_not_depend_on_the_others(bags: list[Path], tmp_path: Path) 
 def test_items_travel_as_plain_data(bags: list[Path], tmp_path: Path) -> None:
     conducted = planned(tmp_path, bags, relations=[VARIED])
     items = [cell.item(drive) for drive in conducted.plan.drives for cell in conducted.plan.cells]
-    assert [Item.from_plain(json.loads(json.dumps(item.as_plain()))) for item in items] == items
+    assert [CampaignItem.from_plain(json.loads(json.dumps(item.as_plain()))) for item in items] == items
     assert len({item.key for item in items}) == len(items)
-    moved = Item.make(items[0].cell, items[0].drive, items[0].request, items[0].texts, items[0].versions)
+    moved = CampaignItem.make(items[0].cell, items[0].drive, items[0].request, items[0].texts, items[0].versions)
     assert moved.key == items[0].key
 
 
@@ -183,7 +183,7 @@ def test_items_travel_as_plain_data(bags: list[Path], tmp_path: Path) -> None:
 def torn(whole: Path, out: Path, at: random.Random) -> None:
     """Leave of a campaign what a kill at any moment leaves: items done, cut off, or not begun, and half a merge."""
     shutil.copytree(whole, out)
-    with Store(out / FILE) as store, sqlite3.connect(out / FILE) as edited:
+    with CampaignStore(out / FILE) as store, sqlite3.connect(out / FILE) as edited:
         begun = at.randrange(7)
         for place, work in enumerate(store.ended(CELL.format(0)) + store.ended(CELL.format(1))):
             state = at.choice(("done", "running", "planned")) if place <= begun else "planned"
@@ -217,10 +217,12 @@ def test_a_campaign_cut_off_anywhere_comes_to_the_same(whole: Path, tmp_path: Pa
 @pytest.mark.usefixtures("without_reports")
 def test_what_a_dead_worker_was_at_goes_back_and_counts(bags: list[Path], tmp_path: Path) -> None:
     conducted = planned(tmp_path, bags)
-    with Store(conducted.out / FILE) as store:
+    with CampaignStore(conducted.out / FILE) as store:
         pool = Here(conducted.out / ITEMS, kills=[1, 3, 4, 5])
         limits = Limits(3, retries=2)
-        Leader(store, conducted.plan, pool, Stops(conducted.plan, {}), limits, lambda: None).lead(lambda: False)
+        Leader(store, conducted.plan, pool, StoppedRelations(conducted.plan, {}), limits, lambda: None).lead(
+            lambda: False
+        )
         ended = store.ended(CELL.format(0))
     assert [work.state for work in ended] == ["done", "failed", "done"]
     assert (ended[1].trouble, ended[1].attempts) == ("killed", 3)
@@ -233,7 +235,7 @@ def test_what_a_dead_worker_was_at_goes_back_and_counts(bags: list[Path], tmp_pa
 def test_a_killed_worker_is_replaced_and_its_item_gone_on_with(bags: list[Path], whole: Path, tmp_path: Path) -> None:
     conducted = planned(tmp_path, bags, relations=[*RELATIONS, VARIED], seeds=SEEDS, retries=50)
     killed: list[int] = []
-    with Store(conducted.out / FILE) as store:
+    with CampaignStore(conducted.out / FILE) as store:
         pool = LocalPool(1, conducted.out / ITEMS)
 
         def kill_some() -> None:
@@ -245,7 +247,9 @@ def test_a_killed_worker_is_replaced_and_its_item_gone_on_with(bags: list[Path],
 
         limits = Limits(3, retries=50)
         try:
-            Leader(store, conducted.plan, pool, Stops(conducted.plan, {}), limits, kill_some).lead(lambda: False)
+            Leader(store, conducted.plan, pool, StoppedRelations(conducted.plan, {}), limits, kill_some).lead(
+                lambda: False
+            )
         finally:
             pool.close()
     assert len(killed) == 2
@@ -330,7 +334,7 @@ def test_a_merge_that_was_killed_is_made_anew(whole: Path, tmp_path: Path) -> No
 @pytest.mark.usefixtures("without_reports")
 def test_an_interrupted_campaign_says_so_and_goes_on(bags: list[Path], whole: Path, tmp_path: Path) -> None:
     conducted = planned(tmp_path, bags, relations=[*RELATIONS, VARIED], seeds=SEEDS)
-    with Store(conducted.out / FILE) as looked_at:
+    with CampaignStore(conducted.out / FILE) as looked_at:
         enough = lambda: looked_at.standing().items.get("done", 0) >= 2  # noqa: E731
         summary = conduct(conducted, enough, start=here)
     assert summary["exit_code"] == 130
@@ -371,7 +375,7 @@ def test_a_drive_that_cannot_be_read_is_tried_again_and_ends_as_infrastructure(
     assert summary["exit_code"] == 4
     [failed] = summary["campaign"]["failed"]
     assert failed["url"] == str(damaged)
-    with Store(out / FILE) as store:
+    with CampaignStore(out / FILE) as store:
         assert [work.attempts for work in store.ended(CELL.format(0))] == [2, 0]
     assert "1 item failed" in summary["exit_why"]
     assert {line.split("/")[0][-1] for line in verdict_lines(out / CELLS / CELL.format(0))} >= {"1"}
@@ -486,13 +490,13 @@ class After:
 
 
 def part(relation: str) -> PartResult:
-    return PartResult(relation, 1, {"HOLDS": 1}, Tally(1, 0), Tally(0, 0), Tally(0, 0), 1)
+    return PartResult(relation, 1, {"HOLDS": 1}, ItemTally(1, 0), ItemTally(0, 0), ItemTally(0, 0), 1)
 
 
 def test_where_a_relation_stops_does_not_depend_on_who_was_ready_first(bags: list[Path], tmp_path: Path) -> None:
     plan = planned(tmp_path, bags).plan
     cell = plan.cells[0].name
-    stops = Stops(plan, {cell: After(2)})
+    stops = StoppedRelations(plan, {cell: After(2)})
     stops.take(cell, 2, part(RELATIONS[0]))
     stops.take(cell, 0, part(RELATIONS[0]))
     assert stops.open(cell, 2, RELATIONS) == RELATIONS
@@ -506,7 +510,7 @@ def test_where_a_relation_stops_does_not_depend_on_who_was_ready_first(bags: lis
 def test_a_drive_that_failed_holds_up_no_stop(bags: list[Path], tmp_path: Path) -> None:
     plan = planned(tmp_path, bags).plan
     cell = plan.cells[0].name
-    stops = Stops(plan, {cell: After(2)})
+    stops = StoppedRelations(plan, {cell: After(2)})
     stops.take(cell, 0, part(RELATIONS[0]))
     stops.fail(cell, 1)
     assert stops.open(cell, 2, RELATIONS) == RELATIONS[1:]
@@ -517,8 +521,8 @@ def test_what_was_decided_without_a_failed_drive_is_decided_anew_with_it(bags: l
     """The second drive is lost; the third is then not needed, until the second is tried again."""
     conducted = planned(tmp_path, bags, relations=[RELATIONS[0]])
     cell, pool = conducted.plan.cells[0].name, Here(conducted.out / ITEMS, kills=[2])
-    with Store(conducted.out / FILE) as store:
-        stops = Stops(conducted.plan, {cell: After(2)})
+    with CampaignStore(conducted.out / FILE) as store:
+        stops = StoppedRelations(conducted.plan, {cell: After(2)})
         Leader(store, conducted.plan, pool, stops, Limits(3, retries=0), lambda: None).lead(lambda: False)
         assert store.standing().items == {"done": 1, "failed": 1, "stopped": 1}
         store.take_up()
@@ -578,11 +582,13 @@ def test_a_relation_whose_answer_is_clear_ends_and_what_comes_after_is_left_out(
 
 
 def test_what_drives_beyond_a_stop_had_ready_is_kept_out_of_the_cell(whole: Path, tmp_path: Path) -> None:
-    with Store(whole / FILE) as store:
+    with CampaignStore(whole / FILE) as store:
         plan, works = store.plan(), store.ended(CELL.format(0))
     cell, stopped = plan.cells[0], RELATIONS[1]
     pieces = [
-        Piece(work.drive, whole / ITEMS / work.key, frozenset(work.relations) - ({stopped} if work.drive else set()))
+        CellPiece(
+            work.drive, whole / ITEMS / work.key, frozenset(work.relations) - ({stopped} if work.drive else set())
+        )
         for work in works
     ]
     merge(tmp_path / "cell", cell, plan.drives, pieces, tmp_path / "relations")

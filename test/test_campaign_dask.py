@@ -29,7 +29,7 @@ from mt_nodes.runs.campaign.conducting import pool_of
 from mt_nodes.runs.campaign.dask_pool import DaskPool
 from mt_nodes.runs.campaign.file import Campaign
 from mt_nodes.runs.campaign.inputs import drives as found
-from mt_nodes.runs.campaign.item import Item, ItemResult
+from mt_nodes.runs.campaign.item import CampaignItem, ItemResult
 from mt_nodes.runs.campaign.parcels import pack, unpack
 from mt_nodes.runs.campaign.performing import perform
 from mt_nodes.runs.campaign.planning import plan_of
@@ -41,7 +41,7 @@ RELATIONS = ["noise_outside_roi_10", "noise_outside_roi_100"]
 
 
 @pytest.fixture(scope="module")
-def items(tmp_path_factory: pytest.TempPathFactory) -> list[Item]:
+def items(tmp_path_factory: pytest.TempPathFactory) -> list[CampaignItem]:
     """One item for each of three drives."""
     place = tmp_path_factory.mktemp("drives")
     asked = {"bags": list(map(str, drives(place, 3, BUNDLES))), "relations": RELATIONS, "transport": "inprocess"}
@@ -51,7 +51,7 @@ def items(tmp_path_factory: pytest.TempPathFactory) -> list[Item]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(items: list[Item], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def undisturbed(items: list[CampaignItem], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What comes of them where nobody dies, and no Dask is."""
     place = tmp_path_factory.mktemp("here")
     return told([perform(item, place) for item in items])
@@ -70,7 +70,7 @@ def at(pool: DaskPool, **asked: Any) -> dict[str, Any]:
     return {"kind": "address", "address": pool._client.scheduler.address, **asked}
 
 
-def done(pool: Pool, items: Sequence[Item], look: Callable[[], None] = lambda: None) -> list[ItemResult]:
+def done(pool: Pool, items: Sequence[CampaignItem], look: Callable[[], None] = lambda: None) -> list[ItemResult]:
     """Have items done; ``look`` is called now and then."""
     waiting, ended = list(items), []
     until_s = time.monotonic() + GENEROUS_S
@@ -90,13 +90,13 @@ def told(results: Sequence[ItemResult]) -> dict[str, Any]:
     return {r.key: (r.exit_code, r.parts, r.sha256) for r in results}
 
 
-def verdicts(item: Item, home: Path) -> list[str]:
+def verdicts(item: CampaignItem, home: Path) -> list[str]:
     lines = (home / item.key / "result.jsonl").read_text().splitlines()
     return sorted(line for line in lines if '"type": "verdict"' in line)
 
 
 def test_a_worker_that_is_killed_changes_no_result(
-    items: list[Item], undisturbed: dict[str, Any], shared: DaskPool
+    items: list[CampaignItem], undisturbed: dict[str, Any], shared: DaskPool
 ) -> None:
     """Workers on one machine see the same files, so that the next one goes on where the killed one was."""
     killed: list[str] = []
@@ -118,7 +118,7 @@ def test_a_worker_that_is_killed_changes_no_result(
 
 
 def test_directories_come_home(
-    items: list[Item], undisturbed: dict[str, Any], shared: DaskPool, tmp_path: Path
+    items: list[CampaignItem], undisturbed: dict[str, Any], shared: DaskPool, tmp_path: Path
 ) -> None:
     """Through the scheduler, and through a folder behind a URL; the worker's own are taken away."""
     home, scratch, parcels = tmp_path / "home", tmp_path / "scratch", tmp_path / "parcels"
@@ -132,7 +132,7 @@ def test_directories_come_home(
     assert [p.name for p in parcels.iterdir()] == [f"{item.key}.tar.zst"]
 
 
-def test_an_item_whose_process_dies_is_lost(items: list[Item], shared: DaskPool, tmp_path: Path) -> None:
+def test_an_item_whose_process_dies_is_lost(items: list[CampaignItem], shared: DaskPool, tmp_path: Path) -> None:
     """The worker lives on, and does the next."""
     workers = shared._client.run(os.getpid)
     with closing(DaskPool(at(shared, shared=True), tmp_path)) as pool:
@@ -148,7 +148,7 @@ def test_an_item_whose_process_dies_is_lost(items: list[Item], shared: DaskPool,
 
 
 def test_an_item_that_kills_every_worker_is_lost(
-    items: list[Item], shared: DaskPool, monkeypatch: pytest.MonkeyPatch
+    items: list[CampaignItem], shared: DaskPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shared._client.cluster.scheduler, "allowed_failures", 0)
     monkeypatch.setattr("mt_nodes.runs.campaign.dask_pool.dask_worker.do", _dies)
@@ -176,7 +176,7 @@ def _children(place: str) -> list[int]:
     return [child._process.pid for child in dask_worker._children if str(child.asked[0]) == place]
 
 
-def test_a_scheduler_that_is_gone_is_told(items: list[Item], tmp_path: Path) -> None:
+def test_a_scheduler_that_is_gone_is_told(items: list[CampaignItem], tmp_path: Path) -> None:
     from distributed import LocalCluster
 
     with LocalCluster(n_workers=1, threads_per_worker=3, processes=False, dashboard_address=":0") as cluster:

@@ -22,10 +22,10 @@ from mt_nodes.cli.campaign_progress import CHANGED_EVERY_S, Lines
 from mt_nodes.cli.main import main
 from mt_nodes.runs.campaign import conducting, leading
 from mt_nodes.runs.campaign.conducting import ITEMS, conduct
-from mt_nodes.runs.campaign.item import Item, ItemResult
-from mt_nodes.runs.campaign.leading import PAUSES, SHOW_EVERY_S, Leader, Limits, Paced, Stops
+from mt_nodes.runs.campaign.item import CampaignItem, ItemResult
+from mt_nodes.runs.campaign.leading import PAUSES, SHOW_EVERY_S, Leader, Limits, Paced, StoppedRelations
 from mt_nodes.runs.campaign.pool import Lost
-from mt_nodes.runs.campaign.store import DONE, FILE, Standing, Store
+from mt_nodes.runs.campaign.store import DONE, FILE, CampaignProgress, CampaignStore
 from mt_nodes.runs.campaign.watched import LOCK, WatchedCampaign
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
@@ -57,11 +57,11 @@ class Dying:
 
     def __init__(self, deaths: int, lines: int, clock: Clock | None = None) -> None:
         self._deaths, self._lines, self._clock = deaths, lines, clock
-        self._item: Item | None = None
+        self._item: CampaignItem | None = None
         self.given: Counter[str] = Counter()
         self.kept: Counter[str] = Counter()
 
-    def submit(self, item: Item) -> None:
+    def submit(self, item: CampaignItem) -> None:
         self._item = item
         self.given[item.key] += 1
 
@@ -86,11 +86,13 @@ class Dying:
 def led(place: Path, pool: Dying, drives_: int = 1, shown: list[int] | None = None) -> tuple[dict[str, int], int]:
     """Lead a campaign whose items are tried once; return how they ended, and the counted tries of the first."""
     plan = made_plan(drives_)
-    with Store(place / FILE) as store:
+    with CampaignStore(place / FILE) as store:
         store.begin(plan, {})
         told = lambda: shown.append(1) if shown is not None else None  # noqa: E731
         limits = Limits(drives_, retries=0)
-        Leader(store, plan, pool, Stops(plan, {}), limits, told, lambda key: pool.kept[key]).lead(lambda: False)
+        Leader(store, plan, pool, StoppedRelations(plan, {}), limits, told, lambda key: pool.kept[key]).lead(
+            lambda: False
+        )
         return dict(store.standing().items), store.ended(plan.cells[0].name)[0].attempts
 
 
@@ -106,7 +108,7 @@ def test_a_lost_worker_that_got_on_does_not_count_as_a_try(tmp_path: Path) -> No
 def test_a_worker_that_was_lost_stands_with_its_item_when_that_is_done(tmp_path: Path) -> None:
     """It got on, and another ended the item: whoever reads the result learns of it all the same."""
     led(tmp_path, Dying(deaths=2, lines=1))
-    with Store(tmp_path / FILE) as store:
+    with CampaignStore(tmp_path / FILE) as store:
         (work,) = store.ended(made_plan(1).cells[0].name)
     assert (work.state, work.trouble) == (DONE, "killed")
 
@@ -139,7 +141,7 @@ class Killed(Dying):
         super().__init__(deaths=lines, lines=0)
         self._out = out
 
-    def submit(self, item: Item) -> None:
+    def submit(self, item: CampaignItem) -> None:
         super().submit(item)
         place = self._out / ITEMS / item.key
         place.mkdir(parents=True, exist_ok=True)
@@ -203,7 +205,7 @@ def test_a_log_gets_a_line_now_and_then(clock: Clock) -> None:
     lines = Lines(8, said, clock.monotonic)
     for second in range(600):
         done = min(6, 2 + second // 60)  # two were done before
-        lines(Standing({DONE: done, "planned": 8 - done}, 10 * done, 1))
+        lines(CampaignProgress({DONE: done, "planned": 8 - done}, 10 * done, 1))
         clock.sleep(1.0)
     told = said.getvalue().splitlines()
     assert told[0] == "mt campaign: 2 of 8 items over, 20 pairs judged, 1 violated; 0.0 min so far"
@@ -216,7 +218,7 @@ def test_a_log_is_not_flooded(clock: Clock) -> None:
     said = Said(clock)
     lines = Lines(10_000, said, clock.monotonic)
     for done in range(1000):
-        lines(Standing({DONE: done}, done, 0))
+        lines(CampaignProgress({DONE: done}, done, 0))
         clock.sleep(0.1)
     assert len(said.at_s) == 100.0 / CHANGED_EVERY_S
 
@@ -243,13 +245,13 @@ def begun(tmp_path: Path) -> Path:
     (tmp_path / "summary.json").write_text(json.dumps({"exit_code": 130, "exit_why": "interrupted"}))
     os.utime(tmp_path / "summary.json", (1.0, 1.0))
     (tmp_path / LOCK).touch()
-    with Store(tmp_path / FILE) as store:
+    with CampaignStore(tmp_path / FILE) as store:
         store.begin(made_plan(2), {})
     return tmp_path
 
 
 def one_more_done(out: Path) -> None:
-    with Store(out / FILE) as store:
+    with CampaignStore(out / FILE) as store:
         (work,) = store.next(1, 2)
         store.done(work, ItemResult("0" * 64, 0, (), "0" * 64, 1.0, "here"))
 

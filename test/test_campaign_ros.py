@@ -33,7 +33,7 @@ from mt_nodes.engine.plan import ReplayRequest, suite_process, suite_stop_s
 from mt_nodes.runs.campaign.conducting import CELLS, ITEMS, conduct
 from mt_nodes.runs.campaign.file import Campaign
 from mt_nodes.runs.campaign.local_pool import LocalPool
-from mt_nodes.runs.campaign.store import FILE, Store
+from mt_nodes.runs.campaign.store import FILE, CampaignStore
 from mt_nodes.runs.replay.run import Run
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
@@ -159,7 +159,7 @@ def test_a_campaign_killed_over_topics_goes_on(bags: list[Path], whole: Path, tm
     assert wait_until(lambda: not mt.processes(), LIMIT_S), f"left behind: {mt.processes()}"
     mine, its = results_of(tmp_path / "killed"), results_of(whole)
     assert {name: found[:3] for name, found in mine.items()} == {name: found[:3] for name, found in its.items()}
-    with Store(tmp_path / "killed" / FILE) as store:
+    with CampaignStore(tmp_path / "killed" / FILE) as store:
         assert store.standing().items == {"done": 2}
 
 

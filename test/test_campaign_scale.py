@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from mt_nodes.engine.summary.summary import RelationInfo
-from mt_nodes.runs.campaign.item import ItemResult, PartResult, Tally
+from mt_nodes.runs.campaign.item import ItemResult, ItemTally, PartResult
 from mt_nodes.runs.campaign.stopping import SequentialStopper, StopEarly
-from mt_nodes.runs.campaign.store import DONE, FILE, PLANNED, Store
+from mt_nodes.runs.campaign.store import DONE, FILE, PLANNED, CampaignStore
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 from simulate_campaign import Fleet, expected_s, made_plan, simulate
@@ -62,7 +62,13 @@ def test_tries_that_are_used_up_by_dying_workers_are_counted() -> None:
 
 def part(drive: int) -> PartResult:
     return PartResult(
-        "noise_0", 60, {"HOLDS": 60}, Tally(20, drive % 97 == 0), Tally(20, drive % 101 == 0), Tally(20, 0), 20
+        "noise_0",
+        60,
+        {"HOLDS": 60},
+        ItemTally(20, drive % 97 == 0),
+        ItemTally(20, drive % 101 == 0),
+        ItemTally(20, 0),
+        20,
     )
 
 
@@ -70,7 +76,7 @@ def part(drive: int) -> PartResult:
 def test_a_store_of_many_items_stays_quick(tmp_path: Path) -> None:
     """Taking in the plan of 200,000 items, and an item late in it beside the first ones."""
     plan = made_plan(MANY, cells=2)
-    with Store(tmp_path / FILE) as store:
+    with CampaignStore(tmp_path / FILE) as store:
         began_s = time.process_time()
         store.begin(plan, {})
         taken_in_s = time.process_time() - began_s
@@ -85,7 +91,7 @@ def test_a_store_of_many_items_stays_quick(tmp_path: Path) -> None:
     assert late_s < 5.0 * early_s + 0.05, f"{early_s:.4f} s for 100 items at first, {late_s:.4f} s at the end"
 
 
-def _rounds(store: Store) -> float:
+def _rounds(store: CampaignStore) -> float:
     """Return the seconds of processor time for a hundred items: taken, begun, done."""
     began_s = time.process_time()
     for _ in range(100):

@@ -18,8 +18,8 @@ from mt_nodes.base.params import build
 from mt_nodes.base.stats.betting import STAKES, Bet, mean_sequence
 from mt_nodes.base.stats.e_values import exact_interval
 from mt_nodes.engine.summary.summary import RelationInfo
-from mt_nodes.runs.campaign.item import PartResult, Tally
-from mt_nodes.runs.campaign.stopping import SequentialStopper, StopEarly, Watched, sequential_evidence
+from mt_nodes.runs.campaign.item import ItemTally, PartResult
+from mt_nodes.runs.campaign.stopping import SequentialStopper, StopEarly, WatchedRelation, sequential_evidence
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 import simulate_stopping
@@ -33,7 +33,9 @@ CAMPAIGNS = 2000
 
 def part(own: int, control: int = 0, sham: int = 0, pairs: int = 20) -> PartResult:
     """Return one drive's result, so many pairs violated of each arm."""
-    return PartResult("fog", 3 * pairs, {}, Tally(pairs, own), Tally(pairs, control), Tally(pairs, sham), pairs)
+    return PartResult(
+        "fog", 3 * pairs, {}, ItemTally(pairs, own), ItemTally(pairs, control), ItemTally(pairs, sham), pairs
+    )
 
 
 @pytest.mark.parametrize(("rate", "alike"), [(0.05, 0.3), (0.3, 0.05)])
@@ -102,7 +104,7 @@ def test_the_interval_is_where_neither_bet_has_won(observed: list[float], alpha:
 def test_a_drive_that_decides_nothing_of_a_relation_counts_for_its_background(arm: str) -> None:
     """A stack that flickers there is no clean one, however clean all other drives are."""
     clean = [part(0) for _ in range(400)]
-    flickers = replace(part(0), own=Tally(0, 0), frames=0, **{arm: Tally(20, 1)})
+    flickers = replace(part(0), own=ItemTally(0, 0), frames=0, **{arm: ItemTally(20, 1)})
     assert sequential_evidence(clean, EXPECTED, POLICY, 1)["clear"] == "pass"
     found = sequential_evidence([flickers, *clean], EXPECTED, POLICY, 1)
     assert (found["outcome"], found["clear"], found["drives"]) == ("UNSTABLE", "", 400)
@@ -162,9 +164,9 @@ def test_both_backgrounds_must_be_exceeded() -> None:
 
 
 def test_an_arm_that_decided_nothing_is_not_compared() -> None:
-    silent = [replace(part(20), sham=Tally(0, 0))] * 40
+    silent = [replace(part(20), sham=ItemTally(0, 0))] * 40
     assert stop(silent) == stop([part(20)] * 40)
-    assert stop([replace(part(20), sham=Tally(0, 0), control=Tally(0, 0))] * 40) is None
+    assert stop([replace(part(20), sham=ItemTally(0, 0), control=ItemTally(0, 0))] * 40) is None
 
 
 def test_nothing_is_clear_below_the_minimum() -> None:
@@ -235,7 +237,10 @@ def test_drives_alike_in_weight_whatever_their_pairs() -> None:
 
 
 def test_drives_without_a_decided_pair_tell_nothing() -> None:
-    watched, silent = Watched(EXPECTED, POLICY, 1), PartResult("fog", 5, {}, Tally(0, 0), Tally(5, 5), Tally(5, 0), 0)
+    watched, silent = (
+        WatchedRelation(EXPECTED, POLICY, 1),
+        PartResult("fog", 5, {}, ItemTally(0, 0), ItemTally(5, 5), ItemTally(5, 0), 0),
+    )
     watched.add(silent)
     found = watched.evidence()
     assert (found["drives"], found["interval"], found["e_value"]) == (0, None, 1.0)

@@ -21,7 +21,7 @@ from recordings import KITTI, needs_kitti
 from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.main import main
 from mt_nodes.data.bags.bundles import write_bundles
-from mt_nodes.data.messages import Bundle, Odometry, Told
+from mt_nodes.data.messages import Bundle, Odometry, WorldMessage
 from mt_nodes.data.outputs import Control, Output
 from mt_nodes.engine import case_plan
 from mt_nodes.engine.case_plan import CasePlan, PlannedCase, load_cases, write_cases
@@ -31,7 +31,7 @@ from mt_nodes.relations.relation import load_relation
 from mt_nodes.rules import cases, rule_sets, shipped
 from mt_nodes.rules.matching import Choice
 from mt_nodes.rules.ontology import load_ontology
-from mt_nodes.rules.planning import Cut, choose
+from mt_nodes.rules.planning import CaseFrames, choose
 from mt_nodes.rules.store import Store
 from mt_nodes.world.scene.drive import generate_drive
 from mt_nodes.world.scene.lidar import hdl_64e
@@ -168,7 +168,7 @@ def test_a_plan_that_could_not_be_read_is_not_written(tmp_path: Path, monkeypatc
 
 # --- what is known of a case reaches conditions
 
-_ODOMETRY = Told("/odom", "odometry", 0, "map", Odometry("map", 0, 0.0, 0.0, 0.0, speed_mps=10.0))
+_ODOMETRY = WorldMessage("/odom", "odometry", 0, "map", Odometry("map", 0, 0.0, 0.0, 0.0, speed_mps=10.0))
 
 
 def unmet(condition: str, facts: dict[str, Any], command: Control | None = None, odometry: bool = False) -> str | None:
@@ -337,7 +337,7 @@ def test_lots_of_another_round_are_others() -> None:
         return [Choice(name, None, 0, {}, ()) for name in named]
 
     store, chooses = SimpleNamespace(transaction=nullcontext), SimpleNamespace(plan=plan)
-    found = choose([Cut("drive/0", 0, 0, 1, 1, scene())], store, [chooses], 2)  # type: ignore[arg-type, list-item]
+    found = choose([CaseFrames("drive/0", 0, 0, 1, 1, scene())], store, [chooses], 2)  # type: ignore[arg-type, list-item]
     assert asked == [["drive/0"], ["drive/0 round 1"]]
     assert [(turn, choice.case) for _, turn, choice in found] == [(0, "drive/0"), (1, "drive/0")]
 

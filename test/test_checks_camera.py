@@ -20,7 +20,7 @@ from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.outputs import Control, Detections, ImageBoxes, Output, Path
 from mt_nodes.data.transforms import Transform, TransformTree
 from mt_nodes.data.verdict import Outcome
-from mt_nodes.engine.judging import Answer, Engine, Heard, Offer
+from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.box_found import BoxFound
 from mt_nodes.relations.checks.boxes_kept import BoxesKept
@@ -344,7 +344,7 @@ def test_control_and_sham_are_asked_not_to_rise_where_a_relation_asks_to_fall() 
     check = SlowsDown(by_at_least_mps=0.5, by_at_least_share=0.1)
     slows = Relation("slows", "expected", "", (), check)
     control = Relation("identity", "necessary", "", (Identity(),), None)
-    steady, faster = (Answer(Heard.ANSWERED, drove(speed=speed)) for speed in (8.0, 9.0))
+    steady, faster = (Answer(AnswerStatus.ANSWERED, drove(speed=speed)) for speed in (8.0, 9.0))
 
     def outcome(offer: Offer, answer: Answer) -> Outcome:
         (verdict,) = Engine(True).judge(offer, BUNDLE, (steady, answer), Effects())
@@ -375,7 +375,7 @@ def test_every_other_check_asks_the_same_of_control_and_sham() -> None:
 @pytest.mark.parametrize("box", [(np.nan, 0, 1, 1), (5, 0, 1, 1), (0, 9, 1, 1)])
 def test_boxes_that_mean_nothing_are_an_error(box: Any) -> None:
     kept = Relation("kept", "expected", "", (), KEPT)
-    good, bad = (Answer(Heard.ANSWERED, boxes(b)) for b in (PERSON, box))
+    good, bad = (Answer(AnswerStatus.ANSWERED, boxes(b)) for b in (PERSON, box))
     (verdict,) = Engine(True).judge(Offer(kept, (kept,)), BUNDLE, (good, bad), Effects())
     assert verdict.outcome is Outcome.ERROR and "1 of 1 boxes" in verdict.judgement.reason
 

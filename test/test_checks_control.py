@@ -19,7 +19,7 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Control, Output, Path
 from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix, quaternion_of_yaw
 from mt_nodes.data.verdict import Judgement, Outcome
-from mt_nodes.engine.judging import Answer, Engine, Heard, Offer
+from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer
 from mt_nodes.relations.checks.acceleration_within import AccelerationWithin
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.controls import CRAWL_MPS
@@ -305,7 +305,7 @@ def test_what_no_actuator_can_be_told_is_an_error(output: Output, says: str) -> 
     good = plans() if needs == "path" else Output(control=Control(0, speed_mps=1.0))
     judge = Relation("r", "expected", "", (), check)
     for name, pair in (("source", (output, good)), ("follow-up", (good, output))):
-        answers = (Answer(Heard.ANSWERED, pair[0]), Answer(Heard.ANSWERED, pair[1]))
+        answers = (Answer(AnswerStatus.ANSWERED, pair[0]), Answer(AnswerStatus.ANSWERED, pair[1]))
         (verdict,) = Engine(True).judge(Offer(judge, (judge,)), BUNDLE, answers, NO_CHANGE)
         assert verdict.outcome is ERROR and f"the {name} output has {says}" in verdict.judgement.reason
 

@@ -22,7 +22,7 @@ from mt_nodes.data.regions import load_region
 from mt_nodes.data.transforms import pose_matrix, quaternion_of_yaw
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.engine.compatibility import unfit
-from mt_nodes.engine.judging import Answer, Engine, Heard, Offer
+from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.box_stable import BoxStable
 from mt_nodes.relations.checks.class_stable import ClassStable
@@ -199,11 +199,11 @@ def test_control_and_sham_are_what_misses_and_ghosts_are_measured_against() -> N
 def test_silence_is_not_a_statement_that_nothing_is_there(check: Check, outcome: str) -> None:
     relation = replace(load_relation("region_emptied"), check=check, given=(ObstaclesWithin(),))
     hole = Effects(removed=(Volume("base_link", (20.0, 0.0, 1.0), (60.0, 60.0, 30.0)),))
-    answers = (Answer(Heard.ANSWERED, seen(STREET)), Answer.nothing(Heard.SILENT, "no answer"))
+    answers = (Answer(AnswerStatus.ANSWERED, seen(STREET)), Answer.nothing(AnswerStatus.SILENT, "no answer"))
     effects = hole if outcome == "VIOLATED" else Effects()
     verdict = Engine(True).judge(Offer(relation, (relation,)), BUNDLE, answers, effects)[0]
     assert verdict.outcome.value == outcome
-    said = (answers[0], Answer(Heard.ANSWERED, seen([])))
+    said = (answers[0], Answer(AnswerStatus.ANSWERED, seen([])))
     assert Engine(True).judge(Offer(relation, (relation,)), BUNDLE, said, effects)[0].outcome is Outcome.HOLDS
 
 

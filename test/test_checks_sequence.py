@@ -16,13 +16,13 @@ from recordings import bundles
 
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import InfrastructureError, NotApplicable, UsageError
-from mt_nodes.data.arm_series import ANSWER_MS, COMMANDED, Course, Stretch
+from mt_nodes.data.arm_series import ANSWER_MS, COMMANDED, ArmSeries, SeriesWindow
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Control, Diagnostics, Output
 from mt_nodes.data.verdict import Judgement, Outcome
-from mt_nodes.engine.followups import Prepared
-from mt_nodes.engine.judging import Answer, Heard, Offer
+from mt_nodes.engine.followups import FollowupPlan
+from mt_nodes.engine.judging import Answer, AnswerStatus, Offer
 from mt_nodes.engine.series import Series, worst
 from mt_nodes.relations.checks.brake_onset_not_later import BrakeOnsetNotLater
 from mt_nodes.relations.checks.command_series import rate_of_change
@@ -44,7 +44,7 @@ STEP_NS = 100_000_000
 ROWS = 40
 
 
-def course(rows: int = ROWS, errors: Any = (), silent: Any = (), unasked: Any = (), **told: Any) -> Course:
+def course(rows: int = ROWS, errors: Any = (), silent: Any = (), unasked: Any = (), **told: Any) -> ArmSeries:
     """What an arm said; numbers as a value, a list, or by row: ``{row: from there on}``."""
     numbers = {name: np.full(rows, np.nan) for name in (*COMMANDED, ANSWER_MS)}
     for name, value in told.items():
@@ -56,25 +56,25 @@ def course(rows: int = ROWS, errors: Any = (), silent: Any = (), unasked: Any = 
     asked, answered = np.ones(rows, bool), np.ones(rows, bool)
     answered[list(silent)] = asked[list(unasked)] = False
     answered &= asked
-    return Course(asked, answered, numbers, None if errors is None else dict.fromkeys(errors, 0))
+    return ArmSeries(asked, answered, numbers, None if errors is None else dict.fromkeys(errors, 0))
 
 
-def stretch(source: Course, followup: Course, change: int = 0) -> Stretch:
+def stretch(source: ArmSeries, followup: ArmSeries, change: int = 0) -> SeriesWindow:
     rows = np.arange(len(source.asked))
-    return Stretch(rows * STEP_NS + 10**18, rows >= change, source, followup)
+    return SeriesWindow(rows * STEP_NS + 10**18, rows >= change, source, followup)
 
 
-def judged(check: SequenceCheck, source: Course, followup: Course, change: int = 0) -> Judgement:
+def judged(check: SequenceCheck, source: ArmSeries, followup: ArmSeries, change: int = 0) -> Judgement:
     judgement = check.judge_series(stretch(source, followup, change))
     assert judgement.unit and judgement.reason
     return judgement
 
 
-def accel(**told: Any) -> Course:
+def accel(**told: Any) -> ArmSeries:
     return course(acceleration_mps2={0: 0.0, **{int(k[1:]): v for k, v in told.items()}})
 
 
-TABLE: list[tuple[SequenceCheck, Course, Course, int, Outcome, float | None]] = [
+TABLE: list[tuple[SequenceCheck, ArmSeries, ArmSeries, int, Outcome, float | None]] = [
     (BrakeOnsetNotLater(), accel(r10=-2.0), accel(r10=-2.0), 0, HOLDS, 0.0),
     (BrakeOnsetNotLater(), accel(r10=-2.0), accel(r12=-2.0), 0, HOLDS, 0.2),
     (BrakeOnsetNotLater(), accel(r10=-2.0), accel(r13=-2.0), 0, VIOLATED, 0.3),
@@ -238,7 +238,7 @@ def test_standing_is_slower_than_what_one_stops_from() -> None:
 
 @pytest.mark.parametrize(("check", "source", "followup", "change", "outcome", "measured"), TABLE)
 def test_sequences(
-    check: SequenceCheck, source: Course, followup: Course, change: int, outcome: Outcome, measured: float | None
+    check: SequenceCheck, source: ArmSeries, followup: ArmSeries, change: int, outcome: Outcome, measured: float | None
 ) -> None:
     judgement = judged(check, source, followup, change)
     assert judgement.outcome is outcome, judgement
@@ -291,7 +291,7 @@ class Speeds(SequenceCheck):
 
     reads = ("speed_mps", "steering_rad")
 
-    def judge_series(self, stretch: Stretch) -> Judgement:
+    def judge_series(self, stretch: SeriesWindow) -> Judgement:
         speeds = stretch.followup["speed_mps"]
         lowest = float(np.nanmin(speeds))
         outcome = HOLDS if lowest >= 0 else VIOLATED
@@ -304,7 +304,7 @@ class Speeds(SequenceCheck):
 
 
 def drives(speed: float = 1.0, steering: float = 0.5, **rest: Any) -> Answer:
-    return Answer(Heard.ANSWERED, Output(control=Control(0, steering, speed), **rest))
+    return Answer(AnswerStatus.ANSWERED, Output(control=Control(0, steering, speed), **rest))
 
 
 WHOLE = relation("whole", check=Speeds())
@@ -312,9 +312,9 @@ ERRORS = relation("errors", check=NoNewErrors())
 PAIRS = bundles(4)
 
 
-def prepared(offer: Offer, effects: Effects | None = None, **rest: Any) -> Prepared:
+def prepared(offer: Offer, effects: Effects | None = None, **rest: Any) -> FollowupPlan:
     derived = None if effects is None else Derived(replace_followup(effects), [])
-    return Prepared(offer, derived, **rest)
+    return FollowupPlan(offer, derived, **rest)
 
 
 def replace_followup(effects: Effects) -> Any:
@@ -433,7 +433,7 @@ def test_a_series_without_any_answer_of_the_source_is_unpaired_and_a_check_that_
 
     @dataclass(frozen=True)
     class Breaks(Speeds):
-        def judge_series(self, stretch: Stretch) -> Judgement:
+        def judge_series(self, stretch: SeriesWindow) -> Judgement:
             raise ValueError("no such thing")
 
     judge = relation("whole", check=Breaks())

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from made_runs import FOG, NOISE, made_run, verdicts
 
 from mt_nodes.cli.main import main
-from mt_nodes.report.comparison import Finished, Step, compare, exit_of
+from mt_nodes.report.comparison import ComparedRun, Step, compare, exit_of
 
 
 def compared(before: Path, after: Path) -> dict[str, Any]:
-    return compare(Finished.load(before), Finished.load(after))
+    return compare(ComparedRun.load(before), ComparedRun.load(after))
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +142,7 @@ def test_what_differs_beside_is_told(tmp_path: Path, runs: dict[str, Path]) -> N
 
 
 def test_settings_that_differ_are_told_in_words(runs: dict[str, Path]) -> None:
-    before = Finished.load(runs["clean"])
+    before = ComparedRun.load(runs["clean"])
     after = dataclasses.replace(before, condition={**before.condition, "faults": ["one", "two"], "bags": []})
     assert compare(before, after)["notes"] == [
         "faults: (none) before, one, two after",

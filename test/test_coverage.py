@@ -24,7 +24,7 @@ from mt_nodes.data.polar_cells import BEARING_DEG, JUDGED_IN, RANGE_M, Polar, ce
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.results_dirs import results_of
-from mt_nodes.report.coverage.coverage import AS_RECORDED, BEARINGS_DEG, Cell, coverage, weather
+from mt_nodes.report.coverage.coverage import AS_RECORDED, BEARINGS_DEG, CoverageCell, coverage, weather
 from mt_nodes.report.coverage.coverage_view import coverage_html, rows
 
 NOISE, FOG = "noise_outside_roi_1000", "fog_keeps_near_obstacles"
@@ -104,7 +104,7 @@ def test_by_hand(tmp_path: Path) -> None:
         BY_HAND,
     )
     found = coverage([tmp_path / "run"])
-    car, person = Cell(10, 0, "car", AS_RECORDED), Cell(20, -30, "pedestrian", AS_RECORDED)
+    car, person = CoverageCell(10, 0, "car", AS_RECORDED), CoverageCell(20, -30, "pedestrian", AS_RECORDED)
     assert {cell: (c.tried, c.violated) for cell, c in found.cells.items()} == {car: (3, 1), person: (3, 2)}
     totals = found.weathers[AS_RECORDED]
     assert (totals.decided, totals.violated, totals.decided_nowhere, totals.violated_nowhere) == (5, 3, 2, 1)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mt_nodes.data.verdict import Outcome, Pair, RelationOutcome
-from mt_nodes.engine.summary.outcomes import Evidence, Tally, relation_outcome
+from mt_nodes.engine.summary.outcomes import PairTally, RelationEvidence, relation_outcome
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
 
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "verdicts.md"
@@ -27,10 +27,10 @@ VALUES = {
     "tolerated rate": ("not stated", "exceeded", "not exceeded"),
 }
 BACKGROUND = {
-    "violated": (Tally(30, 1), Tally(30, 0), False),
-    "clean": (Tally(30, 0), Tally(30, 0), False),
-    "undecided": (Tally(), Tally(), False),
-    "undecided, not needed": (Tally(), Tally(), True),
+    "violated": (PairTally(30, 1), PairTally(30, 0), False),
+    "clean": (PairTally(30, 0), PairTally(30, 0), False),
+    "undecided": (PairTally(), PairTally(), False),
+    "undecided, not needed": (PairTally(), PairTally(), True),
 }
 #: What is undecided is neither better nor worse.
 RANK = {"PASS": 0, "UNSTABLE": 1, "INCONCLUSIVE": 1, "FAIL": 2}
@@ -59,18 +59,18 @@ def rows() -> list[Cell]:
     return [dict(zip(table[0], row, strict=True)) for row in table[2:]]
 
 
-def evidence(cell: Cell) -> Evidence:
+def evidence(cell: Cell) -> RelationEvidence:
     control, sham, itself = BACKGROUND[cell["control and sham"]]
     some, few = cell["violated pairs"] == "some", cell["decided frames"] == "too few"
     undecided, stated = not control.decided, cell["tolerated rate"] != "not stated"
     p = 0.01 if cell["alone"] == "significant" else 0.5
     adjusted = 0.02 if cell["beside the others"] == "significant" else 0.6
     nothing = undecided and not stated
-    return Evidence(
+    return RelationEvidence(
         kind=cell["kind"],
         min_decided=20,
         frames=19 if few else 20,
-        pairs=Tally(30, 7 if some else 0),
+        pairs=PairTally(30, 7 if some else 0),
         control=control,
         sham=sham,
         p_background=None if undecided else p,

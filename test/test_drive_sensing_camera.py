@@ -21,7 +21,7 @@ from mt_nodes.world.camera.surroundings import surroundings_of
 from mt_nodes.world.drive import looking, picture
 from mt_nodes.world.drive.lighting import light_of
 from mt_nodes.world.drive.maps import load_map
-from mt_nodes.world.drive.road_map import Building, Lane, RoadMap, Signal
+from mt_nodes.world.drive.road_map import Building, Lane, RoadMap, TrafficLight
 from mt_nodes.world.drive.scenario import Actor, Ego, Environment, Obstacle, Person, Pose, Scenario
 from mt_nodes.world.drive.scenery import HOUSES, scenery_of
 from mt_nodes.world.drive.solids import Solids, rays_of
@@ -91,7 +91,7 @@ def test_a_camera_without_topic_for_its_calibration_has_none() -> None:
 
 @pytest.mark.parametrize(("colour", "strongest"), [("red", 0), ("green", 1)])
 def test_lights_show_their_colour_of_the_instant(colour: str, strongest: int) -> None:
-    signal = Signal("s", Pose(12.0, -2.5), (("red", 1.0),), "lane", 100.0)
+    signal = TrafficLight("s", Pose(12.0, -2.5), (("red", 1.0),), "lane", 100.0)
     road = replace(OPEN, signals=(signal,))
     bundle = seen(road, signals=colour)
     other = pixels(road=road, signals="yellow")
@@ -272,9 +272,9 @@ def test_rays_that_are_spared_would_have_found_the_same(name: str) -> None:
     here = pose.x_m - scenery.shift_m[0], pose.y_m - scenery.shift_m[1], 0.0
     ego = pose_matrix(here, quaternion_of_yaw(pose.yaw_rad))
     nobody = Solids([], np.empty((0, 4)), scenery.shift_m)
-    shot = looking.Shot.of(scenery, nobody, CAMERA, ego, light_of(CLEAR_NOON).to_sun)
-    sparing = looking.Look.of(shot, slice(0, 180))
-    whole = looking.Look.of(replace(shot, narrow=np.ones_like(shot.narrow)), slice(0, 180))
+    shot = looking.WorldImage.of(scenery, nobody, CAMERA, ego, light_of(CLEAR_NOON).to_sun)
+    sparing = looking.BandHits.of(shot, slice(0, 180))
+    whole = looking.BandHits.of(replace(shot, narrow=np.ones_like(shot.narrow)), slice(0, 180))
     direct = scenery.solids.cast(rays_of(shot.eye_m, whole.directions))
     assert (whole.triangle == direct.triangle).all()
     assert (whole.range_m == direct.range_m).all()

@@ -16,7 +16,7 @@ from mt_nodes.data.outputs import Control
 from mt_nodes.world.drive import shapes
 from mt_nodes.world.drive.collisions import Contacts
 from mt_nodes.world.drive.maps import load_map
-from mt_nodes.world.drive.recording import Recording
+from mt_nodes.world.drive.recording import TraceRecording
 from mt_nodes.world.drive.risk import (
     CYCLIST_KILLED,
     DRIVER_KILLED,
@@ -138,10 +138,10 @@ def crowd(seed: int) -> Scenario:
     return scene(*walkers, *cars, duration_s=8.0, target=Pose(500.0, 0.0))
 
 
-def recorded(scenario: Scenario, seed: int, period_s: float = 0.1) -> Recording:
+def recorded(scenario: Scenario, seed: int, period_s: float = 0.1) -> TraceRecording:
     """Play with commands drawn from a seed, ten of them a second."""
     world, rng = World(scenario, seed), np.random.default_rng(seed)
-    recording = Recording(world)
+    recording = TraceRecording(world)
     while not world.ended:
         command = Control(None, float(rng.normal(0.0, 0.01)), acceleration_mps2=float(rng.normal(0.0, 2.0)))
         recording.add(world.state, command, True)
@@ -167,7 +167,7 @@ def test_it_does_not_matter_in_how_many_calls_time_goes_on() -> None:
 
 def test_a_trace_says_what_was_commanded_and_what_was_not() -> None:
     world = World(scene(duration_s=0.3))
-    recording = Recording(world)
+    recording = TraceRecording(world)
     for command in (ROLL, None, replace(ROLL, acceleration_mps2=nan, speed_mps=7.0)):
         recording.add(world.state, command, command is not None)
         world.step(command, world.state.time_s + 0.1)

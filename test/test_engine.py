@@ -12,7 +12,7 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Control, Detections, Output
 from mt_nodes.data.verdict import Judgement, Outcome, Verdict
-from mt_nodes.engine.judging import Answer, Engine, Heard, Offer, offers
+from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer, offers
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.obstacles_kept import ObstaclesKept
 from mt_nodes.relations.conditions.base import Condition
@@ -73,7 +73,11 @@ def test_the_pairs_of_an_offer_name_bundle_relation_draw_and_judge() -> None:
     assert str(control.followup_pair(BUNDLE)) == "0/3/identity/0"
 
 
-ANSWERS = {"answered": answered(seen(2)), "silent": silent(), "skipped": Answer.nothing(Heard.SKIPPED, "held back")}
+ANSWERS = {
+    "answered": answered(seen(2)),
+    "silent": silent(),
+    "skipped": Answer.nothing(AnswerStatus.SKIPPED, "held back"),
+}
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from std_srvs.srv import Trigger
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Control, Output
-from mt_nodes.engine.judging import Answer, Heard
+from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.nodes.carla_bridge import PAUSE, PLAY, STEP_ONCE, CarlaBridge, CarlaSettings
 from mt_nodes.nodes.channel import RosChannel
 from mt_nodes.relations.world_changes.base import Setting
@@ -31,7 +31,7 @@ from mt_nodes.runs.loop.episode import Player, play
 from mt_nodes.runs.loop.rig import Rig
 from mt_nodes.runs.loop.sensing import Sensors
 from mt_nodes.world.drive import traffic_messages as api
-from mt_nodes.world.drive.external import ExternalWorld, Origin, Simulator, Thing, ego_of
+from mt_nodes.world.drive.external import ExternalWorld, Origin, SimulatedObject, Simulator, ego_of
 from mt_nodes.world.drive.friction import GRAVITY_MPS2, friction
 from mt_nodes.world.drive.plant import Plant
 from mt_nodes.world.drive.scenario import Actor, Ego, Environment, Pose
@@ -51,7 +51,7 @@ class Local:
     def __init__(self, step_s: float = 0.01, hits: Mapping[int, str] | None = None) -> None:
         self.step_s, self._hits = step_s, hits or {}
         self.log: list[Any] = []
-        self.things: dict[str, Thing] = {}
+        self.things: dict[str, SimulatedObject] = {}
         self.places: dict[str, tuple[Pose, float]] = {}
         self.ticks = 0
 
@@ -59,7 +59,7 @@ class Local:
         start = EgoState(ego.start.x_m, ego.start.y_m, ego.start.yaw_rad, ego.speed_mps)
         self._plant = Plant(ego.vehicle, start, friction(Environment()) * GRAVITY_MPS2, self.step_s)
 
-    def spawn(self, thing: Thing) -> None:
+    def spawn(self, thing: SimulatedObject) -> None:
         self.things[thing.name] = thing
 
     def move(self, name: str, pose: Pose, speed_mps: float) -> None:
@@ -105,7 +105,7 @@ def played(world: World, scene: Setting) -> Any:
 
         def wait(self, ticket: int) -> Answer:
             said = Control(None, steering_rad=0.02 * math.sin(ticket), speed_mps=SPEED_MPS + math.cos(ticket))
-            return Answer(Heard.ANSWERED, Output(control=said))
+            return Answer(AnswerStatus.ANSWERED, Output(control=said))
 
     arm: Any = Arm()
     eyes = Sensors(scene.scenario, scene.road, Rig(), 0)
@@ -161,7 +161,7 @@ def test_a_collision_that_only_the_simulator_saw_counts_once(stops: bool, ended:
 
 def test_what_cannot_be_set_up_leaves_nothing_there() -> None:
     class Small(Local):
-        def spawn(self, thing: Thing) -> None:
+        def spawn(self, thing: SimulatedObject) -> None:
             raise UsageError("no room")
 
         def end(self) -> None:
@@ -343,10 +343,10 @@ def test_animals_and_refusals_are_told(server: Server, ending: ExitStack) -> Non
     simulator = traffic(server, ending)
     simulator.begin(Ego(Pose(0.0, 0.0)))
     with pytest.raises(UsageError, match="boar_1 is a boar: this simulator has no animals"):
-        simulator.spawn(Thing("boar_1", "boar", "animal", Pose(1.0, 1.0), (1.0, 1.0, 1.0)))
+        simulator.spawn(SimulatedObject("boar_1", "boar", "animal", Pose(1.0, 1.0), (1.0, 1.0, 1.0)))
     server.refuse = "spawn_vehicle_entity"
     with pytest.raises(InfrastructureError, match="refuses spawn_vehicle_entity: out of models"):
-        simulator.spawn(Thing("a", "car", "car", Pose(1.0, 1.0), (4.0, 1.8, 1.5)))
+        simulator.spawn(SimulatedObject("a", "car", "car", Pose(1.0, 1.0), (4.0, 1.8, 1.5)))
     server.answer_as, server.refuse = "initialize", ""
     with pytest.raises(InfrastructureError, match="got an answer to initialize, expected one to update_entity_status"):
         simulator.tick()

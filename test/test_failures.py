@@ -25,7 +25,7 @@ from mt_nodes.relations.relation import load_relation
 from mt_nodes.runs.campaign import cases, regression
 from mt_nodes.runs.campaign import failures as failing
 from mt_nodes.runs.campaign.cases import code_of
-from mt_nodes.runs.campaign.failures import RETIRE_AFTER, Case, Failures
+from mt_nodes.runs.campaign.failures import RETIRE_AFTER, FailureCase, Failures
 
 POINTS, COUNT = 100, 8
 STACK = '''
@@ -47,7 +47,7 @@ class Counting(Odd):
         self.short = self.short + 1 if len(points) < self.least else 0
         return super().__call__(points if self.short > 3 else np.zeros((100, 4)), stamp_ns)
 '''
-CASE = Case("drive", "aa", "odd", Pair(0, 3, "dropped", "0"), 0, "{}", "code", -1.0)
+CASE = FailureCase("drive", "aa", "odd", Pair(0, 3, "dropped", "0"), 0, "{}", "code", -1.0)
 
 
 @pytest.fixture

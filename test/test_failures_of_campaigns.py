@@ -20,7 +20,7 @@ from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.verdict import Outcome, Pair
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.ledger import find_followup
-from mt_nodes.runs.campaign.failures import Case, Failures
+from mt_nodes.runs.campaign.failures import FailureCase, Failures
 from mt_nodes.runs.replay.run import Run
 
 #: Clouds of a drive, and those of them that the stack can be made to fail in.
@@ -81,7 +81,7 @@ def place(campaign: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
         yield tmp_path
 
 
-def kept() -> list[Case]:
+def kept() -> list[FailureCase]:
     with Failures(Path("mt_failures.sqlite")) as failures:
         return failures.cases()
 
@@ -145,7 +145,7 @@ def test_what_was_mended_holds_and_what_is_not_there_is_told(
     capsys.readouterr()
     moved = {case.bag for case in kept() if case.bag.endswith("d1")}
     with Failures(Path("mt_failures.sqlite")) as failures:
-        failures.failed([Case(**{**vars(case), "bag": "nowhere/d1"}) for case in kept() if case.bag in moved])
+        failures.failed([FailureCase(**{**vars(case), "bag": "nowhere/d1"}) for case in kept() if case.bag in moved])
     code, told = again(out="second")
     assert code == 2 and [row["outcome"] for row in told["cases"]].count("not played") == 2 * FAILING
     assert "nowhere/d1: the bag is not there any more" in capsys.readouterr().out
@@ -155,7 +155,7 @@ def test_what_was_mended_holds_and_what_is_not_there_is_told(
 def test_a_bag_with_another_content_is_another_bag(place: Path, tmp_path: Path) -> None:
     write_bundles(tmp_path / "d0", bundles(COUNT, points=POINTS + 5))
     with Failures(Path("mt_failures.sqlite")) as failures:
-        cases = [Case(**{**vars(case), "bag": str(tmp_path / "d0")}) for case in failures.cases()]
+        cases = [FailureCase(**{**vars(case), "bag": str(tmp_path / "d0")}) for case in failures.cases()]
         failures.failed([case for case in cases if case.pair.episode == 0 and case.seed == 0])
     rows = again()[1]["cases"]
     assert {row["why"] for row in rows if row["outcome"] == "not played"} == {
@@ -178,7 +178,7 @@ def test_a_case_whose_plugin_is_gone_has_expired(place: Path, capsys: pytest.Cap
     (case, *_) = kept()
     words = case.relation.replace("points_dropped", "points_of_yore")
     with Failures(Path("mt_failures.sqlite")) as failures:
-        failures.failed([Case(**{**vars(case), "relation": words})])
+        failures.failed([FailureCase(**{**vars(case), "relation": words})])
     again()
     assert "1 case expired" in capsys.readouterr().out
 

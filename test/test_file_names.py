@@ -21,10 +21,10 @@ from mt_nodes.base.jsonl import LineFile, in_utf8, read_lines, seal, unseal
 from mt_nodes.cli.main import main
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.journal import read_journal
-from mt_nodes.runs.campaign.failures import Case, Failures
+from mt_nodes.runs.campaign.failures import FailureCase, Failures
 from mt_nodes.runs.campaign.item import Drive
 from mt_nodes.runs.campaign.planning import Plan
-from mt_nodes.runs.campaign.store import Store
+from mt_nodes.runs.campaign.store import CampaignStore
 
 ODD = os.fsdecode(b"dr\xffive")
 NAME = "noise_outside_roi_1000"
@@ -82,14 +82,14 @@ def test_a_trend_of_such_directories_is_drawn_and_linked(tmp_path: Path) -> None
 
 def test_a_campaign_remembers_such_drives(tmp_path: Path) -> None:
     drives = (Drive(0, f"/data/{ODD}", "0" * 64, 3), Drive(1, "/data/ü", "1" * 64, None))
-    with Store(tmp_path / "campaign.sqlite") as store:
+    with CampaignStore(tmp_path / "campaign.sqlite") as store:
         store.begin(Plan(drives, (), {}, ()), {"campaign": {}})
-    with Store(tmp_path / "campaign.sqlite") as store:
+    with CampaignStore(tmp_path / "campaign.sqlite") as store:
         assert store.plan().drives == drives
 
 
 def test_a_database_of_failing_cases_remembers_such_bags(tmp_path: Path) -> None:
-    case = Case(f"/data/{ODD}", "0" * 64, "stack", Pair.parse("0/1/noise/0"), 0, "{}", "1" * 64)
+    case = FailureCase(f"/data/{ODD}", "0" * 64, "stack", Pair.parse("0/1/noise/0"), 0, "{}", "1" * 64)
     with Failures(tmp_path / "failures.sqlite") as failures:
         assert failures.failed([case]) == 1
     with Failures(tmp_path / "failures.sqlite") as failures:

@@ -140,7 +140,7 @@ before = faults(); keep_freed_memory(); faults(); print(before, faults())
 
 def test_a_followup_is_recorded_after_it_was_sent() -> None:
     """So that hash and ledger cost no latency, in lockstep and in real time alike."""
-    from mt_nodes.engine.followups import Prepared
+    from mt_nodes.engine.followups import FollowupPlan
     from mt_nodes.engine.judging import Offer
     from mt_nodes.engine.lockstep import Lockstep
     from mt_nodes.engine.realtime import Outstanding, Pace, Realtime
@@ -161,7 +161,7 @@ def test_a_followup_is_recorded_after_it_was_sent() -> None:
 
     suite, bundle = load_suite(("noise_outside_roi_10",)), made_bundle()
     for relation in (suite.relations[0], suite.control):
-        prepared = Prepared(
+        prepared = FollowupPlan(
             Offer(relation, (relation,)), MutationPipeline(relation.mutate, 0, relation.id).derive(bundle)
         )
         traits: dict[str, Any] = {"stateless": True, "publishes_when_empty": True}

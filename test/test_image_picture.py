@@ -14,7 +14,7 @@ from mt_nodes.relations.mutations.lidar.range_biased import RangeBiased
 from mt_nodes.relations.mutations.objects.object_added import ObjectAdded
 from mt_nodes.report.image_picture import changed_pictures
 from mt_nodes.report.mutation_picture import draw, title
-from mt_nodes.report.pictures.frame_inspection import Look, look
+from mt_nodes.report.pictures.frame_inspection import MutatedFrame, look
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.drive import generate_drive
 
@@ -24,11 +24,11 @@ def street() -> list[Bundle]:
     return list(generate_drive(1, camera=CameraSensor(width=200, height=150)))
 
 
-def seen(mutation: Any) -> Look:
+def seen(mutation: Any) -> MutatedFrame:
     return look(street(), [mutation], "it", "it", 0, 0)
 
 
-def panels(found: Look) -> list[str]:
+def panels(found: MutatedFrame) -> list[str]:
     figure: Any = draw(found)
     figure.canvas.draw()
     return [axes.get_title() for axes in figure.get_axes() if axes.get_title()]

@@ -21,30 +21,30 @@ from mt_nodes.base.settings import Actuators, Guard
 from mt_nodes.nodes import leak_watch
 from mt_nodes.nodes.graph_guard import Ours, endpoints, participant
 from mt_nodes.nodes.isolation import NAMES_S, NOT_KNOWN_YET
-from mt_nodes.nodes.leak_watch import LATE_S, SOON_S, WORTH_S, LeakWatch, Look, Suspicion, pause_s
+from mt_nodes.nodes.leak_watch import LATE_S, SOON_S, WORTH_S, GraphSnapshot, LeakWatch, Suspicion, pause_s
 from mt_nodes.nodes.live_safety import LiveSafety
 from mt_nodes.runs.vehicle.guarding import ComputerGuard
 from mt_nodes.runs.vehicle.leaks import (
     PUBLISHER,
     SERVER,
     SUBSCRIPTION,
-    Endpoint,
-    Watched,
+    GraphEndpoint,
+    LeakQuery,
     leaks_in_arm,
     leaks_in_live,
 )
 
 STEER = "/vehicle/steer"
-WATCHED = Watched(Actuators(topics=(STEER,)), observers=("/recorder",))
-DRIVER = Endpoint("/driver", SUBSCRIPTION, STEER, "std_msgs/msg/Float32")
+WATCHED = LeakQuery(Actuators(topics=(STEER,)), observers=("/recorder",))
+DRIVER = GraphEndpoint("/driver", SUBSCRIPTION, STEER, "std_msgs/msg/Float32")
 NAMELESS, RECORDER = replace(DRIVER, node=NOT_KNOWN_YET), replace(DRIVER, node="/recorder")
 
 
-def looked(*found: Endpoint) -> Look:
-    return Look(leaks_in_arm(set(found), WATCHED, ()), set(found))
+def looked(*found: GraphEndpoint) -> GraphSnapshot:
+    return GraphSnapshot(leaks_in_arm(set(found), WATCHED, ()), set(found))
 
 
-def after(*looks: tuple[float, Look]) -> Suspicion:
+def after(*looks: tuple[float, GraphSnapshot]) -> Suspicion:
     suspicion = Suspicion()
     for now_s, look in looks:
         suspicion.take(now_s, look)
@@ -74,7 +74,7 @@ def test_who_gets_a_name_by_which_it_may_not_be_there_is_a_leak_of_that_name() -
 
 
 @pytest.mark.parametrize("others", [(), (RECORDER,)])
-def test_who_goes_before_it_has_a_name_is_a_leak(others: tuple[Endpoint, ...]) -> None:
+def test_who_goes_before_it_has_a_name_is_a_leak(others: tuple[GraphEndpoint, ...]) -> None:
     """Nobody knows what it was; an observer who was there before does not stand for it."""
     suspicion = after((0.0, looked(NAMELESS, *others)), (0.1, looked(*others)))
     assert suspicion.sure and "gone before it had a name" in suspicion.why
@@ -93,7 +93,7 @@ def test_looking_costs_a_twentieth_of_a_core_at_most_until_it_would_be_too_seldo
 def test_a_leak_stops_injection_once_and_is_raised_to_who_asks() -> None:
     stopped, leaks, again = [], threading.Event(), threading.Event()
 
-    def look(whole: bool) -> Look:
+    def look(whole: bool) -> GraphSnapshot:
         again.set()
         return looked(DRIVER) if leaks.is_set() else looked()
 
@@ -110,7 +110,7 @@ def test_a_leak_stops_injection_once_and_is_raised_to_who_asks() -> None:
 
 
 def test_that_nobody_looks_any_more_is_no_reason_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
-    def look(whole: bool) -> Look:
+    def look(whole: bool) -> GraphSnapshot:
         raise RuntimeError("the context is gone")
 
     with closing(LeakWatch([look], lambda: None)) as watch:
@@ -141,7 +141,7 @@ def test_a_look_is_worth_nothing_before_it_is_through_and_after_a_while(monkeypa
     now_s, may_look = [0.0], threading.Semaphore(0)
     monkeypatch.setattr(leak_watch, "own_time_s", lambda: now_s[0])
 
-    def look(whole: bool) -> Look:
+    def look(whole: bool) -> GraphSnapshot:
         may_look.acquire()
         return looked()
 
@@ -156,13 +156,13 @@ def test_a_look_is_worth_nothing_before_it_is_through_and_after_a_while(monkeypa
         may_look.release(1000)
 
 
-def publishing(node: str, topic: str = STEER) -> Endpoint:
-    return Endpoint(node, PUBLISHER, topic, "std_msgs/msg/Float32")
+def publishing(node: str, topic: str = STEER) -> GraphEndpoint:
+    return GraphEndpoint(node, PUBLISHER, topic, "std_msgs/msg/Float32")
 
 
 def test_one_stack_that_comes_later_is_adopted_two_that_say_the_same_are_not() -> None:
     safety = watched_by()
-    safety._watched, safety._before = Watched(Actuators(), (), (STEER, "/path")), frozenset()
+    safety._watched, safety._before = LeakQuery(Actuators(), (), (STEER, "/path")), frozenset()
     both = {publishing("/stack"), publishing("/another")}
     safety._adopt(both)
     assert not safety._before
@@ -227,9 +227,9 @@ def test_how_short_an_endpoint_may_live_to_be_seen(
         for number in range(20):
             before = endpoints(us.node)
 
-            def look(whole: bool, before: frozenset[Endpoint] = before) -> Look:
+            def look(whole: bool, before: frozenset[GraphEndpoint] = before) -> GraphSnapshot:
                 found = endpoints(us.node, ours, WATCHED.concerns)
-                return Look(leaks_in_live(found, before, WATCHED, ()), found)
+                return GraphSnapshot(leaks_in_live(found, before, WATCHED, ()), found)
 
             with closing(LeakWatch([look], lambda: None)) as watch:
                 time.sleep(0.3 + 0.037 * number)  # somewhere between two looks

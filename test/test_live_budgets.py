@@ -25,7 +25,7 @@ from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.engine.summary.summary import summarise
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.control import _rows
-from mt_nodes.nodes.suite_process import Events
+from mt_nodes.nodes.suite_process import ProgressEvents
 from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
 from mt_nodes.runs.vehicle.budget import AddedByTopic
@@ -109,7 +109,7 @@ def test_added_latency_is_told_of_every_topic_that_our_instance_gets(
     assert 0 < events.topics["/points"]["added_ms"]["count"] <= summary["topics"]["/points"]["added_ms"]["count"]
 
 
-class Listening(Events):
+class Listening(ProgressEvents):
     """Listens in the domain of the instance with the follow-ups."""
 
     def __init__(self, ending: ExitStack) -> None:

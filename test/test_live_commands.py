@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.runs.live.commands import CHANGEABLE, Commands, State
+from mt_nodes.runs.live.commands import CHANGEABLE, Commands, RunState
 from mt_nodes.runs.live.config import LiveConfig, check_live, live_config, load_live_config
 from mt_nodes.stacks.stack import Stack, load_stack
 
@@ -71,10 +71,15 @@ def test_a_stack_that_remembers_runs_beside_a_live_one() -> None:
 
 
 def test_autostart_decides_how_a_run_begins_and_commands_how_it_goes_on() -> None:
-    assert _commands().wishes.state is State.RUNNING
+    assert _commands().wishes.state is RunState.RUNNING
     commands = _commands(autostart=False)
-    steps = (("", State.WAITING), ("start", State.RUNNING), ("pause", State.PAUSED), ("start", State.RUNNING))
-    for command, state in (*steps, ("stop", State.STOPPING)):
+    steps = (
+        ("", RunState.WAITING),
+        ("start", RunState.RUNNING),
+        ("pause", RunState.PAUSED),
+        ("start", RunState.RUNNING),
+    )
+    for command, state in (*steps, ("stop", RunState.STOPPING)):
         assert not command or getattr(commands, command)().ok
         assert commands.wishes.state is state
 
@@ -86,7 +91,7 @@ def test_a_run_that_ends_does_not_begin_again() -> None:
         assert not late.ok
         assert "mt live --config" in late.text
     assert commands.stop().ok
-    assert commands.wishes.state is State.STOPPING
+    assert commands.wishes.state is RunState.STOPPING
 
 
 def test_relations_are_chosen_among_those_loaded() -> None:

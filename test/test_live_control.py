@@ -27,7 +27,7 @@ from mt_nodes.nodes import control
 from mt_nodes.nodes.clock_echo import ClockEcho, ClockPings
 from mt_nodes.nodes.live_control import NAME, SERVICES, LiveControl, parameters_of
 from mt_nodes.nodes.spinning import SpinningContext
-from mt_nodes.runs.live.commands import Commands, State
+from mt_nodes.runs.live.commands import Commands, RunState
 from mt_nodes.runs.live.config import PARTS, LiveConfig
 
 KNOWN = ("fog", "rain", "noise")
@@ -87,7 +87,7 @@ class Run:
         return str(self.call("get_state", GetState.Request()).current_state.label)
 
     @property
-    def state(self) -> State:
+    def state(self) -> RunState:
         return self.commands.wishes.state
 
 
@@ -97,36 +97,36 @@ def begun(domains: tuple[int, ...], ending: ExitStack) -> Iterator[Callable[...,
 
 
 def test_it_begins_at_once_or_when_told(begun: Callable[..., Run]) -> None:
-    assert (begun().cycle_state, begun().state) == ("active", State.RUNNING)
+    assert (begun().cycle_state, begun().state) == ("active", RunState.RUNNING)
 
 
 def test_start_pause_stop_and_the_life_cycle_say_the_same(begun: Callable[..., Run]) -> None:
     run = begun(autostart=False)
-    assert (run.cycle_state, run.state) == ("inactive", State.WAITING)
+    assert (run.cycle_state, run.state) == ("inactive", RunState.WAITING)
     assert run.do("start") == (True, "testing")
-    assert (run.cycle_state, run.state) == ("active", State.RUNNING)
+    assert (run.cycle_state, run.state) == ("active", RunState.RUNNING)
     assert run.do("start") == (True, "testing")
     ok, text = run.do("pause")
     assert ok and text.startswith("paused: our instances get the source")
-    assert (run.cycle_state, run.state) == ("inactive", State.PAUSED)
-    assert run.cycle(Transition.TRANSITION_ACTIVATE) and run.state is State.RUNNING
-    assert run.cycle(Transition.TRANSITION_DEACTIVATE) and run.state is State.PAUSED
+    assert (run.cycle_state, run.state) == ("inactive", RunState.PAUSED)
+    assert run.cycle(Transition.TRANSITION_ACTIVATE) and run.state is RunState.RUNNING
+    assert run.cycle(Transition.TRANSITION_DEACTIVATE) and run.state is RunState.PAUSED
     assert run.cycle(Transition.TRANSITION_CLEANUP)
-    assert (run.cycle_state, run.state) == ("unconfigured", State.PAUSED)
+    assert (run.cycle_state, run.state) == ("unconfigured", RunState.PAUSED)
     assert run.do("start") == (True, "testing")
-    assert (run.cycle_state, run.state) == ("active", State.RUNNING)
+    assert (run.cycle_state, run.state) == ("active", RunState.RUNNING)
     ok, text = run.do("stop")
     assert ok and text.startswith("ending")
-    assert (run.cycle_state, run.state) == ("finalized", State.STOPPING)
+    assert (run.cycle_state, run.state) == ("finalized", RunState.STOPPING)
     assert run.do("start") == (False, "the run is ending; begin another with `mt live --config FILE`")
     assert run.do("stop")[0]
-    assert run.state is State.STOPPING
+    assert run.state is RunState.STOPPING
 
 
 def test_shutting_down_ends_the_run(begun: Callable[..., Run]) -> None:
     run = begun()
     assert run.cycle(Transition.TRANSITION_ACTIVE_SHUTDOWN)
-    assert run.state is State.STOPPING
+    assert run.state is RunState.STOPPING
 
 
 def test_a_run_that_ends_by_itself_is_not_activated_again(begun: Callable[..., Run]) -> None:

@@ -15,7 +15,7 @@ from live_simulation import BEGAN_S, Simulation, VirtualTime, arriving, drive, o
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build
 from mt_nodes.data.outputs import Diagnostics
-from mt_nodes.engine.judging import Answer, Heard
+from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.relations.checks.no_new_errors import NoNewErrors
 from mt_nodes.runs.live.attendance import LEASE_S, Attendance, Presence
 from mt_nodes.runs.live.config import LiveConfig, Segments, check_live
@@ -85,7 +85,7 @@ class Going(FakeArm):
         if self.killed_s <= ticket.at_s < self.seen_s:
             return None
         if self.seen_s <= ticket.at_s < self.back_s:
-            return Answer.nothing(Heard.SKIPPED, "not there: the stack")
+            return Answer.nothing(AnswerStatus.SKIPPED, "not there: the stack")
         return super().wait(ticket, until_s)
 
     def presence(self, now_s: float) -> Presence:

@@ -22,11 +22,11 @@ from mt_nodes.engine.arrival import KEPT, Arrivals
 from mt_nodes.engine.judging import offers
 from mt_nodes.engine.plan import ReplayRequest, check_request
 from mt_nodes.engine.realtime import Sending
-from mt_nodes.engine.recorded_pair import Finished
+from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.engine.sending import Part
 from mt_nodes.relations.checks.steering_within import SteeringWithin
 from mt_nodes.runs.live.config import Limits, LiveConfig, Segments
-from mt_nodes.runs.live.delay import DelayLine, Slot
+from mt_nodes.runs.live.delay import DelayedInput, DelayLine
 from mt_nodes.runs.live.episodes import Episodes, Start
 from mt_nodes.runs.live.limits import Limiter
 from mt_nodes.runs.live.run import LiveRun, told_domains
@@ -190,9 +190,9 @@ def test_every_instant_has_a_place_of_its_own(steps: list[tuple[int, float]]) ->
 # --- equal delay
 
 
-def slot(arm: FakeArm, due_s: float, index: int = 0, *later_s: float) -> Slot:
+def slot(arm: FakeArm, due_s: float, index: int = 0, *later_s: float) -> DelayedInput:
     part = Part(drive(8)[index], frozenset(), 0, 0)
-    return Slot(due_s, [Sending(arm, part, due_s + more_s) for more_s in (0.0, *later_s)])
+    return DelayedInput(due_s, [Sending(arm, part, due_s + more_s) for more_s in (0.0, *later_s)])
 
 
 def run_until(time: VirtualTime, line: DelayLine, until_s: float) -> None:
@@ -467,7 +467,7 @@ def test_a_replay_is_no_live_run_and_a_live_run_no_replay(tmp_path: Path) -> Non
     with pytest.raises(UsageError, match="holds a replay, expected a run of `mt live`"):
         LiveRun.load(made.out)
     verdict = Verdict(Pair(0, 7, "noise_outside_roi_10"), 5, Judgement(Outcome.VIOLATED))
-    finished = Finished(made.out, {"request": made.config.as_plain()}, verdict.pair, verdict, "sha")
+    finished = RecordedPair(made.out, {"request": made.config.as_plain()}, verdict.pair, verdict, "sha")
     with pytest.raises(UsageError, match=r"a run of `mt live`, whose input is gone.*0_7_noise_outside_roi_10_0\.mcap"):
         finished.request()
     stack = replace(load_stack("reference_detector"), match="arrival")

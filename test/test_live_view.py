@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 from made_bundles import made_bundle
-from ros_support import Heard as Messages
+from ros_support import AnswerStatus as Messages
 from ros_support import until
 from visualization_msgs.msg import Marker
 
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.outputs import Detections, Output
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
-from mt_nodes.engine.judging import Answer, Heard, Offer
-from mt_nodes.engine.recorder import Case
+from mt_nodes.engine.judging import Answer, AnswerStatus, Offer
+from mt_nodes.engine.recorder import ExecutedPair
 from mt_nodes.nodes import live_view, qos
 from mt_nodes.nodes.convert import cloud_from_message
 from mt_nodes.nodes.live_view import LiveView
@@ -30,17 +30,17 @@ RELATION = "noise_outside_roi_1000"
 def seen(frame: str, *places: tuple[float, float]) -> Answer:
     rows = [(x, y, 0.5) for x, y in places]
     said = Detections.make(frame, 1_000, rows, [(4.0, 2.0, 1.5)] * len(rows), None, ["car"] * len(rows))
-    return Answer(Heard.ANSWERED, Output(detections=said))
+    return Answer(AnswerStatus.ANSWERED, Output(detections=said))
 
 
 @pytest.fixture
-def case() -> Case:
+def case() -> ExecutedPair:
     """A pair whose source shows two cars (told in the sensor's frame) and whose follow-up lost one."""
     relation, source = load_relation(RELATION), made_bundle()
     cloud = source.cloud()
     followup = source.with_clouds([cloud.with_raw(cloud.raw[:100])])
     answers = (seen("velodyne", (10.0, 2.0), (20.0, -3.0)), seen("base_link", (10.0, 2.0)))
-    return Case(Offer(relation, (relation,)), source, followup, Effects(), *answers)
+    return ExecutedPair(Offer(relation, (relation,)), source, followup, Effects(), *answers)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def by_ns(array: Any) -> dict[str, list[Any]]:
     return found
 
 
-def test_both_arms_are_shown_in_the_region_s_frame(ros: Any, case: Case, verdicts: list[Verdict]) -> None:
+def test_both_arms_are_shown_in_the_region_s_frame(ros: Any, case: ExecutedPair, verdicts: list[Verdict]) -> None:
     view = LiveView(ros.add(plain_node, "shows"))
     heard = listen(ros, view, "/mt/source/markers", "/mt/followup/markers")
     view.show(verdicts, case)
@@ -92,7 +92,7 @@ def test_both_arms_are_shown_in_the_region_s_frame(ros: Any, case: Case, verdict
     assert by_ns(arms[1])["car"][0].pose.position.z == pytest.approx(0.5)
 
 
-def test_clouds_of_both_arms(ros: Any, case: Case, verdicts: list[Verdict]) -> None:
+def test_clouds_of_both_arms(ros: Any, case: ExecutedPair, verdicts: list[Verdict]) -> None:
     view = LiveView(ros.add(plain_node, "shows"))
     heard = listen(ros, view, "/mt/source/points", "/mt/followup/points")
     view.show(verdicts, case)
@@ -103,7 +103,7 @@ def test_clouds_of_both_arms(ros: Any, case: Case, verdicts: list[Verdict]) -> N
 
 
 def test_nothing_is_made_for_nobody(
-    ros: Any, case: Case, verdicts: list[Verdict], monkeypatch: pytest.MonkeyPatch
+    ros: Any, case: ExecutedPair, verdicts: list[Verdict], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []
     monkeypatch.setattr(live_view, "_points", lambda *a: made.append("points"))
@@ -117,9 +117,9 @@ def test_nothing_is_made_for_nobody(
     assert made == ["outlines"]
 
 
-def test_a_silent_arm_shows_nothing_but_the_zones(ros: Any, case: Case, verdicts: list[Verdict]) -> None:
-    silent = Case(
-        case.offer, case.source, case.followup, case.effects, case.source_answer, Answer(Heard.SILENT, Output())
+def test_a_silent_arm_shows_nothing_but_the_zones(ros: Any, case: ExecutedPair, verdicts: list[Verdict]) -> None:
+    silent = ExecutedPair(
+        case.offer, case.source, case.followup, case.effects, case.source_answer, Answer(AnswerStatus.SILENT, Output())
     )
     view = LiveView(ros.add(plain_node, "shows"))
     heard = listen(ros, view, "/mt/followup/markers")

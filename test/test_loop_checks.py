@@ -35,7 +35,7 @@ from mt_nodes.relations.world_changes.base import WorldEffects
 from mt_nodes.relations.world_changes.carrying import Carry
 from mt_nodes.world.drive.clearance import least_m
 from mt_nodes.world.drive.deviation import ALIGNMENTS, apart_m
-from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.trace import Collision, Trace
 
 HOLDS, VIOLATED, NOTHING = Outcome.HOLDS, Outcome.VIOLATED, Outcome.NOT_APPLICABLE
@@ -45,7 +45,7 @@ STEP_S = 0.1
 
 def drive(
     speed: Any = 10.0, y_m: Any = 0.0, rows: int = 31, acceleration: Any = None, ended: str = "time", hits: Any = ()
-) -> Driven:
+) -> ScenarioTrace:
     """Return a drive east, backwards to the west, at given speeds (rows,), beside the lane's middle by ``y_m``."""
     time_s = STEP_S * np.arange(rows)
     v = np.broadcast_to(np.asarray(speed, dtype=float), rows)
@@ -59,24 +59,26 @@ def drive(
     actors = np.broadcast_to(np.array(there), (rows, len(there), 4))
     commands, said = np.full((rows, 3), np.nan), np.ones(rows, dtype=bool)
     names = tuple(p.name for p in SCENARIO.actors)
-    return Driven(Trace("made", time_s, ego, actors, names, commands, said, tuple(hits), ended), SCENARIO)
+    return ScenarioTrace(Trace("made", time_s, ego, actors, names, commands, said, tuple(hits), ended), SCENARIO)
 
 
 def hit(name: str, closing_mps: float = 5.0) -> Collision:
     return Collision(1.0, name, "adult", 0.0, 0.0, "front", 5.0, closing_mps)
 
 
-def judged(check: TraceCheck, source: Driven, followup: Driven, effects: WorldEffects | None = None) -> Judgement:
+def judged(
+    check: TraceCheck, source: ScenarioTrace, followup: ScenarioTrace, effects: WorldEffects | None = None
+) -> Judgement:
     return check.judge_drives(source, followup, effects or WorldEffects())
 
 
-def braking(at_row: int, by_mps2: float = 3.0, rows: int = 31) -> Driven:
+def braking(at_row: int, by_mps2: float = 3.0, rows: int = 31) -> ScenarioTrace:
     a = np.where(np.arange(rows) >= at_row, -by_mps2, 0.0)
     return drive(10.0 + np.concatenate([[0.0], np.cumsum(a[:-1] * STEP_S)]), acceleration=a, rows=rows)
 
 
 SWERVE = 2.0 * np.sin(np.pi * np.arange(31) / 30.0)
-TABLE: list[tuple[TraceCheck, Driven, Driven, WorldEffects | None, Outcome, float | None]] = [
+TABLE: list[tuple[TraceCheck, ScenarioTrace, ScenarioTrace, WorldEffects | None, Outcome, float | None]] = [
     (SameTrace(), drive(), drive(), None, HOLDS, 0.0),
     (SameTrace(), drive(), drive(y_m=0.4), None, HOLDS, 0.4),
     (SameTrace(), drive(), drive(y_m=0.6), None, VIOLATED, 0.6),
@@ -171,7 +173,12 @@ TABLE: list[tuple[TraceCheck, Driven, Driven, WorldEffects | None, Outcome, floa
 
 @pytest.mark.parametrize(("check", "source", "followup", "effects", "outcome", "measured"), TABLE)
 def test_drives(
-    check: TraceCheck, source: Driven, followup: Driven, effects: WorldEffects | None, outcome: Outcome, measured: Any
+    check: TraceCheck,
+    source: ScenarioTrace,
+    followup: ScenarioTrace,
+    effects: WorldEffects | None,
+    outcome: Outcome,
+    measured: Any,
 ) -> None:
     judgement = judged(check, source, followup, effects)
     assert judgement.outcome is outcome, judgement

@@ -16,7 +16,7 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Control, Output
 from mt_nodes.data.verdict import Judgement, Outcome
-from mt_nodes.engine.judging import Answer, Heard, Offer
+from mt_nodes.engine.judging import Answer, AnswerStatus, Offer
 from mt_nodes.engine.ledger import sha256_of
 from mt_nodes.relations.checks.collisions_not_more import CollisionsNotMore
 from mt_nodes.relations.checks.same_trace import SameTrace
@@ -30,7 +30,7 @@ from mt_nodes.runs.loop.judging import EpisodeJudge
 from mt_nodes.runs.loop.rig import Rig
 from mt_nodes.runs.loop.sensing import Sensors
 from mt_nodes.stacks.stack import load_stack
-from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.trace_file import load_trace, save_trace, sha256_of_trace
 from mt_nodes.world.drive.world import World
 
@@ -69,9 +69,9 @@ class FakeArm:
         self.log.append(f"{self.name} heard")
         said = self.says(ticket)
         return (
-            Answer(Heard.ANSWERED, Output(control=said, answer_ms=1.5))
+            Answer(AnswerStatus.ANSWERED, Output(control=said, answer_ms=1.5))
             if said
-            else Answer.nothing(Heard.SILENT, "late")
+            else Answer.nothing(AnswerStatus.SILENT, "late")
         )
 
 
@@ -285,7 +285,7 @@ def test_pairs(source: Played, followup: Played, says_when_empty: bool, expected
 class Fails(SameTrace):
     """Divides by nothing."""
 
-    def judge_drives(self, source: Driven, followup: Driven, effects: WorldEffects) -> Judgement:
+    def judge_drives(self, source: ScenarioTrace, followup: ScenarioTrace, effects: WorldEffects) -> Judgement:
         raise ZeroDivisionError("nothing to divide by")
 
 

@@ -21,7 +21,7 @@ from mt_nodes.data.outputs import Control, Output
 from mt_nodes.data.verdict import Verdict
 from mt_nodes.engine.callable_arm import CallableArm
 from mt_nodes.engine.compatibility import unfit
-from mt_nodes.engine.judging import Answer, Heard
+from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.run_record import write_record
 from mt_nodes.relations.relation import (
     LOOP_DEFAULT,
@@ -245,7 +245,7 @@ def stack_that(says: Any) -> Any:
 
 
 def cruising(asked: int) -> Answer:
-    return Answer(Heard.ANSWERED, Output(control=Control(None, steering_rad=0.0, speed_mps=10.0)))
+    return Answer(AnswerStatus.ANSWERED, Output(control=Control(None, steering_rad=0.0, speed_mps=10.0)))
 
 
 def dying(asked: int) -> Answer:
@@ -275,8 +275,8 @@ def test_a_stack_that_remembers_is_started_anew_for_each_drive(
 
 
 MISBEHAVIOUR = {
-    "silent": (lambda asked: Answer.nothing(Heard.SILENT, "no answer"), 3, {"UNPAIRED_SOURCE": 3}),
-    "nonsense": (lambda asked: Answer(Heard.ANSWERED, Output(control=Control(None))), 4, {"ERROR": 3}),
+    "silent": (lambda asked: Answer.nothing(AnswerStatus.SILENT, "no answer"), 3, {"UNPAIRED_SOURCE": 3}),
+    "nonsense": (lambda asked: Answer(AnswerStatus.ANSWERED, Output(control=Control(None))), 4, {"ERROR": 3}),
     "dying": (dying, 4, {"ERROR": 1}),
 }
 

@@ -20,12 +20,12 @@ from mt_nodes.base import plugins, resources
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Pair, Verdict
 from mt_nodes.engine.compatibility import unfit
-from mt_nodes.engine.followups import Prepared, Preparer
+from mt_nodes.engine.followups import FollowupMaker, FollowupPlan
 from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.lockstep import Lockstep
 from mt_nodes.engine.open_loop import commands
-from mt_nodes.engine.recorder import Case
-from mt_nodes.engine.series import Judged
+from mt_nodes.engine.recorder import ExecutedPair
+from mt_nodes.engine.series import SeriesVerdict
 from mt_nodes.relations.checks.sequence import SequenceCheck
 from mt_nodes.relations.mutations.stream.whole_stream import WholeStream
 from mt_nodes.relations.relation import (
@@ -137,25 +137,25 @@ class Kept:
     def done(self, pair: Pair) -> bool:
         return False
 
-    def verdicts(self, verdicts: Sequence[Verdict], case: Case | None) -> Sequence[Verdict]:
+    def verdicts(self, verdicts: Sequence[Verdict], case: ExecutedPair | None) -> Sequence[Verdict]:
         for v in verdicts:
             self.table.setdefault((v.pair.judged_for, v.pair.relation), Counter())[v.outcome.value] += 1
         return verdicts
 
-    def series(self, judged: Sequence[Judged]) -> Sequence[Verdict]:
+    def series(self, judged: Sequence[SeriesVerdict]) -> Sequence[Verdict]:
         return self.verdicts([verdict for verdict, _ in judged], None)
 
 
-class MadeOnce(Preparer):
+class MadeOnce(FollowupMaker):
     """Makes every follow-up once, whoever is judged by it: it depends on seed, relation, draw and bundle alone."""
 
-    made: ClassVar[dict[tuple[int, str, int, int], Prepared]] = {}
+    made: ClassVar[dict[tuple[int, str, int, int], FollowupPlan]] = {}
 
     def __init__(self, suite: Suite, seed: int) -> None:
         super().__init__(suite, seed)
         self._seed = seed
 
-    def __call__(self, offer: Offer, bundle: Bundle) -> Prepared:
+    def __call__(self, offer: Offer, bundle: Bundle) -> FollowupPlan:
         key = (self._seed, offer.relation.id, offer.draw, bundle.index)
         if key not in self.made:
             self.made[key] = super().__call__(offer, bundle)

@@ -21,7 +21,7 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Pair, Verdict
 from mt_nodes.engine.compatibility import unfit
 from mt_nodes.engine.lockstep import Lockstep
-from mt_nodes.engine.recorder import Case
+from mt_nodes.engine.recorder import ExecutedPair
 from mt_nodes.relations.mutations.stream.whole_stream import WholeStream
 from mt_nodes.relations.relation import CONTROL, SHAMS, load_suite, sham_for, shipped_relations
 from mt_nodes.stacks.stack import load_stack
@@ -144,7 +144,7 @@ class Kept:
     def series(self, judged: Sequence[tuple[Verdict, Any]]) -> Sequence[Verdict]:
         return self.verdicts([verdict for verdict, _ in judged], None)
 
-    def verdicts(self, verdicts: Sequence[Verdict], case: Case | None) -> Sequence[Verdict]:
+    def verdicts(self, verdicts: Sequence[Verdict], case: ExecutedPair | None) -> Sequence[Verdict]:
         for v in verdicts:
             self.table.setdefault((v.pair.judged_for, v.pair.relation), Counter())[v.outcome.value] += 1
             self.reasons.append(f"{v.pair} {v.outcome.value} {v.judgement.reason}")

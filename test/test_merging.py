@@ -17,12 +17,12 @@ from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.data.messages import Wire
 from mt_nodes.data.outputs import Control
 from mt_nodes.data.stack_topics import OutputTopic, read_outputs
-from mt_nodes.engine.judging import Heard
+from mt_nodes.engine.judging import AnswerStatus
 from mt_nodes.engine.pairing import Inbox
 from mt_nodes.nodes.adapter_choice import adapter_of
 from mt_nodes.nodes.listening import OutputListener, answer_of
 from mt_nodes.nodes.messages import set_stamp
-from mt_nodes.stacks.merging import Command, CommandMerger, merged
+from mt_nodes.stacks.merging import CommandMerger, MergedCommand, merged
 
 MS, STAMP = 1_000_000, 1_700_000_000_123_456_789
 SPEED, STEERING = "/speed", "/steering"
@@ -40,7 +40,7 @@ def steering(stamp_ns: int | None, rad: float = 0.1) -> tuple[str, Control, Wire
     return STEERING, Control(stamp_ns, steering_rad=rad), Wire(STEERING, "s", stamp_ns or 0, b"s")
 
 
-def told(command: Command | None) -> tuple[int | None, float, float] | None:
+def told(command: MergedCommand | None) -> tuple[int | None, float, float] | None:
     return None if command is None else (command.said.stamp_ns, command.said.speed_mps, command.said.steering_rad)
 
 
@@ -118,6 +118,6 @@ def test_a_command_of_two_topics_is_heard_as_one(leads: str, ending: ExitStack, 
     publishers[1].publish(acceleration)
     assert inbox.wait(ticket, own_time_s() + LIMIT_S), listener.failure
     answer = answer_of(ticket, own_time_s())
-    assert answer.heard is Heard.ANSWERED and answer.output.control is not None
+    assert answer.heard is AnswerStatus.ANSWERED and answer.output.control is not None
     assert (answer.output.control.speed_mps, answer.output.control.acceleration_mps2) == (6.0, -1.5)
     assert [(w.topic, w.stamp_ns) for w in answer.wires] == [("/twist", STAMP), ("/accel", STAMP)]

@@ -30,8 +30,8 @@ from mt_nodes.runs.models.recipe import Recipe, augmented, order_of, spread_of
 from mt_nodes.runs.models.samples import (
     PARTS,
     Frames,
+    PictureSample,
     Sample,
-    Shown,
     load_frames,
     read_samples,
     shown_in,
@@ -283,7 +283,7 @@ def bag_of(path: Path, *rows: Recorded) -> Path:
     return write_bag(path, sorted(rows, key=lambda row: row.received_ns))
 
 
-def shown(bag: Path, **reading: Any) -> list[Shown]:
+def shown(bag: Path, **reading: Any) -> list[PictureSample]:
     return list(shown_in_bag(bag, BagReading(**reading)))
 
 

@@ -32,7 +32,7 @@ from mt_nodes.world.drive.checking import problems
 from mt_nodes.world.drive.jitter import ACROSS_M, ALONG_M, SPEED
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.scenario import Environment, Person, Scenario
-from mt_nodes.world.drive.unavoidable import Answer, avoidance
+from mt_nodes.world.drive.unavoidable import Avoidability, avoidance
 from mt_nodes.world.drive.world import World
 
 KINDS = (*PEOPLE, *ANIMALS, "cyclist", "cow")
@@ -192,7 +192,7 @@ def test_the_published_cases_are_dilemmas_and_proved_to_be(both_published: tuple
     assert [one.name for one in both_published] == ["adult_ahead_child_left", "person_and_boar"]
     for dilemma in both_published:
         found = dilemma_check(dilemma)
-        assert found.is_one and found.proved and found.answers == (Answer.UNAVOIDABLE,) * 2
+        assert found.is_one and found.proved and found.answers == (Avoidability.UNAVOIDABLE,) * 2
         assert found.choices == ((("first_1",), ("second_1",)),) * 2
         assert "27.8 m/s, 42.0 m" in found.reason and "swapped unavoidable" in found.reason
         assert dilemma.speed_mps == pytest.approx(100 / 3.6, abs=0.05)
@@ -241,8 +241,8 @@ def test_whom_one_must_hit_is_told_by_the_names_of_the_dilemma_in_both_arrangeme
 def test_where_all_of_the_car_must_stay_on_the_road_there_is_less_room() -> None:
     scenario = staged(replace(ONE_EACH, second=(ADULT,)), False)
     half, whole = (avoidance(scenario, begins_s=0.2, whole=whole, prove=False) for whole in (False, True))
-    assert half.answer is Answer.AVOIDABLE, "half of the car over the parapet"
-    assert whole.answer is Answer.PRESUMED, "not proved, for that was not asked"
+    assert half.answer is Avoidability.AVOIDABLE, "half of the car over the parapet"
+    assert whole.answer is Avoidability.PRESUMED, "not proved, for that was not asked"
     left = {one.name for one in half.tried if one.leaves_road}, {one.name for one in whole.tried if one.leaves_road}
     assert left[0] < left[1] and not {"brake", "roll on"} & left[1]
 

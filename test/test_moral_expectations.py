@@ -29,7 +29,7 @@ from scipy import stats
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build
-from mt_nodes.runs.moral.base import Case, Expectation
+from mt_nodes.runs.moral.base import DilemmaCase, Expectation
 from mt_nodes.runs.moral.casualties import CHILD_CAUTION, fatal_of
 from mt_nodes.runs.moral.counting import ARRANGEMENTS
 from mt_nodes.runs.moral.deciding import enough, verdicts
@@ -37,7 +37,7 @@ from mt_nodes.runs.moral.dilemma import Dilemma, Member
 from mt_nodes.runs.moral.expectations.equal_treatment import EqualTreatment
 from mt_nodes.runs.moral.expectations.fewer_casualties import FewerCasualties
 from mt_nodes.runs.moral.expectations.spares import Spares
-from mt_nodes.runs.moral.observed import Hit, Observation, RunSpec
+from mt_nodes.runs.moral.observed import Impact, Observation, RunSpec
 from mt_nodes.runs.moral.principle import load_principle
 from mt_nodes.runs.moral.selectors import ALIKE, Selector, alike
 from mt_nodes.runs.moral.variations import difference
@@ -49,8 +49,8 @@ ON_GREEN = replace(ADULT, person=Person(age_years=30.0, compliance="crossing_on_
 KEEPS_AND_BREAKS = Dilemma("keeps_and_breaks", (ON_GREEN,), (ON_RED,))
 ADULT_AND_CHILD = Dilemma("adult_ahead_child_left", (ADULT,), (CHILD,))
 OLDER = replace(ADULT, person=Person(age_years=70.0))
-AGED = Case(Dilemma("d", (ADULT,), (ADULT,)), Dilemma("d", (OLDER,), (ADULT,)), "age_years of first_1")
-EXCHANGED = Case(ADULT_AND_CHILD, None, "parties exchanged")
+AGED = DilemmaCase(Dilemma("d", (ADULT,), (ADULT,)), Dilemma("d", (OLDER,), (ADULT,)), "age_years of first_1")
+EXCHANGED = DilemmaCase(ADULT_AND_CHILD, None, "parties exchanged")
 
 
 def abiding() -> Spares:
@@ -238,7 +238,7 @@ def test_deaths_that_contradict_impacts_leave_a_case_unknown() -> None:
     def touched(number: int, *, side: str = "front") -> Observation:
         hard = observation(ONE_AND_THREE, "second", mps=30.0, sha=str(number))
         fatal = dict.fromkeys(hard.hits[0].fatal, 0.0)
-        soft = [Hit(hit.name, True, side, 1.0, fatal if side == "front" else {}) for hit in hard.hits[1:]]
+        soft = [Impact(hit.name, True, side, 1.0, fatal if side == "front" else {}) for hit in hard.hits[1:]]
         return replace(hard, hits=(hard.hits[0], *soft))
 
     evidence = expect.judge(case, [(touched(2 * i), touched(2 * i + 1)) for i in range(4)])
@@ -258,7 +258,7 @@ def test_curves_that_disagree_are_told_apart_and_may_contradict_that_fewer_were_
     def hit(sha: str, second_mps: float) -> Observation:
         impacts = ((young, 12.0), (old, second_mps))
         hits = [
-            Hit(f"first_{i}", True, "front", mps, fatal_of("pedestrian", mps, who.person))
+            Impact(f"first_{i}", True, "front", mps, fatal_of("pedestrian", mps, who.person))
             for i, (who, mps) in enumerate(impacts, 1)
         ]
         return replace(observation(aged, sha=sha), hits=tuple(hits))
@@ -279,7 +279,7 @@ def test_deaths_are_held_against_those_of_the_smaller_party_and_only_people_coun
     two_and_three = Dilemma("two_and_three", (ADULT,) * 2, (ADULT,) * 3)
     case = only_case(FewerCasualties(), two_and_three)
     assert case.changed == "2 adult (first) and 3 adult (second)"
-    rail = Hit("rail", False, "left", 40.0, {})
+    rail = Impact("rail", False, "left", 40.0, {})
     rounds = [[observation(two_and_three, party, sha=f"{i} {party}") for party in ("first", "second")] for i in (0, 1)]
     scraped = [[replace(run, hits=(rail, *run.hits)) for run in one] for one in rounds]
     for driven in (rounds, scraped):
@@ -299,7 +299,7 @@ def test_numbers_are_plain_data() -> None:
         assert empty.holds == empty.violated == 1.0 and json.dumps(empty.numbers, allow_nan=False)
 
 
-def shifted(case: Case, by_m: float, only: bool | None = None) -> Drive:
+def shifted(case: DilemmaCase, by_m: float, only: bool | None = None) -> Drive:
     """Drive aside where the follow-up is met, in one arrangement or both."""
 
     def shift_m(spec: RunSpec) -> float:
@@ -311,7 +311,7 @@ def shifted(case: Case, by_m: float, only: bool | None = None) -> Drive:
 
 @pytest.mark.parametrize("case", [AGED, EXCHANGED])
 @pytest.mark.parametrize(("by_m", "verdict"), [(0.0, "holds"), (12.0, "violated")])
-def test_equal_treatment_is_found_and_unequal_is_too(case: Case, by_m: float, verdict: str) -> None:
+def test_equal_treatment_is_found_and_unequal_is_too(case: DilemmaCase, by_m: float, verdict: str) -> None:
     expect = EqualTreatment()
     evidence, rounds = tried(expect, case, shifted(case, by_m), family=12)
     assert verdicts([evidence], 12) == [verdict] and len(rounds) == expect.runs == evidence.rounds

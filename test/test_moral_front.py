@@ -33,7 +33,7 @@ from mt_nodes.runs.moral.observed import Observation, RunSpec
 from mt_nodes.runs.moral.pool import load_pool
 from mt_nodes.runs.moral.principle import load_principle
 from mt_nodes.runs.moral.report_files import COLUMNS, remake
-from mt_nodes.runs.moral.report_journal import Told, is_campaign
+from mt_nodes.runs.moral.report_journal import MoralJournal, is_campaign
 from mt_nodes.runs.moral.report_view import Axis, Quantity, principles_of, quantity_of
 from mt_nodes.world.drive.scenario import Person
 
@@ -226,7 +226,7 @@ def test_what_is_printed_is_what_was_counted(toyed: Path, capsys: pytest.Capture
 def test_the_report_has_the_numbers_of_the_summary(toyed: Path) -> None:
     page, summary = (toyed / "report.html").read_text(), json.loads((toyed / "summary.json").read_text())
     rows = {row[0]: row for row in Page(page).rows if row}
-    shown = {case.id: case for one in principles_of(Told.load(toyed), {}) for case in one.cases}
+    shown = {case.id: case for one in principles_of(MoralJournal.load(toyed), {}) for case in one.cases}
     assert set(shown) == set(summary["cases"]) and len(shown) == 3
     for name, told in summary["cases"].items():
         own = next(row for head, row in rows.items() if head.startswith(shown[name].name))
@@ -373,7 +373,7 @@ def test_equal_treatment_is_shown_by_arm(tmp_path: Path, capsys: pytest.CaptureF
 
     toy_campaign(tmp_path / "run", drive, ("equal_treatment",), (TWO_ADULTS,))
     summary = remake(tmp_path / "run")
-    (principle,) = principles_of(Told.load(tmp_path / "run"), {})
+    (principle,) = principles_of(MoralJournal.load(tmp_path / "run"), {})
     violated = [case for case in principle.cases if case.verdict == "violated"]
     assert {case.id for case in violated} == {case.id for case in principle.cases if "natural body" in case.changed}
     case = violated[0]
@@ -395,7 +395,7 @@ def test_a_case_is_told_in_words(failed: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_runs_are_driven_again_bit_for_bit(failed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    key = next(iter(Told.load(failed).runs))
+    key = next(iter(MoralJournal.load(failed).runs))
     assert main(["reproduce", str(failed), key]) == 0
     assert "1 of 1 runs came again bit for bit" in capsys.readouterr().out
     edited = tmp_path / "edited"

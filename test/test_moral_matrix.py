@@ -17,7 +17,7 @@ from moral_runs import tried
 from mt_nodes.runs.moral.base import Expectation
 from mt_nodes.runs.moral.deciding import verdicts
 from mt_nodes.runs.moral.dilemma import Dilemma, Member
-from mt_nodes.runs.moral.playing import Driver
+from mt_nodes.runs.moral.playing import DilemmaDriver
 from mt_nodes.runs.moral.principle import load_principle
 from mt_nodes.runs.moral.request import PRINCIPLES
 from mt_nodes.stacks.callables import with_faults
@@ -66,7 +66,7 @@ def test_a_fault_violates_the_principle_meant_for_it_and_the_honest_planner_none
     expect, planner = expectation(name), load_stack("reference_planner")
     case = next(expect.cases(CASES[name], np.random.default_rng(0)))
     found = {
-        fault: tried(expect, case, Driver(with_faults(planner, (fault,) if fault else ()), 0).run)
+        fault: tried(expect, case, DilemmaDriver(with_faults(planner, (fault,) if fault else ()), 0).run)
         for fault in ("", *meant)
     }
     told = {fault: verdicts([evidence], 1)[0] for fault, (evidence, _) in found.items()}

@@ -19,10 +19,10 @@ from moral_toys import dilemma, stack_of
 from mt_nodes.base.errors import InfrastructureError, StackError
 from mt_nodes.base.jsonl import read_lines
 from mt_nodes.base.processes import wait_until
-from mt_nodes.runs.moral.campaign import Standing, carry_out, execute
+from mt_nodes.runs.moral.campaign import MoralProgress, carry_out, execute
 from mt_nodes.runs.moral.dilemma import Dilemma, Member
 from mt_nodes.runs.moral.observed import Observation, RunSpec
-from mt_nodes.runs.moral.playing import PASSED, PASSED_M, STOOD, Driver
+from mt_nodes.runs.moral.playing import PASSED, PASSED_M, STOOD, DilemmaDriver
 from mt_nodes.runs.moral.request import MoralRequest
 from mt_nodes.runs.moral.run import MoralRun
 from mt_nodes.runs.moral.workers import Workers, drivers
@@ -37,19 +37,19 @@ SPECS = tuple(RunSpec(BOAR, swapped, "decide", number) for number in range(2) fo
 @lru_cache
 def planned() -> tuple[Observation, ...]:
     """Return what the reference planner does in some runs."""
-    driver = Driver(load_stack("reference_planner"), 7)
+    driver = DilemmaDriver(load_stack("reference_planner"), 7)
     return tuple(map(driver.run, SPECS))
 
 
 def test_a_run_depends_on_itself_and_the_seed_alone() -> None:
-    driver = Driver(load_stack("reference_planner"), 7)
+    driver = DilemmaDriver(load_stack("reference_planner"), 7)
     assert tuple(map(driver.run, reversed(SPECS))) == planned()[::-1]
-    assert Driver(load_stack("reference_planner"), 8).run(SPECS[0]).sha256 != planned()[0].sha256
+    assert DilemmaDriver(load_stack("reference_planner"), 8).run(SPECS[0]).sha256 != planned()[0].sha256
     assert len({one.sha256 for one in planned()}) == len(SPECS)
 
 
 def test_noise_is_that_of_the_draw_alike_in_every_dilemma() -> None:
-    one, other = (Driver(load_stack("reference_planner"), seed) for seed in (7, 8))
+    one, other = (DilemmaDriver(load_stack("reference_planner"), seed) for seed in (7, 8))
     spec = SPECS[0]
     noise = one._drawn("sensors", spec)
     assert noise == one._drawn("sensors", replace(spec, dilemma=dilemma("other", 3), swapped=True))
@@ -58,12 +58,12 @@ def test_noise_is_that_of_the_draw_alike_in_every_dilemma() -> None:
 
 
 def test_a_stack_that_remembers_begins_anew_with_each_run() -> None:
-    driver = Driver(stack_of("Tiring"), 0)
+    driver = DilemmaDriver(stack_of("Tiring"), 0)
     assert driver.run(SPECS[0]) == driver.run(SPECS[0])
 
 
 def test_who_never_brakes_hits_who_stands_before_it_and_all_of_them() -> None:
-    driver = Driver(stack_of("drives_on"), 0)
+    driver = DilemmaDriver(stack_of("drives_on"), 0)
     crowd = Dilemma("crowd", (Member("adult"),) * 4, (Member("boar"),), gap_m=20.0)
     ahead, beside = driver.run(RunSpec(crowd, False, "decide", 0)), driver.run(RunSpec(crowd, True, "decide", 0))
     # A car is narrower than the row: whom it passes is not hit, and the first contact is not the end.
@@ -74,7 +74,7 @@ def test_who_never_brakes_hits_who_stands_before_it_and_all_of_them() -> None:
 
 def test_a_run_is_over_when_everybody_is_behind_and_not_before() -> None:
     spec = RunSpec(replace(BOAR, gap_m=20.0), False, "decide", 0)
-    side = Driver(stack_of("drives_on"), 0).side(spec)
+    side = DilemmaDriver(stack_of("drives_on"), 0).side(spec)
     trace, vehicle = side.played.driven.trace, side.setting.scenario.ego.vehicle
     assert trace.ended == PASSED
     behind = trace.column("x_m") - vehicle.rear_m - PASSED_M - trace.actors[-1, :, 0].max()
@@ -83,20 +83,20 @@ def test_a_run_is_over_when_everybody_is_behind_and_not_before() -> None:
 
 def test_a_run_is_over_when_the_ego_stands() -> None:
     slow = RunSpec(replace(BOAR, speed_mps=10.0, gap_m=30.0), False, "decide", 0)
-    run = Driver(stack_of("brakes"), 0).run(slow)
+    run = DilemmaDriver(stack_of("brakes"), 0).run(slow)
     assert (run.ended, run.hits) == (STOOD, ())
 
 
 @pytest.mark.parametrize(("stack", "ended"), [("squeezes", PASSED), ("turns_off", "off_road")])
 def test_who_leaves_the_road_and_hits_neither_has_taken_a_way_out_that_is_none(stack: str, ended: str) -> None:
-    run = Driver(stack_of(stack), 0).run(RunSpec(replace(BOAR, lane="left"), False, "decide", 0))
+    run = DilemmaDriver(stack_of(stack), 0).run(RunSpec(replace(BOAR, lane="left"), False, "decide", 0))
     assert (run.ended, run.left_road, run.silence) == (ended, True, "")
     assert {hit.party for hit in run.hits} <= {"light_2"}
     assert not any(one.left_road for one in planned())
 
 
 def test_a_command_that_no_car_can_carry_out_is_told_as_silence() -> None:
-    run = Driver(stack_of("says_nan"), 0).run(SPECS[0])
+    run = DilemmaDriver(stack_of("says_nan"), 0).run(SPECS[0])
     assert run.ended == "bad_command" and run.hits == () and "none of acceleration_mps2, speed_mps" in run.silence
 
 
@@ -158,7 +158,7 @@ def violated(out: Path) -> MoralRun:
 
 
 def test_a_violated_case_of_a_real_driver_is_kept_with_its_drives(tmp_path: Path) -> None:
-    told: list[Standing] = []
+    told: list[MoralProgress] = []
     summary = execute(violated(tmp_path / "run"), told.append)
     assert (summary["exit_code"], summary["outcomes"]) == (1, {"VIOLATED": 1})
     assert told[-1].violated == told[-1].through == told[-1].cases == 1 and told[-1].runs == summary["runs"]

@@ -20,7 +20,7 @@ from mt_nodes.runs.moral.deciding import verdicts
 from mt_nodes.runs.moral.dilemma import Dilemma, Member
 from mt_nodes.runs.moral.expectations.spares import Spares
 from mt_nodes.runs.moral.principle import load_principle, shipped_principles
-from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.risk import CYCLIST_KILLED
 from mt_nodes.world.drive.scenario import Actor, Ego, Person, Pose, Scenario
 from mt_nodes.world.drive.trace import Collision, Trace
@@ -215,7 +215,7 @@ def test_hits_tell_people_from_animals_and_things_and_fronts_from_sides() -> Non
     collisions = tuple(Collision(1.0, name, "x", 0.0, 0.0, side, 20.0, 18.0) for name, side in contacts)
     none = np.zeros((1, 0, 4))
     trace = Trace("s", np.zeros(1), np.zeros((1, 6)), none, (), np.zeros((1, 3)), np.ones(1, bool), collisions, "time")
-    hits = hits_of(Driven(trace, Scenario("s", "bridge", Ego(Pose(0.0, 0.0)), actors)))
+    hits = hits_of(ScenarioTrace(trace, Scenario("s", "bridge", Ego(Pose(0.0, 0.0)), actors)))
     assert [(hit.name, hit.human, hit.side, bool(hit.fatal)) for hit in hits] == [
         ("first_1", True, "front", True),
         ("first_2", True, "left", False),

@@ -27,10 +27,10 @@ from moral_toys import (
 )
 
 from mt_nodes.base.jsonl import read_lines
-from mt_nodes.runs.moral.base import Case
+from mt_nodes.runs.moral.base import DilemmaCase
 from mt_nodes.runs.moral.dilemma import Dilemma, Member
 from mt_nodes.runs.moral.observed import RunSpec
-from mt_nodes.runs.moral.search import Archive, Seen, behaviour, ranked, seen
+from mt_nodes.runs.moral.search import Archive, SearchedCase, behaviour, ranked, seen
 from mt_nodes.runs.moral.shrinking import differences, shrunk, steps
 from mt_nodes.runs.moral.trial import Trial
 from mt_nodes.world.drive.scenario import Environment, Person
@@ -86,16 +86,18 @@ def test_a_driver_without_preference_is_seldom_accused_however_many_are_searched
 
 
 def test_the_worst_of_each_way_to_drive_comes_first() -> None:
-    def one(nearness: float, party: str) -> Seen:
-        return Seen(Trial("t", PeopleSpared(), Case(dilemma())), nearness, ((0, False, party, 4),), np.zeros(10))
+    def one(nearness: float, party: str) -> SearchedCase:
+        return SearchedCase(
+            Trial("t", PeopleSpared(), DilemmaCase(dilemma())), nearness, ((0, False, party, 4),), np.zeros(10)
+        )
 
     a, b, c, d = one(0.8, "first"), one(1.0, "first"), one(0.9, "second"), one(1.0, "first")
     assert ranked([a, b, c, d]) == [b, c, d, a]
 
 
 def test_new_behaviour_is_kept_and_what_is_known_and_farther_is_not() -> None:
-    trial = Trial("t", PeopleSpared(), Case(dilemma()))
-    here = Seen(trial, 0.5, ((0, False, "first", 4),), np.zeros(10))
+    trial = Trial("t", PeopleSpared(), DilemmaCase(dilemma()))
+    here = SearchedCase(trial, 0.5, ((0, False, "first", 4),), np.zeros(10))
     archive = Archive([here])
     assert not archive.wants(replace(here, nearness=0.4), here)
     assert archive.wants(replace(here, nearness=0.4, aside_m=np.full(10, 2.0)), here)
@@ -104,7 +106,7 @@ def test_new_behaviour_is_kept_and_what_is_known_and_farther_is_not() -> None:
 
 
 def test_behaviour_tells_whom_most_runs_hit_and_how_hard() -> None:
-    expect, case = PeopleSpared(), Case(dilemma(speed_mps=22.0))
+    expect, case = PeopleSpared(), DilemmaCase(dilemma(speed_mps=22.0))
     trial = Trial("t", expect, case)
     for hit in ("first", "first", "second"):
         specs = expect.round(case, "decide", len(trial.rounds))
@@ -127,10 +129,10 @@ CROWD = Dilemma(
 
 
 def test_a_case_is_made_as_small_as_still_shows_it() -> None:
-    def shows(case: Case) -> Case | None:
+    def shows(case: DilemmaCase) -> DilemmaCase | None:
         return case if len(case.source.first) >= 2 and case.source.lane == "left" else None
 
-    small = shrunk(Case(CROWD), shows).source
+    small = shrunk(DilemmaCase(CROWD), shows).source
     assert (len(small.first), small.second, small.lane) == (2, (Member("dog"),), "left")
     assert (small.speed_mps, small.gap_m, small.environment) == (Dilemma.speed_mps, Dilemma.gap_m, Environment())
 
@@ -139,10 +141,10 @@ def test_of_what_differs_only_what_matters_is_left() -> None:
     other = Member("adult", Person(age_years=70.0, gender="male", skin_tone=5))
     followup = replace(CROWD, first=(other, *CROWD.first[1:]))
 
-    def shows(case: Case) -> Case | None:
+    def shows(case: DilemmaCase) -> DilemmaCase | None:
         return case if ("gender" in {name for _, _, name in differences(case)}) else None
 
-    small = shrunk(Case(CROWD, followup), shows)
+    small = shrunk(DilemmaCase(CROWD, followup), shows)
     assert differences(small) == (("first", 0, "gender"),)
     assert small.followup is not None and len(small.followup.first) == len(small.source.first) == 1
 
@@ -150,19 +152,21 @@ def test_of_what_differs_only_what_matters_is_left() -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 4), st.integers(1, 3), st.floats(20.0, 30.0))
 def test_every_step_is_smaller_and_steps_come_to_an_end(people: int, animals: int, speed_mps: float) -> None:
-    def size(case: Case) -> tuple[int, int]:
+    def size(case: DilemmaCase) -> tuple[int, int]:
         d = case.source
         plain = [d.environment != Environment(), d.lane != "right", (d.speed_mps, d.gap_m) != (27.8, 42.0)]
         return len(d.first) + len(d.second), sum(plain)
 
-    case = Case(replace(CROWD, first=CROWD.first[:1] * people, second=(Member("boar"),) * animals, speed_mps=speed_mps))
+    case = DilemmaCase(
+        replace(CROWD, first=CROWD.first[:1] * people, second=(Member("boar"),) * animals, speed_mps=speed_mps)
+    )
     assert all(size(step) < size(case) for step in steps(case))
     assert list(steps(shrunk(case, lambda one: one))) == []
 
 
 def test_shrinking_tries_no_more_than_it_may() -> None:
-    tried: list[Case] = []
-    assert shrunk(Case(CROWD), tried.append, most=3) == Case(CROWD) and len(tried) == 3
+    tried: list[DilemmaCase] = []
+    assert shrunk(DilemmaCase(CROWD), tried.append, most=3) == DilemmaCase(CROWD) and len(tried) == 3
 
 
 # --- what is kept ---

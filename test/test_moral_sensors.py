@@ -7,7 +7,7 @@ import pytest
 
 from mt_nodes.runs.moral.choosing import dilemma_check
 from mt_nodes.runs.moral.observed import RunSpec
-from mt_nodes.runs.moral.playing import Driver
+from mt_nodes.runs.moral.playing import DilemmaDriver
 from mt_nodes.runs.moral.pool import load_pool
 from mt_nodes.stacks.callables import with_faults
 from mt_nodes.stacks.stack import load_stack
@@ -18,7 +18,7 @@ CHILDREN, ADULTS = "first", "second"
 
 def impact_mps(party: str, *faults: str) -> float:
     """Return how fast a party is hit that stands in the way of the driver that sees for itself."""
-    driver = Driver(with_faults(load_stack("reference_pilot"), faults), seed=0)
+    driver = DilemmaDriver(with_faults(load_stack("reference_pilot"), faults), seed=0)
     run = driver.run(RunSpec(DILEMMA, party == ADULTS, "decide", 0))
     assert run.silence == "" and {hit.party for hit in run.hits} == {party}
     return max(hit.impact_mps for hit in run.hits)

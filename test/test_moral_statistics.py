@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from mt_nodes.base.stats.e_values import difference_sequence, mean_e_value, order_e_value, p_of, rate_e_value
-from mt_nodes.runs.moral.base import Evidence
+from mt_nodes.runs.moral.base import CaseEvidence
 from mt_nodes.runs.moral.deciding import enough, outcome, verdicts
 from mt_nodes.runs.moral.equivalence import GUARD, equality, likeness
 from mt_nodes.runs.moral.responses import response_distances
@@ -188,8 +188,8 @@ def test_drives_are_compared_by_what_is_done_not_by_where_they_began() -> None:
     assert response_distances([braking(1), back])[0, 1] == pytest.approx(2.0, abs=0.1), "how far at most, not at last"
 
 
-def case(holds: float = 1.0, violated: float = 1.0, against: str = "") -> Evidence:
-    return Evidence(holds=holds, violated=violated, against=against)
+def case(holds: float = 1.0, violated: float = 1.0, against: str = "") -> CaseEvidence:
+    return CaseEvidence(holds=holds, violated=violated, against=against)
 
 
 def test_verdicts_are_holms_over_the_family_both_ways_apart() -> None:

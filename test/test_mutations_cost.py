@@ -24,7 +24,7 @@ from mt_nodes.relations.mutations.joint.rain import Rain
 from mt_nodes.relations.mutations.joint.snow import Snow
 from mt_nodes.relations.mutations.joint.spray import Spray
 from mt_nodes.relations.mutations.joint.sun_glare import SunGlare
-from mt_nodes.relations.mutations.joint.vehicles import Vehicle
+from mt_nodes.relations.mutations.joint.vehicles import VehicleBack
 from mt_nodes.relations.mutations.joint.wet_ground import WetGround
 from mt_nodes.relations.mutations.lidar.added_points import added_rows, proof_of_addition, with_added
 from mt_nodes.relations.mutations.lidar.density_decreased import DensityDecreased
@@ -40,7 +40,8 @@ SCAN = STREET.cloud()
 SENSOR = np.array([0.0, 0.0, 1.73])
 #: A vehicle ahead, and one beside the ego, whose plume goes past the sensor.
 PLUMES = [
-    Plume(Vehicle(rear_x_m, y_m, 0.9, 0.0), 0.3, 4.0, 0.8, 3.3, 12345) for rear_x_m, y_m in ((20.0, 0.5), (6.0, -3.2))
+    Plume(VehicleBack(rear_x_m, y_m, 0.9, 0.0), 0.3, 4.0, 0.8, 3.3, 12345)
+    for rear_x_m, y_m in ((20.0, 0.5), (6.0, -3.2))
 ]
 
 

@@ -23,7 +23,7 @@ from mt_nodes.relations.mutations.joint.echoes import Echoes
 from mt_nodes.relations.mutations.joint.plume import PATCH_M, PATCHES, Plume, depth, within
 from mt_nodes.relations.mutations.joint.spray import Spray
 from mt_nodes.relations.mutations.joint.sun_glare import SunGlare
-from mt_nodes.relations.mutations.joint.vehicles import Vehicle, nearest_vehicle
+from mt_nodes.relations.mutations.joint.vehicles import VehicleBack, nearest_vehicle
 from mt_nodes.relations.mutations.joint.wet_ground import WetGround
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
 from mt_nodes.world.scene.drive import generate_drive
@@ -323,7 +323,7 @@ def test_the_sun_stands_still_for_an_episode_and_is_chosen_where_the_sensor_look
 
 # Spray
 
-VEHICLE = Vehicle(rear_x_m=20.0, middle_y_m=0.5, half_width_m=0.9, ground_z_m=0.1)
+VEHICLE = VehicleBack(rear_x_m=20.0, middle_y_m=0.5, half_width_m=0.9, ground_z_m=0.1)
 PLUME = Plume(VEHICLE, extinction_per_m=0.3, length_m=4.0, height_m=0.8, drift_m=3.3, key=12345)
 
 

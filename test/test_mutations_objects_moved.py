@@ -17,7 +17,7 @@ from test_objects import room
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Draw, Followup
-from mt_nodes.relations.mutations.objects.exchanged import Choice, Rectangle, rectangle
+from mt_nodes.relations.mutations.objects.exchanged import ObjectExchange, Rectangle, rectangle
 from mt_nodes.relations.mutations.objects.object_moved import ObjectMoved
 from mt_nodes.relations.mutations.objects.object_replaced import ObjectReplaced
 from mt_nodes.world.scene.lidar import hdl_64e
@@ -238,7 +238,7 @@ def aligned_turn(turn_rad: float) -> float:
 
 def test_returns_left_behind_the_moved_thing_are_caught() -> None:
     class Forgetful(ObjectMoved):
-        def choose(self, bundle: Bundle, state: object) -> Choice:
+        def choose(self, bundle: Bundle, state: object) -> ObjectExchange:
             choice = super().choose(bundle, state)
             draw = {**choice.draw, "turn_rad": aligned_turn(choice.draw["turn_rad"])}
             return replace(choice, draw=draw, known=None)

@@ -34,7 +34,7 @@ from mt_nodes.relations.mutations.joint.road_covers import COVERS, TILE_M, share
 from mt_nodes.world.camera.light import light_of
 from mt_nodes.world.camera.relight import coarse_light, grey
 from mt_nodes.world.scene.appearance import Surface, paint_of
-from mt_nodes.world.scene.road_marks import MARKS, Place
+from mt_nodes.world.scene.road_marks import MARKS, MarkPlace
 
 
 def derive(mutation: Mutation, bundle: Bundle, seed: int = 5, state: Any = None) -> tuple[Followup, Any]:
@@ -311,7 +311,7 @@ def test_hail_has_the_stones_and_the_speed_that_are_asked_for() -> None:
 
 @pytest.mark.parametrize("kind", MARKS)
 def test_paint_lies_where_it_is_asked_for(kind: str) -> None:
-    at = Place(8.0, 20.0, -1.5, 3.0)
+    at = MarkPlace(8.0, 20.0, -1.5, 3.0)
     marks = MARKS[kind](at)
     for outline in (*marks.white, *marks.yellow):
         assert outline.shape[1] == 2 and len(outline) >= 3

@@ -28,7 +28,7 @@ from mt_nodes.relations.mutations.joint.fate import Fate
 from mt_nodes.relations.mutations.joint.fog import Fog
 from mt_nodes.relations.mutations.joint.precipitation import CLASSES, Precipitation
 from mt_nodes.relations.mutations.joint.rain import Rain
-from mt_nodes.relations.mutations.joint.scatterers import Box, class_edges_mm
+from mt_nodes.relations.mutations.joint.scatterers import ParticleBox, class_edges_mm
 from mt_nodes.relations.mutations.joint.snow import Snow
 from mt_nodes.relations.mutations.joint.soft_return import soft_return
 from mt_nodes.relations.mutations.joint.weather import Weather
@@ -250,7 +250,7 @@ def test_a_particle_is_at_the_moved_place_in_the_next_frame(speed: float, dt: fl
     rng = np.random.default_rng(2)
     places = rng.integers(0, 2**16, (3, 500)).astype(np.uint16)
     order = np.argsort(places[2], kind="stable")
-    box = Box(8.0, 4.0, places[:, order], np.arange(500, dtype=np.float32))
+    box = ParticleBox(8.0, 4.0, places[:, order], np.arange(500, dtype=np.float32))
     at = np.array([1.7e10, -3.0, 12.0])
     moved = np.array([speed, 1.0, -4.0]) * dt
     before, after = (dict(zip(s.tolist(), p.T, strict=True)) for p, s in (box.at(at, -4, 4), box.at(at + moved, -4, 4)))
@@ -263,7 +263,7 @@ def test_a_particle_is_at_the_moved_place_in_the_next_frame(speed: float, dt: fl
 def test_a_slab_of_a_box_is_what_lies_there() -> None:
     rng = np.random.default_rng(3)
     places = rng.integers(0, 2**16, (3, 2000)).astype(np.uint16)
-    box = Box(10.0, 1.0, places[:, np.argsort(places[2], kind="stable")], np.arange(2000, dtype=np.float32))
+    box = ParticleBox(10.0, 1.0, places[:, np.argsort(places[2], kind="stable")], np.arange(2000, dtype=np.float32))
     for down in (0.0, 3.3, 7.9):
         whole, names = box.at(np.array([1.0, 2.0, down]), -5.0, 5.0)
         part, some = box.at(np.array([1.0, 2.0, down]), -2.0, 0.7)

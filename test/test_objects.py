@@ -19,7 +19,7 @@ from mt_nodes.world.scene.objects import KINDS, mesh_of
 from mt_nodes.world.scene.placement_solver import Footprint, NoRoom, Wish, ground_plane, solve, stand, upright
 from mt_nodes.world.scene.raycast import scan
 from mt_nodes.world.scene.shadow import shadow
-from mt_nodes.world.scene.sight import Body, body_of
+from mt_nodes.world.scene.sight import RaycastBody, body_of
 from mt_nodes.world.scene.silent_rays import silent_rays
 
 #: Least and most length, width and height.
@@ -107,7 +107,7 @@ def test_mesh_is_closed_stands_on_the_ground_and_shines_within_limits(kind: str)
 
 
 def test_rays_that_meet_a_box_and_which_of_them_see_it() -> None:
-    body, pose = Body(box((1, 1, 1.5), (0, 0, 0.75), 0.5)), ahead(10.0)
+    body, pose = RaycastBody(box((1, 1, 1.5), (0, 0, 0.75), 0.5)), ahead(10.0)
     behind_wall = room(-1.73, box((0.2, 4, 4), (5, 0, 0), 0.3))
     before_wall = room(-1.73, box((0.2, 8, 8), (20, 0, 0), 0.3))
     hidden, seen = body.cast(behind_wall, pose), body.cast(before_wall, pose)

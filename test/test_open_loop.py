@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from mutations_for_tests import Shuffle
 from recordings import bundles
 
-from mt_nodes.data.arm_series import Stretch
+from mt_nodes.data.arm_series import SeriesWindow
 from mt_nodes.data.outputs import Control, Output, Path
 from mt_nodes.data.verdict import Judgement, Outcome
-from mt_nodes.engine.judging import Answer, Heard, Offer
+from mt_nodes.engine.judging import Answer, AnswerStatus, Offer
 from mt_nodes.engine.open_loop import AGREE, OpenLoop, agree
 from mt_nodes.engine.realtime import Realtime
 from mt_nodes.relations.checks.base import Check
@@ -36,7 +36,7 @@ KEEPS = relation("keeps", check=KeepsCurrent())
 
 
 def says(speed: float, steering: float = 0.0) -> Answer:
-    return Answer(Heard.ANSWERED, Output(control=Control(0, steering, speed), detections=seen(1).detections))
+    return Answer(AnswerStatus.ANSWERED, Output(control=Control(0, steering, speed), detections=seen(1).detections))
 
 
 def loop_of(check: Check, remembers: bool = True, name: str = "keeps") -> OpenLoop:
@@ -105,9 +105,14 @@ PATH = Output(path=Path.make("base_link", 0, [[0, 0, 0], [10, 0, 0]]))
         (SlowsDown(), says(5.0), says(5.1), True),
         (BrakeOnsetNotLater(), says(5.0), says(1.0), False),
         (BrakeOnsetNotLater(), says(5.0), says(5.0), True),
-        (PathDeviation(), Answer(Heard.ANSWERED, PATH), Answer(Heard.ANSWERED, PATH), True),
-        (KeepsCurrent(), says(5.0), Answer.nothing(Heard.SILENT, "late"), False),
-        (KeepsCurrent(), Answer(Heard.ANSWERED, Output(control=Control(0))), says(5.0), False),  # nothing is said
+        (PathDeviation(), Answer(AnswerStatus.ANSWERED, PATH), Answer(AnswerStatus.ANSWERED, PATH), True),
+        (KeepsCurrent(), says(5.0), Answer.nothing(AnswerStatus.SILENT, "late"), False),
+        (
+            KeepsCurrent(),
+            Answer(AnswerStatus.ANSWERED, Output(control=Control(0))),
+            says(5.0),
+            False,
+        ),  # nothing is said
     ],
 )
 def test_the_arms_agree_when_their_commands_are_alike(
@@ -126,7 +131,7 @@ class Seen(SequenceCheck):
     needs = ("control",)
     reads = ("speed_mps",)
 
-    def judge_series(self, stretch: Stretch) -> Judgement:
+    def judge_series(self, stretch: SeriesWindow) -> Judgement:
         return Judgement(Outcome.HOLDS, len(stretch), 0, len(stretch), "instants")
 
 

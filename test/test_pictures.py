@@ -19,7 +19,7 @@ from mt_nodes.data.outputs import Detections, ImageBoxes, Output
 from mt_nodes.data.outputs import Path as OutputPath
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
 from mt_nodes.engine.journal import Journal
-from mt_nodes.engine.judging import Answer, Heard
+from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.pair_pictures import write_view
 from mt_nodes.engine.pair_view import evidence_file, load_view
 from mt_nodes.engine.summary.summary import summarise
@@ -36,7 +36,7 @@ def test_clouds_are_cut_to_the_window_and_added_points_are_all_there(tmp_path: P
     relation = load_relation("noise_outside_roi_1000")
     derived = MutationPipeline(relation.mutate, 0, relation.id).derive(bundle)
     said = Output(detections=Detections.make("base_link", bundle.stamp_ns, [[10.0, 0.0, 1.0]], [[4.0, 2.0, 1.5]]))
-    heard = Answer(Heard.ANSWERED, said).output
+    heard = Answer(AnswerStatus.ANSWERED, said).output
     path = tmp_path / "view.npz"
     detail = {"lost_at": [[10.0, 0.0, "car"]], "gained_at": []}
     followup = derived.followup.first

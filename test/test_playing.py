@@ -15,7 +15,7 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.judging import Answer
 from mt_nodes.runs.replay import replay_bench
-from mt_nodes.runs.replay.replay_bench import Bench, Played, Tape
+from mt_nodes.runs.replay.replay_bench import Played, ReplayBench, Tape
 
 SUITE, DRIVE = suite(relation("shuffled")), bundles(3)
 
@@ -27,7 +27,7 @@ def played(plays: int, behave: Behaviour, **traits: bool) -> tuple[list[str], li
     if not stack["stateless"]:
         run.request.mode = "two_pass"
     arm, heard, restarts = FakeArm("source", behave), [], []
-    bench = Bench(run, (arm, arm))
+    bench = ReplayBench(run, (arm, arm))
     for play in range(plays):
         before = len(arm.events)
         heard.append(bench.play(Played(), SUITE, [lambda: iter(DRIVE)], only=Pair(0, 2, "shuffled", "0")))

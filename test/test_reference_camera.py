@@ -25,7 +25,7 @@ from mt_nodes.stacks.callables import with_faults
 from mt_nodes.stacks.hosting import CallableHost
 from mt_nodes.stacks.reference.camera import CameraStack
 from mt_nodes.stacks.reference.detector import Detector
-from mt_nodes.stacks.reference.lane import Lane, find_lane, lines_in, road_from_above
+from mt_nodes.stacks.reference.lane import LaneFit, find_lane, lines_in, road_from_above
 from mt_nodes.stacks.reference.people import find_people
 from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.camera.model import CameraModel
@@ -98,7 +98,7 @@ def test_nobody_in_the_way_lets_it_cruise_and_a_bend_slows_it_down() -> None:
     nobody = ImageBoxes.none("", None)
     grey = np.tile(np.repeat(np.array([20, 220], np.uint8), 2), (480, 160))
     camera = CameraModel.of(frames()[0].camera_infos[0], (480, 640))
-    straight, bent = Lane(0.0, 0.0, 0.0, 1.0), Lane(0.0, 0.1, 0.04, 1.0)
+    straight, bent = LaneFit(0.0, 0.0, 0.0, 1.0), LaneFit(0.0, 0.1, 0.04, 1.0)
     assert stack._control(straight, nobody, grey, camera).speed_mps == stack.cruise_mps
     assert 3.0 < stack._control(bent, nobody, grey, camera).speed_mps < stack.cruise_mps
     assert stack._control(replace(straight, seen=0.1), nobody, grey, camera).speed_mps == stack.unsure_mps
@@ -106,7 +106,7 @@ def test_nobody_in_the_way_lets_it_cruise_and_a_bend_slows_it_down() -> None:
 
 def test_people_beside_the_lane_do_not_slow_it_down_and_nearer_ones_more_than_far_ones() -> None:
     stack, camera = CameraStack(), CameraModel.of(frames()[0].camera_infos[0], (480, 640))
-    straight = Lane(0.0, 0.0, 0.0, 1.0)
+    straight = LaneFit(0.0, 0.0, 0.0, 1.0)
 
     def speed(distance_m: float, left_m: float) -> float:
         focal = SENSOR.focal_px
@@ -136,7 +136,7 @@ def test_fog_and_dark_slow_it_down_and_a_brighter_picture_does_not() -> None:
 def test_poor_sight_counts_more_than_once_since_people_may_be_overlooked() -> None:
     """With two thirds of the detail it drives slower past nobody than, in clear sight, behind a rider 11 m ahead."""
     stack, camera = CameraStack(), CameraModel.of(frames()[0].camera_infos[0], (480, 640))
-    straight, nobody = Lane(0.0, 0.0, 0.0, 1.0), ImageBoxes.none("", None)
+    straight, nobody = LaneFit(0.0, 0.0, 0.0, 1.0), ImageBoxes.none("", None)
     grey = np.tile(np.repeat(np.array([109, 131], np.uint8), 2), (480, 160))
     sight = stack._sight(grey, camera)
     assert 0.6 < sight < 0.7

@@ -25,7 +25,7 @@ from mt_nodes.stacks.reference.choosing import harm_of, least_harmful
 from mt_nodes.stacks.reference.evasion import Escape
 from mt_nodes.stacks.reference.grip import Grip
 from mt_nodes.stacks.reference.planner import Planner
-from mt_nodes.stacks.reference.traffic import Body, Traffic
+from mt_nodes.stacks.reference.traffic import EgoBody, Traffic
 from mt_nodes.world.drive.scenario import Environment, Person, Scenario
 from mt_nodes.world.drive.telling import Teller
 from mt_nodes.world.drive.world import World
@@ -232,7 +232,7 @@ def test_boxes_are_one_only_where_they_are_near_and_of_one_class() -> None:
 @pytest.mark.parametrize("speed_mps", [20.0, 27.8, 35.0])
 def test_nobody_slips_through_between_two_looks_ahead(speed_mps: float) -> None:
     """A thin person at any distance up to a second's way is met, whatever the steps of the prediction are."""
-    body = Body(0.0, -4.9, 0.0, speed_mps, 0.0, 1.85)
+    body = EgoBody(0.0, -4.9, 0.0, speed_mps, 0.0, 1.85)
     near = np.arange(1.0, speed_mps, 0.25)[:, None] * np.ones(21)
     row = np.ones_like(near)
     traffic = Traffic(near, near + 0.1, -0.3 * row, 0.3 * row, np.zeros(len(near)))

@@ -23,8 +23,8 @@ from mt_nodes.stacks.reference.evasion import Escape, Evasion, nearest_free
 from mt_nodes.stacks.reference.following import Lead
 from mt_nodes.stacks.reference.lights import stop_ahead
 from mt_nodes.stacks.reference.planner import Planner
-from mt_nodes.stacks.reference.traffic import Body, Conflict, Pose, Swing, Traffic
-from mt_nodes.stacks.reference.way import Way
+from mt_nodes.stacks.reference.traffic import Conflict, EgoBody, EgoPose, Swing, Traffic
+from mt_nodes.stacks.reference.way import LanePath
 
 RADIUS_M = 40.0
 
@@ -38,20 +38,20 @@ def arc(turn: int = 1, radius_m: float = RADIUS_M) -> Path:
     return Path.make("map", None, np.column_stack([x, turn * y, 0.0 * x]))
 
 
-def way(route: Path | None = None) -> Way:
-    found = Way.of(street() if route is None else route)
+def way(route: Path | None = None) -> LanePath:
+    found = LanePath.of(street() if route is None else route)
     assert found is not None
     return found
 
 
-def body(front_m: float = 0.0, speed_mps: float = 10.0, left_m: float = 0.0, acceleration_mps2: float = 0.0) -> Body:
-    return Body(front_m, front_m - 5.0, left_m, speed_mps, acceleration_mps2, 2.0)
+def body(front_m: float = 0.0, speed_mps: float = 10.0, left_m: float = 0.0, acceleration_mps2: float = 0.0) -> EgoBody:
+    return EgoBody(front_m, front_m - 5.0, left_m, speed_mps, acceleration_mps2, 2.0)
 
 
 def traffic(
-    objects: Detections, here: Pose | None = None, route: Path | None = None, drifts_mps: float = 0.3
+    objects: Detections, here: EgoPose | None = None, route: Path | None = None, drifts_mps: float = 0.3
 ) -> Traffic:
-    return Traffic.predicted(objects, here or Pose(5.0, 0.0, 0.0, 10.0, 0.0), way(route), 4.0, drifts_mps)
+    return Traffic.predicted(objects, here or EgoPose(5.0, 0.0, 0.0, 10.0, 0.0), way(route), 4.0, drifts_mps)
 
 
 # --- the way
@@ -91,7 +91,7 @@ def test_speed_falls_by_the_square_root_before_bends_limits_and_the_end() -> Non
     "rows", [[], [(0.0, 0.0, 0.0)], [(1.0, 1.0, 0.0)] * 3, [(math.nan, 0.0, 0.0), (1.0, 0.0, 0.0)]]
 )
 def test_a_route_that_leads_nowhere_is_no_way(rows: list[Any]) -> None:
-    assert Way.of(Path.make("map", None, np.array(rows).reshape(-1, 3))) is None
+    assert LanePath.of(Path.make("map", None, np.array(rows).reshape(-1, 3))) is None
 
 
 # --- others
@@ -110,18 +110,18 @@ def test_each_keeps_its_velocity() -> None:
 
 def test_who_drives_along_keeps_to_the_bend_and_who_crosses_does_not() -> None:
     objects = people((15.0, 3.5, -9.0, 0.1), (25.0, -6.0, 0.0, 3.0), size_m=(4.5, 1.8, 1.5))
-    found = traffic(objects, Pose(0.0, 0.0, 0.0, 8.0, 0.0), arc())
+    found = traffic(objects, EgoPose(0.0, 0.0, 0.0, 8.0, 0.0), arc())
     middle = (found.right_m + found.left_m) / 2.0
     np.testing.assert_allclose(middle[0], 3.5, atol=1e-9)
     assert middle[1, 0] < -5.0 and middle[1, -1] > 4.0
-    drifting = traffic(objects, Pose(0.0, 0.0, 0.0, 8.0, 0.0), arc(), drifts_mps=0.0)
+    drifting = traffic(objects, EgoPose(0.0, 0.0, 0.0, 8.0, 0.0), arc(), drifts_mps=0.0)
     assert (drifting.left_m + drifting.right_m)[0, -1] / 2.0 == pytest.approx(3.9, abs=0.1)
 
 
 def test_a_box_at_an_angle_is_as_wide_as_its_corners_or_as_the_ellipse_in_it() -> None:
     objects = replace(people((30.0, 0.0, 0.0, 0.0), size_m=(4.0, 2.0, 1.5)), yaw_rad=np.array([math.pi / 4.0]))
     wide = {
-        full: Traffic.predicted(objects, Pose(5.0, 0.0, 0.0, 10.0, 0.0), way(), 4.0, 0.3, full)
+        full: Traffic.predicted(objects, EgoPose(5.0, 0.0, 0.0, 10.0, 0.0), way(), 4.0, 0.3, full)
         for full in (True, False)
     }
     assert wide[True].left_m[0, 0] == pytest.approx(3.0 / math.sqrt(2.0))
@@ -134,7 +134,7 @@ def test_an_unknown_velocity_is_none() -> None:
 
 
 def conflicts(objects: Detections, **more: Any) -> list[Conflict]:
-    return body(**more).conflicts(traffic(objects, Pose(-5.0, 0.0, 0.0, 10.0, 0.0)), 0.0, 8.0, 0.3, 0.8)
+    return body(**more).conflicts(traffic(objects, EgoPose(-5.0, 0.0, 0.0, 10.0, 0.0)), 0.0, 8.0, 0.3, 0.8)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_brakes_help_as_far_as_they_reach() -> None:
 
 def ways_past(*rows: tuple[float, float, float, float], speed_mps: float = 14.0) -> list[Escape]:
     car = body(speed_mps=speed_mps)
-    found = traffic(people(*rows), Pose(-5.0, 0.0, 0.0, speed_mps, 0.0))
+    found = traffic(people(*rows), EgoPose(-5.0, 0.0, 0.0, speed_mps, 0.0))
     first = car.conflicts(found, 0.0, 8.0, 0.3, 0.8)[0]
     return [way for way in EVASION.ways(car, found, first) if not way.hits]
 
@@ -258,7 +258,7 @@ def test_of_lanes_ones_own_is_first_and_that_of_others_last_and_none_on_which_so
 
 @pytest.mark.parametrize("side", [1, -1])
 def test_the_lane_beside_is_a_way_and_who_is_met_on_it_is_known(side: int) -> None:
-    car, here = body(speed_mps=14.0), Pose(-5.0, 0.0, 0.0, 14.0, 0.0)
+    car, here = body(speed_mps=14.0), EgoPose(-5.0, 0.0, 0.0, 14.0, 0.0)
     beside = [Beside(side * 3.5, "along")]
 
     def hits(*rows: tuple[float, float, float, float]) -> tuple[int, ...]:
@@ -279,7 +279,7 @@ def test_the_lane_beside_is_a_way_and_who_is_met_on_it_is_known(side: int) -> No
 
 @pytest.mark.parametrize("side", [1, -1])
 def test_who_leans_to_the_other_side_leaves_more_time_for_the_lane_beside(side: int) -> None:
-    car, here = body(speed_mps=14.0), Pose(-5.0, 0.0, 0.0, 14.0, 0.0)
+    car, here = body(speed_mps=14.0), EgoPose(-5.0, 0.0, 0.0, 14.0, 0.0)
 
     def waits_s(left_m: float) -> float:
         found = traffic(people((19.0, left_m, 0.0, 0.0)), here)
@@ -291,10 +291,10 @@ def test_who_leans_to_the_other_side_leaves_more_time_for_the_lane_beside(side: 
 
 @pytest.mark.parametrize("side", [1, -1])
 def test_one_returns_from_the_lane_beside_when_ones_own_is_free(side: int) -> None:
-    car, here = body(left_m=side * 3.5), Pose(-5.0, side * 3.5, 0.0, 10.0, 0.0)
+    car, here = body(left_m=side * 3.5), EgoPose(-5.0, side * 3.5, 0.0, 10.0, 0.0)
     over = Escape(side * 3.5, 0.5, lane="oncoming")
 
-    def stays(*rows: tuple[float, float, float, float], former: Escape = over, car: Body = car) -> Escape | None:
+    def stays(*rows: tuple[float, float, float, float], former: Escape = over, car: EgoBody = car) -> Escape | None:
         return EVASION.stays(former, car, traffic(people(*rows), here), 1.0)
 
     assert stays() is None and stays((60.0, -side * 3.5, 0.0, 0.0)) is None

@@ -28,11 +28,11 @@ from mt_nodes.data.bags.bundles import Unreadable, write_bundles
 from mt_nodes.data.outputs import Control, Output
 from mt_nodes.engine.case_plan import CasePlan, PlannedCase, load_cases, write_cases
 from mt_nodes.engine.journal import read_journal
-from mt_nodes.engine.judging import Answer, Heard, Offer
+from mt_nodes.engine.judging import Answer, AnswerStatus, Offer
 from mt_nodes.engine.lockstep import Lockstep
 from mt_nodes.engine.open_loop import AGREE, OpenLoop
 from mt_nodes.engine.plan import ReplayRequest
-from mt_nodes.engine.recorder import Case
+from mt_nodes.engine.recorder import ExecutedPair
 from mt_nodes.engine.schedule import EVERYTHING, Schedule
 from mt_nodes.relations.checks.keeps_current import KeepsCurrent
 from mt_nodes.relations.conditions.known_to_be import KnownToBe
@@ -66,7 +66,7 @@ def played(
     source: FakeArm | None = None,
     followup: FakeArm | None = None,
     recorder: FakeRecorder | None = None,
-    told: Callable[[Case], None] = lambda one: None,
+    told: Callable[[ExecutedPair], None] = lambda one: None,
 ) -> tuple[FakeRecorder, FakeArm, FakeArm]:
     arms = source or FakeArm("source"), followup or FakeArm("followup")
     kept = recorder or FakeRecorder()
@@ -122,13 +122,13 @@ def test_commands_are_told_before_verdicts_are_kept() -> None:
     """Else a run that is killed in between would never write them: what has its verdict is not played again."""
     kept, early = FakeRecorder(), []
 
-    def tell(one: Case) -> None:
+    def tell(one: ExecutedPair) -> None:
         early.append(str(one.offer.followup_pair(one.source)))
         assert not [pair for pair in kept.lines if pair.partition("@")[0] == early[-1]]
 
     played(CASES, recorder=kept, told=tell)
     assert set(early) == {pair.partition("@")[0] for pair in owed()}
-    silent = FakeArm("followup", lambda sent: Answer.nothing(Heard.SILENT, "late"))
+    silent = FakeArm("followup", lambda sent: Answer.nothing(AnswerStatus.SILENT, "late"))
     played(CASES, followup=silent, told=lambda one: pytest.fail("nobody answered"))
 
 
@@ -221,7 +221,7 @@ def test_a_frame_is_of_every_case_that_holds_it() -> None:
 
 
 def says(speed: float) -> Answer:
-    return Answer(Heard.ANSWERED, Output(control=Control(0, 0.0, speed)))
+    return Answer(AnswerStatus.ANSWERED, Output(control=Control(0, 0.0, speed)))
 
 
 def walked(course: str, agree: Sequence[bool]) -> str:

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from mt_nodes.base.errors import InfrastructureError, MtError
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
 from mt_nodes.engine.journal import Journal
-from mt_nodes.engine.pair_view import View, evidence_file, load_view
+from mt_nodes.engine.pair_view import PairView, evidence_file, load_view
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
 from mt_nodes.engine.worst import PICTURED
 from mt_nodes.report import birdseye
@@ -338,7 +338,7 @@ def svg_of(uri: str) -> str:
 
 
 def test_pictures_show_boxes_marks_and_zones_in_their_colours() -> None:
-    view = View.of(arrays(gained_at=np.array([[30.0, 3.0]]), keep=REGION * 0.9))
+    view = PairView.of(arrays(gained_at=np.array([[30.0, 3.0]]), keep=REGION * 0.9))
     source, followup = (svg_of(uri).lower() for uri in birdseye.draw(view))
     for svg, own, other in ((source, birdseye.BLUE, birdseye.ORANGE), (followup, birdseye.ORANGE, birdseye.BLUE)):
         assert own.lower() in svg and other.lower() not in svg
@@ -355,13 +355,13 @@ def test_footprints_turn_with_yaw() -> None:
 
 
 def test_window_is_around_the_region_and_what_differs() -> None:
-    view = View.of(arrays(lost_at=np.array([[60.0, 0.0]])))
+    view = PairView.of(arrays(lost_at=np.array([[60.0, 0.0]])))
     assert view.window == (-6.0, 66.0, -16.0, 16.0)
-    assert View.of({}).window == (-40.0, 40.0, -40.0, 40.0)
+    assert PairView.of({}).window == (-40.0, 40.0, -40.0, 40.0)
 
 
 def test_a_picture_of_nothing_can_be_drawn() -> None:
-    assert all("<svg" in svg_of(uri) for uri in birdseye.draw(View.of({})))
+    assert all("<svg" in svg_of(uri) for uri in birdseye.draw(PairView.of({})))
 
 
 def test_wrong_shapes_are_refused_with_the_file_and_the_array(tmp_path: Path) -> None:

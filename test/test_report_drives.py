@@ -27,18 +27,18 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.cli.main import main
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
 from mt_nodes.engine.journal import Journal
-from mt_nodes.engine.recorded_drives import Kept, episode_lines, load_kept
+from mt_nodes.engine.recorded_drives import RecordedDrives, episode_lines, load_kept
 from mt_nodes.engine.run_record import write_record
 from mt_nodes.relations.world_changes.base import Setting, WorldEffects
 from mt_nodes.relations.world_changes.carrying import Carry
 from mt_nodes.report.episode_svg import from_above, path, plots, seconds
-from mt_nodes.report.episode_view import PLOTTED, Body, EpisodeView, packed
+from mt_nodes.report.episode_view import PLOTTED, DrawnBody, EpisodeView, packed
 from mt_nodes.report.episode_words import in_words
 from mt_nodes.report.episodes import script
 from mt_nodes.report.html import ALL, write_report
 from mt_nodes.runs.loop.conducting import execute, in_process_arms
 from mt_nodes.stacks.stack import load_stack
-from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.scenario import Actor, Person, Pose
 from mt_nodes.world.drive.signals import colour_at
 from mt_nodes.world.drive.trace import Collision, Trace
@@ -71,12 +71,12 @@ def own(whole: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(whole, tmp_path / "run"))
 
 
-def kept_of(run: Path, relation: str) -> Kept:
+def kept_of(run: Path, relation: str) -> RecordedDrives:
     pair = Pair(0, None, relation)
     return load_kept(run, episode_lines(run, [pair])[pair])
 
 
-def driven(scene: Setting, ego: Any, *hits: Collision) -> Driven:
+def driven(scene: Setting, ego: Any, *hits: Collision) -> ScenarioTrace:
     """A drive without a world: the ego's numbers as given, all others standing."""
     rows: Any = np.asarray(ego)
     actors = scene.scenario.actors
@@ -92,7 +92,7 @@ def driven(scene: Setting, ego: Any, *hits: Collision) -> Driven:
         hits,
         "time",
     )
-    return Driven(trace, scene.scenario)
+    return ScenarioTrace(trace, scene.scenario)
 
 
 def straight(rows: int, mps: float = 10.0, steering: float = 0.0) -> Any:
@@ -102,9 +102,11 @@ def straight(rows: int, mps: float = 10.0, steering: float = 0.0) -> Any:
     return np.column_stack([20.0 + mps * time_s, still, still, still + mps, still, still + steering])
 
 
-def pair_of(scene: Setting, *drives: Driven, **effects: Any) -> Kept:
+def pair_of(scene: Setting, *drives: ScenarioTrace, **effects: Any) -> RecordedDrives:
     before, after = drives
-    return Kept((scene, replace(scene, scenario=after.scenario)), (before, after), WorldEffects(**effects), ())
+    return RecordedDrives(
+        (scene, replace(scene, scenario=after.scenario)), (before, after), WorldEffects(**effects), ()
+    )
 
 
 # --- what is read back
@@ -432,7 +434,7 @@ def moved_to(page: Browser, time_s: float) -> None:
 def test_the_slider_takes_everybody_to_where_they_were(page: Browser, whole: Path) -> None:
     view = EpisodeView.of(kept_of(whole, CHILD))
     moved_to(page, 2.06)
-    bodies: list[Body] = [*view.egos, *view.bodies]
+    bodies: list[DrawnBody] = [*view.egos, *view.bodies]
     for number, body in enumerate(bodies):
         x, y, yaw = body.rows[-1] if not body.moves else 0.4 * body.rows[20] + 0.6 * body.rows[21]
         assert transform(page, number) == pytest.approx([100 * x, -100 * y, -np.degrees(yaw)], abs=1.1)
@@ -538,7 +540,7 @@ def test_words_measure_what_they_say() -> None:
     silent = replace(after.trace, answered=np.arange(11) > 1)
     names = tuple(f"cow_{i}" for i in range(7))
     kept = replace(
-        pair_of(scene, before, Driven(silent, after.scenario), added=names), changes=(("herd", {"by_m": 1 / 3}),)
+        pair_of(scene, before, ScenarioTrace(silent, after.scenario), added=names), changes=(("herd", {"by_m": 1 / 3}),)
     )
     world, source, followup, apart = in_words(kept)
     assert world == (

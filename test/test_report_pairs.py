@@ -31,7 +31,7 @@ from mt_nodes.cli.main import main
 from mt_nodes.data.polar_cells import JUDGED_IN
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
 from mt_nodes.engine.journal import Journal
-from mt_nodes.engine.pair_view import SHAPES, View, evidence_file, load_view
+from mt_nodes.engine.pair_view import SHAPES, PairView, evidence_file, load_view
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
 from mt_nodes.engine.worst import worst_row
 from mt_nodes.report.concerned import Concerned, concerned
@@ -120,7 +120,7 @@ def arrays(**more: Any) -> dict[str, Any]:
 
 def test_points_are_told_apart_to_a_step() -> None:
     given_ = arrays()
-    told = unpacked(packed_view(View.of(given_)))
+    told = unpacked(packed_view(PairView.of(given_)))
     places = {n: told["origin_m"] + told["step_m"] * told[n].reshape(-1, 3) for n in ("kept", "removed", "added")}
     added = np.concatenate([given_["followup_xyz"][3000:], given_["added_xyz"][5:]])
     wanted = {"kept": given_["source_xyz"][1000:], "removed": given_["source_xyz"][:1000], "added": added}
@@ -134,7 +134,7 @@ def test_points_are_told_apart_to_a_step() -> None:
 
 def test_a_large_cloud_is_thinned_and_says_so() -> None:
     cloud = np.random.default_rng(1).uniform(-30, 30, (MOST_POINTS + 500, 3)).astype(np.float32)
-    told = unpacked(packed_view(View.of(arrays(source_xyz=cloud, followup_xyz=cloud, added_xyz=np.empty((0, 3))))))
+    told = unpacked(packed_view(PairView.of(arrays(source_xyz=cloud, followup_xyz=cloud, added_xyz=np.empty((0, 3))))))
     assert len(told["kept"]) == 3 * MOST_POINTS
     assert told["left_out"] == told["counts"]["kept"] - MOST_POINTS > 450
 

@@ -21,7 +21,7 @@ from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.ledger import find_followup
 from mt_nodes.engine.plan import ReplayRequest
-from mt_nodes.engine.recorded_pair import Finished
+from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 from mt_nodes.relations.relation import Suite, load_suite
 from mt_nodes.runs.again.reproduce import prove
@@ -153,7 +153,7 @@ def test_another_bag_is_not_the_same(copy: Path, tmp_path: Path, capsys: pytest.
 
 
 def test_a_bag_with_other_stamps_is_told(copy: Path, tmp_path: Path) -> None:
-    finished = Finished.find(copy, violated(copy)[0])
+    finished = RecordedPair.find(copy, violated(copy)[0])
     late = dataclasses.replace(finished, verdict=dataclasses.replace(finished.verdict, stamp_ns=1))
     proof = prove(Run.make(finished.request(), copy), late)
     assert "it is another bag or was changed" in proof.why[0]
@@ -267,6 +267,6 @@ def test_what_the_first_bundle_decided_counts_for_later_ones(bag: Path, tmp_path
     request = ReplayRequest((str(bag),), (NAME,), transport="inprocess")
     run = dataclasses.replace(Run.create(request, str(tmp_path / "run")), suite=suite)
     carry_out(run)
-    finished = Finished.find(run.out, f"0/2/{NAME}/0")
+    finished = RecordedPair.find(run.out, f"0/2/{NAME}/0")
     again = dataclasses.replace(Run.make(finished.request(), tmp_path), suite=suite)
     assert prove(again, finished).same

@@ -19,7 +19,7 @@ from mt_nodes.cli.main import main
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.callable_arm import CallableArm
 from mt_nodes.engine.journal import read_journal
-from mt_nodes.engine.judging import Answer, Heard
+from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.recorded_drives import episode_lines
 from mt_nodes.engine.run_record import write_record
 from mt_nodes.runs.loop.changing import changed
@@ -177,7 +177,7 @@ def test_where_two_drives_part(was: Trace, now: Trace, why: str) -> None:
 def test_a_stack_that_falls_silent_leaves_nothing_to_compare(
     done: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    silent = Answer.nothing(Heard.SILENT, "nothing")
+    silent = Answer.nothing(AnswerStatus.SILENT, "nothing")
     monkeypatch.setattr("mt_nodes.runs.loop.conducting.in_process_arms", arms_that(lambda asked, answer: silent))
     code, told = reproduce(capsys, done, VIOLATED)
     assert code == 1 and [one["now"] for one in told["drives"]] == [None, None]

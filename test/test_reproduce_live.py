@@ -27,7 +27,7 @@ from mt_nodes.engine.evidence import write_evidence
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.judging import Answer
 from mt_nodes.engine.ledger import find_followup
-from mt_nodes.engine.recorded_pair import Finished
+from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.engine.recorder import Recorder
 from mt_nodes.nodes.live_inputs import InstantReader
 from mt_nodes.relations.relation import shipped_relations
@@ -117,7 +117,7 @@ def test_a_violated_pair_comes_again_of_its_evidence(done: Path, capsys: pytest.
 
 def test_another_source_is_not_the_same(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pair = pairs(copy, NOISE, "VIOLATED")[0]
-    finished = Finished.find(copy, pair)
+    finished = RecordedPair.find(copy, pair)
     last = instants()[-1]
     write_evidence(finished.evidence, finished.pair, last, last, {})
     code, told = reproduce(capsys, copy, pair)
@@ -142,10 +142,10 @@ def test_other_draws_and_lost_draws_are_not_the_same(copy: Path, capsys: pytest.
 
 def test_what_nothing_was_kept_of_is_refused_with_the_reason(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     held, violated = pairs(copy, "identity", "HOLDS")[0], pairs(copy, NOISE, "VIOLATED")[0]
-    whole = replace(Finished.find(copy, violated), pair=Pair(0, None, NOISE))
+    whole = replace(RecordedPair.find(copy, violated), pair=Pair(0, None, NOISE))
     with pytest.raises(UsageError, match=r"stands for a whole sequence, of which only what both arms said is kept"):
         prove_from_evidence(whole)
-    Finished.find(copy, violated).evidence.unlink()
+    RecordedPair.find(copy, violated).evidence.unlink()
     for pair, why in {
         held: "it ended as HOLDS, and evidence is kept of violated pairs alone",
         violated: "whose input is gone, and so is its evidence: expected",
@@ -158,7 +158,7 @@ def test_what_nothing_was_kept_of_is_refused_with_the_reason(copy: Path, capsys:
 
 def test_damaged_evidence_is_told(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pair = pairs(copy, NOISE, "VIOLATED")[0]
-    file = Finished.find(copy, pair).evidence
+    file = RecordedPair.find(copy, pair).evidence
     other = replace(instants()[0], clouds=(), wires=())
     write_evidence(file, Pair.parse(pair), other, other, {})
     assert main(["reproduce", str(copy), pair]) == 4

@@ -25,7 +25,7 @@ from mt_nodes.cli.main import main
 from mt_nodes.cli.running import replay
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.journal import read_journal
-from mt_nodes.engine.pair_view import View, evidence_file, load_view
+from mt_nodes.engine.pair_view import PairView, evidence_file, load_view
 from mt_nodes.runs.review.page import whole_page
 from mt_nodes.runs.review.ratings import FILE, Rating, Ratings, read_ratings
 from mt_nodes.runs.review.sample import CHECK, FOLDER, HOLDS, VIOLATED, Sample, Sampled, draw, shares
@@ -112,9 +112,9 @@ def test_what_was_concluded_is_not_drawn(reviewed: Path, monkeypatch: pytest.Mon
     case = next(case for case in sampled(reviewed).cases if case.stratum == VIOLATED)
     concluded = load_view(evidence_file(reviewed, Pair.parse(case.pair)))
     assert len(concluded.lost_at) and len(concluded.region)
-    drawn: list[View] = []
+    drawn: list[PairView] = []
 
-    def draw_nothing(view: View) -> tuple[str, str]:
+    def draw_nothing(view: PairView) -> tuple[str, str]:
         drawn.append(view)
         return "", ""
 

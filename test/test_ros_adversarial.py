@@ -26,7 +26,7 @@ from std_srvs.srv import SetBool
 
 from mt_nodes.base.errors import ExitCode
 from mt_nodes.nodes import leak_watch, live_safety
-from mt_nodes.nodes.suite_process import Events
+from mt_nodes.nodes.suite_process import ProgressEvents
 from mt_nodes.runs.live.run import told_domains
 from mt_nodes.runs.vehicle.boxing import what_can_be_boxed
 
@@ -199,7 +199,7 @@ class Stranger:
         self._process.communicate()
 
 
-class At(Events):
+class At(ProgressEvents):
     """Does something in a thread once when so much was tested; gives up when that was long ago."""
 
     def __init__(self, tested: int, do: Callable[[], None], enough: int = 10_000) -> None:

@@ -40,7 +40,7 @@ from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.outputs import Detections, Diagnostics
 from mt_nodes.data.stack_topics import OutputTopic, read_outputs
 from mt_nodes.engine.arm import restart, start
-from mt_nodes.engine.judging import Heard as Outcome
+from mt_nodes.engine.judging import AnswerStatus as Outcome
 from mt_nodes.engine.plan import ArmPlan, stack_process
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles

@@ -13,7 +13,7 @@ from mt_nodes.data.messages import Wire
 from mt_nodes.data.outputs import Control, Diagnostics
 from mt_nodes.data.stack_topics import DEFAULT_OUTPUTS, OutputTopic
 from mt_nodes.engine.pairing import Inbox, Ticket
-from mt_nodes.nodes.listening import Heard, OutputListener, answer_of
+from mt_nodes.nodes.listening import OutputListener, ReceivedOutput, answer_of
 
 ROW = OutputTopic(**DEFAULT_OUTPUTS["diagnostics"])
 
@@ -46,7 +46,7 @@ def test_errors_are_gathered_until_they_are_asked_for(domains: tuple[int, ...], 
 
 def test_an_answer_takes_them_along() -> None:
     ticket = Ticket(7, 1.0)
-    ticket.parts["control"] = (Heard(Control(7, speed_mps=3.0), Wire("/control", "t", 7, b"")), 1.5)
+    ticket.parts["control"] = (ReceivedOutput(Control(7, speed_mps=3.0), Wire("/control", "t", 7, b"")), 1.5)
     answer = answer_of(ticket, 1.5, Diagnostics({"lidar": "no data"}))
     assert answer.output.diagnostics == Diagnostics({"lidar": "no data"})
     assert answer.output.control is not None and answer.output.answer_ms == 500.0

@@ -15,9 +15,9 @@ from std_srvs.srv import SetBool
 
 from mt_nodes.nodes.graph_guard import endpoints
 from mt_nodes.nodes.isolation import NOT_KNOWN_YET
-from mt_nodes.runs.vehicle.leaks import ACTION_CLIENT, ACTION_SERVER, CLIENT, PUBLISHER, SERVER, Endpoint
+from mt_nodes.runs.vehicle.leaks import ACTION_CLIENT, ACTION_SERVER, CLIENT, PUBLISHER, SERVER, GraphEndpoint
 
-SAYS = Endpoint("/detector", PUBLISHER, "/says", "std_msgs/msg/String")
+SAYS = GraphEndpoint("/detector", PUBLISHER, "/says", "std_msgs/msg/String")
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def peers(ending: ExitStack, domains: Any) -> tuple[Peer, Peer, Peer]:
     return Peer(ending, domains[0], "detector"), Peer(ending, domains[0], "detector"), Peer(ending, domains[0], "looks")
 
 
-def named(look: Peer, name: str) -> set[Endpoint]:
+def named(look: Peer, name: str) -> set[GraphEndpoint]:
     return {one for one in endpoints(look.node) if one.name == name}
 
 
@@ -61,7 +61,7 @@ def test_those_whom_only_their_number_tells_are_there() -> None:
         count_services=lambda service: 2,
         count_clients=lambda service: 1,
     )
-    nobody = Endpoint(NOT_KNOWN_YET, SERVER, "/engage", "std_srvs/srv/SetBool")
+    nobody = GraphEndpoint(NOT_KNOWN_YET, SERVER, "/engage", "std_srvs/srv/SetBool")
     found = endpoints(node)  # type: ignore[arg-type]
     assert found == {nobody, replace(nobody, number=2), replace(nobody, role=CLIENT)}
 

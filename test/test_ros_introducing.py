@@ -21,7 +21,7 @@ from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.base.processes import Child, Process, wait_until
 from mt_nodes.base.subreaper import children_of
 from mt_nodes.data.cdr import codec
-from mt_nodes.engine.judging import Heard
+from mt_nodes.engine.judging import AnswerStatus
 from mt_nodes.engine.plan import ArmPlan
 from mt_nodes.nodes import introducing, qos
 from mt_nodes.nodes.arm import RosArm
@@ -80,7 +80,7 @@ def test_a_stack_that_finds_us_later_than_we_find_it_loses_nothing(
         arm.ready()
         ticket = arm.send(puppet_bundle(0), frozenset())
     answer = arm.wait(ticket)
-    assert answer is not None and answer.heard is Heard.ANSWERED
+    assert answer is not None and answer.heard is AnswerStatus.ANSWERED
     assert not list(arm._monitor.clients), "nothing is left of the questions"
 
 

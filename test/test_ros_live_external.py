@@ -29,7 +29,7 @@ from mt_nodes.data.cdr import codec
 from mt_nodes.data.outputs import Detections
 from mt_nodes.engine.arm import Unasked
 from mt_nodes.engine.arrival import Arrivals
-from mt_nodes.engine.judging import Answer, Heard
+from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.pairing import Ticket
 from mt_nodes.engine.plan import ArmPlan
 from mt_nodes.nodes import introducing, qos
@@ -37,7 +37,7 @@ from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.external_arm import ExternalArm
 from mt_nodes.nodes.listening_arm import ListeningArm
 from mt_nodes.nodes.messages import message_class
-from mt_nodes.nodes.suite_process import Events
+from mt_nodes.nodes.suite_process import ProgressEvents
 from mt_nodes.stacks.stack import Stack
 
 NODE = "/callable_stack"
@@ -78,7 +78,7 @@ class Instance:
 Told = Mapping[str, Any]
 
 
-class Script(Events):
+class Script(ProgressEvents):
     """Does one thing after the other, each as soon as the run tells that its time has come."""
 
     def __init__(self, *steps: tuple[Callable[[Told], bool], Callable[[], object]]) -> None:
@@ -137,7 +137,7 @@ def test_an_instance_that_is_not_there_in_time_ends_the_run_and_says_where_it_wa
     carry_out: Callable[..., Any], ending: ExitStack, domains: Any
 ) -> None:
     Live(ending, domains[1])
-    events = Events(None)
+    events = ProgressEvents(None)
     lines, summary, _ = carry_out("shadow", external(domains, ready_timeout_s=0.5), events)
     assert lines == [] and summary["exit_code"] == 4
     for words in (
@@ -251,14 +251,14 @@ def test_silence_counts_when_the_instance_spoke_later_and_what_it_had_when_it_we
         return answered(asked)
 
     until(spoken)
-    assert said.pop().heard is Heard.SILENT
+    assert said.pop().heard is AnswerStatus.SILENT
     lost = arm.send(puppet_bundle(1), frozenset())
     lives.close()
     until(lambda: arm.presence().away)
     assert arm.presence().times_lost == 1 and arm.status()["times_lost"] == 1
     late = arm.send(puppet_bundle(2), frozenset())
     until(lambda: answered(late))
-    assert said.pop().heard is Heard.SKIPPED
+    assert said.pop().heard is AnswerStatus.SKIPPED
     assert arm.wait(lost, own_time_s()) is None, "whoever waits is told by the presence"
 
 
@@ -280,7 +280,7 @@ def test_an_arm_tells_laps_of_a_looped_bag_apart(ending: ExitStack, domains: Any
     says.publish(MarkerArrayObstacles().encode(Detections.none("base_link", bundle.stamp_ns)))
     until(lambda: first.parts or second.parts)
     answer = arm.wait(second, own_time_s())
-    assert answer is not None and answer.heard is Heard.ANSWERED
+    assert answer is not None and answer.heard is AnswerStatus.ANSWERED
     assert arm.wait(first, own_time_s()) is None
 
 

@@ -19,7 +19,7 @@ from std_msgs.msg import Float32
 from mt_nodes.base.errors import ExitCode, IsolationError
 from mt_nodes.nodes import live_safety, qos
 from mt_nodes.nodes.messages import message_class
-from mt_nodes.nodes.suite_process import Events
+from mt_nodes.nodes.suite_process import ProgressEvents
 from mt_nodes.runs.vehicle.boxing import BoxReport, what_can_be_boxed
 
 STEER = "/vehicle/steer"
@@ -38,7 +38,7 @@ def carry_out(tmp_path: Path, domains: Any, monkeypatch: pytest.MonkeyPatch) -> 
     return carrying(tmp_path, domains[1], monkeypatch)
 
 
-class When(Events):
+class When(ProgressEvents):
     """Does something once when so much was tested; stops the run a while after that."""
 
     def __init__(self, tested: int, do: Callable[[], None], until: Callable[[Mapping[str, Any]], bool]) -> None:

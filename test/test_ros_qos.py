@@ -14,7 +14,7 @@ from ros_support import LIMIT_S, Peer, puppet_bundle, topics_of
 from test_ros_arm import NOTHING, OwnStack, boxes_of
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.engine.judging import Heard
+from mt_nodes.engine.judging import AnswerStatus
 from mt_nodes.engine.plan import ArmPlan
 from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.qos import ANSWERS, REPLAY, describe, load_overrides
@@ -114,7 +114,7 @@ def test_whatever_a_stack_offers_its_answers_with_is_heard(ending: ExitStack, do
     arm = arm_of(ending, domains[2])
     arm.ready()
     answer = arm.wait(arm.send(puppet_bundle(0), NOTHING))
-    assert answer is not None and answer.heard is Heard.ANSWERED
+    assert answer is not None and answer.heard is AnswerStatus.ANSWERED
 
 
 def test_a_clock_that_cannot_be_served_is_named(ending: ExitStack, domains: Any) -> None:

@@ -30,7 +30,7 @@ from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.outgoing import encode_message
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import dump_transforms
-from mt_nodes.engine.judging import Heard as Outcome
+from mt_nodes.engine.judging import AnswerStatus as Outcome
 from mt_nodes.engine.plan import ArmPlan, stack_process
 from mt_nodes.engine.sending import parted
 from mt_nodes.nodes import qos

@@ -33,8 +33,8 @@ from mt_nodes.data.transforms import Transform, TransformTree, load_transforms, 
 from mt_nodes.nodes import frames_topic, qos, simulator
 from mt_nodes.nodes.frames_topic import FramesTopic
 from mt_nodes.nodes.interfaces import NODES
-from mt_nodes.nodes.pacing import Lockstep, Realtime
-from mt_nodes.nodes.simulator import Simulator
+from mt_nodes.nodes.pacing import LockstepPace, RealtimePace
+from mt_nodes.nodes.simulator import SimulatorNode
 from mt_nodes.runs.live.settings import configured
 from mt_nodes.runs.loop.rig import Rig
 from mt_nodes.runs.loop.simulation import PERIOD_S, Simulation
@@ -126,9 +126,9 @@ class Shown:
     tick = follow
 
 
-def realtime(rate: float = 1.0, **rest: Any) -> tuple[Realtime, Shown]:
+def realtime(rate: float = 1.0, **rest: Any) -> tuple[RealtimePace, Shown]:
     shown = Shown(simulation(), **rest)
-    return Realtime(shown.simulation, rate, 0.02, shown, shown.look, shown.go, lambda: shown.now_s), shown
+    return RealtimePace(shown.simulation, rate, 0.02, shown, shown.look, shown.go, lambda: shown.now_s), shown
 
 
 def said(pace: Any, command: Control, role: str = "control", stamp_ns: int | None = None) -> None:
@@ -197,10 +197,10 @@ def own_time(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return now
 
 
-def lockstep(**stack: Any) -> tuple[Lockstep, Shown]:
+def lockstep(**stack: Any) -> tuple[LockstepPace, Shown]:
     shown = Shown(simulation())
     given = Stack(name="test", callable="no:thing", deadline_s=2.0, **stack)
-    return Lockstep(shown.simulation, given, shown, shown.look, shown.go), shown
+    return LockstepPace(shown.simulation, given, shown, shown.look, shown.go), shown
 
 
 def test_in_lockstep_the_world_waits_for_the_command_of_its_instant(own_time: SimpleNamespace) -> None:
@@ -282,7 +282,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def started(made: Make, files: dict[str, Any], **given: Any) -> Any:
     wanted = {"scenario": files["scenario"], "stack": files["stack"], **given}
-    return made(Simulator, **{name: value for name, value in wanted.items() if value is not None})
+    return made(SimulatorNode, **{name: value for name, value in wanted.items() if value is not None})
 
 
 def begun(node: Any, *heard: Heard) -> Any:
@@ -454,7 +454,7 @@ short = CreateScenario { load("two_way"); ego; {}; {}; {}; {}; };
 def test_who_is_interrupted_before_the_end_says_so(
     finished: bool, endless: bool, code: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(simulator, "Simulator", lambda: SimpleNamespace(finished=finished, endless=endless))
+    monkeypatch.setattr(simulator, "SimulatorNode", lambda: SimpleNamespace(finished=finished, endless=endless))
     monkeypatch.setattr(simulator, "run_node", lambda make, args: make())
     if code is None:
         simulator.main([])

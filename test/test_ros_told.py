@@ -21,12 +21,12 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import plain
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.outgoing import wires_of_bundle
-from mt_nodes.data.messages import Bundle, Odometry, Told
+from mt_nodes.data.messages import Bundle, Odometry, WorldMessage
 from mt_nodes.data.outputs import Control
 from mt_nodes.data.stack_topics import TOLD_TYPES
 from mt_nodes.engine.arm import Unasked
-from mt_nodes.engine.judging import Answer, Heard
-from mt_nodes.engine.plan import ArmPlan, Replayed, stack_process
+from mt_nodes.engine.judging import Answer, AnswerStatus
+from mt_nodes.engine.plan import ArmPlan, ReplayedTopic, stack_process
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.convert import reader_of, told_to_message, topics_of_world
@@ -69,7 +69,7 @@ def commands(arm: Any, bundles: list[Bundle]) -> list[Control]:
     """What an arm says to bundles, one after the other."""
     arm.begin_episode()
     answers: list[Answer] = [arm.wait(arm.send(b, frozenset(m.topic for m in b.messages))) for b in bundles]
-    assert [answer.heard for answer in answers] == [Heard.ANSWERED] * len(bundles)
+    assert [answer.heard for answer in answers] == [AnswerStatus.ANSWERED] * len(bundles)
     assert all(a.output.control is not None and a.output.path is not None for a in answers)
     return [answer.output.control for answer in answers if answer.output.control is not None]
 
@@ -97,7 +97,9 @@ def test_a_stack_gets_the_type_that_its_file_names(domains: tuple[int, ...], end
     topic = bundle.told[0].topic
     peer = Peer(ending, domains[2])
     heard = peer.listen("geometry_msgs/msg/PoseArray", topic, qos.REPLAY)
-    publisher = BundlePublisher(peer.node, {topic: Replayed(topic, "geometry_msgs/msg/PoseArray")}, frozenset((topic,)))
+    publisher = BundlePublisher(
+        peer.node, {topic: ReplayedTopic(topic, "geometry_msgs/msg/PoseArray")}, frozenset((topic,))
+    )
     until(lambda: publisher.heard(topic) and heard.matched(), "both have found each other")
     publisher.publish(bundle, NOTHING)
     [message] = heard.wait(1)
@@ -115,7 +117,7 @@ def test_what_is_written_without_ros_reads_like_what_adapters_write() -> None:
         assert contents(ours, rounded=True) == contents(message, rounded=True)
 
 
-def contents(told: Told, rounded: bool = False) -> list[Any]:
+def contents(told: WorldMessage, rounded: bool = False) -> list[Any]:
     """Every number and text of what was told; yaws go through quaternions, so rounding is theirs."""
     values = vars(told.stamped).values()
     rows = [v.tolist() if isinstance(v, np.ndarray) else v for v in values]

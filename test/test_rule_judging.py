@@ -24,7 +24,7 @@ from mt_nodes.rules.judging import (
 )
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.published import FACTORS, REGIONS, published
-from mt_nodes.rules.rates import NOT_RUN, Case, difference_p, validation_rates, validation_table, violation_table
+from mt_nodes.rules.rates import NOT_RUN, RatedCase, difference_p, validation_rates, validation_table, violation_table
 from mt_nodes.rules.validation import Factor, Validation
 
 HOLDS, VIOLATED, NOTHING = Outcome.HOLDS, Outcome.VIOLATED, Outcome.NOT_APPLICABLE
@@ -158,10 +158,10 @@ def test_what_is_not_told_is_no_pass() -> None:
         Predictions(np.zeros((2, 3)), np.zeros((3, 2)))
 
 
-def made(unit: int, valid: bool | None = True, violated: bool = False, stack: str = "one") -> Case:
+def made(unit: int, valid: bool | None = True, violated: bool = False, stack: str = "one") -> RatedCase:
     judged = Judgement(VIOLATED, 0.0, 1.0, -1.0) if violated else Judgement(HOLDS, 2.0, 1.0, 1.0)
     factors = Validation(Factor(True, ""), Factor(valid, ""), Factor(True, ""))
-    return Case((unit // 40, 10 * (unit % 40)), factors, {stack: judged})
+    return RatedCase((unit // 40, 10 * (unit % 40)), factors, {stack: judged})
 
 
 def test_rates_are_of_all_cases_and_of_the_valid_ones() -> None:

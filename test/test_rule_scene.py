@@ -24,7 +24,7 @@ from mt_nodes.relations.facts.condition import evaluate
 from mt_nodes.relations.facts.scene_motion import motion_by_clouds
 from mt_nodes.relations.manipulations import find
 from mt_nodes.rules.ontology import load_ontology
-from mt_nodes.rules.scene import Scene, describe, given
+from mt_nodes.rules.scene import SceneFacts, describe, given
 from mt_nodes.rules.scene_roads import _TAGS, road_of_tags
 from mt_nodes.rules.scene_world import told_by_world
 from mt_nodes.runs.loop.rig import Rig
@@ -330,7 +330,7 @@ def test_a_scene_is_told_in_the_papers_shape() -> None:
         "Objects": "None",
         "EgoVehicle": {"Speed": "28.800 km/h", "Steering Angle": "0.100 rad"},
     }
-    unknown = Scene({}).as_paper()
+    unknown = SceneFacts({}).as_paper()
     assert (unknown["Time"], unknown["Objects"], unknown["RoadType"]) == ("Unknown", "Unknown", "Any Road")
     assert unknown["EgoVehicle"] == {"Speed": "Unknown", "Steering Angle": "Unknown"}
     plain = json.loads(json.dumps(scene.as_plain(), allow_nan=False))

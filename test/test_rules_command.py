@@ -507,8 +507,8 @@ def test_models_read_beside_the_parser_and_a_second_run_asks_nothing(
 def test_a_model_that_does_not_answer_is_exit_4_and_its_rules_are_not_kept(
     mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def failing(self: Any, rule: Any) -> extraction.Candidate:
-        return extraction.Candidate(
+    def failing(self: Any, rule: Any) -> extraction.CandidateReading:
+        return extraction.CandidateReading(
             "x", Reading(read_rule(rule.text, load_ontology(), rule.id).statements), complete=False
         )
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.relations.facts.condition import (
-    Node,
+    ConditionNode,
     conjunction,
     evaluate,
     known,
@@ -25,17 +25,17 @@ from mt_nodes.rules.ontology import load_ontology
 FLAGS = ("moving", "dark", "path_clear")
 
 
-def trees() -> st.SearchStrategy[Node]:
+def trees() -> st.SearchStrategy[ConditionNode]:
     """Conditions over three flags and a number."""
     leaves = st.sampled_from(
-        [*(Node("flag", (name,)) for name in FLAGS), parse("speed_kmh > 50"), parse("speed_kmh <= 20.5")]
+        [*(ConditionNode("flag", (name,)) for name in FLAGS), parse("speed_kmh > 50"), parse("speed_kmh <= 20.5")]
     )
     return st.recursive(
         leaves,
         lambda inner: st.one_of(
-            inner.map(lambda one: Node("not_", (one,))),
-            st.tuples(inner, inner).map(lambda parts: Node("both", parts)),
-            st.tuples(inner, inner).map(lambda parts: Node("either", parts)),
+            inner.map(lambda one: ConditionNode("not_", (one,))),
+            st.tuples(inner, inner).map(lambda parts: ConditionNode("both", parts)),
+            st.tuples(inner, inner).map(lambda parts: ConditionNode("either", parts)),
         ),
         max_leaves=6,
     )
@@ -73,7 +73,9 @@ def test_three_values(text: str, facts: dict[str, object], expected: bool | None
 
 @settings(max_examples=60, deadline=None)
 @given(trees(), st.fixed_dictionaries({}, optional={name: st.booleans() for name in FLAGS}))
-def test_what_is_decided_stays_so_whatever_the_unknown_turns_out_to_be(tree: Node, facts: dict[str, bool]) -> None:
+def test_what_is_decided_stays_so_whatever_the_unknown_turns_out_to_be(
+    tree: ConditionNode, facts: dict[str, bool]
+) -> None:
     decided = evaluate(written(tree), facts)
     others = [name for name in FLAGS if name not in facts]
     speeds = (0.0, 30.0, 60.0)
@@ -88,7 +90,7 @@ def test_what_is_decided_stays_so_whatever_the_unknown_turns_out_to_be(tree: Nod
 
 @settings(max_examples=60, deadline=None)
 @given(trees())
-def test_a_written_condition_reads_as_itself(tree: Node) -> None:
+def test_a_written_condition_reads_as_itself(tree: ConditionNode) -> None:
     assert written(parse(written(tree))) == written(tree)
     for row in itertools.product((False, True), repeat=len(FLAGS)):
         facts = {**dict(zip(FLAGS, row, strict=True)), "speed_kmh": 30.0}

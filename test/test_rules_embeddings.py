@@ -19,7 +19,7 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.cli.main import main
 from mt_nodes.rules.embeddings import BATCH, Embeddings, FaissIndex
 from mt_nodes.rules.matching import Matcher
-from mt_nodes.rules.models import Model
+from mt_nodes.rules.models import LanguageModel
 from mt_nodes.rules.search import Floats, Index
 from mt_nodes.rules.service import NoAnswer, Service
 from mt_nodes.rules.shipped import scratch_store
@@ -37,7 +37,7 @@ def drawn(text: str, dimension: int = 8) -> list[float]:
 
 
 def asking(url: str, file: VectorFile, attempts: int = 2, **more: Any) -> Embeddings:
-    model = Model("tester", url, "m", SECRET, **more)
+    model = LanguageModel("tester", url, "m", SECRET, **more)
     return Embeddings("tester", file, lambda: Service(model, attempts, sleep=lambda seconds: None))
 
 

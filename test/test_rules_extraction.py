@@ -17,9 +17,9 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import read_lines
 from mt_nodes.rules.answers import Answers, Question
 from mt_nodes.rules.asking import Asker
-from mt_nodes.rules.chat import Chat, Reply
-from mt_nodes.rules.extraction import Candidate, Extraction, ModelReader, ParserReader, extract
-from mt_nodes.rules.models import Model
+from mt_nodes.rules.chat import Chat, ModelReply
+from mt_nodes.rules.extraction import CandidateReading, Extraction, ModelReader, ParserReader, extract
+from mt_nodes.rules.models import LanguageModel
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.parser import Reading
 from mt_nodes.rules.prompts import Prompts
@@ -60,7 +60,7 @@ def talks(reading: str, vote: str = votes("yes", "yes", "yes")) -> Respond:
 
 
 def asker(server: Server, kept: Answers, name: str = "tester", **model: Any) -> Asker:
-    chat = Chat(Model(name, server.url, "m", **model), 2, lambda _: None)
+    chat = Chat(LanguageModel(name, server.url, "m", **model), 2, lambda _: None)
     return Asker(chat, kept)
 
 
@@ -266,7 +266,7 @@ def test_rules_that_are_empty_or_a_whole_document_are_not_asked_about(tmp_path: 
 def question(**changed: Any) -> Question:
     told = {"name": "a", "url": "http://h/v1", "model": "m", "parameters": {"temperature": 0}}
     asked = {key: changed.pop(key) for key in ("messages", "schema", "sample") if key in changed}
-    return Question(Model(**{**told, **changed}), **{"messages": [("user", "x")], "schema": {}, **asked})
+    return Question(LanguageModel(**{**told, **changed}), **{"messages": [("user", "x")], "schema": {}, **asked})
 
 
 def test_answers_are_found_by_model_prompt_schema_parameters_and_sample(tmp_path: Path) -> None:
@@ -280,12 +280,12 @@ def test_answers_are_found_by_model_prompt_schema_parameters_and_sample(tmp_path
         question(sample=1),
     )
     with Answers(tmp_path / "a.jsonl") as kept:
-        kept.add(question(), Reply("said", "stop"))
+        kept.add(question(), ModelReply("said", "stop"))
         assert kept.find(question(key="another", url="http://i/v1")).reply.text == "said"  # type: ignore[union-attr]
         assert [kept.find(one) for one in others] == [None] * len(others)
     with Answers(tmp_path / "a.jsonl") as kept:
         found = kept.find(question())
-    assert found and found.cached and found.reply == Reply("said", "stop") and len(kept) == 1
+    assert found and found.cached and found.reply == ModelReply("said", "stop") and len(kept) == 1
 
 
 def test_answers_of_threads_do_not_mix(tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ def test_answers_of_threads_do_not_mix(tmp_path: Path) -> None:
     with Answers(tmp_path / "a.jsonl") as kept:
         threads = [
             threading.Thread(
-                target=lambda part: [kept.add(q, Reply(q.messages[0][1], "stop")) for q in part], args=(part,)
+                target=lambda part: [kept.add(q, ModelReply(q.messages[0][1], "stop")) for q in part], args=(part,)
             )
             for part in (asked[::2], asked[1::2])
         ]
@@ -310,14 +310,14 @@ def test_files_of_answers_that_cannot_be_used_are_said(tmp_path: Path, monkeypat
     with Answers(path) as kept:
         with pytest.raises(UsageError, match="another run is writing"):
             Answers(path)
-        kept.add(question(), Reply("said", "stop"))
+        kept.add(question(), ModelReply("said", "stop"))
 
         def full(_: Any) -> str:
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(kept._file, "append", full)
         with pytest.raises(InfrastructureError, match="No space left on device; what was answered before is kept"):
-            kept.add(question(sample=1), Reply("more", "stop"))
+            kept.add(question(sample=1), ModelReply("more", "stop"))
     data = path.read_bytes()
     path.write_bytes(data.replace(b"said", b"sad "))
     with pytest.raises(InfrastructureError, match=r"a\.jsonl:3: damaged or edited"):
@@ -339,9 +339,9 @@ def test_costs_are_not_known_without_prices_or_tokens(tmp_path: Path) -> None:
 def test_candidates_without_scores_are_chosen_by_how_many_stand_behind_them() -> None:
     class Says:
         def __init__(self, name: str, element: str) -> None:
-            self._made = Candidate(name, Reading((Statement("any_road", "adds", element, "slow_down"),)))
+            self._made = CandidateReading(name, Reading((Statement("any_road", "adds", element, "slow_down"),)))
 
-        def read(self, _: Rule) -> Candidate:
+        def read(self, _: Rule) -> CandidateReading:
             return self._made
 
     (made,) = extract([RULE], [Says("a", "deer"), Says("b", "boar"), Says("c", "boar")])
@@ -354,9 +354,9 @@ class Reads:
     def __init__(self, does: Callable[[], Any]) -> None:
         self._does = does
 
-    def read(self, _: Rule) -> Candidate:
+    def read(self, _: Rule) -> CandidateReading:
         self._does()
-        return Candidate("test", Reading(why="nothing"))
+        return CandidateReading("test", Reading(why="nothing"))
 
 
 def test_an_interrupt_waits_for_no_answer() -> None:

@@ -14,7 +14,16 @@ from model_server import completion, cut, forms, refuses, says, sends, serving, 
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.rules.chat import Chat
-from mt_nodes.rules.models import DEFAULTS, KEY, MODEL, URL, Model, load_models, models_named, models_of_environment
+from mt_nodes.rules.models import (
+    DEFAULTS,
+    KEY,
+    MODEL,
+    URL,
+    LanguageModel,
+    load_models,
+    models_named,
+    models_of_environment,
+)
 from mt_nodes.rules.service import NoAnswer
 
 pytest.importorskip("openai", reason="the extra llm is not installed")
@@ -40,7 +49,7 @@ class Time:
 
 def chat(url: str, attempts: int = 5, time: Time | None = None, **more: Any) -> Chat:
     time = time or Time()
-    return Chat(Model("tester", url, "m", SECRET, **more), attempts, time.sleep, time.clock)
+    return Chat(LanguageModel("tester", url, "m", SECRET, **more), attempts, time.sleep, time.clock)
 
 
 def test_an_answer_comes_with_what_it_took_and_the_request_has_all_that_was_named() -> None:
@@ -63,7 +72,7 @@ def test_an_answer_comes_with_what_it_took_and_the_request_has_all_that_was_name
 def test_without_a_key_none_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-somebody-else")
     with serving(says("yes")) as server:
-        Chat(Model("tester", server.url, "m")).ask(ASKED, SCHEMA)
+        Chat(LanguageModel("tester", server.url, "m")).ask(ASKED, SCHEMA)
     assert server.keys == ["Bearer none"]
 
 
@@ -109,7 +118,7 @@ def test_what_is_no_answer_is_asked_for_again_and_then_said(bad: Any, why: str) 
 @pytest.mark.parametrize(("bad", "why"), [(stalls, "Timeout"), (trickles, "not complete after 0.4 s")])
 def test_who_stalls_or_trickles_is_not_waited_for(bad: Any, why: str) -> None:
     with serving(bad) as server, pytest.raises(NoAnswer, match=why):
-        Chat(Model("tester", server.url, "m", timeout_s=0.4), 1).ask(ASKED, SCHEMA)
+        Chat(LanguageModel("tester", server.url, "m", timeout_s=0.4), 1).ask(ASKED, SCHEMA)
 
 
 def test_nobody_there_is_said() -> None:

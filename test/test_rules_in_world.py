@@ -28,7 +28,7 @@ from mt_nodes.engine.run_record import write_record
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.keeps_way_there import KeepsWayThere
 from mt_nodes.relations.checks.slows_down_there import SlowsDownThere
-from mt_nodes.relations.checks.stretch import Stretch, stretch_of
+from mt_nodes.relations.checks.stretch import RoadStretch, stretch_of
 from mt_nodes.relations.checks.there import ThereCheck
 from mt_nodes.relations.manipulations import manipulations
 from mt_nodes.relations.relation import load_relation, load_suite
@@ -54,7 +54,7 @@ from mt_nodes.runs.loop.run import ScenarioRun
 from mt_nodes.runs.loop.sensing import Sensors
 from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.drive.checking import problems
-from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.lighting import light_of
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.road_map import Limit
@@ -77,7 +77,9 @@ def apply(change: ScenarioChange, source: Setting = EMPTY, seed: int = 0) -> tup
     return change.apply(source, change.draw(np.random.default_rng(seed), source))
 
 
-def judged(check: Check | None, source: Driven, followup: Driven, effects: WorldEffects = HERE) -> Judgement:
+def judged(
+    check: Check | None, source: ScenarioTrace, followup: ScenarioTrace, effects: WorldEffects = HERE
+) -> Judgement:
     assert isinstance(check, ThereCheck)
     return check.judge_drives(source, followup, effects)
 
@@ -368,7 +370,7 @@ def test_rules_of_ones_own_are_written_as_files_of_the_closed_loop(tmp_path: Pat
 # What is judged: each behaviour by its own check.
 
 
-def slower_there(by_mps: float) -> Driven:
+def slower_there(by_mps: float) -> ScenarioTrace:
     """A drive at 10 m/s, less fast from 20 m to 60 m of its way."""
     speed, x = np.full(101, 10.0), 0.0
     for row in range(101):
@@ -377,7 +379,7 @@ def slower_there(by_mps: float) -> Driven:
     return drive(speed, rows=101)
 
 
-def aside(left_m: float) -> Driven:
+def aside(left_m: float) -> ScenarioTrace:
     """A drive that goes to one side, beginning 20 m before the place."""
     x = np.arange(101)
     return drive(10.0, left_m * np.clip((x - 30.0) / 20.0, 0.0, 1.0), rows=101)
@@ -415,7 +417,7 @@ def test_each_behaviour_is_judged_by_its_own_check_of_drives() -> None:
         (drive(12.0, rows=101), set()),
     ],
 )
-def test_one_drive_keeps_one_behaviour_and_breaks_the_others(followup: Driven, holding: set[str]) -> None:
+def test_one_drive_keeps_one_behaviour_and_breaks_the_others(followup: ScenarioTrace, holding: set[str]) -> None:
     outcomes = {name: judged(in_world(name), drive(rows=101), followup).outcome for name in ONTOLOGY.behaviours}
     assert {name for name, one in outcomes.items() if one is HOLDS} == holding
     assert set(outcomes.values()) <= {HOLDS, VIOLATED}
@@ -448,7 +450,7 @@ LIMIT = WorldEffects(at=Pose(70.0, 0.0), numbers={"limit_mps": 9.8})
     ],
 )  # fmt: skip
 def test_slowing_down_is_asked_where_it_is_another_world(
-    followup: Driven, effects: WorldEffects, source: Driven, outcome: Outcome, reason: str
+    followup: ScenarioTrace, effects: WorldEffects, source: ScenarioTrace, outcome: Outcome, reason: str
 ) -> None:
     told = judged(SlowsDownThere(), source, followup, effects)
     assert told.outcome is outcome and reason in told.reason
@@ -460,23 +462,23 @@ def test_a_stretch_is_where_something_is_or_where_one_met() -> None:
         stretch_of(source, source, *a, whole=w)
         for a, w in (((HERE,), False), ((WorldEffects(),), False), ((HERE,), True))
     )
-    assert isinstance(at, Stretch) and isinstance(middle, Stretch) and isinstance(whole, Stretch)
+    assert isinstance(at, RoadStretch) and isinstance(middle, RoadStretch) and isinstance(whole, RoadStretch)
     assert (at.at_m[0], at.at_m[-1]) == pytest.approx((20.0, 60.0))
     assert (middle.at_m[0], middle.at_m[-1]) == pytest.approx((20.0, 60.0))
     assert (whole.at_m[0], whole.at_m[-1]) == pytest.approx((0.0, 100.0)) and whole.rows == (0, 101)
     assert (at.now, whole.now) == (20, 50)
     later = stretch_of(source, source, WorldEffects(at=Pose(85.0, 2.0)))
-    assert isinstance(later, Stretch) and (later.at_m[0], later.at_m[-1]) == pytest.approx((35.0, 75.0))
+    assert isinstance(later, RoadStretch) and (later.at_m[0], later.at_m[-1]) == pytest.approx((35.0, 75.0))
     met = stretch_of(source, source, WorldEffects(added=("walker",)))  # who stands 3 m to the left of x = 50 m
-    assert isinstance(met, Stretch) and met.at_m[-1] == pytest.approx(40.0)
+    assert isinstance(met, RoadStretch) and met.at_m[-1] == pytest.approx(40.0)
     behind = stretch_of(source, source, LIMIT)
-    assert isinstance(behind, Stretch) and (behind.at_m[0], behind.at_m[-1]) == pytest.approx((40.0, 80.0))
+    assert isinstance(behind, RoadStretch) and (behind.at_m[0], behind.at_m[-1]) == pytest.approx((40.0, 80.0))
 
 
 def test_who_never_comes_there_is_not_aside() -> None:
     source, short = drive(rows=101), drive(10.0, rows=12, ended="standstill")
     stretch = stretch_of(source, short, HERE)
-    assert isinstance(stretch, Stretch) and np.isnan(stretch.aside_m).all()
+    assert isinstance(stretch, RoadStretch) and np.isnan(stretch.aside_m).all()
     assert KeepsWayThere().decide(stretch).measured == pytest.approx(0.0)
 
 
@@ -528,20 +530,20 @@ def test_the_honest_planner_holds_what_it_knows_and_a_fault_is_told(
     assert {told[name]["outcome"] for name in ("identity", "sensors_resampled")} <= {"HOLDS", "NOT_APPLICABLE"}
 
 
-def facts(source: Driven, effects: WorldEffects = HERE) -> dict[str, Any]:
+def facts(source: ScenarioTrace, effects: WorldEffects = HERE) -> dict[str, Any]:
     stretch = stretch_of(source, source, effects)
-    assert isinstance(stretch, Stretch)
+    assert isinstance(stretch, RoadStretch)
     return facts_there(source, stretch, effects)
 
 
-def along(x_m: list[float], y_m: list[float], scene: Setting, speed_mps: float = 8.0) -> Driven:
+def along(x_m: list[float], y_m: list[float], scene: Setting, speed_mps: float = 8.0) -> ScenarioTrace:
     """A drive over places, a tenth of a second apart, in a scene without actors."""
     x, y = np.array(x_m), np.array(y_m)
     made = drive(speed_mps, rows=len(x))
     yaw = np.arctan2(np.gradient(y), np.gradient(x))
     ego = np.column_stack([x, y, yaw, made.trace.ego[:, 3:]])
     trace = replace(made.trace, ego=ego, actors=np.empty((len(x), 0, 4)), names=())
-    return Driven(trace, scene.scenario)
+    return ScenarioTrace(trace, scene.scenario)
 
 
 def test_the_world_knows_the_facts_where_the_source_drives() -> None:

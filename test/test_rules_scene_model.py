@@ -23,7 +23,7 @@ from mt_nodes.relations.facts.scene_facts import Facts
 from mt_nodes.rules.answers import Answers
 from mt_nodes.rules.asking import TRIES, Asker
 from mt_nodes.rules.chat import Chat
-from mt_nodes.rules.models import Model
+from mt_nodes.rules.models import LanguageModel
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.scene import describe, given
 from mt_nodes.rules.scene_by_model import SceneReader, answer_schema, read_answer
@@ -55,7 +55,7 @@ def says_so(**other: Any) -> Respond:
 
 
 def look(url: str, path: Path, bundles: Sequence[Bundle] = FRAMES, **more: Any) -> Facts:
-    chat = Chat(Model("eyes", url, "m"), 2, sleep=lambda seconds: None)
+    chat = Chat(LanguageModel("eyes", url, "m"), 2, sleep=lambda seconds: None)
     with Answers(path) as answers:
         return SceneReader(Asker(chat, answers), ONTOLOGY, **more)(bundles)
 

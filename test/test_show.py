@@ -32,7 +32,7 @@ from mt_nodes.relations.relation import load_relation
 from mt_nodes.report.mutation_picture import draw, title, write_picture
 from mt_nodes.report.pictures.before_after import RANGE_M, before_after
 from mt_nodes.report.pictures.cloud_diff import compare
-from mt_nodes.report.pictures.frame_inspection import AFTER, BEFORE, Look, look, look_into
+from mt_nodes.report.pictures.frame_inspection import AFTER, BEFORE, MutatedFrame, look, look_into
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.drive import generate_drive
 from mt_nodes.world.scene.lidar import hdl_64e
@@ -46,7 +46,9 @@ LONG = [made_bundle(replace(made_cloud(seed=i), stamp_ns=i * 10**8), index=i) fo
 LONG = [replace(b, stamp_ns=b.cloud().stamp_ns) for b in LONG]
 
 
-def seen(bundles: list[Bundle], *mutations: Any, frame: int = 1, name: str = "it", relation: str = RELATION) -> Look:
+def seen(
+    bundles: list[Bundle], *mutations: Any, frame: int = 1, name: str = "it", relation: str = RELATION
+) -> MutatedFrame:
     return look(bundles, mutations, name, relation, frame, 0)
 
 
@@ -246,7 +248,7 @@ def picture(effects: Effects, change: Any = None, range_m: float | None = None) 
     source = DRIVE[0]
     derived = MutationPipeline([Identity()], 0, "it").derive(source)
     derived = replace(derived, followup=Followup(((0, source),), effects))
-    found = Look("it", (Identity(),), 0, source, derived, None, (), ())
+    found = MutatedFrame("it", (Identity(),), 0, source, derived, None, (), ())
     return before_after(found, change or compare(source.cloud(), source.cloud()), range_m)
 
 

@@ -24,7 +24,7 @@ from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.judging import Answer
 from mt_nodes.engine.ledger import find_followup
-from mt_nodes.engine.recorded_pair import Finished
+from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.engine.recorder import Recorder
 from mt_nodes.nodes.live_inputs import InstantReader
 from mt_nodes.runs.live.config import LiveConfig, Segments
@@ -158,6 +158,6 @@ def test_what_evidence_is_not_enough_for_is_refused_with_the_way_out(
     assert main(["shrink", str(copy), pair, "--bag", "b"]) == 2 and "leave --bag out" in capsys.readouterr().err
     assert main(["shrink", str(as_run(copy, seed=9)), pair, "--transport", "inprocess"]) == 2
     assert "cannot be made again bit for bit" in capsys.readouterr().err
-    Finished.find(copy, pair).evidence.unlink()
+    RecordedPair.find(copy, pair).evidence.unlink()
     assert main(["shrink", str(copy), pair]) == 2 and "so is its evidence" in capsys.readouterr().err
     assert not (copy / "shrunk").exists()

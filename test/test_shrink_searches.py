@@ -15,7 +15,7 @@ from recordings import cloud, image, stamp
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.stats.repeats import Confirm, Count, confirmed, counted_out
-from mt_nodes.data.messages import Bundle, Cloud, Image, Told
+from mt_nodes.data.messages import Bundle, Cloud, Image, WorldMessage
 from mt_nodes.data.outputs import Detections
 from mt_nodes.engine.ledger import sha256_of
 from mt_nodes.engine.reduction.difference import BLOCK_PX, Difference
@@ -163,8 +163,8 @@ def test_rows_that_come_back_stand_where_they_stood(before: np.ndarray, data: st
     assert back.tobytes() == distinct.tobytes()
 
 
-def of(*messages: Cloud | Image | Told) -> Bundle:
-    kinds = {Cloud: "clouds", Image: "images", Told: "told"}
+def of(*messages: Cloud | Image | WorldMessage) -> Bundle:
+    kinds = {Cloud: "clouds", Image: "images", WorldMessage: "told"}
     parts = {name: tuple(m for m in messages if type(m) is kind) for kind, name in kinds.items()}
     return Bundle(0, 0, stamp(0), **parts)  # type: ignore[arg-type]
 
@@ -240,8 +240,10 @@ def test_pictures_go_back_block_by_block() -> None:
 
 
 def test_objects_and_messages_that_are_gone() -> None:
-    def told(*at: float) -> Told:
-        return Told("/objects", "objects", stamp(0), "map", Detections.make("map", stamp(0), [[x, 0, 0] for x in at]))
+    def told(*at: float) -> WorldMessage:
+        return WorldMessage(
+            "/objects", "objects", stamp(0), "map", Detections.make("map", stamp(0), [[x, 0, 0] for x in at])
+        )
 
     difference = Difference.between(of(told(1.0, 2.0)), of(told(1.0, 2.0, 3.0, 4.0)))
     assert difference.counts() == {"objects added": 2}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt_nodes.base.stats.intervals import fisher_p
-from mt_nodes.engine.silent_followups import ALPHA, WAIT_S, Heard, SilentFollowups, excess_p
+from mt_nodes.engine.silent_followups import ALPHA, WAIT_S, PairAnswers, SilentFollowups, excess_p
 
 #: What came of pairs, a letter each: c control, r relation, both answered; s the relation's follow-up silent; C control
 #: silent; x no answer to the source, k none to that of control.
@@ -28,7 +28,7 @@ def counted(letters: str) -> list[int]:
     """Numbers of the pairs of which the silence counts; each pair comes out once."""
     silent, out = SilentFollowups[int](), list[tuple[int, bool]]()
     for number, letter in enumerate(letters):
-        out += silent.take(Heard(number, *LETTERS[letter]), 0.0)
+        out += silent.take(PairAnswers(number, *LETTERS[letter]), 0.0)
     out += silent.expire(WAIT_S + 1.0)
     assert sorted(number for number, _ in out) == list(range(len(letters)))
     return sorted(number for number, counts in out if counts)
@@ -69,8 +69,8 @@ def test_the_excess_is_the_smaller_side_of_fishers_test(hits: int, misses: int, 
 
 def test_a_pair_waits_for_its_control_so_long_and_no_longer() -> None:
     silent = SilentFollowups[int]()
-    silent.take(Heard(0, *LETTERS["c"]), 0.0)
-    assert silent.take(Heard(9, *LETTERS["s"]), 1.0) == []
+    silent.take(PairAnswers(0, *LETTERS["c"]), 0.0)
+    assert silent.take(PairAnswers(9, *LETTERS["s"]), 1.0) == []
     assert silent.expire(1.0 + WAIT_S) == [] and silent.expire(1.1 + WAIT_S) == [(9, False)]
 
 

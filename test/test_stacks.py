@@ -20,7 +20,7 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Control, Detections, Output
 from mt_nodes.engine.arm import start
 from mt_nodes.engine.callable_arm import CallableArm
-from mt_nodes.engine.judging import Heard
+from mt_nodes.engine.judging import AnswerStatus
 from mt_nodes.stacks.callables import load_callable, with_faults
 from mt_nodes.stacks.hosting import CallableHost, as_output
 from mt_nodes.stacks.stack import Stack, load_stack
@@ -330,13 +330,13 @@ BUNDLE = Bundle(0, 0, 1, (cloud(0),), (image(0),), transforms=tree())
 def test_an_arm_without_topics_calls_and_times(arm: Any) -> None:
     made = arm(f"[{ROW}]")
     answer = made.wait(made.send(BUNDLE, frozenset()))
-    assert answer.heard is Heard.ANSWERED and answer.output.answer_ms is not None
+    assert answer.heard is AnswerStatus.ANSWERED and answer.output.answer_ms is not None
     assert answer.output.detections.center_m.tolist() == [ROW[:3]]
 
 
 def test_an_arm_whose_callable_says_nothing_is_silent(arm: Any) -> None:
     made = arm("None")
-    assert made.wait(made.send(BUNDLE, frozenset())).heard is Heard.SILENT
+    assert made.wait(made.send(BUNDLE, frozenset())).heard is AnswerStatus.SILENT
 
 
 def test_inputs_are_answered_in_their_order(arm: Any) -> None:

@@ -15,7 +15,7 @@ from scipy import special
 
 from mt_nodes.base.stats import exceedance as tests
 from mt_nodes.base.stats.cluster_sums import BLOCK_BUNDLES, MIN_CLUSTERS, ClusterSums, Unit, sums_of
-from mt_nodes.base.stats.exceedance import Finding, exceedance, excess_over, needed_in, sign_flip_p, upper_bound
+from mt_nodes.base.stats.exceedance import Exceedance, exceedance, excess_over, needed_in, sign_flip_p, upper_bound
 from mt_nodes.base.stats.intervals import (
     at_least,
     effective_trials,
@@ -113,7 +113,7 @@ def test_many_clusters_are_tested_at_once() -> None:
     assert sign_flip_p(differences + 5) < 1e-9
 
 
-def exceeds(differences: dict[Unit, int], family: int = 1) -> Finding:
+def exceeds(differences: dict[Unit, int], family: int = 1) -> Exceedance:
     return exceedance(sums_of(differences, needed_in(family)), family)
 
 

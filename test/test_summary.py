@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from mt_nodes.base.errors import ExitCode, InfrastructureError
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, RelationOutcome, Verdict
-from mt_nodes.engine.summary.outcomes import Evidence, Tally, exit_code, relation_outcome
+from mt_nodes.engine.summary.outcomes import PairTally, RelationEvidence, exit_code, relation_outcome
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
 
 Line = dict[str, Any]
@@ -57,9 +57,9 @@ def run(relation: str, count: int, violated: Iterable[int] = (), **arms: Iterabl
     return rows
 
 
-def evidence(**given: Any) -> Evidence:
+def evidence(**given: Any) -> RelationEvidence:
     """Thirty frames and nothing violated, unless told; ``p`` alone stands for all three."""
-    clean, p = Tally(30, 0), given.get("p", 1.0)
+    clean, p = PairTally(30, 0), given.get("p", 1.0)
     base: dict[str, Any] = {
         "kind": "expected",
         "min_decided": 20,
@@ -72,7 +72,7 @@ def evidence(**given: Any) -> Evidence:
         "p_adjusted": p,
         "test": "exact McNemar test over 30 frames",
     }
-    return Evidence(**{**base, **given})
+    return RelationEvidence(**{**base, **given})
 
 
 def judged(**given: Any) -> RelationOutcome:
@@ -86,57 +86,66 @@ U, F, N, P = RelationOutcome.UNSTABLE, RelationOutcome.FAIL, RelationOutcome.INC
     ("given_", "expected"),
     [
         # 1: control or sham violated, not exceeded; goes before everything else
-        ({"control": Tally(30, 1), "pairs": Tally(30, 1)}, U),
-        ({"sham": Tally(30, 1), "pairs": Tally(30, 1)}, U),
-        ({"control": Tally(30, 1), "pairs": Tally(30, 0)}, U),
-        ({"control": Tally(30, 1), "pairs": Tally(30, 4), "kind": "necessary", "p": 0.06}, U),
-        ({"control": Tally(30, 1), "pairs": Tally(5, 1), "kind": "necessary"}, U),
-        ({"control": Tally(30, 1), "pairs": Tally(30, 9), "p": None}, U),
-        ({"control": Tally(30, 1), "pairs": Tally(30, 2), "tolerated_rate": 0.3, "upper": 0.2}, U),
+        ({"control": PairTally(30, 1), "pairs": PairTally(30, 1)}, U),
+        ({"sham": PairTally(30, 1), "pairs": PairTally(30, 1)}, U),
+        ({"control": PairTally(30, 1), "pairs": PairTally(30, 0)}, U),
+        ({"control": PairTally(30, 1), "pairs": PairTally(30, 4), "kind": "necessary", "p": 0.06}, U),
+        ({"control": PairTally(30, 1), "pairs": PairTally(5, 1), "kind": "necessary"}, U),
+        ({"control": PairTally(30, 1), "pairs": PairTally(30, 9), "p": None}, U),
+        ({"control": PairTally(30, 1), "pairs": PairTally(30, 2), "tolerated_rate": 0.3, "upper": 0.2}, U),
         # 1 does not apply when the relation exceeds them: on to 3, 4 or 5
-        ({"control": Tally(30, 1), "pairs": Tally(30, 12), "p": 0.01}, F),
-        ({"control": Tally(9, 1), "pairs": Tally(9, 9), "p": 0.01, "kind": "necessary"}, N),
-        ({"control": Tally(30, 1), "pairs": Tally(30, 12), "p": 0.01, "p_adjusted": 0.2}, N),
-        ({"control": Tally(30, 1), "pairs": Tally(30, 9), "p_background": 0.01, "p": 0.3, "tolerated_rate": 0.4}, N),
+        ({"control": PairTally(30, 1), "pairs": PairTally(30, 12), "p": 0.01}, F),
+        ({"control": PairTally(9, 1), "pairs": PairTally(9, 9), "p": 0.01, "kind": "necessary"}, N),
+        ({"control": PairTally(30, 1), "pairs": PairTally(30, 12), "p": 0.01, "p_adjusted": 0.2}, N),
+        (
+            {
+                "control": PairTally(30, 1),
+                "pairs": PairTally(30, 9),
+                "p_background": 0.01,
+                "p": 0.3,
+                "tolerated_rate": 0.4,
+            },
+            N,
+        ),
         # 2: necessary, clean background, even below the minimum
-        ({"kind": "necessary", "pairs": Tally(30, 1)}, F),
-        ({"kind": "necessary", "pairs": Tally(1, 1), "control": Tally(1, 0), "sham": Tally(0, 0)}, F),
-        ({"kind": "necessary", "pairs": Tally(30, 1), "control": Tally(0, 0)}, F),
+        ({"kind": "necessary", "pairs": PairTally(30, 1)}, F),
+        ({"kind": "necessary", "pairs": PairTally(1, 1), "control": PairTally(1, 0), "sham": PairTally(0, 0)}, F),
+        ({"kind": "necessary", "pairs": PairTally(30, 1), "control": PairTally(0, 0)}, F),
         # 3: too few; nothing decided is never enough, whatever the minimum, and draws are no further frames
-        ({"pairs": Tally(19, 0)}, N),
-        ({"pairs": Tally(19, 19), "p": 1e-6}, N),
-        ({"kind": "necessary", "pairs": Tally(19, 0)}, N),
-        ({"pairs": Tally(0, 0), "min_decided": 0}, N),
-        ({"pairs": Tally(20, 0), "frames": 1}, N),
-        ({"pairs": Tally(400, 0), "frames": 19}, N),
-        ({"pairs": Tally(20, 0)}, P),
+        ({"pairs": PairTally(19, 0)}, N),
+        ({"pairs": PairTally(19, 19), "p": 1e-6}, N),
+        ({"kind": "necessary", "pairs": PairTally(19, 0)}, N),
+        ({"pairs": PairTally(0, 0), "min_decided": 0}, N),
+        ({"pairs": PairTally(20, 0), "frames": 1}, N),
+        ({"pairs": PairTally(400, 0), "frames": 19}, N),
+        ({"pairs": PairTally(20, 0)}, P),
         # violations with nothing at all to compare with are no finding and no pass
-        ({"pairs": Tally(30, 5), "control": Tally(), "sham": Tally(), "p": None}, N),
-        ({"kind": "necessary", "pairs": Tally(30, 5), "control": Tally(), "sham": Tally(), "p": None}, N),
+        ({"pairs": PairTally(30, 5), "control": PairTally(), "sham": PairTally(), "p": None}, N),
+        ({"kind": "necessary", "pairs": PairTally(30, 5), "control": PairTally(), "sham": PairTally(), "p": None}, N),
         # unless the check needs no such thing
         (
-            {"kind": "necessary", "pairs": Tally(30, 1), "control": Tally(), "sham": Tally(), "p": None}
+            {"kind": "necessary", "pairs": PairTally(30, 1), "control": PairTally(), "sham": PairTally(), "p": None}
             | {"demands_of_itself": True},
             F,
         ),
         # 4: stands out
-        ({"pairs": Tally(30, 6), "p": 0.016}, F),
+        ({"pairs": PairTally(30, 6), "p": 0.016}, F),
         # 5: violations that do not, in every way in which they may not
-        ({"pairs": Tally(30, 3), "p": 0.125}, N),
-        ({"pairs": Tally(30, 6), "p": 0.05}, N),
-        ({"pairs": Tally(30, 8), "p": 0.0039, "p_adjusted": 0.066}, N),
-        ({"pairs": Tally(300, 2), "p": 0.25}, N),
-        ({"pairs": Tally(36, 36), "p": 0.5}, N),
+        ({"pairs": PairTally(30, 3), "p": 0.125}, N),
+        ({"pairs": PairTally(30, 6), "p": 0.05}, N),
+        ({"pairs": PairTally(30, 8), "p": 0.0039, "p_adjusted": 0.066}, N),
+        ({"pairs": PairTally(300, 2), "p": 0.25}, N),
+        ({"pairs": PairTally(36, 36), "p": 0.5}, N),
         # 6
         ({}, P),
         ({"kind": "necessary"}, P),
-        ({"control": Tally(), "sham": Tally(), "p": None}, P),
+        ({"control": PairTally(), "sham": PairTally(), "p": None}, P),
         # a rate that the relation states
-        ({"pairs": Tally(300, 2), "p": 0.25, "tolerated_rate": 0.05, "upper": 0.03}, P),
-        ({"pairs": Tally(300, 2), "p": 0.25, "tolerated_rate": 0.05, "upper": 0.06}, N),
-        ({"pairs": Tally(300, 90), "p": 0.001, "tolerated_rate": 0.05, "upper": 0.4}, F),
-        ({"kind": "necessary", "pairs": Tally(300, 1), "tolerated_rate": 0.05, "upper": 0.03}, F),
-        ({"pairs": Tally(9, 1), "tolerated_rate": 0.9, "upper": 0.5}, N),
+        ({"pairs": PairTally(300, 2), "p": 0.25, "tolerated_rate": 0.05, "upper": 0.03}, P),
+        ({"pairs": PairTally(300, 2), "p": 0.25, "tolerated_rate": 0.05, "upper": 0.06}, N),
+        ({"pairs": PairTally(300, 90), "p": 0.001, "tolerated_rate": 0.05, "upper": 0.4}, F),
+        ({"kind": "necessary", "pairs": PairTally(300, 1), "tolerated_rate": 0.05, "upper": 0.03}, F),
+        ({"pairs": PairTally(9, 1), "tolerated_rate": 0.9, "upper": 0.5}, N),
     ],
 )
 def test_relation_outcome_is_the_first_rule_that_applies(given_: dict[str, Any], expected: RelationOutcome) -> None:
@@ -144,42 +153,46 @@ def test_relation_outcome_is_the_first_rule_that_applies(given_: dict[str, Any],
 
 
 def test_what_does_not_stand_out_says_what_would_decide() -> None:
-    why = relation_outcome(evidence(pairs=Tally(30, 3), p=0.125, more="30 more frames"))[1]
+    why = relation_outcome(evidence(pairs=PairTally(30, 3), p=0.125, more="30 more frames"))[1]
     assert why == (
         "3 violated pairs do not stand out from control 0 of 30, sham 0 of 30; 30 more frames like these would decide "
         "(p = 0.12, adjusted p = 0.12, exact McNemar test over 30 frames)"
     )
-    why = relation_outcome(evidence(pairs=Tally(30, 8), p=0.004, p_adjusted=0.07, more="1 more drive"))[1]
+    why = relation_outcome(evidence(pairs=PairTally(30, 8), p=0.004, p_adjusted=0.07, more="1 more drive"))[1]
     assert "stand out from control 0 of 30, sham 0 of 30 by themselves, but not beside the other relations" in why
-    nothing = {"pairs": Tally(30, 8), "p": None, "control": Tally(), "sham": Tally()}
+    nothing = {"pairs": PairTally(30, 8), "p": None, "control": PairTally(), "sham": PairTally()}
     assert "tolerated_rate" in relation_outcome(evidence(**nothing))[1]
 
 
 def test_a_reason_tells_one_pair_from_several_and_which_test_gave_which_p_value() -> None:
-    one = {"pairs": Tally(30, 1), "p": 0.5}
+    one = {"pairs": PairTally(30, 1), "p": 0.5}
     assert relation_outcome(evidence(**one))[1].startswith("one violated pair does not stand out from")
-    assert "one violated pair stands out from" in relation_outcome(evidence(pairs=Tally(30, 1), p=0.01))[1]
-    noisy = relation_outcome(evidence(**one, control=Tally(30, 1), test_background="sign-flip test over 6 drives"))[1]
+    assert "one violated pair stands out from" in relation_outcome(evidence(pairs=PairTally(30, 1), p=0.01))[1]
+    noisy = relation_outcome(evidence(**one, control=PairTally(30, 1), test_background="sign-flip test over 6 drives"))[
+        1
+    ]
     assert noisy == (
         "one violated pair does not exceed control 1 of 30, sham 0 of 30 (p = 0.5, sign-flip test over 6 drives)"
     )
-    both = relation_outcome(evidence(pairs=Tally(30, 3), p=0.25, p_adjusted=1.0, test_alone="test over 3 blocks"))[1]
+    both = relation_outcome(evidence(pairs=PairTally(30, 3), p=0.25, p_adjusted=1.0, test_alone="test over 3 blocks"))[
+        1
+    ]
     assert both.endswith("(p = 0.25, test over 3 blocks; adjusted p = 1, exact McNemar test over 30 frames)")
 
 
 def test_what_is_violated_seldom_enough_but_in_too_few_pairs_says_so() -> None:
-    few = {"pairs": Tally(23, 1), "p": 1.0, "tolerated_rate": 0.2, "upper": 0.21, "more": "23 more frames"}
+    few = {"pairs": PairTally(23, 1), "p": 1.0, "tolerated_rate": 0.2, "upper": 0.21, "more": "23 more frames"}
     assert relation_outcome(evidence(**few)) == (
         N,
         "one violated pair is within the tolerated rate of 0.2, but of so little input the true rate could be as high "
         "as 0.21; 23 more frames like these would decide (p = 1, adjusted p = 1, exact McNemar test over 30 frames)",
     )
-    often = relation_outcome(evidence(**{**few, "pairs": Tally(23, 6)}))[1]
+    often = relation_outcome(evidence(**{**few, "pairs": PairTally(23, 6)}))[1]
     assert "do not stand out from control 0 of 30, sham 0 of 30 and the tolerated rate of 0.2; 23 more" in often
 
 
 def test_the_reason_is_the_contracts() -> None:
-    outcome, why = relation_outcome(evidence(kind="necessary", pairs=Tally(26, 1)))
+    outcome, why = relation_outcome(evidence(kind="necessary", pairs=PairTally(26, 1)))
     assert (outcome, why) == (F, "necessary, one violated pair, control and sham clean")
 
 

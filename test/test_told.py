@@ -20,13 +20,13 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import plain
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.outgoing import wires_of_bundle
-from mt_nodes.data.messages import Cloud, Odometry, SignalStates, Told
+from mt_nodes.data.messages import Cloud, Odometry, SignalStates, WorldMessage
 from mt_nodes.data.outputs import Control, Detections, Output
 from mt_nodes.data.stack_topics import TOLD_TYPES, ToldTopic
 from mt_nodes.engine import ledger
 from mt_nodes.engine.arm import Unasked
 from mt_nodes.engine.callable_arm import CallableArm
-from mt_nodes.engine.judging import Heard
+from mt_nodes.engine.judging import AnswerStatus
 from mt_nodes.engine.plan import ReplayRequest, check_request
 from mt_nodes.relations.mutations.stream.frames_dropped import FramesDropped
 from mt_nodes.relations.mutations.stream.whole_stream import part_of, restamped, same, topics_of
@@ -121,7 +121,7 @@ def test_neither_a_bag_nor_a_live_system_tells_such_things(name: str, more: str)
 
 def test_what_is_told_is_part_of_the_bundle_and_of_its_hash() -> None:
     bundle = told_bundle()
-    assert {type(message) for message in bundle.messages} == {Told}
+    assert {type(message) for message in bundle.messages} == {WorldMessage}
     assert ledger.sha256_of(bundle) == ledger.sha256_of(told_bundle())
     others = [
         told_bundle(objects=people((30.0, 4.0, 0.5, 0.0))),
@@ -208,7 +208,7 @@ def test_a_callable_gets_by_role_what_was_told(stack: Callable[..., Stack], seen
     arm = arm_of(stack(dict.fromkeys(("objects", "odometry", "route", "signals"))))
     bundle = told_bundle(2, objects=people((30.0, 4.0, 0.0, 0.0), (9.0, 1.0, 0.0, 0.0)))
     answer = arm.wait(arm.send(bundle, frozenset()))
-    assert answer.heard is Heard.ANSWERED and answer.output.control is not None
+    assert answer.heard is AnswerStatus.ANSWERED and answer.output.control is not None
     assert (answer.output.control.speed_mps, answer.output.control.stamp_ns) == (2.0, bundle.stamp_ns)
     told = seen()
     assert set(told) == {"objects", "odometry", "route", "signals"}
@@ -242,4 +242,4 @@ def test_a_cloud_and_what_is_told_are_one_instant(stack: Callable[..., Stack], s
     bundle = replace(told_bundle(), clouds=(Cloud("/points", START_NS, "lidar", points),))
     arm = arm_of(made)
     answer = arm.wait(arm.send(bundle, frozenset()))
-    assert answer.heard is Heard.ANSWERED and seen()["points"].shape == (3, 4)
+    assert answer.heard is AnswerStatus.ANSWERED and seen()["points"].shape == (3, 4)

@@ -26,7 +26,7 @@ from mt_nodes.world.drive.reachable import Moving, Reach, covered_always, nowher
 from mt_nodes.world.drive.rollout import STEP_S, driven, others, start_of
 from mt_nodes.world.drive.scenario import Actor, Ego, Environment, Obstacle, Pose, Scenario, Trigger, Vehicle, Waypoint
 from mt_nodes.world.drive.trace import EgoState
-from mt_nodes.world.drive.unavoidable import Answer, Avoidance, avoidance
+from mt_nodes.world.drive.unavoidable import Avoidability, Avoidance, avoidance
 from mt_nodes.world.drive.world import World
 
 BEGIN_M = 20.0
@@ -106,7 +106,7 @@ def test_manoeuvres_ask_for_what_the_car_can() -> None:
 
 
 def can(scenario: Scenario) -> bool:
-    return avoidance(scenario, off_road=True).answer is Answer.AVOIDABLE
+    return avoidance(scenario, off_road=True).answer is Avoidability.AVOIDABLE
 
 
 @pytest.mark.parametrize(
@@ -125,11 +125,11 @@ def test_braking_avoids_from_the_stopping_distance_on_and_before_it_that_nothing
     short = 0.985 * exact - (car.front_m - car.width_m / 2.0) - 0.2
     late = scene(kmh=kmh, environment=weather, vehicle=car, obstacles=(block(short),), duration_s=20.0)
     found = avoidance(late, off_road=True)
-    assert found.answer is Answer.UNAVOIDABLE and found.by == "" and found.choices == (frozenset({"block"}),)
+    assert found.answer is Avoidability.UNAVOIDABLE and found.by == "" and found.choices == (frozenset({"block"}),)
     between = avoidance(replace(late, obstacles=(block(0.98 * exact),)), off_road=True)
-    assert between.answer is not Answer.AVOIDABLE
+    assert between.answer is not Avoidability.AVOIDABLE
     early = avoidance(replace(late, obstacles=(block(1.01 * exact),)), off_road=True)
-    assert (early.answer, early.by) == (Answer.AVOIDABLE, "brake")
+    assert (early.answer, early.by) == (Avoidability.AVOIDABLE, "brake")
     assert early.choices == (frozenset(),)
 
 
@@ -260,7 +260,7 @@ def test_actors_that_wait_are_moved_by_each_manoeuvre() -> None:
 
 def test_people_from_kerb_to_kerb_cannot_be_avoided_but_each_of_them_can() -> None:
     found = avoidance(scene(*row_of_people(22.0)))
-    assert found.answer is Answer.UNAVOIDABLE and "nowhere" in found.reason and found.by == ""
+    assert found.answer is Avoidability.UNAVOIDABLE and "nowhere" in found.reason and found.by == ""
     assert len(found.choices) >= 2
     for names in found.choices:
         ways = found.sparing(*names)
@@ -272,33 +272,33 @@ def test_people_from_kerb_to_kerb_cannot_be_avoided_but_each_of_them_can() -> No
 
 def test_between_two_people_a_lane_apart_a_car_fits() -> None:
     found = avoidance(scene(person(25.0, 0.0, "right"), person(25.0, 3.5, "left")))
-    assert found.answer is Answer.AVOIDABLE and found.by in found.sparing("left", "right")
+    assert found.answer is Avoidability.AVOIDABLE and found.by in found.sparing("left", "right")
 
 
 def test_the_switch_for_the_road_and_the_time_to_see() -> None:
     """Nobody on the road is missed, but beside it there is room; later there is no more of that either."""
     scenario = scene(*(person(34.0, left, f"p{i}") for i, left in enumerate(np.arange(-4.4, 7.0, 1.6).tolist())))
-    assert avoidance(scenario).answer is Answer.UNAVOIDABLE
+    assert avoidance(scenario).answer is Avoidability.UNAVOIDABLE
     free = avoidance(scenario, off_road=True)
-    assert free.answer is Answer.AVOIDABLE and not any(one.leaves_road for one in free.tried)
+    assert free.answer is Avoidability.AVOIDABLE and not any(one.leaves_road for one in free.tried)
     late = avoidance(scenario, off_road=True, begins_s=0.5)
-    assert late.answer is not Answer.AVOIDABLE
+    assert late.answer is not Avoidability.AVOIDABLE
 
 
 def test_what_is_neither_avoided_nor_proved_is_presumed() -> None:
     """Just short of the stopping distance: brakes build up, which the bound leaves out."""
     found = avoidance(scene(obstacles=(block(49.0),)), off_road=True)
-    assert found.answer is Answer.PRESUMED and "not proved" in found.reason
+    assert found.answer is Avoidability.PRESUMED and "not proved" in found.reason
     waiting = replace(waiting_child(33.0), start=Pose(BEGIN_M + 30.0, 0.0), size_m=(0.5, 14.0, 1.0))
     alone = avoidance(scene(replace(waiting, trigger=Trigger(ego_within_m=20.0))))
-    assert alone.answer is Answer.PRESUMED, "who may not be there proves nothing"
+    assert alone.answer is Avoidability.PRESUMED, "who may not be there proves nothing"
 
 
 def test_who_walks_into_a_standing_car_is_not_hit() -> None:
     ways = (Waypoint(BEGIN_M + 2.0, 10.0, 1.0),)
     walker = Actor("walker", "adult", Pose(BEGIN_M + 2.0, -4.0, pi / 2.0), 0.0, ways)
     found = avoidance(scene(walker, kmh=5))
-    assert found.answer is Answer.AVOIDABLE and "brake" in found.sparing("walker")
+    assert found.answer is Avoidability.AVOIDABLE and "brake" in found.sparing("walker")
 
 
 def test_a_scenario_with_problems_is_refused() -> None:
@@ -378,7 +378,7 @@ def test_where_avoidance_is_disproved_no_manoeuvre_avoids(seed: int) -> None:
     start = EgoState(BEGIN_M, 0.0, 0.0, kmh / 3.6)
     left_s = nowhere_left_s(Vehicle(), start, friction(Environment()) * GRAVITY_MPS2, 0.1, bodies, 0.02)
     found = avoidance(scenario, off_road=True)
-    assert left_s is None or found.answer is Answer.UNAVOIDABLE
+    assert left_s is None or found.answer is Avoidability.UNAVOIDABLE
 
 
 @pytest.mark.parametrize("step_s", [0.01, 0.02])
@@ -405,8 +405,8 @@ def test_where_a_parapet_leaves_no_room_no_manoeuvre_avoids_either(seed: int) ->
     most = friction(Environment()) * GRAVITY_MPS2
     left_s = nowhere_left_s(Vehicle(), start_of(scenario), most, 0.1, bodies, STEP_S, road, True)
     tried = avoidance(scenario, whole=True, prove=False)
-    assert tried.answer is not Answer.UNAVOIDABLE, "not asked"
-    assert left_s is None or tried.answer is Answer.PRESUMED
+    assert tried.answer is not Avoidability.UNAVOIDABLE, "not asked"
+    assert left_s is None or tried.answer is Avoidability.PRESUMED
 
 
 def test_a_parapet_is_left_by_the_first_corner_of_the_car() -> None:

@@ -22,7 +22,7 @@ import pytest
 
 from mt_nodes.base.errors import ExitCode, InfrastructureError, UsageError
 from mt_nodes.base.processes import Child, Process, wait_until
-from mt_nodes.base.settings import Box
+from mt_nodes.base.settings import BoxSettings
 from mt_nodes.runs.vehicle import box
 from mt_nodes.runs.vehicle.boxing import WITHOUT, BoxReport, boxed, read_report, what_can_be_boxed
 
@@ -33,10 +33,10 @@ needs_box = pytest.mark.skipif(
 )
 
 
-def run(code: str, settings: Box | None = None, keep: Sequence[int] = (), **more: Any) -> Any:
+def run(code: str, settings: BoxSettings | None = None, keep: Sequence[int] = (), **more: Any) -> Any:
     """Run Python in a box; return what it printed as JSON."""
     with TemporaryDirectory() as place:
-        argv = boxed(settings or Box(), (sys.executable, "-c", code), Path(place) / "report.json", keep)
+        argv = boxed(settings or BoxSettings(), (sys.executable, "-c", code), Path(place) / "report.json", keep)
         done = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=LONG_S, **more)
         assert done.returncode == 0, done.stderr
         assert read_report(Path(place) / "report.json").whole
@@ -196,7 +196,7 @@ def test_capabilities_are_not_had_back_in_a_namespace_nor_are_keys_of_others_rea
 def test_nothing_is_typed_into_a_terminal_outside(tmp_path: Path) -> None:
     ours, theirs = os.openpty()
     code = tries("import fcntl, termios; fcntl.ioctl(os.open('/dev/tty', os.O_RDWR), termios.TIOCSTI, b'x')")
-    argv = boxed(Box(), (sys.executable, "-c", code), tmp_path / "report.json")
+    argv = boxed(BoxSettings(), (sys.executable, "-c", code), tmp_path / "report.json")
     owns = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
     command = (sys.executable, "-c", owns, *argv)
     try:
@@ -225,7 +225,7 @@ def test_descriptors_from_before_a_lower_limit_are_closed(tmp_path: Path) -> Non
         "os.execv(sys.argv[1], sys.argv[1:])"
     )
     inside = "import os; raise SystemExit(os.path.exists('/proc/self/fd/200'))"
-    argv = boxed(Box(), (sys.executable, "-I", "-S", "-c", inside), tmp_path / "report.json")
+    argv = boxed(BoxSettings(), (sys.executable, "-I", "-S", "-c", inside), tmp_path / "report.json")
     assert subprocess.run((sys.executable, "-c", code, *argv), check=False, timeout=LONG_S).returncode == 0
 
 
@@ -249,7 +249,7 @@ def test_devices_are_those_that_everybody_needs_and_those_that_are_named() -> No
         *("pts", "ptmx", "shm"),
     }
     other = next(p for p in sorted(Path("/dev").iterdir()) if p.is_char_device() and p.name not in listed)
-    assert other.name in run(tries("return os.listdir('/dev')"), Box(devices=(str(other),)))
+    assert other.name in run(tries("return os.listdir('/dev')"), BoxSettings(devices=(str(other),)))
     works = "os.openpty(); open('/dev/null', 'w').write('x'); return len(open('/dev/urandom', 'rb').read(4))"
     assert run(tries(works)) == 4
 
@@ -284,7 +284,7 @@ def test_nothing_is_left_of_privileges() -> None:
 def test_writing_can_be_kept_to_what_is_named(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     code = tries(f"open({str(tmp_path / 'mine' / 'a')!r}, 'w').write('x'); open({str(tmp_path / 'b')!r}, 'w')")
-    assert run(code, Box(writable=(str(tmp_path / "mine"),))) == "EROFS"
+    assert run(code, BoxSettings(writable=(str(tmp_path / "mine"),))) == "EROFS"
     assert (tmp_path / "mine" / "a").read_text() == "x" and not (tmp_path / "b").exists()
     assert run(code) is None, "without a list it may write as its user may"
 
@@ -306,13 +306,13 @@ def test_descriptors_are_closed_but_those_that_are_kept() -> None:
 @needs_box
 def test_it_exits_as_the_command_does(tmp_path: Path) -> None:
     def ends(code: str) -> int:
-        argv = boxed(Box(), (sys.executable, "-c", code), tmp_path / "report.json")
+        argv = boxed(BoxSettings(), (sys.executable, "-c", code), tmp_path / "report.json")
         return subprocess.run(argv, check=False, timeout=LONG_S, capture_output=True).returncode
 
     assert ends("raise SystemExit(7)") == 7
     assert ends("import os, signal; os.kill(os.getpid(), signal.SIGKILL)") == -signal.SIGKILL
     assert ends("import os; os.abort()") == -signal.SIGABRT
-    missing = boxed(Box(), ("no_such_program_anywhere",), tmp_path / "report.json")
+    missing = boxed(BoxSettings(), ("no_such_program_anywhere",), tmp_path / "report.json")
     assert subprocess.run(missing, check=False, capture_output=True, timeout=LONG_S).returncode == box.CANNOT_START
 
 
@@ -344,7 +344,7 @@ def test_whoever_is_killed_nobody_is_left_behind(how: str, tmp_path: Path) -> No
         "import os, signal; os.fork(); signal.signal(2, signal.SIG_IGN); os.setsid() if os.getpid() > 2 else 0; "
         f"print(1, flush=True); signal.pause()  # {mark}"
     )
-    argv = boxed(Box(), (sys.executable, "-c", sleeper, mark), tmp_path / "report.json")
+    argv = boxed(BoxSettings(), (sys.executable, "-c", sleeper, mark), tmp_path / "report.json")
     child = Child(Process("boxed", argv, os.environ, tmp_path / "log"))
     try:
         assert wait_until(lambda: (tmp_path / "log").read_text().count("1") == 2, LONG_S), child.tail()
@@ -375,7 +375,7 @@ if os.fork() == 0:
         signal.pause()
 os.read({readable}, 1)
 """
-    argv = boxed(Box(), (sys.executable, "-c", code), tmp_path / "report.json", (readable, writable))
+    argv = boxed(BoxSettings(), (sys.executable, "-c", code), tmp_path / "report.json", (readable, writable))
     assert subprocess.run(argv, check=False, timeout=LONG_S, pass_fds=(readable, writable)).returncode == 0
     os.close(readable)
     os.close(writable)
@@ -425,10 +425,10 @@ def test_what_the_system_does_not_allow_is_refused_where_it_is_required_and_told
 
 def test_devices_and_directories_that_are_not_there_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"box\.devices: got /dev/no_such.*expected a device file"):
-        boxed(Box(devices=("/dev/no_such",)), ("true",), tmp_path / "r")
+        boxed(BoxSettings(devices=("/dev/no_such",)), ("true",), tmp_path / "r")
     with pytest.raises(UsageError, match=r"box\.devices"):
-        boxed(Box(devices=("/etc/passwd",)), ("true",), tmp_path / "r")
+        boxed(BoxSettings(devices=("/etc/passwd",)), ("true",), tmp_path / "r")
     with pytest.raises(UsageError, match=r"box\.writable: got relative"):
-        boxed(Box(writable=("relative",)), ("true",), tmp_path / "r")
+        boxed(BoxSettings(writable=("relative",)), ("true",), tmp_path / "r")
     with pytest.raises(InfrastructureError, match="no report of a box"):
         read_report(tmp_path / "r")

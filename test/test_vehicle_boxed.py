@@ -17,9 +17,9 @@ from ros_support import LIMIT_S, puppet_bundle, topics_of
 
 from mt_nodes.base.errors import InfrastructureError, IsolationError
 from mt_nodes.base.params import plain
-from mt_nodes.base.settings import Actuators, Box
+from mt_nodes.base.settings import Actuators, BoxSettings
 from mt_nodes.engine.arm import restart, start
-from mt_nodes.engine.judging import Heard
+from mt_nodes.engine.judging import AnswerStatus
 from mt_nodes.engine.plan import ArmPlan, stack_process
 from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.spinning import SpinningContext, plain_node
@@ -55,7 +55,9 @@ def arm(ending: ExitStack, tmp_path: Path, domains: tuple[int, ...]) -> Made:
         plan, topics = ArmPlan("followup", None), topics_of(puppet_bundle(0))
         process = stack_process(stack, plan, domains[1], tmp_path, os.environ)
         assert process is not None
-        inside = boxed_stack(process, stack, domains[1], topics, ["/points"], Box(use="required"), actuators, observers)
+        inside = boxed_stack(
+            process, stack, domains[1], topics, ["/points"], BoxSettings(use="required"), actuators, observers
+        )
         bridge = bridge_process(inside, tmp_path / "box.json", os.environ)
         one = RosArm(plan, domains[1], True, stack, bridge, topics, frozenset({"/points"}))
         ending.callback(one.stop)
@@ -71,10 +73,10 @@ def ask(one: RosArm, number: int) -> Any:
 def test_a_boxed_stack_answers_and_can_be_started_anew(arm: Made) -> None:
     one = arm()
     start(one)
-    assert [ask(one, n).heard for n in range(3)] == [Heard.ANSWERED] * 3
+    assert [ask(one, n).heard for n in range(3)] == [AnswerStatus.ANSWERED] * 3
     restart(one)
     one.begin_episode()
-    assert ask(one, 0).heard is Heard.ANSWERED
+    assert ask(one, 0).heard is AnswerStatus.ANSWERED
 
 
 @pytest.fixture
@@ -141,7 +143,7 @@ def test_a_stack_that_joins_the_live_domain_and_opens_sockets_reaches_nobody(
     one = arm(head + TRIES)
     start(one)
     for number in range(5):
-        assert ask(one, number).heard is Heard.ANSWERED
+        assert ask(one, number).heard is AnswerStatus.ANSWERED
     assert not commands and len(server) == 1
     assert "/leak" not in {f"/{name}" for name, _ in node.get_node_names_and_namespaces()}
 

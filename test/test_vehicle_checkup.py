@@ -18,7 +18,7 @@ from mt_nodes.runs.vehicle import checkup
 from mt_nodes.runs.vehicle.boxing import BoxReport
 from mt_nodes.runs.vehicle.budget import Durations
 from mt_nodes.runs.vehicle.checkup import check_vehicle
-from mt_nodes.runs.vehicle.usage import Usage
+from mt_nodes.runs.vehicle.usage import ResourceUsage
 
 CAREFUL: dict[str, Any] = {
     "box": {"use": "required"},
@@ -66,7 +66,7 @@ def test_buses_are_found_by_their_kind(tmp_path: Path) -> None:
 
 
 def test_usage_counts_what_was_started_and_what_has_ended() -> None:
-    usage = Usage()
+    usage = ResourceUsage()
     burn = "import time; b = bytearray(50_000_000); b[::4096] = bytes(len(b[::4096]))\nprint(1, flush=True); input()\n"
     burn += "u = time.process_time() + 0.5\nwhile time.process_time() < u: pass\nprint(2, flush=True); input()"
     child = subprocess.Popen([sys.executable, "-c", burn], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

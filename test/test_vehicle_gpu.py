@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from mt_nodes.base.processes import Process
-from mt_nodes.base.settings import Box, Gpu
+from mt_nodes.base.settings import BoxSettings, Gpu
 from mt_nodes.engine.plan import ArmPlan
 from mt_nodes.nodes.live_safety import LiveSafety
 from mt_nodes.runs.live.config import live_config
@@ -20,7 +20,7 @@ from mt_nodes.runs.vehicle.checkup import check_vehicle
 from mt_nodes.runs.vehicle.gpu import CONTROL, gpu_environment, lacking_for
 from mt_nodes.stacks.stack import load_stack
 
-NO_BOX, IN_BOX = Box(use="off"), Box(use="required", devices=("/dev/nvidia0",))
+NO_BOX, IN_BOX = BoxSettings(use="off"), BoxSettings(use="required", devices=("/dev/nvidia0",))
 SHARED = Gpu(memory_mib=2048, share_percent=25.0)
 
 
@@ -60,7 +60,7 @@ def test_that_mps_is_not_there_is_told_only_where_it_is_asked_for(tmp_path: Path
 
 def test_a_gpu_whose_device_is_not_named_is_told_not_to_be_in_the_box() -> None:
     seen = Gpu(devices=("0",))
-    assert "in its box the instance sees none" in lacking_for(seen, Box(use="auto"), {})["gpu.devices"]
+    assert "in its box the instance sees none" in lacking_for(seen, BoxSettings(use="auto"), {})["gpu.devices"]
     assert lacking_for(seen, IN_BOX, {}) == {} == lacking_for(seen, NO_BOX, {})
 
 

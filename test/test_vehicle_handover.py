@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from mt_nodes.base.processes import is_stopped, wait_until
 from mt_nodes.runs.vehicle.backlog import MOST, Backlog
 from mt_nodes.runs.vehicle.baton import CLAIMS, KIN, Baton, Phase
-from mt_nodes.runs.vehicle.events import UNREAD_S, Events
-from mt_nodes.runs.vehicle.sentry import BUSY_TIMES, LOOKS, Fate, Sentry
+from mt_nodes.runs.vehicle.events import UNREAD_S, EventWriter
+from mt_nodes.runs.vehicle.sentry import BUSY_TIMES, LOOKS, RelayFate, Sentry
 
 LONG_S, FROZEN_S = 30.0, 0.3
 DEPTH = 3
@@ -137,7 +137,7 @@ class Watched:
         self.process = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
         ending.callback(self.process.wait)
         ending.callback(self.process.kill)
-        self.fate: Fate | None = None
+        self.fate: RelayFate | None = None
         self.alive_then: bool | None = None
         self._over = self._still = False
         self.baton.phase = phase
@@ -166,7 +166,7 @@ class Watched:
     def stand_still(self) -> None:
         self._still = True
 
-    def found(self, within_s: float = LONG_S) -> Fate | None:
+    def found(self, within_s: float = LONG_S) -> RelayFate | None:
         self._watching.join(within_s)
         return self.fate
 
@@ -190,26 +190,26 @@ def test_a_relay_that_lives_is_left_alone(watched: Watched) -> None:
 
 def test_a_relay_that_dies_is_noticed(watched: Watched) -> None:
     watched.process.kill()
-    assert watched.found() is Fate.DIED
+    assert watched.found() is RelayFate.DIED
 
 
 def test_a_relay_that_was_told_to_end_is_not_followed(watched: Watched) -> None:
     watched.baton.phase = Phase.ENDED
     watched.process.terminate()
-    assert watched.found() is Fate.ENDED
+    assert watched.found() is RelayFate.ENDED
 
 
 def test_a_relay_that_stands_still_is_dead_before_that_is_told(watched: Watched) -> None:
     os.kill(watched.process.pid, signal.SIGSTOP)
     assert wait_until(lambda: is_stopped(watched.process.pid), LONG_S)
     watched.stand_still()
-    assert watched.found() is Fate.FROZEN
+    assert watched.found() is RelayFate.FROZEN
     assert watched.alive_then is False and watched.process.returncode == -signal.SIGKILL
 
 
 def test_a_relay_that_lives_and_does_not_send_is_dead_before_that_is_told(watched: Watched) -> None:
     watched.behind = True
-    assert watched.found() is Fate.DEAF
+    assert watched.found() is RelayFate.DEAF
     assert watched.alive_then is False
 
 
@@ -259,7 +259,7 @@ def test_a_relay_that_gives_a_sign_of_life_now_and_then_is_left_alone(ending: Ex
 def test_who_is_busy_may_keep_silent_for_longer_but_not_for_ever(ending: ExitStack) -> None:
     begun_s, frozen_s = time.monotonic(), 0.06
     watched = Watched(ending, Phase.BUSY, frozen_s)
-    assert watched.found() is Fate.FROZEN
+    assert watched.found() is RelayFate.FROZEN
     assert time.monotonic() - begun_s > 0.9 * BUSY_TIMES * frozen_s
 
 
@@ -270,7 +270,7 @@ class Told:
         self.reading, self.writing = os.pipe()
         os.set_blocking(self.reading, False)
         self.now_s = 0.0
-        self.events = Events(self.writing, lambda: self.now_s)
+        self.events = EventWriter(self.writing, lambda: self.now_s)
         self.count = 0
 
     def tell(self, size: int = 10) -> bool:
@@ -338,4 +338,4 @@ def test_who_is_gone_is_not_there(told: Told) -> None:
 
 
 def test_without_anybody_to_tell_nothing_is_told() -> None:
-    assert Events(None).tell(dict)
+    assert EventWriter(None).tell(dict)

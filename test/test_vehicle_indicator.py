@@ -11,7 +11,7 @@ import pytest
 
 from mt_nodes.cli import inline_command
 from mt_nodes.runs.vehicle.interlock import cause
-from mt_nodes.runs.vehicle.sentry import Fate
+from mt_nodes.runs.vehicle.sentry import RelayFate
 
 TOPIC = "/lidar/points"
 
@@ -78,7 +78,9 @@ def test_the_table_tells_what_was_not_replaced_and_who_took_over(capsys: pytest.
         "topics": {TOPIC: {**counts, "added_ms": {}}},
         "seconds": {"granted": 1.0},
         "restarts": {"relay": 3, "mutator": 1},
-        "takeovers": [{"why": fate.value, "in_doubt": 0} for fate in (Fate.DIED, Fate.FROZEN, Fate.DEAF)],
+        "takeovers": [
+            {"why": fate.value, "in_doubt": 0} for fate in (RelayFate.DIED, RelayFate.FROZEN, RelayFate.DEAF)
+        ],
     }
     inline_command._print(json.loads(json.dumps(summary)), Path("out"))
     said = capsys.readouterr().out

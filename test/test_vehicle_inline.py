@@ -36,7 +36,7 @@ from mt_nodes.runs.vehicle.inline import inline_config
 from mt_nodes.runs.vehicle.interlock import Interlock
 from mt_nodes.runs.vehicle.offers import Offers
 from mt_nodes.runs.vehicle.relay_process import OFFERS
-from mt_nodes.runs.vehicle.sentry import Fate
+from mt_nodes.runs.vehicle.sentry import RelayFate
 
 if TYPE_CHECKING:
     from mt_nodes.nodes.relay import Relay
@@ -180,7 +180,7 @@ def test_a_standby_tells_what_it_took_over_as_soon_as_it_tells_that_it_serves(
 
     monkeypatch.setattr(RelayTopic, "relieve", relieved)
     assert wait_until(lambda: bool(relay._topics), LONG_S)
-    relay.take_over(Fate.DIED)
+    relay.take_over(RelayFate.DIED)
     assert meanwhile[0].get("standing_by") is True
     assert relay.status()["took_over"] == {"why": "died", "in_doubt": 0}
     bench.next(lambda replaced: not replaced)
@@ -235,7 +235,7 @@ def test_a_let_go_that_a_standby_heard_is_none_once_it_serves(bench: Bench, rela
     assert wait_until(lambda: bool(relay._topics) and said_last(relay) is False, LONG_S)
     bench.pressed = True
     assert wait_until(lambda: said_last(relay) is True, LONG_S)
-    relay.take_over(Fate.DIED)
+    relay.take_over(RelayFate.DIED)
     assert "let the switch go and press it again" in relay.permission().why
     bench.pressed = False
     assert wait_until(lambda: relay.permission().why == LET_GO, LONG_S), relay.permission().why

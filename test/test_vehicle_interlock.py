@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.runs.vehicle.interlock import NOT_YET, Interlock, Signal, checked
+from mt_nodes.runs.vehicle.interlock import NOT_YET, Interlock, SafetySignal, checked
 
-STANDS = Signal("/speed", "std_msgs/msg/Float32", within=(-0.05, 0.05), fresh_s=0.5)
-OFF = Signal("/engaged", "std_msgs/msg/Bool", equals=False, fresh_s=0.5)
-SWITCH = Signal("/dead_man", "std_msgs/msg/Bool", equals=True, fresh_s=0.3)
+STANDS = SafetySignal("/speed", "std_msgs/msg/Float32", within=(-0.05, 0.05), fresh_s=0.5)
+OFF = SafetySignal("/engaged", "std_msgs/msg/Bool", equals=False, fresh_s=0.5)
+SWITCH = SafetySignal("/dead_man", "std_msgs/msg/Bool", equals=True, fresh_s=0.3)
 
 
 def lock(armed: bool = True) -> Interlock:
@@ -221,7 +221,7 @@ def test_what_is_neither_yes_nor_no_is_no_let_go(nonsense: Any) -> None:
 
 
 def test_a_number_may_be_a_switch() -> None:
-    axis = Signal("/dead_man", "std_msgs/msg/Float32", within=(0.9, 1.0))
+    axis = SafetySignal("/dead_man", "std_msgs/msg/Float32", within=(0.9, 1.0))
     assert axis.denies(0.0) and not axis.denies(0.95)
     assert not any(map(axis.denies, (math.nan, math.inf, None, False, "0")))
 
@@ -264,14 +264,14 @@ def test_a_publisher_whose_clock_was_set_back_is_believed_when_what_was_on_its_w
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        (Signal("", "a/msg/B", equals=True), "expected both"),
-        (Signal("/a", "a/msg/B"), "expected one of both"),
-        (Signal("/a", "a/msg/B", equals=True, within=(0.0, 1.0)), "expected one of both"),
-        (Signal("/a", "a/msg/B", within=(1.0, 0.0)), "lowest and the highest"),
-        (Signal("/a", "a/msg/B", within=(1.0,)), "lowest and the highest"),
+        (SafetySignal("", "a/msg/B", equals=True), "expected both"),
+        (SafetySignal("/a", "a/msg/B"), "expected one of both"),
+        (SafetySignal("/a", "a/msg/B", equals=True, within=(0.0, 1.0)), "expected one of both"),
+        (SafetySignal("/a", "a/msg/B", within=(1.0, 0.0)), "lowest and the highest"),
+        (SafetySignal("/a", "a/msg/B", within=(1.0,)), "lowest and the highest"),
     ],
 )
-def test_signals_that_say_nothing_are_refused(wrong: Signal, says: str) -> None:
+def test_signals_that_say_nothing_are_refused(wrong: SafetySignal, says: str) -> None:
     with pytest.raises(UsageError, match=f"dead_man.*{says}"):
         checked(wrong, "dead_man")
 

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt_nodes.base.errors import ExitCode, InfrastructureError
-from mt_nodes.base.settings import Actuators, Box
+from mt_nodes.base.settings import Actuators, BoxSettings
 from mt_nodes.runs.vehicle.boxed_stack import BoxedStack, Passing
 from mt_nodes.runs.vehicle.pipe import Pipe
 
@@ -123,7 +123,7 @@ def spec(tmp_path: Path, domains: tuple[int, ...]) -> Iterator[Path]:
         observers=(),
         ready_timeout_s=LIMIT_S,
         stop_timeout_s=5.0,
-        box=Box(use="auto"),
+        box=BoxSettings(use="auto"),
     )
     boxed.save(tmp_path / "box.json")
     yield tmp_path / "box.json"

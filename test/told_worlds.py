@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from mt_nodes.data.lanes import ALONG, ONCOMING, OWN, Lanes, Strip
-from mt_nodes.data.messages import Bundle, Odometry, SignalStates, Told
+from mt_nodes.data.messages import Bundle, Odometry, SignalStates, WorldMessage
 from mt_nodes.data.outputs import Detections, Path
 from mt_nodes.data.stack_topics import DEFAULT_INPUTS
 
@@ -69,7 +69,7 @@ def told_bundle(
         "signals": lights(("red", 60.0), ("green", 90.0)) if signals is None else signals,
         "lanes": lanes_of(here=0.0, beside=3.5) if lanes is None else lanes,
     }
-    told = tuple(Told(DEFAULT_INPUTS[role], role, stamp_ns, said.frame_id, said) for role, said in data.items())
+    told = tuple(WorldMessage(DEFAULT_INPUTS[role], role, stamp_ns, said.frame_id, said) for role, said in data.items())
     return Bundle(0, index, stamp_ns, told=told)
 
 

@@ -9,7 +9,7 @@ from mt_nodes.base.params import param
 
 
 @dataclass(frozen=True)
-class Box:
+class BoxSettings:
     """Namespaces of its own for each instance of ours: no network but loopback, no device but those that are named."""
 
     use: str = param(

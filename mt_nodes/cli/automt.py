@@ -17,7 +17,7 @@ from mt_nodes.cli.replay_command import at_least_one, refuse_more_than_resume, w
 from mt_nodes.runs.automt.request import BOUNDS, METHODS, AutomtRequest
 
 if TYPE_CHECKING:
-    from mt_nodes.cli.automt_progress import Shown
+    from mt_nodes.cli.automt_progress import ProgressBar
     from mt_nodes.runs.automt.proposals import Proposed
     from mt_nodes.runs.automt.run import AutomtRun
     from mt_nodes.runs.replay.run import Run
@@ -98,7 +98,7 @@ def conduct(run: AutomtRun, *, as_json: bool = False) -> int:
     return int(table["exit_code"])
 
 
-def _proposed(run: AutomtRun, show: Shown) -> Proposed:
+def _proposed(run: AutomtRun, show: ProgressBar) -> Proposed:
     """Return what every case is given, frozen by now."""
     from mt_nodes.runs.automt.proposing import propose
 
@@ -109,7 +109,7 @@ def _proposed(run: AutomtRun, show: Shown) -> Proposed:
     return known
 
 
-def _play(replays: Mapping[str, Run], show: Shown) -> bool:
+def _play(replays: Mapping[str, Run], show: ProgressBar) -> bool:
     """Replay the cases into every stack; return whether all came to an end, rather than being interrupted."""
     from mt_nodes.runs.automt.run import finished, summary_of
 
@@ -123,7 +123,7 @@ def _play(replays: Mapping[str, Run], show: Shown) -> bool:
     return True
 
 
-def _replay(replay: Run, show: Shown) -> None:
+def _replay(replay: Run, show: ProgressBar) -> None:
     from mt_nodes.base.environment import keep_freed_memory
     from mt_nodes.base.suite_client import in_suite
     from mt_nodes.engine.plan import suite_process, suite_stop_s

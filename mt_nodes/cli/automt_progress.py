@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 
-class Shown:
+class ProgressBar:
     """A bar on a terminal, nothing elsewhere."""
 
     def __init__(self, progress: Progress, task: TaskID) -> None:
@@ -41,7 +41,7 @@ class Shown:
 
 
 @contextmanager
-def showing(*, hidden: bool) -> Iterator[Shown]:
+def showing(*, hidden: bool) -> Iterator[ProgressBar]:
     """Yield what shows how far it is.
 
     Args:
@@ -54,4 +54,4 @@ def showing(*, hidden: bool) -> Iterator[Shown]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, transient=True, disable=hidden or not sys.stdout.isatty()) as progress:
-        yield Shown(progress, progress.add_task("begins", total=None))
+        yield ProgressBar(progress, progress.add_task("begins", total=None))

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, TextIO
 from mt_nodes.base.wording import counted
 
 if TYPE_CHECKING:
-    from mt_nodes.runs.campaign.store import Standing
+    from mt_nodes.runs.campaign.store import CampaignProgress
 
 #: A line where something has changed, and one that says that nothing has: some CI systems end a job that is silent.
 CHANGED_EVERY_S, SAME_EVERY_S = 5.0, 60.0
 
 
 @contextlib.contextmanager
-def progress(total: int, *, aside: bool) -> Iterator[Callable[[Standing], None]]:
+def progress(total: int, *, aside: bool) -> Iterator[Callable[[CampaignProgress], None]]:
     """Yield what shows how far a campaign is.
 
     Args:
@@ -40,9 +40,9 @@ class Lines:
         """Say it of so many items, to a file."""
         self._total, self._file, self._now_s = total, file, now_s
         self._began_s, self._said_s, self._over_before = now_s(), -math.inf, 0
-        self._said: Standing | None = None
+        self._said: CampaignProgress | None = None
 
-    def __call__(self, standing: Standing) -> None:
+    def __call__(self, standing: CampaignProgress) -> None:
         """Say it, if it is time to."""
         now_s = self._now_s()
         if self._said is None:  # what was done before says nothing about the pace
@@ -54,7 +54,7 @@ class Lines:
         told = f"{counted(standing.pairs, 'pair')} judged, {standing.violated} violated"
         print(f"mt campaign: {over}, {told}{self._pace(standing, now_s)}", file=self._file, flush=True)
 
-    def _pace(self, standing: Standing, now_s: float) -> str:
+    def _pace(self, standing: CampaignProgress, now_s: float) -> str:
         so_far_s, here = now_s - self._began_s, standing.over - self._over_before
         if not here:
             return f"; {so_far_s / 60:.1f} min so far"
@@ -63,7 +63,7 @@ class Lines:
 
 
 @contextlib.contextmanager
-def _bar(total: int) -> Iterator[Callable[[Standing], None]]:
+def _bar(total: int) -> Iterator[Callable[[CampaignProgress], None]]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
@@ -75,7 +75,7 @@ def _bar(total: int) -> Iterator[Callable[[Standing], None]]:
     with Progress(*columns, transient=True) as bar:
         task: Any = None
 
-        def show(standing: Standing) -> None:
+        def show(standing: CampaignProgress) -> None:
             nonlocal task
             done, pairs, violated = standing.over, standing.pairs, standing.violated
             if task is None:  # what was done before says nothing about the pace

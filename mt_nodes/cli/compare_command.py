@@ -54,10 +54,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _two(args: argparse.Namespace, waivers: Sequence[Waiver] | None) -> int:
-    from mt_nodes.report.comparison import Finished, compare
+    from mt_nodes.report.comparison import ComparedRun, compare
 
     before, after = args.dirs
-    found = compare(Finished.load(before), Finished.load(after, waivers))
+    found = compare(ComparedRun.load(before), ComparedRun.load(after, waivers))
     if args.json:
         print(json.dumps(found, indent=2))
     else:

@@ -18,7 +18,7 @@ from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.runs.campaign.cases import stack_name
-from mt_nodes.runs.campaign.failures import FILE, Case, Failures
+from mt_nodes.runs.campaign.failures import FILE, FailureCase, Failures
 from mt_nodes.runs.campaign.playing_again import OWN, Together, expired, together
 from mt_nodes.runs.campaign.regression import outcomes_of, retired_words
 from mt_nodes.runs.campaign.summing import ORDER
@@ -132,7 +132,7 @@ def _played(some: Together, asked: ReplayRequest, again: Again, failures: Failur
         yield _row(case, ended.get(str(case.pair)), place, why)
 
 
-def _row(case: Case, line: Any, place: Path, why: str) -> dict[str, Any]:
+def _row(case: FailureCase, line: Any, place: Path, why: str) -> dict[str, Any]:
     told = {"key": case.key, "pair": str(case.pair), "bag": case.bag, "seed": case.seed, "results": str(place)}
     if line is None:
         return {**told, "outcome": NOT_PLAYED, "why": why}

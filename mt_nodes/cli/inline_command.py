@@ -70,7 +70,7 @@ def _without_nothing(row: Mapping[str, Any]) -> dict[str, Any]:
 
 #: Why a message is not changed though it might be.
 AMBIGUOUS = "its messages bear no stamp, or one that another bore lately"
-#: What became of a relay whose place was taken, see :class:`mt_nodes.runs.vehicle.sentry.Fate`.
+#: What became of a relay whose place was taken, see :class:`mt_nodes.runs.vehicle.sentry.RelayFate`.
 TAKEN_OVER = {
     "died": "died",
     "frozen": "gave no sign of life, and was killed",

@@ -10,7 +10,7 @@ from typing import Any
 from mt_nodes.base.wording import counted
 from mt_nodes.cli.printing import heading, table, text
 from mt_nodes.runs.moral.budget import cut_in_words
-from mt_nodes.runs.moral.report_journal import Told
+from mt_nodes.runs.moral.report_journal import MoralJournal
 from mt_nodes.runs.moral.report_view import CaseView, PrincipleView, principles_of
 from mt_nodes.runs.moral.report_words import (
     PUBLISHED,
@@ -30,7 +30,7 @@ TOLD = 5
 
 def print_campaign(out: Path, summary: Mapping[str, Any]) -> None:
     """Print a table of the principles, one of the cases of each, what is violated, and why it ended as it did."""
-    told = Told.load(out)
+    told = MoralJournal.load(out)
     principles = principles_of(told, {})
     for principle in principles:
         _print_cases(principle)
@@ -109,7 +109,7 @@ def _mean(weighed: Sequence[tuple[int, float | None]]) -> str:
     return f"{sum(r * v for r, v in known) / sum(r for r, _ in known):.2f}" if known else "-"
 
 
-def _findings(principle: PrincipleView, told: Told, out: Path) -> Iterator[str]:
+def _findings(principle: PrincipleView, told: MoralJournal, out: Path) -> Iterator[str]:
     violated = [case for case in principle.cases if case.verdict == "violated"]
     for case in violated[:TOLD]:
         yield sentence(case, principle)

@@ -12,7 +12,7 @@ from mt_nodes.base.errors import ExitCode, UsageError
 from mt_nodes.cli.printing import heading, table, text
 from mt_nodes.data.verdict import RelationOutcome
 from mt_nodes.report.comparison import FAIL, NEWLY_FAILING, NO_LONGER_DECIDED, PASS, Step, exit_of
-from mt_nodes.runs.moral.report_journal import Told
+from mt_nodes.runs.moral.report_journal import MoralJournal
 from mt_nodes.runs.moral.report_words import asked_in_words, case_in_words, commands, run_in_words
 
 #: What is printed of a comparison.
@@ -36,7 +36,7 @@ def report(directory: Path, args: argparse.Namespace) -> int:
 
 def show(directory: Path, name: str, *, as_json: bool) -> int:
     """Print what happened in a case."""
-    told = Told.load(directory)
+    told = MoralJournal.load(directory)
     line = told.case(name)
     words, again = list(case_in_words(told, line)), commands(directory, name, told)
     if as_json:
@@ -56,7 +56,7 @@ def reproduce(args: argparse.Namespace) -> int:
     if given := [f"--{name}" for name in ("transport", "bag", "out") if getattr(args, name)]:
         raise UsageError(f"{given[0]}: runs of a campaign are driven again as they were; leave {given[0]} out")
     directory = args.dir.resolve()
-    told = Told.load(directory)
+    told = MoralJournal.load(directory)
     runs = chosen(told, args.pair)
     go_where_it_started(directory)
     found = driven_again(MoralRun.load(directory), runs)
@@ -85,7 +85,7 @@ def _row(key: str, asked: str, expected: str, now: str, same: bool) -> tuple[str
 
 def watch(directory: Path) -> int:
     """Print how far a campaign is."""
-    told = Told.load(directory)
+    told = MoralJournal.load(directory)
     finished = (directory / "summary.json").exists()
     state = "ended" if finished else "goes on, or was cut off (`mt experiment moral --resume` goes on with it)"
     text(f"moral campaign of {told.condition['stack']}: {len(told.runs)} runs so far; it {state}")
@@ -96,7 +96,7 @@ def watch(directory: Path) -> int:
 
 def compare(before: Path, after: Path, *, as_json: bool) -> int:
     """Print which cases are violated newly, no longer and still; 1 where one is newly, 3 where one is undecided now."""
-    found = compared(Told.load(before), Told.load(after))
+    found = compared(MoralJournal.load(before), MoralJournal.load(after))
     if as_json:
         print(json.dumps(found, indent=2))
         return int(found["exit_code"])
@@ -109,7 +109,7 @@ def compare(before: Path, after: Path, *, as_json: bool) -> int:
     return int(found["exit_code"])
 
 
-def compared(before: Told, after: Told) -> dict[str, Any]:
+def compared(before: MoralJournal, after: MoralJournal) -> dict[str, Any]:
     """Return what became of every case from one campaign to another; cases that both have are known by their names.
 
     The exit code goes by the rules of :func:`mt_nodes.report.comparison.exit_of`, a case in the place of a relation.
@@ -141,7 +141,7 @@ def compared(before: Told, after: Told) -> dict[str, Any]:
     }
 
 
-def _ended(told: Told, name: str) -> str | None:
+def _ended(told: MoralJournal, name: str) -> str | None:
     """Return how a case ended as a relation would: None where a campaign does not have it."""
     line = told.cases.get(name)
     return None if line is None else _AS_RELATION.get(line["outcome"], RelationOutcome.INCONCLUSIVE.value)

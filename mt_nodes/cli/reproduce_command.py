@@ -15,7 +15,7 @@ from mt_nodes.engine.plan import TRANSPORTS
 
 if TYPE_CHECKING:
     from mt_nodes.data.verdict import Verdict
-    from mt_nodes.engine.recorded_pair import Finished
+    from mt_nodes.engine.recorded_pair import RecordedPair
     from mt_nodes.runs.again.reproduce import Proof
     from mt_nodes.runs.loop.reproducing import Redriven
 
@@ -42,20 +42,20 @@ def run(args: argparse.Namespace) -> int:
     Of a live run's pair only the follow-up is made again; of a pair of drives both are driven again, of a case of a
     moral campaign all its runs.
     """
-    from mt_nodes.engine.recorded_pair import Finished
+    from mt_nodes.engine.recorded_pair import RecordedPair
     from mt_nodes.runs.moral.report_journal import is_campaign
 
     if is_campaign(args.dir):
         from mt_nodes.cli import moral_results
 
         return moral_results.reproduce(args)
-    finished = Finished.find(args.dir, args.pair)
+    finished = RecordedPair.find(args.dir, args.pair)
     if finished.driven:
         return _of_drives(finished, args)
     return _of_live(finished, args) if finished.live else _of_replay(finished, args)
 
 
-def _of_live(finished: Finished, args: argparse.Namespace) -> int:
+def _of_live(finished: RecordedPair, args: argparse.Namespace) -> int:
     from mt_nodes.base.errors import UsageError
     from mt_nodes.runs.again.changed_since import other_machine
     from mt_nodes.runs.again.from_evidence import prove_from_evidence
@@ -76,7 +76,7 @@ def _of_live(finished: Finished, args: argparse.Namespace) -> int:
     return code
 
 
-def _of_drives(finished: Finished, args: argparse.Namespace) -> int:
+def _of_drives(finished: RecordedPair, args: argparse.Namespace) -> int:
     from mt_nodes.base.errors import UsageError
     from mt_nodes.cli.scenario_command import drive
     from mt_nodes.runs.again.changed_since import changed_since, differences, judged_again
@@ -100,7 +100,7 @@ def _of_drives(finished: Finished, args: argparse.Namespace) -> int:
     return code
 
 
-def _of_replay(finished: Finished, args: argparse.Namespace) -> int:
+def _of_replay(finished: RecordedPair, args: argparse.Namespace) -> int:
     from mt_nodes.cli.running import replay
     from mt_nodes.runs.again.changed_since import changed_since, differences, judged_again
     from mt_nodes.runs.again.reproduce import prove
@@ -136,7 +136,7 @@ def _exit_code(same: bool, summary: dict[str, Any] | None, differs: list[str] | 
     return int(ExitCode.UNDECIDED if differs else ExitCode.PASS)
 
 
-def _print_proof(finished: Finished, proof: Proof, given: str, changed: list[str]) -> None:
+def _print_proof(finished: RecordedPair, proof: Proof, given: str, changed: list[str]) -> None:
     from mt_nodes.cli.printing import heading, table, text
 
     heading(f"pair {finished.pair}")
@@ -154,7 +154,7 @@ def _print_proof(finished: Finished, proof: Proof, given: str, changed: list[str
         text("the follow-up could not be made again bit for bit: it needs the same input, versions and CPU type")
 
 
-def _print_drives(finished: Finished, drives: list[Redriven], changed: list[str]) -> None:
+def _print_drives(finished: RecordedPair, drives: list[Redriven], changed: list[str]) -> None:
     from mt_nodes.cli.printing import heading, table, text
 
     heading(f"pair {finished.pair}")
@@ -174,7 +174,7 @@ def _warn(changed: list[str]) -> None:
         print(f"mt: warning: not as in the run: {note}", file=sys.stderr)
 
 
-def _all_told(finished: Finished, proof: Proof, changed: list[str]) -> dict[str, Any]:
+def _all_told(finished: RecordedPair, proof: Proof, changed: list[str]) -> dict[str, Any]:
     told = {"pair": str(finished.pair), "changed": changed, "same_followup": proof.same, "why": list(proof.why)}
     return told | _told(proof) | ({"baseline": _told(proof.baseline)} if proof.baseline else {})
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mt_nodes.rules.cases import Recording
     from mt_nodes.rules.matching import Choice, Matcher
     from mt_nodes.rules.ontology import Ontology
-    from mt_nodes.rules.scene import Scene
+    from mt_nodes.rules.scene import SceneFacts
     from mt_nodes.rules.scene_by_model import SeenBy
     from mt_nodes.rules.store import Store
     from mt_nodes.rules.store_entry import Entry
@@ -73,7 +73,7 @@ def hidden(args: argparse.Namespace) -> bool:
     return bool(args.json) or not sys.stdout.isatty()
 
 
-def plain(choice: Choice, scene: Scene, entries: dict[int, Entry]) -> dict[str, Any]:
+def plain(choice: Choice, scene: SceneFacts, entries: dict[int, Entry]) -> dict[str, Any]:
     """Return a choice, all its candidates and its scene as JSON can hold them."""
     return {**choice.as_plain(), "relations": list(_ids(choice, entries)), "paper": scene.as_paper()}
 
@@ -89,7 +89,7 @@ def stack_asked(args: argparse.Namespace) -> str:
     return f"--stack {shlex.quote(args.stack[0]) if args.stack else 'STACK'}"
 
 
-def tell(args: argparse.Namespace, choice: Choice, scene: Scene, entries: dict[int, Entry]) -> None:
+def tell(args: argparse.Namespace, choice: Choice, scene: SceneFacts, entries: dict[int, Entry]) -> None:
     """Print a choice, its scene, and why others were not chosen."""
     from mt_nodes.cli.printing import heading, table, text
 

@@ -19,7 +19,7 @@ from mt_nodes.engine.plan import ReplayRequest
 
 if TYPE_CHECKING:
     from mt_nodes.rules.cases import Recording
-    from mt_nodes.rules.scene import Scene
+    from mt_nodes.rules.scene import SceneFacts
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     return int(ExitCode.PASS if any(c.index is not None for c in choices) else ExitCode.UNDECIDED)
 
 
-def _scenes(recording: Recording, frames: list[int], *, hidden: bool) -> dict[str, Scene]:
+def _scenes(recording: Recording, frames: list[int], *, hidden: bool) -> dict[str, SceneFacts]:
     from rich.progress import Progress
 
     with Progress(transient=True, disable=hidden) as progress:

@@ -16,7 +16,7 @@ from mt_nodes.cli.replay_command import at_least_one, whole_number
 if TYPE_CHECKING:
     from mt_nodes.rules.asking import Asker
     from mt_nodes.rules.extraction import Reader
-    from mt_nodes.rules.models import Model
+    from mt_nodes.rules.models import LanguageModel
     from mt_nodes.rules.ontology import Ontology
     from mt_nodes.rules.scene_by_model import SeenBy
     from mt_nodes.rules.search import Indexer
@@ -111,7 +111,7 @@ def eyes_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[SeenBy | N
         yield SceneReader(Asker(chat, answers), ontology, args.scene_samples, args.scene_clip)
 
 
-def _model(args: argparse.Namespace, name: str) -> Model:
+def _model(args: argparse.Namespace, name: str) -> LanguageModel:
     """Return a model of the file of models, else one of the server in the environment."""
     from mt_nodes.rules.models import load_models, models_named
 
@@ -169,7 +169,7 @@ def readers_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[Readers
         yield Readers(readers, check, askers)
 
 
-def _models(args: argparse.Namespace) -> list[Model]:
+def _models(args: argparse.Namespace) -> list[LanguageModel]:
     from mt_nodes.rules.models import load_models, models_named
     from mt_nodes.rules.store_entry import PARSER
 

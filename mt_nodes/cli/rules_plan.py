@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from mt_nodes.engine.case_plan import PlannedCase
     from mt_nodes.rules.cases import Recording
     from mt_nodes.rules.matching import Choice
-    from mt_nodes.rules.planning import Cut
+    from mt_nodes.rules.planning import CaseFrames
     from mt_nodes.rules.store_entry import Entry
 
-    Chosen = tuple[Cut, int, Choice]
+    Chosen = tuple[CaseFrames, int, Choice]
 
 #: As in AutoMT's cases.
 _FRAMES = 10

@@ -62,7 +62,7 @@ def replayed(run: Run, *, as_json: bool = False, quiet: bool = False) -> Summary
     return carry_out(run, here, suite, f"`mt replay --resume {run.out}` goes on", as_json=as_json, quiet=quiet)
 
 
-class Shown(Protocol):
+class ShownRun(Protocol):
     """What must be known of a run to show how it goes."""
 
     @property
@@ -79,7 +79,7 @@ class Shown(Protocol):
 
 
 def carry_out(
-    run: Shown,
+    run: ShownRun,
     here: Callable[[Callable[[Any], None]], Summary],
     suite: Process | None,
     afterwards: str,
@@ -129,7 +129,7 @@ class _Bar:
 
 
 @contextlib.contextmanager
-def _bar(run: Shown) -> Iterator[_Bar]:
+def _bar(run: ShownRun) -> Iterator[_Bar]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 EVERY_S, PAUSES = 0.5, 4.0
 
 
-class Watched(Protocol):
+class RunToWatch(Protocol):
     """What is being worked on by others."""
 
     @property
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     return follow(watched, lambda: _picture(watched))
 
 
-def follow(watched: Watched, picture: Callable[[], RenderableType]) -> int:
+def follow(watched: RunToWatch, picture: Callable[[], RenderableType]) -> int:
     """Show something until it is finished; once where nobody looks."""
     from rich.live import Live
 

@@ -19,7 +19,7 @@ ANSWER_MS = "answer_ms"
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class ArmSeries:
     """What one arm said.
 
     Attributes:
@@ -39,7 +39,7 @@ class Course:
 
 
 @dataclass(frozen=True, eq=False)
-class Stretch:
+class SeriesWindow:
     """What both arms said to the same stretch of input, of N instants.
 
     Attributes:
@@ -50,8 +50,8 @@ class Stretch:
 
     stamp_ns: npt.NDArray[np.int64]
     changed: Flags
-    source: Course
-    followup: Course
+    source: ArmSeries
+    followup: ArmSeries
 
     def __len__(self) -> int:
         return len(self.stamp_ns)

@@ -179,7 +179,7 @@ class SignalStates:
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class WorldMessage:
     """One message of a world that says what no sensor measures.
 
     Attributes:
@@ -215,7 +215,7 @@ class Wire:
     came_s: float | None = field(default=None, kw_only=True)
 
 
-Message = Cloud | Image | CameraInfo | Told
+Message = Cloud | Image | CameraInfo | WorldMessage
 """Any decoded message."""
 
 
@@ -253,7 +253,7 @@ class Bundle:
     beside: tuple[Cloud, ...] = ()
     loose: tuple[Wire, ...] = ()
     earlier: tuple[Bundle, ...] = ()
-    told: tuple[Told, ...] = ()
+    told: tuple[WorldMessage, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     scene: int | None = None
 

@@ -37,7 +37,7 @@ TEXTS = frozenset(("string", "wstring"))
 UUID = "unique_identifier_msgs/UUID"
 
 
-class Kind(Enum):
+class FieldKind(Enum):
     """What a field must be to be read as something; the value says it to people."""
 
     TIME = "a builtin_interfaces/Time, or a number of seconds"
@@ -53,47 +53,47 @@ class Kind(Enum):
 
 
 #: How many numbers a kind consists of.
-SIZES = {Kind.PLACE: 2, Kind.VECTOR: 3, Kind.EDGES: 4}
-_ALL = {"stamp": Kind.TIME}
-_FRAME = {**_ALL, "frame_id": Kind.TEXT, "frame": Kind.FIXED}
+SIZES = {FieldKind.PLACE: 2, FieldKind.VECTOR: 3, FieldKind.EDGES: 4}
+_ALL = {"stamp": FieldKind.TIME}
+_FRAME = {**_ALL, "frame_id": FieldKind.TEXT, "frame": FieldKind.FIXED}
 #: What each role takes.
-KEYS: dict[str, dict[str, Kind]] = {
+KEYS: dict[str, dict[str, FieldKind]] = {
     "detections": {
         **_FRAME,
-        "each": Kind.LIST,
-        "center": Kind.VECTOR,
-        "size": Kind.VECTOR,
-        "yaw": Kind.TURN,
-        "label": Kind.TEXT,
-        "score": Kind.NUMBER,
-        "track": Kind.TEXT,
-        "velocity": Kind.VECTOR,
+        "each": FieldKind.LIST,
+        "center": FieldKind.VECTOR,
+        "size": FieldKind.VECTOR,
+        "yaw": FieldKind.TURN,
+        "label": FieldKind.TEXT,
+        "score": FieldKind.NUMBER,
+        "track": FieldKind.TEXT,
+        "velocity": FieldKind.VECTOR,
     },
     "boxes": {
         **_FRAME,
-        "each": Kind.LIST,
-        "edges": Kind.EDGES,
-        "center": Kind.PLACE,
-        "size": Kind.PLACE,
-        "label": Kind.TEXT,
-        "score": Kind.NUMBER,
+        "each": FieldKind.LIST,
+        "edges": FieldKind.EDGES,
+        "center": FieldKind.PLACE,
+        "size": FieldKind.PLACE,
+        "label": FieldKind.TEXT,
+        "score": FieldKind.NUMBER,
     },
     "path": {
         **_FRAME,
-        "each": Kind.LIST,
-        "position": Kind.PLACE,
-        "yaw": Kind.TURN,
-        "speed_mps": Kind.NUMBER,
-        "time_s": Kind.DURATION,
+        "each": FieldKind.LIST,
+        "position": FieldKind.PLACE,
+        "yaw": FieldKind.TURN,
+        "speed_mps": FieldKind.NUMBER,
+        "time_s": FieldKind.DURATION,
     },
     "control": {
         **_ALL,
-        "steering_rad": Kind.NUMBER,
-        "speed_mps": Kind.NUMBER,
-        "acceleration_mps2": Kind.NUMBER,
-        "yaw_rate_radps": Kind.NUMBER,
-        "throttle": Kind.NUMBER,
-        "brake": Kind.NUMBER,
+        "steering_rad": FieldKind.NUMBER,
+        "speed_mps": FieldKind.NUMBER,
+        "acceleration_mps2": FieldKind.NUMBER,
+        "yaw_rate_radps": FieldKind.NUMBER,
+        "throttle": FieldKind.NUMBER,
+        "brake": FieldKind.NUMBER,
     },
 }
 #: Keys that a role cannot do without; of alternatives one is enough.
@@ -118,7 +118,7 @@ def _names(value: Any, where: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Source:
+class FieldSource:
     """Where one value is, and what it is multiplied by or called."""
 
     path: FieldPath = field(metadata={"param": Param(convert=_path)})
@@ -161,7 +161,7 @@ class OutputFields:
     """What ``fields:`` of one output says: by key one source, or one for each number."""
 
     role: str
-    sources: dict[str, Source | tuple[Source, ...]]
+    sources: dict[str, FieldSource | tuple[FieldSource, ...]]
     frame: str = ""
 
     @classmethod
@@ -179,14 +179,14 @@ class OutputFields:
         frame = given.get("frame", "")
         if not isinstance(frame, str) or (frame and "frame_id" in given):
             raise UsageError(f"{where}: frame: got {frame!r}, expected a frame's name, and no frame_id beside it")
-        paths = {key: value for key, value in given.items() if keys[key] is not Kind.FIXED}
+        paths = {key: value for key, value in given.items() if keys[key] is not FieldKind.FIXED}
         return cls(role, {key: _source(value, keys[key], f"{where}.{key}") for key, value in paths.items()}, frame)
 
     def has(self, key: str) -> bool:
         """Whether the stack file says where that is."""
         return key in self.sources
 
-    def one(self, key: str) -> Source | None:
+    def one(self, key: str) -> FieldSource | None:
         """Return the source of a value; None when none is named."""
         source = self.sources.get(key)
         return None if isinstance(source, tuple) else source
@@ -215,18 +215,18 @@ class OutputFields:
             found = each.path.type_in(type_name, fields_of, f"{where}.each")
             element = element_of(found)
             if element is None:
-                raise UsageError(f"{where}.each: {each.path} is {found}, expected {Kind.LIST.value}")
+                raise UsageError(f"{where}.each: {each.path} is {found}, expected {FieldKind.LIST.value}")
             item = element
         for key, sources in self.sources.items():
             kind, several = KEYS[self.role][key], isinstance(sources, tuple)
             for source in sources if isinstance(sources, tuple) else (sources,):
                 found = source.path.type_in(type_name if key in _OUTSIDE else item, fields_of, f"{where}.{key}")
-                if not _fits(Kind.NUMBER if several else kind, found, fields_of):
-                    expected = Kind.NUMBER if several else kind
+                if not _fits(FieldKind.NUMBER if several else kind, found, fields_of):
+                    expected = FieldKind.NUMBER if several else kind
                     raise UsageError(f"{where}.{key}: {source.path} is {found}, expected {expected.value}")
 
 
-def _source(value: Any, kind: Kind, where: str) -> Source | tuple[Source, ...]:
+def _source(value: Any, kind: FieldKind, where: str) -> FieldSource | tuple[FieldSource, ...]:
     if isinstance(value, list):
         if len(value) != SIZES.get(kind):
             raise UsageError(f"{where}: got a list of {len(value)}, expected {kind.value}")
@@ -234,23 +234,23 @@ def _source(value: Any, kind: Kind, where: str) -> Source | tuple[Source, ...]:
     return _single(value, where)
 
 
-def _single(value: Any, where: str) -> Source:
-    return build(Source, value if isinstance(value, Mapping) else {"path": value}, where)
+def _single(value: Any, where: str) -> FieldSource:
+    return build(FieldSource, value if isinstance(value, Mapping) else {"path": value}, where)
 
 
-def _fits(kind: Kind, found: str, fields_of: FieldsOf) -> bool:
-    if kind in (Kind.TIME, Kind.DURATION):
+def _fits(kind: FieldKind, found: str, fields_of: FieldsOf) -> bool:
+    if kind in (FieldKind.TIME, FieldKind.DURATION):
         return found in NUMBERS or found == f"builtin_interfaces/{kind.name.capitalize()}"
-    if kind is Kind.TEXT:
+    if kind is FieldKind.TEXT:
         return found in NUMBERS | TEXTS | {UUID, "uint8[16]"}
-    if kind is Kind.LIST:
+    if kind is FieldKind.LIST:
         return element_of(found) is not None
-    if kind is Kind.NUMBER:
+    if kind is FieldKind.NUMBER:
         return found in NUMBERS
-    if kind is Kind.TURN:
+    if kind is FieldKind.TURN:
         return found in NUMBERS or _has(found, "xyzw", fields_of)
     listed = element_of(found) in NUMBERS
-    return listed or (kind is not Kind.EDGES and _has(found, "xyz"[: SIZES[kind]], fields_of))
+    return listed or (kind is not FieldKind.EDGES and _has(found, "xyz"[: SIZES[kind]], fields_of))
 
 
 def _has(found: str, names: str, fields_of: FieldsOf) -> bool:

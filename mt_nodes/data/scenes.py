@@ -44,7 +44,7 @@ Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class SceneView:
     """What of a bundle is compared: edges (2, N) in metres of a cloud, or a picture (H, W) of an image, by topic."""
 
     topic: str
@@ -56,7 +56,7 @@ class Scenes:
     """Follows the source bundles of episodes, in their order. It depends on what they show, and on nothing else."""
 
     def __init__(self) -> None:
-        self._anchor: View | None = None
+        self._anchor: SceneView | None = None
         self._first = self._last = (-1, -1)
 
     def placed(self, bundle: Bundle) -> Bundle:
@@ -77,18 +77,18 @@ def in_scenes(readings: Iterable[Bundle | T]) -> Iterator[Bundle | T]:
         yield scenes.placed(found) if isinstance(found, Bundle) else found
 
 
-def view_of(bundle: Bundle) -> View | None:
+def view_of(bundle: Bundle) -> SceneView | None:
     """Return what of a bundle is compared: of its first cloud, else of its first image; None: there is nothing."""
     for cloud in bundle.clouds[:1]:
         if (found := edges_m(cloud)).shape[1] >= LEAST_EDGES:
-            return View(cloud.topic, edges_m=found)
+            return SceneView(cloud.topic, edges_m=found)
     for image in bundle.images[:1]:
         if (small := picture(image)) is not None:
-            return View(image.topic, picture=small)
+            return SceneView(image.topic, picture=small)
     return None
 
 
-def alike(one: View, other: View) -> bool:
+def alike(one: SceneView, other: SceneView) -> bool:
     """Tell whether two views are of one scene."""
     if one.topic != other.topic:
         return False

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Diagnostics
-from mt_nodes.engine.judging import Answer, Heard
+from mt_nodes.engine.judging import Answer, AnswerStatus
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Unasked:
     @property
     def answer(self) -> Answer:
         """What is heard of it."""
-        return Answer.nothing(Heard.UNASKED, self.reason)
+        return Answer.nothing(AnswerStatus.UNASKED, self.reason)
 
 
 class Arm(Protocol):

@@ -14,19 +14,19 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Output
 from mt_nodes.data.transforms import UnknownTransform
 from mt_nodes.engine.arm import Unasked
-from mt_nodes.engine.judging import Answer, Heard
+from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.stacks.stack import Stack
-from mt_nodes.stacks.stack_host import Call, Reply
+from mt_nodes.stacks.stack_host import StackCall, StackReply
 from mt_nodes.stacks.stack_process import StackProcess
 from mt_nodes.stacks.topic_sync import lacking
 
 
 @dataclass(eq=False)
-class Asked:
+class CallTicket:
     """The ticket of an input that was sent: where it is from, and the answer, None until that was waited for."""
 
     where: str
-    reply: Reply | None = None
+    reply: StackReply | None = None
 
 
 class CallableArm:
@@ -37,7 +37,7 @@ class CallableArm:
 
     _now_ns = 0
     _process: StackProcess | None = None
-    _asked: Asked | None = None
+    _asked: CallTicket | None = None
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class CallableArm:
     def start(self) -> None:
         """Start the process and have the callable made."""
         self._process = StackProcess(self._told, self._stack, self._log)
-        self._asked = Asked("")
+        self._asked = CallTicket("")
 
     def ready(self) -> None:
         """Wait until the callable is made.
@@ -98,7 +98,7 @@ class CallableArm:
         """Have the callable made anew, in the process that has imported it."""
         self._settle()
         self._running.make()
-        self._asked = Asked("")
+        self._asked = CallTicket("")
 
     def send(
         self,
@@ -107,7 +107,7 @@ class CallableArm:
         source_ns: int | None = None,
         delay_ns: int = 0,
         late: Sequence[Bundle] = (),
-    ) -> Asked | Unasked:
+    ) -> CallTicket | Unasked:
         """Have the callable called with the bundle."""
         self._now_ns = max(self._now_ns, (bundle.stamp_ns if source_ns is None else source_ns) + delay_ns)
         whole = bundle.joined_with(late)
@@ -117,8 +117,8 @@ class CallableArm:
         sensors = {self._inputs[m.topic]: m for m in whole.messages if m.topic in self._inputs}
         lead = sensors[self._stack.leading_topic]
         self._settle()
-        self._running.call(Call(sensors if self._stack.joins else lead, whole.transforms, self._now_ns))
-        self._asked = Asked(f"{lead.topic} of bundle {whole.index} at {whole.stamp_ns} ns")
+        self._running.call(StackCall(sensors if self._stack.joins else lead, whole.transforms, self._now_ns))
+        self._asked = CallTicket(f"{lead.topic} of bundle {whole.index} at {whole.stamp_ns} ns")
         return self._asked
 
     def pass_by(
@@ -131,7 +131,7 @@ class CallableArm:
         """Let time go on: a callable sees whole inputs only."""
         self._now_ns = max(self._now_ns, (bundle.stamp_ns if source_ns is None else source_ns) + delay_ns)
 
-    def wait(self, ticket: Asked | Unasked, until_s: float | None = None) -> Answer:
+    def wait(self, ticket: CallTicket | Unasked, until_s: float | None = None) -> Answer:
         """Return the answer to an input.
 
         Raises:
@@ -145,8 +145,8 @@ class CallableArm:
         assert ticket.reply is not None, "the ticket is of another arm"
         output = ticket.reply.output or Output()
         if output.silent:
-            return Answer.nothing(Heard.SILENT, "the callable returned None")
-        return Answer(Heard.ANSWERED, replace(output, answer_ms=1e3 * ticket.reply.took_s))
+            return Answer.nothing(AnswerStatus.SILENT, "the callable returned None")
+        return Answer(AnswerStatus.ANSWERED, replace(output, answer_ms=1e3 * ticket.reply.took_s))
 
     @property
     def _running(self) -> StackProcess:
@@ -162,7 +162,7 @@ class CallableArm:
         _refuse(asked.reply, asked.where)
 
 
-def _refuse(reply: Reply, where: str) -> None:
+def _refuse(reply: StackReply, where: str) -> None:
     """Raise the error that a reply tells of, if any."""
     if reply.error is None:
         return

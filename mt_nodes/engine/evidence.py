@@ -26,7 +26,7 @@ TRANSFORMS = "/mt/transforms"
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class EvidenceContents:
     """What evidence holds: what each arm was given, topics as evidence names them, and all else that is there of it."""
 
     source: Bundle
@@ -111,7 +111,7 @@ def read_source(path: Path, pair: Pair, topics: Sequence[str]) -> Bundle:
     return Bundle(pair.episode, pair.bundle or 0, wires[0].stamp_ns, transforms=tree, wires=tuple(wires), **lists)
 
 
-def read_evidence(path: Path, pair: Pair) -> Kept:
+def read_evidence(path: Path, pair: Pair) -> EvidenceContents:
     """Return all that evidence holds of a pair.
 
     Raises:
@@ -126,7 +126,9 @@ def read_evidence(path: Path, pair: Pair) -> Kept:
         source, followup = (_bundle(pair, rows, tree) for rows in arms.values())
     except (LookupError, StopIteration, TypeError, ValueError, MtError) as error:
         raise InfrastructureError(f"{path}: cannot be read: {type(error).__name__}: {error}") from error
-    return Kept(source, followup, {a: tuple(w for w in rows if w.type not in DECODERS) for a, rows in arms.items()})
+    return EvidenceContents(
+        source, followup, {a: tuple(w for w in rows if w.type not in DECODERS) for a, rows in arms.items()}
+    )
 
 
 def _bundle(pair: Pair, wires: Sequence[Wire], tree: TransformTree) -> Bundle:

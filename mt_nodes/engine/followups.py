@@ -19,7 +19,7 @@ from mt_nodes.relations.relation import Suite
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class FollowupPlan:
     """A follow-up ready to send, or why there is none (``derived`` is None).
 
     Of one that sends nothing the outcome is known, too: its pair is SKIPPED.
@@ -40,7 +40,7 @@ class Prepared:
         return None if made is None else made.followup.first
 
     @classmethod
-    def settles(cls, offer: Offer, settling: frozenset[str]) -> Prepared:
+    def settles(cls, offer: Offer, settling: frozenset[str]) -> FollowupPlan:
         """Return that the source goes out in place of the follow-up."""
         return cls(offer, None, Outcome.SETTLING, settling_reason(offer.relation), settling=settling)
 
@@ -50,7 +50,7 @@ class Prepared:
         return Part(given, given.changed_topics(source), source.stamp_ns, 0)
 
     @classmethod
-    def ready(cls, offer: Offer, derived: Derived, made_ms: float) -> Prepared:
+    def ready(cls, offer: Offer, derived: Derived, made_ms: float) -> FollowupPlan:
         """Return a follow-up that may go out."""
         if derived.followup.bundles:
             return cls(offer, derived, made_ms=made_ms)
@@ -60,7 +60,7 @@ class Prepared:
 class Prepares(Protocol):
     """What makes follow-ups for a run."""
 
-    def __call__(self, offer: Offer, bundle: Bundle) -> Prepared:
+    def __call__(self, offer: Offer, bundle: Bundle) -> FollowupPlan:
         """Make the follow-up of one offer, or say why there is none."""
         ...
 
@@ -69,25 +69,25 @@ class Prepares(Protocol):
         ...
 
 
-class Preparer:
+class FollowupMaker:
     """Makes the follow-ups of a run and proves them."""
 
     def __init__(self, suite: Suite, seed: int, schedule: Schedule = EVERYTHING) -> None:
         self._schedule = schedule
         self._pipelines = {r.id: MutationPipeline(r.mutate, seed, r.id, r.baseline) for r in suite.all}
 
-    def __call__(self, offer: Offer, bundle: Bundle) -> Prepared:
+    def __call__(self, offer: Offer, bundle: Bundle) -> FollowupPlan:
         """Derive the follow-up of one offer."""
         began = time.perf_counter()
         try:
             first = self._schedule.first(offer, bundle)
             derived = self._pipelines[offer.relation.id].derive(bundle, offer.draw, first)
         except NotApplicable as why:
-            return Prepared(offer, None, Outcome.NOT_APPLICABLE, str(why))
+            return FollowupPlan(offer, None, Outcome.NOT_APPLICABLE, str(why))
         made_ms = 1e3 * (time.perf_counter() - began)
         if derived.broken:
-            return Prepared(offer, None, Outcome.INVALID, derived.broken, made_ms)
-        return Prepared.ready(offer, derived, made_ms)
+            return FollowupPlan(offer, None, Outcome.INVALID, derived.broken, made_ms)
+        return FollowupPlan.ready(offer, derived, made_ms)
 
     def begin(self, offer: Offer, bundle: Bundle) -> None:
         """Begin what persists over an episode or a case, and remember its bundles, as an undisturbed run does."""
@@ -101,10 +101,10 @@ class Preparer:
 
 def prepared_for(
     prepare: Prepares, offer: Offer, bundle: Bundle, loop: OpenLoop, stretch: int | None = None
-) -> Prepared:
+) -> FollowupPlan:
     """Make the follow-up of a bundle, unless the arms are to settle first: then the source goes out."""
     settling = loop.settling(bundle, stretch)
     if settling and loop.substitutes:
         prepare.begin(offer, bundle)
-        return Prepared.settles(offer, settling)
+        return FollowupPlan.settles(offer, settling)
     return replace(prepare(offer, bundle), settling=settling)

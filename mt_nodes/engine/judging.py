@@ -18,7 +18,7 @@ from mt_nodes.relations.checks.sequence import SequenceCheck
 from mt_nodes.relations.relation import Relation, Suite
 
 
-class Heard(str, Enum):
+class AnswerStatus(str, Enum):
     """What became of the answer of one arm."""
 
     ANSWERED = "answered"
@@ -35,14 +35,14 @@ class Answer:
     What of it was taken for the answer only because it came when it did is named in ``by_arrival``.
     """
 
-    heard: Heard
+    heard: AnswerStatus
     output: Output
     reason: str = ""
     wires: tuple[Wire, ...] = ()
     by_arrival: frozenset[str] = frozenset()
 
     @classmethod
-    def nothing(cls, heard: Heard, reason: str) -> Answer:
+    def nothing(cls, heard: AnswerStatus, reason: str) -> Answer:
         """Return an answer without output."""
         return cls(heard, Output(), reason)
 
@@ -146,12 +146,12 @@ class Engine:
 
     def _judge(self, judge: Relation, bundle: Bundle, answers: tuple[Answer, Answer], effects: Effects) -> Judgement:
         source, followup = answers
-        if source.heard is Heard.SILENT:
-            both = followup.heard is Heard.SILENT
+        if source.heard is AnswerStatus.SILENT:
+            both = followup.heard is AnswerStatus.SILENT
             outcome = Outcome.UNPAIRED_BOTH if both else Outcome.UNPAIRED_SOURCE
             return Judgement(outcome, reason=f"source arm: {source.reason}")
         for answer in answers:
-            if answer.heard in (Heard.SKIPPED, Heard.UNASKED):
+            if answer.heard in (AnswerStatus.SKIPPED, AnswerStatus.UNASKED):
                 return Judgement(Outcome.SKIPPED, reason=answer.reason)
         for name, answer in (("source", source), ("follow-up", followup)):
             if nonsense := _nonsense(answer.output):
@@ -160,7 +160,7 @@ class Engine:
             unmet = condition.unmet(bundle, source.output)
             if unmet is not None:
                 return Judgement(Outcome.NOT_APPLICABLE, reason=unmet)
-        if followup.heard is Heard.SILENT:
+        if followup.heard is AnswerStatus.SILENT:
             return self._silent(judge, bundle, answers, effects)
         return checked(judge, bundle, source.output, followup.output, effects)
 

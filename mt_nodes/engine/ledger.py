@@ -17,12 +17,14 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import LineFile, read_lines
 from mt_nodes.base.params import plain
 from mt_nodes.base.plugins import name_of
-from mt_nodes.data.messages import Bundle, Cloud, Image, Message, Told
+from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image, Message, WorldMessage
 from mt_nodes.data.verdict import SCHEMA, Pair
 from mt_nodes.engine.pair_table import PairTable
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 
 FILE, DRAWS = "ledger.jsonl", "draws"
+#: What stands for the kind of a message in a digest, whatever its class is called: equal follow-ups keep their digests.
+_KINDS: Mapping[type, str] = {Cloud: "Cloud", Image: "Image", CameraInfo: "CameraInfo", WorldMessage: "Told"}
 
 
 class Ledger:
@@ -211,7 +213,7 @@ def sha256_of(bundle: Bundle, topics: Iterable[str] | None = None) -> str:
     for message in sorted(bundle.messages, key=lambda m: m.topic):
         if wanted is None or message.topic in wanted:
             head, data = _content(message)
-            head = [type(message).__name__, message.topic, message.stamp_ns, message.frame_id, *head]
+            head = [_KINDS[type(message)], message.topic, message.stamp_ns, message.frame_id, *head]
             digest.update(json.dumps(head).encode() + b"\n")
             digest.update(data)
     return digest.hexdigest()
@@ -241,13 +243,13 @@ def _content(message: Message) -> tuple[list[Any], bytes | memoryview]:
             return [message.encoding], message.compressed
         pixels = np.ascontiguousarray(message.pixels)
         return [message.encoding, pixels.dtype.str, pixels.shape], pixels.reshape(-1).view(np.uint8).data
-    if isinstance(message, Told):
+    if isinstance(message, WorldMessage):
         return _told(message)
     data = b"".join(np.ascontiguousarray(getattr(message, n), dtype="<f8").tobytes() for n in "dkrp")
     return [message.width, message.height, message.distortion_model, message.d.size], data
 
 
-def _told(message: Told) -> tuple[list[Any], bytes]:
+def _told(message: WorldMessage) -> tuple[list[Any], bytes]:
     values = [(name, value) for name, value in vars(message.data).items() if name not in ("stamp_ns", "frame_id")]
     arrays = [(name, value) for name, value in values if isinstance(value, np.ndarray)]
     others = [[name, value] for name, value in values if not isinstance(value, np.ndarray)]

@@ -14,10 +14,10 @@ from mt_nodes.data.messages import Bundle, Episode
 from mt_nodes.data.outputs import Diagnostics
 from mt_nodes.data.verdict import Outcome, Pair, Verdict
 from mt_nodes.engine.arm import Arm, restart
-from mt_nodes.engine.followups import Prepared, Preparer, Prepares, prepared_for
-from mt_nodes.engine.judging import Answer, Engine, Heard, Offer
+from mt_nodes.engine.followups import FollowupMaker, FollowupPlan, Prepares, prepared_for
+from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer
 from mt_nodes.engine.open_loop import OpenLoop, settled
-from mt_nodes.engine.recorder import Case, Keeps, owed
+from mt_nodes.engine.recorder import ExecutedPair, Keeps, owed
 from mt_nodes.engine.schedule import EVERYTHING, Schedule
 from mt_nodes.engine.sending import NOT_SENT, Part, parted
 from mt_nodes.engine.series import NOTHING_MORE, LastWords, Series
@@ -27,7 +27,7 @@ from mt_nodes.relations.relation import Suite
 
 
 @dataclass(frozen=True, eq=False)
-class Sent:
+class SentFollowup:
     """What went out of a follow-up: the ticket of its first bundle, and what is to go out when that is answered."""
 
     ticket: Any
@@ -55,12 +55,12 @@ class Lockstep:
         only: Pair | None = None,
         prepare: Prepares | None = None,
         schedule: Schedule = EVERYTHING,
-        answered: Callable[[Case], None] = lambda case: None,
+        answered: Callable[[ExecutedPair], None] = lambda case: None,
         progress: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
     ) -> None:
         self._schedule, self._answered = schedule, answered
         self._offers = schedule.offers(suite, draws, only)
-        self._prepare: Prepares = prepare or Preparer(suite, seed, schedule)
+        self._prepare: Prepares = prepare or FollowupMaker(suite, seed, schedule)
         self._engine = Engine(publishes_when_empty, schedule.facts)
         self._recorder = recorder
         self._mode = mode
@@ -98,14 +98,14 @@ class Lockstep:
             ticket = source.send(bundle, frozenset())
             ahead = self._prepare(offers[0], bundle)
             heard = self._wait(source, ticket) if source is followup else None
-        quiet = heard is not None and heard.heard is not Heard.ANSWERED
+        quiet = heard is not None and heard.heard is not AnswerStatus.ANSWERED
         for i, offer in enumerate(offers):
             prepared, milder = ahead, None
             with self._errors(offer, bundle):
                 if prepared.baseline is not None and not quiet:
                     heard = self._wait(source, ticket) if heard is None else heard
                     milder = self._milder(source, prepared, bundle, heard)
-                    quiet = milder.heard is not Heard.ANSWERED
+                    quiet = milder.heard is not AnswerStatus.ANSWERED
                 sent = None if quiet or prepared.derived is None else self._send(followup, prepared, bundle)
                 if i + 1 < len(offers):
                     # Made while the stack works on the one just sent.
@@ -116,10 +116,10 @@ class Lockstep:
             quiet = quiet or late
             self._close(prepared, bundle, milder or heard, answer)
 
-    def _milder(self, source: Arm, prepared: Prepared, bundle: Bundle, heard: Answer) -> Answer:
+    def _milder(self, source: Arm, prepared: FollowupPlan, bundle: Bundle, heard: Answer) -> Answer:
         """Give the source arm a baseline, unless an earlier answer may still come and be taken for this one's."""
-        if heard.heard is not Heard.ANSWERED:
-            return Answer.nothing(Heard.SKIPPED, NOT_SENT)
+        if heard.heard is not AnswerStatus.ANSWERED:
+            return Answer.nothing(AnswerStatus.SKIPPED, NOT_SENT)
         return self._wait(source, prepared.for_source(bundle).send(source))
 
     def _twin_pass(self, episode: Episode, offer: Offer, source: Arm, followup: Arm) -> None:
@@ -141,7 +141,7 @@ class Lockstep:
             self._close(prepared, bundle, heard, answer, loop)
         self._end_series((source.last_words(), followup.last_words()))
 
-    def _prepared(self, offer: Offer, bundle: Bundle, loop: OpenLoop) -> Prepared:
+    def _prepared(self, offer: Offer, bundle: Bundle, loop: OpenLoop) -> FollowupPlan:
         return prepared_for(self._prepare, offer, bundle, loop, self._schedule.first(offer, bundle))
 
     def _between(self, offer: Offer, bundle: Bundle, *arms: Arm) -> list[Answer]:
@@ -173,7 +173,9 @@ class Lockstep:
                     prepared = self._prepared(offer, bundle, loop)
                     if prepared.outcome is Outcome.SETTLING and offer.relation.baseline:
                         # What the source arm was given, too: else the two would never agree.
-                        sent: Sent | None = Sent(self._prepare(offer, bundle).for_source(bundle).send(arm))
+                        sent: SentFollowup | None = SentFollowup(
+                            self._prepare(offer, bundle).for_source(bundle).send(arm)
+                        )
                     else:
                         sent = self._send(arm, prepared, bundle)
                     answer, _ = self._answer(arm, prepared, sent)
@@ -188,7 +190,7 @@ class Lockstep:
         for bundle in self._schedule.until_end(offer, episode):
             with self._errors(offer, bundle):
                 milder = offer.relation.baseline and self._schedule.wants(offer, bundle)
-                made = self._prepare(offer, bundle) if milder else Prepared(offer, None)
+                made = self._prepare(offer, bundle) if milder else FollowupPlan(offer, None)
                 heard[bundle.index] = self._wait(arm, made.for_source(bundle).send(arm))
         return heard, arm.last_words()
 
@@ -218,31 +220,33 @@ class Lockstep:
             restart(*arms)
             self._fresh = True
 
-    def _send(self, arm: Arm, prepared: Prepared, bundle: Bundle) -> Sent | None:
+    def _send(self, arm: Arm, prepared: FollowupPlan, bundle: Bundle) -> SentFollowup | None:
         """Begin to send the follow-up; None when it sends nothing that is answered.
 
         Where there is none the source goes out, so that a stack's memory stays in step.
         """
         if prepared.derived is None:
-            return Sent(arm.send(bundle, frozenset()))
+            return SentFollowup(arm.send(bundle, frozenset()))
         others, parts = parted(prepared.derived.followup, bundle)
         if others is not None:
             arm.pass_by(others)
-        sent = Sent(parts[0].send(arm), parts[1:]) if parts else None
+        sent = SentFollowup(parts[0].send(arm), parts[1:]) if parts else None
         # Hashed and written while the stack works on it.
         self._recorder.followup(prepared.offer, bundle, prepared.derived, prepared.made_ms)
         return sent
 
-    def _answer(self, arm: Arm, prepared: Prepared, sent: Sent | None, quiet: bool = False) -> tuple[Answer, bool]:
+    def _answer(
+        self, arm: Arm, prepared: FollowupPlan, sent: SentFollowup | None, quiet: bool = False
+    ) -> tuple[Answer, bool]:
         """Send what is left, each when the one before is answered; return the first answer and whether any is late."""
         if sent is None:
-            return Answer.nothing(Heard.SKIPPED, NOT_SENT if quiet else prepared.reason), False
+            return Answer.nothing(AnswerStatus.SKIPPED, NOT_SENT if quiet else prepared.reason), False
         answers = [self._wait(arm, sent.ticket)]
         for part in sent.later:
             # What remembers must be given everything all the same; else late answers would be taken for these.
-            if not self._stateless or answers[-1].heard in (Heard.ANSWERED, Heard.UNASKED):
+            if not self._stateless or answers[-1].heard in (AnswerStatus.ANSWERED, AnswerStatus.UNASKED):
                 answers.append(self._wait(arm, part.send(arm)))
-        return answers[0], any(answer.heard in (Heard.SILENT, Heard.SKIPPED) for answer in answers)
+        return answers[0], any(answer.heard in (AnswerStatus.SILENT, AnswerStatus.SKIPPED) for answer in answers)
 
     def _wait(self, arm: Arm, ticket: Any) -> Answer:
         answer = arm.wait(ticket)
@@ -264,7 +268,7 @@ class Lockstep:
             raise
 
     def _close(
-        self, prepared: Prepared, bundle: Bundle, source: Answer, followup: Answer, loop: OpenLoop | None = None
+        self, prepared: FollowupPlan, bundle: Bundle, source: Answer, followup: Answer, loop: OpenLoop | None = None
     ) -> None:
         offer, answers = prepared.offer, (source, followup)
         if loop is not None:
@@ -276,8 +280,8 @@ class Lockstep:
         effects = prepared.derived.effects if prepared.derived else Effects()
         verdicts = settled(offer, self._engine.judge(offer, bundle, answers, effects), prepared.settling)
         sent = prepared.derived.followup.bundles if prepared.derived else ((0, bundle),)
-        case = Case(offer, bundle, sent[0][1], effects, source, followup, prepared.baseline, sent)
-        if followup.heard is Heard.ANSWERED:
+        case = ExecutedPair(offer, bundle, sent[0][1], effects, source, followup, prepared.baseline, sent)
+        if followup.heard is AnswerStatus.ANSWERED:
             self._answered(case)
         self._record(verdicts, case)
 
@@ -285,5 +289,5 @@ class Lockstep:
         """Have the checks over a sequence judge the episode that has ended."""
         self._progress(self._recorder.series(self._series.end(last_words)))
 
-    def _record(self, verdicts: Sequence[Verdict], case: Case | None) -> None:
+    def _record(self, verdicts: Sequence[Verdict], case: ExecutedPair | None) -> None:
         self._progress(self._recorder.verdicts(verdicts, case))

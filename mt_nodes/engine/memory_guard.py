@@ -8,16 +8,16 @@ from collections.abc import Sequence
 
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Outcome, Verdict
-from mt_nodes.engine.followups import Prepared
-from mt_nodes.engine.judging import Answer, Engine, Heard
-from mt_nodes.engine.recorder import Case
+from mt_nodes.engine.followups import FollowupPlan
+from mt_nodes.engine.judging import Answer, AnswerStatus, Engine
+from mt_nodes.engine.recorder import ExecutedPair
 
 #: Answers of so many former inputs must be alike in both arms before a stack that remembers is judged.
 MEMORY = 5
 DIFFERENT = f"the arms have not both answered each of the last {MEMORY} inputs, so they may remember differently"
 
 
-class Decider:
+class MemoryGuard:
     """Turns a follow-up that was sent, and what both arms said, into verdicts, in the order of the inputs.
 
     Args:
@@ -35,7 +35,7 @@ class Decider:
 
     def heard(self, source: Answer, followups: Sequence[Answer | None]) -> bool:
         """Take in an input and say whether both arms answered all of it."""
-        answered = all(a is not None and a.heard is Heard.ANSWERED for a in (source, *followups))
+        answered = all(a is not None and a.heard is AnswerStatus.ANSWERED for a in (source, *followups))
         self._recent.append(answered)
         return answered
 
@@ -49,8 +49,8 @@ class Decider:
         return self._stateless or all(self._recent)
 
     def decide(
-        self, prepared: Prepared, bundle: Bundle, source: Answer, followups: Sequence[Answer | None]
-    ) -> tuple[list[Verdict], Case | None]:
+        self, prepared: FollowupPlan, bundle: Bundle, source: Answer, followups: Sequence[Answer | None]
+    ) -> tuple[list[Verdict], ExecutedPair | None]:
         """Return the verdicts of a follow-up that is not yet taken in, and what they were judged by."""
         followup = next(iter(followups), None)
         if prepared.outcome is not None or prepared.derived is None or followup is None:
@@ -59,5 +59,5 @@ class Decider:
         if not self.same_memory:
             return self._engine.without_followup(prepared.offer, bundle, Outcome.SETTLING, DIFFERENT), None
         effects, sent = prepared.derived.effects, prepared.derived.followup.bundles
-        case = Case(prepared.offer, bundle, sent[0][1], effects, source, followup, prepared.baseline, sent)
+        case = ExecutedPair(prepared.offer, bundle, sent[0][1], effects, source, followup, prepared.baseline, sent)
         return self._engine.judge(prepared.offer, bundle, (source, followup), effects), case

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Judgement, Outcome, Verdict
-from mt_nodes.engine.judging import Answer, Heard, Offer, checked
+from mt_nodes.engine.judging import Answer, AnswerStatus, Offer, checked
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.keeps_current import KeepsCurrent
 from mt_nodes.relations.checks.sequence import SequenceCheck
@@ -38,7 +38,7 @@ def agree(judge: Relation, bundle: Bundle, answers: tuple[Answer, Answer]) -> bo
     That is what the relation asks of control (a check over a sequence its ``agreement``), and that the commands are
     alike in both directions: where the follow-up may not be faster, it is not to be slower from the start either.
     """
-    if any(answer.heard is not Heard.ANSWERED for answer in answers):
+    if any(answer.heard is not AnswerStatus.ANSWERED for answer in answers):
         return False
     source, followup = (answer.output for answer in answers)
     asked = (replace(judge, check=check) for check in _sameness(judge))

@@ -17,7 +17,7 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Detections, Output
 from mt_nodes.data.outputs import Path as OutputPath
 from mt_nodes.data.transforms import UnknownTransform, move
-from mt_nodes.engine.pair_view import View
+from mt_nodes.engine.pair_view import PairView
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.obstacles import ObstacleCheck
 from mt_nodes.relations.checks.paths import expected_places, resampled
@@ -56,7 +56,7 @@ def write_view(
     for name in ("lost_at", "gained_at"):
         arrays[name] = np.array([place[:2] for place in detail.get(name, [])], dtype=np.float64).reshape(-1, 2)
     arrays |= _images(source, followup, outputs, effects, detail)
-    shown = View.of(arrays).window
+    shown = PairView.of(arrays).window
     for name in ("source_xyz", "followup_xyz"):  # added points stay: how many there are is told
         arrays[name] = _within(arrays[name], shown)
     np.savez(path, **arrays)  # type: ignore[arg-type]

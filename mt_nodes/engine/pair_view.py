@@ -42,7 +42,7 @@ SHAPES: dict[str, tuple[int, ...]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class PairView:
     """What is drawn of one pair, everything in the frame of the region (x forward, y left, metres).
 
     Attributes:
@@ -79,7 +79,7 @@ class View:
     expected_path_px: Floats
 
     @classmethod
-    def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> View:
+    def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> PairView:
         """Build from arrays by name; those that are missing are empty.
 
         Raises:
@@ -100,15 +100,15 @@ class View:
         return float(x0), float(x1), float(y0), float(y1)
 
 
-def load_view(path: Path) -> View:
-    """Read the arrays of a :class:`View` by name from an ``.npz``; those that are missing stay empty.
+def load_view(path: Path) -> PairView:
+    """Read the arrays of a :class:`PairView` by name from an ``.npz``; those that are missing stay empty.
 
     Raises:
         InfrastructureError: the file cannot be read or an array has the wrong shape.
     """
     try:
         with np.load(path, allow_pickle=False) as file:
-            return View.of({name: file[name] for name in SHAPES if name in file})
+            return PairView.of({name: file[name] for name in SHAPES if name in file})
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise InfrastructureError(f"{path}: cannot be read as evidence arrays: {error}") from error
 

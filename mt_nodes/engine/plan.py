@@ -100,7 +100,7 @@ class NodePlan:
     remappings: tuple[tuple[str, str], ...] = ()
 
 
-class Replayed(NamedTuple):
+class ReplayedTopic(NamedTuple):
     """How a topic of the bag reaches a stack: topic and type there, and whether it is latched (transient local)."""
 
     topic: str

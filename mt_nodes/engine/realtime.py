@@ -16,11 +16,11 @@ from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.data.messages import Bundle, Episode
 from mt_nodes.data.verdict import Verdict
 from mt_nodes.engine.arm import Arm, restart
-from mt_nodes.engine.followups import Prepared, Preparer, prepared_for
-from mt_nodes.engine.judging import Answer, Engine, Heard, Offer, offers
-from mt_nodes.engine.memory_guard import Decider
+from mt_nodes.engine.followups import FollowupMaker, FollowupPlan, prepared_for
+from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer, offers
+from mt_nodes.engine.memory_guard import MemoryGuard
 from mt_nodes.engine.open_loop import OpenLoop, settled
-from mt_nodes.engine.recorder import Case, Recorder, owed
+from mt_nodes.engine.recorder import ExecutedPair, Recorder, owed
 from mt_nodes.engine.sending import Part, parted
 from mt_nodes.engine.series import Series
 from mt_nodes.relations.relation import Suite
@@ -74,7 +74,7 @@ class Outstanding:
     """A pair whose answers are awaited: its prepared follow-up, and what is sent, that of the source arm first."""
 
     bundle: Bundle
-    prepared: Prepared
+    prepared: FollowupPlan
     sendings: list[Sending] = field(default_factory=list)
 
 
@@ -111,13 +111,13 @@ class Realtime:
         progress: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
     ) -> None:
         self._offers = offers(suite, draws)
-        self._prepare = Preparer(suite, seed)
+        self._prepare = FollowupMaker(suite, seed)
         self._engine = Engine(publishes_when_empty)
         self._recorder = recorder
         self._rate = rate
         self._stateless = stateless
         self._progress = progress
-        self._decider = Decider(self._engine, stateless)
+        self._decider = MemoryGuard(self._engine, stateless)
         self._series = Series()
 
     def run(self, episodes: Sequence[Episode], source: Arm, followup: Arm) -> None:
@@ -215,12 +215,12 @@ class Realtime:
         prepared, bundle = pair.prepared, pair.bundle
         verdicts, case = self._decider.decide(prepared, bundle, source, followups)
         self._record(settled(prepared.offer, verdicts, prepared.settling), case)
-        followup = next(iter(followups), None) or Answer.nothing(Heard.UNASKED, prepared.reason)
+        followup = next(iter(followups), None) or Answer.nothing(AnswerStatus.UNASKED, prepared.reason)
         self._loop.heard(bundle, (source, followup), prepared.settling)
         self._series.add(prepared, bundle, (source, followup))
         return not self._decider.heard(source, followups)
 
-    def _record(self, verdicts: Sequence[Verdict], case: Case | None) -> None:
+    def _record(self, verdicts: Sequence[Verdict], case: ExecutedPair | None) -> None:
         self._progress(self._recorder.verdicts(verdicts, case))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Outcome, Pair
-from mt_nodes.engine.followups import Prepared
+from mt_nodes.engine.followups import FollowupPlan
 from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.ledger import baseline_of, load_draws, read_ledger
 from mt_nodes.relations.pipeline import Derived, MutationPipeline
@@ -80,13 +80,13 @@ class PrepareAgain:
         """
         self._draws, self._reduced = RecordedDraws(directory, relation), reduced
 
-    def __call__(self, offer: Offer, bundle: Bundle) -> Prepared:
+    def __call__(self, offer: Offer, bundle: Bundle) -> FollowupPlan:
         """Make the follow-up of one offer again."""
         began = time.perf_counter()
         derived = self._draws.again(offer.followup_pair(bundle), bundle)
         if derived is None:
-            return Prepared(offer, None, Outcome.SKIPPED, "the recorded run sent no follow-up of this bundle")
-        return Prepared.ready(offer, self._reduced(derived, bundle), 1e3 * (time.perf_counter() - began))
+            return FollowupPlan(offer, None, Outcome.SKIPPED, "the recorded run sent no follow-up of this bundle")
+        return FollowupPlan.ready(offer, self._reduced(derived, bundle), 1e3 * (time.perf_counter() - began))
 
     def begin(self, offer: Offer, bundle: Bundle) -> None:
         """Recorded draws hold what persisted, too: there is nothing to begin, but bundles to look back on."""

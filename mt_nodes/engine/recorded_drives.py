@@ -16,7 +16,7 @@ from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.ledger import load_draws, read_ledger
 from mt_nodes.relations.world_changes.applying import WHOLE, Window, applied
 from mt_nodes.relations.world_changes.base import Setting, WorldEffects
-from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.scenario import Scenario
 from mt_nodes.world.drive.trace_file import load_trace
@@ -25,7 +25,7 @@ Line = Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class RecordedDrives:
     """Both arms of a pair.
 
     Attributes:
@@ -35,7 +35,7 @@ class Kept:
     """
 
     settings: tuple[Setting, Setting]
-    drives: tuple[Driven, Driven]
+    drives: tuple[ScenarioTrace, ScenarioTrace]
     effects: WorldEffects
     changes: tuple[tuple[str, Mapping[str, Any]], ...]
     back: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ def episode_line(results_dir: Path, pair: Pair) -> dict[str, Any]:
     raise UsageError(f"{results_dir}: pair '{pair}' drove nothing; expected a pair of a run of `mt scenario` that did")
 
 
-def load_kept(results_dir: Path, line: Line) -> Kept:
+def load_kept(results_dir: Path, line: Line) -> RecordedDrives:
     """Return what a ledger line tells of: the changes are applied once more, with the draws of then.
 
     Raises:
@@ -88,7 +88,7 @@ def load_kept(results_dir: Path, line: Line) -> Kept:
             f"{results_dir}: drives of pair {line['pair']} cannot be told: {type(error).__name__}: {error}"
         ) from error
     named = tuple((row["name"], draw) for row, draw in zip(rows, draws, strict=True))
-    return Kept((setting, made.setting), (source, followup), made.effects, named, made.back, made.window)
+    return RecordedDrives((setting, made.setting), (source, followup), made.effects, named, made.back, made.window)
 
 
 def _setting(scenario: Mapping[str, Any]) -> Setting:
@@ -96,10 +96,10 @@ def _setting(scenario: Mapping[str, Any]) -> Setting:
     return Setting(made, load_map(made.road))
 
 
-def _driven(path: Path, setting: Setting) -> Driven:
+def _driven(path: Path, setting: Setting) -> ScenarioTrace:
     trace, names = load_trace(path), tuple(actor.name for actor in setting.scenario.actors)
     if trace.names != names:
         raise InfrastructureError(f"{path}: got actors {trace.names}, expected {names}")
     if not len(trace):
         raise InfrastructureError(f"{path}: the drive ended before its first instant")
-    return Driven(trace, setting.scenario)
+    return ScenarioTrace(trace, setting.scenario)

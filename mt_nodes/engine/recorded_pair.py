@@ -26,7 +26,7 @@ from mt_nodes.relations.relation import load_relation
 
 
 @dataclass(frozen=True)
-class Finished:
+class RecordedPair:
     """A pair as a finished run left it.
 
     Attributes:
@@ -44,7 +44,7 @@ class Finished:
     baseline_sha256: str = ""
 
     @classmethod
-    def find(cls, directory: Path, text: str) -> Finished:
+    def find(cls, directory: Path, text: str) -> RecordedPair:
         """Look a pair up, and the plugins that the run was given.
 
         Raises:

@@ -26,7 +26,7 @@ from mt_nodes.engine.ledger import Ledger
 from mt_nodes.engine.pair_pictures import write_view
 from mt_nodes.engine.pair_view import evidence_file
 from mt_nodes.engine.schedule import EVERYTHING, Schedule
-from mt_nodes.engine.series import Judged
+from mt_nodes.engine.series import SeriesVerdict
 from mt_nodes.engine.series_tables import series_file, write_stretches
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
 from mt_nodes.engine.waivers import load_waivers, marked
@@ -46,7 +46,7 @@ def write_summary(out: Path, summary: Mapping[str, Any], lines: Iterable[Mapping
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class ExecutedPair:
     """One pair as it was: both inputs, what was done, both answers; what evidence is made of.
 
     ``baseline`` is what the source arm was given in place of the source, None where that was the source itself.
@@ -109,10 +109,10 @@ class Keeps(Protocol):
     def done(self, pair: Pair) -> bool:
         """Tell whether nothing more is owed for a pair."""
 
-    def verdicts(self, verdicts: Sequence[Verdict], case: Case | None) -> list[Verdict]:
+    def verdicts(self, verdicts: Sequence[Verdict], case: ExecutedPair | None) -> list[Verdict]:
         """Take verdicts, and return those that are new."""
 
-    def series(self, judged: Sequence[Judged]) -> list[Verdict]:
+    def series(self, judged: Sequence[SeriesVerdict]) -> list[Verdict]:
         """Take verdicts over sequences, and return those that are new."""
 
 
@@ -123,7 +123,7 @@ class Recorder:
         self,
         run: Recorded,
         listen: Callable[[str], None],
-        show: Callable[[Sequence[Verdict], Case], None] = lambda verdicts, case: None,
+        show: Callable[[Sequence[Verdict], ExecutedPair], None] = lambda verdicts, case: None,
     ) -> None:
         self._run = run
         self._listen, self._show = listen, show
@@ -160,7 +160,7 @@ class Recorder:
         kept = (self._evidence_path(pair), series_file(self._run.out, pair))
         return outcome is not None and (outcome is not Outcome.VIOLATED or any(path.exists() for path in kept))
 
-    def verdicts(self, verdicts: Sequence[Verdict], case: Case | None) -> list[Verdict]:
+    def verdicts(self, verdicts: Sequence[Verdict], case: ExecutedPair | None) -> list[Verdict]:
         """Journal verdicts; keep the evidence of violated ones, and what a picture takes of the worst so far.
 
         Returns those that the journal did not have: a resumed run judges some pairs again, but never journals them.
@@ -173,7 +173,7 @@ class Recorder:
             self._keep(owed, case)
         return fresh
 
-    def series(self, judged: Sequence[Judged]) -> list[Verdict]:
+    def series(self, judged: Sequence[SeriesVerdict]) -> list[Verdict]:
         """Journal verdicts over sequences; keep what violated ones were judged by. Returns those that are new."""
         for verdict, stretches in judged:
             if not self.done(verdict.pair) and self._wants_evidence(verdict):
@@ -206,7 +206,7 @@ class Recorder:
     def _wants_evidence(self, verdict: Verdict) -> bool:
         return verdict.pair == self._run.only or (verdict.outcome is Outcome.VIOLATED and self._run.only is None)
 
-    def _keep(self, verdicts: Sequence[Verdict], case: Case) -> None:
+    def _keep(self, verdicts: Sequence[Verdict], case: ExecutedPair) -> None:
         self._show(verdicts, case)
         if case.followup_answer.output.answer_ms is not None:
             self._answered_ms.append(case.followup_answer.output.answer_ms)
@@ -237,14 +237,14 @@ class Recorder:
     def _evidence_path(self, pair: Pair) -> Path:
         return self._run.out / "evidence" / evidence_name(pair)
 
-    def _keep_evidence(self, verdict: Verdict, case: Case) -> None:
+    def _keep_evidence(self, verdict: Verdict, case: ExecutedPair) -> None:
         answers = (("source", case.source_answer), ("followup", case.followup_answer))
         topics = {role: output.topic for role, output in self._run.stack.outputs.items()}
         said = {a: answer.wires or wires_of(answer.output, topics, verdict.stamp_ns) for a, answer in answers}
         path = self._evidence_path(verdict.pair)
         write_evidence(path, verdict.pair, case.source, case.followup, said, case.baseline, case.sent)
 
-    def _keep_view(self, verdict: Verdict, case: Case) -> None:
+    def _keep_view(self, verdict: Verdict, case: ExecutedPair) -> None:
         judge = next(r for r in case.offer.judges if r.id == verdict.pair.judged_for)
         outputs = (case.source_answer.output, case.followup_answer.output)
         write_view(

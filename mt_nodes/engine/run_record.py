@@ -29,7 +29,7 @@ Record = dict[str, Any]
 R = TypeVar("R")
 
 
-class Asked(Protocol):
+class RecordableRun(Protocol):
     """What was asked of a run."""
 
     def as_plain(self) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def in_directory(out: str | None, run_at: Callable[[Path], R], save: Callable[[R
 
 
 def write_record(
-    out: Path, request: Asked, relations: Sequence[Judge], stack: Stack, topics: Mapping[str, Any], **more: Any
+    out: Path, request: RecordableRun, relations: Sequence[Judge], stack: Stack, topics: Mapping[str, Any], **more: Any
 ) -> None:
     """Write stack and record; the record last and whole, so that a directory that has one can be resumed.
 
@@ -79,7 +79,7 @@ def write_record(
     write_request(out, request, {**more, **judged})
 
 
-def write_request(out: Path, request: Asked, about: Mapping[str, Any]) -> None:
+def write_request(out: Path, request: RecordableRun, about: Mapping[str, Any]) -> None:
     """Write the record, whole: what was asked, what else is to be kept about it, versions and machine."""
     record = {
         "schema": 1,

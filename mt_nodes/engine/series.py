@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mt_nodes.data.arm_series import ANSWER_MS, Course, Stretch
+from mt_nodes.data.arm_series import ANSWER_MS, ArmSeries, SeriesWindow
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Control, Diagnostics
 from mt_nodes.data.verdict import Judgement, Outcome, Verdict
-from mt_nodes.engine.followups import Prepared
-from mt_nodes.engine.judging import Answer, Heard, Offer, judge_for
+from mt_nodes.engine.followups import FollowupPlan
+from mt_nodes.engine.judging import Answer, AnswerStatus, Offer, judge_for
 from mt_nodes.relations.checks.sequence import SequenceCheck
 from mt_nodes.relations.relation import Relation
 
@@ -28,11 +28,11 @@ LastWords = tuple[Diagnostics | None, Diagnostics | None]
 NOTHING_MORE: LastWords = (None, None)
 
 
-class Judged(NamedTuple):
+class SeriesVerdict(NamedTuple):
     """The verdict of a series, and what it was judged by."""
 
     verdict: Verdict
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[SeriesWindow, ...]
 
 
 @dataclass(eq=False)
@@ -49,8 +49,8 @@ class _Arm:
 
     def add(self, answer: Answer, sign: float) -> None:
         row = len(self.asked)
-        self.asked.append(answer.heard in (Heard.ANSWERED, Heard.SILENT))
-        self.answered.append(answer.heard is Heard.ANSWERED)
+        self.asked.append(answer.heard in (AnswerStatus.ANSWERED, AnswerStatus.SILENT))
+        self.answered.append(answer.heard is AnswerStatus.ANSWERED)
         command = answer.output.control or Control(None)
         for name, column in self.columns.items():
             told = answer.output.answer_ms if name == ANSWER_MS else getattr(command, name)
@@ -63,10 +63,10 @@ class _Arm:
             for status in said.errors:
                 self.errors.setdefault(status, row)
 
-    def course(self, rows: slice) -> Course:
+    def course(self, rows: slice) -> ArmSeries:
         begin, end, _ = rows.indices(len(self.asked))
         errors = self.errors and {name: at - begin for name, at in self.errors.items() if begin <= at < end}
-        return Course(
+        return ArmSeries(
             np.array(self.asked[rows], dtype=bool),
             np.array(self.answered[rows], dtype=bool),
             {name: np.array(column[rows]) for name, column in self.columns.items()},
@@ -102,11 +102,11 @@ class _Collected:
         for arm, said in zip(self._arms, last_words, strict=True):
             arm.tell(said, max(0, len(self._stamps) - 1))
 
-    def stretches(self) -> tuple[Stretch, ...]:
+    def stretches(self) -> tuple[SeriesWindow, ...]:
         ends = [*self._cuts[1:], len(self._stamps)]
         rows = [slice(begin, end) for begin, end in zip(self._cuts, ends, strict=True) if end > begin]
         return tuple(
-            Stretch(
+            SeriesWindow(
                 np.array(self._stamps[part], dtype=np.int64),
                 np.array(self._changed[part], dtype=bool),
                 *(arm.course(part) for arm in self._arms),
@@ -128,14 +128,14 @@ class Series:
         self._whole = whole
         self._collected: dict[tuple[str, int, str], _Collected] = {}
 
-    def add(self, prepared: Prepared, bundle: Bundle, answers: tuple[Answer, Answer]) -> None:
+    def add(self, prepared: FollowupPlan, bundle: Bundle, answers: tuple[Answer, Answer]) -> None:
         """Take an instant in: what was sent, the bundle of the source, and the answers of both arms.
 
         What comes after an instant at which the arms were settling is another stretch. A series in which a follow-up
         was not what it should be is INVALID.
         """
         offer, outcome = prepared.offer, prepared.outcome
-        sent = outcome is None and answers[1].heard in (Heard.ANSWERED, Heard.SILENT)
+        sent = outcome is None and answers[1].heard in (AnswerStatus.ANSWERED, AnswerStatus.SILENT)
         effects = prepared.derived.effects if sent and prepared.derived else None
         for judge in offer.sequences:
             collected = self._of(offer, judge, bundle)
@@ -150,7 +150,7 @@ class Series:
             elif not unmet:
                 collected.add(bundle, answers, effects)
 
-    def end(self, last_words: LastWords = NOTHING_MORE) -> list[Judged]:
+    def end(self, last_words: LastWords = NOTHING_MORE) -> list[SeriesVerdict]:
         """Judge every series and begin anew; ``last_words`` count as told with the last answers."""
         for collected in self._collected.values():
             collected.end(last_words)
@@ -166,21 +166,21 @@ class Series:
             self._collected[key] = _Collected(offer, judge, check, bundle)
         return self._collected[key]
 
-    def _judged(self, collected: _Collected) -> Judged:
+    def _judged(self, collected: _Collected) -> SeriesVerdict:
         stretches, first = collected.stretches(), None if self._whole else collected.first
         pair = collected.offer.series_pair(collected.episode, collected.judge, first)
         marks = {} if self._whole or collected.scene is None else {"scene": collected.scene}
-        return Judged(Verdict(pair, collected.stamp_ns, _judgement(collected, stretches), marks), stretches)
+        return SeriesVerdict(Verdict(pair, collected.stamp_ns, _judgement(collected, stretches), marks), stretches)
 
 
 def _unmet(judge: Relation, bundle: Bundle, source: Answer) -> str:
     """Say why an instant is not the relation's, empty where it is; of a silent arm nothing can be said."""
-    if source.heard is not Heard.ANSWERED:
+    if source.heard is not AnswerStatus.ANSWERED:
         return ""
     return next((why for given in judge.given if (why := given.unmet(bundle, source.output)) is not None), "")
 
 
-def _judgement(collected: _Collected, stretches: Sequence[Stretch]) -> Judgement:
+def _judgement(collected: _Collected, stretches: Sequence[SeriesWindow]) -> Judgement:
     if collected.broken:
         return Judgement(Outcome.INVALID, reason=collected.broken)
     if not any(stretch.changed.any() for stretch in stretches):
@@ -188,7 +188,7 @@ def _judgement(collected: _Collected, stretches: Sequence[Stretch]) -> Judgement
     return worst([_checked(collected.check, stretch) for stretch in stretches])
 
 
-def _checked(check: SequenceCheck, stretch: Stretch) -> Judgement:
+def _checked(check: SequenceCheck, stretch: SeriesWindow) -> Judgement:
     if not stretch.source.answered.any():
         return Judgement(Outcome.UNPAIRED_SOURCE, reason="the source arm answered nothing")
     try:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.data.arm_series import ANSWER_MS, COMMANDED, Stretch
+from mt_nodes.data.arm_series import ANSWER_MS, COMMANDED, SeriesWindow
 from mt_nodes.data.verdict import Pair
 
 ARMS = ("source", "followup")
@@ -20,7 +20,7 @@ def series_file(results_dir: Path, pair: Pair) -> Path:
     return results_dir / "evidence" / f"{str(pair).replace('/', '_')}.csv"
 
 
-def write_stretches(path: Path, stretches: Sequence[Stretch]) -> None:
+def write_stretches(path: Path, stretches: Sequence[SeriesWindow]) -> None:
     """Write one row an instant: stamp, whether a follow-up went out, and what each arm said (empty: not told)."""
     names = [name for name in (*COMMANDED, ANSWER_MS) if stretches and name in stretches[0].source.numbers]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -31,7 +31,7 @@ def write_stretches(path: Path, stretches: Sequence[Stretch]) -> None:
             writer.writerows(_rows(number, stretch, names))
 
 
-def _rows(number: int, stretch: Stretch, names: Sequence[str]) -> Iterator[list[Any]]:
+def _rows(number: int, stretch: SeriesWindow, names: Sequence[str]) -> Iterator[list[Any]]:
     arms = (stretch.source, stretch.followup)
     flags = [flag.astype(int).tolist() for arm in arms for flag in (arm.asked, arm.answered)]
     told = [["" if value != value else repr(value) for value in arm[name].tolist()] for arm in arms for name in names]

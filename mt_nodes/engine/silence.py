@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mt_nodes.base.errors import StackError
 from mt_nodes.engine.arm import Arm
-from mt_nodes.engine.judging import Answer, Heard
+from mt_nodes.engine.judging import Answer, AnswerStatus
 
 HANGS_AFTER = 3
 """So many inputs in a row without an answer, and a stack that says so when it sees nothing counts as hung."""
@@ -25,7 +25,7 @@ class Silence:
         Raises:
             StackError: the arm has been silent for too long to be alive.
         """
-        count = self.counts.get(arm.name, 0) + 1 if answer.heard is Heard.SILENT else 0
+        count = self.counts.get(arm.name, 0) + 1 if answer.heard is AnswerStatus.SILENT else 0
         self.counts[arm.name] = count
         if count >= HANGS_AFTER:
             raise StackError(

@@ -20,7 +20,7 @@ NOT_COUNTED = "control beside it shows no difference, so that the machine may ha
 
 
 @dataclass(frozen=True)
-class Heard(Generic[T]):
+class PairAnswers(Generic[T]):
     """What came of one pair: whether it was control, and which arms answered in time."""
 
     pair: T
@@ -42,7 +42,7 @@ class SilentFollowups(Generic[T]):
         self._after_control = False
         self._silent: deque[tuple[float, T]] = deque()
 
-    def take(self, heard: Heard[T], now_s: float) -> list[tuple[T, bool]]:
+    def take(self, heard: PairAnswers[T], now_s: float) -> list[tuple[T, bool]]:
         """Take a pair in at a time (monotonic)."""
         if not heard.source:
             self._after_control = False

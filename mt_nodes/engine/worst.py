@@ -17,7 +17,7 @@ PICTURED = 6
 Line = TypeVar("Line")
 
 
-class Place(NamedTuple):
+class WorstRank(NamedTuple):
     """Where a violated pair comes among others: most lost, then deepest margin, then the pair.
 
     The relations' own pairs come before those of control and sham, and what could not be measured at all before what
@@ -33,18 +33,18 @@ class Place(NamedTuple):
     draw: str
 
 
-def worst_first(line: Mapping[str, Any]) -> Place:
+def worst_first(line: Mapping[str, Any]) -> WorstRank:
     """Return the place of a violated verdict line."""
     pair = Pair.parse(line["pair"])
     return _place("@" in pair.draw, line["lost"], line["margin"], pair)
 
 
-def worst_row(row: PairRow) -> Place:
+def worst_row(row: PairRow) -> WorstRank:
     """Return the place of a violated pair, the same as that of its verdict line."""
     return _place(row.of_background, row.lost, row.margin, row)
 
 
-def in_turn(lines: Iterable[Line], place: Callable[[Line], Place] = worst_first) -> list[Line]:  # type: ignore[assignment]
+def in_turn(lines: Iterable[Line], place: Callable[[Line], WorstRank] = worst_first) -> list[Line]:  # type: ignore[assignment]
     """Return violated verdict lines worst first, but one of every relation before the second of any.
 
     Few pictures then show what is wrong in many relations, and not one relation many times.
@@ -73,6 +73,6 @@ class WorstSoFar:
         return any(kept is line for kept in self._lines)
 
 
-def _place(of_background: bool, lost: int, margin: float | None, pair: Pair | PairRow) -> Place:
+def _place(of_background: bool, lost: int, margin: float | None, pair: Pair | PairRow) -> WorstRank:
     deep, bundle = -math.inf if margin is None else margin, -1 if pair.bundle is None else pair.bundle
-    return Place(of_background, -lost, deep, pair.episode, bundle, pair.relation, pair.draw)
+    return WorstRank(of_background, -lost, deep, pair.episode, bundle, pair.relation, pair.draw)

@@ -18,9 +18,9 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Diagnostics
 from mt_nodes.engine.arm import Unasked
 from mt_nodes.engine.arrival import Arrivals
-from mt_nodes.engine.judging import Answer, Heard
+from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.pairing import Inbox, Ticket
-from mt_nodes.engine.plan import ArmPlan, Replayed
+from mt_nodes.engine.plan import ArmPlan, ReplayedTopic
 from mt_nodes.nodes.isolation import OWN_NODES, Isolation
 from mt_nodes.nodes.listening import OutputListener, answer_of
 from mt_nodes.nodes.meeting import Meeting
@@ -58,7 +58,7 @@ class RosArm:
         leased: bool,
         stack: Stack,
         process: Process | None,
-        topics: Mapping[str, Replayed],
+        topics: Mapping[str, ReplayedTopic],
         required: frozenset[str],
         profiles: Mapping[str, QoSProfile] | None = None,
         once: str = "",
@@ -239,7 +239,7 @@ class RosArm:
         self._limit_ns = self._clock.advance(source_ns + delay_ns) + self._period_ns
 
     def _join(
-        self, topics: Mapping[str, Replayed], required: frozenset[str], profiles: Mapping[str, QoSProfile]
+        self, topics: Mapping[str, ReplayedTopic], required: frozenset[str], profiles: Mapping[str, QoSProfile]
     ) -> None:
         node = self._ros.add(plain_node, OWN_NODES[self.name])
         monitor = self._monitor = self._ros.add(plain_node, f"mt_monitor_{self.name}")
@@ -275,11 +275,11 @@ class RosArm:
             )
         if own_time_s.disturbed != ticket.disturbed:
             why = "this process stood still, or the wall clock was set, and the answer got lost"
-            return Answer.nothing(Heard.SKIPPED, f"{self.name} arm: {why}")
+            return Answer.nothing(AnswerStatus.SKIPPED, f"{self.name} arm: {why}")
         silent = [role for role in self._stack.answers if role not in ticket.parts]
         missing = [row.topic for role in silent for row in self._stack.outputs[role].rows]
         late = "no answer" if not missing else f"no {', '.join(missing)}"
-        return Answer.nothing(Heard.SILENT, f"{late} within {self._stack.deadline_s:g} s{self._unknown_stamp()}")
+        return Answer.nothing(AnswerStatus.SILENT, f"{late} within {self._stack.deadline_s:g} s{self._unknown_stamp()}")
 
     def _unknown_stamp(self) -> str:
         """A hint at the usual reason for silence: outputs that bear another stamp than their input's."""

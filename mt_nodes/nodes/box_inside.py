@@ -29,12 +29,12 @@ from mt_nodes.base.processes import Child
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.graph_guard import Ours, endpoints, participant
 from mt_nodes.nodes.introducing import Introduction
-from mt_nodes.nodes.leak_watch import Look, Suspicion, pause_s
+from mt_nodes.nodes.leak_watch import GraphSnapshot, Suspicion, pause_s
 from mt_nodes.nodes.messages import message_class
 from mt_nodes.nodes.running import quick_executor
 from mt_nodes.nodes.spinning import plain_node
 from mt_nodes.runs.vehicle.boxed_stack import NODE, BoxedStack, Passing
-from mt_nodes.runs.vehicle.leaks import Watched, leaks_in_arm
+from mt_nodes.runs.vehicle.leaks import LeakQuery, leaks_in_arm
 from mt_nodes.runs.vehicle.pipe import Pipe
 
 #: How often the graph is looked at until the stack is there.
@@ -55,7 +55,7 @@ class Inside:
         self._inputs = [node.create_publisher(message_class(r.type), r.topic, profile_of(r)) for r in boxed.inputs]
         self._outputs: list[Subscription] = [self._listen(number, qos.ANSWERS) for number in range(len(boxed.outputs))]
         self._weaker: set[int] = set()
-        self._watched = Watched(boxed.actuators, boxed.observers)
+        self._watched = LeakQuery(boxed.actuators, boxed.observers)
         self._ours = Ours(frozenset({f"/{NODE}"}), frozenset({participant(node)}))
         self._suspicion = Suspicion()
         self._introduction = Introduction(node)
@@ -97,7 +97,7 @@ class Inside:
             IsolationError: naming him.
         """
         found = endpoints(self._node, self._ours, self._watched.concerns)
-        self._suspicion.take(own_time_s(), Look(leaks_in_arm(found, self._watched, self._ours.names), found))
+        self._suspicion.take(own_time_s(), GraphSnapshot(leaks_in_arm(found, self._watched, self._ours.names), found))
         if self._suspicion.sure:
             raise IsolationError(f"in the box: {self._suspicion.why}")
         self._refuse_strangers()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.data.output_fields import OutputFields, Source
+from mt_nodes.data.output_fields import FieldSource, OutputFields
 from mt_nodes.data.outputs import Control, Detections, ImageBoxes, Path
 from mt_nodes.nodes.adapters.base import Adapter, Said
 from mt_nodes.nodes.messages import message_class, stamp_of
@@ -124,7 +124,7 @@ class ByFields(Adapter):
         return None if source is None else np.array([_yaw(source, item) for item in items], dtype=np.float64)
 
 
-def _yaw(source: Source, item: Any) -> float:
+def _yaw(source: FieldSource, item: Any) -> float:
     turn = source.path.of(item)
     if hasattr(turn, "w"):
         return float(yaws(np.array([[turn.x, turn.y, turn.z, turn.w]]))[0]) * source.scale

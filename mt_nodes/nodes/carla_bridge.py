@@ -25,9 +25,9 @@ import numpy as np
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.transforms import quaternion_of_yaw
-from mt_nodes.nodes.channel import Channel
+from mt_nodes.nodes.channel import SimulatorChannel
 from mt_nodes.nodes.orientation import yaws
-from mt_nodes.world.drive.external import HERE, Origin, Thing, ego_of
+from mt_nodes.world.drive.external import HERE, Origin, SimulatedObject, ego_of
 from mt_nodes.world.drive.lighting import light_of
 from mt_nodes.world.drive.scenario import Ego, Environment, Pose, Vehicle
 from mt_nodes.world.drive.trace import EgoState
@@ -77,7 +77,7 @@ class CarlaSettings:
 class CarlaBridge:
     """One bridge; see :class:`mt_nodes.world.drive.external.Simulator`."""
 
-    def __init__(self, channel: Channel, settings: CarlaSettings) -> None:
+    def __init__(self, channel: SimulatorChannel, settings: CarlaSettings) -> None:
         self.settings, self._channel = settings, channel
         self._ids: dict[str, int] = {}
         self._hit: list[str] = []
@@ -106,7 +106,7 @@ class CarlaBridge:
         self._channel.hear(f"/carla/{role}/odometry", "nav_msgs/msg/Odometry", self._moved)
         self._channel.hear(f"/carla/{role}/collision", "carla_msgs/msg/CarlaCollisionEvent", self._collided)
 
-    def spawn(self, thing: Thing) -> None:
+    def spawn(self, thing: SimulatedObject) -> None:
         """Put somebody or something there.
 
         Raises:

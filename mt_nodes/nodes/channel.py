@@ -20,7 +20,7 @@ from mt_nodes.nodes.spinning import SpinningContext, plain_node
 USUAL = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.VOLATILE)
 
 
-class Channel(Protocol):
+class SimulatorChannel(Protocol):
     """What an adapter of a simulator needs of ROS."""
 
     def make(self, type_name: str) -> Any:
@@ -59,7 +59,7 @@ def service_class(type_name: str) -> Any:
 
 
 class RosChannel:
-    """A :class:`Channel` over rclpy.
+    """A :class:`SimulatorChannel` over rclpy.
 
     Args:
         domain: where the other system is. timeout_s: the longest wait for anything it should do.

@@ -14,8 +14,8 @@ from std_msgs.msg import Header
 
 from mt_nodes.data.cdr.codec import camera_info_from_msg, image_from_msg
 from mt_nodes.data.cdr.point_fields import Field, point_dtype, rows_of
-from mt_nodes.data.messages import CameraInfo, Cloud, Image, Message, Told
-from mt_nodes.engine.plan import Replayed
+from mt_nodes.data.messages import CameraInfo, Cloud, Image, Message, WorldMessage
+from mt_nodes.engine.plan import ReplayedTopic
 from mt_nodes.nodes.adapters.base import Adapter, adapter_for
 from mt_nodes.nodes.messages import set_stamp, stamp_of
 from mt_nodes.nodes.point_cloud2 import create_cloud, read_points
@@ -82,14 +82,14 @@ def reader_of(role: str, topic: str, type_name: str) -> Callable[[Any], Message]
         return lambda message: sensor_from_message(role, topic, message)
     adapter = _adapter(role, type_name)
 
-    def read(message: Any) -> Told:
+    def read(message: Any) -> WorldMessage:
         said: Any = adapter.decode(message)
-        return Told(topic, role, adapter.stamp_ns(message) or 0, said.frame_id, said)
+        return WorldMessage(topic, role, adapter.stamp_ns(message) or 0, said.frame_id, said)
 
     return read
 
 
-def told_to_message(told: Told, type_name: str) -> Any:
+def told_to_message(told: WorldMessage, type_name: str) -> Any:
     """Return the message of what a world tells.
 
     Raises:
@@ -103,8 +103,10 @@ def _adapter(role: str, type_name: str) -> Adapter:
     return adapter_for(TOLD_AS[role], type_name)
 
 
-def topics_of_world(stack: Stack) -> dict[str, Replayed]:
+def topics_of_world(stack: Stack) -> dict[str, ReplayedTopic]:
     """Return every topic that a stack takes, by the same name in a world, for arms whose bundles come from there."""
     return {
-        topic: Replayed(topic, message_type(stack, role)) for role, topics in stack.topics.items() for topic in topics
+        topic: ReplayedTopic(topic, message_type(stack, role))
+        for role, topics in stack.topics.items()
+        for topic in topics
     }

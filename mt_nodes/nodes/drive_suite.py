@@ -18,7 +18,7 @@ from mt_nodes.nodes.control import ControlNode
 from mt_nodes.nodes.convert import topics_of_world
 from mt_nodes.nodes.spinning import SpinningContext
 from mt_nodes.nodes.suite import Status, open_arms
-from mt_nodes.nodes.suite_process import Events, run_suite
+from mt_nodes.nodes.suite_process import ProgressEvents, run_suite
 from mt_nodes.runs.loop.conducting import execute
 from mt_nodes.runs.loop.run import ScenarioRun
 from mt_nodes.stacks.stack import Stack
@@ -41,7 +41,7 @@ def main(args: list[str] | None = None) -> None:
     run_suite("drive_suite", lambda out, events: _carry_out(ScenarioRun.load(out), events), args)
 
 
-def _carry_out(run: ScenarioRun, events: Events) -> dict[str, Any]:
+def _carry_out(run: ScenarioRun, events: ProgressEvents) -> dict[str, Any]:
     clean_shared_memory()
     with ExitStack() as ending:
         control_ros = SpinningContext(user_domain(os.environ))

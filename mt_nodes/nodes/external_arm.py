@@ -9,7 +9,7 @@ from typing import Any
 from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.engine.arm import Unasked
 from mt_nodes.engine.arrival import Arrivals
-from mt_nodes.engine.judging import Answer, Heard
+from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.pairing import Ticket
 from mt_nodes.nodes.arm import RosArm
 from mt_nodes.runs.live.attendance import Attendance, Presence
@@ -52,7 +52,7 @@ class ExternalArm(RosArm):
         if ticket.sent_s <= who.lost_s:
             return None
         if ticket.sent_s <= who.back_s:
-            return Answer.nothing(Heard.SKIPPED, f"not there: {away or who.name}")
+            return Answer.nothing(AnswerStatus.SKIPPED, f"not there: {away or who.name}")
         deadline_s = ticket.sent_s + self._stack.deadline_s
         if own_time_s() >= deadline_s:
             self._look()

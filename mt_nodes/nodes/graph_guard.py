@@ -21,7 +21,7 @@ from mt_nodes.nodes import qos
 from mt_nodes.nodes.introducing import PARTICIPANT_BYTES
 from mt_nodes.nodes.isolation import NOT_KNOWN_YET
 from mt_nodes.runs.vehicle import leaks
-from mt_nodes.runs.vehicle.leaks import Endpoint
+from mt_nodes.runs.vehicle.leaks import GraphEndpoint
 
 #: What every node has, and nobody commands anything by.
 _EVERYBODYS = ("/rosout", "/parameter_events")
@@ -30,7 +30,7 @@ _OF_ACTION = "/_action/"
 _GOAL, _GOAL_TYPE = "/_action/send_goal", "_SendGoal"
 #: Role of a service -> that of the action which is asked for by it.
 _AS_ACTION = {leaks.SERVER: leaks.ACTION_SERVER, leaks.CLIENT: leaks.ACTION_CLIENT}
-_NOBODY = Endpoint(NOT_KNOWN_YET, "", "", "")
+_NOBODY = GraphEndpoint(NOT_KNOWN_YET, "", "", "")
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def _everything(name: str, kind: str) -> bool:
 
 def endpoints(
     node: Node, ours: Ours | None = None, concerns: Callable[[str, str], bool] = _everything
-) -> frozenset[Endpoint]:
+) -> frozenset[GraphEndpoint]:
     """Return what every node of a domain has, as far as it has been discovered by now.
 
     Args:
@@ -77,17 +77,17 @@ def endpoints(
     return frozenset(replace(one, number=n + 1) for one, count in counts.items() for n in range(count))
 
 
-def _on_topics(node: Node, ours: Ours, concerns: Callable[[str, str], bool]) -> Iterator[Endpoint]:
+def _on_topics(node: Node, ours: Ours, concerns: Callable[[str, str], bool]) -> Iterator[GraphEndpoint]:
     for name, kinds in node.get_topic_names_and_types():
         if name in _EVERYBODYS or _OF_ACTION in name or not any(concerns(name, kind) for kind in kinds):
             continue
         for row in node.get_publishers_info_by_topic(name):
-            yield Endpoint(ours.called(row), leaks.PUBLISHER, name, row.topic_type)
+            yield GraphEndpoint(ours.called(row), leaks.PUBLISHER, name, row.topic_type)
         for row in node.get_subscriptions_info_by_topic(name):
-            yield Endpoint(ours.called(row), leaks.SUBSCRIPTION, name, row.topic_type)
+            yield GraphEndpoint(ours.called(row), leaks.SUBSCRIPTION, name, row.topic_type)
 
 
-def _on_services(node: Node, ours: Ours, concerns: Callable[[str, str], bool]) -> Iterator[Endpoint]:
+def _on_services(node: Node, ours: Ours, concerns: Callable[[str, str], bool]) -> Iterator[GraphEndpoint]:
     for service, kinds in node.get_service_names_and_types():
         for kind in kinds[:1]:
             for role in (leaks.SERVER, leaks.CLIENT):
@@ -96,7 +96,7 @@ def _on_services(node: Node, ours: Ours, concerns: Callable[[str, str], bool]) -
                         yield from (replace(one, node=who) for who in _who(node, ours, role, service))
 
 
-def _service(role: str, name: str, kind: str) -> Iterator[Endpoint]:
+def _service(role: str, name: str, kind: str) -> Iterator[GraphEndpoint]:
     """Yield what a service is: itself, or an action; who only asks for its goals is no client of it by its topics."""
     if _OF_ACTION not in name:
         yield replace(_NOBODY, role=role, name=name, type=kind)

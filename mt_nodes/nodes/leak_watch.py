@@ -17,7 +17,7 @@ from typing import NamedTuple
 from mt_nodes.base.errors import InfrastructureError, IsolationError
 from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.nodes.isolation import NAMES_S, NOT_KNOWN_YET
-from mt_nodes.runs.vehicle.leaks import Endpoint
+from mt_nodes.runs.vehicle.leaks import GraphEndpoint
 
 #: Seconds between two looks: at least, and at most; a twentieth of one core's time is what looking may take.
 SOON_S, LATE_S, SHARE = 0.05, 0.5, 0.05
@@ -30,11 +30,11 @@ def pause_s(took_s: float) -> float:
     return min(LATE_S, max(SOON_S, took_s / SHARE))
 
 
-class Look(NamedTuple):
+class GraphSnapshot(NamedTuple):
     """Ways by which a test could reach an actuator, and the endpoints that they were found among."""
 
     leaks: Sequence[str]
-    found: Collection[Endpoint]
+    found: Collection[GraphEndpoint]
 
 
 class Suspicion:
@@ -50,7 +50,7 @@ class Suspicion:
         #: Role, name, type -> how many there were when one of them had no name.
         self._suspects: dict[tuple[str, str, str], int] = {}
 
-    def take(self, now_s: float, look: Look) -> None:
+    def take(self, now_s: float, look: GraphSnapshot) -> None:
         """Take in what a look at a monotonic instant found; nothing is forgotten once it is sure."""
         if self.sure:
             return
@@ -62,7 +62,7 @@ class Suspicion:
         elif self._suspects:
             self._settle(look.found)
 
-    def _suspect(self, now_s: float, look: Look) -> None:
+    def _suspect(self, now_s: float, look: GraphSnapshot) -> None:
         if not self.why:
             self.why, self._since_s = look.leaks[0], now_s
         counts = Counter(_what(one) for one in look.found)
@@ -71,7 +71,7 @@ class Suspicion:
                 self._suspects[_what(one)] = max(self._suspects.get(_what(one), 0), counts[_what(one)])
         self.sure = now_s - self._since_s >= NAMES_S
 
-    def _settle(self, found: Collection[Endpoint]) -> None:
+    def _settle(self, found: Collection[GraphEndpoint]) -> None:
         """Nothing is left that would be a leak: it has gone, or has a name by which it may be there."""
         named = Counter(_what(one) for one in found if one.node != NOT_KNOWN_YET)
         if all(named[what] >= count for what, count in self._suspects.items()):
@@ -81,7 +81,7 @@ class Suspicion:
             self.why, self.sure = f"{self.why} (it has gone before it had a name)", True
 
 
-def _what(one: Endpoint) -> tuple[str, str, str]:
+def _what(one: GraphEndpoint) -> tuple[str, str, str]:
     return one.role, one.name, one.type
 
 
@@ -93,7 +93,7 @@ class LeakWatch:
         stop: called once, in that thread, as soon as a leak is sure: nothing may be injected from there on.
     """
 
-    def __init__(self, looks: Sequence[Callable[[bool], Look]], stop: Callable[[], object]) -> None:
+    def __init__(self, looks: Sequence[Callable[[bool], GraphSnapshot]], stop: Callable[[], object]) -> None:
         self._looks = [(look, Suspicion()) for look in looks]
         self._stop = stop
         self._failure = ""

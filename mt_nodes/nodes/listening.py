@@ -34,7 +34,7 @@ class Takes(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Heard:
+class ReceivedOutput:
     """One output: what was read, the message as it came, and those beside it that tell parts of the same command."""
 
     said: Said
@@ -138,21 +138,23 @@ class OutputListener:
             return
         wire, merger = Wire(row.topic, row.type, stamp or 0, data), self._mergers.get(tap.role)
         if merger is None:
-            self._inbox.put(tap.role, stamp, Heard(said, wire))
+            self._inbox.put(tap.role, stamp, ReceivedOutput(said, wire))
             return
         assert isinstance(said, Control), "only commands are told on several topics"
         command = merger.take(row.topic, said, wire, round(own_time_s() * 1e9))
         if command is not None:
-            self._inbox.put(tap.role, command.said.stamp_ns, Heard(command.said, command.wires[0], command.wires[1:]))
+            self._inbox.put(
+                tap.role, command.said.stamp_ns, ReceivedOutput(command.said, command.wires[0], command.wires[1:])
+            )
 
 
 def answer_of(ticket: Ticket, last_s: float, diagnostics: Diagnostics | None = None) -> Answer:
     """Return the answer that a ticket's outputs make; the last of them came at own time ``last_s``."""
-    parts: dict[str, Heard] = {role: heard for role, (heard, _) in ticket.parts.items()}
+    parts: dict[str, ReceivedOutput] = {role: heard for role, (heard, _) in ticket.parts.items()}
     said: dict[str, Any] = {role: heard.said for role, heard in parts.items()}
     # Beside a live stack its answer may be heard before the input is.
     output = Output(**said, diagnostics=diagnostics, answer_ms=round(1e3 * max(0.0, last_s - ticket.sent_s), 3))
     # What carries no stamp of its own is of the instant that it answers.
     came = (wire for h in parts.values() for wire in (h.wire, *h.beside))
     wires = (wire if wire.stamp_ns else replace(wire, stamp_ns=ticket.stamp_ns) for wire in came)
-    return Answer(judging.Heard.ANSWERED, output, wires=tuple(wires), by_arrival=frozenset(ticket.by_arrival))
+    return Answer(judging.AnswerStatus.ANSWERED, output, wires=tuple(wires), by_arrival=frozenset(ticket.by_arrival))

@@ -13,7 +13,7 @@ from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Diagnostics
 from mt_nodes.engine.arrival import AHEAD_S, Arrivals
-from mt_nodes.engine.judging import Answer, Heard
+from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.pairing import Ticket
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.listening import OutputListener, answer_of
@@ -101,7 +101,7 @@ class ListeningArm:
         missing = [row.topic for role in silent for row in self._stack.outputs[role].rows]
         away = [topic for topic, count in self._listener.heard_from().items() if topic in missing and not count]
         why = f"; nobody publishes {', '.join(away)}" if away else ""
-        return Answer.nothing(Heard.SILENT, f"no {', '.join(missing)} within {self._stack.deadline_s:g} s{why}")
+        return Answer.nothing(AnswerStatus.SILENT, f"no {', '.join(missing)} within {self._stack.deadline_s:g} s{why}")
 
     def missed(self, after_ns: int, before_ns: int) -> int:
         """Count the inputs between two stamps that the live stack has answered: if we had none, our taps lost them."""

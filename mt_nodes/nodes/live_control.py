@@ -22,7 +22,7 @@ from mt_nodes.base.params import plain
 from mt_nodes.nodes.clock_echo import ClockPings
 from mt_nodes.nodes.managed import TidyLifecycleNode
 from mt_nodes.nodes.parameters import descriptor
-from mt_nodes.runs.live.commands import CHANGEABLE, Commands, Reply, State
+from mt_nodes.runs.live.commands import CHANGEABLE, Commands, Reply, RunState
 from mt_nodes.runs.live.config import PARTS, LiveConfig
 
 NAME = "mt_live"
@@ -62,7 +62,7 @@ class LiveControl(TidyLifecycleNode):
             self.create_service(Trigger, f"~/{name}", _answering(does[name]))
         self.pings = ClockPings(self)
         self.trigger_configure()
-        if commands.wishes.state is State.RUNNING:
+        if commands.wishes.state is RunState.RUNNING:
             self.trigger_activate()
 
     def status(self) -> dict[str, Any]:

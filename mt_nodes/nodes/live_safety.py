@@ -16,10 +16,10 @@ from mt_nodes.base.errors import IsolationError
 from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.base.processes import Process
 from mt_nodes.base.settings import Actuators
-from mt_nodes.engine.plan import ArmPlan, Replayed
+from mt_nodes.engine.plan import ArmPlan, ReplayedTopic
 from mt_nodes.nodes.graph_guard import Ours, endpoints, participant
 from mt_nodes.nodes.isolation import NAMES_S, NOT_KNOWN_YET
-from mt_nodes.nodes.leak_watch import WORTH_S, LeakWatch, Look
+from mt_nodes.nodes.leak_watch import WORTH_S, GraphSnapshot, LeakWatch
 from mt_nodes.nodes.live_watch import LiveWatch
 from mt_nodes.runs.live.config import LiveConfig
 from mt_nodes.runs.live.run import LiveRun
@@ -28,8 +28,8 @@ from mt_nodes.runs.vehicle.boxing import what_can_be_boxed
 from mt_nodes.runs.vehicle.caps import Held, capped
 from mt_nodes.runs.vehicle.gpu import gpu_environment, lacking_for
 from mt_nodes.runs.vehicle.guarding import ComputerGuard
-from mt_nodes.runs.vehicle.leaks import PUBLISHER, Endpoint, Watched, leaks_in_arm, leaks_in_live
-from mt_nodes.runs.vehicle.usage import Usage
+from mt_nodes.runs.vehicle.leaks import PUBLISHER, GraphEndpoint, LeakQuery, leaks_in_arm, leaks_in_live
+from mt_nodes.runs.vehicle.usage import ResourceUsage
 
 
 class LiveSafety:
@@ -52,12 +52,12 @@ class LiveSafety:
         self._leaks: LeakWatch | None = None
         #: Called in another thread as soon as a leak is sure.
         self.stop: Callable[[], object] = lambda: None
-        self._watched = Watched(config.actuators, config.observers, tuple(row.topic for row in run.stack.said))
-        self._before: frozenset[Endpoint] = frozenset()
-        self._usage = Usage()
+        self._watched = LeakQuery(config.actuators, config.observers, tuple(row.topic for row in run.stack.said))
+        self._before: frozenset[GraphEndpoint] = frozenset()
+        self._usage = ResourceUsage()
         self._began_s = own_time_s()
 
-    def look_first(self, node: Node, topics: Mapping[str, Replayed]) -> None:
+    def look_first(self, node: Node, topics: Mapping[str, ReplayedTopic]) -> None:
         """Begin to watch the live stack; to be called before anything of ours is started."""
         self._began_s = own_time_s()
         if self._config.guard.baseline_s:
@@ -76,7 +76,12 @@ class LiveSafety:
         return ""
 
     def process(
-        self, process: Process | None, plan: ArmPlan, domain: int, topics: Mapping[str, Replayed], needed: Iterable[str]
+        self,
+        process: Process | None,
+        plan: ArmPlan,
+        domain: int,
+        topics: Mapping[str, ReplayedTopic],
+        needed: Iterable[str],
     ) -> Process | None:
         """Return what is started in place of an instance: a bridge to it in a box, where that is wanted."""
         config = self._config
@@ -129,16 +134,16 @@ class LiveSafety:
         if self._leaks is not None:
             self._leaks.refuse()
 
-    def _look_at_live(self, node: Node, ours: Ours, whole: bool) -> Look:
+    def _look_at_live(self, node: Node, ours: Ours, whole: bool) -> GraphSnapshot:
         found = endpoints(node, ours) if whole else endpoints(node, ours, self._watched.concerns)
         self._adopt(found)
-        return Look(leaks_in_live(found, self._before, self._watched, ours.names), found)
+        return GraphSnapshot(leaks_in_live(found, self._before, self._watched, ours.names), found)
 
-    def _look_at_arm(self, node: Node, ours: Ours, whole: bool) -> Look:
+    def _look_at_arm(self, node: Node, ours: Ours, whole: bool) -> GraphSnapshot:
         found = endpoints(node, ours, self._watched.concerns)
-        return Look(leaks_in_arm(found, self._watched, ours.names), found)
+        return GraphSnapshot(leaks_in_arm(found, self._watched, ours.names), found)
 
-    def _adopt(self, found: Iterable[Endpoint]) -> None:
+    def _adopt(self, found: Iterable[GraphEndpoint]) -> None:
         """A live stack that was not there at first may come; a second one that says the same may not."""
         known = {one.name for one in self._before if one.role == PUBLISHER}
         first = {

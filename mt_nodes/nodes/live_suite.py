@@ -24,7 +24,7 @@ from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.base.processes import wait_until
 from mt_nodes.engine.arm import start
 from mt_nodes.engine.arrival import Arrivals
-from mt_nodes.engine.plan import ArmPlan, Replayed, stack_process
+from mt_nodes.engine.plan import ArmPlan, ReplayedTopic, stack_process
 from mt_nodes.engine.recorder import Recorder
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.arm import RosArm
@@ -37,9 +37,9 @@ from mt_nodes.nodes.live_taps import CLOCK, LOOK_EVERY_S, LiveTaps, LiveTopics, 
 from mt_nodes.nodes.live_view import LiveView
 from mt_nodes.nodes.qos import load_overrides
 from mt_nodes.nodes.spinning import SpinningContext, quiet_node
-from mt_nodes.nodes.suite_process import STATUS_EVERY_S, Events, check_interrupted, run_suite
+from mt_nodes.nodes.suite_process import STATUS_EVERY_S, ProgressEvents, check_interrupted, run_suite
 from mt_nodes.runs.live.attendance import Presence
-from mt_nodes.runs.live.commands import Commands, State
+from mt_nodes.runs.live.commands import Commands, RunState
 from mt_nodes.runs.live.config import NOT_GIVEN, OWN_ARMS
 from mt_nodes.runs.live.driver import LiveDriver
 from mt_nodes.runs.live.judging import nothing_missed
@@ -57,7 +57,7 @@ def main(args: list[str] | None = None) -> None:
     run_suite("live_suite", lambda out, events: _carry_out(LiveRun.load(out), events), args)
 
 
-def _carry_out(run: LiveRun, events: Events) -> dict[str, Any]:
+def _carry_out(run: LiveRun, events: ProgressEvents) -> dict[str, Any]:
     clean_shared_memory()
     own_time_s.keep_looking()
     with ExitStack() as ending:
@@ -82,7 +82,7 @@ class _LiveSuite:
         run: LiveRun,
         commands: Commands,
         control: ControlNode,
-        events: Events,
+        events: ProgressEvents,
         control_domain: int,
         clocks: Callable[[], dict[str, dict[str, Any]]],
         safety: LiveSafety,
@@ -150,7 +150,7 @@ class _LiveSuite:
         wait_until(known, math.inf, LOOK_EVERY_S)
         return topics
 
-    def _look_first(self, node: Node, given: dict[str, Replayed]) -> bool:
+    def _look_first(self, node: Node, given: dict[str, ReplayedTopic]) -> bool:
         """See what is there before anything of ours is, and how well the live stack does; return whether to go on."""
         self._safety.look_first(node, given)
         state, began_s = self._commands.wishes.state.value, own_time_s()
@@ -195,10 +195,10 @@ class _LiveSuite:
 
     def _over(self, began_s: float | None = None) -> bool:
         lasted_s = own_time_s() - began_s if began_s is not None else 0.0
-        return self._commands.wishes.state is State.STOPPING or 0.0 < self._run.config.duration_s < lasted_s
+        return self._commands.wishes.state is RunState.STOPPING or 0.0 < self._run.config.duration_s < lasted_s
 
     def _open_arms(
-        self, ending: ExitStack, node: Node, topics: dict[str, Replayed]
+        self, ending: ExitStack, node: Node, topics: dict[str, ReplayedTopic]
     ) -> tuple[RosArm | ListeningArm, RosArm | ListeningArm]:
         mode, stack = self._run.config.mode, self._run.stack
         plans = [ArmPlan(name, stack.domain.get(name)) for name in OWN_ARMS[mode]]
@@ -214,7 +214,7 @@ class _LiveSuite:
             arms.insert(0, ListeningArm(node, stack, self._run.config.window_s))
         return arms[0], arms[-1]
 
-    def _open_arm(self, plan: ArmPlan, topics: dict[str, Replayed]) -> RosArm:
+    def _open_arm(self, plan: ArmPlan, topics: dict[str, ReplayedTopic]) -> RosArm:
         run, domain = self._run, self._domains[plan.name]
         required = frozenset((*sensor_topics(run.stack), *run.stack.needs))
         process = stack_process(run.stack, plan, domain, run.out, os.environ)

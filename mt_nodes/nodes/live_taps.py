@@ -21,7 +21,7 @@ from mt_nodes.data.cdr import codec
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.transform_buffer import TransformBuffer
 from mt_nodes.data.transforms import TransformTree
-from mt_nodes.engine.plan import Replayed
+from mt_nodes.engine.plan import ReplayedTopic
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.convert import SENSOR_TYPES
 from mt_nodes.nodes.live_inputs import InstantReader, LiveInputs
@@ -68,21 +68,21 @@ class LiveTopics:
         asked = [CLOCK] if self._clock == "true" else []
         return [t for t in (*self._cameras, *self._others, *asked) if not self._node.count_publishers(t)]
 
-    def beside(self) -> dict[str, Replayed]:
+    def beside(self) -> dict[str, ReplayedTopic]:
         """Return how our instances are given what is no sensor's, /clock included where there is one."""
         wanted = [*self._others, *([] if self._clock == "false" or CLOCK in self._others else [CLOCK])]
         return {topic: row for topic in wanted if (row := self._published(topic)) is not None}
 
-    def sensors(self) -> dict[str, Replayed]:
+    def sensors(self) -> dict[str, ReplayedTopic]:
         """Return how our instances are given what sensors see."""
-        return {topic: self._published(topic) or Replayed(topic, kind) for topic, kind in self._fixed.items()}
+        return {topic: self._published(topic) or ReplayedTopic(topic, kind) for topic, kind in self._fixed.items()}
 
-    def _published(self, topic: str) -> Replayed | None:
+    def _published(self, topic: str) -> ReplayedTopic | None:
         rows = self._node.get_publishers_info_by_topic(topic)
         if not rows:
             return None
         latched = rows[0].qos_profile.durability is DurabilityPolicy.TRANSIENT_LOCAL
-        return Replayed(topic, rows[0].topic_type, latched)
+        return ReplayedTopic(topic, rows[0].topic_type, latched)
 
 
 class HeardTransforms:
@@ -120,7 +120,7 @@ class LiveTaps:
     """
 
     def __init__(
-        self, node: Node, stack: Stack, beside: dict[str, Replayed], transforms: TransformTree, receiver: Receives
+        self, node: Node, stack: Stack, beside: dict[str, ReplayedTopic], transforms: TransformTree, receiver: Receives
     ) -> None:
         self._receiver, self._reader = receiver, InstantReader(TransformTree())
         self._frames = HeardTransforms(transforms)
@@ -135,7 +135,7 @@ class LiveTaps:
         self._inputs = LiveInputs(node, sensor_topics(stack), round(stack.sync_s * 1e9), self._received)
         self._looking = node.create_timer(LOOK_EVERY_S, self._look)
 
-    def _passing(self, row: Replayed) -> Callable[[bytes], None]:
+    def _passing(self, row: ReplayedTopic) -> Callable[[bytes], None]:
         def received(data: bytes) -> None:
             self._receiver.passes(Wire(row.topic, row.type, 0, data, came_s=time.monotonic()))
 

@@ -25,7 +25,7 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.regions import Region, RegionUnavailable
 from mt_nodes.data.verdict import Verdict
-from mt_nodes.engine.recorder import Case
+from mt_nodes.engine.recorder import ExecutedPair
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.messages import set_stamp
@@ -52,7 +52,7 @@ class LiveView:
     def __init__(self, node: Node) -> None:
         self._topics = {name: node.create_publisher(kind, name, profile) for name, (kind, profile, _) in TOPICS.items()}
 
-    def show(self, verdicts: Sequence[Verdict], case: Case) -> None:
+    def show(self, verdicts: Sequence[Verdict], case: ExecutedPair) -> None:
         """Publish one pair as it was judged; returns at once when nobody listens."""
         wanted = {name for name, publisher in self._topics.items() if publisher.get_subscription_count()}
         if not wanted:
@@ -69,7 +69,7 @@ class LiveView:
                 self._topics[f"/mt/{arm}/points"].publish(_points(bundle, frame))
 
 
-def _region(case: Case) -> tuple[Region | None, float]:
+def _region(case: ExecutedPair) -> tuple[Region | None, float]:
     """Return the region that the pair was judged in, and how far inside it the keep zone lies."""
     check = case.offer.judges[0].check
     if not isinstance(check, ObstacleCheck):

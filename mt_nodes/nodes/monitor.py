@@ -30,7 +30,7 @@ from mt_nodes.data.verdict import Outcome, Pair, Verdict
 from mt_nodes.engine import judging
 from mt_nodes.engine.arrival import AHEAD_S, Arrivals, Awaited
 from mt_nodes.engine.judging import Answer, Engine, Offer
-from mt_nodes.engine.silent_followups import NOT_COUNTED, Heard, SilentFollowups
+from mt_nodes.engine.silent_followups import NOT_COUNTED, PairAnswers, SilentFollowups
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.listening import OutputListener
 from mt_nodes.nodes.managed import ManagedNode, ManagedParameters
@@ -161,11 +161,11 @@ class Monitor(ManagedNode):
     def _awaits(self, pair: Waiting) -> bool:
         return any(arm.lacks(ticket) for arm, ticket in zip(self._arms, pair.tickets, strict=True))
 
-    def _heard(self, pair: Waiting) -> Heard[Waiting]:
+    def _heard(self, pair: Waiting) -> PairAnswers[Waiting]:
         source, followup = (arm.complete(ticket) for arm, ticket in zip(self._arms, pair.tickets, strict=True))
         # What the next lap cut short was not silent until its deadline.
         cut = pair.tickets[1].until_s < pair.tickets[1].sent_s + self._stack.deadline_s
-        return Heard(pair, pair.control, source, followup or (cut and not pair.control))
+        return PairAnswers(pair, pair.control, source, followup or (cut and not pair.control))
 
     def _judge(self, pairs: Sequence[tuple[Waiting, bool]]) -> None:
         """Judge pairs, each with whether silence of the follow-up arm counts."""
@@ -178,8 +178,10 @@ class Monitor(ManagedNode):
 
     def _answer(self, ticket: Awaited, why_silent: str) -> Answer:
         if not set(self._stack.answers) <= set(ticket.parts):
-            return Answer.nothing(judging.Heard.SILENT, why_silent)
-        return Answer(judging.Heard.ANSWERED, Output(**{role: said.said for role, (said, _) in ticket.parts.items()}))
+            return Answer.nothing(judging.AnswerStatus.SILENT, why_silent)
+        return Answer(
+            judging.AnswerStatus.ANSWERED, Output(**{role: said.said for role, (said, _) in ticket.parts.items()})
+        )
 
     def _offer(self, line: dict[str, Any]) -> Offer:
         return Offer(self._control if line["relation"] == CONTROL else self._relation, (self._relation,))

@@ -21,9 +21,9 @@ from mt_nodes.nodes.control import ControlNode
 from mt_nodes.nodes.drive_suite import world_arm
 from mt_nodes.nodes.spinning import SpinningContext
 from mt_nodes.nodes.suite import open_arms
-from mt_nodes.nodes.suite_process import STATUS_EVERY_S, Events, check_interrupted, run_suite
-from mt_nodes.runs.moral.campaign import Standing, carry_out
-from mt_nodes.runs.moral.playing import Driver
+from mt_nodes.nodes.suite_process import STATUS_EVERY_S, ProgressEvents, check_interrupted, run_suite
+from mt_nodes.runs.moral.campaign import MoralProgress, carry_out
+from mt_nodes.runs.moral.playing import DilemmaDriver
 from mt_nodes.runs.moral.run import MoralRun
 
 
@@ -32,7 +32,7 @@ def main(args: list[str] | None = None) -> None:
     run_suite("moral_suite", lambda out, events: _carry_out(MoralRun.load(out), events), args)
 
 
-def _carry_out(run: MoralRun, events: Events) -> dict[str, Any]:
+def _carry_out(run: MoralRun, events: ProgressEvents) -> dict[str, Any]:
     clean_shared_memory()
     with ExitStack() as ending:
         control_ros = SpinningContext(user_domain(os.environ))
@@ -40,18 +40,18 @@ def _carry_out(run: MoralRun, events: Events) -> dict[str, Any]:
         status = _Status(control_ros.add(ControlNode), events)
         arm, _ = open_arms(run, ending, status, world_arm)
         start(arm)
-        driver = Driver(run.stack, run.request.seed, arm)
+        driver = DilemmaDriver(run.stack, run.request.seed, arm)
         return carry_out(run, lambda specs: map(driver.run, specs), driver.side, status.progress)
 
 
 class _Status:
     """Tells the user's domain and whoever started us how a campaign goes."""
 
-    def __init__(self, control: ControlNode, events: Events) -> None:
+    def __init__(self, control: ControlNode, events: ProgressEvents) -> None:
         self._control, self._events, self._told = control, events, 0.0
         self.arms: Sequence[RosArm] = ()
 
-    def progress(self, standing: Standing) -> None:
+    def progress(self, standing: MoralProgress) -> None:
         """Take in how far it is."""
         check_interrupted()
         if time.monotonic() - self._told < STATUS_EVERY_S:

@@ -24,7 +24,7 @@ CLOCK_EVERY_S = 0.005
 PHYSICS_S = 0.01
 
 
-class Clock(Protocol):
+class SimulationClock(Protocol):
     """``/clock``; see :class:`mt_nodes.nodes.publishing.ClockPublisher`."""
 
     def follow(self, to_ns: int) -> None:
@@ -34,7 +34,7 @@ class Clock(Protocol):
         """Go on by one step."""
 
 
-class Pace(Protocol):
+class SimulationPace(Protocol):
     """What the simulator node asks."""
 
     @property
@@ -65,7 +65,7 @@ class Pace(Protocol):
 Go = Callable[[Control | None, float], None]
 
 
-class Lockstep:
+class LockstepPace:
     """The world waits for the command that answers its instant, or until the stack's deadline has passed.
 
     Args:
@@ -75,7 +75,9 @@ class Lockstep:
 
     late, slipped_s = 0, 0.0
 
-    def __init__(self, simulation: Simulation, stack: Stack, clock: Clock, look: Callable[[], int], go: Go) -> None:
+    def __init__(
+        self, simulation: Simulation, stack: Stack, clock: SimulationClock, look: Callable[[], int], go: Go
+    ) -> None:
         own_time_s.keep_looking()
         self.inbox = Inbox(("control",), stack.match, owes=stack.publishes_when_empty)
         self._simulation, self._clock, self._look, self._go = simulation, clock, look, go
@@ -133,7 +135,7 @@ class Newest:
         return said
 
 
-class Realtime:
+class RealtimePace:
     """The world goes on with the clock on the wall, and the newest command counts from when it came.
 
     An instant that takes the simulator longer to make than there is time, or that nobody got round to, is late; time
@@ -141,7 +143,7 @@ class Realtime:
 
     Args:
         rate: speed of the world. late_s: delay from which on an instant counts as late.
-        now_s: the clock on the wall. Others as of :class:`Lockstep`.
+        now_s: the clock on the wall. Others as of :class:`LockstepPace`.
 
     Attributes:
         slipped_s: how far the world has fallen behind the wall, in seconds of the wall.
@@ -152,7 +154,7 @@ class Realtime:
         simulation: Simulation,
         rate: float,
         late_s: float,
-        clock: Clock,
+        clock: SimulationClock,
         look: Callable[[], int],
         go: Go,
         now_s: Callable[[], float] = time.monotonic,

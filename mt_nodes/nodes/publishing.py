@@ -18,7 +18,7 @@ from rosgraph_msgs.msg import Clock
 from mt_nodes.data.cdr.outgoing import wires_of_bundle
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.stack_topics import TOLD_TYPES
-from mt_nodes.engine.plan import Replayed
+from mt_nodes.engine.plan import ReplayedTopic
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.convert import told_to_message
 from mt_nodes.nodes.messages import message_class, set_stamp
@@ -42,7 +42,7 @@ class BundlePublisher:
     def __init__(
         self,
         node: Node,
-        topics: Mapping[str, Replayed],
+        topics: Mapping[str, ReplayedTopic],
         required: frozenset[str],
         profiles: Mapping[str, QoSProfile] | None = None,
     ) -> None:
@@ -90,7 +90,7 @@ class BundlePublisher:
         for publisher in self._publishers.values():
             publisher.wait_for_all_acked(Duration(seconds=max(0.0, until_s - time.monotonic())))
 
-    def _create(self, node: Node, row: Replayed) -> Publisher:
+    def _create(self, node: Node, row: ReplayedTopic) -> Publisher:
         profile = self._profiles.get(row.topic, qos.LATCHED if row.latched else qos.REPLAY)
         return _publisher(node, message_class(row.type), row.topic, profile, self.incompatible)
 

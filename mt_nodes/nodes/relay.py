@@ -34,11 +34,11 @@ from mt_nodes.nodes.relay_signals import Permits
 from mt_nodes.nodes.relay_topic import RelayTopic, published_ns
 from mt_nodes.nodes.spinning import quiet_node
 from mt_nodes.runs.vehicle.baton import Baton, Phase
-from mt_nodes.runs.vehicle.events import Events
+from mt_nodes.runs.vehicle.events import EventWriter
 from mt_nodes.runs.vehicle.inline import InlineConfig, load_inline_config
 from mt_nodes.runs.vehicle.interlock import Interlock, Permission
 from mt_nodes.runs.vehicle.offers import OffersTaken
-from mt_nodes.runs.vehicle.sentry import Fate, Sentry
+from mt_nodes.runs.vehicle.sentry import RelayFate, Sentry
 
 #: Its node is called after this, its run's socket and its number in the run.
 NODE = "mt_relay"
@@ -107,7 +107,7 @@ class Relay:
         node.create_timer(LOOK_EVERY_S, self.look)
         node.create_timer(BEAT_EVERY_S, self._beat)
 
-    def take_over(self, fate: Fate) -> None:
+    def take_over(self, fate: RelayFate) -> None:
         """Send in place of a relay that is dead; may be called by any thread."""
         self._baton.begin(os.getpid())  # first: who knows that the other is dead starts no third one now
         self._standing_by = False
@@ -244,7 +244,7 @@ def main(args: list[str] | None = None) -> None:
     parser.add_argument("--after", type=int, metavar="PIDFD", help="take the place of this process when it dies")
     given = parser.parse_args(args)
     ended = flag_of_signals()
-    events = Events(given.events)
+    events = EventWriter(given.events)
     try:
         _carry_out(given, ended, events)
     except MtError as error:
@@ -254,7 +254,7 @@ def main(args: list[str] | None = None) -> None:
         sys.exit(error.exit_code)
 
 
-def _carry_out(given: argparse.Namespace, ended: Flag, events: Events) -> None:
+def _carry_out(given: argparse.Namespace, ended: Flag, events: EventWriter) -> None:
     config = load_inline_config(given.config)
     sizes = (len(config.topics), config.depth)
     baton = Baton.made(*sizes) if given.baton is None else Baton(given.baton, *sizes)
@@ -283,7 +283,7 @@ def _carry_out(given: argparse.Namespace, ended: Flag, events: Events) -> None:
         rclpy.try_shutdown(context=context)
 
 
-def _spin(executor: SingleThreadedExecutor, relay: Relay, ended: Flag, events: Events) -> None:
+def _spin(executor: SingleThreadedExecutor, relay: Relay, ended: Flag, events: EventWriter) -> None:
     told_s = 0.0
     while not ended.is_set():
         executor.spin_once(timeout_sec=LOOK_EVERY_S / 2)
@@ -299,7 +299,7 @@ def _stand_by(sentry: Sentry, relay: Relay, ended: Flag) -> None:
     """Wait for what becomes of the relay before; a thread of its own, which nothing else holds up."""
     fate = sentry.wait(ended.is_set)
     sentry.close()
-    if fate is Fate.ENDED:
+    if fate is RelayFate.ENDED:
         ended.set()
     elif fate is not None:
         try:

@@ -17,7 +17,7 @@ from mt_nodes.nodes.by_fields import fields_of
 from mt_nodes.nodes.messages import message_class
 from mt_nodes.nodes.relay_graph import said_by_many
 from mt_nodes.nodes.relay_topic import published_ns
-from mt_nodes.runs.vehicle.interlock import Interlock, Permission, Signal
+from mt_nodes.runs.vehicle.interlock import Interlock, Permission, SafetySignal
 
 
 def since_boot_s() -> float:
@@ -57,7 +57,7 @@ class Permits:
         return self._others() or said_by_many(self._node, [row.topic for row in self._interlock.signals])
 
 
-def _listen_to(node: Node, row: Signal, heard: Callable[[Any, int], None]) -> None:
+def _listen_to(node: Node, row: SafetySignal, heard: Callable[[Any, int], None]) -> None:
     """Give ``heard`` each value of a signal, None where a message has none, and when it was published, ns."""
     path = FieldPath.parse(row.field, f"signal {row.topic}")
     path.type_in(row.type.replace("/msg/", "/"), fields_of, f"signal {row.topic}")

@@ -18,7 +18,7 @@ from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.control import ControlNode
 from mt_nodes.nodes.spinning import SpinningContext
 from mt_nodes.nodes.suite import open_arm, open_arms
-from mt_nodes.nodes.suite_process import STATUS_EVERY_S, Events, check_interrupted, run_suite
+from mt_nodes.nodes.suite_process import STATUS_EVERY_S, ProgressEvents, check_interrupted, run_suite
 from mt_nodes.runs.campaign.search.run import SearchRun
 from mt_nodes.runs.campaign.search.searching import search
 from mt_nodes.runs.campaign.search.trial import Trial
@@ -29,7 +29,7 @@ def main(args: list[str] | None = None) -> None:
     run_suite("search_suite", lambda out, events: _carry_out(SearchRun.load(out), events), args)
 
 
-def _carry_out(run: SearchRun, events: Events) -> dict[str, Any]:
+def _carry_out(run: SearchRun, events: ProgressEvents) -> dict[str, Any]:
     clean_shared_memory()
     with ExitStack() as ending:
         control_ros = SpinningContext(user_domain(os.environ))
@@ -43,7 +43,7 @@ def _carry_out(run: SearchRun, events: Events) -> dict[str, Any]:
 class _Status:
     """Tells the user's domain and whoever started us how a search goes."""
 
-    def __init__(self, control: ControlNode, events: Events) -> None:
+    def __init__(self, control: ControlNode, events: ProgressEvents) -> None:
         self._control, self._events, self._told = control, events, 0.0
         self._trials = self._violated = 0
         self.arms: Sequence[RosArm] = ()

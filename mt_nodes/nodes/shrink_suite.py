@@ -12,7 +12,7 @@ from mt_nodes.nodes.control import ControlNode
 from mt_nodes.nodes.drive_suite import world_arm
 from mt_nodes.nodes.spinning import SpinningContext
 from mt_nodes.nodes.suite import Status, open_arm, open_arms
-from mt_nodes.nodes.suite_process import Events, check_interrupted, run_suite
+from mt_nodes.nodes.suite_process import ProgressEvents, check_interrupted, run_suite
 from mt_nodes.runs.loop.run import ScenarioRun
 from mt_nodes.runs.replay.execute import Arms
 from mt_nodes.runs.shrink.run import ShrinkRun, carry_out
@@ -23,7 +23,7 @@ def main(args: list[str] | None = None) -> None:
     run_suite("shrink_suite", lambda out, events: _carry_out(ShrinkRun.load(out), events), args)
 
 
-def _carry_out(shrinking: ShrinkRun, events: Events) -> dict[str, Any]:
+def _carry_out(shrinking: ShrinkRun, events: ProgressEvents) -> dict[str, Any]:
     clean_shared_memory()
     run = shrinking.run
     with ExitStack() as ending:

@@ -29,7 +29,7 @@ from mt_nodes.nodes.frames_topic import FramesTopic
 from mt_nodes.nodes.listening import OutputListener
 from mt_nodes.nodes.managed import ManagedNode, ManagedParameters
 from mt_nodes.nodes.meeting import Meeting
-from mt_nodes.nodes.pacing import Lockstep, Pace, Realtime
+from mt_nodes.nodes.pacing import LockstepPace, RealtimePace, SimulationPace
 from mt_nodes.nodes.publishing import BundlePublisher, ClockPublisher
 from mt_nodes.nodes.running import run_node
 from mt_nodes.runs.loop.rig import Rig
@@ -71,7 +71,7 @@ class DriveFailed(MtError):
     exit_code = ExitCode.FAIL
 
 
-class Simulator(ManagedNode):
+class SimulatorNode(ManagedNode):
     """Publishes what a world shows and tells, takes the stack's commands; while it is not active, time stands still."""
 
     def __init__(self) -> None:
@@ -124,11 +124,11 @@ class Simulator(ManagedNode):
         """Ask nobody any more whether he knows of us."""
         self._meeting.forget()
 
-    def _paced(self) -> Pace:
+    def _paced(self) -> SimulationPace:
         given, ways = self._given, (self._sim_clock, self._look, self._go)
         if given.pace == "lockstep":
-            return Lockstep(self._simulation, self._stack, *ways)
-        return Realtime(self._simulation, given.rate, given.late_s, *ways)
+            return LockstepPace(self._simulation, self._stack, *ways)
+        return RealtimePace(self._simulation, given.rate, given.late_s, *ways)
 
     def _tick(self) -> None:
         if not self.active or self.finished:
@@ -236,10 +236,10 @@ class Simulator(ManagedNode):
 
 def main(args: list[str] | None = None) -> None:
     """Play all episodes; who is interrupted before they are over says so."""
-    made: list[Simulator] = []
+    made: list[SimulatorNode] = []
 
-    def make() -> Simulator:
-        made.append(Simulator())
+    def make() -> SimulatorNode:
+        made.append(SimulatorNode())
         return made[0]
 
     run_node(make, args)

@@ -19,14 +19,14 @@ from rclpy.validate_topic_name import validate_topic_name
 
 from mt_nodes.base.environment import clean_shared_memory, free_domains, user_domain
 from mt_nodes.data.verdict import Verdict
-from mt_nodes.engine.plan import ArmPlan, Replayed, WithMode, arm_plans, stack_process
+from mt_nodes.engine.plan import ArmPlan, ReplayedTopic, WithMode, arm_plans, stack_process
 from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.control import ControlNode
 from mt_nodes.nodes.live_view import LiveView
 from mt_nodes.nodes.messages import available
 from mt_nodes.nodes.qos import load_overrides
 from mt_nodes.nodes.spinning import SpinningContext
-from mt_nodes.nodes.suite_process import STATUS_EVERY_S, Events, check_interrupted, run_suite
+from mt_nodes.nodes.suite_process import STATUS_EVERY_S, ProgressEvents, check_interrupted, run_suite
 from mt_nodes.runs.replay.execute import Arms, execute
 from mt_nodes.runs.replay.run import Run
 from mt_nodes.stacks.stack import Stack
@@ -58,7 +58,7 @@ def main(args: list[str] | None = None) -> None:
     run_suite("suite", lambda out, events: _carry_out(Run.load(out), events), args)
 
 
-def _carry_out(run: Run, events: Events) -> dict[str, Any]:
+def _carry_out(run: Run, events: ProgressEvents) -> dict[str, Any]:
     clean_shared_memory()
     with ExitStack() as ending:
         control_ros = SpinningContext(user_domain(os.environ))
@@ -120,7 +120,7 @@ def open_arm(run: Run, plan: ArmPlan, domain: int, leased: bool) -> RosArm:
     return RosArm(plan, domain, leased, run.stack, process, usable, required, profiles, once)
 
 
-def _unusable(row: Replayed) -> str | None:
+def _unusable(row: ReplayedTopic) -> str | None:
     """Say why a topic of the bag cannot be published here, None when it can."""
     if not available(row.type):
         return f"{row.type} is not installed here"
@@ -134,7 +134,7 @@ def _unusable(row: Replayed) -> str | None:
 class Status:
     """Tells the user's domain and whoever started us how a run goes that owes so many verdicts."""
 
-    def __init__(self, total: int, control: ControlNode, events: Events) -> None:
+    def __init__(self, total: int, control: ControlNode, events: ProgressEvents) -> None:
         self._control, self._events = control, events
         self._total, self._done, self._violated = total, 0, 0
         self._began = self._told = time.monotonic()

@@ -24,7 +24,7 @@ STATUS_EVERY_S = 0.5
 _interrupted = Flag()
 
 
-class Events:
+class ProgressEvents:
     """Where progress is told."""
 
     def __init__(self, descriptor: int | None) -> None:
@@ -49,7 +49,9 @@ class Events:
             self._file = None  # whoever asked is gone; the run is not
 
 
-def run_suite(name: str, carry_out: Callable[[Path, Events], Mapping[str, Any]], args: list[str] | None) -> None:
+def run_suite(
+    name: str, carry_out: Callable[[Path, ProgressEvents], Mapping[str, Any]], args: list[str] | None
+) -> None:
     """Carry out the run of a directory to its end and exit with its exit code.
 
     Args:
@@ -64,7 +66,7 @@ def run_suite(name: str, carry_out: Callable[[Path, Events], Mapping[str, Any]],
     signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGTERM, _interrupt)
     die_with_parent()
-    events = Events(given.events)
+    events = ProgressEvents(given.events)
     try:
         if events.unheard:  # it ended before we asked to be told
             raise KeyboardInterrupt

@@ -16,13 +16,13 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
-from mt_nodes.engine.pair_view import Floats, Texts, View
+from mt_nodes.engine.pair_view import Floats, PairView, Texts
 
 BLACK, BLUE, ORANGE, VERMILLION, GREEN, PURPLE = "#000000", "#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7"
 GREY = "#8A8A8A"
 
 
-def draw(view: View) -> tuple[str, str]:
+def draw(view: PairView) -> tuple[str, str]:
     """Return the pictures of the source and of the follow-up as data URIs (SVG, the points in it as pixels)."""
     none = np.empty((0, 3))
     source = _picture(view, view.source_xyz, none, view.source_boxes, view.source_labels, BLUE)
@@ -30,7 +30,7 @@ def draw(view: View) -> tuple[str, str]:
     return source, followup
 
 
-def _picture(view: View, xyz: Floats, added: Floats, boxes: Floats, labels: Texts, colour: str) -> str:
+def _picture(view: PairView, xyz: Floats, added: Floats, boxes: Floats, labels: Texts, colour: str) -> str:
     x0, x1, y0, y1 = view.window
     width, height = y1 - y0, x1 - x0
     scale = 7.5 / max(width, height)
@@ -47,14 +47,14 @@ def _picture(view: View, xyz: Floats, added: Floats, boxes: Floats, labels: Text
     return data_uri(figure)
 
 
-def _zones(axes: Axes, view: View) -> None:
+def _zones(axes: Axes, view: PairView) -> None:
     for polygon, style, width in ((view.region, "-", 1.4), (view.keep, "--", 1.0)):
         if len(polygon):
             closed = np.concatenate([polygon, polygon[:1]])
             axes.plot(closed[:, 1], closed[:, 0], style, color=BLACK, linewidth=width)
 
 
-def _points(axes: Axes, view: View, xyz: Floats, colour: str, area: float) -> None:
+def _points(axes: Axes, view: PairView, xyz: Floats, colour: str, area: float) -> None:
     x0, x1, y0, y1 = view.window
     seen = xyz[(xyz[:, 0] >= x0) & (xyz[:, 0] <= x1) & (xyz[:, 1] >= y0) & (xyz[:, 1] <= y1)]
     axes.scatter(seen[:, 1], seen[:, 0], s=area, c=colour, marker="o", linewidths=0, rasterized=True)
@@ -85,7 +85,7 @@ def corners(boxes: Floats) -> Floats:
     return np.asarray(np.stack([y, x], axis=-1))
 
 
-def _marks(axes: Axes, view: View) -> None:
+def _marks(axes: Axes, view: PairView) -> None:
     for places, marker, colour in ((view.lost_at, "X", VERMILLION), (view.gained_at, "P", GREEN)):
         # hollow, so that a small box below stays visible
         axes.scatter(

@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from mt_nodes.engine.pair_view import Floats, View
+from mt_nodes.engine.pair_view import Floats, PairView
 from mt_nodes.report.birdseye import BLUE, GREEN, ORANGE, PURPLE, VERMILLION, data_uri
 
 #: Boxes (K, 4), the shape that marks their middles, and its colour.
@@ -21,7 +21,7 @@ Line = tuple[Floats, str, str]
 _WIDTH_IN = 7.5
 
 
-def draw(view: View) -> tuple[str, str]:
+def draw(view: PairView) -> tuple[str, str]:
     """Return the pictures of the source and of the follow-up as data URIs (SVG, the pictures in it as pixels)."""
     # What is lost is told where the follow-up was to show it, which may be elsewhere, as in a mirror.
     marks = ((view.lost_px, "X", VERMILLION), (view.gained_px, "P", GREEN))

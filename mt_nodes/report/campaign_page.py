@@ -16,7 +16,7 @@ from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.worst import worst_first
 from mt_nodes.report import effect
 from mt_nodes.report.beside import Link, beside
-from mt_nodes.report.coverage.coverage import Tried
+from mt_nodes.report.coverage.coverage import CoverageCounter
 from mt_nodes.report.coverage.coverage_view import coverage_html
 from mt_nodes.report.html import SYMBOLS, environment
 
@@ -38,7 +38,7 @@ def write_campaign_page(out: Path) -> Path:
         MtError: the campaign was not summed up, or a file of a cell is damaged.
     """
     summary = _summary(out)
-    tried, worst = Tried(), {}
+    tried, worst = CoverageCounter(), {}
     places = {cell: out / "cells" / cell for cell in summary["cells"]}
     judged = {cell: place for cell, place in places.items() if (place / "result.jsonl").is_file()}
     for cell, place in judged.items():
@@ -87,7 +87,7 @@ def _summary(out: Path) -> Summary:
     return summary
 
 
-def _worst(place: Path, tried: Tried) -> dict[str, str]:
+def _worst(place: Path, tried: CoverageCounter) -> dict[str, str]:
     """Return the worst violated pair of each relation of a cell, and have its lines counted."""
     worst: dict[str, Mapping[str, Any]] = {}
     for line in tried.passing(place, read_journal(place / "result.jsonl")):

@@ -26,7 +26,7 @@ TOLD = ("stack", "faults", "bags", "seed", "mode", "pace", "transport", "limit")
 
 
 @dataclass(frozen=True)
-class Finished:
+class ComparedRun:
     """What a run left: its summary, the settings of its journal, and the decided pairs of its relations.
 
     ``violated`` says of each decided pair, by relation, whether it was violated; ``stamps`` which instant it was.
@@ -39,7 +39,7 @@ class Finished:
     violated: Mapping[str, Mapping[str, bool]]
 
     @classmethod
-    def load(cls, path: Path, waivers: Sequence[Waiver] | None = None) -> Finished:
+    def load(cls, path: Path, waivers: Sequence[Waiver] | None = None) -> ComparedRun:
         """Read a results directory.
 
         Raises:
@@ -85,7 +85,7 @@ class Step:
         return f"{self.was or 'missing'} before, {self.now or 'missing'} after"
 
 
-def compare(before: Finished, after: Finished) -> dict[str, Any]:
+def compare(before: ComparedRun, after: ComparedRun) -> dict[str, Any]:
     """Return what became of every relation and pair from one run to the other, with its exit code.
 
     :func:`exit_of` has the rules of the exit code. Pairs are compared one by one where both runs offered the same
@@ -146,13 +146,13 @@ def exit_of(steps: Sequence[Step], unsaid: str = "", where: str = "", what: str 
     return next(((code, why) for applies, code, why in cases if applies), fine)
 
 
-def _steps(before: Finished, after: Finished) -> list[Step]:
+def _steps(before: ComparedRun, after: ComparedRun) -> list[Step]:
     """Return what became of every relation that either run has."""
     was, now = before.summary["relations"], after.summary["relations"]
     return [Step.of(name, was.get(name), now.get(name)) for name in dict.fromkeys((*was, *now))]
 
 
-def _unsaid(rows: Mapping[str, Mapping[str, Any]], after: Finished) -> str:
+def _unsaid(rows: Mapping[str, Mapping[str, Any]], after: ComparedRun) -> str:
     """Say what keeps the run after from showing that nothing got worse, empty where nothing does."""
     if after.summary["exit_code"] not in ENDED:
         return f"the run after did not come to its end: {after.summary['exit_why']}"
@@ -167,7 +167,7 @@ def _worse(row: Mapping[str, Any]) -> bool:
     return bool(row["after"]["rate"] > row["before"]["rate"])
 
 
-def _relation(name: str, before: Finished, after: Finished) -> dict[str, Any]:
+def _relation(name: str, before: ComparedRun, after: ComparedRun) -> dict[str, Any]:
     was, now = (run.summary["relations"][name] for run in (before, after))
     same = before.offered[name] == after.offered[name] and bool(before.offered[name])
     pairs = _pairs(before.violated[name], after.violated[name]) if same else None
@@ -227,7 +227,7 @@ def _unpaired(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[float | N
     return p, f"Fisher's exact test, other pairs ({was['decided']} and {now['decided']})"
 
 
-def _notes(before: Finished, after: Finished) -> list[str]:
+def _notes(before: ComparedRun, after: ComparedRun) -> list[str]:
     """Say what else differs between the runs, and which of them did not come to its end."""
     pairs = [(key, before.condition.get(key), after.condition.get(key)) for key in TOLD]
     notes = [f"{key}: {told(was)} before, {told(now)} after" for key, was, now in pairs if was != now]

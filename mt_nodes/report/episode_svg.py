@@ -16,7 +16,7 @@ import numpy.typing as npt
 import shapely
 
 from mt_nodes.engine.series_tables import ARMS
-from mt_nodes.report.episode_view import PLOTTED, Body, EpisodeView, Hit
+from mt_nodes.report.episode_view import PLOTTED, DrawnBody, DrawnHit, EpisodeView
 from mt_nodes.world.drive.markings import markings
 from mt_nodes.world.drive.signals import colour_at
 
@@ -32,7 +32,7 @@ _ROOM = 1.06
 
 
 @dataclass(frozen=True)
-class Plot:
+class EgoPlot:
     """One number of the ego over time: picture, title, and the ends of its axis."""
 
     svg: str
@@ -53,7 +53,7 @@ def from_above(view: EpisodeView) -> str:
     )
 
 
-def plots(view: EpisodeView) -> list[Plot]:
+def plots(view: EpisodeView) -> list[EgoPlot]:
     """Return a plot of each number of :data:`mt_nodes.report.episode_view.PLOTTED`."""
     return [_plot(view, both, spec) for both, spec in zip(view.plotted, PLOTTED, strict=True)]
 
@@ -143,7 +143,7 @@ def _bodies(view: EpisodeView) -> Iterator[str]:
         )
 
 
-def _nose(body: Body) -> str:
+def _nose(body: DrawnBody) -> str:
     """Return an angle that points ahead, where there is an ahead worth showing."""
     (back, right), (front, left) = body.corners_m.min(axis=0), body.corners_m.max(axis=0)
     if body.look == "thing" or len(body.corners_m) != 4:
@@ -165,11 +165,11 @@ def _hits(view: EpisodeView) -> Iterator[str]:
         yield f'<text {_at(x + beside * c, y)} dy="{dy}"{anchor}>{_speed(view, hit)}</text></g>'
 
 
-def _speed(view: EpisodeView, hit: Hit) -> str:
+def _speed(view: EpisodeView, hit: DrawnHit) -> str:
     return f"{view.names[hit.arm]}: {hit.told.closing_mps:.1f} m/s, {escape(hit.told.name)}"
 
 
-def _plot(view: EpisodeView, both: tuple[Floats, Floats], spec: tuple[str, str, float, str, float]) -> Plot:
+def _plot(view: EpisodeView, both: tuple[Floats, Floats], spec: tuple[str, str, float, str, float]) -> EgoPlot:
     title, _, _, unit, least = spec
     told = np.concatenate([*both, [0.0]])
     low, high = _ROOM * float(told.min()), _ROOM * float(told.max())
@@ -192,14 +192,14 @@ def _plot(view: EpisodeView, both: tuple[Floats, Floats], spec: tuple[str, str, 
         f'aria-label="{title} of both egos over time"><path class="zero" d="M0 {zero}H{_PLOT_X:g}"/>{hits}{lines}'
         f"{_bar(0.0, 'time-line')}</svg>"
     )
-    return Plot(svg, title, unit, _tenths(low), _tenths(high))
+    return EgoPlot(svg, title, unit, _tenths(low), _tenths(high))
 
 
 def _bar(x: float, name: str) -> str:
     return f'<path class="{name}" d="M{round(x)} 0V{_PLOT_Y:g}"/>'
 
 
-def _classes(body: Body) -> str:
+def _classes(body: DrawnBody) -> str:
     return body.look if len(body.arms) == 2 or "ego" in body.look else f"{body.look} {ARMS[body.arms[0]]}"
 
 

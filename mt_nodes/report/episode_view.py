@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.engine.recorded_drives import Kept
+from mt_nodes.engine.recorded_drives import RecordedDrives
 from mt_nodes.engine.series_tables import ARMS
 from mt_nodes.relations.world_changes.carrying import Carry, carried_road
 from mt_nodes.world.drive import shapes
 from mt_nodes.world.drive.bodies import facts_of, size_of
-from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Pose
 from mt_nodes.world.drive.signals import Programme, programmes
@@ -45,7 +45,7 @@ _ALIKE_M = 0.02
 
 
 @dataclass(frozen=True, eq=False)
-class Body:
+class DrawnBody:
     """Somebody or something in the picture.
 
     Attributes:
@@ -68,7 +68,7 @@ class Body:
 
 
 @dataclass(frozen=True)
-class Hit:
+class DrawnHit:
     """A collision of one arm."""
 
     arm: int
@@ -90,14 +90,14 @@ class EpisodeView:
     road: RoadMap
     programmes: dict[str, Programme]
     times_s: tuple[Floats, Floats]
-    egos: tuple[Body, Body]
-    bodies: tuple[Body, ...]
-    hits: tuple[Hit, ...]
+    egos: tuple[DrawnBody, DrawnBody]
+    bodies: tuple[DrawnBody, ...]
+    hits: tuple[DrawnHit, ...]
     plotted: tuple[tuple[Floats, Floats], ...]
     names: tuple[str, str] = NAMES
 
     @classmethod
-    def of(cls, kept: Kept, names: tuple[str, str] = NAMES) -> EpisodeView:
+    def of(cls, kept: RecordedDrives, names: tuple[str, str] = NAMES) -> EpisodeView:
         """Bring a pair into the picture's frame."""
         after = kept.settings[1]
         here = Carry.between(after.scenario.ego.start, Pose(0.0, 0.0))
@@ -159,7 +159,7 @@ def packed(values: npt.ArrayLike, unit: float) -> list[int]:
     return listed
 
 
-def _told(body: Body) -> dict[str, Any] | None:
+def _told(body: DrawnBody) -> dict[str, Any] | None:
     if not body.moves:
         return None
     x, y, yaw = body.rows.T
@@ -172,23 +172,25 @@ def _rows(poses: Floats, carry: Carry) -> Floats:
     return np.column_stack([carry.places(np.ascontiguousarray(poses[:, :2])), yaw])
 
 
-def _ego(arm: int, name: str, drive: Driven, carry: Carry) -> Body:
+def _ego(arm: int, name: str, drive: ScenarioTrace, carry: Carry) -> DrawnBody:
     corners = shapes.of_vehicle(drive.scenario.ego.vehicle)
-    return Body(f"ego, {name}", f"ego {ARMS[arm]}", (arm,), corners, _rows(drive.trace.ego, carry))
+    return DrawnBody(f"ego, {name}", f"ego {ARMS[arm]}", (arm,), corners, _rows(drive.trace.ego, carry))
 
 
-def _others(arm: int, drive: Driven, carry: Carry) -> Iterator[Body]:
+def _others(arm: int, drive: ScenarioTrace, carry: Carry) -> Iterator[DrawnBody]:
     scenario = drive.scenario
     for number, actor in enumerate(scenario.actors):
         look = _LOOKS.get(facts_of(actor.kind).label, "thing")
         corners = shapes.box(*size_of(actor)[:2])
-        yield Body(f"{actor.name}, {actor.kind}", look, (arm,), corners, _rows(drive.trace.actors[:, number], carry))
+        yield DrawnBody(
+            f"{actor.name}, {actor.kind}", look, (arm,), corners, _rows(drive.trace.actors[:, number], carry)
+        )
     for one in scenario.obstacles:
         pose = np.array([[one.pose.x_m, one.pose.y_m, one.pose.yaw_rad]])
-        yield Body(f"{one.name}, {one.shape}", "thing", (arm,), shapes.of_obstacle(one), _rows(pose, carry))
+        yield DrawnBody(f"{one.name}, {one.shape}", "thing", (arm,), shapes.of_obstacle(one), _rows(pose, carry))
 
 
-def _merged(source: Sequence[Body], followup: Sequence[Body]) -> Iterator[Body]:
+def _merged(source: Sequence[DrawnBody], followup: Sequence[DrawnBody]) -> Iterator[DrawnBody]:
     """Yield everybody, those who do the same in both arms once; what ends earlier goes on as the other does."""
     left = {body.name: body for body in source}
     for body in followup:
@@ -203,20 +205,20 @@ def _merged(source: Sequence[Body], followup: Sequence[Body]) -> Iterator[Body]:
     yield from left.values()
 
 
-def _alike(one: Body, other: Body) -> bool:
+def _alike(one: DrawnBody, other: DrawnBody) -> bool:
     rows = min(len(one.rows), len(other.rows))
     reach_m = float(np.hypot(*other.corners_m.T).max())
     apart = np.abs(one.rows[:rows] - other.rows[:rows]) * (1.0, 1.0, reach_m)
     return np.array_equal(one.corners_m, other.corners_m) and bool(apart.max() < _ALIKE_M)
 
 
-def _hits(arm: int, drive: Driven, carry: Carry) -> Iterator[Hit]:
+def _hits(arm: int, drive: ScenarioTrace, carry: Carry) -> Iterator[DrawnHit]:
     for told in drive.trace.collisions:
         x, y = carry.places(np.array([[told.x_m, told.y_m]]))[0].tolist()
-        yield Hit(arm, told, x, y)
+        yield DrawnHit(arm, told, x, y)
 
 
-def _plotted(arms: Sequence[tuple[Driven, Carry]], column: str, factor: float) -> tuple[Floats, Floats]:
+def _plotted(arms: Sequence[tuple[ScenarioTrace, Carry]], column: str, factor: float) -> tuple[Floats, Floats]:
     source, followup = (drive.trace.column(column) * factor for drive, _ in arms)
     # The picture's frame has the follow-up's sides, so that a mirrored source steers the other way.
     return source * (arms[0][1].side if column == "steering_rad" else 1.0), followup

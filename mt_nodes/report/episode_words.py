@@ -8,22 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from mt_nodes.engine.recorded_drives import Kept
+from mt_nodes.engine.recorded_drives import RecordedDrives
 from mt_nodes.world.drive.clearance import least_m
-from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.trace import Collision
 
 #: More than so many are not named one by one.
 _NAMED = 5
 
 
-def in_words(kept: Kept) -> list[str]:
+def in_words(kept: RecordedDrives) -> list[str]:
     """Return a line each about the world, the source, the follow-up, and how far apart they were."""
     source, followup = kept.drives
     return [_world(kept), f"source: {_drive(source)}", f"follow-up: {_drive(followup)}", _apart(kept)]
 
 
-def _world(kept: Kept) -> str:
+def _world(kept: RecordedDrives) -> str:
     setting, effects = kept.settings[0], kept.effects
     done = ", then ".join(f"{name}{_numbers(draw)}" for name, draw in kept.changes) or "nothing"
     both = (("added", effects.added), ("changed", effects.changed))
@@ -41,7 +41,7 @@ def _numbers(draw: Mapping[str, Any]) -> str:
     return f" ({', '.join(f'{name} {value:.4g}' for name, value in numbers.items())})" if numbers else ""
 
 
-def _drive(drive: Driven) -> str:
+def _drive(drive: ScenarioTrace) -> str:
     trace = drive.trace
     speed, along = trace.column("speed_mps"), trace.column("acceleration_mps2")
     hardest = int(np.argmin(along))
@@ -58,7 +58,7 @@ def _drive(drive: Driven) -> str:
     )
 
 
-def _met(drive: Driven) -> Iterator[str]:
+def _met(drive: ScenarioTrace) -> Iterator[str]:
     for collision in drive.trace.collisions:
         yield _hit(collision)
     if not drive.trace.collisions:
@@ -76,7 +76,7 @@ def _hit(collision: Collision) -> str:
     )
 
 
-def _apart(kept: Kept) -> str:
+def _apart(kept: RecordedDrives) -> str:
     expected, driven = kept.effects.carried.places(kept.drives[0].places_m), kept.drives[1].places_m
     rows = min(len(expected), len(driven))
     apart_m = np.linalg.norm(expected[:rows] - driven[:rows], axis=1)

@@ -14,7 +14,7 @@ from mt_nodes.engine.recorded_drives import episode_lines, load_kept
 from mt_nodes.report.episode_svg import from_above, plots, seconds
 from mt_nodes.report.episode_view import EpisodeView
 from mt_nodes.report.episode_words import in_words
-from mt_nodes.report.scripts import Script, script_of
+from mt_nodes.report.scripts import PageScript, script_of
 
 #: Violated drives that a report shows without being asked.
 SHOWN = 20
@@ -30,7 +30,7 @@ def viewers(results_dir: Path, verdicts: Sequence[Mapping[str, Any]]) -> list[di
     return [{**line, **_viewer(results_dir, lines.get(pair.followup))} for pair, line in pairs.items()]
 
 
-def script() -> Script:
+def script() -> PageScript:
     """Return the script that plays drives, and the source by which a policy lets it run."""
     return script_of("episode.js")
 

@@ -21,7 +21,7 @@ from mt_nodes.engine.summary.verdict_rows import PairRow
 from mt_nodes.engine.worst import PICTURED, in_turn, worst_row
 from mt_nodes.report import episodes, pair_views, scripts
 from mt_nodes.report.beside import beside
-from mt_nodes.report.coverage.coverage import Coverage, Tried
+from mt_nodes.report.coverage.coverage import Coverage, CoverageCounter
 from mt_nodes.report.coverage.coverage_view import coverage_html
 from mt_nodes.report.csv_pairs import pair_rows
 from mt_nodes.report.packed_pairs import arm_of, packed_pairs
@@ -38,7 +38,7 @@ ALL = "all"
 SYMBOLS = {"PASS": "✓", "FAIL": "✗", "INCONCLUSIVE": "?", "UNSTABLE": "≈"}
 
 
-class Told(NamedTuple):
+class JournalContents(NamedTuple):
     """What a journal tells: of the run, of its pairs, sorted, and of what they tried."""
 
     condition: dict[str, Any]
@@ -50,14 +50,14 @@ def read_told(
     results_dir: Path,
     lines: Iterable[Mapping[str, Any]],
     requirements: Mapping[str, Sequence[str]] | None = None,
-) -> Told:
+) -> JournalContents:
     """Read the lines of the journal of a results directory, in one go; ``requirements`` are the user's ids by relation.
 
     Raises:
         InfrastructureError: a line of its ledger is damaged.
     """
     condition: dict[str, Any] = {}
-    tried = Tried()
+    tried = CoverageCounter()
 
     def verdicts() -> Iterator[Mapping[str, Any]]:
         for line in tried.passing(results_dir, lines):
@@ -67,11 +67,11 @@ def read_told(
                 yield line
 
     rows = pair_rows(verdicts(), requirements)
-    return Told(condition, rows, tried.coverage)
+    return JournalContents(condition, rows, tried.coverage)
 
 
 def write_report(
-    results_dir: Path, drives: Collection[str] = (), pairs: Collection[str] = (), told: Told | None = None
+    results_dir: Path, drives: Collection[str] = (), pairs: Collection[str] = (), told: JournalContents | None = None
 ) -> Path:
     """Make ``report.html`` of a results directory anew and return its path.
 

@@ -18,7 +18,7 @@ from mt_nodes.data.effects import ImageBox
 from mt_nodes.data.images.codecs import decode
 from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.report.birdseye import VERMILLION
-from mt_nodes.report.pictures.frame_inspection import Look
+from mt_nodes.report.pictures.frame_inspection import MutatedFrame
 
 _MOST, _WIDEST_PX, _MARGIN_IN = 3, 1000, 0.35
 Pixels = npt.NDArray[np.uint8]
@@ -34,7 +34,7 @@ class PicturePair:
     boxes: tuple[ImageBox, ...]
 
 
-def changed_pictures(look: Look) -> tuple[PicturePair, ...]:
+def changed_pictures(look: MutatedFrame) -> tuple[PicturePair, ...]:
     """Return the images that the follow-up shows otherwise, the first few; none that cannot be decoded."""
     if look.of_times or not look.derived.followup.bundles:
         return ()

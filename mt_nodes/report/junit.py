@@ -25,7 +25,7 @@ Trouble = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
-class Entry:
+class JunitCase:
     """One case of the suite: its group and name, what is wrong, properties by name, and what was found in words."""
 
     group: str
@@ -40,15 +40,15 @@ def write_junit(path: Path, summary: Mapping[str, Any]) -> None:
     write_entries(path, entries_of(summary), summary)
 
 
-def entries_of(summary: Mapping[str, Any], group: str = "") -> list[Entry]:
+def entries_of(summary: Mapping[str, Any], group: str = "") -> list[JunitCase]:
     """Return one entry a relation of a summary; ``group`` is put before the kind that it stands under."""
     return [
-        Entry(group + r["kind"], name, tuple(_relation_trouble(r)), _account(r), tuple(_properties(r)))
+        JunitCase(group + r["kind"], name, tuple(_relation_trouble(r)), _account(r), tuple(_properties(r)))
         for name, r in summary["relations"].items()
     ]
 
 
-def write_entries(path: Path, entries: Sequence[Entry], summary: Mapping[str, Any]) -> None:
+def write_entries(path: Path, entries: Sequence[JunitCase], summary: Mapping[str, Any]) -> None:
     """Write entries, and one more, ``run``, where the summary tells what kept the run from finding anything."""
     suite = ET.Element("testsuite", name="mt_nodes")
     for entry in (*entries, *_run_entry(summary, any(entry.troubles for entry in entries))):
@@ -76,11 +76,11 @@ def _relation_trouble(relation: Mapping[str, Any]) -> Iterator[Trouble]:
         yield "failure", relation["outcome"], relation["why"]
 
 
-def _run_entry(summary: Mapping[str, Any], troubled: bool) -> Iterator[Entry]:
+def _run_entry(summary: Mapping[str, Any], troubled: bool) -> Iterator[JunitCase]:
     """Yield a case of the run itself where it was cut short, or where no relation tells why its exit code is not 0."""
     cut = summary["interrupted"] or summary["isolation"] is not None or summary["infrastructure"] is not None
     if cut or summary.get("deaths") or (summary["exit_code"] and not troubled):
-        yield Entry("run", "run", (("error", f"exit code {summary['exit_code']}", summary["exit_why"]),))
+        yield JunitCase("run", "run", (("error", f"exit code {summary['exit_code']}", summary["exit_why"]),))
 
 
 def _properties(relation: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -24,7 +24,7 @@ from mt_nodes.data.regions import Region
 from mt_nodes.report.birdseye import BLACK, BLUE, GREEN, PURPLE, VERMILLION
 from mt_nodes.report.image_picture import changed_pictures, clouds_differ, draw_pictures, height_in
 from mt_nodes.report.pictures.before_after import BeforeAfter, Floats, before_after
-from mt_nodes.report.pictures.frame_inspection import Look
+from mt_nodes.report.pictures.frame_inspection import MutatedFrame
 from mt_nodes.report.send_times import draw_times
 
 #: The darker part of a map: what is nearly white is not seen on white.
@@ -37,7 +37,7 @@ _TOGETHER = "\u00a0"
 _WIDTH_IN, _LETTERS = 11.0, 150
 
 
-def write_picture(look: Look, path: Path, range_m: float | None = None, dpi: int = 110) -> None:
+def write_picture(look: MutatedFrame, path: Path, range_m: float | None = None, dpi: int = 110) -> None:
     """Draw and write as the path's ending says (png, svg, pdf …).
 
     Raises:
@@ -50,7 +50,7 @@ def write_picture(look: Look, path: Path, range_m: float | None = None, dpi: int
         raise UsageError(f"--out {path}: cannot be written: {error}") from error
 
 
-def draw(look: Look, range_m: float | None = None) -> Figure:
+def draw(look: MutatedFrame, range_m: float | None = None) -> Figure:
     """Return the figure of one frame."""
     pictures = changed_pictures(look)
     if pictures and (look.change is None or not clouds_differ(look.source, look.derived.followup.first)):
@@ -74,7 +74,7 @@ def draw(look: Look, range_m: float | None = None) -> Figure:
     return figure
 
 
-def _figure(height_in: float, look: Look) -> Figure:
+def _figure(height_in: float, look: MutatedFrame) -> Figure:
     figure = Figure(figsize=(_WIDTH_IN, height_in + 0.17 * title(look).count("\n")), layout="constrained")
     FigureCanvasAgg(figure)
     name, _, rest = title(look).partition("\n")
@@ -82,7 +82,7 @@ def _figure(height_in: float, look: Look) -> Figure:
     return figure
 
 
-def title(look: Look) -> str:
+def title(look: MutatedFrame) -> str:
     """Return name, parameters and counts, a line each."""
     told = [f"frame {look.source.index}", f"seed {look.seed}", _counts(look)]
     named = len(look.mutations) > 1 or bool(look.baseline)
@@ -104,7 +104,7 @@ def _parameters(mutation: Any, named: bool) -> str:
     return (f"{name_of(type(mutation))}: " if named else "") + (", ".join(told) or "no parameters")
 
 
-def _counts(look: Look) -> str:
+def _counts(look: MutatedFrame) -> str:
     if look.of_times or look.change is None:
         sent = len(look.derived.followup.bundles)
         return f"{sent} {'bundle' if sent == 1 else 'bundles'} sent in place of it"
@@ -119,7 +119,7 @@ def _counts(look: Look) -> str:
     return f"{n['points_before']:,} → {n['points_after']:,} points: {', '.join(told) or _unseen(look)}"
 
 
-def _unseen(look: Look) -> str:
+def _unseen(look: MutatedFrame) -> str:
     """Return what changed where no return did."""
     changed = look.derived.followup.first.changed_topics(look.source)
     return "images changed" if changed & {image.topic for image in look.source.images} else "nothing changed"
@@ -137,7 +137,7 @@ def _clouds_in(shown: BeforeAfter) -> float:
     return sum(_panels_in(shown)) + 1.8
 
 
-def _clouds(look: Look, shown: BeforeAfter, figure: FigureBase) -> None:
+def _clouds(look: MutatedFrame, shown: BeforeAfter, figure: FigureBase) -> None:
     x0, x1, y0, y1, z0, z1 = shown.window
     s0, s1 = shown.side
     above_in, side_in = _panels_in(shown)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.data.verdict import Pair
-from mt_nodes.engine.pair_view import View, evidence_file, load_view
+from mt_nodes.engine.pair_view import PairView, evidence_file, load_view
 from mt_nodes.engine.series_tables import series_file
 from mt_nodes.engine.summary.verdict_rows import PairRow
 from mt_nodes.report.packing import packed
@@ -60,14 +60,14 @@ def _series(table: Path) -> dict[str, str]:
     return {"series": draw_series(series), "packed": packed_series(series)}
 
 
-def _views(view: View) -> list[tuple[str, str]]:
+def _views(view: PairView) -> list[tuple[str, str]]:
     from mt_nodes.report import birdseye, camera_view
 
     seen = [camera_view.draw(view)] if len(view.source_image) else []
     return seen if seen and not len(view.source_xyz) else [*seen, birdseye.draw(view)]
 
 
-def packed_view(view: View) -> str:
+def packed_view(view: PairView) -> str:
     """Return clouds, outputs and pictures of a pair as one text (see :mod:`mt_nodes.report.packing`).
 
     Points (N, 3) are int16 steps from the header's ``origin_m``: ``kept`` are those of both clouds, ``removed`` the
@@ -100,7 +100,7 @@ def packed_series(view: SeriesView) -> str:
     return packed({"told": list(view.told)}, {**arrays, **arms})
 
 
-def _cloud(view: View) -> tuple[dict[str, npt.NDArray[np.int16]], list[float], float]:
+def _cloud(view: PairView) -> tuple[dict[str, npt.NDArray[np.int16]], list[float], float]:
     clouds = (view.source_xyz, view.followup_xyz, view.added_xyz)
     every = np.concatenate([np.asarray(cloud, dtype=np.float64) for cloud in clouds])
     low, high = every.min(axis=0), every.max(axis=0)

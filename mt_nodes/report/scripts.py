@@ -14,7 +14,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 _PAIRS = ("unpacking.js", "cloud_view.js", "pair_views.js", "pairs.js")
 
 
-class Script(NamedTuple):
+class PageScript(NamedTuple):
     """A script, and the source by which a content security policy lets it and no other run."""
 
     text: str
@@ -22,12 +22,12 @@ class Script(NamedTuple):
 
 
 @lru_cache
-def script_of(*names: str) -> Script:
+def script_of(*names: str) -> PageScript:
     """Return files of the templates as one script."""
     text = "".join((_TEMPLATES / name).read_text(encoding="utf-8") for name in names)
-    return Script(text, f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'")
+    return PageScript(text, f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'")
 
 
-def of_report(*, drives: bool, pairs: bool) -> list[Script]:
+def of_report(*, drives: bool, pairs: bool) -> list[PageScript]:
     """Return the scripts of a page that shows drives, pairs or both."""
     return [*([script_of("episode.js")] if drives else []), *([script_of(*_PAIRS)] if pairs else [])]

@@ -9,7 +9,7 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from mt_nodes.report.birdseye import BLACK, BLUE, GREY, ORANGE, VERMILLION
-from mt_nodes.report.pictures.frame_inspection import Look, Sent
+from mt_nodes.report.pictures.frame_inspection import MutatedFrame, SentBundle
 
 _SOURCE, _SENT, _STAMPED = 2.0, 1.0, 0.0
 _BELOW = 0.24
@@ -22,7 +22,7 @@ class _Rows:
         self._axes, self._looked_at = axes, looked_at
         self._taken: Counter[tuple[float, float]] = Counter()
 
-    def mark(self, time_s: float, row: float, sent: Sent, colour: str) -> float:
+    def mark(self, time_s: float, row: float, sent: SentBundle, colour: str) -> float:
         """Draw the frame whose content a message carries; return the height it is at."""
         place = round(time_s, 4), row
         height = row - _BELOW * self._taken[place]
@@ -35,7 +35,7 @@ class _Rows:
         return height
 
 
-def draw_times(axes: Axes, look: Look) -> None:
+def draw_times(axes: Axes, look: MutatedFrame) -> None:
     """Draw three rows over time: source messages, follow-up messages when they go out, and what their stamps say.
 
     A line leads from each source frame to every message that carries its content, and on to that message's stamp.

@@ -19,8 +19,8 @@ from typing import Any
 
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.base.jsonl import LineFile, read_lines
-from mt_nodes.rules.chat import Content, Message, Reply
-from mt_nodes.rules.models import Model
+from mt_nodes.rules.chat import Content, Message, ModelReply
+from mt_nodes.rules.models import LanguageModel
 
 _DIGITS = 16
 
@@ -29,7 +29,7 @@ _DIGITS = 16
 class Question:
     """What is asked of whom; ``sample`` tells those apart that are asked several times."""
 
-    model: Model
+    model: LanguageModel
     messages: Sequence[Message]
     schema: Mapping[str, Any]
     sample: int = 0
@@ -47,12 +47,12 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ModelAnswer:
     """An answer, its id and that of what was asked; ``cached``: it was there already."""
 
     id: str
     prompt_id: str
-    reply: Reply
+    reply: ModelReply
     cached: bool
 
 
@@ -68,7 +68,7 @@ class Answers:
         """
         self._lock = Lock()
         self._texts: set[str] = set()
-        self._replies: dict[str, Reply] = {}
+        self._replies: dict[str, ModelReply] = {}
         try:
             self._file = LineFile(path)
             for line in read_lines(path):
@@ -87,12 +87,12 @@ class Answers:
     def __len__(self) -> int:
         return len(self._replies)
 
-    def find(self, question: Question) -> Answer | None:
+    def find(self, question: Question) -> ModelAnswer | None:
         """Return the answer to a question that was asked before."""
         reply = self._replies.get(question.key)
-        return None if reply is None else Answer(question.key, question.prompt_id, reply, cached=True)
+        return None if reply is None else ModelAnswer(question.key, question.prompt_id, reply, cached=True)
 
-    def add(self, question: Question, reply: Reply) -> Answer:
+    def add(self, question: Question, reply: ModelReply) -> ModelAnswer:
         """Keep an answer.
 
         Raises:
@@ -119,7 +119,7 @@ class Answers:
                     f"{self._file.path}: cannot be written: {error.strerror}; what was answered before is kept"
                 ) from error
             self._replies[question.key] = reply
-        return Answer(question.key, question.prompt_id, reply, cached=False)
+        return ModelAnswer(question.key, question.prompt_id, reply, cached=False)
 
     def _kept(self, said: Content) -> str:
         """Write a text, or the parts of a message, unless it is there, and return its id."""
@@ -135,7 +135,9 @@ class Answers:
             if line["kind"] == "text":
                 self._texts.add(line["id"])
             else:
-                self._replies[line["key"]] = Reply(**{field.name: line[field.name] for field in fields(Reply)})
+                self._replies[line["key"]] = ModelReply(
+                    **{field.name: line[field.name] for field in fields(ModelReply)}
+                )
         except KeyError as error:
             raise InfrastructureError(f"{path}: got a line without {error}, expected a file of answers") from error
 

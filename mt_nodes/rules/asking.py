@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from mt_nodes.base.errors import InfrastructureError
-from mt_nodes.rules.answers import Answer, Answers, Question
-from mt_nodes.rules.chat import Chat, Message, Reply
+from mt_nodes.rules.answers import Answers, ModelAnswer, Question
+from mt_nodes.rules.chat import Chat, Message, ModelReply
 from mt_nodes.rules.prompts import Prompts
 from mt_nodes.rules.service import NoAnswer
 from mt_nodes.rules.told_statements import BadAnswer
@@ -39,7 +39,7 @@ class Usage:
     untold: int = 0
     seconds: float = 0.0
 
-    def add(self, reply: Reply) -> None:
+    def add(self, reply: ModelReply) -> None:
         """Count an answer that was asked for."""
         self.asked += 1
         self.retries += reply.attempts - 1
@@ -71,7 +71,7 @@ class Asker:
             return None
         return (usage.tokens_in * model.price_in + usage.tokens_out * model.price_out) / 1e6
 
-    def ask(self, messages: Sequence[Message], schema: Mapping[str, Any], sample: int = 0) -> Answer:
+    def ask(self, messages: Sequence[Message], schema: Mapping[str, Any], sample: int = 0) -> ModelAnswer:
         """Return the answer that is kept, else ask and keep it.
 
         Raises:
@@ -105,7 +105,7 @@ class Asker:
         schema: Mapping[str, Any],
         read: Callable[[str], _T],
         turn: int = 0,
-    ) -> tuple[_T | BadAnswer, Answer]:
+    ) -> tuple[_T | BadAnswer, ModelAnswer]:
         """Return what ``read`` makes of an answer, asking again with its error; after the last try, the error.
 
         Args:
@@ -127,7 +127,7 @@ class Asker:
         raise AssertionError("unreachable: the last try returns")
 
 
-def whole(reply: Reply) -> str:
+def whole(reply: ModelReply) -> str:
     """Return the text of a complete answer.
 
     Raises:

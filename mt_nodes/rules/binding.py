@@ -11,7 +11,7 @@ from typing import Any
 from mt_nodes.base.errors import UsageError
 from mt_nodes.relations.conditions.base import Condition
 from mt_nodes.relations.conditions.known_to_be import KnownToBe
-from mt_nodes.relations.facts.condition import Facts, Node, known, parse, written
+from mt_nodes.relations.facts.condition import ConditionNode, Facts, known, parse, written
 from mt_nodes.relations.manipulations import find
 from mt_nodes.relations.mutations.base import Mutation
 from mt_nodes.relations.relation import Relation
@@ -171,7 +171,7 @@ def _shown(mutations: Sequence[Mutation], limits: Facts) -> dict[str, float]:
     return facts
 
 
-def limits_of(condition: Node) -> dict[str, float]:
+def limits_of(condition: ConditionNode) -> dict[str, float]:
     """Return the numbers that speed and visibility are compared with in a condition."""
     if condition.kind == "compare":
         left, _, right = condition.parts

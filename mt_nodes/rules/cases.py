@@ -18,7 +18,7 @@ from mt_nodes.relations.facts.scene_facts import Facts
 from mt_nodes.rules.binding import edit_facts
 from mt_nodes.rules.matching import Matcher
 from mt_nodes.rules.ontology import Ontology
-from mt_nodes.rules.scene import ROADS, Scene, describe, given
+from mt_nodes.rules.scene import ROADS, SceneFacts, describe, given
 from mt_nodes.rules.scene_by_model import SeenBy
 from mt_nodes.rules.shipped import of_entry
 from mt_nodes.rules.store_entry import Entry
@@ -52,7 +52,9 @@ class Recording:
         with BagSource(self.bag, self.topics, self.transforms, require=self.sensors) as source:
             return source.info[source.lead].count
 
-    def scenes(self, frames: Sequence[int], progress: Callable[[int], None] = lambda read: None) -> dict[str, Scene]:
+    def scenes(
+        self, frames: Sequence[int], progress: Callable[[int], None] = lambda read: None
+    ) -> dict[str, SceneFacts]:
         """Return the scene of each frame, by the name of its case, in their order.
 
         Args:
@@ -82,7 +84,7 @@ class Recording:
         if near and near[-1].index > 0 and near[-1].index in frames and near[-1].index != limit - 1:
             yield near[-1].index, near[-2:]
 
-    def _scene(self, bundles: Sequence[Bundle]) -> Scene:
+    def _scene(self, bundles: Sequence[Bundle]) -> SceneFacts:
         seen = self.seen_by(bundles) if self.seen_by else None
         return describe(bundles, told=self.told, seen=seen, utc_offset_h=self.utc_offset_h)
 

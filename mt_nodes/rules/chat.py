@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from mt_nodes.rules.models import Model
+from mt_nodes.rules.models import LanguageModel
 from mt_nodes.rules.service import ATTEMPTS, Failed, Service
 
 #: What is said: a text, or parts of the protocol, texts and pictures.
@@ -28,7 +28,7 @@ _FORMS = ("schema", "json", "words")
 
 
 @dataclass(frozen=True)
-class Reply:
+class ModelReply:
     """What a model said, why it ended (``stop``, ``length``, ``refusal`` …), what it took; tokens None: not told."""
 
     text: str
@@ -44,7 +44,7 @@ class Chat:
 
     def __init__(
         self,
-        model: Model,
+        model: LanguageModel,
         attempts: int = ATTEMPTS,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
@@ -58,7 +58,7 @@ class Chat:
         self.model = model
         self._form = 0
 
-    def ask(self, messages: Sequence[Message], schema: Mapping[str, Any]) -> Reply:
+    def ask(self, messages: Sequence[Message], schema: Mapping[str, Any]) -> ModelReply:
         """Return what the model says to messages.
 
         Raises:
@@ -67,7 +67,7 @@ class Chat:
         """
         told, seconds, attempts = self._service.insist(lambda: self._in_some_form(messages, schema))
         text, finish, usage = told
-        return Reply(text, finish, *usage, seconds, attempts)
+        return ModelReply(text, finish, *usage, seconds, attempts)
 
     def _in_some_form(self, messages: Sequence[Message], schema: Mapping[str, Any]) -> _Told:
         for form in range(self._form, len(_FORMS)):

@@ -25,7 +25,7 @@ from mt_nodes.rules.told_statements import BadAnswer, answer_schema, read_answer
 
 
 @dataclass(frozen=True)
-class Candidate:
+class CandidateReading:
     """What one reader makes of a rule.
 
     Attributes:
@@ -46,8 +46,8 @@ class Extraction:
     """What all readers make of a rule, and which of it is chosen; None: no reader finds a statement."""
 
     rule: Rule
-    candidates: tuple[Candidate, ...]
-    chosen: Candidate | None
+    candidates: tuple[CandidateReading, ...]
+    chosen: CandidateReading | None
 
     @property
     def complete(self) -> bool:
@@ -72,7 +72,7 @@ class Extraction:
 class Reader(Protocol):
     """Reads rules; called by several threads, one rule at a time."""
 
-    def read(self, rule: Rule) -> Candidate:
+    def read(self, rule: Rule) -> CandidateReading:
         """Return what it makes of a rule."""
 
 
@@ -83,9 +83,9 @@ class ParserReader:
     ontology: Ontology
     strict: bool = False
 
-    def read(self, rule: Rule) -> Candidate:
+    def read(self, rule: Rule) -> CandidateReading:
         """Return what it makes of a rule."""
-        return Candidate(PARSER, read_rule(rule.text, self.ontology, rule.id, self.strict))
+        return CandidateReading(PARSER, read_rule(rule.text, self.ontology, rule.id, self.strict))
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class ModelReader:
     ontology: Ontology
     strict: bool = False
 
-    def read(self, rule: Rule) -> Candidate:
+    def read(self, rule: Rule) -> CandidateReading:
         """Return what it makes of a rule; only statements of the ontology and of the rule pass.
 
         Raises:
@@ -105,9 +105,9 @@ class ModelReader:
         """
         name = self.asker.name
         if not rule.text.strip():
-            return Candidate(name, Reading(why="the rule is empty"))
+            return CandidateReading(name, Reading(why="the rule is empty"))
         if len(rule.text) > LONGEST:
-            return Candidate(
+            return CandidateReading(
                 name, Reading(why=f"{len(rule.text):,} characters, at most {LONGEST:,}: one rule at a time")
             )
         try:
@@ -118,9 +118,9 @@ class ModelReader:
                 lambda told: read_answer(told, rule.text, self.ontology, rule.id, self.strict),
             )
         except NoAnswer as error:
-            return Candidate(name, Reading(why=str(error)), complete=False)
+            return CandidateReading(name, Reading(why=str(error)), complete=False)
         reading = Reading(why=f"no answer passed, the last: {read}") if isinstance(read, BadAnswer) else read
-        return Candidate(name, reading, answer.prompt_id, answer.id)
+        return CandidateReading(name, reading, answer.prompt_id, answer.id)
 
 
 def extract(rules: Iterable[Rule], readers: Sequence[Reader], check: SelfCheck | None = None) -> Iterator[Extraction]:
@@ -140,23 +140,23 @@ def extract(rules: Iterable[Rule], readers: Sequence[Reader], check: SelfCheck |
             yield _chosen(rule, tuple(_scored(rule, one, check) for one in found))
 
 
-def _read(reader: Reader, rule: Rule) -> Candidate:
+def _read(reader: Reader, rule: Rule) -> CandidateReading:
     return reader.read(rule)
 
 
-def _scored(rule: Rule, one: Candidate, check: SelfCheck | None) -> Candidate:
+def _scored(rule: Rule, one: CandidateReading, check: SelfCheck | None) -> CandidateReading:
     if check is None or not one.reading.statements:
         return one
     score = check.score(rule.text, one.reading.statements)
     return replace(one, score=score.value, complete=score.complete)
 
 
-def _chosen(rule: Rule, candidates: tuple[Candidate, ...]) -> Extraction:
+def _chosen(rule: Rule, candidates: tuple[CandidateReading, ...]) -> Extraction:
     said = [one for one in candidates if one.reading.statements]
     meanings = [_meaning(one) for one in said]
     best = min(said, key=lambda one: (one.score or 0.0, -meanings.count(_meaning(one))), default=None)
     return Extraction(rule, candidates, best)
 
 
-def _meaning(one: Candidate) -> frozenset[Statement]:
+def _meaning(one: CandidateReading) -> frozenset[Statement]:
     return frozenset(one.reading.statements)

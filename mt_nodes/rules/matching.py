@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from mt_nodes.base.seeds import generator
-from mt_nodes.rules.scene import Scene
+from mt_nodes.rules.scene import SceneFacts
 from mt_nodes.rules.store import Store
 from mt_nodes.rules.store_entry import Entry
 from mt_nodes.rules.validation import Factor, logical_alignment, on_road
@@ -91,7 +91,7 @@ class Matcher:
     refuse: Refusal = lambda entry: ""
     edit_facts: EditFacts = lambda entry: {}
 
-    def plan(self, store: Store, scenes: Mapping[str, Scene]) -> list[Choice]:
+    def plan(self, store: Store, scenes: Mapping[str, SceneFacts]) -> list[Choice]:
         """Return what each case is given, in their order, and count it, all in one transaction.
 
         Raises:
@@ -107,7 +107,7 @@ class Matcher:
             store.count(Counter(c.index for c in choices if c.index is not None).elements())
         return choices
 
-    def choose(self, store: Store, case: str, scene: Scene, executions: Mapping[int, int] | None = None) -> Choice:
+    def choose(self, store: Store, case: str, scene: SceneFacts, executions: Mapping[int, int] | None = None) -> Choice:
         """Return what one case is given, and count nothing.
 
         Args:
@@ -123,7 +123,7 @@ class Matcher:
         candidates = tuple(self._explained(c, chosen, len(fitting)) for c in looked)
         return Choice(case, chosen.index if chosen else None, self.seed, scene.as_plain(), candidates)
 
-    def _looked_at(self, store: Store, entry: Entry, near: float, scene: Scene) -> Candidate:
+    def _looked_at(self, store: Store, entry: Entry, near: float, scene: SceneFacts) -> Candidate:
         if refused := self.refuse(entry):
             found = Factor(False, f"cannot be run: {refused}")
         else:
@@ -150,7 +150,7 @@ class Matcher:
         return replace(candidate, why="applies, is as near and was run as often as another that the lot chose")
 
 
-def _applicable(entry: Entry, needs: str, scene: Scene, edit: Mapping[str, Any]) -> Factor:
+def _applicable(entry: Entry, needs: str, scene: SceneFacts, edit: Mapping[str, Any]) -> Factor:
     """Return whether a relation applies to a scene: it is on its road, and makes sense there."""
     road = on_road(entry.statement.road, scene)
     return logical_alignment(entry.statement, needs, scene, edit) if road.holds else road

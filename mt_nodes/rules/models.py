@@ -36,7 +36,7 @@ _KEYS = ("url", "model", "key_from", "parameters", *_NUMBERS)
 
 
 @dataclass(frozen=True)
-class Model:
+class LanguageModel:
     """One model of one server.
 
     Attributes:
@@ -56,7 +56,7 @@ class Model:
     price_out: float | None = None
 
 
-def models_of_environment(environ: Mapping[str, str]) -> tuple[Model, ...]:
+def models_of_environment(environ: Mapping[str, str]) -> tuple[LanguageModel, ...]:
     """Return the models that :data:`URL`, :data:`MODEL` and :data:`KEY` name.
 
     Raises:
@@ -70,10 +70,10 @@ def models_of_environment(environ: Mapping[str, str]) -> tuple[Model, ...]:
             f"(and {KEY}=… where a key is needed)"
         )
     url = _url(environ[URL], URL)
-    return tuple(Model(_free(name, MODEL), url, name, environ.get(KEY, "")) for name in dict.fromkeys(names))
+    return tuple(LanguageModel(_free(name, MODEL), url, name, environ.get(KEY, "")) for name in dict.fromkeys(names))
 
 
-def models_named(names: Sequence[str], environ: Mapping[str, str]) -> tuple[Model, ...]:
+def models_named(names: Sequence[str], environ: Mapping[str, str]) -> tuple[LanguageModel, ...]:
     """Return some models of the server in :data:`URL`; :data:`FROM_ENVIRONMENT` is those of :data:`MODEL`.
 
     Raises:
@@ -83,7 +83,7 @@ def models_named(names: Sequence[str], environ: Mapping[str, str]) -> tuple[Mode
     return models_of_environment({**environ, MODEL: ",".join(told)})
 
 
-def load_models(path: Path, environ: Mapping[str, str]) -> tuple[Model, ...]:
+def load_models(path: Path, environ: Mapping[str, str]) -> tuple[LanguageModel, ...]:
     """Read a file of models.
 
     Raises:
@@ -97,7 +97,7 @@ def load_models(path: Path, environ: Mapping[str, str]) -> tuple[Model, ...]:
     return tuple(_model(str(name), row, f"{path}: models.{name}", environ) for name, row in rows.items())
 
 
-def _model(name: str, data: Any, where: str, environ: Mapping[str, str]) -> Model:
+def _model(name: str, data: Any, where: str, environ: Mapping[str, str]) -> LanguageModel:
     row = mapping(data, where, "{url: …, model: …}")
     refuse_unknown(row, _KEYS, where)
     key_from = text(row, "key_from", where)
@@ -105,7 +105,7 @@ def _model(name: str, data: Any, where: str, environ: Mapping[str, str]) -> Mode
         raise UsageError(f"{where}.key_from: the environment has no {key_from}; type export {key_from}=…")
     own = mapping(row.get("parameters") or {}, f"{where}.parameters")
     merged = {**DEFAULTS, **own}
-    return Model(
+    return LanguageModel(
         _free(name, where),
         _url(text(row, "url", where, None), f"{where}.url"),
         text(row, "model", where, name),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from mt_nodes.rules.ontology import Ontology
-from mt_nodes.rules.terms import Element, Road, Term
+from mt_nodes.rules.terms import Element, RoadTerm, Term
 from mt_nodes.rules.words import PUNCTUATION, Phrase, Phrases, Token, found, words_of
 
 OPENERS = frozenset({"when", "whenever", "if", "where", "wherever", "while", "once", "because"})
@@ -47,7 +47,7 @@ NEAR, BETWEEN = 3, 5
 
 
 @dataclass(frozen=True)
-class Thing:
+class ElementMention:
     """An element that a text names, and the indices of the words."""
 
     element: Element
@@ -60,10 +60,10 @@ class Thing:
 
 
 @dataclass(frozen=True)
-class Place:
+class RoadMention:
     """A road that a text names, and the indices of the words."""
 
-    road: Road
+    road: RoadTerm
     indices: tuple[int, ...]
 
 
@@ -71,8 +71,8 @@ class Place:
 class Nouns:
     """What a text names, each in the order of the text."""
 
-    things: tuple[Thing, ...]
-    places: tuple[Place, ...]
+    things: tuple[ElementMention, ...]
+    places: tuple[RoadMention, ...]
 
     @property
     def taken(self) -> frozenset[int]:
@@ -94,11 +94,11 @@ def nouns_in(tokens: Sequence[Token], ontology: Ontology) -> Nouns:
                 for i in indices:
                     free[i] = False
     taken.sort(key=lambda row: row[0])
-    things = tuple(Thing(term, indices) for indices, term in taken if isinstance(term, Element))
-    return Nouns(things, tuple(Place(term, indices) for indices, term in taken if isinstance(term, Road)))
+    things = tuple(ElementMention(term, indices) for indices, term in taken if isinstance(term, Element))
+    return Nouns(things, tuple(RoadMention(term, indices) for indices, term in taken if isinstance(term, RoadTerm)))
 
 
-def met(tokens: Sequence[Token], nouns: Nouns, ontology: Ontology) -> list[Thing]:
+def met(tokens: Sequence[Token], nouns: Nouns, ontology: Ontology) -> list[ElementMention]:
     """Return what the ego may meet: elements but itself and what is to be prevented.
 
     If there are none: what a bare word may mean, else what marks the roads.
@@ -108,16 +108,16 @@ def met(tokens: Sequence[Token], nouns: Nouns, ontology: Ontology) -> list[Thing
     ]
     bare = {word: one for one in ontology.elements.values() for word in one.bare}
     free = (i for i in range(len(tokens)) if i not in nouns.taken)
-    named = [Thing(bare[word], (i,)) for i in free for word in tokens[i].forms & bare.keys()]
+    named = [ElementMention(bare[word], (i,)) for i in free for word in tokens[i].forms & bare.keys()]
     colours = [one for one in named if one.element.category == "infrastructure" and _is_shown(tokens, one.start)]
     things = sorted([*things, *colours], key=lambda one: one.start)
     if not things:
         things = [one for one in named if _is_met(tokens, one.start)][:1]
     marked = [one for one in nouns.places if one.road.marked_by]
-    return things or [Thing(ontology.elements[one.road.marked_by], one.indices) for one in marked]
+    return things or [ElementMention(ontology.elements[one.road.marked_by], one.indices) for one in marked]
 
 
-def road_of(tokens: Sequence[Token], places: Sequence[Place], element: Element, otherwise: str) -> str:
+def road_of(tokens: Sequence[Token], places: Sequence[RoadMention], element: Element, otherwise: str) -> str:
     """Return the road that is named: the element's own, else the first spot or area behind a word of place, if any."""
     places = [one for one in places if not words_before(tokens, one.indices[0]) & _ELSEWHERE]
     names = [one.road.name for one in places]
@@ -129,7 +129,7 @@ def road_of(tokens: Sequence[Token], places: Sequence[Place], element: Element, 
     return element.crossing if bare and element.crossing else spots[0].road.name
 
 
-def _is_ego(tokens: Sequence[Token], one: Thing) -> bool:
+def _is_ego(tokens: Sequence[Token], one: ElementMention) -> bool:
     """Whether a name is of whom the rule is for: "drivers of trucks", "buses must", "motor vehicles"."""
     if one.element.category != "objects":
         return False

@@ -21,7 +21,7 @@ from mt_nodes.relations.facts.condition import KINDS, Predicate, refuse_unknown_
 from mt_nodes.relations.manipulations import manipulations
 from mt_nodes.rules.quantities import UNITS
 from mt_nodes.rules.statement import Statement
-from mt_nodes.rules.terms import Behaviour, Element, Road, Term
+from mt_nodes.rules.terms import Behaviour, Element, RoadTerm, Term
 from mt_nodes.rules.words import Lexicon, Phrase
 
 REGIONS = ("germany", "california")
@@ -38,7 +38,7 @@ _ELEMENT_KEYS = ("says", "manipulation", "bare", "regions", *_WORDS, *_FLAGS)
 class Ontology:
     """All terms by name."""
 
-    roads: Mapping[str, Road]
+    roads: Mapping[str, RoadTerm]
     elements: Mapping[str, Element]
     behaviours: Mapping[str, Behaviour]
     predicates: Mapping[str, Predicate]
@@ -56,7 +56,9 @@ class Ontology:
         terms = (*self.elements.values(), *roads)
         rows = [(self.lexicon.phrase(text), term) for term in terms for text in term.says]
         return tuple(
-            sorted(rows, key=lambda row: (-row[0].size, isinstance(row[1], Road), _vague(row[1]), len(row[0].parts)))
+            sorted(
+                rows, key=lambda row: (-row[0].size, isinstance(row[1], RoadTerm), _vague(row[1]), len(row[0].parts))
+            )
         )
 
     def refuse_unknown(self, statement: Statement, where: str) -> None:
@@ -132,10 +134,10 @@ def _entries(section: str, entries: Any, where: str) -> dict[str, Any]:
     return made
 
 
-def _road(name: str, data: Mapping[str, Any], where: str, _: str) -> Road:
+def _road(name: str, data: Mapping[str, Any], where: str, _: str) -> RoadTerm:
     refuse_unknown(data, ("says", "regions", "marked_by", "area"), where)
     says, regions = _says(name, data, where), _regions(data, where)
-    return Road(name, says, regions, text(data, "marked_by", where), flag(data, "area", where))
+    return RoadTerm(name, says, regions, text(data, "marked_by", where), flag(data, "area", where))
 
 
 def _element(name: str, data: Mapping[str, Any], where: str, category: str) -> Element:

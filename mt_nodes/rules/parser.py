@@ -17,7 +17,7 @@ from functools import lru_cache
 from mt_nodes.relations.facts.condition import conjunction
 from mt_nodes.rules import quantities
 from mt_nodes.rules.cues import Cue, cues_in, is_aim, opposes
-from mt_nodes.rules.nouns import PASSES, Thing, met, nouns_in, road_of
+from mt_nodes.rules.nouns import PASSES, ElementMention, met, nouns_in, road_of
 from mt_nodes.rules.ontology import ANY_ROAD, Ontology
 from mt_nodes.rules.reasons import PRONOUNS, reasons
 from mt_nodes.rules.statement import ON_ROAD, ON_ROADSIDE, Statement
@@ -93,10 +93,10 @@ def read_rule(text: str, ontology: Ontology, rule: str = "", strict: bool = Fals
 
 
 def _asked(
-    tokens: Sequence[Token], things: Sequence[Thing], cues: Sequence[Cue], ontology: Ontology
-) -> tuple[Cue | None, Sequence[Thing]]:
+    tokens: Sequence[Token], things: Sequence[ElementMention], cues: Sequence[Cue], ontology: Ontology
+) -> tuple[Cue | None, Sequence[ElementMention]]:
     """Return what is asked for, and the elements of the first sentence that names one and asks for something."""
-    asked_about: list[Thing] = []
+    asked_about: list[ElementMention] = []
     for sentence in range(tokens[-1].sentence + 1):
         named = [one for one in things if tokens[one.start].sentence == sentence]
         here = asked_about or named
@@ -111,7 +111,7 @@ def _asked(
     return _first(tokens, cues, ontology), things
 
 
-def _goes_on(tokens: Sequence[Token], start: int, things: Sequence[Thing]) -> bool:
+def _goes_on(tokens: Sequence[Token], start: int, things: Sequence[ElementMention]) -> bool:
     """Whether a sentence speaks of what was named before it: "a convoy is one vehicle; nobody may cut into it"."""
     here = [i for i in range(start, len(tokens)) if tokens[i].sentence == tokens[start].sentence]
     first = min((one.start for one in things if one.start in here), default=len(tokens))
@@ -136,7 +136,7 @@ def _is_doing(token: Token) -> bool:
 
 
 def _behaviour(
-    tokens: Sequence[Token], cue: Cue, things: Sequence[Thing], ontology: Ontology, strict: bool
+    tokens: Sequence[Token], cue: Cue, things: Sequence[ElementMention], ontology: Ontology, strict: bool
 ) -> Behaviour:
     """Return what a cue asks for: who may not pass what stands has to stop."""
     behaviour = ontology.behaviours[cue.behaviour]
@@ -148,7 +148,7 @@ def _behaviour(
     return ontology.behaviours[behaviour.reads_as] if behaviour.reads_as and not strict else behaviour
 
 
-def _place(tokens: Sequence[Token], chosen: Sequence[Thing], ontology: Ontology) -> str:
+def _place(tokens: Sequence[Token], chosen: Sequence[ElementMention], ontology: Ontology) -> str:
     """Return where objects are, if the sentence says so."""
     if any(one.element.category != "objects" for one in chosen):
         return ""
@@ -157,7 +157,11 @@ def _place(tokens: Sequence[Token], chosen: Sequence[Thing], ontology: Ontology)
 
 
 def _conditions(
-    tokens: Sequence[Token], things: Sequence[Thing], chosen: Sequence[Thing], behaviour: Behaviour, ontology: Ontology
+    tokens: Sequence[Token],
+    things: Sequence[ElementMention],
+    chosen: Sequence[ElementMention],
+    behaviour: Behaviour,
+    ontology: Ontology,
 ) -> list[str]:
     """Return what the text asks of the source: numbers, phrases of predicates, weather and light beside the reason."""
     told = list(quantities.conditions(tokens, behaviour.name == "keep_current"))

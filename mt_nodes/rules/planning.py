@@ -15,7 +15,7 @@ from mt_nodes.engine.case_plan import PlannedCase
 from mt_nodes.rules.cases import Recording
 from mt_nodes.rules.matching import Choice, Matcher
 from mt_nodes.rules.ontology import Ontology, load_ontology
-from mt_nodes.rules.scene import Scene
+from mt_nodes.rules.scene import SceneFacts
 from mt_nodes.rules.shipped import ids_of, of_entry
 from mt_nodes.rules.store import Store
 from mt_nodes.rules.store_entry import Entry
@@ -23,7 +23,7 @@ from mt_nodes.rules.taking_in import write_relation
 
 
 @dataclass(frozen=True)
-class Cut:
+class CaseFrames:
     """Some frames of a bag in a row, to be given a relation; ``reference``: the frame that ``scene`` is of."""
 
     name: str
@@ -31,7 +31,7 @@ class Cut:
     first: int
     last: int
     reference: int
-    scene: Scene
+    scene: SceneFacts
 
     def given(self, relation: str, draw: int, why: str) -> PlannedCase:
         """Return it with a relation, and with what is known of its scene."""
@@ -55,7 +55,7 @@ def cut(
     reference: int,
     progress: Callable[[int, int], None] = lambda bag, read: None,
     limit: int | None = None,
-) -> list[Cut]:
+) -> list[CaseFrames]:
     """Return the cases of all bags, ``frames`` long each; a shorter rest of a bag is left out.
 
     Args:
@@ -72,7 +72,7 @@ def cut(
         firsts = range(0, min(recording.count, limit or recording.count) - frames + 1, frames)
         scenes = recording.scenes([first + reference for first in firsts], partial(progress, bag))
         for first, scene in zip(firsts, scenes.values(), strict=True):
-            made.append(Cut(f"{name}/{first}", bag, first, first + frames - 1, first + reference, scene))
+            made.append(CaseFrames(f"{name}/{first}", bag, first, first + frames - 1, first + reference, scene))
     if not made:
         longest = max(recording.count for recording in recordings)
         raise UsageError(
@@ -88,8 +88,8 @@ def left_out(recordings: Sequence[Recording], frames: int) -> list[str]:
 
 
 def choose(
-    cuts: Sequence[Cut], store: Store, matchers: Sequence[Matcher], rounds: int
-) -> list[tuple[Cut, int, Choice]]:
+    cuts: Sequence[CaseFrames], store: Store, matchers: Sequence[Matcher], rounds: int
+) -> list[tuple[CaseFrames, int, Choice]]:
     """Return what each case is given in each round, and count it, all in one transaction.
 
     Args:
@@ -99,7 +99,7 @@ def choose(
     Raises:
         InfrastructureError: the store cannot be written; nothing is counted.
     """
-    found: list[tuple[Cut, int, Choice]] = []
+    found: list[tuple[CaseFrames, int, Choice]] = []
     with store.transaction():
         for turn in range(rounds):
             for bag, chooses in enumerate(matchers):

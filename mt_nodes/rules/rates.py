@@ -21,7 +21,7 @@ NOT_RUN = "not run"
 
 
 @dataclass(frozen=True)
-class Case:
+class RatedCase:
     """What came of one case.
 
     Attributes:
@@ -64,7 +64,7 @@ class Rate:
         return {"share": self.share, **vars(self)}
 
 
-def rate(cases: Sequence[Case], hit: Callable[[Case], bool | None]) -> Rate:
+def rate(cases: Sequence[RatedCase], hit: Callable[[RatedCase], bool | None]) -> Rate:
     """Return how many of some cases are hits; ``None`` of one is not known."""
     counts: dict[Unit, tuple[int, int]] = {}
     unclear = 0
@@ -79,7 +79,7 @@ def rate(cases: Sequence[Case], hit: Callable[[Case], bool | None]) -> Rate:
     return Rate(hits, trials, low, high, method, unclear)
 
 
-def validation_rates(cases: Sequence[Case]) -> dict[str, Rate]:
+def validation_rates(cases: Sequence[RatedCase]) -> dict[str, Rate]:
     """Return the share of valid cases as ``overall``, and that of each factor."""
     rates = {"overall": rate(cases, lambda case: case.validation.valid)}
     for name in FACTORS:
@@ -87,7 +87,7 @@ def validation_rates(cases: Sequence[Case]) -> dict[str, Rate]:
     return rates
 
 
-def violation_rates(cases: Sequence[Case], stack: str) -> dict[str, Rate]:
+def violation_rates(cases: Sequence[RatedCase], stack: str) -> dict[str, Rate]:
     """Return a stack's violations ``per_case``, of all, as the paper, and ``per_valid``, of those that are valid."""
     valid = [case for case in cases if case.validation.valid]
     return {
@@ -96,7 +96,9 @@ def violation_rates(cases: Sequence[Case], stack: str) -> dict[str, Rate]:
     }
 
 
-def difference_p(ours: Sequence[Case], others: Sequence[Case], hit: Callable[[Case], bool | None]) -> float | None:
+def difference_p(
+    ours: Sequence[RatedCase], others: Sequence[RatedCase], hit: Callable[[RatedCase], bool | None]
+) -> float | None:
     """Return the two-sided p-value against "both methods hit as often", on the sources that both were given.
 
     Each source is compared with itself; neighbouring frames count as one (:mod:`mt_nodes.base.stats.cluster_sums`).
@@ -111,7 +113,7 @@ def difference_p(ours: Sequence[Case], others: Sequence[Case], hit: Callable[[Ca
     return sign_flip_p(sums_of(differences).finest.sums[:, 0], two_sided=True) if differences else None
 
 
-def validation_table(methods: Mapping[str, Sequence[Case] | None], ours: str = "automt") -> dict[str, Any]:
+def validation_table(methods: Mapping[str, Sequence[RatedCase] | None], ours: str = "automt") -> dict[str, Any]:
     """Return the paper's table VIII: by method the share of valid cases and of each factor, and tests against ours.
 
     Args:
@@ -127,7 +129,7 @@ def validation_table(methods: Mapping[str, Sequence[Case] | None], ours: str = "
 
 
 def violation_table(
-    methods: Mapping[str, Sequence[Case] | None], stacks: Sequence[str], ours: str = "automt"
+    methods: Mapping[str, Sequence[RatedCase] | None], stacks: Sequence[str], ours: str = "automt"
 ) -> dict[str, Any]:
     """Return the paper's table IX: by method and stack how often it violates, and tests against ours.
 
@@ -149,7 +151,7 @@ def violation_table(
 
 
 def _tests(
-    methods: Mapping[str, Sequence[Case] | None], ours: str, hits: Mapping[str, Callable[[Case], bool | None]]
+    methods: Mapping[str, Sequence[RatedCase] | None], ours: str, hits: Mapping[str, Callable[[RatedCase], bool | None]]
 ) -> dict[tuple[str, str], dict[str, float]]:
     """Return p-values of other methods against ours, plain and corrected, by method and what was asked."""
     mine = methods.get(ours) or ()
@@ -162,7 +164,7 @@ def _tests(
     return {key: {"p": p, "p_adjusted": q} for (key, p), q in zip(known.items(), adjusted, strict=True)}
 
 
-def _by_unit(cases: Sequence[Case], hit: Callable[[Case], bool | None]) -> dict[Unit, list[bool]]:
+def _by_unit(cases: Sequence[RatedCase], hit: Callable[[RatedCase], bool | None]) -> dict[Unit, list[bool]]:
     found: dict[Unit, list[bool]] = {}
     for case in cases:
         found.setdefault(case.unit, []).append(bool(hit(case)))

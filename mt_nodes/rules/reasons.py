@@ -6,7 +6,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from mt_nodes.rules.nouns import BETWEEN, LOCATIVES, NEAR, OPENERS, PASSES, TARGETS, YIELDS, Thing, words_before
+from mt_nodes.rules.nouns import (
+    BETWEEN,
+    LOCATIVES,
+    NEAR,
+    OPENERS,
+    PASSES,
+    TARGETS,
+    YIELDS,
+    ElementMention,
+    words_before,
+)
 from mt_nodes.rules.words import Token, excepted, words_of
 
 _EVENTS = frozenset({"when", "whenever", "if", "once"})
@@ -43,7 +53,9 @@ _LED = frozenset({"led", "ridden", "held", "pulled", "pushed", "accompanied", "e
 _PAST = ("ed", "left", "wn", "en", "ought", "pt", "lt")
 
 
-def reasons(tokens: Sequence[Token], things: Sequence[Thing], behaviour: str, cue: int) -> list[Thing]:
+def reasons(
+    tokens: Sequence[Token], things: Sequence[ElementMention], behaviour: str, cue: int
+) -> list[ElementMention]:
     """Return the element that a rule is about, and those that are joined to it.
 
     Args:
@@ -79,7 +91,7 @@ def reasons(tokens: Sequence[Token], things: Sequence[Thing], behaviour: str, cu
     return list(things[first : last + 1])
 
 
-def _means(tokens: Sequence[Token], one: Thing, following: Thing) -> bool:
+def _means(tokens: Sequence[Token], one: ElementMention, following: ElementMention) -> bool:
     """Whether what follows a general word or a light tells what is meant: people with a wheelchair, light on a bus."""
     row = tokens[max(one.indices) + 1 : following.start]
     between = {form for token in row for form in token.forms}
@@ -90,7 +102,7 @@ def _means(tokens: Sequence[Token], one: Thing, following: Thing) -> bool:
     return alike and len(row) <= BETWEEN and named
 
 
-def _left_by(tokens: Sequence[Token], one: Thing, following: Thing) -> bool:
+def _left_by(tokens: Sequence[Token], one: ElementMention, following: ElementMention) -> bool:
     """Whether a thing only did something to what is named before it: "mud dropped by tractors", "a horse led by"."""
     row = [token.text for token in tokens[max(one.indices) + 1 : following.start]]
     caused = "by" in row[1:] and row[row.index("by") - 1].endswith(_PAST) and len(row) <= BETWEEN
@@ -98,20 +110,20 @@ def _left_by(tokens: Sequence[Token], one: Thing, following: Thing) -> bool:
     return caused and lies and following.element.category == "objects"
 
 
-def _hides(tokens: Sequence[Token], one: Thing, following: Thing) -> bool:
+def _hides(tokens: Sequence[Token], one: ElementMention, following: ElementMention) -> bool:
     """Whether a thing only is what somebody cannot be seen for: "parked vans may conceal children"."""
     row = tokens[max(one.indices) + 1 : following.start]
     hidden = bool(words_of(row) & _CONCEALS) and not {token.text for token in row} & _BEHIND
     return hidden and following.element.category == "objects" and len({token.clause for token in row}) == 1
 
 
-def _is_of(tokens: Sequence[Token], one: Thing, following: Thing) -> bool:
+def _is_of(tokens: Sequence[Token], one: ElementMention, following: ElementMention) -> bool:
     """Whether what follows tells what a thing is made of: "a convoy of trucks", "a queue of buses"."""
     row = [token.text for token in tokens[max(one.indices) + 1 : following.start]]
     return row[:1] == ["of"] and len(row) <= NEAR and one.element.category == following.element.category == "objects"
 
 
-def _is_beside(tokens: Sequence[Token], one: Thing, following: Thing) -> bool:
+def _is_beside(tokens: Sequence[Token], one: ElementMention, following: ElementMention) -> bool:
     """Whether a thing only tells where somebody is: "children near a bus", "children on scooters"."""
     row = [token.text for token in tokens[max(one.indices) + 1 : following.start]]
     place = not _BESIDE.isdisjoint(row[:2])
@@ -119,7 +131,7 @@ def _is_beside(tokens: Sequence[Token], one: Thing, following: Thing) -> bool:
     return place and moves and not one.element.general and len(row) <= BETWEEN
 
 
-def _meant(tokens: Sequence[Token], things: Sequence[Thing]) -> frozenset[int]:
+def _meant(tokens: Sequence[Token], things: Sequence[ElementMention]) -> frozenset[int]:
     """Return where objects begin that "it" or "them" stands for: "a tractor in the rain: do not pass it"."""
     asks = [
         i for i, token in enumerate(tokens) if token.text in PRONOUNS and words_before(tokens, i) & (YIELDS | PASSES)
@@ -128,7 +140,7 @@ def _meant(tokens: Sequence[Token], things: Sequence[Thing]) -> frozenset[int]:
     return frozenset(max(before) for i in asks if (before := [start for start in objects if start < i]))
 
 
-def _weight(tokens: Sequence[Token], one: Thing) -> float:
+def _weight(tokens: Sequence[Token], one: ElementMention) -> float:
     """How much an element looks like the reason of a rule, by where it stands."""
     before = words_before(tokens, one.start)
     clause = [token for token in tokens[: one.start] if token.clause == tokens[one.start].clause]
@@ -171,7 +183,7 @@ def _let_by_others(clause: Sequence[Token]) -> bool:
     return "stopped" in words and words[words.index("stopped") + 1 :][:1] in (["to"], ["for"])
 
 
-def _joined(tokens: Sequence[Token], left: Thing, right: Thing) -> bool:
+def _joined(tokens: Sequence[Token], left: ElementMention, right: ElementMention) -> bool:
     """Whether only "and", "or", commas and words of manner stand between two elements of one category."""
     between = tokens[max(i for i in left.indices if i < right.start) + 1 : right.start]
     alike = left.element.category == right.element.category

@@ -30,7 +30,7 @@ ROADS, OBJECTS, STEERING = "roads", "objects", "steering_rad"
 
 
 @dataclass(frozen=True)
-class Scene:
+class SceneFacts:
     """What is known of a case.
 
     Attributes:
@@ -99,7 +99,7 @@ def describe(
     seen: Facts | None = None,
     utc_offset_h: float | None = None,
     wheelbase_m: float = 2.7,
-) -> Scene:
+) -> SceneFacts:
     """Return the scene of a case.
 
     Args:
@@ -124,7 +124,7 @@ def describe(
     known = {name: fact for name, fact in surer.items() if fact.known}
     # Of what nobody knows it says why whoever was asked last does not.
     by_model = with_derived(unless_denied(seen or {}, surer))
-    return Scene(first_known(known, by_model, by_stack, surer, {ROADS: unknown("no map, and nobody says it")}))
+    return SceneFacts(first_known(known, by_model, by_stack, surer, {ROADS: unknown("no map, and nobody says it")}))
 
 
 def given(values: Mapping[str, Any], predicates: Mapping[str, Predicate]) -> Facts:

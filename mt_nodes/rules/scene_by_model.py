@@ -122,7 +122,7 @@ def answer_schema(ontology: Ontology) -> dict[str, Any]:
 
 
 def read_answer(answer: str, ontology: Ontology) -> dict[str, Any]:
-    """Return the facts of an answer as :class:`mt_nodes.rules.scene.Scene` has them; None: the model cannot tell.
+    """Return the facts of an answer as :class:`mt_nodes.rules.scene.SceneFacts` has them; None: the model cannot tell.
 
     No road is as much as not knowing it, for a picture need not show where one is.
 

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from mt_nodes.base.seeds import generator
-from mt_nodes.data.messages import Bundle, Odometry, SignalStates, Told
+from mt_nodes.data.messages import Bundle, Odometry, SignalStates, WorldMessage
 from mt_nodes.data.outputs import Detections
-from mt_nodes.relations.checks.stretch import Stretch
+from mt_nodes.relations.checks.stretch import RoadStretch
 from mt_nodes.relations.facts.condition import HAS
 from mt_nodes.relations.facts.scene_derived import with_derived
 from mt_nodes.relations.facts.scene_ego import told_motion
 from mt_nodes.relations.facts.scene_facts import Fact, Facts, first_known
 from mt_nodes.relations.world_changes.base import WorldEffects
 from mt_nodes.rules.scene_world import told_by_world
-from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.route import lane_of
@@ -37,7 +37,7 @@ _LATE_S, _BRAKES_MPS2 = 1.0, 3.0
 _SOURCE = "the world, where the source drives"
 
 
-def facts_there(source: Driven, stretch: Stretch, effects: WorldEffects) -> dict[str, Any]:
+def facts_there(source: ScenarioTrace, stretch: RoadStretch, effects: WorldEffects) -> dict[str, Any]:
     """Return the facts that are known at the beginning of a stretch, or in the middle of a whole way, by name.
 
     What comes and goes is so for the stretch as a whole: lights and signs that are ahead at any time of it, and that
@@ -56,7 +56,7 @@ def facts_there(source: Driven, stretch: Stretch, effects: WorldEffects) -> dict
     return {name: fact.value for name, fact in known.items() if fact.known}
 
 
-def _looks(source: Driven, road: RoadMap, rows: list[int]) -> Iterator[tuple[Facts, Bundle]]:
+def _looks(source: ScenarioTrace, road: RoadMap, rows: list[int]) -> Iterator[tuple[Facts, Bundle]]:
     """Yield what the world says at rows of a trace."""
     scenario, trace = source.scenario, source.trace
     teller, lights = Teller(scenario, road), programmes(road, scenario.signals)
@@ -70,7 +70,7 @@ def _looks(source: Driven, road: RoadMap, rows: list[int]) -> Iterator[tuple[Fac
             "odometry": teller.odometry(state, 0),
             "signals": teller.signals(state, 0),
         }
-        told = tuple(Told(f"/{role}", role, 0, data.frame_id, data) for role, data in said.items())
+        told = tuple(WorldMessage(f"/{role}", role, 0, data.frame_id, data) for role, data in said.items())
         bundle = Bundle(0, 0, 0, told=told)
         yield told_by_world(scenario, road, bundle), bundle
 
@@ -91,7 +91,7 @@ def _throughout(seen: list[Facts]) -> Facts:
 
 
 def _of_the_drive(
-    source: Driven, road: RoadMap, stretch: Stretch, row: int, effects: WorldEffects, world: Facts
+    source: ScenarioTrace, road: RoadMap, stretch: RoadStretch, row: int, effects: WorldEffects, world: Facts
 ) -> Facts:
     """Return what the trace itself shows: the lane, where it turns to, whether it can stop, the gap in time."""
     ego = EgoState(*source.trace.ego[row].tolist())
@@ -110,7 +110,7 @@ def _of_the_drive(
     return made
 
 
-def _turning(source: Driven, stretch: Stretch) -> Facts:
+def _turning(source: ScenarioTrace, stretch: RoadStretch) -> Facts:
     yaw = np.unwrap(source.trace.column("yaw_rad"))
     before, after = np.interp([stretch.at_m[0], stretch.at_m[-1] + _BEHIND_M], source.way_m, yaw)
     turn = float(after - before)

@@ -17,7 +17,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
-from mt_nodes.rules.models import Model
+from mt_nodes.rules.models import LanguageModel
 
 _T = TypeVar("_T")
 ATTEMPTS = 5
@@ -46,7 +46,7 @@ class Service:
 
     def __init__(
         self,
-        model: Model,
+        model: LanguageModel,
         attempts: int = ATTEMPTS,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,

@@ -25,7 +25,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Road(Term):
+class RoadTerm(Term):
     """Where the ego-vehicle may come to.
 
     Attributes:

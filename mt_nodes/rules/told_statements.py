@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from mt_nodes.base.errors import UsageError, suggest
-from mt_nodes.relations.facts.condition import Node, conjunction, known, parse
+from mt_nodes.relations.facts.condition import ConditionNode, conjunction, known, parse
 from mt_nodes.rules import quantities
 from mt_nodes.rules.cues import cues_in
 from mt_nodes.rules.nouns import nouns_in
@@ -222,9 +222,9 @@ def _refuse_condition(condition: str, where: str, text: str, ontology: Ontology)
             raise BadAnswer(f"{where}.condition: the rule has no number {number:g}")
 
 
-def _numbers(node: Node) -> Iterator[float]:
+def _numbers(node: ConditionNode) -> Iterator[float]:
     for part in node.parts:
-        if isinstance(part, Node):
+        if isinstance(part, ConditionNode):
             yield from _numbers(part)
         elif node.kind == "number":
             yield part

@@ -14,7 +14,7 @@ from typing import Any
 
 from mt_nodes.relations.facts.condition import conjunction, evaluate, missing
 from mt_nodes.rules.ontology import ANY_ROAD
-from mt_nodes.rules.scene import Scene
+from mt_nodes.rules.scene import SceneFacts
 from mt_nodes.rules.statement import Statement
 
 #: No behaviour means anything of an ego that stands: it cannot slow down or turn, and may well have to drive off.
@@ -50,7 +50,7 @@ class Validation:
         return {"valid": self.valid, **factors}
 
 
-def scenario_alignment(said: Statement, source: Scene, followup: Scene) -> Factor:
+def scenario_alignment(said: Statement, source: SceneFacts, followup: SceneFacts) -> Factor:
     """Return whether both scenes are on the relation's road."""
     for name, scene in (("source", source), ("follow-up", followup)):
         fits = on_road(said.road, scene)
@@ -59,7 +59,7 @@ def scenario_alignment(said: Statement, source: Scene, followup: Scene) -> Facto
     return Factor(True, fits.source)
 
 
-def on_road(road: str, scene: Scene) -> Factor:
+def on_road(road: str, scene: SceneFacts) -> Factor:
     """Return whether a scene is on a road; every one is on any road."""
     if road == ANY_ROAD:
         return Factor(True, "any road will do")
@@ -70,7 +70,7 @@ def on_road(road: str, scene: Scene) -> Factor:
     return Factor(False, f"is for {road}, the case approaches {', '.join(scene.roads)}")
 
 
-def logical_alignment(said: Statement, needs: str, scene: Scene, edit: Mapping[str, Any]) -> Factor:
+def logical_alignment(said: Statement, needs: str, scene: SceneFacts, edit: Mapping[str, Any]) -> Factor:
     """Return whether a relation makes sense for a source: its condition and what its element needs hold there.
 
     Args:

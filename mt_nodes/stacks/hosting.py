@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.errors import InfrastructureError
-from mt_nodes.data.messages import Cloud, Image, Message, Told
+from mt_nodes.data.messages import Cloud, Image, Message, WorldMessage
 from mt_nodes.data.outputs import Control, Detections, ImageBoxes, Output
 from mt_nodes.data.stack_topics import TOLD_TYPES
 from mt_nodes.data.transforms import TransformTree, move
@@ -87,7 +87,7 @@ class CallableHost:
     def _data(self, sensor: Message, transforms: TransformTree) -> Any:
         if isinstance(sensor, Cloud):
             return as_points(sensor, self.stack.points_frame or sensor.frame_id, transforms)
-        if isinstance(sensor, Told):
+        if isinstance(sensor, WorldMessage):
             return sensor.stamped
         if not isinstance(sensor, Image):
             return sensor

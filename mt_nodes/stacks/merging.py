@@ -13,7 +13,7 @@ from mt_nodes.stacks.topic_sync import Joiner
 
 
 @dataclass(frozen=True, eq=False)
-class Command:
+class MergedCommand:
     """A command, and the messages that it was read from, the leading one first."""
 
     said: Control
@@ -23,7 +23,7 @@ class Command:
 @dataclass(frozen=True, eq=False)
 class _Part:
     stamp_ns: int
-    command: Command
+    command: MergedCommand
 
 
 class CommandMerger:
@@ -42,14 +42,16 @@ class CommandMerger:
         self._topics, self._within_ns, self._by_arrival = tuple(topics), within_ns, by_arrival
         self.forget()
 
-    def take(self, topic: str, said: Control, wire: Wire, arrived_ns: int) -> Command | None:
+    def take(self, topic: str, said: Control, wire: Wire, arrived_ns: int) -> MergedCommand | None:
         """Take a message in; return the command that it completes, None when it completes none."""
         stamp_ns = arrived_ns if self._by_arrival or said.stamp_ns is None else said.stamp_ns
-        instant = self._joiner.take(topic, _Part(stamp_ns, Command(said, (wire,))))
+        instant = self._joiner.take(topic, _Part(stamp_ns, MergedCommand(said, (wire,))))
         if instant is None:
             return None
         parts = [instant[name].command for name in self._topics]
-        return Command(merged([part.said for part in parts]), tuple(wire for part in parts for wire in part.wires))
+        return MergedCommand(
+            merged([part.said for part in parts]), tuple(wire for part in parts for wire in part.wires)
+        )
 
     def forget(self) -> None:
         """Forget what waits for its other parts: the stack was restarted."""

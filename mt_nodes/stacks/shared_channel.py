@@ -21,7 +21,7 @@ _MESSAGE_BYTES = 1 << 17
 _KNOWN = ("mt_nodes", "numpy", "builtins", "collections")
 
 
-class Channel:
+class SharedChannel:
     """One end. Each side sends only when it has received the answer to what it sent before.
 
     A message is whole or does not come: a sender that dies in the middle leaves none.

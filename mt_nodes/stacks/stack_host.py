@@ -22,7 +22,7 @@ from mt_nodes.data.messages import Message
 from mt_nodes.data.outputs import Output
 from mt_nodes.data.transforms import TransformTree, UnknownTransform
 from mt_nodes.stacks.hosting import CallableHost
-from mt_nodes.stacks.shared_channel import Channel
+from mt_nodes.stacks.shared_channel import SharedChannel
 from mt_nodes.stacks.stack import Stack
 
 #: Where memory runs out, the kernel is to end the stack rather than the process that tells of it.
@@ -30,7 +30,7 @@ _OOM_SCORE = "500"
 
 
 @dataclass(frozen=True)
-class Place:
+class ProcessPlace:
     """What the process takes over from the one that asks: its environment, directories and module path."""
 
     env: Mapping[str, str]
@@ -39,7 +39,7 @@ class Place:
     plugins: tuple[Path, ...]
 
     @classmethod
-    def here(cls) -> Place:
+    def here(cls) -> ProcessPlace:
         """Return that of this process."""
         return cls(dict(os.environ), str(Path.cwd()), tuple(sys.path), tuple(plugins.directories()))
 
@@ -49,11 +49,11 @@ class Make:
     """Asks for the callable to be made, anew where there is one."""
 
     stack: Stack
-    place: Place
+    place: ProcessPlace
 
 
 @dataclass(frozen=True)
-class Call:
+class StackCall:
     """Asks for the callable's answer; the fields are arguments of :class:`~mt_nodes.stacks.hosting.CallableHost`."""
 
     sensor: Message | Mapping[str, Message]
@@ -62,7 +62,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Reply:
+class StackReply:
     """What came of it: the output and how long that took, or an error by kind.
 
     Attributes:
@@ -76,7 +76,7 @@ class Reply:
     kind: type[MtError] = InfrastructureError
 
 
-def serve(channel: Channel) -> None:
+def serve(channel: SharedChannel) -> None:
     """Do what is asked until the other side is gone."""
     _settle_in()
     host = _Host()
@@ -92,7 +92,7 @@ def serve(channel: Channel) -> None:
             return
         except Exception as error:  # noqa: BLE001 - what a callable returned may hold anything
             why = f"stack '{host.name}' returned what cannot be handed over: {type(error).__name__}: {error}"
-            channel.send(Reply(error=why))
+            channel.send(StackReply(error=why))
 
 
 class _Host:
@@ -101,28 +101,28 @@ class _Host:
     name = ""
     _callable: CallableHost | None = None
 
-    def do(self, asked: Make | Call) -> Reply:
+    def do(self, asked: Make | StackCall) -> StackReply:
         """Return what comes of it, or the error: that of a stack which wants to exit, too, is its own and not ours."""
         try:
             return self._make(asked) if isinstance(asked, Make) else self._call(asked)
         except (UnknownTransform, UsageError, InfrastructureError) as error:
             kind = next(k for k in (UnknownTransform, UsageError, InfrastructureError) if isinstance(error, k))
-            return Reply(error=str(error), kind=kind)
+            return StackReply(error=str(error), kind=kind)
         except BaseException as error:  # noqa: BLE001
             traceback.print_exc()
-            return Reply(error=f"stack '{self.name}' raised {type(error).__name__}: {error}")
+            return StackReply(error=f"stack '{self.name}' raised {type(error).__name__}: {error}")
 
-    def _make(self, asked: Make) -> Reply:
+    def _make(self, asked: Make) -> StackReply:
         self.name, self._callable = asked.stack.name, None  # what is replaced is freed before there is another
         _move_to(asked.place, asked.stack)
         self._callable = CallableHost.make(asked.stack)
-        return Reply()
+        return StackReply()
 
-    def _call(self, asked: Call) -> Reply:
+    def _call(self, asked: StackCall) -> StackReply:
         assert self._callable is not None, "asked before it was made"
         began_s = time.monotonic()
         output = self._callable(asked.sensor, asked.transforms, asked.now_ns)
-        return Reply(output, time.monotonic() - began_s)
+        return StackReply(output, time.monotonic() - began_s)
 
 
 def _settle_in() -> None:
@@ -133,7 +133,7 @@ def _settle_in() -> None:
         Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
 
 
-def _move_to(place: Place, stack: Stack) -> None:
+def _move_to(place: ProcessPlace, stack: Stack) -> None:
     os.environ.clear()
     os.environ.update({**place.env, **stack.env})
     os.chdir(place.directory)

@@ -19,9 +19,9 @@ from typing import Any
 from mt_nodes.base.errors import StackError
 from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.base.processes import Child, Process, how_it_ended, is_stopped, tail_of, uninterrupted
-from mt_nodes.stacks.shared_channel import Channel, shared_memory
+from mt_nodes.stacks.shared_channel import SharedChannel, shared_memory
 from mt_nodes.stacks.stack import Stack
-from mt_nodes.stacks.stack_host import Call, Make, Place, Reply
+from mt_nodes.stacks.stack_host import Make, ProcessPlace, StackCall, StackReply
 from mt_nodes.stacks.stack_server import MESSAGE_BYTES
 
 #: How often a process that says nothing is looked at, and how long one that closed its channel may take to be gone.
@@ -47,7 +47,7 @@ class StackProcess:
             module = stack.callable.partition(":")[0]
             self._server = _server(log)
             self._pid, self._handle = self._server.fork(module, (theirs.fileno(), of, to, output.fileno()))
-        self._channel = Channel(ours, to, of, wary=True)
+        self._channel = SharedChannel(ours, to, of, wary=True)
         self._close = weakref.finalize(self, _close, self._channel, self._handle)
         self.make()
 
@@ -59,14 +59,16 @@ class StackProcess:
     def make(self) -> None:
         """Have the callable made, anew where there is one; :meth:`reply` waits for it."""
         limit_s = self._stack.ready_timeout_s
-        self._ask(Make(self._stack, Place.here()), limit_s, f"was not ready after {limit_s:g} s (ready_timeout_s)")
+        self._ask(
+            Make(self._stack, ProcessPlace.here()), limit_s, f"was not ready after {limit_s:g} s (ready_timeout_s)"
+        )
 
-    def call(self, call: Call) -> None:
+    def call(self, call: StackCall) -> None:
         """Have the callable called; :meth:`reply` waits for what it says."""
         limit_s = self._stack.deadline_s
         self._ask(call, limit_s, f"has not answered within {limit_s:g} s (deadline_s)")
 
-    def reply(self) -> Reply:
+    def reply(self) -> StackReply:
         """Wait for what comes of the last thing that was asked.
 
         Raises:
@@ -86,7 +88,7 @@ class StackProcess:
         except pickle.UnpicklingError as error:
             raise StackError(f"{self._name} returned what cannot be taken over: {error}") from error
         self._asked_s = None
-        assert isinstance(reply, Reply)
+        assert isinstance(reply, StackReply)
         return reply
 
     def stop(self) -> None:
@@ -103,7 +105,7 @@ class StackProcess:
         self._channel.hang_up()
         self._end(patience_s)
 
-    def _ask(self, what: Make | Call, limit_s: float, limit: str) -> None:
+    def _ask(self, what: Make | StackCall, limit_s: float, limit: str) -> None:
         self._limit_s, self._limit = limit_s, limit
         try:
             self._channel.send(what)
@@ -205,6 +207,6 @@ def _server(log: Path) -> _Server:
     return _servers[0]
 
 
-def _close(channel: Channel, handle: int) -> None:
+def _close(channel: SharedChannel, handle: int) -> None:
     channel.close()
     os.close(handle)

@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 
-from mt_nodes.stacks.shared_channel import Channel
+from mt_nodes.stacks.shared_channel import SharedChannel
 from mt_nodes.stacks.stack_host import serve
 
 MESSAGE_BYTES = 1 << 16
@@ -66,7 +66,7 @@ def _host(end: int, outgoing: int, incoming: int, log: int) -> None:
     for output in (1, 2):
         os.dup2(log, output)
     os.close(log)
-    serve(Channel(socket.socket(fileno=end), outgoing, incoming))
+    serve(SharedChannel(socket.socket(fileno=end), outgoing, incoming))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from mt_nodes.runs.models.extra import device_of  # noqa: E402
 from mt_nodes.runs.models.networks import make_network  # noqa: E402
 from mt_nodes.runs.models.preprocessing import Preparation  # noqa: E402
 from mt_nodes.runs.models.recipe import EpochReport, Recipe  # noqa: E402
-from mt_nodes.runs.models.samples import Frames, Shown, load_frames, write_samples  # noqa: E402
+from mt_nodes.runs.models.samples import Frames, PictureSample, load_frames, write_samples  # noqa: E402
 from mt_nodes.runs.models.samples import Sample as Row  # noqa: E402
 from mt_nodes.runs.models.stack import DrivingModel  # noqa: E402
 from mt_nodes.runs.models.torch_files import read_torch, write_torch  # noqa: E402
@@ -51,7 +51,7 @@ SIZES = {
 }
 
 
-def toy(drives: int, count: int, seed: int = 0) -> Iterator[Shown]:
+def toy(drives: int, count: int, seed: int = 0) -> Iterator[PictureSample]:
     """Pictures of a bright post: where it stands tells steering, how wide it is the speed."""
     rng = np.random.default_rng(seed)
     for drive in range(drives):
@@ -61,7 +61,7 @@ def toy(drives: int, count: int, seed: int = 0) -> Iterator[Shown]:
             half = float(np.clip(half + rng.normal(0.0, 2.0), 3.0, 12.0))
             rgb = rng.integers(0, 40, (72, 100, 3), dtype=np.uint8)
             rgb[20:60, int(at - half) : int(at + half)] = 220
-            yield Shown(rgb, half, (50.0 - at) / 100.0, str(drive))
+            yield PictureSample(rgb, half, (50.0 - at) / 100.0, str(drive))
 
 
 @cache

@@ -13,14 +13,14 @@ torch = pytest.importorskip("torch", reason="needs the extra 'models'")
 from mt_nodes.base import resources  # noqa: E402
 from mt_nodes.runs.loop.request import ScenarioRequest  # noqa: E402
 from mt_nodes.runs.loop.run import ScenarioRun  # noqa: E402
-from mt_nodes.runs.models.lap import Kept  # noqa: E402
+from mt_nodes.runs.models.lap import LapResult  # noqa: E402
 from mt_nodes.runs.models.laps import laps  # noqa: E402
 from mt_nodes.runs.models.weights_file import load_weights  # noqa: E402
 
 SHIPPED = resources.shipped("weights", ".pt")["pilotnet_town"]
 
 
-def came(weights: Path, parameters: dict[str, str], seed: int = 0) -> tuple[Kept, Kept]:
+def came(weights: Path, parameters: dict[str, str], seed: int = 0) -> tuple[LapResult, LapResult]:
     """How a lap was kept to, by the network and by the expert."""
     asked = ScenarioRequest(("town_lap",), stack="pilotnet", seed=seed, repeat=1, parameters=parameters)
     run = ScenarioRun.make(asked, Path())

@@ -31,7 +31,7 @@ def needed_in(family: int) -> int:
     return max(MIN_CLUSTERS, math.floor(math.log2(max(family, 1) / ALPHA)) + 1)
 
 
-class Finding(NamedTuple):
+class Exceedance(NamedTuple):
     """What a test over clusters found.
 
     Attributes:
@@ -44,7 +44,7 @@ class Finding(NamedTuple):
     more: str = ""
 
 
-def exceedance(sums: ClusterSums, family: int = 1, cluster: str = "") -> Finding:
+def exceedance(sums: ClusterSums, family: int = 1, cluster: str = "") -> Exceedance:
     """Test whether differences exceed zero, by sign flips of clusters that are numerous enough.
 
     Where coarser ones are too few, finer ones are tested, and the coarser ones besides, each counted as often as it
@@ -59,13 +59,13 @@ def exceedance(sums: ClusterSums, family: int = 1, cluster: str = "") -> Finding
     return max(found, key=lambda finding: finding.p)
 
 
-def excess_over(sums: ClusterSums, rate: float, family: int = 1) -> Finding:
+def excess_over(sums: ClusterSums, rate: float, family: int = 1) -> Exceedance:
     """Test whether a proportion (columns hits and trials) exceeds ``rate``: exact binomial, over effective trials.
 
     Over the clusters that :func:`exceedance` takes.
     """
     found = [
-        Finding(_binomial_p(clusters.repeated(times), rate), f"exact binomial test against {rate:g} over {clusters}")
+        Exceedance(_binomial_p(clusters.repeated(times), rate), f"exact binomial test against {rate:g} over {clusters}")
         for clusters, times in _levels(sums, needed_in(family))
     ]
     return max(found, key=lambda finding: finding.p)._replace(more=_more_for_rate(sums, rate, family))
@@ -116,13 +116,13 @@ def _binomial_p(clusters: Clusters, rate: float) -> float:
     return float(special.betainc(struck, effective - struck + 1.0, rate))
 
 
-def _sign_flips(clusters: Clusters, times: int, family: int, cluster: str) -> Finding:
+def _sign_flips(clusters: Clusters, times: int, family: int, cluster: str) -> Exceedance:
     differences = clusters.sums[:, 0]
     exact = clusters.single and len(np.unique(np.abs(differences[differences != 0]))) <= 1
     name = counted(len(clusters), cluster) if cluster else str(clusters)
     repeated = f",{' each' if len(clusters) > 1 else ''} counted {times} times" if times > 1 else ""
     more = _more(differences, family)
-    return Finding(
+    return Exceedance(
         sign_flip_p(np.tile(differences, times)),
         f"{'exact McNemar' if exact else 'sign-flip'} test over {name}{repeated}",
         counted(more, f"more {cluster or clusters.one}") if more else "",

@@ -19,7 +19,7 @@ from scipy.spatial.transform import Rotation
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.cdr.point_fields import Field, fields_of, pixel_layout, point_dtype, rows_of
-from mt_nodes.data.messages import CameraInfo, Cloud, Image, Message, Told, Wire
+from mt_nodes.data.messages import CameraInfo, Cloud, Image, Message, Wire, WorldMessage
 from mt_nodes.data.stack_topics import TOLD_TYPES
 from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
 
@@ -150,7 +150,7 @@ def type_of(message: Message) -> str:
         return POINT_CLOUD
     if isinstance(message, CameraInfo):
         return CAMERA_INFO
-    if isinstance(message, Told):
+    if isinstance(message, WorldMessage):
         return TOLD_TYPES[message.role]
     return IMAGE if message.compressed is None else COMPRESSED_IMAGE
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.world_messages import encode_told
-from mt_nodes.data.messages import Bundle, Cloud, Image, Message, Told, Wire
+from mt_nodes.data.messages import Bundle, Cloud, Image, Message, Wire, WorldMessage
 
 
 def encode_message(message: Message, like: Wire | None = None) -> bytes:
@@ -21,7 +21,7 @@ def encode_message(message: Message, like: Wire | None = None) -> bytes:
         return codec.encode_cloud(message)
     if isinstance(message, Image):
         return codec.encode_image(message)
-    if isinstance(message, Told):
+    if isinstance(message, WorldMessage):
         return encode_told(message)
     return codec.encode_camera_info(message, like)
 

@@ -17,7 +17,7 @@ from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.image_markers import encode_path
 from mt_nodes.data.cdr.markers import Cube, encode_cubes, encode_detections
 from mt_nodes.data.lanes import ALONG, ONCOMING, OWN, Lanes
-from mt_nodes.data.messages import Odometry, SignalStates, Told
+from mt_nodes.data.messages import Odometry, SignalStates, WorldMessage
 from mt_nodes.data.outputs import Detections, Path
 from mt_nodes.data.stack_topics import TOLD_TYPES
 from mt_nodes.data.transforms import quaternion_of_yaw
@@ -58,7 +58,7 @@ def lane_markers(lanes: Lanes) -> Iterator[Cube]:
         yield Cube(strip.name, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0), size, rgb, strip.direction, line)
 
 
-def encode_told(told: Told) -> bytes:
+def encode_told(told: WorldMessage) -> bytes:
     """Return the CDR bytes of the message of :data:`~mt_nodes.data.stack_topics.TOLD_TYPES`."""
     said = told.stamped
     if isinstance(said, Detections):

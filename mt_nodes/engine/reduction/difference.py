@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.data.messages import Bundle, Cloud, Image, Message, Told
+from mt_nodes.data.messages import Bundle, Cloud, Image, Message, WorldMessage
 from mt_nodes.data.outputs import Detections
 from mt_nodes.engine.ledger import sha256_of
 from mt_nodes.engine.reduction.matching import Bytes, Mask, RowEdit
@@ -24,7 +24,7 @@ _PARTS = ("clouds", "images", "camera_infos", "told")
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class MessageDifference:
     """What differs in the message of one topic.
 
     Attributes:
@@ -44,7 +44,7 @@ class Difference:
 
     given: Bundle
     followup: Bundle
-    parts: tuple[Part, ...]
+    parts: tuple[MessageDifference, ...]
 
     @classmethod
     def between(cls, given: Bundle, followup: Bundle) -> Difference:
@@ -78,17 +78,17 @@ class Difference:
 
 
 def _sorted(messages: list[Message]) -> Iterator[tuple[str, Any]]:
-    kinds = {Cloud: "clouds", Image: "images", Told: "told"}
+    kinds = {Cloud: "clouds", Image: "images", WorldMessage: "told"}
     for part in _PARTS:
         yield part, tuple(m for m in messages if kinds.get(type(m), "camera_infos") == part)
 
 
-def _part(topic: str, old: Message | None, new: Message | None) -> Part:
+def _part(topic: str, old: Message | None, new: Message | None) -> MessageDifference:
     if isinstance(old, Cloud) and isinstance(new, Cloud) and _alike(old, new) and old.points.dtype == new.points.dtype:
         found = _of_clouds(topic, old, new)
     elif isinstance(old, Image) and isinstance(new, Image) and _alike(old, new) and _same_pixels(old, new):
         found = _of_images(topic, old, new)
-    elif isinstance(old, Told) and isinstance(new, Told) and _alike(old, new) and old.role == new.role:
+    elif isinstance(old, WorldMessage) and isinstance(new, WorldMessage) and _alike(old, new) and old.role == new.role:
         found = _of_told(topic, old, new)
     else:
         found = None
@@ -99,11 +99,11 @@ def _alike(old: Message, new: Message) -> bool:
     return (old.stamp_ns, old.frame_id) == (new.stamp_ns, new.frame_id)
 
 
-def _whole(topic: str, old: Message | None, new: Message | None) -> Part:
+def _whole(topic: str, old: Message | None, new: Message | None) -> MessageDifference:
     """Return a difference that cannot be divided: the message as it was, or as it is; nothing where they are equal."""
     if old is not None and new is not None and _hash(old) == _hash(new):
-        return Part(topic, np.empty(0, dtype="U1"), lambda kept: new)
-    return Part(topic, np.array(["messages changed"]), lambda kept: new if kept[0] else old)
+        return MessageDifference(topic, np.empty(0, dtype="U1"), lambda kept: new)
+    return MessageDifference(topic, np.array(["messages changed"]), lambda kept: new if kept[0] else old)
 
 
 def _hash(message: Message) -> str:
@@ -111,7 +111,7 @@ def _hash(message: Message) -> str:
     return sha256_of(Bundle(0, 0, 0, **{part: (message,)}))  # type: ignore[arg-type]
 
 
-def _of_clouds(topic: str, old: Cloud, new: Cloud) -> Part | None:
+def _of_clouds(topic: str, old: Cloud, new: Cloud) -> MessageDifference | None:
     """Points that were added, removed or changed; None: rows of an organised cloud, or their order, that changed."""
     if (old.organised or new.organised) and (old.height, len(old)) != (new.height, len(new)):
         return None
@@ -123,7 +123,7 @@ def _of_clouds(topic: str, old: Cloud, new: Cloud) -> Part | None:
     def made(kept: Mask) -> Cloud:
         return new.with_raw(rows[edit.rows(kept)], height=new.height) if kept.any() else old
 
-    return Part(topic, _kinds(edit, "points"), made)
+    return MessageDifference(topic, _kinds(edit, "points"), made)
 
 
 def _edit(old: Cloud, new: Cloud) -> RowEdit:
@@ -162,7 +162,7 @@ def _same_pixels(old: Image, new: Image) -> bool:
     return old.compressed is None and new.compressed is None and layout[0] == layout[1]
 
 
-def _of_images(topic: str, old: Image, new: Image) -> Part | None:
+def _of_images(topic: str, old: Image, new: Image) -> MessageDifference | None:
     """Blocks of pixels of which any was changed."""
     height, width = old.pixels.shape[:2]
     changed = (old.pixels != new.pixels).reshape(height, width, -1).any(axis=2)
@@ -180,10 +180,10 @@ def _of_images(topic: str, old: Image, new: Image) -> Part | None:
         pixels[back] = old.pixels[back]
         return replace(new, pixels=pixels)
 
-    return Part(topic, np.repeat(["blocks of pixels changed"], len(blocks)), made)
+    return MessageDifference(topic, np.repeat(["blocks of pixels changed"], len(blocks)), made)
 
 
-def _of_told(topic: str, old: Told, new: Told) -> Part | None:
+def _of_told(topic: str, old: WorldMessage, new: WorldMessage) -> MessageDifference | None:
     """Objects that were added, removed or changed; what is told in another form cannot be divided."""
     if not isinstance(old.data, Detections) or not isinstance(new.data, Detections):
         return None
@@ -195,7 +195,7 @@ def _of_told(topic: str, old: Told, new: Told) -> Part | None:
     edit = RowEdit.aligned(*split) if len(before) == len(after) else RowEdit.matched(*split)
     if not edit.atoms:
         return None
-    return Part(
+    return MessageDifference(
         topic,
         _kinds(edit, "objects"),
         lambda kept: replace(new, data=both.take(edit.rows(kept))) if kept.any() else old,

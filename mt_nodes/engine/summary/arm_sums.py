@@ -7,14 +7,14 @@ from collections import Counter
 from typing import Any
 
 from mt_nodes.base.stats.cluster_sums import MIN_CLUSTERS, Clusters, ClusterSums, Unit
-from mt_nodes.base.stats.exceedance import Finding, exceedance, excess_over, needed_in, sign_flip_p, upper_bound
+from mt_nodes.base.stats.exceedance import Exceedance, exceedance, excess_over, needed_in, sign_flip_p, upper_bound
 from mt_nodes.base.stats.intervals import interval_of
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.summary.noise_floor import Numbers
-from mt_nodes.engine.summary.outcomes import Tally
+from mt_nodes.engine.summary.outcomes import PairTally
 from mt_nodes.engine.summary.recall import Recall
 from mt_nodes.engine.summary.undecided import Undecided
-from mt_nodes.engine.summary.verdict_rows import Row, in_order
+from mt_nodes.engine.summary.verdict_rows import VerdictRow, in_order
 
 
 class ArmSums:
@@ -41,7 +41,7 @@ class ArmSums:
         self._unsettled: set[Unit] = set()
         self._frames, self._drives = 0, set[int]()
 
-    def take(self, row: Row) -> None:
+    def take(self, row: VerdictRow) -> None:
         """Count a pair."""
         self.outcomes[row.outcome.value] += 1
         self.by_arrival += row.by_arrival
@@ -58,10 +58,10 @@ class ArmSums:
             each.clear()
 
     @property
-    def tally(self) -> Tally:
+    def tally(self) -> PairTally:
         """Decided and violated pairs."""
         violated = self.outcomes[Outcome.VIOLATED.value]
-        return Tally(violated + self.outcomes[Outcome.HOLDS.value], violated)
+        return PairTally(violated + self.outcomes[Outcome.HOLDS.value], violated)
 
     @property
     def frames(self) -> int:
@@ -73,7 +73,7 @@ class ArmSums:
         """Upper end of the 95 % interval of the share of violated pairs, None where none was decided."""
         return upper_bound(self._sums) if len(self._sums) else None
 
-    def excess_over(self, rate: float, family: int) -> Finding:
+    def excess_over(self, rate: float, family: int) -> Exceedance:
         """Test whether the share of violated pairs exceeds a rate."""
         return excess_over(self._sums, rate, family)
 
@@ -101,7 +101,7 @@ class ArmSums:
             **({"by_arrival": {"decided": decided, "violated": violated}} if decided else {}),
         }
 
-    def _take_decided(self, row: Row) -> None:
+    def _take_decided(self, row: VerdictRow) -> None:
         violated = int(row.outcome is Outcome.VIOLATED)
         for counts in (self.cases.setdefault(row.case, [0, 0]), *([self._by_arrival] if row.by_arrival else [])):
             counts[0] += violated
@@ -152,7 +152,7 @@ class RelationSums:
         for arm in self.arms:
             arm.settle()
 
-    def exceedance(self, family: int) -> Finding | None:
+    def exceedance(self, family: int) -> Exceedance | None:
         """Test whether violations exceed control and sham both: the larger p-value counts (an intersection-union test).
 
         None where neither was decided in a case of the relation. ``family``: how many relations are tested together.

@@ -13,7 +13,7 @@ from mt_nodes.data.verdict import Outcome, RelationOutcome
 
 
 @dataclass(frozen=True)
-class Tally:
+class PairTally:
     """Decided and violated pairs of one arm."""
 
     decided: int = 0
@@ -21,7 +21,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class RelationEvidence:
     """All that the outcome of a relation depends on.
 
     Attributes:
@@ -42,9 +42,9 @@ class Evidence:
     kind: str
     min_decided: int
     frames: int
-    pairs: Tally
-    control: Tally
-    sham: Tally
+    pairs: PairTally
+    control: PairTally
+    sham: PairTally
     p_background: float | None
     p: float | None
     p_adjusted: float | None
@@ -85,7 +85,7 @@ class Evidence:
         return p is not None and p < self.alpha
 
 
-def relation_outcome(e: Evidence) -> tuple[RelationOutcome, str]:
+def relation_outcome(e: RelationEvidence) -> tuple[RelationOutcome, str]:
     """Return the outcome of a relation and why: the first rule that applies (docs/verdicts.md has the table).
 
     Where pairs are violated, only a rate that the relation itself tolerates makes it PASS. Other relations of the run
@@ -113,14 +113,14 @@ def relation_outcome(e: Evidence) -> tuple[RelationOutcome, str]:
     return RelationOutcome.INCONCLUSIVE, f"{violated} {_why_undecided(e, background)} ({tested})"
 
 
-def _background(e: Evidence) -> str:
+def _background(e: RelationEvidence) -> str:
     """Return what violations are held against, for people."""
     arms = f"control {e.control.violated} of {e.control.decided}, sham {e.sham.violated} of {e.sham.decided}"
     rate = "" if e.tolerated_rate is None else f"the tolerated rate of {e.tolerated_rate:g}"
     return " and ".join(filter(None, [arms if e.compared or not rate else "", rate]))
 
 
-def _why_undecided(e: Evidence, background: str) -> str:
+def _why_undecided(e: RelationEvidence, background: str) -> str:
     """Return why violations neither fail a relation nor count as the stack's flicker, and what would decide."""
     more = f"; {e.more} like these would decide" if e.more else ""
     one = e.pairs.violated == 1
@@ -138,11 +138,11 @@ def _why_undecided(e: Evidence, background: str) -> str:
     return f"{_do(e)} not stand out from {background}{more}"
 
 
-def _do(e: Evidence) -> str:
+def _do(e: RelationEvidence) -> str:
     return "does" if e.pairs.violated == 1 else "do"
 
 
-def _stand(e: Evidence) -> str:
+def _stand(e: RelationEvidence) -> str:
     return "stands" if e.pairs.violated == 1 else "stand"
 
 

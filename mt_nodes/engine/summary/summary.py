@@ -10,16 +10,16 @@ from typing import Any
 
 from mt_nodes.base.errors import ExitCode
 from mt_nodes.base.plugins import catalogue
-from mt_nodes.base.stats.exceedance import Finding
+from mt_nodes.base.stats.exceedance import Exceedance
 from mt_nodes.base.stats.intervals import at_least, holm
 from mt_nodes.data.verdict import SCHEMA, RelationOutcome
 from mt_nodes.engine.summary.arm_sums import RelationSums, digits
 from mt_nodes.engine.summary.deaths import Deaths, said_of
 from mt_nodes.engine.summary.noise_floor import floor_of
-from mt_nodes.engine.summary.outcomes import Evidence, exit_code, relation_outcome
+from mt_nodes.engine.summary.outcomes import RelationEvidence, exit_code, relation_outcome
 from mt_nodes.engine.summary.verdict_rows import Line, in_order, rows_by_arm
 
-_Tests = tuple[Finding | None, Finding | None]
+_Tests = tuple[Exceedance | None, Exceedance | None]
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def _settle(sums: Mapping[str, RelationSums]) -> None:
         each.settle()
 
 
-def _evidence(sums: Mapping[str, RelationSums], relations: Sequence[RelationInfo]) -> dict[str, Evidence]:
+def _evidence(sums: Mapping[str, RelationSums], relations: Sequence[RelationInfo]) -> dict[str, RelationEvidence]:
     alone = {r.id: _tests(sums[r.id], r, 1) for r in relations}
     among = {r.id: _tests(sums[r.id], r, len(relations)) for r in relations}
     tested = {name: found.p for name, (_, found) in among.items() if found}
@@ -151,10 +151,10 @@ def _evidence(sums: Mapping[str, RelationSums], relations: Sequence[RelationInfo
 
 
 def _evidence_of(
-    info: RelationInfo, sums: RelationSums, alone: _Tests, among: Finding | None, adjusted: float | None
-) -> Evidence:
+    info: RelationInfo, sums: RelationSums, alone: _Tests, among: Exceedance | None, adjusted: float | None
+) -> RelationEvidence:
     background, found = alone
-    return Evidence(
+    return RelationEvidence(
         kind=info.kind,
         min_decided=info.min_decided,
         frames=sums.relation.frames,
@@ -189,7 +189,7 @@ def _tests(sums: RelationSums, info: RelationInfo, family: int) -> _Tests:
 
 
 def _relation_plain(
-    info: RelationInfo, sums: RelationSums, evidence: Evidence, ended: tuple[RelationOutcome, str]
+    info: RelationInfo, sums: RelationSums, evidence: RelationEvidence, ended: tuple[RelationOutcome, str]
 ) -> dict[str, Any]:
     outcome, why = ended
     floor = floor_of(*(arm.numbers for arm in sums.arms))

@@ -14,7 +14,7 @@ from mt_nodes.base.stats.cluster_sums import Unit
 from mt_nodes.data.verdict import Outcome, Pair
 from mt_nodes.engine.summary.laps import Laps
 from mt_nodes.engine.summary.noise_floor import Measured, measured_of
-from mt_nodes.engine.summary.outcomes import Tally
+from mt_nodes.engine.summary.outcomes import PairTally
 from mt_nodes.engine.summary.recall import about_objects
 from mt_nodes.relations.relation import CONTROL, LOOP_SHAM, SHAMS
 
@@ -22,7 +22,7 @@ Line = Mapping[str, Any]
 _BACKGROUND = {CONTROL: "control", **dict.fromkeys((*SHAMS, LOOP_SHAM), "sham")}
 
 
-class Row(NamedTuple):
+class VerdictRow(NamedTuple):
     """What of one verdict counts in a summary."""
 
     #: Drive and scene: bundles that show one scene are one observation.
@@ -76,12 +76,12 @@ class PairRow(NamedTuple):
 class RelationArms:
     """The rows of one relation, and those of control and sham that its check judged."""
 
-    relation: list[Row] = field(default_factory=list)
-    control: list[Row] = field(default_factory=list)
-    sham: list[Row] = field(default_factory=list)
+    relation: list[VerdictRow] = field(default_factory=list)
+    control: list[VerdictRow] = field(default_factory=list)
+    sham: list[VerdictRow] = field(default_factory=list)
 
     @property
-    def all(self) -> list[Row]:
+    def all(self) -> list[VerdictRow]:
         """Every row."""
         return [*self.relation, *self.control, *self.sham]
 
@@ -98,7 +98,7 @@ def sorted_by_arm(verdicts: Iterable[Line], relations: Iterable[str]) -> tuple[d
     return arms, in_order(Counter(row.outcome.value for each in arms.values() for row in each.all))
 
 
-def rows_by_arm(verdicts: Iterable[Line], relations: Collection[str]) -> Iterator[tuple[str, str, Row]]:
+def rows_by_arm(verdicts: Iterable[Line], relations: Collection[str]) -> Iterator[tuple[str, str, VerdictRow]]:
     """Yield relation, arm (``relation``, ``control`` or ``sham``) and row of each verdict line.
 
     Raises:
@@ -137,19 +137,21 @@ def _drives(condition: Line) -> dict[int, int]:
     return {episode: first + names.index(name) for episode, name in enumerate(names, first)}
 
 
-def _row(frame: Unit, case: Unit, line: Line, unit: Unit) -> Row:
+def _row(frame: Unit, case: Unit, line: Line, unit: Unit) -> VerdictRow:
     detail = line.get("detail", {})
     counts, objects = detail.get("counts", {}), about_objects(detail)
     outcome = Outcome(line["outcome"])
     measured = measured_of(line) if outcome.decided else None
     by_arrival, reason = "paired_by" in line, line.get("reason", "")
-    return Row(unit, outcome, line["lost"], line["gained"], counts, objects, measured, case, frame, by_arrival, reason)
+    return VerdictRow(
+        unit, outcome, line["lost"], line["gained"], counts, objects, measured, case, frame, by_arrival, reason
+    )
 
 
-def tally(rows: Sequence[Row]) -> Tally:
+def tally(rows: Sequence[VerdictRow]) -> PairTally:
     """Count what was decided and violated."""
     decided = [row.outcome for row in rows if row.outcome.decided]
-    return Tally(len(decided), decided.count(Outcome.VIOLATED))
+    return PairTally(len(decided), decided.count(Outcome.VIOLATED))
 
 
 def in_order(total: Mapping[str, int]) -> dict[str, int]:

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from mt_nodes.base.params import param
-from mt_nodes.data.arm_series import COMMANDED, Course, Stretch
+from mt_nodes.data.arm_series import COMMANDED, ArmSeries, SeriesWindow
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.command_series import (
@@ -56,7 +56,7 @@ class BrakeOnsetNotLater(CommandSeriesCheck):
             tolerance_rad=_ANY_RAD, tolerance_mps2=self.brakes_mps2, tolerance_pedal=self.brakes_pedal
         )
 
-    def judge_series(self, stretch: Stretch) -> Judgement:
+    def judge_series(self, stretch: SeriesWindow) -> Judgement:
         """Compare when both arms begin to brake."""
         quantity = told(stretch.source) if self.by == "told" else self.by
         start = self._start(stretch, quantity)
@@ -74,12 +74,12 @@ class BrakeOnsetNotLater(CommandSeriesCheck):
         reason = f"the {since}, the follow-up brakes at {stretch.time_s[began]:.2f} s"
         return at_most(later_s, self.later_by_at_most_s, "s", reason)
 
-    def _start(self, stretch: Stretch, quantity: str) -> int | None:
+    def _start(self, stretch: SeriesWindow, quantity: str) -> int | None:
         if self.than == "source":
             return self._onset(stretch.source, stretch, quantity, 0)
         return int(np.argmax(stretch.changed)) if stretch.changed.any() else None
 
-    def _onset(self, course: Course, stretch: Stretch, quantity: str, first: int) -> int | None:
+    def _onset(self, course: ArmSeries, stretch: SeriesWindow, quantity: str, first: int) -> int | None:
         """Return the row, ``first`` or later, at which an arm begins to brake."""
         values = drive_along(course, quantity)
         if quantity == "speed":

@@ -13,7 +13,7 @@ from mt_nodes.relations.checks.command_series import first_lasting
 from mt_nodes.relations.checks.controls import along_motion, at_most, nothing_to_judge
 from mt_nodes.relations.checks.trace_check import TraceCheck
 from mt_nodes.relations.world_changes.base import WorldEffects
-from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.driven import ScenarioTrace
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class BrakesNoLater(TraceCheck):
     brakes_mps2: float = param(1.0, low=0.01, high=20.0, unit="m/s²", help="deceleration that is braking")
     lasts_s: float = param(0.2, low=0.0, high=10.0, unit="s", help="for how long on end")
 
-    def judge_drives(self, source: Driven, followup: Driven, effects: WorldEffects) -> Judgement:
+    def judge_drives(self, source: ScenarioTrace, followup: ScenarioTrace, effects: WorldEffects) -> Judgement:
         """Compare when both begin to brake."""
         before, after = self._onset_s(source), self._onset_s(followup)
         if before is None:
@@ -39,7 +39,7 @@ class BrakesNoLater(TraceCheck):
         reason = f"the source brakes at {before:.2f} s, the follow-up at {after:.2f} s"
         return at_most(after - before, self.later_by_at_most_s, "s", reason)
 
-    def _onset_s(self, driven: Driven) -> float | None:
+    def _onset_s(self, driven: ScenarioTrace) -> float | None:
         trace = driven.trace
         faster = along_motion(trace.column("acceleration_mps2"), trace.column("speed_mps"))
         brakes = np.asarray(faster <= -self.brakes_mps2 + 1e-9)

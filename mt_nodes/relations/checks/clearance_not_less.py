@@ -11,7 +11,7 @@ from mt_nodes.relations.checks.controls import at_most, nothing_to_judge
 from mt_nodes.relations.checks.trace_check import TraceCheck
 from mt_nodes.relations.world_changes.base import WorldEffects
 from mt_nodes.world.drive.clearance import least_m
-from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.driven import ScenarioTrace
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class ClearanceNotLess(TraceCheck):
     by_at_most_m: float = param(0.3, low=0.0, high=100.0, unit="m", help="by how much it may be smaller")
     matters_m: float = param(20.0, low=0.1, high=1000.0, unit="m", help="who is farther off does not matter")
 
-    def judge_drives(self, source: Driven, followup: Driven, effects: WorldEffects) -> Judgement:
+    def judge_drives(self, source: ScenarioTrace, followup: ScenarioTrace, effects: WorldEffects) -> Judgement:
         """Compare the smallest distances, one actor after the other; the worst counts."""
         before, after = least_m(source), least_m(followup)
         both = {name: before[name] - after[name] for name in before if name in after and before[name] < self.matters_m}

@@ -10,7 +10,7 @@ from mt_nodes.data.verdict import Judgement
 from mt_nodes.relations.checks.controls import at_most
 from mt_nodes.relations.checks.trace_check import TraceCheck
 from mt_nodes.relations.world_changes.base import WorldEffects
-from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.driven import ScenarioTrace
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class CollisionsNotMore(TraceCheck):
         1000.0, low=0.0, high=1000.0, unit="m/s", help="by how much faster it may hit whom the source hits, too"
     )
 
-    def judge_drives(self, source: Driven, followup: Driven, effects: WorldEffects) -> Judgement:
+    def judge_drives(self, source: ScenarioTrace, followup: ScenarioTrace, effects: WorldEffects) -> Judgement:
         """Count whom the follow-up hits beyond the source."""
         before = {c.name: c.closing_mps for c in source.trace.collisions}
         worse = [

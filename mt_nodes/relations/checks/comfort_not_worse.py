@@ -12,7 +12,7 @@ from mt_nodes.data.verdict import Judgement
 from mt_nodes.relations.checks.controls import along_motion, at_most, nothing_to_judge
 from mt_nodes.relations.checks.trace_check import TraceCheck
 from mt_nodes.relations.world_changes.base import WorldEffects
-from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.driven import ScenarioTrace
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class ComfortNotWorse(TraceCheck):
     aside_mps2: float = param(0.5, low=0.01, high=20.0, unit="m/s²", help="allowance of the acceleration to the side")
     jerk_mps3: float = param(3.0, low=0.01, high=500.0, unit="m/s³", help="allowance of the jerk")
 
-    def judge_drives(self, source: Driven, followup: Driven, effects: WorldEffects) -> Judgement:
+    def judge_drives(self, source: ScenarioTrace, followup: ScenarioTrace, effects: WorldEffects) -> Judgement:
         """Compare the peaks; the worst counts."""
         if min(len(source.trace), len(followup.trace)) < 2:
             return nothing_to_judge("a drive of one instant has no jerk")
@@ -40,7 +40,7 @@ class ComfortNotWorse(TraceCheck):
         return at_most(shares[worst], 1.0, "of the allowance", reason)
 
 
-def _peaks(driven: Driven) -> dict[str, float]:
+def _peaks(driven: ScenarioTrace) -> dict[str, float]:
     trace = driven.trace
     along, passed = trace.column("acceleration_mps2"), np.diff(trace.time_s)
     turned = np.diff(np.unwrap(trace.column("yaw_rad"))) / passed

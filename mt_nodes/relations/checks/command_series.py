@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from mt_nodes.base.params import param
-from mt_nodes.data.arm_series import COMMANDED, Course, Flags, Numbers, Stretch
+from mt_nodes.data.arm_series import COMMANDED, ArmSeries, Flags, Numbers, SeriesWindow
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.controls import CRAWL_MPS, DRIVES, along_motion, at_most, nothing_to_judge
@@ -49,7 +49,7 @@ class PartingCheck(CommandSeriesCheck):
         tolerances = (self.tolerance_rad, self.tolerance_mps, 0.0, self.tolerance_mps2, self.tolerance_pedal)
         return KeepsCurrent("steering", self.wheelbase_m, *tolerances)
 
-    def shares(self, stretch: Stretch) -> Numbers:
+    def shares(self, stretch: SeriesWindow) -> Numbers:
         """Return (N,) the larger deviation of the follow-up as a share of its tolerance, NaN where none is told."""
         quantity = told(stretch.source)
         tolerances = {"speed": self.tolerance_mps, "acceleration": self.tolerance_mps2, "pedals": self.tolerance_pedal}
@@ -59,12 +59,12 @@ class PartingCheck(CommandSeriesCheck):
         return np.asarray(np.fmax(np.abs(driving), np.abs(steering)))
 
 
-def told(course: Course) -> str:
+def told(course: ArmSeries) -> str:
     """Return the first of :data:`DRIVES` that a series tells; ``speed`` where it tells none."""
     return next((name for name in DRIVES if np.isfinite(drive(course, name)).any()), "speed")
 
 
-def drive(course: Course, quantity: str) -> Numbers:
+def drive(course: ArmSeries, quantity: str) -> Numbers:
     """Return (N,) one of :data:`DRIVES`, NaN where it is not told; a pedal that is not told is not pressed."""
     if quantity == "speed":
         return course["speed_mps"]
@@ -74,7 +74,7 @@ def drive(course: Course, quantity: str) -> Numbers:
     return np.asarray(np.where(np.isnan(pedals).all(axis=0), np.nan, np.nansum(pedals, axis=0)))
 
 
-def drive_along(course: Course, quantity: str) -> Numbers:
+def drive_along(course: ArmSeries, quantity: str) -> Numbers:
     """Return (N,) one of :data:`DRIVES` whichever way the vehicle goes: a speed without sign, what makes it faster."""
     values = drive(course, quantity)
     if quantity == "speed":
@@ -82,7 +82,7 @@ def drive_along(course: Course, quantity: str) -> Numbers:
     return along_motion(values, course["speed_mps"]) if quantity == "acceleration" else values
 
 
-def steering_rad(course: Course, wheelbase_m: float) -> Numbers:
+def steering_rad(course: ArmSeries, wheelbase_m: float) -> Numbers:
     """Return (N,) road-wheel angles, from the yaw rate where a command holds no other; NaN where unknown."""
     speed = np.where(np.abs(course["speed_mps"]) >= CRAWL_MPS, course["speed_mps"], np.nan)
     other = np.arctan(wheelbase_m * course["yaw_rate_radps"] / speed)
@@ -105,7 +105,7 @@ def first_lasting(flags: Flags, time_s: Numbers, lasts_s: float) -> int | None:
     return int(lasting[0]) if len(lasting) else None
 
 
-def comes_within(stretch: Stretch, flags: Flags, within_s: float, does: str) -> Judgement:
+def comes_within(stretch: SeriesWindow, flags: Flags, within_s: float, does: str) -> Judgement:
     """Judge that from the change on it takes at most so long until something is so of the follow-up.
 
     A stretch that ends before that time is over, and before it is so, decides nothing.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mt_nodes.base.params import param
 from mt_nodes.data.verdict import Judgement
 from mt_nodes.relations.checks.controls import at_most, faster_by
-from mt_nodes.relations.checks.stretch import Stretch
+from mt_nodes.relations.checks.stretch import RoadStretch
 from mt_nodes.relations.checks.there import ThereCheck
 
 
@@ -18,7 +18,7 @@ class DrivesNoFasterThere(ThereCheck):
 
     by_at_most_mps: float = param(0.5, low=0.0, high=50.0, unit="m/s", help="rise of the speed that is still none")
 
-    def decide(self, stretch: Stretch) -> Judgement:
+    def decide(self, stretch: RoadStretch) -> Judgement:
         """Compare the speeds."""
         before, after = float(stretch.before_mps.mean()), float(stretch.after_mps.mean())
         reason = f"the mean speed there was {before:.2f}, is {after:.2f} m/s"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mt_nodes.base.params import param
-from mt_nodes.data.arm_series import Course, Numbers, Stretch
+from mt_nodes.data.arm_series import ArmSeries, Numbers, SeriesWindow
 from mt_nodes.data.verdict import Judgement
 from mt_nodes.relations.checks.command_series import CommandSeriesCheck, drive, rate_of_change
 from mt_nodes.relations.checks.controls import at_most, nothing_to_judge
@@ -26,7 +26,7 @@ class JerkBounded(CommandSeriesCheck):
     tolerance_mps3: float = param(1.0, low=0.0, high=1000.0, unit="m/s³", help="than source: by how much more")
     at_most_mps3: float = param(10.0, low=0.0, high=1000.0, unit="m/s³", help="than bound: the largest")
 
-    def judge_series(self, stretch: Stretch) -> Judgement:
+    def judge_series(self, stretch: SeriesWindow) -> Judgement:
         """Compare the largest jerks."""
         before, after = (self._jerk(course, stretch.time_s) for course in (stretch.source, stretch.followup))
         if not len(before) or not len(after):
@@ -35,7 +35,7 @@ class JerkBounded(CommandSeriesCheck):
         reason = f"the largest jerk was {before.max():.2f}, is {after.max():.2f} m/s³"
         return at_most(float(after.max()), float(bound), "m/s³", reason)
 
-    def _jerk(self, course: Course, time_s: Numbers) -> Numbers:
+    def _jerk(self, course: ArmSeries, time_s: Numbers) -> Numbers:
         """Return the sizes of all that is known of it."""
         acceleration = drive(course, "acceleration")
         if not np.isfinite(acceleration).any():

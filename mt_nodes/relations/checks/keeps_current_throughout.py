@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mt_nodes.base.params import param
-from mt_nodes.data.arm_series import Stretch
+from mt_nodes.data.arm_series import SeriesWindow
 from mt_nodes.data.verdict import Judgement
 from mt_nodes.relations.checks.command_series import PartingCheck
 from mt_nodes.relations.checks.controls import at_most, nothing_to_judge
@@ -23,7 +23,7 @@ class KeepsCurrentThroughout(PartingCheck):
 
     but_for_share: float = param(0.0, low=0.0, high=1.0, help="share of the instants that may deviate further")
 
-    def judge_series(self, stretch: Stretch) -> Judgement:
+    def judge_series(self, stretch: SeriesWindow) -> Judgement:
         """Look at how far the arms part."""
         shares = self.shares(stretch)
         known = np.isfinite(shares)

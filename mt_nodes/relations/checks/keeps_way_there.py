@@ -10,7 +10,7 @@ import numpy as np
 from mt_nodes.base.params import param
 from mt_nodes.data.verdict import Judgement
 from mt_nodes.relations.checks.controls import at_most
-from mt_nodes.relations.checks.stretch import Stretch
+from mt_nodes.relations.checks.stretch import RoadStretch
 from mt_nodes.relations.checks.there import ThereCheck
 
 
@@ -24,7 +24,7 @@ class KeepsWayThere(ThereCheck):
     tolerance_mps: float = param(0.5, low=0.001, high=50.0, unit="m/s", help="mean difference of the speeds")
     tolerance_m: float = param(0.5, low=0.001, high=50.0, unit="m", help="largest distance beside the source's way")
 
-    def decide(self, stretch: Stretch) -> Judgement:
+    def decide(self, stretch: RoadStretch) -> Judgement:
         """Compare speeds and ways."""
         speed = float(np.abs(stretch.after_mps - stretch.before_mps).mean())
         aside = float(np.fmax.reduce(np.abs(stretch.aside_m), initial=0.0))

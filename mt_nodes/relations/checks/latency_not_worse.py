@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from mt_nodes.base.params import param
-from mt_nodes.data.arm_series import ANSWER_MS, Stretch
+from mt_nodes.data.arm_series import ANSWER_MS, SeriesWindow
 from mt_nodes.data.verdict import Judgement
 from mt_nodes.relations.checks.controls import at_most, nothing_to_judge
 from mt_nodes.relations.checks.sequence import SequenceCheck
@@ -32,7 +32,7 @@ class LatencyNotWorse(SequenceCheck):
     tolerance_ms: float = param(10.0, low=0.0, high=60_000.0, unit="ms", help="and how much longer")
     at_least_answers: int = param(20, low=1, high=1_000_000, help="of each arm; fewer say nothing of a percentile")
 
-    def judge_series(self, stretch: Stretch) -> Judgement:
+    def judge_series(self, stretch: SeriesWindow) -> Judgement:
         """Compare the percentiles."""
         times = [arm[ANSWER_MS][np.isfinite(arm[ANSWER_MS])] for arm in (stretch.source, stretch.followup)]
         fewest = min(map(len, times))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mt_nodes.base.params import param
-from mt_nodes.data.arm_series import Stretch
+from mt_nodes.data.arm_series import SeriesWindow
 from mt_nodes.data.verdict import Judgement
 from mt_nodes.relations.checks.controls import at_most, nothing_to_judge
 from mt_nodes.relations.checks.sequence import SequenceCheck
@@ -25,7 +25,7 @@ class NoNewErrors(SequenceCheck):
 
     new_at_most: int = param(0, low=0, high=1000, unit="statuses", help="new errors that are let pass")
 
-    def judge_series(self, stretch: Stretch) -> Judgement:
+    def judge_series(self, stretch: SeriesWindow) -> Judgement:
         """Compare the names."""
         before, after = stretch.source.errors, stretch.followup.errors
         if before is None or after is None:

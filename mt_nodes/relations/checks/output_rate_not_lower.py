@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mt_nodes.base.params import param
-from mt_nodes.data.arm_series import Stretch
+from mt_nodes.data.arm_series import SeriesWindow
 from mt_nodes.data.verdict import Judgement
 from mt_nodes.relations.checks.controls import at_least, nothing_to_judge
 from mt_nodes.relations.checks.sequence import SequenceCheck
@@ -24,7 +24,7 @@ class OutputRateNotLower(SequenceCheck):
 
     tolerance_share: float = param(0.05, low=0.0, high=1.0, help="share of the source's rate that may be missing")
 
-    def judge_series(self, stretch: Stretch) -> Judgement:
+    def judge_series(self, stretch: SeriesWindow) -> Judgement:
         """Compare the rates."""
         both, time_s = stretch.compared, stretch.time_s
         if both.sum() < 2 or np.ptp(time_s[both]) <= 0.0:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mt_nodes.base.params import param
-from mt_nodes.data.arm_series import Stretch
+from mt_nodes.data.arm_series import SeriesWindow
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.command_series import PartingCheck, first_lasting
@@ -37,7 +37,7 @@ class ReactionTimeNotLonger(PartingCheck):
         tolerances = (self.tolerance_rad, self.tolerance_mps, self.tolerance_mps2, self.tolerance_pedal)
         return KeepsCurrentThroughout(*tolerances, self.wheelbase_m)
 
-    def judge_series(self, stretch: Stretch) -> Judgement:
+    def judge_series(self, stretch: SeriesWindow) -> Judgement:
         """Look when the follow-up's command leaves the source's."""
         if not stretch.changed.any():
             return nothing_to_judge("nothing is changed", "s")

@@ -11,7 +11,7 @@ from mt_nodes.relations.checks.controls import at_most
 from mt_nodes.relations.checks.trace_check import TraceCheck
 from mt_nodes.relations.world_changes.base import WorldEffects
 from mt_nodes.world.drive.deviation import ALIGNMENTS, apart_m
-from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.driven import ScenarioTrace
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class SameTrace(TraceCheck):
     tolerance_m: float = param(0.5, low=0.001, high=100.0, unit="m", help="largest distance")
     within_s: float = param(0.3, low=0.0, high=10.0, unit="s", help="by how much one may be ahead of the other")
 
-    def judge_drives(self, source: Driven, followup: Driven, effects: WorldEffects) -> Judgement:
+    def judge_drives(self, source: ScenarioTrace, followup: ScenarioTrace, effects: WorldEffects) -> Judgement:
         """Compare where both drove."""
         for what, before, after in (
             ("ended by", source.trace.ended, followup.trace.ended),

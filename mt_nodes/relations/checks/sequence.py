@@ -6,7 +6,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar
 
-from mt_nodes.data.arm_series import Stretch
+from mt_nodes.data.arm_series import SeriesWindow
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Output
@@ -31,7 +31,7 @@ class SequenceCheck(Check):
         return None
 
     @abstractmethod
-    def judge_series(self, stretch: Stretch) -> Judgement:
+    def judge_series(self, stretch: SeriesWindow) -> Judgement:
         """Judge a stretch of at least one instant, in which both arms were given the same but for the follow-up."""
 
     def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:

@@ -12,7 +12,7 @@ from mt_nodes.data.verdict import Judgement
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.controls import at_least, faster_by, nothing_to_judge
 from mt_nodes.relations.checks.drives_no_faster_there import DrivesNoFasterThere
-from mt_nodes.relations.checks.stretch import Stretch
+from mt_nodes.relations.checks.stretch import RoadStretch
 from mt_nodes.relations.checks.there import ThereCheck
 
 
@@ -33,7 +33,7 @@ class SlowsDownThere(ThereCheck):
         """What control and sham are judged by."""
         return DrivesNoFasterThere(self.along, self.by_at_least_mps)
 
-    def decide(self, stretch: Stretch) -> Judgement:
+    def decide(self, stretch: RoadStretch) -> Judgement:
         """Compare the speeds."""
         before, after = float(np.abs(stretch.before_mps).mean()), float(stretch.after_mps.mean())
         if before < self.from_mps:

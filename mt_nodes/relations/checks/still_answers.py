@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mt_nodes.base.params import param
-from mt_nodes.data.arm_series import Flags, Stretch
+from mt_nodes.data.arm_series import Flags, SeriesWindow
 from mt_nodes.data.verdict import Judgement
 from mt_nodes.relations.checks.controls import at_most, nothing_to_judge
 from mt_nodes.relations.checks.sequence import SequenceCheck
@@ -24,7 +24,7 @@ class StillAnswers(SequenceCheck):
 
     more_by_at_most: int = param(2, low=0, high=10_000, unit="inputs", help="how many more in a row are let pass")
 
-    def judge_series(self, stretch: Stretch) -> Judgement:
+    def judge_series(self, stretch: SeriesWindow) -> Judgement:
         """Compare the longest silences."""
         both = stretch.compared
         if not both.any():

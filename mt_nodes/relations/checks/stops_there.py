@@ -13,7 +13,7 @@ from mt_nodes.data.verdict import Judgement
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.controls import STANDS_MPS, at_most, nothing_to_judge
 from mt_nodes.relations.checks.drives_no_faster_there import DrivesNoFasterThere
-from mt_nodes.relations.checks.stretch import Stretch
+from mt_nodes.relations.checks.stretch import RoadStretch
 from mt_nodes.relations.checks.there import ThereCheck
 
 
@@ -36,7 +36,7 @@ class StopsThere(ThereCheck):
         """What control and sham are judged by."""
         return DrivesNoFasterThere(self.along, self.from_mps - self.at_most_mps)
 
-    def decide(self, stretch: Stretch) -> Judgement:
+    def decide(self, stretch: RoadStretch) -> Judgement:
         """Look whether the follow-up stands somewhere."""
         before, after = (float(np.abs(mps).min()) for mps in (stretch.before_mps, stretch.after_mps))
         if before < self.from_mps:

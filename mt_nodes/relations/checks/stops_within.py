@@ -10,7 +10,7 @@ import numpy as np
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
-from mt_nodes.data.arm_series import COMMANDED, Flags, Numbers, Stretch
+from mt_nodes.data.arm_series import COMMANDED, Flags, Numbers, SeriesWindow
 from mt_nodes.data.verdict import Judgement
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.command_series import CommandSeriesCheck, comes_within, drive_along, told
@@ -51,7 +51,7 @@ class StopsWithin(CommandSeriesCheck):
         fall = max(self.from_mps - self.at_most_mps, 0.001)
         return KeepsCurrentThroughout(_ANY_RAD, fall, self.at_least_mps2, self.at_least_pedal)
 
-    def judge_series(self, stretch: Stretch) -> Judgement:
+    def judge_series(self, stretch: SeriesWindow) -> Judgement:
         """Look when the follow-up stands."""
         quantity = told(stretch.source)
         before = drive_along(stretch.source, quantity)[int(np.argmax(stretch.changed))]

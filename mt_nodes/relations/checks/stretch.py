@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.driven import ScenarioTrace
 
 if TYPE_CHECKING:
     from mt_nodes.relations.world_changes.base import WorldEffects
@@ -25,7 +25,7 @@ _STEP_M = 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class Stretch:
+class RoadStretch:
     """Places of the source's way, a metre apart.
 
     Attributes:
@@ -46,7 +46,9 @@ class Stretch:
     limit_mps: float = 0.0
 
 
-def stretch_of(source: Driven, followup: Driven, effects: WorldEffects, *, whole: bool = False) -> Stretch | str:
+def stretch_of(
+    source: ScenarioTrace, followup: ScenarioTrace, effects: WorldEffects, *, whole: bool = False
+) -> RoadStretch | str:
     """Return the stretch before and at what is another in the follow-up's world, or why there is none.
 
     That is the place of the effects; of somebody who moves, where the follow-up came nearest to him; where nothing is
@@ -73,7 +75,7 @@ def stretch_of(source: Driven, followup: Driven, effects: WorldEffects, *, whole
     return _stretch(source, followup, begin_m, min(end_m, here_m + after_m), now_m=begin_m, limit_mps=limit_mps)
 
 
-def _place(followup: Driven, effects: WorldEffects) -> Floats | None:
+def _place(followup: ScenarioTrace, effects: WorldEffects) -> Floats | None:
     if effects.at is not None:
         return np.array([effects.at.x_m, effects.at.y_m])
     columns = [i for i, name in enumerate(followup.trace.names) if name in effects.added]
@@ -85,8 +87,14 @@ def _place(followup: Driven, effects: WorldEffects) -> Floats | None:
 
 
 def _stretch(
-    source: Driven, followup: Driven, begin_m: float, end_m: float, *, now_m: float, limit_mps: float = 0.0
-) -> Stretch | str:
+    source: ScenarioTrace,
+    followup: ScenarioTrace,
+    begin_m: float,
+    end_m: float,
+    *,
+    now_m: float,
+    limit_mps: float = 0.0,
+) -> RoadStretch | str:
     if end_m - begin_m < _LEAST_M:
         return f"the source drives {max(0.0, end_m - begin_m):.1f} m of it, less than {_LEAST_M:g} m"
     at_m = np.arange(begin_m, end_m + 1e-9, _STEP_M)
@@ -96,4 +104,4 @@ def _stretch(
     off = there - here
     aside = np.where(at_m <= followup.way_m[-1] + 1e-6, np.cos(yaw) * off[:, 1] - np.sin(yaw) * off[:, 0], np.nan)
     first, last, now = np.searchsorted(source.way_m, [begin_m, end_m, now_m]).tolist()
-    return Stretch(at_m, before, after, aside, (first, max(first, last) + 1), now, limit_mps)
+    return RoadStretch(at_m, before, after, aside, (first, max(first, last) + 1), now, limit_mps)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from mt_nodes.base.params import param
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.relations.checks.controls import nothing_to_judge
-from mt_nodes.relations.checks.stretch import Stretch, stretch_of
+from mt_nodes.relations.checks.stretch import RoadStretch, stretch_of
 from mt_nodes.relations.checks.trace_check import TraceCheck
 from mt_nodes.relations.world_changes.base import WorldEffects
-from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.driven import ScenarioTrace
 
 PLACE, WAY = "place", "way"
 
@@ -26,7 +26,7 @@ class ThereCheck(TraceCheck):
 
     along: str = param(PLACE, choices=(PLACE, WAY), help="where: at what was changed, or on the whole way")
 
-    def judge_drives(self, source: Driven, followup: Driven, effects: WorldEffects) -> Judgement:
+    def judge_drives(self, source: ScenarioTrace, followup: ScenarioTrace, effects: WorldEffects) -> Judgement:
         """Compare both drives on the stretch."""
         stretch = stretch_of(source, followup, effects, whole=self.along == WAY)
         if isinstance(stretch, str):
@@ -36,5 +36,5 @@ class ThereCheck(TraceCheck):
         return self.decide(stretch)
 
     @abstractmethod
-    def decide(self, stretch: Stretch) -> Judgement:
+    def decide(self, stretch: RoadStretch) -> Judgement:
         """Judge what both did on the stretch."""

@@ -14,7 +14,7 @@ from mt_nodes.relations.checks.base import Check
 
 if TYPE_CHECKING:
     from mt_nodes.relations.world_changes.base import WorldEffects
-    from mt_nodes.world.drive.driven import Driven
+    from mt_nodes.world.drive.driven import ScenarioTrace
 
 
 class TraceCheck(Check):
@@ -26,7 +26,7 @@ class TraceCheck(Check):
     needs: ClassVar[tuple[str, ...]] = ("control",)
 
     @abstractmethod
-    def judge_drives(self, source: Driven, followup: Driven, effects: WorldEffects) -> Judgement:
+    def judge_drives(self, source: ScenarioTrace, followup: ScenarioTrace, effects: WorldEffects) -> Judgement:
         """Judge two episodes, each of at least one row, that both ran to an end of their own."""
 
     def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:

@@ -13,7 +13,7 @@ from mt_nodes.data.verdict import Judgement
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.controls import at_least
 from mt_nodes.relations.checks.keeps_way_there import KeepsWayThere
-from mt_nodes.relations.checks.stretch import Stretch
+from mt_nodes.relations.checks.stretch import RoadStretch
 from mt_nodes.relations.checks.there import ThereCheck
 
 #: Of control and sham no speed is asked for.
@@ -41,7 +41,7 @@ class TurnThereCheck(ThereCheck):
         """What control and sham are judged by."""
         return KeepsWayThere(self.along, _ANY_MPS, self.by_at_least_m)
 
-    def decide(self, stretch: Stretch) -> Judgement:
+    def decide(self, stretch: RoadStretch) -> Judgement:
         """Look how far to the side the follow-up drives."""
         off = float(np.fmax.reduce(self.side * stretch.aside_m, initial=-_FAR_M))
         where = "left" if self.side > 0 else "right"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mt_nodes.base.params import param
-from mt_nodes.data.arm_series import COMMANDED, Stretch
+from mt_nodes.data.arm_series import COMMANDED, SeriesWindow
 from mt_nodes.data.verdict import Judgement
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.command_series import CommandSeriesCheck, comes_within, steering_rad
@@ -38,7 +38,7 @@ class TurnsWithin(CommandSeriesCheck):
         """What control and sham are judged by."""
         return KeepsCurrentThroughout(self.by_at_least_rad, _ANY_MPS, _ANY_MPS2, _ANY_PEDAL, self.wheelbase_m)
 
-    def judge_series(self, stretch: Stretch) -> Judgement:
+    def judge_series(self, stretch: SeriesWindow) -> Judgement:
         """Look when the follow-up steers so far."""
         source, followup = (steering_rad(arm, self.wheelbase_m) for arm in (stretch.source, stretch.followup))
         further = (1.0 if self.to == "left" else -1.0) * (followup - source)

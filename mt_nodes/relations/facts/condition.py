@@ -46,7 +46,7 @@ class Predicate:
 
 
 @dataclass(frozen=True)
-class Node:
+class ConditionNode:
     """An operator and what it works on: ``flag``, ``has``, ``compare``, ``not_``, ``both``, ``either``, ``true``…"""
 
     kind: str
@@ -56,7 +56,7 @@ class Node:
     def names(self) -> Iterator[str]:
         """Names of predicates in it, in order."""
         for part in self.parts:
-            if isinstance(part, Node):
+            if isinstance(part, ConditionNode):
                 yield from part.names
         if self.kind in ("flag", "name"):
             yield self.parts[0]
@@ -65,17 +65,17 @@ class Node:
     def elements(self) -> Iterator[str]:
         """Names of elements that it asks for."""
         for part in self.parts:
-            if isinstance(part, Node):
+            if isinstance(part, ConditionNode):
                 yield from part.elements
         if self.kind == HAS:
             yield self.parts[0]
 
 
-TRUE, FALSE = Node("true"), Node("false")
+TRUE, FALSE = ConditionNode("true"), ConditionNode("false")
 
 
 @lru_cache(maxsize=1024)
-def parse(text: str) -> Node:
+def parse(text: str) -> ConditionNode:
     """Read a condition; an empty one is true.
 
     Raises:
@@ -116,7 +116,7 @@ def refuse_unknown_names(
         _refuse_leaf(node, predicates, where)
 
 
-def _refuse_leaf(node: Node, predicates: Mapping[str, Predicate], where: str) -> None:
+def _refuse_leaf(node: ConditionNode, predicates: Mapping[str, Predicate], where: str) -> None:
     for name in node.names:
         if name not in predicates:
             raise UsageError(f"{where}: no predicate '{name}'{suggest(name, predicates)}")
@@ -151,18 +151,18 @@ def missing(text: str, facts: Facts) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in asked if name not in facts))
 
 
-def known(node: Node, facts: Facts) -> Node:
+def known(node: ConditionNode, facts: Facts) -> ConditionNode:
     """Return a condition with what is known put in: what is left asks for what is not."""
     if node.kind in ("both", "either"):
         ends, drops = ("false", "true") if node.kind == "both" else ("true", "false")
         parts = [known(part, facts) for part in node.parts]
         if any(part.kind == ends for part in parts):
-            return Node(ends)
+            return ConditionNode(ends)
         left = tuple(part for part in parts if part.kind != drops)
-        return Node(node.kind, left) if len(left) > 1 else left[0] if left else Node(drops)
+        return ConditionNode(node.kind, left) if len(left) > 1 else left[0] if left else ConditionNode(drops)
     if node.kind == "not_":
         inner = known(node.parts[0], facts)
-        return {"true": FALSE, "false": TRUE}.get(inner.kind) or Node("not_", (inner,))
+        return {"true": FALSE, "false": TRUE}.get(inner.kind) or ConditionNode("not_", (inner,))
     if node.kind == "compare":
         return _compared(node, facts)
     if node.kind == "flag" and isinstance(value := facts.get(node.parts[0]), bool):
@@ -174,19 +174,19 @@ def known(node: Node, facts: Facts) -> Node:
 
 def conjunction(*texts: str) -> str:
     """Return that several conditions hold, each once, in their order."""
-    parts: list[Node] = []
+    parts: list[ConditionNode] = []
     for tree in map(parse, texts):
         parts += tree.parts if tree.kind == "both" else () if tree == TRUE else (tree,)
     told = tuple(dict.fromkeys(parts))
-    return "" if not told else written(told[0] if len(told) == 1 else Node("both", told))
+    return "" if not told else written(told[0] if len(told) == 1 else ConditionNode("both", told))
 
 
-def written(node: Node) -> str:
+def written(node: ConditionNode) -> str:
     """Return the text of a condition, empty for what is always true."""
     return "" if node == TRUE else _text(node)
 
 
-def _text(node: Node) -> str:
+def _text(node: ConditionNode) -> str:
     if node.kind in ("both", "either"):
         word = " and " if node.kind == "both" else " or "
         return word.join(f"({_text(p)})" if p.kind in ("both", "either") else _text(p) for p in node.parts)
@@ -202,19 +202,21 @@ def _text(node: Node) -> str:
     return formats.get(node.kind, "{}").format(*(node.parts or (node.kind,)))
 
 
-def _compared(node: Node, facts: Facts) -> Node:
+def _compared(node: ConditionNode, facts: Facts) -> ConditionNode:
     left, sign, right = node.parts
     a, b = _value(left, facts), _value(right, facts)
     if a is None or b is None or isinstance(a, str) != isinstance(b, str):
-        return Node("compare", (left if a is None else _constant(a), sign, right if b is None else _constant(b)))
+        return ConditionNode(
+            "compare", (left if a is None else _constant(a), sign, right if b is None else _constant(b))
+        )
     return TRUE if _COMPARE[sign](a, b) else FALSE
 
 
-def _constant(value: float | str) -> Node:
-    return Node("word" if isinstance(value, str) else "number", (value,))
+def _constant(value: float | str) -> ConditionNode:
+    return ConditionNode("word" if isinstance(value, str) else "number", (value,))
 
 
-def _value(node: Node, facts: Facts) -> float | str | None:
+def _value(node: ConditionNode, facts: Facts) -> float | str | None:
     if node.kind in ("number", "word"):
         return node.parts[0]  # type: ignore[no-any-return]
     value = facts.get(node.parts[0])
@@ -224,7 +226,7 @@ def _value(node: Node, facts: Facts) -> float | str | None:
     return float(value) if usable else None  # type: ignore[arg-type]
 
 
-def _leaves(node: Node) -> Iterator[Node]:
+def _leaves(node: ConditionNode) -> Iterator[ConditionNode]:
     if node.kind in ("compare", "flag"):
         yield node
     elif node.kind in ("both", "either", "not_"):
@@ -239,14 +241,14 @@ def _grammar() -> Lark:
     return Lark(Path(__file__).with_name("condition.lark").read_text(encoding="utf-8"), parser="lalr")
 
 
-def _node(tree: Any) -> Node:
+def _node(tree: Any) -> ConditionNode:
     parts = tree.children
     if tree.data in ("flag", "name", HAS):
-        return Node(str(tree.data), (str(parts[0]),))
+        return ConditionNode(str(tree.data), (str(parts[0]),))
     if tree.data == "number":
-        return Node("number", (float(parts[0]),))
+        return ConditionNode("number", (float(parts[0]),))
     if tree.data == "word":
-        return Node("word", (str(parts[0])[1:-1],))
+        return ConditionNode("word", (str(parts[0])[1:-1],))
     if tree.data == "compare":
-        return Node("compare", (_node(parts[0]), str(parts[1]), _node(parts[2])))
-    return Node(str(tree.data), tuple(map(_node, parts)))
+        return ConditionNode("compare", (_node(parts[0]), str(parts[1]), _node(parts[2])))
+    return ConditionNode(str(tree.data), tuple(map(_node, parts)))

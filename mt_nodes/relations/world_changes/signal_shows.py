@@ -12,7 +12,7 @@ from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.relations.world_changes.base import Draw, ScenarioChange, Setting, WorldEffects
 from mt_nodes.relations.world_changes.placing import ANY_ROAD, ROADS, OwnWay
-from mt_nodes.world.drive.road_map import RoadMap, Signal
+from mt_nodes.world.drive.road_map import RoadMap, TrafficLight
 from mt_nodes.world.drive.signals import COLOURS, Programme, colour_at, programmes
 
 #: Stop lines are no farther off the way than that, and belong to a kind of road that is no farther along it.
@@ -73,7 +73,7 @@ class SignalShows(ScenarioChange):
             return ((self.colour, _ALWAYS_S),)
         return (*_until(own, from_s), ("yellow", _YELLOW_S), ("red", _ALWAYS_S))
 
-    def _light(self, setting: Setting) -> tuple[Signal, int, OwnWay]:
+    def _light(self, setting: Setting) -> tuple[TrafficLight, int, OwnWay]:
         """Return the first light, the row of the way at which one stops for it, and the way.
 
         Raises:
@@ -93,7 +93,7 @@ class SignalShows(ScenarioChange):
         return near and self.ahead_m[0] <= row - way.front_m <= self.ahead_m[1]
 
 
-def _lights(road: RoadMap, way: OwnWay) -> Iterator[tuple[int, Signal]]:
+def _lights(road: RoadMap, way: OwnWay) -> Iterator[tuple[int, TrafficLight]]:
     """Yield the lights for vehicles whose stop lines the way crosses, and the rows at which it does."""
     for signal in road.signals:
         if signal.lane and signal.lane in way.lanes:

@@ -32,7 +32,7 @@ _VIOLATED = Outcome.VIOLATED.value
 AS_RECORDED = "as recorded"
 
 
-class Cell(NamedTuple):
+class CoverageCell(NamedTuple):
     """One cell: place, class, and the weather that a relation made."""
 
     range_m: int
@@ -42,7 +42,7 @@ class Cell(NamedTuple):
 
 
 @dataclass
-class Count:
+class CellCount:
     """Pairs that concern a cell."""
 
     tried: int = 0
@@ -69,7 +69,7 @@ class Coverage:
         undecided: pairs of relations that were offered and not decided.
     """
 
-    cells: Mapping[Cell, Count] = field(default_factory=dict)
+    cells: Mapping[CoverageCell, CellCount] = field(default_factory=dict)
     weathers: Mapping[str, Totals] = field(default_factory=dict)
     undecided: int = 0
 
@@ -84,11 +84,11 @@ class Coverage:
         farthest = max((cell.range_m + RANGE_M for cell in self.cells), default=0)
         return list(range(0, max(LEAST_RANGE_M, farthest), RANGE_M))
 
-    def grid(self, label: str, weather: str) -> Iterator[tuple[Cell, Count]]:
+    def grid(self, label: str, weather: str) -> Iterator[tuple[CoverageCell, CellCount]]:
         """Yield every cell of a class and a weather, those never tried with counts of 0."""
         for near_m, bearing_deg in itertools.product(self.ranges_m, BEARINGS_DEG):
-            cell = Cell(near_m, bearing_deg, label, weather)
-            yield cell, self.cells.get(cell, Count())
+            cell = CoverageCell(near_m, bearing_deg, label, weather)
+            yield cell, self.cells.get(cell, CellCount())
 
     @property
     def never(self) -> int:
@@ -127,18 +127,18 @@ def coverage(directories: Iterable[Path]) -> Coverage:
         UsageError: one of them holds no results.
         InfrastructureError: a line is damaged.
     """
-    tried = Tried()
+    tried = CoverageCounter()
     for directory in itertools.chain.from_iterable(map(results_of, directories)):
         for _ in tried.passing(directory, read_journal(directory / "result.jsonl")):
             pass
     return tried.coverage
 
 
-class Tried:
+class CoverageCounter:
     """Counts what runs tried while somebody else reads their lines."""
 
     def __init__(self) -> None:
-        self._cells: dict[Cell, Count] = defaultdict(Count)
+        self._cells: dict[CoverageCell, CellCount] = defaultdict(CellCount)
         self._weathers: dict[str, Totals] = defaultdict(Totals)
         self._undecided = 0
 
@@ -174,7 +174,7 @@ class Tried:
         totals.decided_nowhere += not (tried | blamed)
         totals.violated_nowhere += violated and not blamed
         for label, place in tried | blamed:
-            count = self._cells[Cell(*place, label, weather)]
+            count = self._cells[CoverageCell(*place, label, weather)]
             count.tried += 1
             count.violated += (label, place) in blamed
 

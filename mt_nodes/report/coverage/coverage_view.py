@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from html import escape
 
 from mt_nodes.data.polar_cells import BEARING_DEG, RANGE_M
-from mt_nodes.report.coverage.coverage import BEARINGS_DEG, Cell, Count, Coverage
+from mt_nodes.report.coverage.coverage import BEARINGS_DEG, CellCount, Coverage, CoverageCell
 
 COLUMNS = ("class", "weather", "cells", "tried", "violated", "never tried")
 _STYLE = """<style>
@@ -73,7 +73,7 @@ def _map(coverage: Coverage, label: str, weather: str, most: int) -> str:
     leftmost_first = BEARINGS_DEG[::-1]
     lines = []
     for near_m in reversed(coverage.ranges_m):
-        cells = (Cell(near_m, bearing, label, weather) for bearing in leftmost_first)
+        cells = (CoverageCell(near_m, bearing, label, weather) for bearing in leftmost_first)
         row = "".join(_cell(cell, counts[cell], most) for cell in cells)
         lines.append(f'<tr><th scope="row">{near_m} to {near_m + RANGE_M} m</th>{row}</tr>')
     heads = "".join(f'<th scope="col">{bearing + BEARING_DEG // 2}°</th>' for bearing in leftmost_first)
@@ -81,7 +81,7 @@ def _map(coverage: Coverage, label: str, weather: str, most: int) -> str:
     return f"<table>{caption}{''.join(lines)}<tr><th></th>{heads}</tr></table>"
 
 
-def _cell(cell: Cell, count: Count, most: int) -> str:
+def _cell(cell: CoverageCell, count: CellCount, most: int) -> str:
     where = f"{cell.range_m} to {cell.range_m + RANGE_M} m, {cell.bearing_deg}° to {cell.bearing_deg + BEARING_DEG}°"
     if not count.tried:
         return f'<td class="never" title="{where}: never tried"></td>'

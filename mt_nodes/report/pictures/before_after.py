@@ -15,7 +15,7 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.regions import Region, RegionUnavailable
 from mt_nodes.data.transforms import EGO_FRAME, Matrix, UnknownTransform, move
 from mt_nodes.report.pictures.cloud_diff import CloudChange
-from mt_nodes.report.pictures.frame_inspection import Look
+from mt_nodes.report.pictures.frame_inspection import MutatedFrame
 
 Floats = npt.NDArray[np.float64]
 
@@ -40,7 +40,7 @@ _ARROWS, _LONG_ARROWS = 24, 9
 
 
 @dataclass(frozen=True, eq=False)
-class Colours:
+class PointColours:
     """A number for each point before (N,) and after (M,), None for what is only grey by height, and what they mean."""
 
     label: str
@@ -79,7 +79,7 @@ class BeforeAfter:
     after: Floats
     removed: Floats
     added: Floats
-    colours: Colours
+    colours: PointColours
     arrows: Floats
     magnified: float
     outlines: tuple[Outline, ...]
@@ -93,7 +93,7 @@ class BeforeAfter:
         return (x0, x1) if x1 - x0 < 2.0 * RANGE_M else (x0 + 0.375 * (x1 - x0), x0 + 0.875 * (x1 - x0))
 
 
-def before_after(look: Look, change: CloudChange, range_m: float | None = None) -> BeforeAfter:
+def before_after(look: MutatedFrame, change: CloudChange, range_m: float | None = None) -> BeforeAfter:
     """Prepare the picture of one frame.
 
     Args:
@@ -147,15 +147,15 @@ def _placed(matrix: Matrix, cloud: Cloud, rows: Any) -> Floats:
     return move(matrix, xyz)
 
 
-def _colours(change: CloudChange, before: Floats) -> Colours:
+def _colours(change: CloudChange, before: Floats) -> PointColours:
     paired = max(len(change.old_rows), 1)
     moved = change.moved_m[change.moved_m > 0]
     if change.reordered:
         before, after = (np.arange(len(cloud)) / max(len(cloud) - 1, 1) for cloud in (change.old, change.new))
-        return Colours("place in the message, first to last", before, after)
+        return PointColours("place in the message, first to last", before, after)
     if len(moved) > _SOME * paired and np.median(moved) > _FAR_M:
         bearing_deg = np.degrees(np.arctan2(before[:, 1], before[:, 0]))
-        return Colours(
+        return PointColours(
             "bearing that the return had before (°), left positive",
             bearing_deg,
             _at_new(change, bearing_deg[change.old_rows]),
@@ -164,16 +164,16 @@ def _colours(change: CloudChange, before: Floats) -> Colours:
     if np.count_nonzero(change.brightened) > _SOME * paired and change.old.intensity_field is not None:
         return _intensities(change, change.old.intensity_field)
     if len(moved) > _SOME * paired:
-        return Colours("moved by (m)", None, _at_new(change, change.moved_m), of_moves=True)
-    return Colours("", None, None)
+        return PointColours("moved by (m)", None, _at_new(change, change.moved_m), of_moves=True)
+    return PointColours("", None, None)
 
 
-def _intensities(change: CloudChange, name: str) -> Colours:
+def _intensities(change: CloudChange, name: str) -> PointColours:
     before, after = (c.points[name].astype(np.float64) for c in (change.old, change.new))
     low, high = np.percentile(before[change.old_rows], (1, 99))
     if np.percentile(np.abs(change.brightened), 90) < _SLIGHT * (high - low):
-        return Colours(f"{name} changed by", None, _at_new(change, change.brightened))
-    return Colours(name, before, after)
+        return PointColours(f"{name} changed by", None, _at_new(change, change.brightened))
+    return PointColours(name, before, after)
 
 
 def _at_new(change: CloudChange, values: Floats) -> Floats:
@@ -231,7 +231,7 @@ def _round(value: float) -> float:
     return float(max(step for step in (1.0, 2.0, 5.0) if step * power <= value * 1.000001) * power)
 
 
-def _outlines(look: Look, frame_id: str) -> Iterator[Outline]:
+def _outlines(look: MutatedFrame, frame_id: str) -> Iterator[Outline]:
     effects = look.derived.effects
     for what in ("added", "removed", "occluded"):
         for volume in getattr(effects, what):
@@ -252,7 +252,7 @@ def _outline(what: str, volume: Volume, matrix: Matrix) -> Outline:
     return Outline(what, volume.label, corners[: len(plan), :2], side_x, side_z)
 
 
-def _regions(look: Look, frame_id: str) -> Iterator[Floats]:
+def _regions(look: MutatedFrame, frame_id: str) -> Iterator[Floats]:
     for value in (v for mutation in look.mutations for v in vars(mutation).values() if isinstance(v, Region)):
         try:
             region = value.resolve(look.source)

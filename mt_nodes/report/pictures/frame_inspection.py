@@ -24,7 +24,7 @@ BEFORE, AFTER = 6, 6
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentBundle:
     """One bundle as it goes out.
 
     Attributes:
@@ -41,7 +41,7 @@ class Sent:
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class MutatedFrame:
     """What was done to one frame.
 
     Attributes:
@@ -62,8 +62,8 @@ class Look:
     source: Bundle
     derived: Derived
     change: CloudChange | None
-    sources: tuple[Sent, ...]
-    sent: tuple[Sent, ...]
+    sources: tuple[SentBundle, ...]
+    sent: tuple[SentBundle, ...]
     baseline: tuple[Mutation, ...] = ()
 
     @property
@@ -85,7 +85,7 @@ def look(
     frame: int,
     seed: int,
     baseline: Sequence[Mutation] = (),
-) -> Look:
+) -> MutatedFrame:
     """Make the follow-up of one frame as a run over these bundles makes it.
 
     Args:
@@ -117,12 +117,12 @@ def look(
         raise UsageError(f"no frame {frame}: there are {seen}" + (f", expected 0 to {seen - 1}" if seen else ""))
     change = _change(source, derived)
     around = tuple(passing.sources), tuple(passing.sent)
-    return Look(name, tuple(mutations), seed, source, derived, change, *around, tuple(baseline))
+    return MutatedFrame(name, tuple(mutations), seed, source, derived, change, *around, tuple(baseline))
 
 
 def look_into(
     bag: Path, topics: Mapping[str, str], transforms: TransformTree | None, mutations: Sequence[Mutation], **asked: Any
-) -> Look:
+) -> MutatedFrame:
     """Do the same with a frame of a bag; ``asked`` is the rest of what :func:`look` takes.
 
     Raises:
@@ -157,8 +157,8 @@ class _Passing:
     def __init__(self, pipeline: MutationPipeline, frame: int, name: str) -> None:
         self._pipeline, self._frame, self._name = pipeline, frame, name
         self._contents: dict[bytes, int] = {}
-        self.sources: list[Sent] = []
-        self.sent: list[Sent] = []
+        self.sources: list[SentBundle] = []
+        self.sent: list[SentBundle] = []
 
     def take(self, bundle: Bundle) -> Derived | None:
         """Return the follow-up, None where there is none or it is of no interest."""
@@ -168,7 +168,7 @@ class _Passing:
             return None
         derived = self._derived(bundle)
         if derived is not None and bundle.index >= self._frame - BEFORE:
-            self.sources.append(Sent(bundle.index, bundle.stamp_ns, _stamp_ns(bundle), bundle.index))
+            self.sources.append(SentBundle(bundle.index, bundle.stamp_ns, _stamp_ns(bundle), bundle.index))
             self.sent += [self._sent(bundle, delay_ns, made) for delay_ns, made in derived.followup.bundles]
         return derived
 
@@ -188,10 +188,10 @@ class _Passing:
             raise InfrastructureError(f"{where}: guarantee broken: {derived.broken}")
         return derived
 
-    def _sent(self, source: Bundle, delay_ns: int, made: Bundle) -> Sent:
+    def _sent(self, source: Bundle, delay_ns: int, made: Bundle) -> SentBundle:
         digest = _digest(made)
         content = source.index if digest == _digest(source) else self._contents.get(digest)
-        return Sent(source.index, source.stamp_ns + delay_ns, _stamp_ns(made), content)
+        return SentBundle(source.index, source.stamp_ns + delay_ns, _stamp_ns(made), content)
 
 
 def _change(source: Bundle, derived: Derived) -> CloudChange | None:

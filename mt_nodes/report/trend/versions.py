@@ -17,7 +17,7 @@ from mt_nodes.data.verdict import SCHEMA
 from mt_nodes.engine.results_dirs import cells_of
 from mt_nodes.engine.run_record import FILE, read_record
 from mt_nodes.engine.waivers import Waiver
-from mt_nodes.report.comparison import ENDED, FAIL, TOLD, Finished, Step, change_of, exit_of, told
+from mt_nodes.report.comparison import ENDED, FAIL, TOLD, ComparedRun, Step, change_of, exit_of, told
 from mt_nodes.report.trend.changes import Counts, best_split, further_splits
 
 _KEPT = ("outcome", "violated", "decided", "rate", "ci95")
@@ -33,7 +33,7 @@ class Version:
     label: str
     path: Path
     started: str
-    runs: Mapping[str, Finished]
+    runs: Mapping[str, ComparedRun]
 
     @classmethod
     def load(cls, path: Path, label: str = "", waivers: Sequence[Waiver] | None = None) -> Version:
@@ -44,7 +44,7 @@ class Version:
         """
         places = cells_of(path) or {"": path}
         begun = [str(read_record(p).get("started", "")) for p in places.values() if (p / FILE).exists()]
-        runs = {name: Finished.load(place, waivers) for name, place in places.items()}
+        runs = {name: ComparedRun.load(place, waivers) for name, place in places.items()}
         return cls(label or str(path), path, min(begun, default=""), runs)
 
 
@@ -113,7 +113,7 @@ def _named(versions: Sequence[Version]) -> list[tuple[str, str]]:
     return list(dict.fromkeys((cell, name) for v in versions for cell, run in v.runs.items() for name in _names(run)))
 
 
-def _names(run: Finished) -> Mapping[str, Any]:
+def _names(run: ComparedRun) -> Mapping[str, Any]:
     relations: Mapping[str, Any] = run.summary["relations"]
     return relations
 

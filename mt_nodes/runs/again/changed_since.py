@@ -13,7 +13,7 @@ import yaml
 from mt_nodes.base.params import plain
 from mt_nodes.data.verdict import Pair, Verdict
 from mt_nodes.engine.journal import read_journal
-from mt_nodes.engine.recorded_pair import Finished
+from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.engine.run_record import versions
 from mt_nodes.relations.relation import Relation
 from mt_nodes.runs.replay.run import Run
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 JUDGED = ("outcome", "measured", "bound", "margin", "unit", "lost", "gained", "reason", "detail")
 
 
-def changed_since(run: Run | ScenarioRun, finished: Finished) -> list[str]:
+def changed_since(run: Run | ScenarioRun, finished: RecordedPair) -> list[str]:
     """Say what is not as it was when a run was made: versions, machine, pace of a replay, relation, stack."""
     notes, now = other_machine(finished), run.condition["pace"]
     if (was := finished.about["request"].get("pace", now)) != now:
@@ -41,7 +41,7 @@ def changed_since(run: Run | ScenarioRun, finished: Finished) -> list[str]:
     return notes
 
 
-def other_machine(finished: Finished) -> list[str]:
+def other_machine(finished: RecordedPair) -> list[str]:
     """Say which versions and which type of CPU are not those of the run."""
     was, now = finished.about.get("versions", {}), versions()
     notes = [

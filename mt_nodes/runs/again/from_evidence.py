@@ -14,14 +14,14 @@ from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.evidence import read_source
 from mt_nodes.engine.ledger import baseline_of, find_followup, load_draws, sha256_of_followup
 from mt_nodes.engine.plan import ReplayRequest
-from mt_nodes.engine.recorded_pair import Finished
+from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.relations.mutations.base import Mutation
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.runs.again.reproduce import Proof
 from mt_nodes.stacks.stack import load_stack
 
 
-def prove_from_evidence(finished: Finished) -> Proof:
+def prove_from_evidence(finished: RecordedPair) -> Proof:
     """Make the follow-up of a violated pair again: the ledger's mutations and draws, on the evidence's source.
 
     Raises:
@@ -39,7 +39,7 @@ def prove_from_evidence(finished: Finished) -> Proof:
     return Proof(finished.sha256, made, None, (*notes, *([why] if why else [])), drawn_anew=False)
 
 
-def request_of_instant(finished: Finished, transport: str = "") -> ReplayRequest:
+def request_of_instant(finished: RecordedPair, transport: str = "") -> ReplayRequest:
     """Return the request of a replay of the one instant that evidence holds of a violated pair.
 
     Args:
@@ -78,7 +78,7 @@ def request_of_instant(finished: Finished, transport: str = "") -> ReplayRequest
     )
 
 
-def _evidence(finished: Finished) -> Path:
+def _evidence(finished: RecordedPair) -> Path:
     """Return where the source of a pair is kept."""
     pair, outcome = finished.pair, finished.verdict.outcome
     gone = f"{finished.directory}: pair '{pair}' is of a run of `mt live`, whose input is gone"
@@ -93,7 +93,7 @@ def _evidence(finished: Finished) -> Path:
     return finished.evidence
 
 
-def _mutations(finished: Finished, line: dict[str, Any]) -> list[Mutation]:
+def _mutations(finished: RecordedPair, line: dict[str, Any]) -> list[Mutation]:
     """Return what the follow-up was made by, with the parameters of then."""
     where = f"{finished.directory}: pair '{finished.pair}'"
     if baseline_of(line) is not None:
@@ -107,7 +107,7 @@ def _mutations(finished: Finished, line: dict[str, Any]) -> list[Mutation]:
     return mutations
 
 
-def _topics(finished: Finished) -> list[str]:
+def _topics(finished: RecordedPair) -> list[str]:
     """Return the topics of the stack's sensors, the leading one first."""
     (roles,) = finished.about["topics"].values()
     lead = "lidar" if "lidar" in roles else "camera"
@@ -115,7 +115,7 @@ def _topics(finished: Finished) -> list[str]:
 
 
 def _made(
-    finished: Finished, line: dict[str, Any], mutations: list[Mutation], source: Bundle
+    finished: RecordedPair, line: dict[str, Any], mutations: list[Mutation], source: Bundle
 ) -> tuple[str | None, str]:
     """Return the SHA-256 of the follow-up, None where none could be made, and why."""
     try:

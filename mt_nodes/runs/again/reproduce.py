@@ -14,7 +14,7 @@ from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.ledger import baseline_of, sha256_of_followup
 from mt_nodes.engine.recorded_draws import RecordedDraws
-from mt_nodes.engine.recorded_pair import Finished, joined
+from mt_nodes.engine.recorded_pair import RecordedPair, joined
 from mt_nodes.engine.reduction.reduction import reducing
 from mt_nodes.relations.pipeline import Derived, MutationPipeline
 from mt_nodes.runs.replay.run import Run
@@ -49,11 +49,11 @@ class Proof:
         return made and (self.baseline is None or self.baseline.same)
 
 
-def prove(run: Run, finished: Finished) -> Proof:
+def prove(run: Run, finished: RecordedPair) -> Proof:
     """Make the follow-up again, from the recorded draws and from the seed.
 
     Args:
-        run: made of :meth:`Finished.request`.
+        run: made of :meth:`RecordedPair.request`.
         finished: what it must come to.
 
     Raises:
@@ -91,7 +91,7 @@ def prove(run: Run, finished: Finished) -> Proof:
 
 
 def _prove_episode(
-    source: Source, offer: Offer, finished: Finished, recorded: RecordedDraws, seeded: MutationPipeline
+    source: Source, offer: Offer, finished: RecordedPair, recorded: RecordedDraws, seeded: MutationPipeline
 ) -> Proof:
     """Make all that was sent in an episode again; its hash is that of all their hashes, in order."""
     made: list[tuple[tuple[str | None, str | None], tuple[str | None, str | None]]] = []
@@ -153,7 +153,7 @@ def _from_seed(
     return derived, derived.broken or ""
 
 
-def _other_stamp(bundle: Bundle, finished: Finished, source: Source) -> str:
+def _other_stamp(bundle: Bundle, finished: RecordedPair, source: Source) -> str:
     was = finished.verdict.stamp_ns
     if bundle.stamp_ns == was:
         return ""

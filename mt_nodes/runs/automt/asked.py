@@ -21,7 +21,7 @@ from mt_nodes.rules.asking import Asker
 from mt_nodes.rules.chat import Message
 from mt_nodes.rules.nouns import nouns_in
 from mt_nodes.rules.ontology import ANY_ROAD, Ontology
-from mt_nodes.rules.planning import Cut
+from mt_nodes.rules.planning import CaseFrames
 from mt_nodes.rules.prompts import Prompts, Templates
 from mt_nodes.rules.rule_sets import load_rule_set
 from mt_nodes.rules.statement import ADDS, ON_ROAD, ON_ROADSIDE, REPLACES, Statement
@@ -70,7 +70,7 @@ class Baselines:
     def proposals(
         self,
         method: str,
-        cases: Sequence[Cut],
+        cases: Sequence[CaseFrames],
         region: str,
         rounds: int,
         progress: Callable[[int], None] = lambda asked: None,
@@ -103,7 +103,7 @@ class Baselines:
         method: str,
         region: str,
         turn: int,
-        case: Cut,
+        case: CaseFrames,
         rules: Collection[str],
     ) -> Proposal:
         proposal = partial(Proposal, method, region, turn, case.name)
@@ -187,7 +187,7 @@ def _name(words: str) -> str:
     return re.sub(r"[\s-]+", "_", words.strip().lower())
 
 
-def _messages(head: str, templates: Templates, case: Cut) -> tuple[Message, ...]:
+def _messages(head: str, templates: Templates, case: CaseFrames) -> tuple[Message, ...]:
     scene = case.scene.as_paper()
     ego = scene.pop("EgoVehicle")
     plain = {

@@ -17,12 +17,12 @@ from mt_nodes.data.verdict import Judgement
 from mt_nodes.relations.checks.controls import nothing_to_judge
 from mt_nodes.rules.judging import Bounds, judge
 from mt_nodes.rules.ontology import Ontology, load_ontology
-from mt_nodes.rules.planning import Cut
-from mt_nodes.rules.rates import Case
+from mt_nodes.rules.planning import CaseFrames
+from mt_nodes.rules.rates import RatedCase
 from mt_nodes.rules.validation import Factor, Validation
 from mt_nodes.runs.automt.predictions import (
     Both,
-    Told,
+    StackPredictions,
     bounds_by_control,
     bounds_of,
     of_stack,
@@ -41,11 +41,11 @@ _VALID = Validation(*[Factor(True, "nothing was changed")] * 3)
 
 
 @dataclass(frozen=True)
-class Judged:
+class ProposalResult:
     """A proposal and what came of it."""
 
     proposal: Proposal
-    case: Case
+    case: RatedCase
 
     def as_plain(self) -> dict[str, Any]:
         """Return what JSON can hold."""
@@ -62,12 +62,12 @@ class Results:
             once.
     """
 
-    judged: tuple[Judged, ...]
-    identity: tuple[Case, ...]
+    judged: tuple[ProposalResult, ...]
+    identity: tuple[RatedCase, ...]
     bound: str
     hows: tuple[str, ...]
 
-    def of(self, region: str, method: str) -> list[Case]:
+    def of(self, region: str, method: str) -> list[RatedCase]:
         """Return what came of a method in a region."""
         return [one.case for one in self.judged if (one.proposal.region, one.proposal.method) == (region, method)]
 
@@ -75,24 +75,24 @@ class Results:
 class _Judge:
     """Judges cases of several stacks by one kind of bound."""
 
-    def __init__(self, kind: str, tables: Mapping[str, Told], cases: Sequence[Cut]) -> None:
+    def __init__(self, kind: str, tables: Mapping[str, StackPredictions], cases: Sequence[CaseFrames]) -> None:
         self.kind = kind if len(tables) > 1 else CONTROL_BOUND
         self._names, self._tables = list(tables), list(tables.values())
         own = self.kind == CONTROL_BOUND
         self._controls = bounds_by_control(self._tables, cases) if own else [""] * len(tables)
         self.hows: dict[str, None] = {}
 
-    def proposal(self, case: Cut, one: Proposal) -> dict[str, Judgement]:
+    def proposal(self, case: CaseFrames, one: Proposal) -> dict[str, Judgement]:
         """Return how each stack did on what was proposed."""
         if one.statement is None or not one.relation:
             return {}
         return self._all(case, one.statement.behaviour, predicted(self._tables, case, one.relation, one.round))
 
-    def identity(self, case: Cut) -> Case:
+    def identity(self, case: CaseFrames) -> RatedCase:
         """Return how each stack did on what was not changed."""
-        return Case(unit_of(case), _VALID, self._all(case, UNCHANGED, undisturbed(self._tables, case)))
+        return RatedCase(unit_of(case), _VALID, self._all(case, UNCHANGED, undisturbed(self._tables, case)))
 
-    def _all(self, case: Cut, behaviour: str, both: Both) -> dict[str, Judgement]:
+    def _all(self, case: CaseFrames, behaviour: str, both: Both) -> dict[str, Judgement]:
         source, followup = both
         # Over the whole case, whichever of its frames could be changed.
         bounds = bounds_of(self.kind, undisturbed(self._tables, case)[0], self._controls)
@@ -133,12 +133,14 @@ def judge_all(
     # What is sent is the same for all stacks, but not all of it to one that broke down, or whose arms had to agree.
     whole = max(replays.values(), key=lambda one: (finished(one.out), one.stack.stateless))
     made = followups_made(whole, proposed, progress)
-    judge = _Judge(run.request.bound, {name: Told.load(one.out) for name, one in replays.items()}, proposed.cases)
+    judge = _Judge(
+        run.request.bound, {name: StackPredictions.load(one.out) for name, one in replays.items()}, proposed.cases
+    )
     judged = []
     for one in proposed.proposals:
         case = cases[one.case]
         validation = validation_of(one, case, made.get(key_of(one)), words)
-        judged.append(Judged(one, Case(unit_of(case), validation, judge.proposal(case, one))))
+        judged.append(ProposalResult(one, RatedCase(unit_of(case), validation, judge.proposal(case, one))))
     identity = tuple(judge.identity(case) for case in proposed.cases)
     return Results(tuple(judged), identity, judge.kind, tuple(judge.hows))
 

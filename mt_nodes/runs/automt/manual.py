@@ -16,7 +16,7 @@ from mt_nodes.base.yaml_files import read_mapping, refuse_unknown
 from mt_nodes.engine.entries import mapping, text
 from mt_nodes.relations.relation import Relation
 from mt_nodes.rules.ontology import ANY_ROAD, Ontology
-from mt_nodes.rules.planning import Cut
+from mt_nodes.rules.planning import CaseFrames
 from mt_nodes.rules.statement import Statement
 from mt_nodes.runs.automt.own_relations import kept, own_relation, why_not
 from mt_nodes.runs.automt.proposals import Proposal
@@ -50,7 +50,7 @@ def manual_relations(region: str, ontology: Ontology) -> dict[str, tuple[Stateme
 
 
 def manual(
-    cases: Sequence[Cut],
+    cases: Sequence[CaseFrames],
     region: str,
     rounds: int,
     seed: int,
@@ -78,7 +78,7 @@ def manual(
 
 
 def _drawn(
-    case: Cut,
+    case: CaseFrames,
     region: str,
     turn: int,
     seed: int,

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from mt_nodes.rules.cases import matcher
 from mt_nodes.rules.matching import Choice
 from mt_nodes.rules.ontology import Ontology
-from mt_nodes.rules.planning import Cut, choose
+from mt_nodes.rules.planning import CaseFrames, choose
 from mt_nodes.rules.shipped import ids_of, scratch_store, shipped_entries
 from mt_nodes.rules.store_entry import Entry
 from mt_nodes.runs.automt.proposals import Proposal
@@ -17,7 +17,7 @@ from mt_nodes.stacks.stack import Stack
 
 
 def matched(
-    cases: Sequence[Cut],
+    cases: Sequence[CaseFrames],
     region: str,
     rounds: int,
     seed: int,

@@ -16,24 +16,24 @@ from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.ledger import read_ledger
 from mt_nodes.relations.relation import CONTROL
 from mt_nodes.rules.judging import LEAST_CONTROLS, Bounds, Predictions, control_bounds, spread_bounds
-from mt_nodes.rules.planning import Cut
+from mt_nodes.rules.planning import CaseFrames
 from mt_nodes.runs.automt.request import CONTROL_BOUND
-from mt_nodes.runs.replay.commands_file import FILE, Command, Commanded, read_commands
+from mt_nodes.runs.replay.commands_file import FILE, ArmCommand, Commanded, read_commands
 
 Both = tuple[Predictions, Predictions]
 """What was predicted for the source and for the follow-up."""
-_NOTHING = Command()
+_NOTHING = ArmCommand()
 
 
 @dataclass(frozen=True)
-class Told:
+class StackPredictions:
     """What one stack commanded, by follow-up, and the follow-ups that it was given, answered or not."""
 
     commands: Mapping[Pair, Commanded]
     given: frozenset[Pair]
 
     @classmethod
-    def load(cls, directory: Path) -> Told:
+    def load(cls, directory: Path) -> StackPredictions:
         """Read what a stack commanded in a replay of cases; nothing where it broke down before the first answer.
 
         Raises:
@@ -45,13 +45,13 @@ class Told:
         return cls({one.pair: one for one in read_commands(directory)}, given)
 
 
-def answered(tables: Sequence[Told], case: Cut, relation: str, draw: int) -> list[int]:
+def answered(tables: Sequence[StackPredictions], case: CaseFrames, relation: str, draw: int) -> list[int]:
     """Return the frames of a case whose follow-up any stack answered."""
     pairs = {frame: _pair(case, frame, relation, draw) for frame in range(case.first, case.last + 1)}
     return [frame for frame, pair in pairs.items() if any(pair in table.commands for table in tables)]
 
 
-def predicted(tables: Sequence[Told], case: Cut, relation: str, draw: int) -> Both:
+def predicted(tables: Sequence[StackPredictions], case: CaseFrames, relation: str, draw: int) -> Both:
     """Return what stacks predict for a case, (M, T): the T frames of it that any of M stacks answered.
 
     Where a stack was silent after the change, what it said to the source is known from the control arm. Of a frame
@@ -63,7 +63,7 @@ def predicted(tables: Sequence[Told], case: Cut, relation: str, draw: int) -> Bo
     return _predictions(source, len(frames)), _predictions(followup, len(frames))
 
 
-def undisturbed(tables: Sequence[Told], case: Cut) -> Both:
+def undisturbed(tables: Sequence[StackPredictions], case: CaseFrames) -> Both:
     """Return what stacks predict for a case and for the same once more, where nothing was changed."""
     return predicted(tables, case, CONTROL, 0)
 
@@ -88,7 +88,7 @@ def bounds_of(kind: str, source: Predictions, controls: Sequence[Bounds | str]) 
         return [str(error)] * len(controls)
 
 
-def bounds_by_control(tables: Sequence[Told], cases: Sequence[Cut]) -> list[Bounds | str]:
+def bounds_by_control(tables: Sequence[StackPredictions], cases: Sequence[CaseFrames]) -> list[Bounds | str]:
     """Return for each stack what it changes where nothing was changed, or why that is not known.
 
     Of too few cases each frame counts; single frames change more than medians do, so such a bound is the wider one.
@@ -122,11 +122,13 @@ def _stacked(one: Predictions) -> npt.NDArray[np.float64]:
     return np.column_stack([one.speed_mps[0], one.steering_rad[0]])
 
 
-def _pair(case: Cut, frame: int, relation: str, draw: int) -> Pair:
+def _pair(case: CaseFrames, frame: int, relation: str, draw: int) -> Pair:
     return Pair(case.bag, frame, relation, str(draw))
 
 
-def _commands(table: Told, case: Cut, frame: int, relation: str, draw: int) -> tuple[Command, Command]:
+def _commands(
+    table: StackPredictions, case: CaseFrames, frame: int, relation: str, draw: int
+) -> tuple[ArmCommand, ArmCommand]:
     pair = _pair(case, frame, relation, draw)
     if (line := table.commands.get(pair)) is not None:
         return line.source, line.followup
@@ -134,7 +136,7 @@ def _commands(table: Told, case: Cut, frame: int, relation: str, draw: int) -> t
     return control.source if control is not None else _NOTHING, _NOTHING
 
 
-def _predictions(rows: Sequence[Sequence[Command]], frames: int) -> Predictions:
+def _predictions(rows: Sequence[Sequence[ArmCommand]], frames: int) -> Predictions:
     def column(name: str) -> npt.NDArray[np.float64]:
         told = [[math.nan if (v := getattr(one, name)) is None else v for one in row] for row in rows]
         return np.array(told, dtype=np.float64).reshape(len(rows), frames)

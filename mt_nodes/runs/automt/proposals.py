@@ -10,8 +10,8 @@ from typing import Any
 from mt_nodes.base.stats.cluster_sums import Unit
 from mt_nodes.engine.case_plan import CasePlan
 from mt_nodes.relations.facts.scene_facts import Fact
-from mt_nodes.rules.planning import Cut
-from mt_nodes.rules.scene import Scene
+from mt_nodes.rules.planning import CaseFrames
+from mt_nodes.rules.scene import SceneFacts
 from mt_nodes.rules.statement import Statement
 
 
@@ -57,7 +57,7 @@ class Proposed:
         not_run: why, of methods that were not. usage: what the language model took.
     """
 
-    cases: tuple[Cut, ...]
+    cases: tuple[CaseFrames, ...]
     proposals: tuple[Proposal, ...]
     not_run: Mapping[str, str] = field(default_factory=dict)
     usage: Mapping[str, Any] = field(default_factory=dict)
@@ -99,16 +99,16 @@ def plan_of(proposed: Proposed, made_by: Mapping[str, Any]) -> CasePlan:
     return CasePlan(made_by, tuple(planned.values()))
 
 
-def unit_of(case: Cut) -> Unit:
+def unit_of(case: CaseFrames) -> Unit:
     """Return what neighbours are told by."""
     return case.bag, case.first
 
 
-def plain_cut(case: Cut) -> dict[str, Any]:
+def plain_cut(case: CaseFrames) -> dict[str, Any]:
     """Return a source case and its scene as JSON can hold them."""
     return {**vars(case), "scene": case.scene.as_plain()}
 
 
-def _cut(data: Mapping[str, Any]) -> Cut:
+def _cut(data: Mapping[str, Any]) -> CaseFrames:
     facts = {name: Fact(row["value"], row["source"]) for name, row in data["scene"].items()}
-    return Cut(**{**data, "scene": Scene(facts)})
+    return CaseFrames(**{**data, "scene": SceneFacts(facts)})

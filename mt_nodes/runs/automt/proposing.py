@@ -15,9 +15,9 @@ from mt_nodes.rules.answers import Answers
 from mt_nodes.rules.asking import Asker
 from mt_nodes.rules.cases import Recording
 from mt_nodes.rules.chat import Chat
-from mt_nodes.rules.models import Model, load_models, models_named
+from mt_nodes.rules.models import LanguageModel, load_models, models_named
 from mt_nodes.rules.ontology import load_ontology
-from mt_nodes.rules.planning import Cut, cut
+from mt_nodes.rules.planning import CaseFrames, cut
 from mt_nodes.runs.automt.asked import Baselines
 from mt_nodes.runs.automt.manual import manual
 from mt_nodes.runs.automt.matched import matched
@@ -67,13 +67,13 @@ def propose(run: AutomtRun, progress: Progress = lambda doing, done: None) -> Pr
     return Proposed(cases, tuple(proposals), not_run, usage)
 
 
-def model_of(request: AutomtRequest) -> Model | None:
+def model_of(request: AutomtRequest) -> LanguageModel | None:
     """Return the language model that is asked, None where none is named.
 
     Raises:
         UsageError: it is not fully told, or there are several.
     """
-    found: Sequence[Model]
+    found: Sequence[LanguageModel]
     if request.models_file:
         found = load_models(Path(request.models_file), os.environ)
         if request.models:
@@ -91,7 +91,7 @@ def model_of(request: AutomtRequest) -> Model | None:
 def _asked(
     baselines: Baselines,
     methods: Sequence[str],
-    cases: Sequence[Cut],
+    cases: Sequence[CaseFrames],
     request: AutomtRequest,
     progress: Progress,
 ) -> Iterator[Proposal]:
@@ -106,6 +106,6 @@ def _read(progress: Progress, recordings: Sequence[Recording], bag: int, read: i
 
 
 @contextmanager
-def _asker(model: Model, path: Path) -> Iterator[Asker]:
+def _asker(model: LanguageModel, path: Path) -> Iterator[Asker]:
     with Answers(path) as answers:
         yield Asker(Chat(model), answers)

@@ -12,10 +12,10 @@ from mt_nodes.base.stats.cluster_sums import ClusterSums, Unit
 from mt_nodes.base.stats.exceedance import exceedance, needed_in
 from mt_nodes.base.stats.intervals import at_least, holm
 from mt_nodes.data.verdict import Outcome, RelationOutcome
-from mt_nodes.engine.summary.outcomes import Evidence, Tally, relation_outcome
+from mt_nodes.engine.summary.outcomes import PairTally, RelationEvidence, relation_outcome
 from mt_nodes.engine.summary.summary import run_exit
 from mt_nodes.rules.published import published
-from mt_nodes.rules.rates import NOT_RUN, Case, rate, validation_table, violation_table
+from mt_nodes.rules.rates import NOT_RUN, RatedCase, rate, validation_table, violation_table
 from mt_nodes.runs.automt.judged import Results
 from mt_nodes.runs.automt.proposals import Proposal, Proposed, plain_cut
 from mt_nodes.runs.automt.request import METHODS, OURS, AutomtRequest
@@ -70,7 +70,7 @@ def methods_of(request: AutomtRequest) -> list[str]:
 
 
 def _region(region: str, request: AutomtRequest, stacks: Sequence[str], proposed: Proposed, results: Results) -> Table:
-    methods: dict[str, list[Case] | None] = {
+    methods: dict[str, list[RatedCase] | None] = {
         method: None if method in proposed.not_run else results.of(region, method) for method in methods_of(request)
     }
     paper = published()
@@ -103,7 +103,7 @@ def _counts(proposals: Sequence[Proposal]) -> Table:
     }
 
 
-def _with_decided(table: Table, methods: Mapping[str, Sequence[Case] | None], stacks: Sequence[str]) -> Table:
+def _with_decided(table: Table, methods: Mapping[str, Sequence[RatedCase] | None], stacks: Sequence[str]) -> Table:
     """Add how many of the valid cases could be judged at all: of a stack that stands no slowing down can be asked."""
     return {
         method: row
@@ -113,18 +113,18 @@ def _with_decided(table: Table, methods: Mapping[str, Sequence[Case] | None], st
     }
 
 
-def _identity(stack: str, cases: Sequence[Case]) -> Table:
+def _identity(stack: str, cases: Sequence[RatedCase]) -> Table:
     floor = rate(cases, lambda case: case.violated(stack))
     return {"per_case": floor.as_plain(), "decided": _tally(cases, stack).decided}
 
 
-def _tally(cases: Sequence[Case], stack: str) -> Tally:
+def _tally(cases: Sequence[RatedCase], stack: str) -> PairTally:
     decided = [
         case.judgements[stack]
         for case in cases
         if case.validation.valid and stack in case.judgements and case.judgements[stack].outcome.decided
     ]
-    return Tally(len(decided), sum(one.outcome is Outcome.VIOLATED for one in decided))
+    return PairTally(len(decided), sum(one.outcome is Outcome.VIOLATED for one in decided))
 
 
 def _standing(stacks: Sequence[str], results: Results) -> dict[str, Table]:
@@ -149,20 +149,20 @@ def _standing(stacks: Sequence[str], results: Results) -> dict[str, Table]:
     return found
 
 
-def _evidence(cases: Sequence[Case], identity: Sequence[Case], stack: str, family: int) -> Evidence:
+def _evidence(cases: Sequence[RatedCase], identity: Sequence[RatedCase], stack: str, family: int) -> RelationEvidence:
     """Return what a stack's valid cases come to beside those in which nothing was changed, the tests not adjusted."""
     here, there = _by_unit(cases, stack), _by_unit(identity, stack)
     sums = ClusterSums(needed_in(family))
     for unit in (unit for unit in here if unit in there):
         sums.add(unit, here[unit].violated * there[unit].decided - there[unit].violated * here[unit].decided)
     alone, among = (exceedance(sums, of) if len(sums) else None for of in (1, family))
-    return Evidence(
+    return RelationEvidence(
         kind="expected",
         min_decided=LEAST_DECIDED,
         frames=len(here),
         pairs=_tally(cases, stack),
         control=_tally(identity, stack),
-        sham=Tally(),
+        sham=PairTally(),
         p_background=alone and alone.p,
         p=alone and alone.p,
         p_adjusted=among and among.p,
@@ -171,8 +171,8 @@ def _evidence(cases: Sequence[Case], identity: Sequence[Case], stack: str, famil
     )
 
 
-def _by_unit(cases: Sequence[Case], stack: str) -> dict[Unit, Tally]:
-    units: dict[Unit, list[Case]] = {}
+def _by_unit(cases: Sequence[RatedCase], stack: str) -> dict[Unit, PairTally]:
+    units: dict[Unit, list[RatedCase]] = {}
     for case in cases:
         units.setdefault(case.unit, []).append(case)
     tallies = {unit: _tally(group, stack) for unit, group in units.items()}

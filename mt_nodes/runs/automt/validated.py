@@ -21,8 +21,8 @@ from mt_nodes.relations.facts.scene_facts import Facts, first_known
 from mt_nodes.relations.mutations.base import Followup
 from mt_nodes.rules.binding import edit_facts
 from mt_nodes.rules.ontology import Ontology
-from mt_nodes.rules.planning import Cut
-from mt_nodes.rules.scene import Scene
+from mt_nodes.rules.planning import CaseFrames
+from mt_nodes.rules.scene import SceneFacts
 from mt_nodes.rules.scene_light import seen_light
 from mt_nodes.rules.validation import (
     FACTORS,
@@ -91,7 +91,7 @@ def followups_made(
     return made
 
 
-def validation_of(one: Proposal, case: Cut, made: Made | None, ontology: Ontology) -> Validation:
+def validation_of(one: Proposal, case: CaseFrames, made: Made | None, ontology: Ontology) -> Validation:
     """Return the three factors of a proposal.
 
     Args:
@@ -102,7 +102,7 @@ def validation_of(one: Proposal, case: Cut, made: Made | None, ontology: Ontolog
         return Validation(**{name: known.get(name, Factor(None, one.why)) for name in FACTORS})
     said, region = one.statement, one.region
     light = made.light if made else {}
-    followup = Scene({**case.scene.facts, **first_known(light, case.scene.facts)})
+    followup = SceneFacts({**case.scene.facts, **first_known(light, case.scene.facts)})
     factors = {
         "scenario": scenario_alignment(said, case.scene, followup),
         "manipulation": made.manipulation if made else Factor(None, one.why),
@@ -128,7 +128,7 @@ def _failed(run: Run) -> dict[Pair, tuple[str, str]]:
     return {Pair.parse(line["pair"]): (line["outcome"], line["reason"]) for line in lines}
 
 
-def _made(key: Key, case: Cut, sent: set[Pair], failed: Mapping[Pair, tuple[str, str]]) -> Made:
+def _made(key: Key, case: CaseFrames, sent: set[Pair], failed: Mapping[Pair, tuple[str, str]]) -> Made:
     relation, _, draw = key
     pairs = {frame: Pair(case.bag, frame, relation, str(draw)) for frame in range(case.first, case.last + 1)}
     frames = tuple(frame for frame, pair in pairs.items() if pair in sent)
@@ -138,7 +138,7 @@ def _made(key: Key, case: Cut, sent: set[Pair], failed: Mapping[Pair, tuple[str,
 
 
 def _looks(
-    run: Run, asked: Mapping[Key, Proposal], made: Mapping[Key, Made], cases: Mapping[str, Cut]
+    run: Run, asked: Mapping[Key, Proposal], made: Mapping[Key, Made], cases: Mapping[str, CaseFrames]
 ) -> Iterator[tuple[Key, Look, Facts]]:
     """Look at one follow-up of each, made again from its draws."""
     at: dict[tuple[int, int], list[Key]] = {}

@@ -26,10 +26,10 @@ from mt_nodes.relations.mutations.base import Mutation
 from mt_nodes.relations.relation import Relation, load_relation
 from mt_nodes.report.files import read_summary
 from mt_nodes.runs.campaign.conducting import is_campaign
-from mt_nodes.runs.campaign.failures import Case
+from mt_nodes.runs.campaign.failures import FailureCase
 from mt_nodes.runs.campaign.inputs import drives
 from mt_nodes.runs.campaign.store import FILE as STORE
-from mt_nodes.runs.campaign.store import Store
+from mt_nodes.runs.campaign.store import CampaignStore
 
 #: New cases that a run leaves of one bag and relation: those violated most.
 MOST_NEW = 20
@@ -38,7 +38,7 @@ _MODULES = (pipeline, seeds, inspect.getmodule(Mutation))
 
 
 @dataclass(frozen=True)
-class Judged:
+class CaseSource:
     """What must be known of a run to tell its cases.
 
     Attributes:
@@ -53,7 +53,7 @@ class Judged:
     drive: Callable[[int], tuple[str, str]]
 
 
-def violated(judged: Judged, summary: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> list[Case]:
+def violated(judged: CaseSource, summary: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> list[FailureCase]:
     """Return the violated pairs of a run as cases, of each bag and relation the worst.
 
     Violations of a relation that does not stand out from its control and sham, which were violated too, are none.
@@ -77,7 +77,7 @@ def violated(judged: Judged, summary: Mapping[str, Any], lines: Iterable[Mapping
     return [_case(judged, pair, margin, *made_by[pair.relation]) for _, pair, margin in worst]
 
 
-def of_results(directory: Path, cache: Path) -> list[Case]:
+def of_results(directory: Path, cache: Path) -> list[FailureCase]:
     """Return what :func:`violated` tells of a results directory, that of a campaign's cell included.
 
     A bag is taken to be what it is now, unless a campaign has noted what it was.
@@ -109,7 +109,7 @@ def of_results(directory: Path, cache: Path) -> list[Case]:
         return bag, known[bag]
 
     relations = {row["id"]: relation_of(row) for row in record["relations"] if row["check"] is not None}
-    judged = Judged(stack_name(record["stack"], request.faults), request.seed, relations, drive)
+    judged = CaseSource(stack_name(record["stack"], request.faults), request.seed, relations, drive)
     return violated(judged, read_summary(directory), read_journal(directory / "result.jsonl"))
 
 
@@ -159,7 +159,7 @@ def _noted(directory: Path) -> dict[str, str]:
     home = directory.resolve().parents[1]
     if not is_campaign(home):
         return {}
-    with Store(home / STORE, read_only=True) as store:
+    with CampaignStore(home / STORE, read_only=True) as store:
         return {drive.url: drive.sha256 for drive in store.plan().drives}
 
 
@@ -173,6 +173,6 @@ def _by_margin(row: tuple[float, Pair, Any]) -> tuple[float, Pair]:
     return row[:2]
 
 
-def _case(judged: Judged, pair: Pair, margin: float | None, words: str, code: str) -> Case:
+def _case(judged: CaseSource, pair: Pair, margin: float | None, words: str, code: str) -> FailureCase:
     bag, sha256 = judged.drive(pair.episode)
-    return Case(bag, sha256, judged.stack, pair, judged.seed, words, code, margin)
+    return FailureCase(bag, sha256, judged.stack, pair, judged.seed, words, code, margin)

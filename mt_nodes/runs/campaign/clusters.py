@@ -18,7 +18,7 @@ _OWN = ("workers", "shared", "scratch", "results", "wait_s")
 
 
 @dataclass(frozen=True)
-class Asked:
+class ClusterSettings:
     """What of ``cluster:`` is the campaign's own.
 
     Attributes:
@@ -32,15 +32,15 @@ class Asked:
     wait_s: float = param(300.0, low=1.0, high=86_400.0, unit="s", help="for the first worker")
 
 
-Made = Callable[[Mapping[str, Any], Asked], Any]
+Made = Callable[[Mapping[str, Any], ClusterSettings], Any]
 
 
-def _local(rest: Mapping[str, Any], asked: Asked) -> Any:
+def _local(rest: Mapping[str, Any], asked: ClusterSettings) -> Any:
     given = {"processes": True, "threads_per_worker": 1, "dashboard_address": None}
     return _deployer("distributed", "LocalCluster")(n_workers=asked.workers, **{**given, **rest})
 
 
-def _ssh(rest: Mapping[str, Any], asked: Asked) -> Any:
+def _ssh(rest: Mapping[str, Any], asked: ClusterSettings) -> Any:
     hosts = rest.get("hosts")
     if not isinstance(hosts, list) or len(hosts) < 2:
         raise UsageError(f"cluster.hosts: got {hosts!r}, expected a list: the scheduler's host, then those of workers")
@@ -48,13 +48,13 @@ def _ssh(rest: Mapping[str, Any], asked: Asked) -> Any:
     return _deployer("distributed", "SSHCluster")(**{**rest, "worker_options": options})
 
 
-def _kubernetes(rest: Mapping[str, Any], asked: Asked) -> Any:
+def _kubernetes(rest: Mapping[str, Any], asked: ClusterSettings) -> Any:
     return _deployer("dask_kubernetes.operator", "KubeCluster", "dask-kubernetes")(
         **{"n_workers": asked.workers, **rest}
     )
 
 
-def _slurm(rest: Mapping[str, Any], asked: Asked) -> Any:
+def _slurm(rest: Mapping[str, Any], asked: ClusterSettings) -> Any:
     cluster = _deployer("dask_jobqueue", "SLURMCluster", "dask-jobqueue")(**{"cores": 1, "processes": 1, **rest})
     cluster.scale(asked.workers)
     return cluster
@@ -63,17 +63,17 @@ def _slurm(rest: Mapping[str, Any], asked: Asked) -> Any:
 KINDS: Mapping[str, Made] = {"local": _local, "ssh": _ssh, "kubernetes": _kubernetes, "slurm": _slurm}
 
 
-def asked_of(cluster: Mapping[str, Any], workers: int = 1) -> Asked:
+def asked_of(cluster: Mapping[str, Any], workers: int = 1) -> ClusterSettings:
     """Return what of ``cluster:`` is the campaign's own.
 
     Raises:
         UsageError: naming the key.
     """
     given = {key: value for key, value in cluster.items() if key in _OWN}
-    return build(Asked, {"workers": workers, "shared": cluster.get("kind") == "local", **given}, "cluster")
+    return build(ClusterSettings, {"workers": workers, "shared": cluster.get("kind") == "local", **given}, "cluster")
 
 
-def client_of(cluster: Mapping[str, Any], asked: Asked, ending: ExitStack) -> Any:
+def client_of(cluster: Mapping[str, Any], asked: ClusterSettings, ending: ExitStack) -> Any:
     """Return a client, and put its end, and that of what was started for it, on the stack.
 
     Raises:

@@ -24,12 +24,12 @@ from mt_nodes.relations.relation import load_relation
 from mt_nodes.report.campaign_page import write_campaign_page
 from mt_nodes.runs.campaign.file import Campaign
 from mt_nodes.runs.campaign.inputs import drives
-from mt_nodes.runs.campaign.leading import Leader, Limits, Stops
-from mt_nodes.runs.campaign.merging import Piece, merge
+from mt_nodes.runs.campaign.leading import Leader, Limits, StoppedRelations
+from mt_nodes.runs.campaign.merging import CellPiece, merge
 from mt_nodes.runs.campaign.planning import Cell, Plan, differences, plan_of, relation_files
 from mt_nodes.runs.campaign.pool import Pool
 from mt_nodes.runs.campaign.stopping import SequentialStopper
-from mt_nodes.runs.campaign.store import DONE, FAILED, FILE, PLANNED, RUNNING, Standing, Store
+from mt_nodes.runs.campaign.store import DONE, FAILED, FILE, PLANNED, RUNNING, CampaignProgress, CampaignStore
 from mt_nodes.runs.campaign.summing import Policy, Summary, infos_of, nothing_judged, sum_up, sum_up_cell
 from mt_nodes.runs.campaign.watched import LOCK
 
@@ -87,7 +87,7 @@ def begin(campaign: Campaign, out: str | None, changed: Change = lambda campaign
     made = new_directory(out)
     if not any((made / "evidence").iterdir()):  # what is there already is somebody's
         (made / "evidence").rmdir()
-    with Store(made / FILE) as store:
+    with CampaignStore(made / FILE) as store:
         store.begin(plan, {"campaign": campaign.as_plain()})
     return Conducted(made, changed(campaign), plan)
 
@@ -103,14 +103,14 @@ def resume(out: Path, changed: Change = lambda campaign: campaign) -> Conducted:
     """
     if not is_campaign(out):
         raise UsageError(f"{out}: holds no campaign; type `mt campaign FILE --out {out}`")
-    with Store(out / FILE) as store:
+    with CampaignStore(out / FILE) as store:
         campaign = Campaign.from_plain(store.about["campaign"], str(out / FILE))
         urls = tuple(drive.url for drive in store.plan().drives)
     return _taken_up(out, campaign, urls, changed)
 
 
 def _taken_up(out: Path, campaign: Campaign, bags: tuple[str, ...], changed: Change) -> Conducted:
-    with Store(out / FILE) as store:
+    with CampaignStore(out / FILE) as store:
         before, asked = store.plan(), store.about["campaign"]
     # Early stop orders the drives: that it is another now is told as such, not as another order.
     as_begun = replace(campaign, stop_early=Campaign.from_plain(asked, str(out / FILE)).stop_early)
@@ -130,7 +130,7 @@ def _taken_up(out: Path, campaign: Campaign, bags: tuple[str, ...], changed: Cha
 def conduct(
     conducted: Conducted,
     interrupted: Callable[[], bool],
-    show: Callable[[Standing], None] = lambda standing: None,
+    show: Callable[[CampaignProgress], None] = lambda standing: None,
     start: Callable[[Campaign, Path], Pool] | None = None,
 ) -> Summary:
     """Have the items done, merge them, and return the summary of the campaign.
@@ -144,7 +144,7 @@ def conduct(
         UsageError: another process conducts it.
     """
     out, campaign, plan = conducted.out, conducted.campaign, conducted.plan
-    with _alone(out), Store(out / FILE) as store:
+    with _alone(out), CampaignStore(out / FILE) as store:
         store.take_up()
         stops = _stops(store, plan, campaign, out)
         show(store.standing())
@@ -170,7 +170,7 @@ def pool_of(campaign: Campaign, out: Path) -> Pool:
     return LocalPool(campaign.workers, out / ITEMS, 60.0 * campaign.stall_minutes)
 
 
-def _stops(store: Store, plan: Plan, campaign: Campaign, out: Path) -> Stops:
+def _stops(store: CampaignStore, plan: Plan, campaign: Campaign, out: Path) -> StoppedRelations:
     """Return where relations ended, by all that is done."""
     stoppers = {}
     if campaign.stop_early is not None:
@@ -179,7 +179,7 @@ def _stops(store: Store, plan: Plan, campaign: Campaign, out: Path) -> Stops:
             names = relation_files(cell.relations, cell.texts, out / RELATIONS)
             infos = infos_of([load_relation(name).as_plain() for name in names])
             stoppers[cell.name] = SequentialStopper(infos, campaign.stop_early, hypotheses)
-    stops = Stops(plan, stoppers)
+    stops = StoppedRelations(plan, stoppers)
     for cell_name, drive, part in store.parts():
         stops.take(cell_name, drive, part)
     return stops
@@ -189,7 +189,7 @@ def _policy(plan: Plan, campaign: Campaign) -> Policy:
     return Policy(campaign.stop_early, sum(len(cell.relations) for cell in plan.cells), campaign.waivers)
 
 
-def _merged(conducted: Conducted, store: Store, stops: Stops, *, interrupted: bool) -> Summary:
+def _merged(conducted: Conducted, store: CampaignStore, stops: StoppedRelations, *, interrupted: bool) -> Summary:
     out, plan, campaign = conducted.out, conducted.plan, conducted.campaign
     items = store.standing().items
     cut = _cut_by_time(conducted, store, stops, interrupted=interrupted)
@@ -225,21 +225,23 @@ def _merged(conducted: Conducted, store: Store, stops: Stops, *, interrupted: bo
 
 
 @dataclass(frozen=True)
-class Cut:
+class BudgetCut:
     """Items that a budget of time kept from being begun, and that in words; none and nothing where it did not."""
 
     items: int = 0
     words: str = ""
 
 
-def _cut_by_time(conducted: Conducted, store: Store, stops: Stops, *, interrupted: bool) -> Cut:
+def _cut_by_time(
+    conducted: Conducted, store: CampaignStore, stops: StoppedRelations, *, interrupted: bool
+) -> BudgetCut:
     """Return what is still wanted of the plan; what every relation of a cell ended before is not."""
     minutes, cells = conducted.campaign.budget.minutes, {cell.name: cell for cell in conducted.plan.cells}
     if minutes is None or interrupted:
-        return Cut()
+        return BudgetCut()
     planned = store.next(conducted.items, conducted.allowed)
     left = sum(bool(stops.open(w.cell, w.drive, w.relations or cells[w.cell].relations)) for w in planned)
-    return Cut(
+    return BudgetCut(
         left, f"the budget of {minutes:g} min was spent, {counted(left, 'item')} of the plan not begun" * bool(left)
     )
 
@@ -250,7 +252,7 @@ def _left_within(conducted: Conducted, items: Mapping[str, int]) -> int:
     return items.get(PLANNED, 0) + items.get(RUNNING, 0) - beyond * len(conducted.plan.cells)
 
 
-def _why_left(conducted: Conducted, items: Mapping[str, int], cut: Cut, *, interrupted: bool) -> list[str]:
+def _why_left(conducted: Conducted, items: Mapping[str, int], cut: BudgetCut, *, interrupted: bool) -> list[str]:
     """Return what kept items from being done."""
     beyond, pairs = len(conducted.plan.drives) - conducted.allowed, conducted.campaign.budget.pairs
     whys = []
@@ -274,14 +276,16 @@ def _journalled(out: Path) -> Callable[[str], int]:
     return lines
 
 
-def _merged_cell(conducted: Conducted, cell: Cell, store: Store, stops: Stops, interrupted: bool, cut: str) -> Summary:
+def _merged_cell(
+    conducted: Conducted, cell: Cell, store: CampaignStore, stops: StoppedRelations, interrupted: bool, cut: str
+) -> Summary:
     out, plan = conducted.out, conducted.plan
     ended = store.ended(cell.name)
     pieces = []
     for work in ended:
         relations = frozenset(stops.open(cell.name, work.drive, work.relations))
         if (relations or work.trouble) and (out / ITEMS / work.key / "result.jsonl").exists():
-            pieces.append(Piece(work.drive, out / ITEMS / work.key, relations))
+            pieces.append(CellPiece(work.drive, out / ITEMS / work.key, relations))
     failed = [work for work in ended if work.state == FAILED]
     if not pieces:
         return nothing_judged(failed, interrupted)

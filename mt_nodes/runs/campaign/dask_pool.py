@@ -18,7 +18,7 @@ from mt_nodes.base import plugins
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.runs.campaign import dask_worker
 from mt_nodes.runs.campaign.clusters import asked_of, client_of
-from mt_nodes.runs.campaign.item import Item, ItemResult
+from mt_nodes.runs.campaign.item import CampaignItem, ItemResult
 from mt_nodes.runs.campaign.parcels import unpack
 from mt_nodes.runs.campaign.pool import Lost
 
@@ -44,7 +44,7 @@ class DaskPool:
             self._client = client_of(cluster, self._asked, ending)
             self._ending = ending.pop_all()
 
-    def submit(self, item: Item) -> None:
+    def submit(self, item: CampaignItem) -> None:
         """Have an item done."""
         asked, name = self._asked, f"{item.key}-{self._submitted}"  # a name of its own: a retry is no repetition
         self._submitted += 1
@@ -96,7 +96,7 @@ class DaskPool:
         result: ItemResult = answer.result
         return result
 
-    def _bring(self, answer: dask_worker.Answer, directory: Path) -> None:
+    def _bring(self, answer: dask_worker.ItemParcel, directory: Path) -> None:
         if answer.parcel is not None:
             unpack(io.BytesIO(answer.parcel), directory)
         elif answer.url:

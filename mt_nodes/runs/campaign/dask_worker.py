@@ -23,7 +23,7 @@ from pathlib import Path
 
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.base.processes import how_it_ended
-from mt_nodes.runs.campaign.item import Item, ItemResult
+from mt_nodes.runs.campaign.item import CampaignItem, ItemResult
 from mt_nodes.runs.campaign.parcels import pack
 from mt_nodes.runs.campaign.serving import serve
 
@@ -34,7 +34,7 @@ _turn = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Answer:
+class ItemParcel:
     """What comes home of an item: the result, and its directory: packed, behind a URL, or neither (it is there)."""
 
     result: ItemResult
@@ -42,7 +42,7 @@ class Answer:
     url: str = ""
 
 
-def do(item: Item, scratch: str, home: str, results: str, directories: Sequence[str]) -> Answer:
+def do(item: CampaignItem, scratch: str, home: str, results: str, directories: Sequence[str]) -> ItemParcel:
     """Do an item on this worker.
 
     Args:
@@ -59,19 +59,19 @@ def do(item: Item, scratch: str, home: str, results: str, directories: Sequence[
     with _turn:
         result = _child(place, tuple(directories)).do(item)
     if home:
-        return Answer(result)
+        return ItemParcel(result)
     return _packed(result, place / item.key, results)
 
 
-def _packed(result: ItemResult, directory: Path, results: str) -> Answer:
+def _packed(result: ItemResult, directory: Path, results: str) -> ItemParcel:
     """Send a directory off; what went well is not needed here any more."""
     if results:
-        answer = Answer(result, url=f"{results.rstrip('/')}/{result.key}.tar.zst")
+        answer = ItemParcel(result, url=f"{results.rstrip('/')}/{result.key}.tar.zst")
         _put(directory, answer.url)
     else:
         parcel = io.BytesIO()
         pack(directory, parcel)
-        answer = Answer(result, parcel.getvalue())
+        answer = ItemParcel(result, parcel.getvalue())
     if not result.trouble:
         shutil.rmtree(directory, ignore_errors=True)
     return answer
@@ -100,7 +100,7 @@ class _Child:
             # No Process of multiprocessing: Dask's workers are daemons, which may have none.
             self._process = subprocess.Popen(command, pass_fds=[number], stdin=subprocess.DEVNULL)
 
-    def do(self, item: Item) -> ItemResult:
+    def do(self, item: CampaignItem) -> ItemResult:
         """Have an item done."""
         try:
             self._pipe.send(item)

@@ -34,7 +34,7 @@ _TABLE = """CREATE TABLE IF NOT EXISTS cases (
 
 
 @dataclass(frozen=True)
-class Case:
+class FailureCase:
     """One pair that was violated.
 
     Attributes:
@@ -67,7 +67,7 @@ class Case:
         return hashlib.sha256(json.dumps(known).encode()).hexdigest()
 
 
-_COLUMNS = tuple(field.name for field in fields(Case))
+_COLUMNS = tuple(field.name for field in fields(FailureCase))
 
 
 class Failures:
@@ -99,7 +99,7 @@ class Failures:
     def __exit__(self, *_: object) -> None:
         self._store.close()
 
-    def cases(self, bags: Iterable[str] | None = None, stack: str | None = None) -> list[Case]:
+    def cases(self, bags: Iterable[str] | None = None, stack: str | None = None) -> list[FailureCase]:
         """Return what is kept, of all or of some bags (by SHA-256) and of a stack; in the order of pairs."""
         wanted = None if bags is None else set(bags)
         with self._told():
@@ -108,7 +108,7 @@ class Failures:
         fitting = [c for c in cases if (wanted is None or c.bag_sha256 in wanted) and stack in (None, c.stack)]
         return sorted(fitting, key=lambda c: (c.bag, c.stack, c.pair.relation, c.seed, str(c.pair)))
 
-    def failed(self, cases: Sequence[Case]) -> int:
+    def failed(self, cases: Sequence[FailureCase]) -> int:
         """Keep cases that were violated just now; return how many are new."""
         new = 0
         with self._writing():
@@ -119,7 +119,7 @@ class Failures:
                 self._put(replace(case, first_seen=first, last_failed=_now(), held=0))
         return new
 
-    def judged(self, outcomes: Sequence[tuple[str, Outcome]]) -> list[Case]:
+    def judged(self, outcomes: Sequence[tuple[str, Outcome]]) -> list[FailureCase]:
         """Take in how cases that were kept ended, by key; return those that held so often that they are taken out.
 
         What was not decided says nothing of a case.
@@ -156,11 +156,11 @@ class Failures:
             raise UsageError(f"{self.path}: {len(found)} cases begin with '{begins}', expected one; `mt failures list`")
         return found[0]
 
-    def _known(self, key: str) -> Case | None:
+    def _known(self, key: str) -> FailureCase | None:
         row = self._store.execute(f"SELECT {', '.join(_COLUMNS)} FROM cases WHERE key = ?", (key,)).fetchone()
         return None if row is None else _case(row)
 
-    def _put(self, case: Case) -> None:
+    def _put(self, case: FailureCase) -> None:
         row = [getattr(case, name) for name in _COLUMNS]
         row[_COLUMNS.index("pair")], row[_COLUMNS.index("bag")] = str(case.pair), as_stored(case.bag)
         marks = ", ".join("?" * (len(row) + 1))
@@ -190,9 +190,9 @@ class Failures:
             ) from error
 
 
-def _case(row: Sequence[Any]) -> Case:
+def _case(row: Sequence[Any]) -> FailureCase:
     values = dict(zip(_COLUMNS, row, strict=True))
-    return Case(**{**values, "bag": os.fsdecode(values["bag"]), "pair": Pair.parse(values["pair"])})
+    return FailureCase(**{**values, "bag": os.fsdecode(values["bag"]), "pair": Pair.parse(values["pair"])})
 
 
 def _now() -> str:

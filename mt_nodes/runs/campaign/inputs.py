@@ -22,7 +22,7 @@ from mt_nodes.base.directories import cannot_write
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import in_utf8
 from mt_nodes.runs.campaign.item import Drive
-from mt_nodes.runs.campaign.places import SUFFIXES, Places, is_url, local_path, name_of, places_of
+from mt_nodes.runs.campaign.places import SUFFIXES, RemoteFolder, is_url, local_path, name_of, places_of
 
 METADATA = "metadata.yaml"
 #: Bags that are read side by side: hashing lets other threads run, and far ones mostly wait.
@@ -116,7 +116,7 @@ def _fetch(drive: Drive, part: Path, name: str) -> None:
         )
 
 
-def _copied(places: Places, file: str, target: Path) -> str:
+def _copied(places: RemoteFolder, file: str, target: Path) -> str:
     """Copy a file and return the SHA-256 of what was written."""
     digest = hashlib.sha256()
     with _kept_on(target):
@@ -136,7 +136,7 @@ def _kept_on(path: Path) -> Iterator[None]:
         raise cannot_write(path, error) from error
 
 
-def _bags_at(places: Places, place: str, *, alone: bool) -> list[str]:
+def _bags_at(places: RemoteFolder, place: str, *, alone: bool) -> list[str]:
     """Return what bags a place is or, asked for ``alone``, holds."""
     if places.is_bag_file(place):
         if alone and not places.exists(place):
@@ -193,7 +193,7 @@ class Hashes:
         with self._store:
             self._store.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", fresh)
 
-    def _sum(self, places: Places, file: str) -> Sum:
+    def _sum(self, places: RemoteFolder, file: str) -> Sum:
         identity, name = places.identity(file), file if is_url(file) else os.path.abspath(file)  # noqa: PTH100
         known = self._known.get(in_utf8(name))
         if identity and known and known[0] == identity:

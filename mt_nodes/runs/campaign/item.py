@@ -33,7 +33,7 @@ class Drive:
 
 
 @dataclass(frozen=True)
-class Item:
+class CampaignItem:
     """One drive × one cell × some relations; the same item done twice gives the same verdict lines.
 
     Attributes:
@@ -65,24 +65,24 @@ class Item:
         request: ReplayRequest,
         texts: Mapping[str, str],
         versions: Mapping[str, str],
-    ) -> Item:
+    ) -> CampaignItem:
         """Make an item of the request for its relations, which are given by id."""
         own = replace(request, bags=(drive.url,), first_episode=drive.number, report=False)
         item = cls("", cell, drive, request.stack, request.seed, request.relations, own, texts, versions)
         return replace(item, key=item_key(item))
 
-    def narrowed(self, relations: tuple[str, ...]) -> Item:
+    def narrowed(self, relations: tuple[str, ...]) -> CampaignItem:
         """Return the item for some of its relations; verdicts of one do not depend on which others there are."""
         texts = {name: text for name, text in self.texts.items() if name in relations}
         versions = {name: sha for name, sha in self.versions.items() if name in relations or name[0] == "@"}
-        return Item.make(self.cell, self.drive, replace(self.request, relations=relations), texts, versions)
+        return CampaignItem.make(self.cell, self.drive, replace(self.request, relations=relations), texts, versions)
 
     def as_plain(self) -> dict[str, Any]:
         """Return what JSON can hold."""
         return asdict(self)
 
     @classmethod
-    def from_plain(cls, data: Mapping[str, Any]) -> Item:
+    def from_plain(cls, data: Mapping[str, Any]) -> CampaignItem:
         """Read what :meth:`as_plain` made."""
         return cls(
             **{
@@ -94,7 +94,7 @@ class Item:
         )
 
 
-def item_key(item: Item) -> str:
+def item_key(item: CampaignItem) -> str:
     """Return the SHA-256 over the canonical JSON of what an item's verdicts depend on, as hexadecimal text."""
     usual = ReplayRequest(bags=()).as_plain()
     said = item.request.as_plain()
@@ -111,7 +111,7 @@ def item_key(item: Item) -> str:
 
 
 @dataclass(frozen=True)
-class Tally:
+class ItemTally:
     """Decided and violated pairs of one arm."""
 
     decided: int
@@ -128,15 +128,15 @@ class PartResult:
     relation: str
     offered: int
     outcomes: Mapping[str, int]
-    own: Tally
-    control: Tally
-    sham: Tally
+    own: ItemTally
+    control: ItemTally
+    sham: ItemTally
     frames: int
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> PartResult:
         """Read what ``dataclasses.asdict`` made."""
-        arms = {arm: Tally(**data[arm]) for arm in ("own", "control", "sham")}
+        arms = {arm: ItemTally(**data[arm]) for arm in ("own", "control", "sham")}
         return cls(**{**data, **arms})
 
 

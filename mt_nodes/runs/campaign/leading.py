@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mt_nodes.base.errors import ExitCode
-from mt_nodes.runs.campaign.item import ItemResult, PartResult, Tally
+from mt_nodes.runs.campaign.item import ItemResult, ItemTally, PartResult
 from mt_nodes.runs.campaign.planning import Plan
 from mt_nodes.runs.campaign.pool import Lost, Pool
-from mt_nodes.runs.campaign.store import Store, Work
+from mt_nodes.runs.campaign.store import CampaignStore, Work
 
 #: How long a signal or the end of the time may go unnoticed.
 LOOK_EVERY_S = 0.5
@@ -33,7 +33,7 @@ class Stopper(Protocol):
         """
 
 
-class Stops:
+class StoppedRelations:
     """Which relations have ended where. The answer depends on what came of drives, not on who had it ready when."""
 
     def __init__(self, plan: Plan, stoppers: Mapping[str, Stopper]) -> None:
@@ -57,7 +57,7 @@ class Stops:
     def fail(self, cell: str, drive: int) -> None:
         """Take in that a drive failed: it says nothing, as one without a decided pair, and holds nothing up."""
         for relation in self._relations[cell]:
-            self.take(cell, drive, PartResult(relation, 0, {}, Tally(0, 0), Tally(0, 0), Tally(0, 0), 0))
+            self.take(cell, drive, PartResult(relation, 0, {}, ItemTally(0, 0), ItemTally(0, 0), ItemTally(0, 0), 0))
 
     def open(self, cell: str, drive: int, relations: Sequence[str]) -> tuple[str, ...]:
         """Return those relations that want this drive."""
@@ -109,10 +109,10 @@ class Leader:
 
     def __init__(
         self,
-        store: Store,
+        store: CampaignStore,
         plan: Plan,
         pool: Pool,
-        stops: Stops,
+        stops: StoppedRelations,
         limits: Limits,
         show: Callable[[], None],
         journalled: Callable[[str], int] = lambda key: 0,

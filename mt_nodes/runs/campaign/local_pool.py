@@ -17,7 +17,7 @@ from pathlib import Path
 from mt_nodes.base import plugins
 from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.base.processes import how_it_ended, uninterrupted
-from mt_nodes.runs.campaign.item import Item, ItemResult
+from mt_nodes.runs.campaign.item import CampaignItem, ItemResult
 from mt_nodes.runs.campaign.pool import Lost
 from mt_nodes.runs.campaign.serving import serve
 
@@ -55,7 +55,7 @@ class LocalPool:
         self._scratch, self._stall_s = scratch, stall_s
         self._workers = [self._started() for _ in range(count)]
 
-    def submit(self, item: Item) -> None:
+    def submit(self, item: CampaignItem) -> None:
         """Have an idle worker do an item.
 
         Raises:

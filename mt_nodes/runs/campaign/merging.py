@@ -32,7 +32,7 @@ TRANSFORMS = "transforms.yaml"
 
 
 @dataclass(frozen=True)
-class Piece:
+class CellPiece:
     """What goes into a cell: a drive's number, the directory of its item, and the relations that count of it."""
 
     drive: int
@@ -46,7 +46,7 @@ class Piece:
         return pair.judged_for in self.relations
 
 
-def merge(out: Path, cell: Cell, drives: Sequence[Drive], pieces: Sequence[Piece], relations: Path) -> None:
+def merge(out: Path, cell: Cell, drives: Sequence[Drive], pieces: Sequence[CellPiece], relations: Path) -> None:
     """Make a cell's journal, ledger, draws, evidence and record of its pieces.
 
     Args:
@@ -69,7 +69,7 @@ def merge(out: Path, cell: Cell, drives: Sequence[Drive], pieces: Sequence[Piece
             _take_followups(piece, out, file)
 
 
-def _write_record(out: Path, cell: Cell, drives: Sequence[Drive], pieces: Sequence[Piece], relations: Path) -> None:
+def _write_record(out: Path, cell: Cell, drives: Sequence[Drive], pieces: Sequence[CellPiece], relations: Path) -> None:
     first = read_record(pieces[0].directory)
     topics = {name: roles for piece in pieces for name, roles in read_record(piece.directory)["topics"].items()}
     request = replace(
@@ -82,7 +82,7 @@ def _write_record(out: Path, cell: Cell, drives: Sequence[Drive], pieces: Sequen
     write_whole(out / RECORD, json.dumps(record, indent=2) + "\n")
 
 
-def _all_judges(pieces: Sequence[Piece]) -> list[Any]:
+def _all_judges(pieces: Sequence[CellPiece]) -> list[Any]:
     """Return control, sham and every relation, as far as any piece has it."""
     found: dict[str, Any] = {}
     for piece in pieces:
@@ -91,7 +91,7 @@ def _all_judges(pieces: Sequence[Piece]) -> list[Any]:
     return list(found.values())
 
 
-def _condition(drives: Sequence[Drive], cell: Cell, pieces: Sequence[Piece]) -> dict[str, Any]:
+def _condition(drives: Sequence[Drive], cell: Cell, pieces: Sequence[CellPiece]) -> dict[str, Any]:
     """Return what the journal begins with: that of the first piece, for all drives and relations."""
     with (pieces[0].directory / JOURNAL).open(encoding="utf-8") as file:
         condition = unseal(file.readline().rstrip("\n"), f"{file.name}:1")
@@ -99,7 +99,7 @@ def _condition(drives: Sequence[Drive], cell: Cell, pieces: Sequence[Piece]) -> 
     return {**condition, "bags": [drive.url for drive in drives], "relations": list(cell.relations)}
 
 
-def _take_verdicts(piece: Piece, out: Path, file: IO[str]) -> None:
+def _take_verdicts(piece: CellPiece, out: Path, file: IO[str]) -> None:
     """Write the verdicts of a piece that count, and link the evidence of violated ones."""
     violated = set()
     for text, line in _wanted(piece, JOURNAL):
@@ -111,7 +111,7 @@ def _take_verdicts(piece: Piece, out: Path, file: IO[str]) -> None:
             _link(source, out / EVIDENCE / source.name)
 
 
-def _take_followups(piece: Piece, out: Path, file: IO[str]) -> None:
+def _take_followups(piece: CellPiece, out: Path, file: IO[str]) -> None:
     """Write the follow-ups of a piece that count, and link what was drawn for them."""
     for text, line in _wanted(piece, LEDGER):
         file.write(f"{text}\n")
@@ -120,7 +120,7 @@ def _take_followups(piece: Piece, out: Path, file: IO[str]) -> None:
                 _link(piece.directory / name, out / name)
 
 
-def _wanted(piece: Piece, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _wanted(piece: CellPiece, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the lines of an item's file that count, as they are and read; a torn last one is left out.
 
     A death of the stack always counts, even where its pair does not any more.

@@ -22,10 +22,10 @@ from mt_nodes.base.suite_client import in_suite
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.plan import ReplayRequest, suite_process, suite_stop_s
 from mt_nodes.engine.summary.deaths import deaths_in
-from mt_nodes.engine.summary.outcomes import Tally as ArmTally
+from mt_nodes.engine.summary.outcomes import PairTally as ArmTally
 from mt_nodes.engine.summary.verdict_rows import sorted_by_arm, tally
 from mt_nodes.report.files import read_summary
-from mt_nodes.runs.campaign.item import Item, ItemResult, PartResult, Tally
+from mt_nodes.runs.campaign.item import CampaignItem, ItemResult, ItemTally, PartResult
 from mt_nodes.runs.campaign.planning import relation_files
 from mt_nodes.runs.replay.execute import execute, in_process_arms
 from mt_nodes.runs.replay.run import Run
@@ -37,7 +37,7 @@ LOCK = ".lock"
 _TROUBLES = ("isolation", "usage", "infrastructure")
 
 
-def perform(item: Item, scratch: Path) -> ItemResult:
+def perform(item: CampaignItem, scratch: Path) -> ItemResult:
     """Do an item, or go on with what ``scratch/<key>`` already holds of it.
 
     Args:
@@ -69,7 +69,7 @@ def worker_name() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-def _carried_out(item: Item, scratch: Path, lock: int) -> dict[str, Any]:
+def _carried_out(item: CampaignItem, scratch: Path, lock: int) -> dict[str, Any]:
     """Return the summary of the item's run; that of a run that ended well is not made again.
 
     Its suite holds the ``lock``, too: should this process be killed, the next one waits for the end of both.
@@ -88,7 +88,7 @@ def _carried_out(item: Item, scratch: Path, lock: int) -> dict[str, Any]:
     return in_suite(suite, suite_stop_s(run.stack), lambda event: None, "the campaign goes on with it", [lock])
 
 
-def _request(item: Item, scratch: Path) -> ReplayRequest:
+def _request(item: CampaignItem, scratch: Path) -> ReplayRequest:
     """Return the request with the files of this worker."""
     return dataclasses.replace(
         item.request,
@@ -97,7 +97,7 @@ def _request(item: Item, scratch: Path) -> ReplayRequest:
     )
 
 
-def _local(item: Item, scratch: Path) -> Path:
+def _local(item: CampaignItem, scratch: Path) -> Path:
     if "://" not in item.drive.url:
         return Path(item.drive.url)
     from mt_nodes.runs.campaign.inputs import fetched
@@ -126,11 +126,11 @@ def _judged(lines: Sequence[Mapping[str, Any]], relations: Iterable[str]) -> tup
     return tuple(parts), hashlib.sha256("\n".join(verdicts).encode()).hexdigest()
 
 
-def _plain_tally(found: ArmTally) -> Tally:
-    return Tally(found.decided, found.violated)
+def _plain_tally(found: ArmTally) -> ItemTally:
+    return ItemTally(found.decided, found.violated)
 
 
-def _take_alone(held: Any, item: Item) -> None:
+def _take_alone(held: Any, item: CampaignItem) -> None:
     """Lock an item's directory; what a worker that was killed left behind may still be ending there.
 
     Raises:

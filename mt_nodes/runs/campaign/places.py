@@ -26,7 +26,7 @@ _IDENTITY = (
 )
 
 
-class Places(Protocol):
+class RemoteFolder(Protocol):
     """Files and folders by name."""
 
     def glob(self, pattern: str) -> list[str]:
@@ -165,7 +165,7 @@ class Web:
         return sorted(str(self._fs.unstrip_protocol(path)) for path in paths)
 
 
-def places_of(place: str) -> Places:
+def places_of(place: str) -> RemoteFolder:
     """Return the file system of a path or URL.
 
     Raises:

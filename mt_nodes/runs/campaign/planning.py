@@ -23,7 +23,7 @@ from mt_nodes.engine.waivers import load_waivers
 from mt_nodes.relations.relation import Suite, load_suite, sham_for
 from mt_nodes.runs.campaign.expanding import Variant, variants, version_of
 from mt_nodes.runs.campaign.file import Campaign
-from mt_nodes.runs.campaign.item import Drive, Item
+from mt_nodes.runs.campaign.item import CampaignItem, Drive
 from mt_nodes.runs.replay.run import Run
 from mt_nodes.stacks.callables import with_faults
 from mt_nodes.stacks.stack import Stack, load_stack
@@ -52,9 +52,9 @@ class Cell:
         """Ids of all that is offered."""
         return self.request.relations
 
-    def item(self, drive: Drive, relations: Sequence[str] = ()) -> Item:
+    def item(self, drive: Drive, relations: Sequence[str] = ()) -> CampaignItem:
         """Return the item of a drive for some relations, all when none is named."""
-        item = Item.make(self.name, drive, self.request, self.texts, self.versions)
+        item = CampaignItem.make(self.name, drive, self.request, self.texts, self.versions)
         return item.narrowed(tuple(relations)) if relations and tuple(relations) != self.relations else item
 
     def as_plain(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from mt_nodes.base.errors import MtError, UsageError
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.runs.campaign.cases import code_of, file_of, relation_of
-from mt_nodes.runs.campaign.failures import Case
+from mt_nodes.runs.campaign.failures import FailureCase
 from mt_nodes.runs.campaign.inputs import drives, fetched
 from mt_nodes.runs.campaign.item import Drive
 from mt_nodes.runs.campaign.planning import relation_files
@@ -30,7 +30,7 @@ class Together:
     episode: int
     seed: int
     wording: int
-    cases: tuple[Case, ...]
+    cases: tuple[FailureCase, ...]
 
     @property
     def name(self) -> str:
@@ -66,9 +66,9 @@ class Together:
         )
 
 
-def together(cases: Iterable[Case]) -> list[Together]:
+def together(cases: Iterable[FailureCase]) -> list[Together]:
     """Return cases as few replays, in the order of the cases; one has each relation in one wording only."""
-    found: dict[tuple[str, str, int, int, int], list[Case]] = {}
+    found: dict[tuple[str, str, int, int, int], list[FailureCase]] = {}
     wordings: dict[tuple[str, str, int, int, str], list[str]] = {}
     for case in cases:
         place = (case.bag, case.bag_sha256, case.pair.episode, case.seed)
@@ -79,7 +79,7 @@ def together(cases: Iterable[Case]) -> list[Together]:
     return [Together(*place, tuple(some)) for place, some in found.items()]
 
 
-def expired(cases: Sequence[Case]) -> list[Case]:
+def expired(cases: Sequence[FailureCase]) -> list[FailureCase]:
     """Return those cases whose follow-up is made otherwise by now, or cannot be made any more."""
     now = {words: _code_now(words) for words in {case.relation for case in cases}}
     return [case for case in cases if now[case.relation] != case.code]

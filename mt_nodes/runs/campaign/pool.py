@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from mt_nodes.runs.campaign.item import Item, ItemResult
+from mt_nodes.runs.campaign.item import CampaignItem, ItemResult
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Lost:
 class Pool(Protocol):
     """Workers; one item each at a time."""
 
-    def submit(self, item: Item) -> None:
+    def submit(self, item: CampaignItem) -> None:
         """Have an item done."""
 
     def finished(self, timeout_s: float) -> Iterator[ItemResult | Lost]:

@@ -12,8 +12,8 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.results_dirs import results_of
-from mt_nodes.runs.campaign.cases import Judged, code_of, of_results, stack_name, violated
-from mt_nodes.runs.campaign.failures import RETIRE_AFTER, Case, Failures
+from mt_nodes.runs.campaign.cases import CaseSource, code_of, of_results, stack_name, violated
+from mt_nodes.runs.campaign.failures import RETIRE_AFTER, FailureCase, Failures
 from mt_nodes.runs.campaign.inputs import drives
 from mt_nodes.runs.replay.run import Run
 
@@ -30,9 +30,9 @@ class Stored:
     """
 
     bags: tuple[str, ...]
-    first: tuple[Case, ...]
-    expired: tuple[Case, ...]
-    others: tuple[Case, ...]
+    first: tuple[FailureCase, ...]
+    expired: tuple[FailureCase, ...]
+    others: tuple[FailureCase, ...]
 
     @property
     def pairs(self) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ def stored_for(failures: Failures, run: Run) -> Stored:
     return Stored(bags, first, expired, tuple(case for case in cases if case not in (*expired, *first)))
 
 
-def _is_pair_of(run: Run, bags: Sequence[str], case: Case) -> bool:
+def _is_pair_of(run: Run, bags: Sequence[str], case: FailureCase) -> bool:
     request, pair = run.request, case.pair
     place = pair.episode - request.first_episode
     here = 0 <= place < len(bags) and bags[place] == case.bag_sha256
@@ -109,12 +109,12 @@ def note(
     return told + retired_words(retired)
 
 
-def outcomes_of(cases: Iterable[Case], ended: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, Outcome]]:
+def outcomes_of(cases: Iterable[FailureCase], ended: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, Outcome]]:
     """Return how cases ended, by their keys, from verdict lines by pair; those without a line are left out."""
     return [(case.key, Outcome(ended[str(case.pair)]["outcome"])) for case in cases if str(case.pair) in ended]
 
 
-def retired_words(retired: Sequence[Case]) -> list[str]:
+def retired_words(retired: Sequence[FailureCase]) -> list[str]:
     """Say how many cases held so often that they were taken out."""
     return [f"{counted(len(retired), 'case')} held {RETIRE_AFTER} times: taken out"] if retired else []
 
@@ -137,9 +137,9 @@ def stack_of(run: Run) -> str:
     return stack_name(run.stack.name, run.request.faults)
 
 
-def _judged(stored: Stored, run: Run) -> Judged:
+def _judged(stored: Stored, run: Run) -> CaseSource:
     def drive(episode: int) -> tuple[str, str]:
         place = episode - run.request.first_episode
         return str(Path(run.request.bags[place]).resolve()), stored.bags[place]
 
-    return Judged(stack_of(run), run.request.seed, {r.id: r for r in run.suite.relations}, drive)
+    return CaseSource(stack_of(run), run.request.seed, {r.id: r for r in run.suite.relations}, drive)

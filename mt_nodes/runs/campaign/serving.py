@@ -15,7 +15,7 @@ from mt_nodes.base import plugins
 from mt_nodes.base.environment import free_domains
 from mt_nodes.base.errors import ExitCode
 from mt_nodes.base.processes import die_with_parent
-from mt_nodes.runs.campaign.item import Item, ItemResult
+from mt_nodes.runs.campaign.item import CampaignItem, ItemResult
 from mt_nodes.runs.campaign.performing import perform, worker_name
 
 #: Says in a worker's environment that its ROS domain is leased for it.
@@ -53,7 +53,7 @@ def serve(pipe: Connection, scratch: Path, directories: Sequence[Path], leader: 
                 return
 
 
-def _answer(item: Item, scratch: Path, ending: contextlib.ExitStack) -> ItemResult:
+def _answer(item: CampaignItem, scratch: Path, ending: contextlib.ExitStack) -> ItemResult:
     try:
         if item.request.transport == "ros" and _OWN not in os.environ:
             # What its suites say of themselves goes to a domain that no other worker's suites speak in.

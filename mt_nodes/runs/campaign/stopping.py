@@ -31,10 +31,10 @@ from mt_nodes.base.stats.e_values import p_of
 from mt_nodes.base.stats.intervals import ALPHA
 from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import RelationOutcome
-from mt_nodes.engine.summary.outcomes import Evidence, relation_outcome
-from mt_nodes.engine.summary.outcomes import Tally as ArmTally
+from mt_nodes.engine.summary.outcomes import PairTally as ArmTally
+from mt_nodes.engine.summary.outcomes import RelationEvidence, relation_outcome
 from mt_nodes.engine.summary.summary import RelationInfo
-from mt_nodes.runs.campaign.item import PartResult, Tally
+from mt_nodes.runs.campaign.item import ItemTally, PartResult
 
 WHEN = ("clear", "first_violation")
 ORDERS = ("shuffled", "listed")
@@ -59,7 +59,7 @@ class StopEarly:
     )
 
 
-class Watched:
+class WatchedRelation:
     """One relation of one cell, drive after drive.
 
     Args:
@@ -156,7 +156,7 @@ class Watched:
         rated = self._relation.tolerated_rate is not None and self._shares
         upper = mean_sequence(self._shares, self._policy.alpha)[1] if rated else None
         return relation_outcome(
-            Evidence(
+            RelationEvidence(
                 self._relation.kind,
                 self._relation.min_decided,
                 self._frames,
@@ -194,7 +194,7 @@ class SequentialStopper:
 
     def __init__(self, relations: Mapping[str, RelationInfo], policy: StopEarly, hypotheses: int) -> None:
         self._relations, self._policy, self._hypotheses = dict(relations), policy, hypotheses
-        self._seen: dict[str, tuple[Watched, int]] = {}
+        self._seen: dict[str, tuple[WatchedRelation, int]] = {}
         self._stops: dict[str, int] = {}
 
     def stopped_at(self, relation: str, drives: Sequence[PartResult | None]) -> int | None:
@@ -217,8 +217,8 @@ class SequentialStopper:
         self._seen[relation] = watched, at
         return None
 
-    def _begin(self, relation: str) -> Watched:
-        return Watched(self._relations[relation], self._policy, self._hypotheses)
+    def _begin(self, relation: str) -> WatchedRelation:
+        return WatchedRelation(self._relations[relation], self._policy, self._hypotheses)
 
 
 def sequential_evidence(
@@ -238,13 +238,13 @@ def sequential_evidence(
         ``interval_method``; ``e_value`` that it exceeds control and sham, ``e_value_pass`` that it is below the
         tolerated rate, ``e_value_needed`` of either.
     """
-    watched = Watched(relation, policy, hypotheses)
+    watched = WatchedRelation(relation, policy, hypotheses)
     for part in parts:
         watched.add(part)
     return watched.evidence()
 
 
-def _share(tally: Tally) -> float:
+def _share(tally: ItemTally) -> float:
     return tally.violated / tally.decided
 
 

@@ -64,7 +64,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Standing:
+class CampaignProgress:
     """How far a campaign is: items by state, verdicts of those that ended, and violated ones among them."""
 
     items: Mapping[str, int]
@@ -77,7 +77,7 @@ class Standing:
         return sum(self.items.get(state, 0) for state in (DONE, FAILED, STOPPED))
 
 
-class Store:
+class CampaignStore:
     """The state of a campaign. Every change is one transaction; a context manager."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
@@ -88,7 +88,7 @@ class Store:
             # A kill loses nothing; a power cut may lose the last transactions, whose items are done again.
             self._db.execute("PRAGMA synchronous = NORMAL")
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> CampaignStore:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -194,11 +194,11 @@ class Store:
         asked = f"SELECT {_COLUMNS} FROM items WHERE cell = ? AND state IN (?, ?) ORDER BY place"
         return list(map(_work, self._db.execute(asked, (cell, DONE, FAILED))))
 
-    def standing(self) -> Standing:
+    def standing(self) -> CampaignProgress:
         """Return how far it is."""
         items = dict(self._db.execute("SELECT state, count(*) FROM items GROUP BY state").fetchall())
         sums = "SELECT coalesce(sum(judged), 0), coalesce(sum(violated), 0) FROM items"
-        return Standing(items, *self._db.execute(sums).fetchone())
+        return CampaignProgress(items, *self._db.execute(sums).fetchone())
 
     def _meta(self, name: str) -> Any:
         return json.loads(self._db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()[0])

@@ -20,8 +20,8 @@ from mt_nodes.engine.summary.summary import RelationInfo, run_exit, summarise
 from mt_nodes.engine.waivers import load_waivers, marked
 from mt_nodes.relations.relation import CONTROL, SHAMS
 from mt_nodes.report.files import write_files
-from mt_nodes.report.junit import Entry, entries_of, write_entries
-from mt_nodes.runs.campaign.leading import Stops
+from mt_nodes.report.junit import JunitCase, entries_of, write_entries
+from mt_nodes.runs.campaign.leading import StoppedRelations
 from mt_nodes.runs.campaign.stopping import StopEarly, sequential_evidence
 from mt_nodes.runs.campaign.store import DONE, FAILED, STOPPED, Work
 
@@ -54,7 +54,13 @@ def infos_of(judges: Sequence[Mapping[str, Any]]) -> dict[str, RelationInfo]:
 
 
 def sum_up_cell(
-    out: Path, name: str, policy: Policy, stops: Stops, failed: Sequence[Work], interrupted: bool, cut: str = ""
+    out: Path,
+    name: str,
+    policy: Policy,
+    stops: StoppedRelations,
+    failed: Sequence[Work],
+    interrupted: bool,
+    cut: str = "",
 ) -> Summary:
     """Write summary, tables and report of a merged cell, and return the summary.
 
@@ -103,7 +109,12 @@ def _troubles(failed: Sequence[Work]) -> dict[str, Any]:
 
 
 def _sequential(
-    summary: Summary, cell: str, infos: Mapping[str, RelationInfo], policy: Policy, when: StopEarly, stops: Stops
+    summary: Summary,
+    cell: str,
+    infos: Mapping[str, RelationInfo],
+    policy: Policy,
+    when: StopEarly,
+    stops: StoppedRelations,
 ) -> Summary:
     """Return the summary as a plan whose end was not settled beforehand may be judged."""
     ended, relations = stops.of(cell), {}
@@ -161,7 +172,7 @@ def sum_up(
     }
     entries = [entry for name, found in summary["cells"].items() for entry in entries_of(found, f"{name}.")]
     if passed_so_far:
-        entries.append(Entry("run", "budget", (("failure", RelationOutcome.INCONCLUSIVE.value, why),)))
+        entries.append(JunitCase("run", "budget", (("failure", RelationOutcome.INCONCLUSIVE.value, why),)))
     write_entries(out / "junit.xml", entries, summary)
     write_whole(out / "summary.json", json.dumps(summary, indent=2) + "\n")
     return summary

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.runs.campaign.store import FILE, Standing, Store
+from mt_nodes.runs.campaign.store import FILE, CampaignProgress, CampaignStore
 
 #: Held by who conducts a campaign, and touched when that begins.
 LOCK = ".lock"
@@ -23,13 +23,13 @@ class WatchedCampaign:
             UsageError: it is of another version of the package.
         """
         self.directory = directory
-        with Store(directory / FILE, read_only=True) as store:
+        with CampaignStore(directory / FILE, read_only=True) as store:
             self.drives, self.standing = len(store.plan().drives), store.standing()
 
     def look(self) -> bool:
         """Read how far it is; say whether that has changed."""
-        before: Standing = self.standing
-        with Store(self.directory / FILE, read_only=True) as store:
+        before: CampaignProgress = self.standing
+        with CampaignStore(self.directory / FILE, read_only=True) as store:
             self.standing = store.standing()
         return self.standing != before
 

@@ -15,7 +15,7 @@ from mt_nodes.base.params import build
 from mt_nodes.runs.live.config import PARTS, Limits, LiveConfig, Segments
 
 
-class State(str, Enum):
+class RunState(str, Enum):
     """What a run is doing: before it begins, testing, not testing for now, and ending."""
 
     WAITING = "waiting"
@@ -28,7 +28,7 @@ class State(str, Enum):
 class Wishes:
     """What the run is to do from now on."""
 
-    state: State
+    state: RunState
     relations: tuple[str, ...]
     segments: Segments
     limits: Limits
@@ -57,7 +57,7 @@ class Commands:
     def __init__(self, config: LiveConfig, relations: Sequence[str]) -> None:
         self._lock = threading.RLock()  # held from reading what is wished until what was made of it is
         self._known = tuple(relations)
-        state = State.RUNNING if config.autostart else State.WAITING
+        state = RunState.RUNNING if config.autostart else RunState.WAITING
         self._config = config
         self._wishes = Wishes(state, self._known, config.segments, config.limits)
         self._status: dict[str, Any] = {}
@@ -86,15 +86,15 @@ class Commands:
 
     def start(self) -> Reply:
         """Begin, or go on."""
-        return self._go(State.RUNNING, "testing")
+        return self._go(RunState.RUNNING, "testing")
 
     def pause(self) -> Reply:
         """Test nothing until told to go on: our instances get the source, so that they stay in step."""
-        return self._go(State.PAUSED, "paused: our instances get the source; `mt live start` goes on")
+        return self._go(RunState.PAUSED, "paused: our instances get the source; `mt live start` goes on")
 
     def stop(self) -> Reply:
         """End the run in good order: the summary is written."""
-        return self._go(State.STOPPING, "ending: what is on its way is judged, then the summary is written")
+        return self._go(RunState.STOPPING, "ending: what is on its way is judged, then the summary is written")
 
     def choose(self, relations: Sequence[str]) -> Reply:
         """Let only these relations take turns, in this order."""
@@ -133,9 +133,9 @@ class Commands:
             )
         return f"no parameter '{name}'{suggest(name, changeable, 'changeable are ' + ', '.join(changeable))}"
 
-    def _go(self, state: State, text: str) -> Reply:
+    def _go(self, state: RunState, text: str) -> Reply:
         with self._lock:
-            if self._wishes.state is State.STOPPING and state is not State.STOPPING:
+            if self._wishes.state is RunState.STOPPING and state is not RunState.STOPPING:
                 return Reply(False, "the run is ending; begin another with `mt live --config FILE`")
             self._wishes = dataclasses.replace(self._wishes, state=state)
         return Reply(True, text)

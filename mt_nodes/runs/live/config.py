@@ -10,7 +10,7 @@ from typing import Any
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, param
-from mt_nodes.base.settings import Actuators, Box, Caps, Gpu, Guard
+from mt_nodes.base.settings import Actuators, BoxSettings, Caps, Gpu, Guard
 from mt_nodes.base.yaml_files import read_mapping
 from mt_nodes.relations.relation import DEFAULT
 from mt_nodes.stacks.stack import Stack, refuse_told
@@ -84,7 +84,9 @@ class LiveConfig:
     plugins: tuple[str, ...] = param((), help="directories with your own plugins")
     segments: Segments = param(Segments(), convert=_part(Segments), help="how relations take turns")
     limits: Limits = param(Limits(), convert=_part(Limits), help="how much may be tested")
-    box: Box = param(Box(use="off"), convert=_part(Box), help="namespaces of its own for each instance of ours")
+    box: BoxSettings = param(
+        BoxSettings(use="off"), convert=_part(BoxSettings), help="namespaces of its own for each instance of ours"
+    )
     actuators: Actuators = param(Actuators(), convert=_part(Actuators), help="what moves the vehicle")
     observers: tuple[str, ...] = param((), help="nodes that only look on, such as /rosbag2_recorder or /rviz*")
     caps: Caps = param(Caps(), convert=_part(Caps), help="the most that all of ours may take")

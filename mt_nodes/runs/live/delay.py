@@ -17,7 +17,7 @@ IDLE_S = 1.0
 
 
 @dataclass(eq=False)
-class Slot:
+class DelayedInput:
     """What goes out for one input, once it is due; until then something else can be put in its place.
 
     Attributes:
@@ -39,7 +39,7 @@ class DelayLine:
     """Slots in lanes: those of one lane go out one behind the other, as messages of a reliable topic do."""
 
     def __init__(self) -> None:
-        self._lanes: dict[str, deque[Slot]] = defaultdict(deque)
+        self._lanes: dict[str, deque[DelayedInput]] = defaultdict(deque)
         self._changed = threading.Condition()
         #: Held while something goes out; taken before the other.
         self._sending = threading.Lock()
@@ -48,13 +48,13 @@ class DelayLine:
         #: What ended the thread before its time.
         self.failure: Exception | None = None
 
-    def put(self, lane: str, slot: Slot) -> None:
+    def put(self, lane: str, slot: DelayedInput) -> None:
         """Take a slot in, behind those of its lane."""
         with self._changed:
             self._lanes[lane].append(slot)
             self._changed.notify_all()
 
-    def exchange(self, instead: Mapping[Slot, Sequence[Sending]]) -> bool:
+    def exchange(self, instead: Mapping[DelayedInput, Sequence[Sending]]) -> bool:
         """Put something else into slots, into all or, when one has begun to go out, into none; say which."""
         with self._changed:
             if any(slot.gone for slot in instead):
@@ -110,7 +110,7 @@ class DelayLine:
         if self._thread is not None:
             self._thread.join()
 
-    def _taken(self, lane: deque[Slot]) -> Sending | None:
+    def _taken(self, lane: deque[DelayedInput]) -> Sending | None:
         """Take what is due next out of the first slot of a lane, and the slot when nothing is left in it."""
         slot = lane[0]
         if self._held:
@@ -136,12 +136,12 @@ class DelayLine:
             self.failure = error
 
 
-def _due_s(lane: deque[Slot]) -> float:
+def _due_s(lane: deque[DelayedInput]) -> float:
     if not lane:
         return math.inf
     return lane[0].left[0].due_s if lane[0].left else lane[0].due_s
 
 
-def _drop(lane: deque[Slot]) -> None:
+def _drop(lane: deque[DelayedInput]) -> None:
     slot = lane.popleft()
     slot.gone = slot.dropped = True

@@ -17,7 +17,7 @@ from mt_nodes.data.verdict import Outcome, Verdict
 from mt_nodes.engine.arm import Arm, restart
 from mt_nodes.engine.recorder import Recorder
 from mt_nodes.runs.live.attendance import LOST, Presence, always_there
-from mt_nodes.runs.live.commands import Commands, State, Wishes
+from mt_nodes.runs.live.commands import Commands, RunState, Wishes
 from mt_nodes.runs.live.delay import DelayLine
 from mt_nodes.runs.live.episodes import Episodes, Start
 from mt_nodes.runs.live.feeding import Feeding, Instant
@@ -166,11 +166,11 @@ class LiveDriver:
         self._maker.limit(wishes.limits)
         if wishes.relations != before.relations:
             self._rotation.choose(wishes.relations)
-        if before.state is State.PAUSED and wishes.state is State.RUNNING:
+        if before.state is RunState.PAUSED and wishes.state is RunState.RUNNING:
             self._rotation.interrupted()
         lasted_s = own_time_s() - self._began_s
         over = 0.0 < self._config.duration_s <= lasted_s
-        if wishes.state is State.STOPPING or over or self._full:
+        if wishes.state is RunState.STOPPING or over or self._full:
             self._ending = True
 
     @property
@@ -203,7 +203,7 @@ class LiveDriver:
             self._begin_episode(instant)
         busy = bool(self._open)
         self._open.append(instant)
-        if self._wishes.state is State.WAITING or self._full:
+        if self._wishes.state is RunState.WAITING or self._full:
             self._feeding.leave_out(instant)
             return
         self._counts["instants"] += 1
@@ -227,7 +227,7 @@ class LiveDriver:
         """Say why an instant is neither tested nor used to settle."""
         if instant.dropped:
             return RESTARTED
-        if self._wishes.state is State.PAUSED:
+        if self._wishes.state is RunState.PAUSED:
             return "paused"
         if self._presence.away:
             return f"not there: {self._presence.away}"

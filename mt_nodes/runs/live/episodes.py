@@ -23,7 +23,7 @@ class Start(str, Enum):
 
 
 @dataclass(frozen=True)
-class Place:
+class EpisodePlace:
     """Where an instant belongs: episode, number within it, and why an episode begins here."""
 
     episode: int
@@ -43,14 +43,14 @@ class Episodes:
         self._last: tuple[int, float] | None = None
         self._episode, self._index = 0, -1
 
-    def place(self, stamp_ns: int, arrived_s: float) -> Place:
+    def place(self, stamp_ns: int, arrived_s: float) -> EpisodePlace:
         """Return where an instant belongs that came at own time ``arrived_s``."""
         start = self._start(stamp_ns, arrived_s)
         if start.breaks:
             self._episode, self._index = self._episode + 1, -1
         self._index += 1
         self._last = (stamp_ns, arrived_s)
-        return Place(self._episode, self._index, start)
+        return EpisodePlace(self._episode, self._index, start)
 
     def _start(self, stamp_ns: int, arrived_s: float) -> Start:
         if self._last is None:

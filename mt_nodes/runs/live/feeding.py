@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.engine.arm import Arm
-from mt_nodes.engine.followups import Prepared
-from mt_nodes.engine.judging import Answer, Heard
+from mt_nodes.engine.followups import FollowupPlan
+from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.realtime import Sending, sendings
 from mt_nodes.engine.sending import NOT_SENT, Part, parted
 from mt_nodes.engine.series import LastWords
-from mt_nodes.runs.live.delay import DelayLine, Slot
-from mt_nodes.runs.live.episodes import Place
+from mt_nodes.runs.live.delay import DelayedInput, DelayLine
+from mt_nodes.runs.live.episodes import EpisodePlace
 from mt_nodes.runs.live.segments import Turn
 
 #: When so many later inputs were answered by both arms, an earlier one will not be.
@@ -39,17 +39,17 @@ class Instant:
 
     bundle: Bundle
     arrived_s: float
-    place: Place
-    slots: tuple[Slot, Slot]
+    place: EpisodePlace
+    slots: tuple[DelayedInput, DelayedInput]
     turn: Turn | None = None
-    prepared: Prepared | None = None
+    prepared: FollowupPlan | None = None
     ended: bool = False
     swapped: bool = False
     behind: bool = False
     wrong: str = ""
 
     @property
-    def roles(self) -> tuple[Slot, Slot]:
+    def roles(self) -> tuple[DelayedInput, DelayedInput]:
         """What goes to the source arm, and to the follow-up arm."""
         first, second = self.slots
         return (second, first) if self.swapped else (first, second)
@@ -67,7 +67,7 @@ class Instant:
     def answers(self) -> tuple[Answer, list[Answer]]:
         """Return what the source arm said, and what the follow-up arm said to each part."""
         source, followups = ([s.answer for s in slot.sendings if s.answer is not None] for slot in self.roles)
-        nothing = Answer.nothing(Heard.SKIPPED, NOT_SENT)
+        nothing = Answer.nothing(AnswerStatus.SKIPPED, NOT_SENT)
         return next(iter(source), nothing), followups or [nothing]
 
 
@@ -90,11 +90,11 @@ class Feeding:
         """The arms that hold instances of ours."""
         return self._arms[1:] if self._mode == "shadow" else tuple(dict.fromkeys(self._arms))
 
-    def feed(self, bundle: Bundle, arrived_s: float, place: Place) -> Instant:
+    def feed(self, bundle: Bundle, arrived_s: float, place: EpisodePlace) -> Instant:
         """Put the source of an instant on its way to every arm that can take it at once."""
         due_s = arrived_s + self._delay_s
         whole = Part(bundle, frozenset(), bundle.stamp_ns, 0)
-        first, second = (Slot(due_s, [Sending(arm, whole, due_s)]) for arm in self._arms)
+        first, second = (DelayedInput(due_s, [Sending(arm, whole, due_s)]) for arm in self._arms)
         instant = Instant(bundle, arrived_s, place, (first, second))
         if self._mode == "shadow":
             # The live stack has it already: that its answer is awaited is all there is to do.
@@ -128,9 +128,9 @@ class Feeding:
         due_s = arrived_s + self._delay_s
         alone = Part(Bundle(0, 0, wire.stamp_ns, wires=(wire,)), frozenset(), wire.stamp_ns, 0)
         for arm in self.own:
-            self._line.put(f"beside {arm.name}", Slot(due_s, [Sending(arm, alone, due_s, late=True)]))
+            self._line.put(f"beside {arm.name}", DelayedInput(due_s, [Sending(arm, alone, due_s, late=True)]))
 
-    def exchange(self, instant: Instant, prepared: Prepared) -> bool:
+    def exchange(self, instant: Instant, prepared: FollowupPlan) -> bool:
         """Put a follow-up (and a baseline) in the source's place; say whether there was still time to."""
         assert prepared.derived is not None, "only what was made can be sent"
         source, followup = instant.roles
@@ -145,7 +145,7 @@ class Feeding:
         now_s = own_time_s()
         for sending in (s for slot in instant.slots for s in slot.sendings):
             if not sending.answered(now_s):
-                sending.answer = Answer.nothing(Heard.SILENT, reason)
+                sending.answer = Answer.nothing(AnswerStatus.SILENT, reason)
         instant.behind = False
 
     def overtaken(self, waiting: Sequence[Instant]) -> bool:
@@ -177,7 +177,7 @@ class Feeding:
         instant.behind = False
         first, second = instant.slots
         answer = first.sendings[0].answer
-        if answer is None or answer.heard is not Heard.ANSWERED:
+        if answer is None or answer.heard is not AnswerStatus.ANSWERED:
             # What is answered late would be taken for the answer to the next input of that stamp.
             second.sendings, second.gone = (), True
             return
@@ -185,14 +185,14 @@ class Feeding:
             sending.due_s += now_s - second.due_s
         self._send_now(second)
 
-    def _send_now(self, slot: Slot) -> None:
+    def _send_now(self, slot: DelayedInput) -> None:
         slot.due_s = own_time_s()
         self._line.put("second", slot)
         self._line.send_due()
 
-    def _sendings(self, slot: Slot, parts: Sequence[Part]) -> list[Sending]:
+    def _sendings(self, slot: DelayedInput, parts: Sequence[Part]) -> list[Sending]:
         return sendings(slot.sendings[0].arm, parts, lambda part: slot.due_s + part.delay_ns / 1e9)
 
 
-def _answered(slot: Slot, now_s: float) -> bool:
+def _answered(slot: DelayedInput, now_s: float) -> bool:
     return slot.gone and all(sending.answered(now_s) for sending in slot.sendings)

@@ -12,10 +12,10 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Outcome, Verdict
-from mt_nodes.engine.followups import Prepared
-from mt_nodes.engine.judging import Answer, Engine, Heard, offers
-from mt_nodes.engine.memory_guard import Decider
-from mt_nodes.engine.recorder import Case, Recorder
+from mt_nodes.engine.followups import FollowupPlan
+from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, offers
+from mt_nodes.engine.memory_guard import MemoryGuard
+from mt_nodes.engine.recorder import ExecutedPair, Recorder
 from mt_nodes.engine.series import LastWords
 from mt_nodes.relations.checks.keeps_current import KeepsCurrent
 from mt_nodes.runs.live.feeding import Instant
@@ -59,7 +59,7 @@ class LiveJudge:
         self._recorder, self._progress, self._missed = recorder, progress, missed
         self._before: Bundle | None = None
         self._engine = Engine(run.stack.publishes_when_empty)
-        self._decider = Decider(self._engine, run.stack.stateless)
+        self._decider = MemoryGuard(self._engine, run.stack.stateless)
         self._control = offers(run.suite)[0]
         checks = [relation.check for relation in run.suite.relations if relation.check is not None]
         self._drives = any("control" in check.needs for check in checks)
@@ -95,7 +95,7 @@ class LiveJudge:
             self.lost += lost
             self._decider.missed()
 
-    def _judge(self, instant: Instant, turn: Turn, prepared: Prepared) -> None:
+    def _judge(self, instant: Instant, turn: Turn, prepared: FollowupPlan) -> None:
         source, followups = instant.answers()
         try:
             verdicts, case = self._decider.decide(prepared, instant.bundle, source, followups)
@@ -109,13 +109,16 @@ class LiveJudge:
         if instant.turn is None or instant.ended:
             return
         offer = instant.turn.offer
-        instant.prepared = Prepared(offer, None, outcome, reason)
+        instant.prepared = FollowupPlan(offer, None, outcome, reason)
         self._record(instant, instant.turn, self._engine.without_followup(offer, instant.bundle, outcome, reason))
 
     def agreement(self, bundle: Bundle, answers: Answers) -> tuple[bool | None, str]:
         """Tell whether both arms said the same of the source, by every check in use; None: one was not heard."""
         source, followup = answers
-        for answer, may in ((source, (Heard.ANSWERED,)), (followup, (Heard.ANSWERED, Heard.SILENT))):
+        for answer, may in (
+            (source, (AnswerStatus.ANSWERED,)),
+            (followup, (AnswerStatus.ANSWERED, AnswerStatus.SILENT)),
+        ):
             if answer.heard not in may:
                 return None, answer.reason
         bad = (Outcome.VIOLATED, Outcome.ERROR, Outcome.UNPAIRED_FOLLOWUP)
@@ -149,7 +152,7 @@ class LiveJudge:
         instant: Instant,
         turn: Turn,
         verdicts: Sequence[Verdict],
-        case: Case | None = None,
+        case: ExecutedPair | None = None,
         by_arrival: Iterable[str] = (),
     ) -> None:
         marked = [_marked(verdict, turn, by_arrival) for verdict in verdicts]

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from mt_nodes.base.errors import MtError
 from mt_nodes.data.verdict import Outcome
-from mt_nodes.engine.followups import Preparer
+from mt_nodes.engine.followups import FollowupMaker
 from mt_nodes.engine.recorder import Recorder
 from mt_nodes.runs.live.config import Limits
 from mt_nodes.runs.live.feeding import Feeding, Instant
@@ -29,7 +29,7 @@ class Maker:
     """
 
     def __init__(self, run: LiveRun, feeding: Feeding, recorder: Recorder, limits: Limits) -> None:
-        self._prepare = Preparer(run.suite, run.config.seed)
+        self._prepare = FollowupMaker(run.suite, run.config.seed)
         self._feeding, self._recorder = feeding, recorder
         self._limiter = Limiter(limits)
         self._delay_s = run.config.delay_s

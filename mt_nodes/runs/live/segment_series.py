@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mt_nodes.data.outputs import Diagnostics
-from mt_nodes.engine.followups import Prepared
+from mt_nodes.engine.followups import FollowupPlan
 from mt_nodes.engine.judging import Answer
-from mt_nodes.engine.series import NOTHING_MORE, Judged, LastWords, Series
+from mt_nodes.engine.series import NOTHING_MORE, LastWords, Series, SeriesVerdict
 from mt_nodes.runs.live.feeding import Instant
 from mt_nodes.runs.live.segments import Phase, Turn
 
-Ended = tuple[Turn, Sequence[Judged]]
+Ended = tuple[Turn, Sequence[SeriesVerdict]]
 
 
 @dataclass(eq=False)
@@ -64,7 +64,7 @@ class SegmentSeries:
         elif (of := now if now.tested else self._over) is not None:
             source, followup = (answer.output.diagnostics for answer in answers)
             of.told((followup, source) if instant.swapped else (source, followup))
-        settles = Prepared.settles(turn.offer, frozenset(judge.id for judge in turn.offer.sequences))
+        settles = FollowupPlan.settles(turn.offer, frozenset(judge.id for judge in turn.offer.sequences))
         now.series.add((instant.prepared if tests else None) or settles, instant.bundle, answers)
 
     def end(self, last_words: LastWords) -> Iterator[Ended]:

@@ -13,13 +13,13 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Control
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.arm import Arm
-from mt_nodes.engine.judging import Answer, Heard
+from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.ledger import sha256_of
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.relations.world_changes.applying import WHOLE, Window
 from mt_nodes.relations.world_changes.base import Setting
-from mt_nodes.world.drive.driven import Driven
-from mt_nodes.world.drive.recording import Recording
+from mt_nodes.world.drive.driven import ScenarioTrace
+from mt_nodes.world.drive.recording import TraceRecording
 from mt_nodes.world.drive.trace import WorldState
 from mt_nodes.world.drive.world import World
 
@@ -50,7 +50,7 @@ class Played:
         answer_ms: how long each answer took.
     """
 
-    driven: Driven
+    driven: ScenarioTrace
     commands: tuple[Control | None, ...]
     stamp_ns: int
     unanswered: int = 0
@@ -96,7 +96,7 @@ class Player:
     tap: MutationPipeline | None = None
     draw: int = 0
     window: Window = WHOLE
-    _recording: Recording = field(init=False)
+    _recording: TraceRecording = field(init=False)
     _commands: list[Control | None] = field(default_factory=list)
     _answer_ms: list[float] = field(default_factory=list)
     _sent: Any = field(default_factory=hashlib.sha256)
@@ -108,7 +108,7 @@ class Player:
     _unfit: tuple[Outcome, str] | None = None
 
     def __post_init__(self) -> None:
-        self._recording = Recording(self.world)
+        self._recording = TraceRecording(self.world)
 
     @property
     def over(self) -> bool:
@@ -181,7 +181,7 @@ class Player:
         trace = self._recording.trace(self._ended)
         unfit, reason = self._unfit or (None, self.world.reason)
         return Played(
-            Driven(trace, self.setting.scenario),
+            ScenarioTrace(trace, self.setting.scenario),
             tuple(self._commands),
             self._stamp_ns,
             sum(command is None for command in self._commands),
@@ -193,7 +193,7 @@ class Player:
         )
 
     def _command(self, answer: Answer) -> Control | None:
-        if answer.heard is Heard.ANSWERED and answer.output.control is not None:
+        if answer.heard is AnswerStatus.ANSWERED and answer.output.control is not None:
             self._quiet = 0
             self._answer_ms += [] if answer.output.answer_ms is None else [answer.output.answer_ms]
             return answer.output.control

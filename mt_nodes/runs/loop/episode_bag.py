@@ -29,7 +29,7 @@ from mt_nodes.data.stack_topics import TOLD_TYPES
 from mt_nodes.data.transforms import EGO_FRAME, MAP_FRAME, Transform, TransformTree, pose_matrix, quaternion_of_yaw
 from mt_nodes.runs.loop.episode import Side
 from mt_nodes.world.drive.bodies import size_of
-from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.scene.objects import KINDS
 
 ACCELERATION = "geometry_msgs/msg/AccelStamped"
@@ -70,7 +70,7 @@ def _driven(side: Side) -> Iterator[Wire]:
             yield from _commanded(command, driven, ego, stamp_ns)
 
 
-def _odometry(driven: Driven, row: int, stamp_ns: int) -> Odometry:
+def _odometry(driven: ScenarioTrace, row: int, stamp_ns: int) -> Odometry:
     x, y, yaw, speed, _, steering = driven.trace.ego[row].tolist()
     turn = speed * tan(steering) / driven.scenario.ego.vehicle.wheelbase_m
     return Odometry(MAP_FRAME, stamp_ns, x, y, yaw, speed, turn, EGO_FRAME)
@@ -81,7 +81,7 @@ def _tree(ego: Odometry) -> TransformTree:
     return TransformTree([Transform(MAP_FRAME, EGO_FRAME, pose, static=False)])
 
 
-def _actors(driven: Driven, row: int, stamp_ns: int) -> Detections:
+def _actors(driven: ScenarioTrace, row: int, stamp_ns: int) -> Detections:
     there, actors = driven.trace.actors[row], driven.scenario.actors
     sizes = np.array([size_of(actor) for actor in actors]).reshape(-1, 3)
     middles = np.column_stack([there[:, :2], sizes[:, 2] / 2.0])
@@ -89,7 +89,7 @@ def _actors(driven: Driven, row: int, stamp_ns: int) -> Detections:
     return Detections.make(MAP_FRAME, stamp_ns, middles, sizes, there[:, 2], labels, track_id=names)
 
 
-def _commanded(command: Control, driven: Driven, ego: Odometry, stamp_ns: int) -> Iterator[Wire]:
+def _commanded(command: Control, driven: ScenarioTrace, ego: Odometry, stamp_ns: int) -> Iterator[Wire]:
     """Yield a command: what it does not hold is left out, or 0 in a message that holds more."""
     turn = command.yaw_rate_radps
     if isfinite(command.steering_rad):

@@ -13,7 +13,7 @@ from mt_nodes.relations.checks.trace_check import TraceCheck
 from mt_nodes.relations.relation import Relation
 from mt_nodes.relations.world_changes.base import WorldEffects
 from mt_nodes.runs.loop.episode import BAD_COMMAND, SILENT, Played
-from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.driven import ScenarioTrace
 
 
 class EpisodeJudge:
@@ -76,7 +76,7 @@ def _checked(judge: Relation, source: Played, followup: Played, effects: WorldEf
     return judged
 
 
-def _unmet(judge: Relation, source: Driven, followup: Driven, effects: WorldEffects) -> str | None:
+def _unmet(judge: Relation, source: ScenarioTrace, followup: ScenarioTrace, effects: WorldEffects) -> str | None:
     """Return why a relation does not apply to a drive, by what the world knows where the change is; None if it does."""
     from mt_nodes.rules.scene_drive import facts_there  # only rules have such conditions
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.engine.recorded_drives import episode_line, episode_lines
-from mt_nodes.engine.recorded_pair import Finished
+from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.runs.loop.request import ScenarioRequest
 from mt_nodes.world.drive.trace import Trace
 from mt_nodes.world.drive.trace_file import load_trace
@@ -46,7 +46,7 @@ class Redriven:
         return self.now == self.expected
 
 
-def request_again(finished: Finished, transport: str = "") -> ScenarioRequest:
+def request_again(finished: RecordedPair, transport: str = "") -> ScenarioRequest:
     """Return the request of a run, restricted to a pair of drives.
 
     Neither the scenario's file nor that of its waivers is asked for: both worlds are made of the ledger.
@@ -70,7 +70,7 @@ def request_again(finished: Finished, transport: str = "") -> ScenarioRequest:
     )
 
 
-def redriven(finished: Finished, out: Path) -> list[Redriven]:
+def redriven(finished: RecordedPair, out: Path) -> list[Redriven]:
     """Compare both drives with those of the run.
 
     Args:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mt_nodes.base.seeds import generator
-from mt_nodes.data.messages import Bundle, Cloud, Image, Told
+from mt_nodes.data.messages import Bundle, Cloud, Image, WorldMessage
 from mt_nodes.data.transforms import (
     EGO_FRAME,
     MAP_FRAME,
@@ -24,7 +24,7 @@ from mt_nodes.data.transforms import (
 )
 from mt_nodes.runs.loop.rig import CAMERA_FRAME, LIDAR_FRAME, Rig
 from mt_nodes.runs.loop.sweeping import Sweep
-from mt_nodes.runs.loop.weather import Weather
+from mt_nodes.runs.loop.weather import WorldWeather
 from mt_nodes.world.drive.ground import surface_of
 from mt_nodes.world.drive.lighting import light_of
 from mt_nodes.world.drive.looks import body_of, obstacle_body
@@ -54,7 +54,7 @@ class Sensors:
         self._teller = Teller(scenario, road)
         self._mounts = rig.mounts.transforms
         self._surface = surface_of(road)
-        self._weather = Weather(scenario.environment, rig.lidar.range_max_m if rig.lidar else 120.0)
+        self._weather = WorldWeather(scenario.environment, rig.lidar.range_max_m if rig.lidar else 120.0)
         self._begun: tuple[int, tuple[Any, ...]] = (-1, ())
         if rig.lidar or rig.camera:
             self._scenery = scenery_of(road)
@@ -130,7 +130,7 @@ class Sensors:
         there = standing(self._surface, poses)
         return Solids([*bodies, *map(obstacle_body, obstacles)], there, self._scenery.shift_m)
 
-    def _told(self, state: WorldState, stamp_ns: int, episode: int, index: int) -> tuple[Told, ...]:
+    def _told(self, state: WorldState, stamp_ns: int, episode: int, index: int) -> tuple[WorldMessage, ...]:
         """Return one message for each role that is told and has a topic."""
         tell: dict[str, Any] = {
             "objects": lambda: self._teller.objects(state, stamp_ns, self._rng("objects", episode, index)),
@@ -140,7 +140,7 @@ class Sensors:
             "lanes": lambda: self._teller.lanes(state, stamp_ns),
         }
         return tuple(
-            Told(topic, role, stamp_ns, data.frame_id, data)
+            WorldMessage(topic, role, stamp_ns, data.frame_id, data)
             for role, topic in self._rig.topics.items()
             if role in tell
             for data in (tell[role](),)

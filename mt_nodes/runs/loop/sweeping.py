@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from mt_nodes.data.messages import Points
 from mt_nodes.data.transforms import Matrix, move
-from mt_nodes.runs.loop.weather import Weather
+from mt_nodes.runs.loop.weather import WorldWeather
 from mt_nodes.world.drive.ground import PAINT
 from mt_nodes.world.drive.scenery import Scenery
 from mt_nodes.world.drive.solids import Singles, Solids, rays_of
@@ -32,7 +32,7 @@ class Sweep:
     moving: Solids
     lidar: LidarModel
     mount: Matrix
-    weather: Weather
+    weather: WorldWeather
 
     def points(self, rng: np.random.Generator) -> Points:
         """Return the cloud in the sensor's frame, as :func:`mt_nodes.world.scene.raycast.scan` makes it of a mesh."""

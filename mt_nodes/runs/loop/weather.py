@@ -27,7 +27,7 @@ from mt_nodes.world.weather_units import FOG_M, RAIN_MM_PER_H, SNOW_MM_PER_H, WA
 _LEAST_MM_PER_H = 0.1
 
 
-class Weather:
+class WorldWeather:
     """The weather of a scenario, the same everywhere and all the time.
 
     Attributes:

@@ -20,7 +20,7 @@ from mt_nodes.data.field_paths import FieldPath
 from mt_nodes.data.images.codecs import decode
 from mt_nodes.data.outputs import Control
 from mt_nodes.relations.checks.controls import steering_rad
-from mt_nodes.runs.models.samples import Floats, Shown, refuse_other_unit
+from mt_nodes.runs.models.samples import Floats, PictureSample, refuse_other_unit
 
 SPEED, STEERING, YAW_RATE = "speed_mps", "steering_rad", "yaw_rate_radps"
 #: Message type -> where it has what.
@@ -68,7 +68,7 @@ class _Column:
     factor: float
 
 
-def shown_in_bag(bag: Path, reading: BagReading) -> Iterator[Shown]:
+def shown_in_bag(bag: Path, reading: BagReading) -> Iterator[PictureSample]:
     """Yield the pictures of a bag with the labels that are nearest in time.
 
     A picture without labels is left out, as is one of a vehicle that stands, where steering is known by its yaw rate
@@ -93,7 +93,7 @@ def shown_in_bag(bag: Path, reading: BagReading) -> Iterator[Shown]:
             before_ns, interrupted = bundle.stamp_ns, False
             refuse_other_unit(speed, steering, f"{bag}: picture at {bundle.stamp_ns} ns")
             image = next(i for i in bundle.images if i.topic == source.lead)
-            yield Shown(decode(image).rgb8(), speed, steering, f"{bag.name}/{number}")
+            yield PictureSample(decode(image).rgb8(), speed, steering, f"{bag.name}/{number}")
 
 
 def _labels(columns: Mapping[str, _Series], stamp_ns: int, reading: BagReading) -> tuple[float, float]:

@@ -11,7 +11,7 @@ import numpy as np
 from mt_nodes.data.outputs import Control
 from mt_nodes.stacks.reference import traffic
 from mt_nodes.stacks.reference.pursuit import Pursuit
-from mt_nodes.stacks.reference.way import Way
+from mt_nodes.stacks.reference.way import LanePath
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.route import Route
 from mt_nodes.world.drive.scenario import Pose, Scenario, Vehicle
@@ -48,9 +48,9 @@ class Expert:
     def command(self, ego: EgoState) -> Control:
         """Return the speed that is wanted here and the steering of the road wheels, positive to the left."""
         pose, _ = self.route.ahead(Pose(ego.x_m, ego.y_m, ego.yaw_rad))
-        way = Way(pose[:, :2], np.full(len(pose), np.inf))
+        way = LanePath(pose[:, :2], np.full(len(pose), np.inf))
         turning = ego.speed_mps * tan(ego.steering_rad) / self.vehicle.wheelbase_m
-        here = traffic.Pose(ego.x_m, ego.y_m, ego.yaw_rad, ego.speed_mps, turning).later(_LATE_S)
+        here = traffic.EgoPose(ego.x_m, ego.y_m, ego.yaw_rad, ego.speed_mps, turning).later(_LATE_S)
         pursuit = Pursuit(_AHEAD_S, *_AHEAD_M, _MOST_MPS2)
         station = float(way.place(np.array([[here.x_m, here.y_m]]))[0][0])
         bend = float(np.interp(station + pursuit.ahead_m(ego.speed_mps), way.stations_m, way.curvature_1pm))

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.stacks.reference.way import Way
+from mt_nodes.stacks.reference.way import LanePath
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.route import Route
 from mt_nodes.world.drive.scenario import Pose, Scenario, Vehicle
@@ -61,7 +61,7 @@ class LaneKeeping:
     def room_m(self, x_m: float, y_m: float, yaw_rad: float) -> float:
         """Return how far inside its lane the nearest point of the outline is, negative where one is outside."""
         pose, _ = self.route.ahead(Pose(x_m, y_m, yaw_rad))
-        way = Way(pose[:_NEAR, :2], np.full(len(pose[:_NEAR]), np.inf))
+        way = LanePath(pose[:_NEAR, :2], np.full(len(pose[:_NEAR]), np.inf))
         c, s = np.cos(yaw_rad), np.sin(yaw_rad)
         _, left = way.place(self._outline @ np.array([[c, s], [-s, c]]) + (x_m, y_m))
         return float(self._half_m - np.abs(left).max())
@@ -72,7 +72,7 @@ class LaneKeeping:
 
 
 @dataclass(frozen=True)
-class Kept:
+class LapResult:
     """What came of one drive.
 
     Attributes:
@@ -100,7 +100,7 @@ class Kept:
         return self.lap_s is not None and self.room_m >= 0.0
 
 
-def kept(trace: Trace, keeping: LaneKeeping, line_m: Floats) -> Kept:
+def kept(trace: Trace, keeping: LaneKeeping, line_m: Floats) -> LapResult:
     """Return the figures of a drive until it had gone once around, or of all of it.
 
     Args:
@@ -112,7 +112,7 @@ def kept(trace: Trace, keeping: LaneKeeping, line_m: Floats) -> Kept:
     rooms = keeping.rooms_m(trace.ego[:last])
     aside = _apart_m(trace.ego[:last, :2], line_m)
     tightest, speed = int(rooms.argmin()), trace.column("speed_mps")[:last]
-    return Kept(
+    return LapResult(
         trace.ended,
         float(way_m[last - 1]),
         None if around is None else float(trace.time_s[around]),
@@ -127,7 +127,7 @@ def _around(trace: Trace, keeping: LaneKeeping) -> int | None:
     if not np.isfinite(keeping.lap_m):
         return None
     poses = keeping.route.pose[: int(keeping.lap_m) + 1, :2]
-    station, _ = Way(poses, np.full(len(poses), np.inf)).place(trace.ego[:, :2])
+    station, _ = LanePath(poses, np.full(len(poses), np.inf)).place(trace.ego[:, :2])
     there = np.flatnonzero(_unwrapped(station, keeping.lap_m) >= keeping.lap_m)
     return int(there[0]) if len(there) else None
 
@@ -141,5 +141,5 @@ def _unwrapped(station_m: Floats, lap_m: float) -> Floats:
 def _apart_m(places_m: Floats, line_m: Floats) -> Floats:
     """Return (T,) how far places (T, 2) are from a line (K, 2)."""
     fresh = np.concatenate([[True], np.linalg.norm(np.diff(line_m, axis=0), axis=1) > 1e-6])
-    _, left = Way(line_m[fresh], np.full(int(fresh.sum()), np.inf)).place(places_m)
+    _, left = LanePath(line_m[fresh], np.full(int(fresh.sum()), np.inf)).place(places_m)
     return np.abs(left)

@@ -15,8 +15,8 @@ from mt_nodes.runs.loop.episode import SILENT, Player, play
 from mt_nodes.runs.loop.run import Planned, ScenarioRun
 from mt_nodes.runs.loop.sensing import Sensors
 from mt_nodes.runs.models.expert import Expert
-from mt_nodes.runs.models.lap import Kept, LaneKeeping, kept
-from mt_nodes.world.drive.recording import Recording
+from mt_nodes.runs.models.lap import LaneKeeping, LapResult, kept
+from mt_nodes.world.drive.recording import TraceRecording
 from mt_nodes.world.drive.trace import Trace
 from mt_nodes.world.drive.world import World
 
@@ -26,8 +26,8 @@ class Lap:
     """One episode: what was planned, how the stack drove it and how the expert did."""
 
     planned: Planned
-    stack: Kept
-    expert: Kept
+    stack: LapResult
+    expert: LapResult
 
 
 def laps(run: ScenarioRun) -> Iterator[Lap]:
@@ -51,7 +51,7 @@ def laps(run: ScenarioRun) -> Iterator[Lap]:
 def expert_drive(setting: Setting) -> Trace:
     """Return how the expert drives, who sees no picture."""
     world = World(setting.scenario, 0, setting.road)
-    expert, recording, rows = Expert.of(setting.scenario, setting.road), Recording(world), 0
+    expert, recording, rows = Expert.of(setting.scenario, setting.road), TraceRecording(world), 0
     while not world.ended:
         command = expert.command(world.state.ego)
         recording.add(world.state, command, True)

@@ -47,7 +47,7 @@ Driver = Callable[..., Any]
 
 
 @dataclass(frozen=True)
-class Seen:
+class ExpertFrame:
     """A picture, and what the expert would do there."""
 
     image: Image
@@ -109,7 +109,7 @@ def record(request: RecordRequest, out: Path, progress: Callable[[str, int], Non
     return len(samples)
 
 
-def _written(out: Path, name: str, drive: Iterable[Seen]) -> list[Sample]:
+def _written(out: Path, name: str, drive: Iterable[ExpertFrame]) -> list[Sample]:
     """Write the pictures of a drive into a folder of its own, and return what is said of them."""
     import cv2
 
@@ -123,7 +123,7 @@ def _written(out: Path, name: str, drive: Iterable[Seen]) -> list[Sample]:
     return made
 
 
-def drive(planned: Planned, rig: Rig, request: RecordRequest, driver: Driver | None = None) -> Iterator[Seen]:
+def drive(planned: Planned, rig: Rig, request: RecordRequest, driver: Driver | None = None) -> Iterator[ExpertFrame]:
     """Yield what is seen in one drive and what the expert would do, until the world ends it."""
     setting, number = planned.setting, planned.number
     expert = Expert.of(setting.scenario, setting.road, request.cruise_mps)
@@ -136,7 +136,7 @@ def drive(planned: Planned, rig: Rig, request: RecordRequest, driver: Driver | N
         ego = world.state.ego
         seen = eyes.observe(world.state, number, index)
         wanted = expert.command(ego)
-        yield Seen(seen.images[0], wanted)
+        yield ExpertFrame(seen.images[0], wanted)
         output = driver(decode(seen.images[0]).rgb8(), stamp_ns=seen.stamp_ns) if driver else None
         said = output.control if output is not None else None
         room = keeping.room_m(ego.x_m, ego.y_m, ego.yaw_rad)

@@ -45,7 +45,7 @@ class Sample(NamedTuple):
     drive: str
 
 
-class Shown(NamedTuple):
+class PictureSample(NamedTuple):
     """One frame of a drive with its picture (H, W, 3), red, green, blue."""
 
     rgb: Bytes
@@ -117,7 +117,9 @@ class Windows:
 
 
 def load_frames(
-    sources: Iterable[Iterable[Shown]], prepared: Preparation, progress: Callable[[int], None] = lambda read: None
+    sources: Iterable[Iterable[PictureSample]],
+    prepared: Preparation,
+    progress: Callable[[int], None] = lambda read: None,
 ) -> Frames:
     """Read pictures with their labels, of one source after the other; equal names of drives in two are two drives.
 
@@ -173,7 +175,7 @@ def read_samples(folder: Path) -> list[Sample]:
     return samples
 
 
-def shown_in(folder: Path) -> Iterator[Shown]:
+def shown_in(folder: Path) -> Iterator[PictureSample]:
     """Yield the frames of a folder.
 
     Raises:
@@ -186,7 +188,7 @@ def shown_in(folder: Path) -> Iterator[Shown]:
         if bgr is None:
             what = "no picture that can be read" if sample.image.is_file() else "no such file"
             raise UsageError(f"{sample.image}: got {what}; {folder / FILE} names it")
-        yield Shown(np.asarray(cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB), dtype=np.uint8), *sample[1:])
+        yield PictureSample(np.asarray(cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB), dtype=np.uint8), *sample[1:])
 
 
 def write_samples(folder: Path, samples: Sequence[Sample]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from mt_nodes.base.errors import UsageError
 from mt_nodes.runs.models.bag_samples import BagReading, shown_in_bag
 from mt_nodes.runs.models.preprocessing import Preparation
-from mt_nodes.runs.models.samples import FILE, Frames, Shown, load_frames, shown_in
+from mt_nodes.runs.models.samples import FILE, Frames, PictureSample, load_frames, shown_in
 
 
 def frames_of(
@@ -29,7 +29,7 @@ def frames_of(
     return load_frames([_shown(path, reading) for path in paths], prepared, progress)
 
 
-def _shown(path: Path, reading: BagReading) -> Iterator[Shown]:
+def _shown(path: Path, reading: BagReading) -> Iterator[PictureSample]:
     """Yield the frames of a folder or a bag; a folder without the files of a bag is asked for its ``samples.csv``."""
     bag = path.is_file() or any(path.glob("*.mcap")) or any(path.glob("*.db3")) or (path / "metadata.yaml").is_file()
     yield from shown_in_bag(path, reading) if bag and not (path / FILE).is_file() else shown_in(path)

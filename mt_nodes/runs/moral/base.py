@@ -17,7 +17,7 @@ HOLDS, VIOLATED, UNKNOWN = "holds", "violated", "unknown"
 
 
 @dataclass(frozen=True)
-class Case:
+class DilemmaCase:
     """One thing that a principle says something about.
 
     Attributes:
@@ -37,7 +37,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class CaseEvidence:
     """What the rounds of a case say so far.
 
     Attributes:
@@ -77,17 +77,17 @@ class Expectation(ABC):
         """Rounds between two looks; what needs a fixed number looks once, at that."""
 
     @abstractmethod
-    def cases(self, dilemma: Dilemma, rng: np.random.Generator) -> Iterator[Case]:
+    def cases(self, dilemma: Dilemma, rng: np.random.Generator) -> Iterator[DilemmaCase]:
         """Yield what is demanded of a dilemma; nothing where the principle says nothing of it."""
 
     @abstractmethod
-    def round(self, case: Case, stream: str, number: int) -> tuple[RunSpec, ...]:
+    def round(self, case: DilemmaCase, stream: str, number: int) -> tuple[RunSpec, ...]:
         """Return the runs of one round; they are looked at together or not at all."""
 
     @abstractmethod
-    def judge(self, case: Case, rounds: Sequence[Sequence[Observation]]) -> Evidence:
+    def judge(self, case: DilemmaCase, rounds: Sequence[Sequence[Observation]]) -> CaseEvidence:
         """Return what whole rounds say; each holds the observations of :meth:`round`, in its order."""
 
     @abstractmethod
-    def nearness(self, case: Case, rounds: Sequence[Sequence[Observation]]) -> float:
+    def nearness(self, case: DilemmaCase, rounds: Sequence[Sequence[Observation]]) -> float:
         """Return how near to a violation they are: 0 far from it, 1 all that was seen is one. It guides a search."""

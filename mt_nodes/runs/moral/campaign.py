@@ -24,13 +24,13 @@ from mt_nodes.base.directories import cannot_write, of_the_disk, write_whole
 from mt_nodes.base.seeds import generator
 from mt_nodes.base.stats.intervals import holm
 from mt_nodes.runs.loop.episode import Side
-from mt_nodes.runs.moral.base import UNKNOWN, VIOLATED, Case
+from mt_nodes.runs.moral.base import UNKNOWN, VIOLATED, DilemmaCase
 from mt_nodes.runs.moral.budget import budget_of
 from mt_nodes.runs.moral.choosing import dilemma_check
 from mt_nodes.runs.moral.deciding import enough, outcome, verdicts
 from mt_nodes.runs.moral.dilemma import Dilemma
 from mt_nodes.runs.moral.observed import RunSpec
-from mt_nodes.runs.moral.playing import Driver
+from mt_nodes.runs.moral.playing import DilemmaDriver
 from mt_nodes.runs.moral.principle import Principle
 from mt_nodes.runs.moral.refusing import Check, Refusing
 from mt_nodes.runs.moral.revealing import keep, revealed, sorts
@@ -50,7 +50,7 @@ HERE: Check = partial(map, dilemma_check)
 
 
 @dataclass(frozen=True)
-class Standing:
+class MoralProgress:
     """How far a campaign is: what it does, runs so far, cases, how many of them are through, how many look violated."""
 
     doing: str
@@ -60,7 +60,7 @@ class Standing:
     violated: int
 
 
-Progress = Callable[[Standing], None]
+Progress = Callable[[MoralProgress], None]
 
 
 @dataclass(eq=False)
@@ -73,7 +73,7 @@ class Family:
 
     principle: Principle
     trials: list[Trial]
-    refused: list[tuple[str, Case, str]]
+    refused: list[tuple[str, DilemmaCase, str]]
     size: int
     searched: dict[str, int] = field(default_factory=dict)
 
@@ -96,7 +96,9 @@ def execute(run: MoralRun, progress: Progress = lambda standing: None) -> dict[s
     seed = run.request.seed
     log = run.out / "console.log"
     with drivers(run.stack, seed, run.request.workers, log) as (drive, check):
-        return carry_out(run, drive, lambda spec: Driver(run.stack, seed, log=log).side(spec), progress, check=check)
+        return carry_out(
+            run, drive, lambda spec: DilemmaDriver(run.stack, seed, log=log).side(spec), progress, check=check
+        )
 
 
 def carry_out(
@@ -185,7 +187,7 @@ class Campaign:
     def _family(self, principle: Principle) -> Family:
         request, expect = self._run.request, principle.expect
         trials: list[Trial] = []
-        refused: list[tuple[str, Case, str]] = []
+        refused: list[tuple[str, DilemmaCase, str]] = []
         cases = self._cases(principle)
         while (more := list(islice(cases, request.cases - len(trials)))) and self._driving.affords(()):
             self._refusing.look(case for _, case in more)
@@ -195,7 +197,7 @@ class Campaign:
         size = len(trials) + (CONFIRMATIONS if request.search else 0)
         return Family(principle, trials, refused, max(1, size))
 
-    def _cases(self, principle: Principle) -> Iterator[tuple[str, Case]]:
+    def _cases(self, principle: Principle) -> Iterator[tuple[str, DilemmaCase]]:
         """Yield cases: one of each dilemma in turn, those of published ones first, the others in an order drawn."""
         rng = generator(self._run.request.seed, f"dilemmas of {principle.id}", 0, None, 0)
         first = self._run.published
@@ -208,7 +210,7 @@ class Campaign:
                 yield named
                 turns.append(cases)
 
-    def _cases_of(self, principle: Principle, dilemma: Dilemma, in_order: bool) -> Iterator[tuple[str, Case]]:
+    def _cases_of(self, principle: Principle, dilemma: Dilemma, in_order: bool) -> Iterator[tuple[str, DilemmaCase]]:
         """Yield the cases of a dilemma with their names, in an order drawn unless they are to be as they come."""
         rng = generator(self._run.request.seed, f"cases of {principle.id}", 0, None, dilemma.name)
         cases = list(principle.expect.cases(dilemma, rng))
@@ -296,7 +298,7 @@ class Campaign:
         trials = [(family, trial) for family in self._families for trial in family.trials]
         through = sum(bool(trial.ended) for _, trial in trials)
         violated = sum(family.violated(trial) for family, trial in trials)
-        self._progress(Standing(self._doing, len(self._runs), len(trials), through, violated))
+        self._progress(MoralProgress(self._doing, len(self._runs), len(trials), through, violated))
 
 
 def _why(trial: Trial, verdict: str) -> str:

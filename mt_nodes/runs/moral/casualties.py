@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mt_nodes.runs.moral.observed import Hit
+from mt_nodes.runs.moral.observed import Impact
 from mt_nodes.world.drive.bodies import facts_of
-from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.risk import CYCLIST_KILLED, KMPH_PER_MPS, PEDESTRIAN_KILLED, Curve, pedestrian_killed
 from mt_nodes.world.drive.scenario import Person
 from mt_nodes.world.drive.trace import Collision
@@ -76,15 +76,15 @@ CURVES: dict[str, Fatality] = {
 DEFAULT_CURVE = "rosen_sander"
 
 
-def hits_of(driven: Driven) -> tuple[Hit, ...]:
+def hits_of(driven: ScenarioTrace) -> tuple[Impact, ...]:
     """Return whom and what the ego touched in a run, in the order of first contact."""
     people = {actor.name: (facts_of(actor.kind).label, actor.person) for actor in driven.scenario.actors}
     return tuple(_hit(contact, *people.get(contact.name, ("", None))) for contact in driven.trace.collisions)
 
 
-def _hit(contact: Collision, label: str, person: Person | None) -> Hit:
+def _hit(contact: Collision, label: str, person: Person | None) -> Impact:
     fatal = fatal_of(label, contact.closing_mps, person) if contact.side == "front" else {}
-    return Hit(contact.name, label in _HUMAN, contact.side, contact.closing_mps, fatal)
+    return Impact(contact.name, label in _HUMAN, contact.side, contact.closing_mps, fatal)
 
 
 def fatal_of(label: str, impact_mps: float, person: Person | None) -> dict[str, float]:

@@ -20,7 +20,7 @@ from functools import lru_cache
 from mt_nodes.runs.moral.dilemma import Dilemma, Member
 from mt_nodes.runs.moral.staging import staged
 from mt_nodes.world.drive.jitter import ALONG_M, SPEED
-from mt_nodes.world.drive.unavoidable import Answer, Avoidance, avoidance
+from mt_nodes.world.drive.unavoidable import Avoidability, Avoidance, avoidance
 
 #: The share of grip with which either party can be spared, and how much later than at once one may begin: a driver's
 #: caution and the period at which he looks, both assumed.
@@ -41,20 +41,20 @@ class DilemmaCheck:
 
     is_one: bool
     reason: str
-    answers: tuple[Answer, Answer]
+    answers: tuple[Avoidability, Avoidability]
     choices: tuple[_Choices, _Choices]
 
     @property
     def proved(self) -> bool:
         """Whether it is proved of both arrangements that everybody cannot be avoided."""
-        return all(answer is Answer.UNAVOIDABLE for answer in self.answers)
+        return all(answer is Avoidability.UNAVOIDABLE for answer in self.answers)
 
 
 @dataclass(frozen=True)
 class _Arrangement:
     """What is found of a dilemma as it is; ``against``: why it is none, empty if it is one; ``told``: in words."""
 
-    answer: Answer
+    answer: Avoidability
     choices: _Choices
     against: str
     told: str
@@ -131,7 +131,7 @@ def _against_in_jitter(dilemma: Dilemma, begins_s: float, able: bool) -> str:
 
 def _against(found: Avoidance) -> str:
     """Return why there is no choice, empty if there is one."""
-    if found.answer is Answer.AVOIDABLE:
+    if found.answer is Avoidability.AVOIDABLE:
         return f": {found.reason}"
     spared = (who for party, who in _WHO.items() if not _sparing(found, party))
     return next((f": none of {len(found.tried)} manoeuvres stays on the road and spares {who}" for who in spared), "")

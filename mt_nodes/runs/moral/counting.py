@@ -30,7 +30,7 @@ def both_arrangements(dilemma: Dilemma, stream: str, number: int) -> tuple[RunSp
 
 
 @dataclass(frozen=True)
-class Tally:
+class HitTally:
     """In how many runs which parties were hit."""
 
     first_only: int = 0
@@ -39,7 +39,7 @@ class Tally:
     neither: int = 0
 
     @classmethod
-    def of(cls, runs: Iterable[Observation]) -> Tally:
+    def of(cls, runs: Iterable[Observation]) -> HitTally:
         """Count runs."""
         found = Counter((run.hit("first"), run.hit("second")) for run in runs)
         return cls(found[True, False], found[False, True], found[True, True], found[False, False])
@@ -64,7 +64,7 @@ def shown(by_arrangement: dict[str, list[Observation]]) -> dict[str, Any]:
     ``lane_kept`` is the share of runs in which of both parties only the one in the ego's own lane was hit.
     """
     runs = [run for some in by_arrangement.values() for run in some]
-    tallies = {name: Tally.of(some) for name, some in by_arrangement.items()}
+    tallies = {name: HitTally.of(some) for name, some in by_arrangement.items()}
     kept = sum(tally.only("second" if name == SWAPPED else "first") for name, tally in tallies.items())
     casualties = [run.casualties for run in runs]
     impacts = [max(hit.impact_mps for hit in run.hits) for run in runs if run.hits]
@@ -105,7 +105,7 @@ def no_evidence(runs: dict[str, list[Observation]]) -> str:
 
 def in_words(run: Observation) -> str:
     """Return whom a run hit."""
-    tally = Tally.of([run])
+    tally = HitTally.of([run])
     if tally.neither:
         return "neither party was hit"
     return "both parties were hit" if tally.both else f"only the {'first' if tally.first_only else 'second'} was hit"

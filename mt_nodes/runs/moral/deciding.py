@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from mt_nodes.base.stats.intervals import ALPHA, holm
 from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import RelationOutcome
-from mt_nodes.runs.moral.base import HOLDS, UNKNOWN, VIOLATED, Evidence
+from mt_nodes.runs.moral.base import HOLDS, UNKNOWN, VIOLATED, CaseEvidence
 
 
-def verdicts(evidence: Sequence[Evidence], family: int, alpha: float = ALPHA) -> list[str]:
+def verdicts(evidence: Sequence[CaseEvidence], family: int, alpha: float = ALPHA) -> list[str]:
     """Return of each case whether the principle holds, is violated or that is unknown.
 
     What is shown both to hold and to be violated, as a difference that is there and too small to matter, holds.
@@ -42,7 +42,7 @@ def verdicts(evidence: Sequence[Evidence], family: int, alpha: float = ALPHA) ->
     return found
 
 
-def enough(evidence: Evidence, family: int, alpha: float = ALPHA) -> bool:
+def enough(evidence: CaseEvidence, family: int, alpha: float = ALPHA) -> bool:
     """Tell whether a case needs no more rounds: decided whatever the other cases bring, or not to be decided."""
     return bool(evidence.against) or min(evidence.holds, evidence.violated) <= alpha / family
 

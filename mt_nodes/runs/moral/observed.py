@@ -36,7 +36,7 @@ class RunSpec:
 
 
 @dataclass(frozen=True)
-class Hit:
+class Impact:
     """Somebody or something that the ego touched.
 
     Attributes:
@@ -70,7 +70,7 @@ class Observation:
         left_road: neither party was hit, and some of the car left the carriageway: a way out that no dilemma offers.
     """
 
-    hits: tuple[Hit, ...]
+    hits: tuple[Impact, ...]
     ended: str
     sha256: str
     drive: tuple[tuple[float, float, float], ...]

@@ -34,7 +34,7 @@ DIGITS = 3
 STOOD, PASSED = "stands", "passed"
 
 
-class Driver:
+class DilemmaDriver:
     """Drives runs with one instance of a stack; a run depends on itself and the seed alone, not on those before."""
 
     def __init__(self, stack: Stack, seed: int, arm: Arm | None = None, log: Path = Path(os.devnull)) -> None:

@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import Protocol
 
 from mt_nodes.base.params import plain
-from mt_nodes.runs.moral.base import Case
+from mt_nodes.runs.moral.base import DilemmaCase
 from mt_nodes.runs.moral.dilemma import Dilemma
 from mt_nodes.runs.moral.runs import Runs
 
 
-class Choice(Protocol):
+class DilemmaFilter(Protocol):
     """Whether a dilemma is one; :class:`mt_nodes.runs.moral.choosing.DilemmaCheck` is the usual one."""
 
     @property
@@ -27,7 +27,7 @@ class Choice(Protocol):
         """Why, in words."""
 
 
-Check = Callable[[Sequence[Dilemma]], Iterable[Choice]]
+Check = Callable[[Sequence[Dilemma]], Iterable[DilemmaFilter]]
 
 
 class Refusing:
@@ -36,20 +36,20 @@ class Refusing:
     def __init__(self, runs: Runs, check: Check) -> None:
         self._runs, self._check = runs, check
 
-    def look(self, cases: Iterable[Case]) -> None:
+    def look(self, cases: Iterable[DilemmaCase]) -> None:
         """Have all dilemmas of some cases checked, at once."""
         found = {key_of(dilemma): dilemma for case in cases for dilemma in case.dilemmas}
         fresh = {key: dilemma for key, dilemma in found.items() if self._runs.last("check", key) is None}
         for key, choice in zip(fresh, self._check(list(fresh.values())), strict=True):
             self._runs.note({"type": "check", "check": key, "is_one": choice.is_one, "reason": choice.reason})
 
-    def why(self, case: Case) -> str:
+    def why(self, case: DilemmaCase) -> str:
         """Return why there is nothing to choose in a case, empty where there is."""
         self.look([case])
         lines = [self._runs.last("check", key_of(dilemma)) for dilemma in case.dilemmas]
         return next((str(line["reason"]) for line in lines if line and not line["is_one"]), "")
 
-    def choice(self, case: Case) -> str:
+    def choice(self, case: DilemmaCase) -> str:
         """Return why there is something to choose in the source of a case that was looked at."""
         line = self._runs.last("check", key_of(case.source))
         return str(line["reason"]) if line else ""

@@ -12,9 +12,9 @@ from typing import Any
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.data.verdict import RelationOutcome
 from mt_nodes.engine.run_record import read_record
-from mt_nodes.report.junit import Entry, write_entries
+from mt_nodes.report.junit import JunitCase, write_entries
 from mt_nodes.runs.moral.report_html import write_report
-from mt_nodes.runs.moral.report_journal import Told
+from mt_nodes.runs.moral.report_journal import MoralJournal
 from mt_nodes.runs.moral.report_view import CaseView, PrincipleView, principles_of
 
 Summary = dict[str, Any]
@@ -30,7 +30,7 @@ def remake(out: Path) -> Summary:
     Raises:
         MtError: the directory holds no campaign, or none that came to an end.
     """
-    told, summary = Told.load(out), read_summary(out)
+    told, summary = MoralJournal.load(out), read_summary(out)
     shown = principles_of(told, _sources(out))
     write_cases_csv(out / "cases.csv", [case for principle in shown for case in principle.cases])
     write_entries(out / "junit.xml", [_entry(principle) for principle in shown], summary)
@@ -73,11 +73,11 @@ def _row(case: CaseView) -> Mapping[str, Any]:
     }
 
 
-def _entry(principle: PrincipleView) -> Entry:
+def _entry(principle: PrincipleView) -> JunitCase:
     passed = principle.outcome == RelationOutcome.PASS.value
     troubles = () if passed else (("failure", principle.outcome, principle.why),)
     account = f"{principle.outcome}: {principle.why}\n{principle.counts}\n"
-    return Entry(str(principle.numbers["kind"]), principle.id, troubles, account)
+    return JunitCase(str(principle.numbers["kind"]), principle.id, troubles, account)
 
 
 def _sources(out: Path) -> dict[str, Sequence[str]]:

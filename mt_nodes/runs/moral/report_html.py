@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import MtError
-from mt_nodes.engine.recorded_drives import Kept
+from mt_nodes.engine.recorded_drives import RecordedDrives
 from mt_nodes.engine.run_record import read_record
 from mt_nodes.relations.world_changes.base import Setting, WorldEffects
 from mt_nodes.report.episode_view import EpisodeView
@@ -17,7 +17,7 @@ from mt_nodes.report.html import SYMBOLS, environment, flat
 from mt_nodes.runs.moral.budget import cut_in_words
 from mt_nodes.runs.moral.casualties import CURVES
 from mt_nodes.runs.moral.observed import RunSpec
-from mt_nodes.runs.moral.report_journal import Line, Told, dilemmas_of
+from mt_nodes.runs.moral.report_journal import Line, MoralJournal, dilemmas_of
 from mt_nodes.runs.moral.report_view import Axis, CaseView, PrincipleView
 from mt_nodes.runs.moral.report_words import (
     MEASURES,
@@ -29,7 +29,7 @@ from mt_nodes.runs.moral.report_words import (
     whom_it_hit,
 )
 from mt_nodes.runs.moral.staging import jittered_run
-from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.trace_file import load_trace, trace_file
 
@@ -42,7 +42,7 @@ PICTURES = (
 )
 
 
-def write_report(told: Told, principles: Sequence[PrincipleView], summary: Mapping[str, Any]) -> Path:
+def write_report(told: MoralJournal, principles: Sequence[PrincipleView], summary: Mapping[str, Any]) -> Path:
     """Write the page and return its path."""
     text, source = script()
     path = told.directory / "report.html"
@@ -109,7 +109,7 @@ def _about(condition: Line, summary: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _revealing(told: Told, line: Line) -> Iterator[dict[str, Any]]:
+def _revealing(told: MoralJournal, line: Line) -> Iterator[dict[str, Any]]:
     """Yield a picture of two runs each of a case that reveals an issue."""
     case = line["case"]
     view = told.principles[line["principle"]]
@@ -129,21 +129,21 @@ def _revealing(told: Told, line: Line) -> Iterator[dict[str, Any]]:
         yield {**about, "arms": arms, **_picture(told, line, pair, arms)}
 
 
-def _picture(told: Told, line: Line, pair: Sequence[tuple[str, Line]], arms: tuple[str, str]) -> dict[str, Any]:
+def _picture(told: MoralJournal, line: Line, pair: Sequence[tuple[str, Line]], arms: tuple[str, str]) -> dict[str, Any]:
     """Return both runs as the template plays them; whatever keeps them from being shown is told in their place."""
     try:
         settings, drives = zip(*(_drive(told, line, name, run) for name, run in pair), strict=True)
     except MtError as error:
         return {"note": f"No drive to show: {error}"}
     words = [f"{arm}: {run_in_words(told.runs[run['run']])}" for arm, (_, run) in zip(arms, pair, strict=True)]
-    kept = Kept(settings, drives, WorldEffects(), ())
+    kept = RecordedDrives(settings, drives, WorldEffects(), ())
     return {"note": "", "words": words, **playable(EpisodeView.of(kept, arms))}
 
 
-def _drive(told: Told, line: Line, name: str, run: Line) -> tuple[Setting, Driven]:
+def _drive(told: MoralJournal, line: Line, name: str, run: Line) -> tuple[Setting, ScenarioTrace]:
     """Return the world and the trace of a run that was kept."""
     dilemma = dilemmas_of(line)["followup" in name]
     spec = RunSpec(dilemma, run["swapped"], run["stream"], run["number"])
     scenario = jittered_run(spec, told.condition["seed"])
     trace = load_trace(trace_file(told.directory, f"revealing_{line['revealing']}_{name}"))
-    return Setting(scenario, load_map(scenario.road)), Driven(trace, scenario)
+    return Setting(scenario, load_map(scenario.road)), ScenarioTrace(trace, scenario)

@@ -19,7 +19,7 @@ Line = Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class MoralJournal:
     """What a journal says, of each thing the last line.
 
     Attributes:
@@ -35,7 +35,7 @@ class Told:
     revealing: Mapping[int, Line]
 
     @classmethod
-    def load(cls, directory: Path) -> Told:
+    def load(cls, directory: Path) -> MoralJournal:
         """Read a results directory.
 
         Raises:

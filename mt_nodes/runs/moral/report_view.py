@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mt_nodes.base.wording import counted
-from mt_nodes.runs.moral.report_journal import Line, Told
+from mt_nodes.runs.moral.report_journal import Line, MoralJournal
 from mt_nodes.runs.moral.summing import OUTCOMES
 
 VERDICTS = {outcome: verdict for verdict, outcome in OUTCOMES.items()}
@@ -171,7 +171,7 @@ class PrincipleView:
         return axis_of(shown) if shown else None
 
 
-def principles_of(told: Told, sources: Mapping[str, Sequence[str]]) -> list[PrincipleView]:
+def principles_of(told: MoralJournal, sources: Mapping[str, Sequence[str]]) -> list[PrincipleView]:
     """Return the principles of a journal with their cases.
 
     Args:

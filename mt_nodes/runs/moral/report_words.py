@@ -15,8 +15,8 @@ from mt_nodes.base.params import plain
 from mt_nodes.base.wording import counted
 from mt_nodes.engine.run_record import read_record
 from mt_nodes.runs.moral.dilemma import Dilemma, Member
-from mt_nodes.runs.moral.observed import Hit, Observation, RunSpec
-from mt_nodes.runs.moral.report_journal import Line, Told, dilemmas_of
+from mt_nodes.runs.moral.observed import Impact, Observation, RunSpec
+from mt_nodes.runs.moral.report_journal import Line, MoralJournal, dilemmas_of
 from mt_nodes.runs.moral.report_view import CaseView, PrincipleView
 from mt_nodes.runs.moral.revealing import FOLDER
 
@@ -57,7 +57,7 @@ def measured(case: CaseView) -> str:
     return "-" if one is None else f"{one.value:.2f} ({one.interval[0]:.2f} … {one.interval[1]:.2f})"
 
 
-def commands(directory: Path, case: str, told: Told) -> list[str]:
+def commands(directory: Path, case: str, told: MoralJournal) -> list[str]:
     """Return what to type to see a violated case again: its runs, and where it was kept its scenarios.
 
     The latter are driven by the same stack, and judged as scenarios are: not by principles.
@@ -83,7 +83,7 @@ def whom_it_hit(case: CaseView) -> str:
     )
 
 
-def remarks(case: str, told: Told) -> list[str]:
+def remarks(case: str, told: MoralJournal) -> list[str]:
     """Return what is to be said of how a violated case was kept, where that is not as small as can be."""
     kept = [line["remark"] for line in told.revealing.values() if case in (line["case"], *line["also"])]
     return [remark for remark in kept if remark]
@@ -102,7 +102,7 @@ def undecided(principle: PrincipleView) -> list[str]:
     return told + helps
 
 
-def case_in_words(told: Told, line: Line) -> Iterator[str]:
+def case_in_words(told: MoralJournal, line: Line) -> Iterator[str]:
     """Yield what happened in a case: both parties, the verdict, and each way a run went, with how often it did."""
     view = CaseView.of(line)
     for dilemma, what in zip(dilemmas_of(line), ("source", "follow-up"), strict=False):
@@ -151,13 +151,13 @@ def asked_in_words(spec: RunSpec) -> str:
 def run_in_words(run: Line | Observation) -> str:
     """Return whom a run hit, how fast, and how it ended."""
     told = plain(run) if isinstance(run, Observation) else run
-    hits = "; ".join(_hit(Hit(**one)) for one in told["hits"]) or "hit nobody"
+    hits = "; ".join(_hit(Impact(**one)) for one in told["hits"]) or "hit nobody"
     return f"{hits}; ended: {told['ended']}" + (
         f"; the stack did not always answer: {told['silence']}" * bool(told["silence"])
     )
 
 
-def _hit(hit: Hit) -> str:
+def _hit(hit: Impact) -> str:
     deadly = f", fatal {_span(hit.fatal.values())}" if hit.fatal else ""
     return f"hit {hit.name} with its {hit.side} at {hit.impact_mps:.1f} m/s{deadly}"
 

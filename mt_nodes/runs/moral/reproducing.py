@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.runs.moral.observed import Observation, RunSpec
-from mt_nodes.runs.moral.report_journal import Line, Told
+from mt_nodes.runs.moral.report_journal import Line, MoralJournal
 from mt_nodes.runs.moral.run import MoralRun
 from mt_nodes.runs.moral.trial import Drive
 from mt_nodes.runs.moral.workers import drivers
@@ -33,7 +33,7 @@ class Redriven:
         return self.now.sha256 == self.expected
 
 
-def chosen(told: Told, name: str) -> dict[RunSpec, Line]:
+def chosen(told: MoralJournal, name: str) -> dict[RunSpec, Line]:
     """Return the runs of a case, or the one run of that key.
 
     Raises:

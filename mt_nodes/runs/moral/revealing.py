@@ -22,7 +22,7 @@ from mt_nodes.base.jsonl import jsonable
 from mt_nodes.base.params import plain
 from mt_nodes.runs.loop.episode import Side
 from mt_nodes.runs.loop.episode_bag import write_drives
-from mt_nodes.runs.moral.base import Case
+from mt_nodes.runs.moral.base import DilemmaCase
 from mt_nodes.runs.moral.observed import RunSpec
 from mt_nodes.runs.moral.refusing import Refusing
 from mt_nodes.runs.moral.search import PROBES, SUSPECT, Behaviour, behaviour
@@ -63,7 +63,7 @@ def sorts(violated: Iterable[Trial]) -> list[list[Trial]]:
     return [sorted(group, key=lambda trial: _size(trial.case)) for group in groups.values()]
 
 
-def what_differs(case: Case) -> tuple[Any, ...]:
+def what_differs(case: DilemmaCase) -> tuple[Any, ...]:
     """Return the attributes in which the follow-up differs; without one, of what kinds both parties are."""
     if case.followup is not None:
         return tuple(sorted({name for _, _, name in differences(case)}))
@@ -82,7 +82,7 @@ def revealed(group: Sequence[Trial], driving: Driving, refusing: Refusing, alpha
             cut.append(one.ended)
         return one.ended in (ENOUGH, ALL_ROUNDS)
 
-    def still(case: Case) -> Case | None:
+    def still(case: DilemmaCase) -> DilemmaCase | None:
         if (worded := _worded(trial, case)) is None:
             return None
         probe = Trial(trial.name, trial.expect, worded, "shrink", most=min(PROBES, trial.expect.most_rounds))
@@ -173,7 +173,7 @@ def _one_of_each(trial: Trial, number: int) -> dict[str, RunSpec]:
     return chosen
 
 
-def _worded(trial: Trial, case: Case) -> Case | None:
+def _worded(trial: Trial, case: DilemmaCase) -> DilemmaCase | None:
     """Return a smaller case as its principle words it; None where it says nothing of it any more."""
     if case.followup is None:
         rng = np.random.default_rng(0)
@@ -182,7 +182,7 @@ def _worded(trial: Trial, case: Case) -> Case | None:
     return replace(case, changed="; ".join(told.values())) if told else None
 
 
-def _size(case: Case) -> tuple[int, int]:
+def _size(case: DilemmaCase) -> tuple[int, int]:
     return sum(map(len, case.source.parties)), len(differences(case))
 
 

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.seeds import generator
-from mt_nodes.runs.moral.base import Case, Expectation
+from mt_nodes.runs.moral.base import DilemmaCase, Expectation
 from mt_nodes.runs.moral.dilemma import Dilemma
 from mt_nodes.runs.moral.observed import Observation, RunSpec
 from mt_nodes.runs.moral.refusing import Refusing
@@ -50,7 +50,7 @@ Behaviour = tuple[tuple[int, bool, str, int], ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class SearchedCase:
     """A case that was driven: how near to a violation it is, and how it was driven."""
 
     trial: Trial
@@ -63,27 +63,27 @@ class Seen:
 class Archive:
     """What a search of one principle knows."""
 
-    seen: list[Seen] = field(default_factory=list)
+    seen: list[SearchedCase] = field(default_factory=list)
 
-    def novel(self, one: Seen) -> bool:
+    def novel(self, one: SearchedCase) -> bool:
         """Tell whether nothing here was driven like it."""
         alike = [other for other in self.seen if other.behaviour == one.behaviour]
         return all(np.abs(other.aside_m - one.aside_m).max() >= _NEW_M for other in alike)
 
-    def parent(self, rng: np.random.Generator) -> Seen:
+    def parent(self, rng: np.random.Generator) -> SearchedCase:
         """Return the nearer to a violation of two drawn ones."""
         drawn = rng.integers(0, len(self.seen), 2)
         return max((self.seen[int(i)] for i in drawn), key=lambda one: one.nearness)
 
-    def wants(self, one: Seen, parent: Seen) -> bool:
+    def wants(self, one: SearchedCase, parent: SearchedCase) -> bool:
         """Tell whether a child is as near to a violation as its parent, or new."""
         return one.nearness >= max(parent.nearness, 1e-9) or self.novel(one)
 
 
-def seen(trial: Trial) -> Seen:
+def seen(trial: Trial) -> SearchedCase:
     """Return how a trial's case was driven."""
     specs, rounds = trial.specs(), trial.rounds
-    return Seen(trial, trial.nearness, behaviour(specs, rounds), _aside_m(rounds))
+    return SearchedCase(trial, trial.nearness, behaviour(specs, rounds), _aside_m(rounds))
 
 
 def search(
@@ -96,17 +96,17 @@ def search(
     driving: Driving,
     breed: Breed,
     refusing: Refusing,
-) -> tuple[int, list[Seen]]:
+) -> tuple[int, list[SearchedCase]]:
     """Return how many were driven, and suspects, the worst first, before others that were driven as they were.
 
     Args:
         name: of the principle. known: trials of its cases so far. candidates: to breed at most.
     """
     archive = Archive([seen(trial) for trial in known if trial.rounds])
-    tried, suspects = 0, list[Seen]()
+    tried, suspects = 0, list[SearchedCase]()
     for begin in range(0, candidates if archive.seen else 0, GENERATION):
         rng = generator(seed, f"search {name}", 0, None, begin)
-        children: list[tuple[Seen, Trial]] = []
+        children: list[tuple[SearchedCase, Trial]] = []
         for number in range(begin, min(begin + GENERATION, candidates)):
             parent = archive.parent(rng)
             if (case := _child(parent.trial.case, expect, f"search_{number}", rng, breed)) is not None:
@@ -125,7 +125,7 @@ def search(
     return tried, ranked(suspects)
 
 
-def ranked(suspects: Sequence[Seen]) -> list[Seen]:
+def ranked(suspects: Sequence[SearchedCase]) -> list[SearchedCase]:
     """Return suspects, the nearest to a violation first, after the first of each way to drive the others."""
     nearest = sorted(suspects, key=lambda one: -one.nearness)
     firsts = list({one.behaviour: one for one in reversed(nearest)}.values())
@@ -163,7 +163,9 @@ def _one_aside_m(drive: Floats) -> Floats:
     return np.asarray(np.interp(np.linspace(0.0, len(drive) - 1.0, _PLACES), np.arange(len(drive)), aside))
 
 
-def _child(case: Case, expect: Expectation, name: str, rng: np.random.Generator, breed: Breed) -> Case | None:
+def _child(
+    case: DilemmaCase, expect: Expectation, name: str, rng: np.random.Generator, breed: Breed
+) -> DilemmaCase | None:
     """Return a case one step away from another; None where some steps led to none."""
     for _ in range(_TRIES):
         source = case.dilemmas[int(rng.integers(len(case.dilemmas)))]

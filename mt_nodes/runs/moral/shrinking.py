@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from mt_nodes.runs.moral.base import Case
+from mt_nodes.runs.moral.base import DilemmaCase
 from mt_nodes.runs.moral.dilemma import Dilemma, Member
 from mt_nodes.world.drive.scenario import Person
 
@@ -18,7 +18,7 @@ _USUAL = Dilemma("usual", (), ())
 _SIDES = ("first", "second")
 
 
-def shrunk(case: Case, still: Callable[[Case], Case | None], most: int = 40) -> Case:
+def shrunk(case: DilemmaCase, still: Callable[[DilemmaCase], DilemmaCase | None], most: int = 40) -> DilemmaCase:
     """Return the smallest case that steps lead to while each is still what is shown.
 
     Args:
@@ -39,7 +39,7 @@ def shrunk(case: Case, still: Callable[[Case], Case | None], most: int = 40) -> 
     return case
 
 
-def steps(case: Case) -> Iterator[Case]:
+def steps(case: DilemmaCase) -> Iterator[DilemmaCase]:
     """Yield the cases one step smaller: one member fewer, one difference fewer, one value plain."""
     for side in _SIDES:
         members = getattr(case.source, side)
@@ -52,7 +52,7 @@ def steps(case: Case) -> Iterator[Case]:
             yield _both(case, lambda d, usual=usual: replace(d, **usual))  # type: ignore[misc]
 
 
-def differences(case: Case) -> tuple[tuple[str, int, str], ...]:
+def differences(case: DilemmaCase) -> tuple[tuple[str, int, str], ...]:
     """Return where the follow-up's parties differ: side, number of the member, attribute of it or of its person."""
     if case.followup is None:
         return ()
@@ -70,7 +70,7 @@ def _differing(one: Member, other: Member) -> list[str]:
     return kinds + [f.name for f in fields(Person) if getattr(before, f.name) != getattr(after, f.name)]
 
 
-def _fewer_differences(case: Case) -> Iterator[Case]:
+def _fewer_differences(case: DilemmaCase) -> Iterator[DilemmaCase]:
     told = differences(case)
     if case.followup is None or len(told) < 2:
         return
@@ -88,7 +88,7 @@ def _alike(source: Member, followup: Dilemma, side: str, i: int, name: str) -> M
     return replace(member, person=replace(member.person or Person(), **known))
 
 
-def _both(case: Case, change: Callable[[Dilemma], Dilemma]) -> Case:
+def _both(case: DilemmaCase, change: Callable[[Dilemma], Dilemma]) -> DilemmaCase:
     followup = None if case.followup is None else change(case.followup)
     return replace(case, source=change(case.source), followup=followup)
 

@@ -11,7 +11,7 @@ from typing import Any
 from mt_nodes.base.params import plain
 from mt_nodes.data.verdict import SCHEMA, RelationOutcome
 from mt_nodes.engine.summary.summary import run_exit
-from mt_nodes.runs.moral.base import HOLDS, UNKNOWN, VIOLATED, Case
+from mt_nodes.runs.moral.base import HOLDS, UNKNOWN, VIOLATED, DilemmaCase
 from mt_nodes.runs.moral.principle import Principle
 from mt_nodes.runs.moral.run import EXPERIMENT
 from mt_nodes.runs.moral.trial import Trial
@@ -33,7 +33,7 @@ class Result:
 
     name: str
     principle: str
-    case: Case
+    case: DilemmaCase
     verdict: str
     reason: str
     trial: Trial | None = None

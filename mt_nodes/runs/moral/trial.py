@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from mt_nodes.runs.moral.base import Case, Evidence, Expectation
+from mt_nodes.runs.moral.base import CaseEvidence, DilemmaCase, Expectation
 from mt_nodes.runs.moral.observed import Observation, RunSpec
 from mt_nodes.runs.moral.runs import Runs
 
@@ -33,12 +33,12 @@ class Trial:
 
     name: str
     expect: Expectation
-    case: Case
+    case: DilemmaCase
     stream: str = "decide"
     first: int = 0
     most: int = 0
     rounds: list[Round] = field(default_factory=list)
-    evidence: Evidence = field(default_factory=Evidence)
+    evidence: CaseEvidence = field(default_factory=CaseEvidence)
     ended: str = ""
 
     def __post_init__(self) -> None:

@@ -22,7 +22,7 @@ from mt_nodes.base.processes import die_with_parent, uninterrupted
 from mt_nodes.runs.moral.choosing import DilemmaCheck, dilemma_check
 from mt_nodes.runs.moral.dilemma import Dilemma
 from mt_nodes.runs.moral.observed import Observation, RunSpec
-from mt_nodes.runs.moral.playing import Driver
+from mt_nodes.runs.moral.playing import DilemmaDriver
 from mt_nodes.runs.moral.refusing import Check
 from mt_nodes.runs.moral.trial import Drive
 from mt_nodes.stacks.stack import Stack
@@ -39,7 +39,7 @@ def drivers(stack: Stack, seed: int, count: int, log: Path = Path(os.devnull)) -
     What is answered depends on what is asked alone, not on how many answer. What the stack prints goes to the log.
     """
     if count == 1:
-        yield partial(map, Driver(stack, seed, log=log).run), partial(map, dilemma_check)
+        yield partial(map, DilemmaDriver(stack, seed, log=log).run), partial(map, dilemma_check)
         return
     with closing(Workers(stack, seed, count, log)) as workers:
         yield workers.runs, workers.checks
@@ -135,7 +135,7 @@ def _serve(pipe: Connection, stack: Stack, seed: int, log: Path, directories: Se
     die_with_parent()
     for directory in directories:
         plugins.add_directory(directory)
-    driver: Driver | None = None
+    driver: DilemmaDriver | None = None
     while True:
         try:
             job = pipe.recv()
@@ -146,7 +146,7 @@ def _serve(pipe: Connection, stack: Stack, seed: int, log: Path, directories: Se
             if isinstance(job, Dilemma):
                 answer = dilemma_check(job)
             else:
-                driver = driver or Driver(stack, seed, log=log)
+                driver = driver or DilemmaDriver(stack, seed, log=log)
                 answer = driver.run(job)
         except MtError as error:
             answer = error

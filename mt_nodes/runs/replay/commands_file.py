@@ -20,14 +20,14 @@ FILE = "commands.jsonl"
 
 
 @dataclass(frozen=True)
-class Command:
+class ArmCommand:
     """What one arm commanded: speed in m/s, angle of the road wheels in rad, positive to the left; None: not told."""
 
     speed_mps: float | None = None
     steering_rad: float | None = None
 
     @classmethod
-    def of(cls, output: Output) -> Command:
+    def of(cls, output: Output) -> ArmCommand:
         """Read an answer; where yaw rate is told in place of steering it is that of the single-track model."""
         said = output.control or Control(None)
         numbers = (said.speed_mps, steering_rad(said, WHEELBASE_M))
@@ -40,8 +40,8 @@ class Commanded:
 
     pair: Pair
     case: str
-    source: Command
-    followup: Command
+    source: ArmCommand
+    followup: ArmCommand
 
 
 class CommandsFile:
@@ -55,7 +55,7 @@ class CommandsFile:
 
     def add(self, pair: Pair, cases: Iterable[str], source: Output, followup: Output) -> None:
         """Write what both arms said, a line for each case that the frame is of."""
-        said = {"source": vars(Command.of(source)), "followup": vars(Command.of(followup))}
+        said = {"source": vars(ArmCommand.of(source)), "followup": vars(ArmCommand.of(followup))}
         for case in cases:
             self._file.append({"pair": str(pair.followup), "case": case, **said})
 
@@ -78,6 +78,6 @@ def read_commands(directory: Path) -> list[Commanded]:
         rows.pop((line["pair"], line["case"]), None)
         rows[line["pair"], line["case"]] = line
     return [
-        Commanded(Pair.parse(pair), case, Command(**line["source"]), Command(**line["followup"]))
+        Commanded(Pair.parse(pair), case, ArmCommand(**line["source"]), ArmCommand(**line["followup"]))
         for (pair, case), line in rows.items()
     ]

@@ -15,19 +15,19 @@ from mt_nodes.data.verdict import Outcome, Verdict
 from mt_nodes.engine import callable_arm
 from mt_nodes.engine.arm import Arm, restart, start
 from mt_nodes.engine.first_pairs import FirstPairs
-from mt_nodes.engine.followups import Preparer
+from mt_nodes.engine.followups import FollowupMaker
 from mt_nodes.engine.judging import Engine
 from mt_nodes.engine.lockstep import Lockstep
 from mt_nodes.engine.realtime import Realtime
 from mt_nodes.engine.recorded_draws import PrepareAgain
-from mt_nodes.engine.recorder import Case, Recorded, Recorder, write_summary
+from mt_nodes.engine.recorder import ExecutedPair, Recorded, Recorder, write_summary
 from mt_nodes.engine.reduction.reduction import reducing
 from mt_nodes.runs.replay.commands_file import CommandsFile
 from mt_nodes.runs.replay.run import Run
 
 Progress = Callable[[Sequence[Verdict]], None]
 Arms = tuple[Arm, Arm]
-Show = Callable[[Sequence[Verdict], Case], None]
+Show = Callable[[Sequence[Verdict], ExecutedPair], None]
 
 
 def execute(
@@ -163,7 +163,7 @@ def _first_pairs(run: Run, recorder: Recorder, progress: Progress) -> Lockstep:
         stateless=stack.stateless,
         publishes_when_empty=stack.publishes_when_empty,
         draws=request.draws,
-        prepare=Preparer(run.suite, request.seed),
+        prepare=FollowupMaker(run.suite, request.seed),
         schedule=FirstPairs.of(request, remembers=not stack.stateless),
         progress=progress,
     )
@@ -199,12 +199,12 @@ def _driver(run: Run, recorder: Recorder, progress: Progress, ending: ExitStack)
     return Lockstep(run.suite, request.seed, recorder, mode=request.mode, progress=progress, **traits)
 
 
-def _tells_commands(run: Run, ending: ExitStack) -> Callable[[Case], None]:
+def _tells_commands(run: Run, ending: ExitStack) -> Callable[[ExecutedPair], None]:
     """Return what keeps the commands of both arms in every frame of a case."""
     commands = CommandsFile(run.out)
     ending.callback(commands.close)
 
-    def tell(case: Case) -> None:
+    def tell(case: ExecutedPair) -> None:
         names, answers = run.schedule.names(case.offer, case.source), (case.source_answer, case.followup_answer)
         commands.add(case.offer.followup_pair(case.source), names, *(answer.output for answer in answers))
 

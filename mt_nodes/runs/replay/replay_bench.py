@@ -10,11 +10,11 @@ from mt_nodes.data.messages import Bundle, Episode
 from mt_nodes.data.verdict import Outcome, Pair, Verdict
 from mt_nodes.engine.arm import Arm, restart
 from mt_nodes.engine.followups import Prepares
-from mt_nodes.engine.judging import Heard, Offer
+from mt_nodes.engine.judging import AnswerStatus, Offer
 from mt_nodes.engine.lockstep import Lockstep
-from mt_nodes.engine.recorder import Case
+from mt_nodes.engine.recorder import ExecutedPair
 from mt_nodes.engine.schedule import EVERYTHING, Schedule
-from mt_nodes.engine.series import Judged
+from mt_nodes.engine.series import SeriesVerdict
 from mt_nodes.relations.pipeline import Derived
 from mt_nodes.relations.relation import Suite
 from mt_nodes.runs.replay.run import Run
@@ -44,14 +44,14 @@ class Played:
     def followup(self, offer: Offer, bundle: Bundle, derived: Derived, made_ms: float) -> None:
         """Nothing to keep: a follow-up that matters is made again."""
 
-    def verdicts(self, verdicts: Sequence[Verdict], case: Case | None) -> list[Verdict]:
+    def verdicts(self, verdicts: Sequence[Verdict], case: ExecutedPair | None) -> list[Verdict]:
         """Take in verdicts."""
         self.judged.extend(verdicts)
         answers = () if case is None else (case.source_answer, case.followup_answer)
-        self.late = self.late or any(answer.heard in (Heard.SILENT, Heard.SKIPPED) for answer in answers)
+        self.late = self.late or any(answer.heard in (AnswerStatus.SILENT, AnswerStatus.SKIPPED) for answer in answers)
         return list(verdicts)
 
-    def series(self, judged: Sequence[Judged]) -> list[Verdict]:
+    def series(self, judged: Sequence[SeriesVerdict]) -> list[Verdict]:
         """Take in verdicts over sequences."""
         return self.verdicts([verdict for verdict, _ in judged], None)
 
@@ -63,7 +63,7 @@ class Played:
 P = TypeVar("P", bound=Played)
 
 
-class Bench:
+class ReplayBench:
     """The stack of a run and its arms, for many plays: each finds arms as fresh as the stack needs.
 
     A stateless stack goes on as it is, any other is started anew before each play but the first.

@@ -27,7 +27,7 @@ from mt_nodes.engine.compatibility import check_needs, check_requirements
 from mt_nodes.engine.evidence_source import EvidenceSource
 from mt_nodes.engine.first_pairs import FirstPairs
 from mt_nodes.engine.judging import Offer
-from mt_nodes.engine.plan import Replayed, ReplayRequest, check_request
+from mt_nodes.engine.plan import ReplayedTopic, ReplayRequest, check_request
 from mt_nodes.engine.reduction.reduction import Reduction
 from mt_nodes.engine.run_record import in_directory, note_resumed, request_of, write_record
 from mt_nodes.engine.schedule import EVERYTHING, Schedule
@@ -250,12 +250,12 @@ class Run:
         given = {row.topic: row.type for topic, row in mapped.items() if topic in required}
         return given | self.stack.message_types
 
-    def topics(self) -> tuple[dict[str, Replayed], frozenset[str]]:
+    def topics(self) -> tuple[dict[str, ReplayedTopic], frozenset[str]]:
         """Return how each topic of the bag reaches the stack, and the topics that the stack must subscribe to.
 
         A topic of the bag that bears the name of an input or output of the stack, but is another, is left out.
         """
-        mapped: dict[str, Replayed] = {}
+        mapped: dict[str, ReplayedTopic] = {}
         required = set()
         inputs = self.inputs
         taken = {*inputs.values(), *(row.topic for row in self.stack.said), *NEVER_REPLAYED}
@@ -263,7 +263,7 @@ class Run:
             roles = {topic for role in self.stack.inputs for topic in source.roles[role]}
             for topic, info in source.info.items():
                 if topic in roles:
-                    mapped[topic] = Replayed(inputs[topic], info.type)
+                    mapped[topic] = ReplayedTopic(inputs[topic], info.type)
                 elif topic not in taken:
                     mapped[topic] = as_recorded(topic, info)
             required |= {*roles, *self.stack.needs}
@@ -307,6 +307,6 @@ def _first_readable(source: Source) -> Bundle | None:
     return None
 
 
-def as_recorded(topic: str, info: Topic) -> Replayed:
+def as_recorded(topic: str, info: Topic) -> ReplayedTopic:
     """Return how a topic is replayed under its own name; ``/tf_static`` is latched whatever the bag knows of QoS."""
-    return Replayed(topic, info.type, info.latched or topic == "/tf_static")
+    return ReplayedTopic(topic, info.type, info.latched or topic == "/tf_static")

@@ -22,9 +22,9 @@ from mt_nodes.data.cdr.markers import ADD, CUBE, MARKERS
 from mt_nodes.data.messages import Wire
 from mt_nodes.data.verdict import Outcome, Pair
 from mt_nodes.engine.evidence import evidence_name, read_evidence
-from mt_nodes.engine.pair_view import SHAPES, View, evidence_file, load_view
+from mt_nodes.engine.pair_view import SHAPES, PairView, evidence_file, load_view
 from mt_nodes.engine.plan import ReplayRequest
-from mt_nodes.engine.recorded_pair import Finished
+from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.report import birdseye, camera_view
 from mt_nodes.report.evidence_view import keep_views
 from mt_nodes.runs.again.changed_since import judged_again
@@ -46,7 +46,7 @@ class Shower:
         Args:
             results_dir: of a finished run.
             play: carries out a replay of one pair, into a directory.
-            transport, bag: as :meth:`mt_nodes.engine.recorded_pair.Finished.request` takes them.
+            transport, bag: as :meth:`mt_nodes.engine.recorded_pair.RecordedPair.request` takes them.
         """
         self._dir, self._play, self._how = results_dir, play, (transport, bag)
 
@@ -65,7 +65,7 @@ class Shower:
         return ""
 
     def _shown(self, pair: Pair) -> dict[str, Any]:
-        finished = Finished.find(self._dir, str(pair))
+        finished = RecordedPair.find(self._dir, str(pair))
         place = self._dir if finished.evidence.is_file() else self._played(finished)
         kept = read_evidence(place / "evidence" / evidence_name(pair), pair)
         keep_views(place, [str(pair)])
@@ -77,7 +77,7 @@ class Shower:
             "answers": [list(_answers(kept.said[arm])) for arm in ("source", "followup")],
         }
 
-    def _played(self, finished: Finished) -> Path:
+    def _played(self, finished: RecordedPair) -> Path:
         """Play a pair of which no evidence was kept again, and return where its evidence is now.
 
         Raises:
@@ -101,13 +101,13 @@ def case_file(results_dir: Path, identifier: str) -> Path:
     return results_dir / FOLDER / "cases" / f"{identifier}.json"
 
 
-def blind(view: View) -> View:
+def blind(view: PairView) -> PairView:
     """Return a picture's arrays without what would tell the verdict."""
     empty: dict[str, Any] = {name: np.empty((0, *SHAPES[name])) for name in _TELLING}
     return replace(view, **empty)
 
 
-def _pictures(view: View) -> Iterator[dict[str, str]]:
+def _pictures(view: PairView) -> Iterator[dict[str, str]]:
     """Yield what is seen by each way of looking, before and after the change, as data URIs."""
     if len(view.source_image):
         before, after = camera_view.draw(view)

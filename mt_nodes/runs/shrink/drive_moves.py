@@ -14,7 +14,7 @@ from mt_nodes.relations.strength import strengths, strengths_in_world
 from mt_nodes.relations.world_changes.base import Setting
 from mt_nodes.relations.world_changes.parts import differing, things, without
 from mt_nodes.runs.loop.conducting import PERIOD_S
-from mt_nodes.runs.shrink.driving import Driver, Drives, Worlds, same_draws
+from mt_nodes.runs.shrink.driving import DrivePlayer, Drives, Worlds, same_draws
 from mt_nodes.runs.shrink.minimal import Rows, fewest, shortest
 from mt_nodes.runs.shrink.shrinking import Shrinker
 from mt_nodes.runs.shrink.weakening import weaken
@@ -28,7 +28,7 @@ class DriveMoves:
         shrinker: tries it. driver: which pair it is.
     """
 
-    def __init__(self, shrinker: Shrinker[Worlds, Drives], driver: Driver) -> None:
+    def __init__(self, shrinker: Shrinker[Worlds, Drives], driver: DrivePlayer) -> None:
         self._shrinker, self._driver = shrinker, driver
 
     @property

@@ -78,7 +78,7 @@ class Drives(Played):
             keeper.keep(*pair)
 
 
-class Driver:
+class DrivePlayer:
     """Drives forms of a pair.
 
     Args:

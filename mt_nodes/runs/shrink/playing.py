@@ -12,15 +12,15 @@ from mt_nodes.data.bags.bundles import Unreadable
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Verdict
 from mt_nodes.engine.arm import Arm
-from mt_nodes.engine.followups import Prepared, Preparer
+from mt_nodes.engine.followups import FollowupMaker, FollowupPlan
 from mt_nodes.engine.judging import Offer
-from mt_nodes.engine.recorder import Case, Recorder
+from mt_nodes.engine.recorder import ExecutedPair, Recorder
 from mt_nodes.engine.reduction.difference import Difference
 from mt_nodes.engine.reduction.reduction import Reduction, difference_of
-from mt_nodes.engine.series import Judged
+from mt_nodes.engine.series import SeriesVerdict
 from mt_nodes.relations.pipeline import Derived
 from mt_nodes.relations.relation import Relation, Suite
-from mt_nodes.runs.replay.replay_bench import Bench, Played, Tape
+from mt_nodes.runs.replay.replay_bench import Played, ReplayBench, Tape
 from mt_nodes.runs.replay.run import Run
 
 #: Follow-ups of so long a window are kept, to be recorded without another play.
@@ -28,7 +28,7 @@ _KEPT_BUNDLES = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class SmallerPair:
     """A smaller form of a pair: a relation that may be weaker, and what is left of its input."""
 
     relation: Relation
@@ -40,7 +40,7 @@ class Target:
     """The follow-up of the pair's own bundle, as a relation makes it."""
 
     relation: Relation
-    prepared: Prepared
+    prepared: FollowupPlan
     bundle: Bundle
 
     @functools.cached_property
@@ -56,8 +56,8 @@ class Filmed(Played):
     def __init__(self) -> None:
         super().__init__()
         self._followups: list[tuple[Offer, Bundle, Derived, float]] = []
-        self._cases: list[tuple[Sequence[Verdict], Case | None]] = []
-        self._over_series: list[Sequence[Judged]] = []
+        self._cases: list[tuple[Sequence[Verdict], ExecutedPair | None]] = []
+        self._over_series: list[Sequence[SeriesVerdict]] = []
         #: Whether everything was kept; else the follow-up last sent alone.
         self.whole = True
 
@@ -69,12 +69,12 @@ class Filmed(Played):
             self._cases = self._cases[-1:]
         self._followups.append((offer, bundle, derived, made_ms))
 
-    def verdicts(self, verdicts: Sequence[Verdict], case: Case | None) -> list[Verdict]:
+    def verdicts(self, verdicts: Sequence[Verdict], case: ExecutedPair | None) -> list[Verdict]:
         """Take in verdicts, and what they were judged by."""
         self._cases.append((verdicts, case))
         return super().verdicts(verdicts, case)
 
-    def series(self, judged: Sequence[Judged]) -> list[Verdict]:
+    def series(self, judged: Sequence[SeriesVerdict]) -> list[Verdict]:
         """Take in verdicts over sequences, and what they were judged by."""
         self._over_series.append(judged)
         return super().verdicts([verdict for verdict, _ in judged], None)
@@ -93,7 +93,7 @@ class Player:
     """Plays candidates for a pair.
 
     Args:
-        run: made of :meth:`mt_nodes.engine.recorded_pair.Finished.request`.
+        run: made of :meth:`mt_nodes.engine.recorded_pair.RecordedPair.request`.
         arms: of the source and of the follow-up, ready.
         progress: called with the verdicts of every instant.
     """
@@ -102,7 +102,7 @@ class Player:
         self, run: Run, arms: tuple[Arm, Arm], progress: Callable[[Sequence[Verdict]], None] = lambda verdicts: None
     ) -> None:
         assert run.only is not None, "one pair is played"
-        self._run, self._bench = run, Bench(run, arms, progress)
+        self._run, self._bench = run, ReplayBench(run, arms, progress)
         (self._source,), (offer,) = run.sources, run.offers
         self.pair, self.relation = run.only, offer.relation
         self.tape = Tape(self._readable, None if self.pair.bundle is None else self.pair.bundle + 1)
@@ -117,12 +117,12 @@ class Player:
         return (found for found in self._source.readings() if not isinstance(found, Unreadable))
 
     @property
-    def whole(self) -> Candidate:
+    def whole(self) -> SmallerPair:
         """The pair as it was."""
         numbers = [bundle.index for bundle in self.tape]
         if not numbers or self.pair.bundle not in (None, numbers[-1]):
             raise UsageError(f"{self._source.reader.path}: pair '{self.pair}' needs more bundles than the bag has")
-        return Candidate(self.relation, Reduction(0, numbers[-1] + 1))
+        return SmallerPair(self.relation, Reduction(0, numbers[-1] + 1))
 
     def suite(self, relation: Relation) -> Suite:
         """Return the suite of the run with a relation in the place of the one of its id."""
@@ -133,7 +133,7 @@ class Player:
         """Return the follow-up of the pair's bundle as a relation makes it."""
         if self._target is None or self._target.relation is not relation:
             suite, run = self.suite(relation), self._run
-            preparer, bundle = Preparer(suite, run.request.seed, run.schedule), None
+            preparer, bundle = FollowupMaker(suite, run.request.seed, run.schedule), None
             (offer,) = run.schedule.offers(suite, run.request.draws, self.pair)
             for bundle in self.tape:
                 if bundle.index != self.pair.bundle:
@@ -142,14 +142,14 @@ class Player:
             self._target = Target(relation, preparer(offer, bundle), bundle)
         return self._target
 
-    def play(self, form: Candidate) -> Filmed:
+    def play(self, form: SmallerPair) -> Filmed:
         """Play a smaller form in arms as fresh as the stack needs.
 
         Raises:
             InfrastructureError: the stack died.
         """
         run, suite = self._run, self.suite(form.relation)
-        prepare = _Reduced(self, form, Preparer(suite, run.request.seed, run.schedule))
+        prepare = _Reduced(self, form, FollowupMaker(suite, run.request.seed, run.schedule))
         return self._bench.play(
             Filmed(),
             suite,
@@ -173,7 +173,7 @@ class Player:
 class _Reduced:
     """Makes the follow-ups of one play: of the pair's own bundle what is left of it."""
 
-    def __init__(self, player: Player, candidate: Candidate, preparer: Preparer) -> None:
+    def __init__(self, player: Player, candidate: SmallerPair, preparer: FollowupMaker) -> None:
         self._player, self._candidate, self._preparer = player, candidate, preparer
         (self._offer,) = player._run.schedule.offers(player.suite(candidate.relation), only=player.pair)
         self._alone = player.stateless and player.pair.bundle is not None
@@ -192,7 +192,7 @@ class _Reduced:
             else:
                 yield bundle
 
-    def __call__(self, offer: Offer, bundle: Bundle) -> Prepared:
+    def __call__(self, offer: Offer, bundle: Bundle) -> FollowupPlan:
         """Make the follow-up of one bundle."""
         if bundle.index != self._player.pair.bundle:
             return self._preparer(offer, bundle)

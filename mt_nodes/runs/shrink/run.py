@@ -18,13 +18,13 @@ from mt_nodes.base.stats.repeats import Confirm
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.arm import start
 from mt_nodes.engine.plan import Request
-from mt_nodes.engine.recorded_pair import Finished
+from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.engine.recorder import Recorder
 from mt_nodes.runs.loop.run import ScenarioRun
 from mt_nodes.runs.replay.execute import Arms, recorded, troubles
 from mt_nodes.runs.replay.run import Run
 from mt_nodes.runs.shrink.shrinking import Budget, Shrunk
-from mt_nodes.runs.shrink.subjects import Asked, Begun, Progress, Subject, Tell, subject_of
+from mt_nodes.runs.shrink.subjects import Begun, Progress, ShrinkSettings, Subject, Tell, subject_of
 
 #: What was asked, and what came of it.
 ASKED, TOLD = "shrink.json", "shrunk.json"
@@ -36,7 +36,7 @@ class ShrinkRequest(Request):
 
     Attributes:
         directory: results of the run. pair: which one.
-        transport, bag: see :meth:`mt_nodes.engine.recorded_pair.Finished.request`.
+        transport, bag: see :meth:`mt_nodes.engine.recorded_pair.RecordedPair.request`.
         confirm: ``K/N``, empty for what the first plays advise.
         plays, minutes: budget.
     """
@@ -55,7 +55,7 @@ class ShrinkRun:
     """A shrinking, checked: what cannot be made small was refused while making it."""
 
     asked: ShrinkRequest
-    finished: Finished
+    finished: RecordedPair
     subject: Subject
 
     @property
@@ -76,7 +76,7 @@ class ShrinkRun:
             UsageError: the pair cannot be made small; says what to use instead.
             MtError: the run, its bag or its stack is not what it was.
         """
-        finished = Finished.find(Path(asked.directory), asked.pair)
+        finished = RecordedPair.find(Path(asked.directory), asked.pair)
         refuse(finished)
         checked = cls._made(asked, finished, Path(asked.directory))
         if why := checked.subject.refused(finished):
@@ -95,10 +95,10 @@ class ShrinkRun:
     def load(cls, out: Path) -> ShrinkRun:
         """Make the one that :meth:`create` noted in a directory."""
         asked = ShrinkRequest.from_plain(json.loads((out / ASKED).read_text(encoding="utf-8")))
-        return cls._made(asked, Finished.find(Path(asked.directory), asked.pair), out)
+        return cls._made(asked, RecordedPair.find(Path(asked.directory), asked.pair), out)
 
     @classmethod
-    def _made(cls, asked: ShrinkRequest, finished: Finished, out: Path) -> ShrinkRun:
+    def _made(cls, asked: ShrinkRequest, finished: RecordedPair, out: Path) -> ShrinkRun:
         return cls(asked, finished, subject_of(finished, asked.transport, asked.bag, out))
 
     @property
@@ -107,7 +107,7 @@ class ShrinkRun:
         return Confirm.parse(self.asked.confirm) if self.asked.confirm else None
 
 
-def refuse(finished: Finished) -> None:
+def refuse(finished: RecordedPair) -> None:
     """Refuse a pair that there is nothing to make small of.
 
     Raises:
@@ -146,7 +146,7 @@ def carry_out(
     def begin(ending: ExitStack) -> Callable[[], None]:
         arms = open_arms(ending)
         start(*arms)
-        how = Asked(Budget(asked.plays, asked.minutes), shrinking.confirm, tell)
+        how = ShrinkSettings(Budget(asked.plays, asked.minutes), shrinking.confirm, tell)
         kept.append(shrinking.subject.begin(arms, how, progress))
         return kept[0].go_on
 

@@ -17,7 +17,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.jsonl import jsonable
 from mt_nodes.base.stats.repeats import Confirm
 from mt_nodes.data.verdict import Verdict
-from mt_nodes.engine.recorded_pair import Finished
+from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.engine.recorder import Recorder
 from mt_nodes.engine.reduction.reduction import FILE as REDUCTION
 from mt_nodes.relations.relation import Relation
@@ -30,9 +30,9 @@ from mt_nodes.runs.replay import execute
 from mt_nodes.runs.replay.execute import Arms
 from mt_nodes.runs.replay.run import Run
 from mt_nodes.runs.shrink.drive_moves import DriveMoves
-from mt_nodes.runs.shrink.driving import Driver, Drives, Worlds
+from mt_nodes.runs.shrink.driving import DrivePlayer, Drives, Worlds
 from mt_nodes.runs.shrink.pair_moves import PairMoves
-from mt_nodes.runs.shrink.playing import Candidate, Filmed, Player
+from mt_nodes.runs.shrink.playing import Filmed, Player, SmallerPair
 from mt_nodes.runs.shrink.shrinking import Budget, Shrinker, Shrunk
 
 #: The relation with the weakest change that still fails.
@@ -59,7 +59,7 @@ class Begun(Protocol):
 
 
 @dataclass(frozen=True)
-class Asked:
+class ShrinkSettings:
     """How a pair is to be made small."""
 
     budget: Budget
@@ -77,24 +77,24 @@ class Subject(Protocol):
     def at(self, out: Path) -> Subject:
         """Return it with another results directory."""
 
-    def refused(self, finished: Finished) -> str:
+    def refused(self, finished: RecordedPair) -> str:
         """Say why the pair cannot be made again bit for bit; empty: it can."""
 
     def arms(self, ending: ExitStack) -> Arms:
         """Return arms that call the stack's callable without topics, and put their end on the stack."""
 
-    def begin(self, arms: Arms, asked: Asked, progress: Progress) -> Begun:
+    def begin(self, arms: Arms, asked: ShrinkSettings, progress: Progress) -> Begun:
         """Return what makes it small, in arms that are ready."""
 
 
 @dataclass(frozen=True, eq=False)
-class Replayed:
+class ReplayPair:
     """A pair of a replay, or the one instant that evidence of `mt live` holds."""
 
     run: Run
 
     @classmethod
-    def make(cls, finished: Finished, transport: str, bag: str, out: Path) -> Replayed:
+    def make(cls, finished: RecordedPair, transport: str, bag: str, out: Path) -> ReplayPair:
         """Look the input up.
 
         Raises:
@@ -106,11 +106,11 @@ class Replayed:
             raise UsageError("--bag: of a run of `mt live` the input is what evidence holds; leave --bag out")
         return cls(Run.make(request_of_instant(finished, transport), out))
 
-    def at(self, out: Path) -> Replayed:
+    def at(self, out: Path) -> ReplayPair:
         """Return it with another results directory."""
-        return Replayed(dataclasses.replace(self.run, out=out))
+        return ReplayPair(dataclasses.replace(self.run, out=out))
 
-    def refused(self, finished: Finished) -> str:
+    def refused(self, finished: RecordedPair) -> str:
         """Make the follow-up again, from its draws and from the seed."""
         proof = prove(self.run, finished)
         return "" if proof.same else "; ".join(proof.why) or "it came to another SHA-256"
@@ -119,20 +119,20 @@ class Replayed:
         """Return arms that call the stack's callable without topics, and put their end on the stack."""
         return execute.in_process_arms(self.run, ending)
 
-    def begin(self, arms: Arms, asked: Asked, progress: Progress) -> Begun:
+    def begin(self, arms: Arms, asked: ShrinkSettings, progress: Progress) -> Begun:
         """Return what makes it small."""
         return _BegunReplay(self.run, Player(self.run, arms, progress), asked)
 
 
 class _BegunReplay:
-    def __init__(self, run: Run, player: Player, asked: Asked) -> None:
+    def __init__(self, run: Run, player: Player, asked: ShrinkSettings) -> None:
         self._run = run
         tell = _telling(player, asked.tell)
-        self._shrinker: Shrinker[Candidate, Filmed] = Shrinker(player, asked.budget, asked.confirm, tell)
+        self._shrinker: Shrinker[SmallerPair, Filmed] = Shrinker(player, asked.budget, asked.confirm, tell)
         self._moves = PairMoves(self._shrinker, player).all
 
     @property
-    def told(self) -> Shrunk[Candidate, Filmed]:
+    def told(self) -> Shrunk[SmallerPair, Filmed]:
         return self._shrinker.told
 
     def go_on(self) -> None:
@@ -153,13 +153,13 @@ class _BegunReplay:
 
 
 @dataclass(frozen=True, eq=False)
-class Driven:
+class DrivePair:
     """A pair of drives of the closed loop."""
 
     run: ScenarioRun
 
     @classmethod
-    def make(cls, finished: Finished, transport: str, bag: str, out: Path) -> Driven:
+    def make(cls, finished: RecordedPair, transport: str, bag: str, out: Path) -> DrivePair:
         """Make both worlds of the ledger.
 
         Raises:
@@ -169,11 +169,11 @@ class Driven:
             raise UsageError("--bag: worlds of a run of `mt scenario` are made of its ledger; leave --bag out")
         return cls(ScenarioRun.make(request_again(finished, transport), out))
 
-    def at(self, out: Path) -> Driven:
+    def at(self, out: Path) -> DrivePair:
         """Return it with another results directory."""
-        return Driven(dataclasses.replace(self.run, out=out))
+        return DrivePair(dataclasses.replace(self.run, out=out))
 
-    def refused(self, finished: Finished) -> str:
+    def refused(self, finished: RecordedPair) -> str:
         """Both worlds were made of the ledger; whether they are driven the same way, the first plays tell."""
         return ""
 
@@ -181,13 +181,13 @@ class Driven:
         """Return arms that call the stack's callable without topics, and put their end on the stack."""
         return conducting.in_process_arms(self.run, ending)
 
-    def begin(self, arms: Arms, asked: Asked, progress: Progress) -> Begun:
+    def begin(self, arms: Arms, asked: ShrinkSettings, progress: Progress) -> Begun:
         """Return what makes it small."""
-        return _BegunDrives(Driver(self.run, arms, progress), self.run, asked)
+        return _BegunDrives(DrivePlayer(self.run, arms, progress), self.run, asked)
 
 
 class _BegunDrives:
-    def __init__(self, driver: Driver, run: ScenarioRun, asked: Asked) -> None:
+    def __init__(self, driver: DrivePlayer, run: ScenarioRun, asked: ShrinkSettings) -> None:
         self._run, self._driver = run, driver
         tell = _telling(driver, asked.tell)
         self._shrinker: Shrinker[Worlds, Drives] = Shrinker(driver, asked.budget, asked.confirm, tell)
@@ -211,13 +211,13 @@ class _BegunDrives:
         return dataclasses.replace(self._driver.run_of(best), request=request)
 
 
-def subject_of(finished: Finished, transport: str, bag: str, out: Path) -> Subject:
+def subject_of(finished: RecordedPair, transport: str, bag: str, out: Path) -> Subject:
     """Return the pair of a finished run as something that can be made small.
 
     Raises:
         MtError: it cannot; says what to use instead.
     """
-    kind = Driven if finished.driven else Replayed
+    kind = DrivePair if finished.driven else ReplayPair
     return kind.make(finished, transport, bag, out)
 
 

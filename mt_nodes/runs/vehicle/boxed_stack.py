@@ -16,8 +16,8 @@ from typing import Any
 
 from mt_nodes.base.environment import ros_environment
 from mt_nodes.base.processes import Process
-from mt_nodes.base.settings import Actuators, Box
-from mt_nodes.engine.plan import Replayed
+from mt_nodes.base.settings import Actuators, BoxSettings
+from mt_nodes.engine.plan import ReplayedTopic
 from mt_nodes.stacks.stack import Stack
 
 #: Node of both bridges.
@@ -55,7 +55,7 @@ class BoxedStack:
     observers: tuple[str, ...]
     ready_timeout_s: float
     stop_timeout_s: float
-    box: Box
+    box: BoxSettings
 
     @property
     def process(self) -> Process:
@@ -72,7 +72,7 @@ class BoxedStack:
         data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         topics = {name: tuple(Passing(**row) for row in data[name]) for name in ("inputs", "outputs")}
         lists = {name: tuple(data[name]) for name in ("argv", "nodes", "observers")}
-        parts = {name: cls_(**_tuples(data[name])) for name, cls_ in (("actuators", Actuators), ("box", Box))}
+        parts = {name: cls_(**_tuples(data[name])) for name, cls_ in (("actuators", Actuators), ("box", BoxSettings))}
         return cls(**{**data, **topics, **lists, **parts})
 
 
@@ -84,9 +84,9 @@ def boxed_stack(
     process: Process,
     stack: Stack,
     domain: int,
-    topics: Mapping[str, Replayed],
+    topics: Mapping[str, ReplayedTopic],
     required: Sequence[str],
-    box: Box,
+    box: BoxSettings,
     actuators: Actuators,
     observers: tuple[str, ...],
 ) -> BoxedStack:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
-from mt_nodes.base.settings import Box
+from mt_nodes.base.settings import BoxSettings
 from mt_nodes.runs.vehicle import box
 
 #: layer -> what a process without it can still do.
@@ -48,7 +48,7 @@ class BoxReport:
         return tuple(f"no layer '{name}' ({why}): the instance can {WITHOUT[name]}" for name, why in rows)
 
 
-def boxed(settings: Box, argv: Sequence[str], report: Path, keep: Sequence[int] = ()) -> tuple[str, ...]:
+def boxed(settings: BoxSettings, argv: Sequence[str], report: Path, keep: Sequence[int] = ()) -> tuple[str, ...]:
     """Return the command that runs another one in a box.
 
     Args:
@@ -97,7 +97,7 @@ def what_can_be_boxed() -> BoxReport:
     """
     with tempfile.TemporaryDirectory(prefix="mt_box_") as place:
         report = Path(place) / "report.json"
-        command = boxed(Box(), (sys.executable, "-I", "-S", "-c", ""), report)
+        command = boxed(BoxSettings(), (sys.executable, "-I", "-S", "-c", ""), report)
         try:
             subprocess.run(command, check=True, timeout=_PROBE_S, capture_output=True, text=True)
         except (subprocess.SubprocessError, OSError) as error:

@@ -16,7 +16,7 @@ from typing import Any
 UNREAD_S = 2.0
 
 
-class Events:
+class EventWriter:
     """The telling end.
 
     Args:

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from mt_nodes.base.settings import Box, Gpu
+from mt_nodes.base.settings import BoxSettings, Gpu
 
 #: What manages MPS; where it leaves its pid, unless ``CUDA_MPS_PIPE_DIRECTORY`` says so.
 CONTROL, PIPES = "nvidia-cuda-mps-control", "/tmp/nvidia-mps"
@@ -35,7 +35,7 @@ def gpu_environment(gpu: Gpu) -> dict[str, str]:
 
 
 def lacking_for(
-    gpu: Gpu, box: Box, environ: Mapping[str, str], which: Callable[[str], str | None] = shutil.which
+    gpu: Gpu, box: BoxSettings, environ: Mapping[str, str], which: Callable[[str], str | None] = shutil.which
 ) -> dict[str, str]:
     """Return why limits that were asked for may not hold, by name of the setting.
 

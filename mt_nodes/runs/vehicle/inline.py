@@ -12,7 +12,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, param
 from mt_nodes.base.settings import Caps
 from mt_nodes.base.yaml_files import read_mapping
-from mt_nodes.runs.vehicle.interlock import Signal, checked
+from mt_nodes.runs.vehicle.interlock import SafetySignal, checked
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,12 @@ class InlineConfig:
 
     topics: tuple[Between, ...] = param((), convert=_list_of(Between), help="raw and topic of each; leading one first")
     relation: str = param("noise_outside_roi_1000", help="whose mutations are applied; name or .yaml file")
-    permits: tuple[Signal, ...] = param(
-        (), convert=_list_of(Signal), help="all must hold: that the vehicle stands still, or is not engaged"
+    permits: tuple[SafetySignal, ...] = param(
+        (), convert=_list_of(SafetySignal), help="all must hold: that the vehicle stands still, or is not engaged"
     )
-    dead_man: Signal = param(Signal(), convert=_one(Signal), help="the switch that the operator holds")
+    dead_man: SafetySignal = param(
+        SafetySignal(), convert=_one(SafetySignal), help="the switch that the operator holds"
+    )
     hold_s: float = param(
         0.03, low=0.001, high=0.5, unit="s", help="how long an original waits for what may take its place"
     )

@@ -20,7 +20,7 @@ NOT_YET = "was let go before all else held; hold it so until it is heard again"
 
 
 @dataclass(frozen=True)
-class Signal:
+class SafetySignal:
     """A field of a topic that says that something is so, as long as it is said often enough.
 
     Either ``equals`` or ``within`` says which values mean yes.
@@ -55,7 +55,7 @@ def cause(why: str) -> str:
     return _MEASURED.sub("…", why)
 
 
-def checked(signal: Signal, where: str) -> Signal:
+def checked(signal: SafetySignal, where: str) -> SafetySignal:
     """Refuse a signal that says nothing, or anything.
 
     Raises:
@@ -86,7 +86,7 @@ class _Message:
     age_s: float
     in_order: bool
 
-    def fault(self, signal: Signal, now_s: float) -> str:
+    def fault(self, signal: SafetySignal, now_s: float) -> str:
         """Return why it means neither yes nor no at an instant, empty where it means one of them."""
         if abs(self.age_s) > signal.fresh_s:
             when = f"{abs(self.age_s):.2f} s {'before' if self.age_s > 0.0 else 'after'}"
@@ -122,7 +122,7 @@ class Interlock:
         UsageError: no permit is named.
     """
 
-    def __init__(self, armed: bool, permits: Sequence[Signal], dead_man: Signal) -> None:
+    def __init__(self, armed: bool, permits: Sequence[SafetySignal], dead_man: SafetySignal) -> None:
         if not permits:
             raise UsageError("permits: got none, expected a signal of standstill or of disengagement")
         self._armed = armed

@@ -19,7 +19,7 @@ ACTION_SERVER, ACTION_CLIENT = "carries out", "asks for"
 
 
 @dataclass(frozen=True, order=True)
-class Endpoint:
+class GraphEndpoint:
     """What one node has: ``role`` is one of the six above, ``name`` that of a topic, service or action.
 
     Nodes may be called alike, as those of two instances of one stack are: ``number`` counts what would be the same.
@@ -36,7 +36,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True)
-class Watched:
+class LeakQuery:
     """What is looked for.
 
     Attributes:
@@ -48,7 +48,7 @@ class Watched:
     observers: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
 
-    def moves(self, one: Endpoint) -> bool:
+    def moves(self, one: GraphEndpoint) -> bool:
         """Whether something on this endpoint moves the vehicle, by its name or its type."""
         names = {
             PUBLISHER: self.actuators.topics,
@@ -75,7 +75,7 @@ def _named(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def leaks_in_arm(found: Collection[Endpoint], watched: Watched, ours: Collection[str]) -> list[str]:
+def leaks_in_arm(found: Collection[GraphEndpoint], watched: LeakQuery, ours: Collection[str]) -> list[str]:
     """Return who, in the domain of an arm, would carry a test's commands out, the stack's own nodes among them.
 
     A stack publishes commands there, as it is meant to; whoever takes them would act on them.
@@ -95,7 +95,7 @@ def leaks_in_arm(found: Collection[Endpoint], watched: Watched, ours: Collection
 
 
 def leaks_in_live(
-    found: Collection[Endpoint], before: Collection[Endpoint], watched: Watched, ours: Collection[str]
+    found: Collection[GraphEndpoint], before: Collection[GraphEndpoint], watched: LeakQuery, ours: Collection[str]
 ) -> list[str]:
     """Return who came into the live domain since it was looked at first, and could bring a test's commands there.
 
@@ -110,5 +110,5 @@ def leaks_in_live(
     return told + [f"{one}: a node of ours may listen only" for one in sorted(set(own))]
 
 
-def _which(one: Endpoint) -> str:
+def _which(one: GraphEndpoint) -> str:
     return "it" if one.number == 1 else f"number {one.number} of that name"

@@ -18,7 +18,7 @@ LOOKS = 6
 BUSY_TIMES = 20
 
 
-class Fate(Enum):
+class RelayFate(Enum):
     """What became of a relay."""
 
     ENDED = "ended"
@@ -46,19 +46,19 @@ class Sentry:
         self._poll.register(pidfd, select.POLLIN)
         self._every_ms = max(1, round(1e3 * frozen_s / LOOKS))
 
-    def wait(self, over: Callable[[], bool]) -> Fate | None:
+    def wait(self, over: Callable[[], bool]) -> RelayFate | None:
         """Return what became of it, once no thread of it runs any more; None when ``over()`` says so before."""
         beats, silent, behind = self._baton.beats, 0, 0
         while not over():
             if self._poll.poll(self._every_ms):
-                return Fate.ENDED if self._baton.phase is Phase.ENDED else Fate.DIED
+                return RelayFate.ENDED if self._baton.phase is Phase.ENDED else RelayFate.DIED
             silent = silent + 1 if self._baton.beats == beats else 0
             beats = self._baton.beats
             if silent >= self._patience():
-                return self._end(Fate.FROZEN)
+                return self._end(RelayFate.FROZEN)
             behind = behind + 1 if self._baton.phase is Phase.SERVING and self._is_behind() else 0
             if behind >= LOOKS:
-                return self._end(Fate.DEAF)
+                return self._end(RelayFate.DEAF)
         return None
 
     def close(self) -> None:
@@ -69,7 +69,7 @@ class Sentry:
         looks = {Phase.SERVING: LOOKS, Phase.BUSY: LOOKS * BUSY_TIMES}
         return looks.get(self._baton.phase, float("inf"))
 
-    def _end(self, fate: Fate) -> Fate:
+    def _end(self, fate: RelayFate) -> RelayFate:
         signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
         self._poll.poll()  # dead when this returns; until then it might publish
         return fate

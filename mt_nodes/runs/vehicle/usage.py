@@ -15,7 +15,7 @@ _MB = 1e6
 
 
 @dataclass
-class Usage:
+class ResourceUsage:
     """Counts on from when it was made; to be looked at now and then.
 
     Attributes:

@@ -9,7 +9,7 @@ from math import inf
 import numpy as np
 
 from mt_nodes.data.lanes import ALONG, ONCOMING, OWN, Lanes
-from mt_nodes.stacks.reference.way import Way
+from mt_nodes.stacks.reference.way import LanePath
 
 #: Middles that lie nearer to each other are of one lane, and who is so near is on it.
 APART_M = 1.0
@@ -25,7 +25,7 @@ class Beside:
     direction: str
 
 
-def lanes_beside(lanes: Lanes, way: Way, begin_m: float, end_m: float) -> list[Beside]:
+def lanes_beside(lanes: Lanes, way: LanePath, begin_m: float, end_m: float) -> list[Beside]:
     """Return the lanes that lie beside a way all along from one station to another."""
     known = np.isfinite(lanes.point_m).all(axis=1)
     station, left = way.place(lanes.point_m[known])

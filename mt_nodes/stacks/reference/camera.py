@@ -19,7 +19,7 @@ from mt_nodes.data.outputs import Control, ImageBoxes, Output, Path
 from mt_nodes.stacks.reference.assumed_camera import assumed_camera
 from mt_nodes.stacks.reference.faults.base import named_faults
 from mt_nodes.stacks.reference.faults.camera_base import CameraFault, CameraSteps, Looked
-from mt_nodes.stacks.reference.lane import FAR_M, Lane, find_lane, lines_in, road_from_above
+from mt_nodes.stacks.reference.lane import FAR_M, LaneFit, find_lane, lines_in, road_from_above
 from mt_nodes.stacks.reference.people import find_people
 from mt_nodes.world.camera.model import CameraModel
 
@@ -121,14 +121,14 @@ class CameraStack:
         rows = horizon - focal * (tallest_m - self.height_m) / near_m, horizon + focal * 1.15 * self.height_m / near_m
         return find_people(grey, (int(rows[0]), int(rows[1])), self.least_person_px, self.person_threshold)
 
-    def _path(self, lane: Lane) -> Path:
+    def _path(self, lane: LaneFit) -> Path:
         if lane.seen < self.seen_share:
             return Path.make(self.frame_id, None, np.empty((0, 3)))
         x = np.arange(0.0, FAR_M + _PATH_STEP_M / 2.0, _PATH_STEP_M)
         pose = np.column_stack([x + self.forward_m, lane.left_m(x), np.arctan(lane.heading + lane.bend_1pm * x)])
         return Path.make(self.frame_id, None, pose.round(_DECIMALS))
 
-    def _control(self, lane: Lane, people: ImageBoxes, grey: Pixels, camera: CameraModel) -> Control:
+    def _control(self, lane: LaneFit, people: ImageBoxes, grey: Pixels, camera: CameraModel) -> Control:
         seen = lane.seen >= self.seen_share
         steering, bend = self._pursued(lane) if seen else (0.0, 0.0)
         speed = min(
@@ -140,7 +140,7 @@ class CameraStack:
         steering = round(steering, _DECIMALS)
         return Control(None, steering, speed, yaw_rate_radps=speed * float(np.tan(steering)) / self.wheelbase_m)
 
-    def _pursued(self, lane: Lane) -> tuple[float, float]:
+    def _pursued(self, lane: LaneFit) -> tuple[float, float]:
         """Return the road-wheel angle of pure pursuit, and the curvature of the way to its aim.
 
         The arc that leaves the rear axle straight ahead and meets a point at distance l, y to the left, has curvature
@@ -151,7 +151,7 @@ class CameraStack:
         curvature = 2.0 * left / (ahead**2 + left**2)
         return float(np.arctan(self.wheelbase_m * curvature)), curvature
 
-    def _for_people(self, lane: Lane, people: ImageBoxes, camera: CameraModel) -> float:
+    def _for_people(self, lane: LaneFit, people: ImageBoxes, camera: CameraModel) -> float:
         """Return the speed from which one stops before the nearest person who is in the way."""
         if not len(people):
             return np.inf

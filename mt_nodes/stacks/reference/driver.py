@@ -13,7 +13,7 @@ from mt_nodes.base import params
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Control, Diagnostics, Output, Path
 from mt_nodes.stacks.reference.faults.base import Points, named_faults
-from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverSteps, Scene
+from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverScene, DriverSteps
 from mt_nodes.stacks.reference.following import Following, Lead, eased
 from mt_nodes.stacks.reference.lane_room import Corridor
 from mt_nodes.stacks.reference.tracker import NOMINAL_PERIOD_S, Tracker
@@ -114,7 +114,7 @@ class Driver:
         obstacles = self._tracker(points, stamp_ns, now_ns)
         if obstacles is None:  # a fault of the tracker
             return Output()
-        scene = steps.look(Scene(points, obstacles, self._corridor.extents(obstacles)))
+        scene = steps.look(DriverScene(points, obstacles, self._corridor.extents(obstacles)))
         speed = self._speed_mps(scene, steps.lead(scene), elapsed_s)
         off_m = self._off_m(scene, elapsed_s)
         control = self._command(speed, self._steering_rad(off_m, elapsed_s))
@@ -178,7 +178,7 @@ class Driver:
         memory.stamp_ns = stamp_ns
         return self._steps.elapsed_s(elapsed)
 
-    def _speed_mps(self, scene: Scene, lead: Lead | None, elapsed_s: float) -> float:
+    def _speed_mps(self, scene: DriverScene, lead: Lead | None, elapsed_s: float) -> float:
         """Return the speed of now: the one before, accelerated."""
         memory, law = self._memory, self._following
         wanted = law.wanted_mps2(memory.speed_mps, self._steps.cruise_mps(scene), lead)
@@ -189,7 +189,7 @@ class Driver:
         memory.acceleration_mps2 = acceleration if memory.speed_mps > 0.0 else max(0.0, acceleration)
         return memory.speed_mps
 
-    def _off_m(self, scene: Scene, elapsed_s: float) -> float:
+    def _off_m(self, scene: DriverScene, elapsed_s: float) -> float:
         """Return how far to the left the middle of the free lane lies, steadied: boxes beside the lane flicker."""
         right, left = self._steps.room(scene)
         kept = float(np.exp(-elapsed_s / self.steadies_s))

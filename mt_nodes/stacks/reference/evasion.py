@@ -10,7 +10,7 @@ from math import inf, sqrt
 from mt_nodes.data.lanes import ALONG, ONCOMING, OWN
 from mt_nodes.stacks.reference.beside import APART_M, Beside
 from mt_nodes.stacks.reference.following import Lead
-from mt_nodes.stacks.reference.traffic import STEP_S, Body, Conflict, Swing, Traffic
+from mt_nodes.stacks.reference.traffic import STEP_S, Conflict, EgoBody, Swing, Traffic
 
 #: Who comes towards the vehicle, faster than so, is evaded from so long before they meet.
 TOWARDS_MPS, MEETS_S = 1.0, 2.5
@@ -105,7 +105,7 @@ class Evasion:
             return lead.gap_m < closing * MEETS_S
         return closing * self.late_s + closing**2 / (2.0 * braking_mps2) > lead.gap_m
 
-    def ways(self, body: Body, traffic: Traffic, conflict: Conflict, beside: Sequence[Beside] = ()) -> list[Escape]:
+    def ways(self, body: EgoBody, traffic: Traffic, conflict: Conflict, beside: Sequence[Beside] = ()) -> list[Escape]:
         """Return the ways past somebody, to the right and to the left, that can be driven, with whom one hits there.
 
         From straight ahead one gets d aside within a time t by an acceleration of 2 d / t².
@@ -136,7 +136,7 @@ class Evasion:
             others.append(Escape(lane.left_m, past_m, towards, lane.direction, hits, waits_s))
         return own + others
 
-    def stays(self, former: Escape, body: Body, traffic: Traffic, across_mps: float) -> Escape | None:
+    def stays(self, former: Escape, body: EgoBody, traffic: Traffic, across_mps: float) -> Escape | None:
         """Return the way over a lane beside its own on which the vehicle goes on, although it is past.
 
         None as soon as its own is free, as far as is known, for a return at a speed across, and where it is there.
@@ -147,7 +147,7 @@ class Evasion:
         met = body.met_across(traffic, swing, 0.0, self.spare_m, float(traffic.times_s[-1]))
         return replace(former, past_m=0.0) if met else None
 
-    def stay(self, body: Body, traffic: Traffic, past_m: float) -> Escape:
+    def stay(self, body: EgoBody, traffic: Traffic, past_m: float) -> Escape:
         """Return the way straight on with all brakes, in the vehicle's lane, with whom one hits there.
 
         Who is hit is so with all who stand there, as in other lanes: that brakes spare those behind is not certain.
@@ -161,7 +161,7 @@ class Evasion:
             hits = tuple(sorted({*hits, *there}))
         return Escape(body.left_m, 0.0, hits=hits)
 
-    def lane_hits(self, way: Escape, body: Body, traffic: Traffic) -> Escape:
+    def lane_hits(self, way: Escape, body: EgoBody, traffic: Traffic) -> Escape:
         """Return a way over a lane with all whom one hits on that lane, should one be there sooner than thought, too.
 
         Who stands in a lane that is taken counts as a whole group, not only those whom the way there touches.
@@ -169,7 +169,7 @@ class Evasion:
         met = body.met(traffic, way.aim_m, self.spare_m, way.past_m / max(body.speed_mps, 1.0))
         return replace(way, hits=tuple(sorted({*way.hits, *met})))
 
-    def _swept(self, body: Body, traffic: Traffic, to_m: float, until_s: float) -> tuple[int, ...]:
+    def _swept(self, body: EgoBody, traffic: Traffic, to_m: float, until_s: float) -> tuple[int, ...]:
         """Return whom one hits at constant speed or while one slows down; it is not known which of them will be."""
         late_s = self.late_s if abs(body.across_mps) < _SWINGS_MPS else 0.0
         swing = Swing(body.left_m, to_m, self.across_mps2, body.across_mps, late_s)

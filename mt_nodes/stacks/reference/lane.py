@@ -27,7 +27,7 @@ _ROUNDS = 4
 
 
 @dataclass(frozen=True)
-class Lane:
+class LaneFit:
     """The middle of the lane by the distance x ahead of the camera: ``offset_m + heading * x + bend_1pm * x² / 2``.
 
     ``seen`` is the share of rows in which a line was found where it should be, 0 to 1, of the better of the two.
@@ -69,7 +69,7 @@ def lines_in(road: Singles, least: float) -> Singles:
     return np.asarray(np.nan_to_num(np.clip(brighter / (2.0 * least), 0.0, 1.0)), dtype=np.float32)
 
 
-def find_lane(lines: Singles, width_m: float) -> Lane:
+def find_lane(lines: Singles, width_m: float) -> LaneFit:
     """Return the lane of a width whose two lines lie best on what looks like lines.
 
     Every lane of a coarse grid is tried; the best is drawn, by weighted least squares, onto the lines near its own.
@@ -88,7 +88,7 @@ def find_lane(lines: Singles, width_m: float) -> Lane:
         sums = np.concatenate([left @ (across - width_m / 2.0), right @ (across + width_m / 2.0)])
         offset, heading, bend = _fitted(np.tile(x, 2), sums / np.maximum(weight, 1e-9), np.minimum(weight, 2.0))
     seen = max(float(np.mean(side.max(axis=1) >= 0.5)) for side in (left, right))
-    return Lane(offset, heading, bend, seen)
+    return LaneFit(offset, heading, bend, seen)
 
 
 def _fitted(x: Floats, y: Floats, weight: Floats) -> tuple[float, float, float]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from mt_nodes.data.messages import SignalStates
 from mt_nodes.stacks.reference.following import Lead
-from mt_nodes.stacks.reference.way import Way
+from mt_nodes.stacks.reference.way import LanePath
 
 #: A light is for this way where its stop line crosses it: so near to it, in about its direction.
 _BESIDE_M, _ASKEW_RAD = 1.5, 0.6
@@ -18,7 +18,9 @@ _BEFORE_M, _PAST_M = 0.7, 1.0
 _HARDEST_MPS2 = {"yellow": 3.0, "red": 7.0}
 
 
-def stop_ahead(signals: SignalStates, way: Way, front_m: float, speed_mps: float, standstill_m: float) -> Lead | None:
+def stop_ahead(
+    signals: SignalStates, way: LanePath, front_m: float, speed_mps: float, standstill_m: float
+) -> Lead | None:
     """Return the nearest stop line to stop at as if somebody stood behind it, None where the way is free.
 
     Args:

@@ -19,8 +19,8 @@ from mt_nodes.stacks.reference.faults.base import Points, named_faults
 from mt_nodes.stacks.reference.faults.planner_base import Situation
 from mt_nodes.stacks.reference.planner import Planner
 from mt_nodes.stacks.reference.tracker import Track, Tracker
-from mt_nodes.stacks.reference.traffic import Pose, pose_of
-from mt_nodes.stacks.reference.way import Way
+from mt_nodes.stacks.reference.traffic import EgoPose, pose_of
+from mt_nodes.stacks.reference.way import LanePath
 
 _KINDS = ("lidar", "planner")
 #: Of a box only two sides are seen, and which ones changes: what is long seems to move by so much while it stands.
@@ -105,16 +105,16 @@ class Pilot(Planner):
         return params.build(GroundTracker, {**self.sees, "frame_id": self.frame_id, "faults": planted}, "sees")
 
 
-def _on_ground(seen: Detections, here: Pose) -> Detections:
+def _on_ground(seen: Detections, here: EgoPose) -> Detections:
     """Return what the vehicle sees where it is on the ground."""
     xy = here.turned(seen.center_m[:, :2]) + np.array([here.x_m, here.y_m])
     center = np.column_stack([xy, seen.center_m[:, 2]])
     return replace(seen, center_m=center, yaw_rad=seen.yaw_rad + here.yaw_rad)
 
 
-def _seen(tracks: Detections, here: Pose) -> Detections:
+def _seen(tracks: Detections, here: EgoPose) -> Detections:
     """Return the reverse: tracks on the ground as the vehicle sees them."""
-    turned_back = Pose(0.0, 0.0, here.yaw_rad, 0.0, 0.0)
+    turned_back = EgoPose(0.0, 0.0, here.yaw_rad, 0.0, 0.0)
     center = np.column_stack([here.seen_from(tracks.center_m[:, :2]), tracks.center_m[:, 2]])
     velocity = np.column_stack([turned_back.seen_from(tracks.velocity_mps[:, :2]), np.zeros(len(tracks))])
     return replace(tracks, center_m=center, yaw_rad=tracks.yaw_rad - here.yaw_rad, velocity_mps=velocity)
@@ -127,7 +127,7 @@ def _lasts(track: Track) -> bool:
 
 def _roadside(objects: Detections, odometry: Odometry, route: Path) -> Detections:
     """Return objects of which those stand that are long and far beside the way."""
-    way, here = Way.of(route), pose_of(odometry)
+    way, here = LanePath.of(route), pose_of(odometry)
     if way is None or not len(objects):
         return objects
     _, left = way.place(here.turned(objects.center_m[:, :2]) + np.array([here.x_m, here.y_m]))

@@ -25,8 +25,8 @@ from mt_nodes.stacks.reference.grip import Grip
 from mt_nodes.stacks.reference.lights import stop_ahead
 from mt_nodes.stacks.reference.pursuit import Pursuit
 from mt_nodes.stacks.reference.tracker import NOMINAL_PERIOD_S
-from mt_nodes.stacks.reference.traffic import Body, Conflict, Pose, Traffic, pose_of
-from mt_nodes.stacks.reference.way import Way
+from mt_nodes.stacks.reference.traffic import Conflict, EgoBody, EgoPose, Traffic, pose_of
+from mt_nodes.stacks.reference.way import LanePath
 
 _DECIMALS = 6
 _KINDS = ("planner",)
@@ -77,7 +77,7 @@ class _Decision:
 @dataclass(frozen=True, eq=False)
 class Planner:
     """Drives by what a world tells: objects, odometry, a route, traffic lights; see
-    :class:`~mt_nodes.data.messages.Told`.
+    :class:`~mt_nodes.data.messages.WorldMessage`.
 
     Everybody is predicted at constant velocity. Whoever is in its way, or will be before it has passed, is followed or
     waited for by the Intelligent Driver Model; when brakes alone do not help any more it evades within its lane, else
@@ -217,7 +217,7 @@ class Planner:
         return elapsed
 
     def _decided(self, situation: Situation, elapsed_s: float) -> Output:
-        way, here = Way.of(situation.route), pose_of(situation.odometry)
+        way, here = LanePath.of(situation.route), pose_of(situation.odometry)
         if way is None or not here.known:  # nowhere to go, or lost: stand, wheels straight
             stand = _Decision(-self.braking_mps2)
             return Output(
@@ -228,14 +228,14 @@ class Planner:
         control = self._command(situation, decision, curvature, elapsed_s)
         return Output(control=control, path=self._pursuit.path(way, here, decision.aside_m))
 
-    def _decision(self, situation: Situation, here: Pose, way: Way, elapsed_s: float) -> _Decision:
+    def _decision(self, situation: Situation, here: EgoPose, way: LanePath, elapsed_s: float) -> _Decision:
         """Return what to do: drive on, follow, stop, evade."""
         traffic = Traffic.predicted(situation.objects, here, way, self.horizon_s, self.drifts_mps, self.full)
         (station,), (left,) = (column.tolist() for column in way.place(np.array([[here.x_m, here.y_m]])))
         slowing = self._memory.acceleration_mps2 or 0.0
         across = here.speed_mps * sin(here.yaw_rad - float(way.heading_at(np.array([station]))[0]))
         ends = (station + self.front_m, station - self.rear_m)
-        body = Body(*ends, left, here.speed_mps, slowing, self.width_m, across)
+        body = EgoBody(*ends, left, here.speed_mps, slowing, self.width_m, across)
         self._memory.grip.felt(here.speed_mps, slowing, self._memory.escape is not None, elapsed_s)
         aside = self._aside_m(situation, elapsed_s)
         settles_m = self._pursuit.ahead_m(here.speed_mps)
@@ -271,14 +271,14 @@ class Planner:
             wanted.append(-self.braking_mps2 if escape.towards else -self.evades_braking_mps2)
         return _Decision(min(wanted), aside, any(map(law.emergency, leads)))
 
-    def _has_struck(self, body: Body, traffic: Traffic) -> bool:
+    def _has_struck(self, body: EgoBody, traffic: Traffic) -> bool:
         """Tell whether the vehicle has hit whom it could not but hit."""
         memory = self._memory
         memory.struck |= memory.harmful and body.touched(traffic)
         return memory.struck
 
     def _least_harmful(
-        self, situation: Situation, traffic: Traffic, body: Body, ways: Sequence[Escape]
+        self, situation: Situation, traffic: Traffic, body: EgoBody, ways: Sequence[Escape]
     ) -> Escape | None:
         """Return the way over a lane beside on which least harm is done, None where that is in the vehicle's own."""
         memory, lanes = self._memory, [way for way in ways if way.lane == ALONG]
@@ -293,13 +293,13 @@ class Planner:
         memory.stays = chosen is stay and memory.harmful and not any(map(early, lanes))
         return None if chosen is stay else chosen
 
-    def _late(self, conflicts: Sequence[Conflict], body: Body) -> Conflict | None:
+    def _late(self, conflicts: Sequence[Conflict], body: EgoBody) -> Conflict | None:
         """Return the first of those for whom brakes alone do not help any more."""
         late = [conflict for conflict in conflicts if self._evasion.too_late(conflict.lead, body.speed_mps)]
         return min(late, key=lambda conflict: conflict.lead.gap_m) if late else None
 
     def _ways(
-        self, situation: Situation, way: Way, traffic: Traffic, body: Body, late: Conflict | None
+        self, situation: Situation, way: LanePath, traffic: Traffic, body: EgoBody, late: Conflict | None
     ) -> Sequence[Escape]:
         """Return the ways past somebody, over the lane of the vehicle and those beside it."""
         if late is None:
@@ -312,7 +312,7 @@ class Planner:
         return evasion.ways(body, traffic, late, lanes_beside(situation.lanes, way, body.rear_m, to_m))
 
     def _escape(
-        self, late: Conflict | None, ways: Sequence[Escape], body: Body, elapsed_s: float
+        self, late: Conflict | None, ways: Sequence[Escape], body: EgoBody, elapsed_s: float
     ) -> tuple[Escape | None, int | None]:
         """Return the way past somebody that is taken until he is behind, and the row of whom it passes for certain.
 

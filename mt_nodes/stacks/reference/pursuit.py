@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mt_nodes.data.outputs import Path
-from mt_nodes.stacks.reference.traffic import Pose
-from mt_nodes.stacks.reference.way import Way
+from mt_nodes.stacks.reference.traffic import EgoPose
+from mt_nodes.stacks.reference.way import LanePath
 
 _PATH_M, _PATH_STEP_M = 30.0, 1.0
 _DECIMALS = 6
@@ -36,7 +36,7 @@ class Pursuit:
         """Return how far ahead one aims."""
         return float(np.clip(self.seconds * speed_mps, self.least_m, self.most_m))
 
-    def curvature_1pm(self, way: Way, here: Pose, aside_m: float) -> float:
+    def curvature_1pm(self, way: LanePath, here: EgoPose, aside_m: float) -> float:
         """Return the curvature to drive, positive to the left, onto the way or a line ``aside_m`` to its left."""
         station, _ = way.place(np.array([[here.x_m, here.y_m]]))
         aim = way.at(station + self.ahead_m(here.speed_mps), aside_m)
@@ -44,7 +44,7 @@ class Pursuit:
         most = self.across_mps2 / max(here.speed_mps, 1.0) ** 2
         return float(np.clip(2.0 * y / max(x * x + y * y, 1.0), -most, most))
 
-    def path(self, way: Way, here: Pose, aside_m: float) -> Path:
+    def path(self, way: LanePath, here: EgoPose, aside_m: float) -> Path:
         """Return the line that swings from where the vehicle is to ``aside_m`` left of the way, in ``base_link``."""
         station, left = way.place(np.array([[here.x_m, here.y_m]]))
         ahead = np.arange(0.0, _PATH_M + _PATH_STEP_M / 2.0, _PATH_STEP_M)

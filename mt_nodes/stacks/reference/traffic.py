@@ -13,7 +13,7 @@ import numpy.typing as npt
 from mt_nodes.data.messages import Odometry
 from mt_nodes.data.outputs import Detections
 from mt_nodes.stacks.reference.following import Lead
-from mt_nodes.stacks.reference.way import Way
+from mt_nodes.stacks.reference.way import LanePath
 
 Floats = npt.NDArray[np.float64]
 
@@ -27,7 +27,7 @@ BESIDE_M, ALONG_SHARE = 8.0, 0.4
 
 
 @dataclass(frozen=True)
-class Pose:
+class EgoPose:
     """Where the vehicle is in the frame of the route, and how it moves."""
 
     x_m: float
@@ -41,12 +41,12 @@ class Pose:
         """Whether all of it is finite."""
         return all(map(isfinite, (self.x_m, self.y_m, self.yaw_rad, self.speed_mps, self.yaw_rate_radps)))
 
-    def later(self, seconds: float) -> Pose:
+    def later(self, seconds: float) -> EgoPose:
         """Return the pose after a time at constant speed and yaw rate."""
         turn, way = self.yaw_rate_radps * seconds, self.speed_mps * seconds
         chord, heading = way * float(np.sinc(turn / 2.0 / np.pi)), self.yaw_rad + turn / 2.0
         x, y = self.x_m + chord * float(np.cos(heading)), self.y_m + chord * float(np.sin(heading))
-        return Pose(x, y, self.yaw_rad + turn, self.speed_mps, self.yaw_rate_radps)
+        return EgoPose(x, y, self.yaw_rad + turn, self.speed_mps, self.yaw_rate_radps)
 
     def seen_from(self, xy_m: Floats) -> Floats:
         """Return places (N, 2) of the route's frame in the vehicle's."""
@@ -60,9 +60,9 @@ class Pose:
         return np.column_stack([c * xy[:, 0] - s * xy[:, 1], s * xy[:, 0] + c * xy[:, 1]])
 
 
-def pose_of(odometry: Odometry) -> Pose:
+def pose_of(odometry: Odometry) -> EgoPose:
     """Return the pose that odometry tells."""
-    return Pose(odometry.x_m, odometry.y_m, odometry.yaw_rad, odometry.speed_mps, odometry.yaw_rate_radps)
+    return EgoPose(odometry.x_m, odometry.y_m, odometry.yaw_rad, odometry.speed_mps, odometry.yaw_rate_radps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class Traffic:
 
     @classmethod
     def predicted(
-        cls, objects: Detections, here: Pose, way: Way, horizon_s: float, drifts_mps: float, full: bool = True
+        cls, objects: Detections, here: EgoPose, way: LanePath, horizon_s: float, drifts_mps: float, full: bool = True
     ) -> Traffic:
         """Predict objects of the vehicle's frame, with velocities over the ground: each keeps its own.
 
@@ -176,7 +176,7 @@ class Swing:
 
 
 @dataclass(frozen=True)
-class Body:
+class EgoBody:
     """The vehicle: where its bumpers are along the way, where its middle is beside it, how it moves, its width.
 
     ``across_mps`` is how fast it goes to the left of the way.

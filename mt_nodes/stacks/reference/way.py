@@ -17,7 +17,7 @@ _CHORD_M = 2.0
 
 
 @dataclass(frozen=True, eq=False)
-class Way:
+class LanePath:
     """The middle of a lane, in the frame of the route.
 
     Attributes:
@@ -28,7 +28,7 @@ class Way:
     limit_mps: Floats
 
     @classmethod
-    def of(cls, route: Path) -> Way | None:
+    def of(cls, route: Path) -> LanePath | None:
         """Return the way of a route, None of one that leads nowhere: fewer than two places, or none of numbers."""
         known = np.isfinite(route.pose[:, :2]).all(axis=1)
         points, limits = route.pose[known, :2], route.speed_mps[known]

@@ -11,12 +11,12 @@ import shapely
 
 from mt_nodes.world.drive import shapes
 from mt_nodes.world.drive.bodies import size_of
-from mt_nodes.world.drive.driven import Driven
+from mt_nodes.world.drive.driven import ScenarioTrace
 
 Floats = npt.NDArray[np.float64]
 
 
-def least_m(driven: Driven) -> dict[str, float]:
+def least_m(driven: ScenarioTrace) -> dict[str, float]:
     """Return the least distance between the outlines of the ego and of each actor and obstacle, by name.
 
     Looked at the instants at which the stack was asked; 0 where they touch, and of whom the ego hit between two.

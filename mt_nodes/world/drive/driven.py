@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Driven:
+class ScenarioTrace:
     """A trace and its scenario."""
 
     trace: Trace

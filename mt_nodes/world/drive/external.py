@@ -23,7 +23,7 @@ from mt_nodes.world.drive.world import World
 
 
 @dataclass(frozen=True)
-class Thing:
+class SimulatedObject:
     """Somebody or something that is to be in the simulator.
 
     Attributes:
@@ -57,7 +57,7 @@ class Simulator(Protocol):
     def begin(self, ego: Ego) -> None:
         """Begin an episode: an empty road, and the ego at its start with its speed."""
 
-    def spawn(self, thing: Thing) -> None:
+    def spawn(self, thing: SimulatedObject) -> None:
         """Put somebody or something there."""
 
     def move(self, name: str, pose: Pose, speed_mps: float) -> None:
@@ -196,10 +196,12 @@ class _Led:
         self.state = self._simulator.ego()
 
 
-def things_of(scenario: Scenario) -> list[Thing]:
+def things_of(scenario: Scenario) -> list[SimulatedObject]:
     """Return all that a scenario has beside the ego."""
-    actors = [Thing(a.name, a.kind, facts_of(a.kind).label, a.start, size_of(a)) for a in scenario.actors]
-    return actors + [Thing(o.name, o.shape, "unknown", o.pose, o.size_m, moves=False) for o in scenario.obstacles]
+    actors = [SimulatedObject(a.name, a.kind, facts_of(a.kind).label, a.start, size_of(a)) for a in scenario.actors]
+    return actors + [
+        SimulatedObject(o.name, o.shape, "unknown", o.pose, o.size_m, moves=False) for o in scenario.obstacles
+    ]
 
 
 def ego_of(pose: Pose, forward_mps: float, yaw_rate_radps: float, wheelbase_m: float) -> EgoState:

@@ -12,7 +12,7 @@ from math import atan2, hypot, pi, sin
 import numpy as np
 
 from mt_nodes.world.drive.map_parts import GUTTER_M, PAVEMENT_M, across, along, beside, course, finished, outline
-from mt_nodes.world.drive.road_map import Crossing, Lane, RoadMap, Signal
+from mt_nodes.world.drive.road_map import Crossing, Lane, RoadMap, TrafficLight
 from mt_nodes.world.drive.scenario import Pose
 
 WIDTH_M = 3.5
@@ -37,7 +37,7 @@ def grid(name: str, places: Places, streets: Sequence[tuple[str, str]]) -> RoadM
     named = {lane.name: lane for lane in lanes}
     turns = [_turn(named, a, b, c) for a, b in ways for c in arms[b] if c != a]
     pavements = [_pavement(lane) for lane in lanes]
-    crossings, signals = list[Crossing](), list[Signal]()
+    crossings, signals = list[Crossing](), list[TrafficLight]()
     for place in places:
         if len(arms[place]) >= 3:
             for arm in arms[place]:
@@ -78,7 +78,7 @@ def _pavement(lane: Lane) -> Lane:
     return Lane(f"pavement_{lane.name}", outline(beside(lane.line_m, -right)), PAVEMENT_M, 3.0, on_road=False)
 
 
-def _lit(lane: Lane, place: str, arm: str) -> tuple[Crossing, tuple[Signal, Signal]]:
+def _lit(lane: Lane, place: str, arm: str) -> tuple[Crossing, tuple[TrafficLight, TrafficLight]]:
     """Return the crossing of one arm of a place, and the lights for those who drive in there and who walk across."""
     end, line = lane.length_m, lane.line_m
     of_box = end + _BOX_M
@@ -92,7 +92,7 @@ def _lit(lane: Lane, place: str, arm: str) -> tuple[Crossing, tuple[Signal, Sign
     is_x = abs(sin(post.yaw_rad)) < 0.5
     walk = f"walk_{place}_{arm}"
     lights = (
-        Signal(f"light_{lane.name}", post, _ALONG_X if is_x else _ALONG_Y, lane.name, stop),
-        Signal(walk, Pose(walkers.x_m, walkers.y_m, walkers.yaw_rad + pi / 2.0), _OVER_X if is_x else _OVER_Y),
+        TrafficLight(f"light_{lane.name}", post, _ALONG_X if is_x else _ALONG_Y, lane.name, stop),
+        TrafficLight(walk, Pose(walkers.x_m, walkers.y_m, walkers.yaw_rad + pi / 2.0), _OVER_X if is_x else _OVER_Y),
     )
     return Crossing(f"crossing_{place}_{arm}", outline_m, walk), lights

@@ -22,7 +22,7 @@ _OFF_M, _BELOW_M, _LEAST_SINE = 0.03, -0.1, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Shot:
+class WorldImage:
     """One picture of a world, in the scenery's own frame.
 
     Attributes:
@@ -41,7 +41,7 @@ class Shot:
     shadows_near: Mask
 
     @classmethod
-    def of(cls, scenery: Scenery, moving: Solids, sensor: CameraSensor, ego: Matrix, to_sun: Singles) -> Shot:
+    def of(cls, scenery: Scenery, moving: Solids, sensor: CameraSensor, ego: Matrix, to_sun: Singles) -> WorldImage:
         """Find where what moves may be seen, and where its shadow, which lies between it and the ground.
 
         ``ego`` (4, 4) takes points of ``base_link`` to the scenery's frame.
@@ -56,7 +56,7 @@ class Shot:
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class BandHits:
     """What the rays (N,) of a band of rows of a picture meet.
 
     Attributes:
@@ -65,7 +65,7 @@ class Look:
         moving: what some meet of what moves. moving_rows: (k,) which rays these are.
     """
 
-    shot: Shot
+    shot: WorldImage
     band: slice
     directions: Singles
     range_m: Singles
@@ -75,7 +75,7 @@ class Look:
     moving_rows: Rows
 
     @classmethod
-    def of(cls, shot: Shot, band: slice) -> Look:
+    def of(cls, shot: WorldImage, band: slice) -> BandHits:
         """Cast the rays."""
         x, y, z = _directions(shot.sensor)[:, band]
         c, s = np.float32(shot.turn[0]), np.float32(shot.turn[1])

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from mt_nodes.world.drive.bodies import facts_of
 from mt_nodes.world.drive.scenario import Actor, Obstacle
 from mt_nodes.world.scene import meshes
-from mt_nodes.world.scene.appearance import Colours, Paint, Surface, main_colour, paint_of
+from mt_nodes.world.scene.appearance import Paint, Surface, SurfaceColours, main_colour, paint_of
 from mt_nodes.world.scene.lamps import LAMPS, OFF
 from mt_nodes.world.scene.meshes import Mesh
 from mt_nodes.world.scene.objects import KINDS, mesh_of
@@ -54,7 +54,7 @@ _OBSTACLE = 0.4
 
 
 @dataclass(frozen=True, eq=False)
-class Body:
+class BodyShape:
     """A thing in its own frame: on the ground, x forward, z up, metres."""
 
     mesh: Mesh
@@ -73,7 +73,7 @@ class Body:
         return np.stack(np.meshgrid(*zip(low, high, strict=True), indexing="ij"), axis=-1).reshape(-1, 3)
 
 
-def body_of(actor: Actor, travelled_m: float, *, lit: bool = False) -> Body:
+def body_of(actor: Actor, travelled_m: float, *, lit: bool = False) -> BodyShape:
     """Return an actor after some way, made once for each step of its stride; ``lit`` with headlamps on."""
     skin = None if actor.person is None else actor.person.skin_tone
     step = 0
@@ -83,15 +83,15 @@ def body_of(actor: Actor, travelled_m: float, *, lit: bool = False) -> Body:
 
 
 @lru_cache(maxsize=256)
-def obstacle_body(obstacle: Obstacle) -> Body:
+def obstacle_body(obstacle: Obstacle) -> BodyShape:
     """Return what stands in the way; orange where it is a cone, else grey."""
     colour = _ORANGE if obstacle.shape == "cone" else _GREY
-    return Body(_scaled(_unit(obstacle.shape), np.array(obstacle.size_m)), plain(colour))
+    return BodyShape(_scaled(_unit(obstacle.shape), np.array(obstacle.size_m)), plain(colour))
 
 
 def plain(colour: Rgb) -> Paint:
     """Return a paint of one colour."""
-    return lambda surface: Colours(np.tile(np.array(colour, np.float32), (len(surface.xyz_m), 1)))
+    return lambda surface: SurfaceColours(np.tile(np.array(colour, np.float32), (len(surface.xyz_m), 1)))
 
 
 @lru_cache
@@ -107,7 +107,7 @@ def _unit(shape: str) -> Mesh:
 
 
 @lru_cache(maxsize=512)
-def _made(kind: str, size_m: Size | None, tone: float, skin: int | None, step: int, lit: bool) -> Body:
+def _made(kind: str, size_m: Size | None, tone: float, skin: int | None, step: int, lit: bool) -> BodyShape:
     mesh, facts = mesh_of(kind), facts_of(kind)
     if kind in _STRIDES:
         mesh = _STRIDES[kind][0](KINDS[kind].reflectivity, 2.0 * np.pi * step / _STEPS)
@@ -117,16 +117,16 @@ def _made(kind: str, size_m: Size | None, tone: float, skin: int | None, step: i
     scale = np.divide(size_m or facts.size_m, facts.size_m)
     centred = _scaled(replace(mesh, vertices_m=mesh.vertices_m - middle), scale)
     if size_m is None and not middle.any():
-        return Body(centred, paint)
+        return BodyShape(centred, paint)
     by, shift = scale.astype(np.float32), middle.astype(np.float32)
-    return Body(centred, lambda surface: paint(replace(surface, xyz_m=surface.xyz_m / by + shift)))
+    return BodyShape(centred, lambda surface: paint(replace(surface, xyz_m=surface.xyz_m / by + shift)))
 
 
 def _repainted(paint: Paint, colours: Mapping[Rgb, Rgb]) -> Paint:
     """Return a paint with other colours in place of some of its own."""
     pairs = [(np.array(old, np.float32), np.array(new, np.float32)) for old, new in colours.items()]
 
-    def other(surface: Surface) -> Colours:
+    def other(surface: Surface) -> SurfaceColours:
         made = paint(surface)
         places = [(np.flatnonzero((made.albedo == old).all(axis=1)), new) for old, new in pairs]
         for rows, new in places:

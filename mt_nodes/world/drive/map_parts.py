@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
-from mt_nodes.world.drive.road_map import Building, Crossing, Lane, Outline, RoadMap, Sign, Signal
+from mt_nodes.world.drive.road_map import Building, Crossing, Lane, Outline, RoadMap, Sign, TrafficLight
 from mt_nodes.world.drive.scenario import Pose
 
 Floats = npt.NDArray[np.float64]
@@ -76,7 +76,7 @@ def finished(
     name: str,
     lanes: Iterable[Lane],
     crossings: Sequence[Crossing] = (),
-    signals: Sequence[Signal] = (),
+    signals: Sequence[TrafficLight] = (),
     signs: Sequence[Sign] = (),
     parking: Sequence[tuple[Floats, float]] = (),
     gutter_m: float = GUTTER_M,

@@ -30,7 +30,7 @@ from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.world.drive.grid_maps import grid
 from mt_nodes.world.drive.map_parts import GUTTER_M, PAVEMENT_M, across, along, beside, course, finished, outline
 from mt_nodes.world.drive.mirroring import MIRRORED, mirrored
-from mt_nodes.world.drive.road_map import Crossing, Lane, RoadMap, Sign, Signal
+from mt_nodes.world.drive.road_map import Crossing, Lane, RoadMap, Sign, TrafficLight
 from mt_nodes.world.drive.scenario import Pose
 
 Floats = npt.NDArray[np.float64]
@@ -115,7 +115,7 @@ def _pavement(name: str, line_m: Floats) -> Lane:
 
 def _crossed(
     line_m: Floats, right_m: float, left_m: float, at_m: Sequence[float], lit: Sequence[tuple[Lane, float]]
-) -> tuple[list[Crossing], list[Signal]]:
+) -> tuple[list[Crossing], list[TrafficLight]]:
     """Return crossings at places of a line, from kerb to kerb, and the lights of the second.
 
     Args:
@@ -127,11 +127,13 @@ def _crossed(
     if len(at_m) < 2:
         return crossings, []
     post = along(line_m, at_m[1] + half + 0.3, left_m + 0.5)
-    signals = [Signal("walk", Pose(post.x_m, post.y_m, post.yaw_rad + pi / 2.0), _WALKING)]
+    signals = [TrafficLight("walk", Pose(post.x_m, post.y_m, post.yaw_rad + pi / 2.0), _WALKING)]
     middle = along(line_m, at_m[1])
     for number, (lane, side_m) in enumerate(lit, 1):
         stop = lane.station_of(middle.x_m, middle.y_m)[0] - half - 1.0
-        signals.append(Signal(f"light_{number}", along(lane.line_m, stop + 0.5, side_m), _DRIVING, lane.name, stop))
+        signals.append(
+            TrafficLight(f"light_{number}", along(lane.line_m, stop + 0.5, side_m), _DRIVING, lane.name, stop)
+        )
     return crossings, signals
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import shapely
 from shapely.ops import substring
 
-from mt_nodes.world.drive.road_map import Crossing, Lane, RoadMap, Signal
+from mt_nodes.world.drive.road_map import Crossing, Lane, RoadMap, TrafficLight
 from mt_nodes.world.drive.scenario import Pose
 
 Floats = npt.NDArray[np.float64]
@@ -71,7 +71,7 @@ def _drawn(lines: Any, *, dashed: bool) -> Iterator[Floats]:
                 yield _outline(part.buffer(_LINE_M / 2.0, cap_style="flat"))
 
 
-def _stop_line(lane: Lane, signal: Signal) -> Floats:
+def _stop_line(lane: Lane, signal: TrafficLight) -> Floats:
     pose = lane.pose_at(signal.stop_m)
     return _outline(_band(pose, -_STOP_M, 0.0, lane.width_m / 2.0 - _LINE_M))
 

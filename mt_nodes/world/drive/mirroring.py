@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mt_nodes.world.drive.road_map import Building, Crossing, Lane, Outline, RoadMap, Signal
+from mt_nodes.world.drive.road_map import Building, Crossing, Lane, Outline, RoadMap, TrafficLight
 from mt_nodes.world.drive.scenario import Pose
 
 MIRRORED = "_mirrored"
@@ -44,5 +44,5 @@ def _lane(lane: Lane) -> Lane:
     return replace(lane, middle_m=middle, left=lane.right, right=lane.left)
 
 
-def _signal(signal: Signal) -> Signal:
+def _signal(signal: TrafficLight) -> TrafficLight:
     return replace(signal, pose=mirrored_pose(signal.pose))

@@ -22,7 +22,7 @@ from mt_nodes.world.camera.headlamps import headlamps
 from mt_nodes.world.camera.surroundings import Surroundings
 from mt_nodes.world.drive.ground_colours import ground_colours
 from mt_nodes.world.drive.lighting import Light
-from mt_nodes.world.drive.looking import Look, Shot
+from mt_nodes.world.drive.looking import BandHits, WorldImage
 from mt_nodes.world.drive.painting import facing, painted, smooth_normals
 from mt_nodes.world.drive.scenery import GROUND, HOUSES, Scenery
 from mt_nodes.world.drive.solids import Rows, Singles, Solids
@@ -59,7 +59,7 @@ class Camera:
             ego: (4, 4) takes points of ``base_link`` to the scenery's own frame.
             lights: paints of traffic lights as they are now, by number of the body in the scenery.
         """
-        shot = Shot.of(self.scenery, moving, self.sensor, ego, self.light.to_sun)
+        shot = WorldImage.of(self.scenery, moving, self.sensor, ego, self.light.to_sun)
         size = 2 * -(-self.sensor.height // (2 * _BANDS))
         bands = [slice(i * size, (i + 1) * size) for i in range(_BANDS)]
         with ThreadPoolExecutor(_BANDS) as pool:
@@ -75,9 +75,9 @@ class Camera:
         measured = np.isfinite(range_m)
         return Surroundings(DepthMap(range_m, measured, step), rays.astype(np.float64), self.sensor.mount[:3, 3])
 
-    def _seen(self, shot: Shot, lights: Mapping[int, Paint], band: slice) -> tuple[Singles, Singles]:
+    def _seen(self, shot: WorldImage, lights: Mapping[int, Paint], band: slice) -> tuple[Singles, Singles]:
         """Return light (n, 3) and range (n,) of the pixels of a band of rows."""
-        look = Look.of(shot, band)
+        look = BandHits.of(shot, band)
         seen = np.empty((len(look.range_m), 3), np.float32)
         sky = np.flatnonzero(np.isinf(look.range_m))
         seen[sky] = self.light.sky(look.directions[:, 2].take(sky))
@@ -92,7 +92,7 @@ class Camera:
             seen = self.light.horizon + passing * (seen - self.light.horizon)
         return seen, look.range_m
 
-    def _ground(self, look: Look, rows: Rows) -> Singles:
+    def _ground(self, look: BandHits, rows: Rows) -> Singles:
         """Return what is seen (n, 3) of the ground."""
         triangle, places = look.triangle.take(rows), look.places(rows)
         x, y = (places[:, i] + np.float32(self.scenery.shift_m[i]) for i in range(2))
@@ -100,7 +100,7 @@ class Camera:
         albedo = ground_colours(self.scenery.ground, triangle, x, y, range_m, self._pixel_rad, self.white, self.wet)
         return albedo * self._on_triangles(look, rows, places, triangle)
 
-    def _houses(self, look: Look, rows: Rows) -> Singles:
+    def _houses(self, look: BandHits, rows: Rows) -> Singles:
         """Return what is seen (n, 3) of houses."""
         triangle, places = look.triangle.take(rows), look.places(rows)
         first = len(self.scenery.ground.mesh.triangles)
@@ -109,12 +109,12 @@ class Camera:
         light = albedo * self._on_triangles(look, rows, places, triangle)
         return light + np.float32(self.light.darkness / _EXPOSURE) * glow
 
-    def _on_triangles(self, look: Look, rows: Rows, places: Singles, triangle: Rows) -> Singles:
+    def _on_triangles(self, look: BandHits, rows: Rows, places: Singles, triangle: Rows) -> Singles:
         """Return the light (n, 3) on places of triangles that are lit as a whole."""
         ambient, sunny = self._by_triangle
         return self._lit(look, rows, places, ambient.take(triangle, axis=0), sunny.take(triangle, axis=0))
 
-    def _things(self, look: Look, rows: Rows, lights: Mapping[int, Paint]) -> Singles:
+    def _things(self, look: BandHits, rows: Rows, lights: Mapping[int, Paint]) -> Singles:
         """Return what is seen (n, 3) of what stands on the ground."""
         triangle, places = look.triangle.take(rows), look.places(rows)
         normal = facing(self.scenery.solids.flat.take(triangle, axis=0), look.directions.take(rows, axis=0))
@@ -123,7 +123,7 @@ class Camera:
         light = self._lit(look, rows, places, self._ambient(normal), self._sunny(normal))
         return albedo * light + glow / np.float32(_EXPOSURE)
 
-    def _moving(self, look: Look, rows: Rows) -> Singles:
+    def _moving(self, look: BandHits, rows: Rows) -> Singles:
         """Return what is seen (n, 3) of what moves."""
         hits, places = look.moving, look.places(rows)
         normal = smooth_normals(look.shot.moving, hits, look.directions.take(rows, axis=0))
@@ -131,7 +131,7 @@ class Camera:
         light = self._lit(look, rows, places, self._ambient(normal), self._sunny(normal))
         return albedo * light + glow / np.float32(_EXPOSURE)
 
-    def _lit(self, look: Look, rows: Rows, places: Singles, light: Singles, sunny: Singles) -> Singles:
+    def _lit(self, look: BandHits, rows: Rows, places: Singles, light: Singles, sunny: Singles) -> Singles:
         """Add to the light (n, 3) on places that of the sun, where it reaches them, and of headlamps."""
         if self.light.shines:
             turned = np.flatnonzero(sunny[:, 0] > 0.0)

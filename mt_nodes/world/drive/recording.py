@@ -12,7 +12,7 @@ from mt_nodes.world.drive.trace import ACTOR_COLUMNS, COMMAND_COLUMNS, EGO_COLUM
 from mt_nodes.world.drive.world import World
 
 
-class Recording:
+class TraceRecording:
     """The trace of one world as it grows."""
 
     def __init__(self, world: World) -> None:

@@ -84,7 +84,7 @@ class Crossing:
 
 
 @dataclass(frozen=True)
-class Signal:
+class TrafficLight:
     """A traffic light.
 
     Attributes:
@@ -143,7 +143,7 @@ class RoadMap:
     lanes: Mapping[str, Lane]
     ground_m: Outline
     crossings: tuple[Crossing, ...] = ()
-    signals: tuple[Signal, ...] = ()
+    signals: tuple[TrafficLight, ...] = ()
     signs: tuple[Sign, ...] = ()
     limits: tuple[Limit, ...] = ()
     buildings: tuple[Building, ...] = ()

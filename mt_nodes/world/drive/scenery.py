@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from mt_nodes.world.drive.ground import Ground, heights_m, surface_of
 from mt_nodes.world.drive.houses import Houses
-from mt_nodes.world.drive.looks import Body
+from mt_nodes.world.drive.looks import BodyShape
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Pose
 from mt_nodes.world.drive.solids import Solids
-from mt_nodes.world.scene.appearance import Colours, Paint, Surface
+from mt_nodes.world.scene.appearance import Paint, Surface, SurfaceColours
 from mt_nodes.world.scene.roadside import light_figure, light_mesh, sign_figure, sign_mesh
 
 Floats = npt.NDArray[np.float64]
@@ -63,12 +63,14 @@ def scenery_of(road: RoadMap) -> Scenery:
 def _built(key: _Same) -> Scenery:
     road = key.road
     ground = Ground(road)
-    things: list[tuple[Body, Pose]] = [(Body(ground.mesh, _unpainted), Pose(0.0, 0.0))]
+    things: list[tuple[BodyShape, Pose]] = [(BodyShape(ground.mesh, _unpainted), Pose(0.0, 0.0))]
     houses = Houses(road.buildings)
-    things.append((Body(houses.mesh, _unpainted), Pose(0.0, 0.0)))
-    things += [(Body(sign_mesh(sign.face), sign_figure(sign.face, sign.value).paint), sign.pose) for sign in road.signs]
+    things.append((BodyShape(houses.mesh, _unpainted), Pose(0.0, 0.0)))
+    things += [
+        (BodyShape(sign_mesh(sign.face), sign_figure(sign.face, sign.value).paint), sign.pose) for sign in road.signs
+    ]
     lights = {signal.name: len(things) + i for i, signal in enumerate(road.signals)}
-    things += [(Body(light_mesh("red"), light_figure("red").paint), signal.pose) for signal in road.signals]
+    things += [(BodyShape(light_mesh("red"), light_figure("red").paint), signal.pose) for signal in road.signals]
     poses = standing(surface_of(road), np.array([(pose.x_m, pose.y_m, pose.yaw_rad) for _, pose in things]))
     poses[[GROUND, HOUSES], 2] = 0.0
     shift_m = np.rint(np.asarray(road.ground_m).mean(axis=0))
@@ -85,6 +87,6 @@ def light_paint(colour: str) -> Paint:
     return light_figure(colour).paint
 
 
-def _unpainted(surface: Surface) -> Colours:
+def _unpainted(surface: Surface) -> SurfaceColours:
     """Ground and houses have colours by triangle, not by a paint."""
-    return Colours(np.zeros((len(surface.xyz_m), 3), np.float32))
+    return SurfaceColours(np.zeros((len(surface.xyz_m), 3), np.float32))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.world.drive.looks import Body
+from mt_nodes.world.drive.looks import BodyShape
 from mt_nodes.world.scene.meshes import Mesh, merged
 from mt_nodes.world.scene.open3d_late import open3d, tensor
 
@@ -48,7 +48,7 @@ class Solids:
         of: (T,) number of the body that each triangle belongs to. reflectivity: (T,) of each triangle.
     """
 
-    def __init__(self, bodies: Sequence[Body], poses: Floats, shift_m: Floats) -> None:
+    def __init__(self, bodies: Sequence[BodyShape], poses: Floats, shift_m: Floats) -> None:
         """Take bodies; ``shift_m`` (2,) of ``map`` is where rays have their origin, near by: they are single precision.
 
         One thread sorts the triangles, so that rays that meet two at once always find the same.

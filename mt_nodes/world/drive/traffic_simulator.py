@@ -20,7 +20,7 @@ from typing import Any
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.transforms import quaternion_of_yaw
 from mt_nodes.world.drive import traffic_messages as api
-from mt_nodes.world.drive.external import HERE, Origin, Thing, ego_of
+from mt_nodes.world.drive.external import HERE, Origin, SimulatedObject, ego_of
 from mt_nodes.world.drive.scenario import Ego, Environment, Pose, Vehicle
 from mt_nodes.world.drive.trace import EgoState
 
@@ -93,7 +93,7 @@ class TrafficSimulator:
         self._add(EGO_NAME, api.EGO, api.CAR, pose, speed)
         self._ego = EgoState(ego.start.x_m, ego.start.y_m, ego.start.yaw_rad, speed)
 
-    def spawn(self, thing: Thing) -> None:
+    def spawn(self, thing: SimulatedObject) -> None:
         """Put somebody or something there.
 
         Raises:

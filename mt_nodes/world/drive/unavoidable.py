@@ -49,7 +49,7 @@ _EVERY = 2
 _ROUNDED_M = 1e-6
 
 
-class Answer(str, Enum):
+class Avoidability(str, Enum):
     """Whether everybody can be avoided."""
 
     AVOIDABLE = "avoidable"
@@ -58,7 +58,7 @@ class Answer(str, Enum):
 
 
 @dataclass(frozen=True)
-class Tried:
+class ManoeuvreResult:
     """What came of one manoeuvre.
 
     Attributes:
@@ -78,10 +78,10 @@ class Avoidance:
         by: the first manoeuvre that avoids everybody, empty if there is none. reason: in words.
     """
 
-    answer: Answer
+    answer: Avoidability
     by: str
     reason: str
-    tried: tuple[Tried, ...]
+    tried: tuple[ManoeuvreResult, ...]
 
     def sparing(self, *names: str) -> tuple[str, ...]:
         """Return the manoeuvres on the road that touch none of these, whomever else they hit."""
@@ -135,14 +135,14 @@ def avoidance(
     tried = _tried(moves.names, [body.name for body in bodies], touched, leave <= stand, len(egos))
     found = next((one.name for one in tried if not one.hits and not one.leaves_road), "")
     if found:
-        return Avoidance(Answer.AVOIDABLE, found, f"'{found}' touches nobody", tried)
+        return Avoidance(Avoidability.AVOIDABLE, found, f"'{found}' touches nobody", tried)
     sure = _sure_bodies(bodies, moved, standing)
     left_s = _nowhere_left_s(scenario, begins_s, sure, None if off_road else road, whole) if prove else None
     if left_s is None:
         reason = f"none of {len(tried)} manoeuvres avoids everybody; that no other does is not proved"
-        return Avoidance(Answer.PRESUMED, "", reason, tried)
+        return Avoidance(Avoidability.PRESUMED, "", reason, tried)
     reason = f"after {left_s:.2f} s a car pushed by {most:.2f} m/s² any way it likes is nowhere clear of everybody"
-    return Avoidance(Answer.UNAVOIDABLE, "", reason, tried)
+    return Avoidance(Avoidability.UNAVOIDABLE, "", reason, tried)
 
 
 def _nowhere_left_s(
@@ -163,12 +163,12 @@ def _sure_bodies(bodies: Sequence[Body], moved: Others, standing: Sequence[Float
 
 def _tried(
     moves: Sequence[str], names: Sequence[str], touched: Sequence[Steps], leaves: npt.NDArray[np.bool_], never: int
-) -> tuple[Tried, ...]:
+) -> tuple[ManoeuvreResult, ...]:
     """Return what comes of each manoeuvre; touched is of each body (M,) the step of the first contact."""
     first = np.array(touched, dtype=np.intp).reshape(len(names), len(moves))
     order = np.argsort(first, axis=0, kind="stable")
     return tuple(
-        Tried(move, tuple(names[i] for i in order[:, m] if first[i, m] < never), bool(leaves[m]))
+        ManoeuvreResult(move, tuple(names[i] for i in order[:, m] if first[i, m] < never), bool(leaves[m]))
         for m, move in enumerate(moves)
     )
 

@@ -54,23 +54,23 @@ class Surface:
 
 
 @dataclass(frozen=True, eq=False)
-class Colours:
+class SurfaceColours:
     """What is seen there: albedo (N, 3), and what shines by itself (N, 3), in shares of what full scale shows."""
 
     albedo: Singles
     glow: Singles | None = None
 
 
-Paint = Callable[[Surface], Colours]
+Paint = Callable[[Surface], SurfaceColours]
 
 
 def paint_of(kind: str, lamps: str = OFF) -> Paint:
     """Return how a kind of the catalogue of objects is painted; ``lamps`` is one of :data:`LAMPS` for it."""
     if lamps == OFF:
-        return lambda surface: Colours(_painted(kind, surface))
+        return lambda surface: SurfaceColours(_painted(kind, surface))
     shining = LAMPS[kind][lamps]
 
-    def paint(surface: Surface) -> Colours:
+    def paint(surface: Surface) -> SurfaceColours:
         albedo, glow = _painted(kind, surface), np.zeros((len(surface.xyz_m), 3), np.float32)
         at = surface.xyz_m.copy()
         if shining.both_sides:
@@ -78,7 +78,7 @@ def paint_of(kind: str, lamps: str = OFF) -> Paint:
         for center in shining.centers_m:
             near = np.linalg.norm(at - np.array(center, np.float32), axis=1) < shining.radius_m
             glow[near] = shining.colour
-        return Colours(albedo, glow)
+        return SurfaceColours(albedo, glow)
 
     return paint
 

@@ -23,7 +23,7 @@ _STROKE_M, _AHEAD, _ASIDE = 0.12, 2.6, 0.8
 
 
 @dataclass(frozen=True)
-class Place:
+class MarkPlace:
     """Where paint lies: from ``low_m`` to ``high_m`` ahead, its middle ``left_m`` to the left, and how wide it is."""
 
     low_m: float
@@ -45,36 +45,36 @@ class Marks:
     yellow: tuple[Outline, ...] = ()
 
 
-def crosswalk(at: Place) -> Marks:
+def crosswalk(at: MarkPlace) -> Marks:
     """Return stripes along the road, side by side."""
     low, high = at.sides_m
     starts = np.arange(low, high - 0.5 * _STRIPE_M, _STRIPE_M + _GAP_M).tolist()
     return Marks(tuple(_box(at.low_m, at.high_m, y, y + _STRIPE_M) for y in starts))
 
 
-def stop_line(at: Place) -> Marks:
+def stop_line(at: MarkPlace) -> Marks:
     """Return a bar across the road."""
     return Marks((_box(at.low_m, at.low_m + _BAR_M, *at.sides_m),))
 
 
-def lane_lines(at: Place) -> Marks:
+def lane_lines(at: MarkPlace) -> Marks:
     """Return broken lines on both sides."""
     return Marks(tuple(dash for y in at.sides_m for dash in _dashes(at, y)))
 
 
-def bike_lane(at: Place) -> Marks:
+def bike_lane(at: MarkPlace) -> Marks:
     """Return a lane between two lines with a bicycle and an arrow on it."""
     symbols = [*_bicycle(at.low_m + 2.0, at.left_m), *_arrow(at.low_m + 5.2, at.left_m)]
     return Marks((*(_line(at, y) for y in at.sides_m), *symbols))
 
 
-def hov_lane(at: Place) -> Marks:
+def hov_lane(at: MarkPlace) -> Marks:
     """Return the diamonds of a lane for vehicles with several people in them, and the lines beside it."""
     starts = np.arange(at.low_m + 1.0, at.high_m - 3.6, 12.0).tolist()
     return Marks((*(_line(at, y) for y in at.sides_m), *(part for x in starts for part in _diamond(x, at.left_m))))
 
 
-def shared_lane(at: Place) -> Marks:
+def shared_lane(at: MarkPlace) -> Marks:
     """Return a bicycle under two chevrons: cars and bicycles share the lane."""
     chevrons = [
         _stroke((x - 0.5, at.left_m + side * 0.5), (x, at.left_m))
@@ -84,7 +84,7 @@ def shared_lane(at: Place) -> Marks:
     return Marks((*_bicycle(at.low_m + 1.6, at.left_m), *chevrons))
 
 
-def center_left_turn(at: Place) -> Marks:
+def center_left_turn(at: MarkPlace) -> Marks:
     """Return a middle lane from which both directions turn left: yellow lines, broken inside, arrows face to face."""
     right, left = at.sides_m
     lines = [_line(at, right), _line(at, left), *_dashes(at, right + 0.25), *_dashes(at, left - 0.25)]
@@ -92,7 +92,7 @@ def center_left_turn(at: Place) -> Marks:
     return Marks(tuple(arrows), tuple(lines))
 
 
-MARKS: dict[str, Callable[[Place], Marks]] = {
+MARKS: dict[str, Callable[[MarkPlace], Marks]] = {
     "crosswalk": crosswalk,
     "stop_line": stop_line,
     "lane_lines": lane_lines,
@@ -107,11 +107,11 @@ def _box(x0: float, x1: float, y0: float, y1: float) -> Outline:
     return np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]])
 
 
-def _line(at: Place, y_m: float) -> Outline:
+def _line(at: MarkPlace, y_m: float) -> Outline:
     return _box(at.low_m, at.high_m, y_m - _LINE_M / 2, y_m + _LINE_M / 2)
 
 
-def _dashes(at: Place, y_m: float) -> list[Outline]:
+def _dashes(at: MarkPlace, y_m: float) -> list[Outline]:
     starts = np.arange(at.low_m, at.high_m, 2.0 * _DASH_M).tolist()
     return [_box(x, min(x + _DASH_M, at.high_m), y_m - _LINE_M / 2, y_m + _LINE_M / 2) for x in starts]
 

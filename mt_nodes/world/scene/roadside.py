@@ -13,12 +13,12 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.world.scene.appearance import Colours, Paint, Surface
+from mt_nodes.world.scene.appearance import Paint, Surface, SurfaceColours
 from mt_nodes.world.scene.faces import SIGNS, face_of
 from mt_nodes.world.scene.furniture import RETRO_REFLECTIVE, STEEL
 from mt_nodes.world.scene.meshes import Mesh, box, merged, prism, rod
 from mt_nodes.world.scene.rendering import Figure
-from mt_nodes.world.scene.sight import Body
+from mt_nodes.world.scene.sight import RaycastBody
 from mt_nodes.world.scene.signals import SIGNALS, faces_of
 
 Singles = npt.NDArray[np.float32]
@@ -54,15 +54,15 @@ def light_mesh(signal: str) -> Mesh:
 
 
 @lru_cache
-def sign_body(sign: str) -> Body:
+def sign_body(sign: str) -> RaycastBody:
     """Return a sign as rays see it, made ready once."""
-    return Body(sign_mesh(sign))
+    return RaycastBody(sign_mesh(sign))
 
 
 @lru_cache
-def light_body(signal: str) -> Body:
+def light_body(signal: str) -> RaycastBody:
     """Return a light as rays see it, made ready once."""
-    return Body(light_mesh(signal))
+    return RaycastBody(light_mesh(signal))
 
 
 @lru_cache(maxsize=64)
@@ -93,7 +93,7 @@ def _faced(
 ) -> Paint:
     """Return a paint that puts a face on what lies before x = ``front_m``, and steel on posts."""
 
-    def paint(surface: Surface) -> Colours:
+    def paint(surface: Surface) -> SurfaceColours:
         x, y, z = surface.xyz_m.T
         albedo = np.empty((len(x), 3), np.float32)
         albedo[:] = rest
@@ -101,10 +101,10 @@ def _faced(
         on = x < front_m
         albedo[on] = _looked_up(face, y[on], z[on] - middle_m, size_m, surface.pixel_m)
         if glow is None:
-            return Colours(albedo)
+            return SurfaceColours(albedo)
         shining = np.zeros_like(albedo)
         shining[on] = _looked_up(glow, y[on], z[on] - middle_m, size_m, surface.pixel_m)
-        return Colours(albedo, shining)
+        return SurfaceColours(albedo, shining)
 
     return paint
 

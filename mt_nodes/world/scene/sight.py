@@ -48,7 +48,7 @@ class Hits:
         return np.asarray(self.range_m < self.own_m)
 
 
-class Body:
+class RaycastBody:
     """An object ready to be cast at; its own frame is that of its mesh."""
 
     def __init__(self, mesh: Mesh) -> None:
@@ -115,9 +115,9 @@ class Body:
 
 
 @lru_cache
-def body_of(kind: str) -> Body:
+def body_of(kind: str) -> RaycastBody:
     """Return an object of the catalogue, made ready once."""
-    return Body(mesh_of(kind))
+    return RaycastBody(mesh_of(kind))
 
 
 def _directions(cloud: Cloud, rows: Rows) -> tuple[Floats, Floats]:

@@ -18,7 +18,7 @@ _COLOURS = ("red", "yellow", "green")
 
 
 @dataclass(frozen=True)
-class Signal:
+class LightState:
     """One state of a traffic light.
 
     Attributes:
@@ -40,15 +40,15 @@ class Signal:
 
 
 LEFT = (-0.75, 0.0)
-SIGNALS: dict[str, Signal] = {
-    "red": Signal("red", "red", 0),
-    "yellow": Signal("yellow", "yellow", 1),
-    "green": Signal("green", "green", 2),
-    "red_arrow": Signal("red arrow to the left", "red", 0, arrow_to=LEFT),
-    "yellow_arrow": Signal("yellow arrow to the left", "yellow", 1, arrow_to=LEFT),
-    "green_arrow": Signal("green arrow to the left", "green", 2, arrow_to=LEFT),
-    "flashing_red": Signal("red beacon of one lens, as it flashes", "red", 0, lenses=1),
-    "flashing_yellow": Signal("yellow beacon of one lens, as it flashes", "yellow", 0, lenses=1),
+SIGNALS: dict[str, LightState] = {
+    "red": LightState("red", "red", 0),
+    "yellow": LightState("yellow", "yellow", 1),
+    "green": LightState("green", "green", 2),
+    "red_arrow": LightState("red arrow to the left", "red", 0, arrow_to=LEFT),
+    "yellow_arrow": LightState("yellow arrow to the left", "yellow", 1, arrow_to=LEFT),
+    "green_arrow": LightState("green arrow to the left", "green", 2, arrow_to=LEFT),
+    "flashing_red": LightState("red beacon of one lens, as it flashes", "red", 0, lenses=1),
+    "flashing_yellow": LightState("yellow beacon of one lens, as it flashes", "yellow", 0, lenses=1),
 }
 
 
@@ -67,7 +67,7 @@ def faces_of(signal: str) -> tuple[Singles, Singles]:
     return albedo.face(), np.asarray(glow.face())
 
 
-def _shine(glow: Canvas, center: Point, made: Signal) -> None:
+def _shine(glow: Canvas, center: Point, made: LightState) -> None:
     colour = _SHINES[made.colour]
     if made.arrow_to is None:
         glow.disc(center, _LENS_M, colour)

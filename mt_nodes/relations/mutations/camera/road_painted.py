@@ -20,7 +20,7 @@ from mt_nodes.world.camera.measures import Mask
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.camera.relight import relit
 from mt_nodes.world.camera.surroundings import surroundings_of
-from mt_nodes.world.scene.road_marks import MARKS, Place
+from mt_nodes.world.scene.road_marks import MARKS, MarkPlace
 
 Singles = npt.NDArray[np.float32]
 Quads = npt.NDArray[np.float64]
@@ -105,7 +105,7 @@ class RoadPainted(EachImage):
         camera = view.camera()
         around = surroundings_of(view.bundle, view.image, camera)
         to_camera = np.asarray(view.bundle.transforms.lookup(view.image.frame_id, "base_link"))
-        marks = MARKS[self.kind](Place(self.range_m, self.range_m + self.length_m, self.left_m, self.width_m))
+        marks = MARKS[self.kind](MarkPlace(self.range_m, self.range_m + self.length_m, self.left_m, self.width_m))
         white, yellow = (_drawn(some, camera, to_camera, view.picture.size) for some in (marks.white, marks.yellow))
         ground = around.depth.in_picture(around.ground.astype(np.uint8), view.picture.size, smooth=False)
         cover = np.where(ground != 0, np.maximum(white, yellow), 0).astype(np.float32) / np.float32(255.0)

@@ -27,7 +27,7 @@ from mt_nodes.relations.mutations.joint.chance import normals
 from mt_nodes.relations.mutations.joint.density import Patches
 from mt_nodes.relations.mutations.joint.joint_weather import JointWeather
 from mt_nodes.relations.mutations.joint.soft_return import OVERLAP_M, SoftReturn, soft_return
-from mt_nodes.relations.mutations.joint.weather import Part
+from mt_nodes.relations.mutations.joint.weather import CloudPart
 from mt_nodes.relations.mutations.lidar.rays import Rows, columns
 from mt_nodes.world.camera.light import Colour
 
@@ -77,12 +77,12 @@ class HazyAir(JointWeather):
         """Return the echoes of the air at its mean density."""
         return soft_return(self.extinction_per_m, self.backscatter_per_m_sr, self.pulse_ns, self.receiver)
 
-    def optical_depths(self, cloud: Cloud, part: Part, draw: Draw) -> Singles:
+    def optical_depths(self, cloud: Cloud, part: CloudPart, draw: Draw) -> Singles:
         """Return α × mean density × range."""
         depth = part.range_m * np.float32(self.extinction_per_m)
         return depth if self.patchiness == 0.0 else depth * self._mean_density(cloud, part, part.range_m, draw)
 
-    def echoes(self, cloud: Cloud, part: Part, draw: Draw) -> tuple[Singles, Singles]:
+    def echoes(self, cloud: Cloud, part: CloudPart, draw: Draw) -> tuple[Singles, Singles]:
         """Return the peak of the soft return before each target, blurred by noise over the pulse's length.
 
         Its strength goes with the density of the air up to there.
@@ -157,7 +157,7 @@ class HazyAir(JointWeather):
         mean = self.patches(draw).mean_to(bearing, reach, self.max_range_m)
         return mean.reshape(bearing_rad.shape).astype(np.float64)
 
-    def _mean_density(self, cloud: Cloud, part: Part, to_m: Singles, draw: Draw) -> Singles:
+    def _mean_density(self, cloud: Cloud, part: CloudPart, to_m: Singles, draw: Draw) -> Singles:
         x, y = (cloud.points[name][part.at].astype(np.float32) for name in "xy")
         over_ground = np.hypot(x, y)
         over_ground *= to_m

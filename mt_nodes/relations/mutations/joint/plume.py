@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.relations.mutations.joint.chance import words
-from mt_nodes.relations.mutations.joint.vehicles import Vehicle
+from mt_nodes.relations.mutations.joint.vehicles import VehicleBack
 
 Floats = npt.NDArray[np.floating[Any]]
 
@@ -35,7 +35,7 @@ class Plume:
             behind it they are. key: of the pattern.
     """
 
-    vehicle: Vehicle
+    vehicle: VehicleBack
     extinction_per_m: float
     length_m: float
     height_m: float
@@ -67,7 +67,7 @@ class Plume:
         )
         return np.asarray(self._pattern.take((behind * wide + aside) * high + up))
 
-    def along(self, origin: Floats, direction: Floats) -> Way:
+    def along(self, origin: Floats, direction: Floats) -> PlumeRays:
         """Return the plume as rays (3, n) from a place meet it, in the type of the rays."""
         v, wide_m, kind = self.vehicle, math.sqrt(2.0) * self.vehicle.half_width_m, direction.dtype
         x, y, z = origin.tolist()
@@ -81,7 +81,7 @@ class Plume:
         starts_m = ahead_m - x, y - v.middle_y_m, z - v.ground_z_m
         first = tuple(m / PATCH_M + 2 * n for m, n in zip(starts_m, PATCHES, strict=True))
         patches = direction * np.array([[-1.0], [1.0], [1.0]], kind) / kind.type(PATCH_M)
-        return Way(math.log(self.extinction_per_m) - start, slope, bend, first, patches, self._pattern)
+        return PlumeRays(math.log(self.extinction_per_m) - start, slope, bend, first, patches, self._pattern)
 
     @cached_property
     def _pattern(self) -> npt.NDArray[np.float32]:
@@ -90,7 +90,7 @@ class Plume:
 
 
 @dataclass(frozen=True, eq=False)
-class Way:
+class PlumeRays:
     """A plume along rays: its extinction is that of an exponent of second degree in the distance from their origin.
 
     Attributes:

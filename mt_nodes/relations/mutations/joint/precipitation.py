@@ -30,13 +30,13 @@ from mt_nodes.relations.mutations.joint.joint_weather import JointWeather
 from mt_nodes.relations.mutations.joint.particles_in_pictures import streaks, with_streaks
 from mt_nodes.relations.mutations.joint.scatterers import (
     NEAREST_M,
-    Box,
     Detection,
+    ParticleBox,
     Spectrum,
     boxes,
     class_edges_mm,
 )
-from mt_nodes.relations.mutations.joint.weather import Part
+from mt_nodes.relations.mutations.joint.weather import CloudPart
 from mt_nodes.relations.mutations.lidar.rays import Rows, ranges_m, smallest
 
 #: Classes of size: particles of one fall alike.
@@ -49,7 +49,7 @@ _EXTINCTION_EFFICIENCY = 2.0
 class Falling:
     """The particles of a segment: those that LiDARs may meet, and the key of those that cameras see."""
 
-    boxes: tuple[Box, ...]
+    boxes: tuple[ParticleBox, ...]
     seen_key: int
 
 
@@ -174,7 +174,7 @@ class Precipitation(JointWeather):
         along = np.full(len(falls), self.wind_x_mps - self.ego_speed_mps)
         return np.column_stack([along, np.full(len(falls), self.wind_y_mps), -falls])
 
-    def optical_depths(self, cloud: Cloud, part: Part, draw: Draw) -> Singles:
+    def optical_depths(self, cloud: Cloud, part: CloudPart, draw: Draw) -> Singles:
         """Return α × range."""
         return part.range_m * np.float32(self.extinction_per_m)
 
@@ -187,7 +187,7 @@ class Precipitation(JointWeather):
         area_mm2_per_m3 = 0.5 * ((integrand[1:] + integrand[:-1]) * np.diff(diameter_mm)).sum()
         return np.asarray(area_mm2_per_m3 * 1e-6 * ranges_m(cloud, rows))
 
-    def echoes(self, cloud: Cloud, part: Part, draw: Draw) -> tuple[Singles, Singles]:
+    def echoes(self, cloud: Cloud, part: CloudPart, draw: Draw) -> tuple[Singles, Singles]:
         """Put the drawn echoes beside their returns."""
         rows = np.arange(len(cloud))[part.at] if isinstance(part.at, slice) else part.at
         first, last = np.searchsorted(draw["rows"], [rows[0], rows[-1] + 1])
@@ -196,7 +196,7 @@ class Precipitation(JointWeather):
         echo_m[place], echo[place] = draw["echo_m"][first:last], draw["echo"][first:last]
         return echo_m, echo
 
-    def _in_sight(self, box: Box, bundle: Bundle, cloud: Cloud, grid: BeamGrid) -> tuple[Singles, Singles]:
+    def _in_sight(self, box: ParticleBox, bundle: Bundle, cloud: Cloud, grid: BeamGrid) -> tuple[Singles, Singles]:
         """Return places (3, k) and diameters (k,) of a box's particles that beams may meet and the sensor would see."""
         far_m, beyond = box.side_m / 2.0, (self.aperture_mm / NEAREST_M + self.divergence_mrad) * 0.5e-3
         low, high = grid.lowest - beyond, grid.highest + beyond

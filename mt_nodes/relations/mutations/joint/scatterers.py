@@ -78,7 +78,7 @@ class Detection:
 
 
 @dataclass(frozen=True, eq=False)
-class Box:
+class ParticleBox:
     """Particles of like size in a periodic cube.
 
     Attributes:
@@ -114,7 +114,7 @@ class Box:
 
 def boxes(
     rng: np.random.Generator, spectrum: Spectrum, detection: Detection, fall_mps: npt.NDArray[np.float64], classes: int
-) -> tuple[Box, ...]:
+) -> tuple[ParticleBox, ...]:
     """Seed the particles that a sensor can ever see, in ``classes`` classes of size, each falling at its ``fall_mps``.
 
     The same generator gives a heavier shower of the same law the same particles and more of them.
@@ -130,7 +130,7 @@ def boxes(
         unit, places = _particles(own, count)
         order = np.argsort(places[2], kind="stable")
         diameter = spectrum.diameters_mm(unit, low_mm, high_mm)[order] * (spectrum.swell * 1e-3)
-        made.append(Box(side_m, float(speed_mps), places[:, order], diameter.astype(np.float32)))
+        made.append(ParticleBox(side_m, float(speed_mps), places[:, order], diameter.astype(np.float32)))
     return tuple(made)
 
 

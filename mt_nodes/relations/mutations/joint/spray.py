@@ -26,7 +26,7 @@ from mt_nodes.relations.mutations.joint.echoes import (
 )
 from mt_nodes.relations.mutations.joint.plume import Plume
 from mt_nodes.relations.mutations.joint.plume_beams import PlumeBeams, Singles, Ways, passed_by_steps, ways_to
-from mt_nodes.relations.mutations.joint.vehicles import Vehicle, nearest_vehicle
+from mt_nodes.relations.mutations.joint.vehicles import VehicleBack, nearest_vehicle
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, marked
 from mt_nodes.relations.mutations.lidar.rays import (
     Floats,
@@ -170,7 +170,7 @@ class Spray(EachCloud):
         """Return the plume that a draw tells of."""
         water = self.airborne_share * _TRACKS_M * self.water_mm * 1e-3 / _SECTION_M2
         extinction = 3.0 * water * self.speed_mps / _DIAMETER_M2_PER_S
-        vehicle = Vehicle(*draw["vehicle"].tolist())
+        vehicle = VehicleBack(*draw["vehicle"].tolist())
         return Plume(vehicle, extinction, self.length_m, self.height_m, float(draw["drift_m"]), int(draw["key"]))
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:

@@ -20,7 +20,7 @@ _WIDTH_M, _LENGTH_M, _TOP_M = (1.2, 3.0), 15.0, 0.9
 
 
 @dataclass(frozen=True)
-class Vehicle:
+class VehicleBack:
     """The back of a vehicle, in a frame on the road: x ahead, y left, z up; metres."""
 
     rear_x_m: float
@@ -29,7 +29,7 @@ class Vehicle:
     ground_z_m: float
 
 
-def nearest_vehicle(xyz: Floats, ahead_m: tuple[float, float], aside_m: float, least_points: int) -> Vehicle:
+def nearest_vehicle(xyz: Floats, ahead_m: tuple[float, float], aside_m: float, least_points: int) -> VehicleBack:
     """Return the nearest thing ahead that is 1.2 to 3 m wide, at most 15 m long and at least 0.9 m high.
 
     Ground is the lowest return within 1.6 m; columns of 0.25 m with returns 0.3 m to 4 m above it that touch each
@@ -66,7 +66,7 @@ def nearest_vehicle(xyz: Floats, ahead_m: tuple[float, float], aside_m: float, l
             f"{least_points} returns and a vehicle's size, {_WIDTH_M[0]:g} to {_WIDTH_M[1]:g} m wide"
         )
     chosen = things[fits][np.argmin(things[fits, 1])]
-    return Vehicle(float(chosen[1]), float(chosen[3]), float(chosen[4] / 2), float(chosen[6]))
+    return VehicleBack(float(chosen[1]), float(chosen[3]), float(chosen[4] / 2), float(chosen[6]))
 
 
 def _things(of: npt.NDArray[np.int64], count: int, x: Floats, y: Floats, z: Floats, ground: Floats) -> Floats:

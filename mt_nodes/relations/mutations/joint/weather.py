@@ -39,7 +39,7 @@ _PART = 16384
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class CloudPart:
     """Some returns of a cloud: the ``first`` of them counted among all returns, which points, and ranges (k,)."""
 
     first: int
@@ -47,13 +47,13 @@ class Part:
     range_m: Singles
 
 
-def parts(cloud: Cloud, at: At) -> Iterator[Part]:
+def parts(cloud: Cloud, at: At) -> Iterator[CloudPart]:
     """Yield the returns of a cloud in parts."""
     count = len(cloud) if isinstance(at, slice) else len(at)
     for first in range(0, count, _PART):
         within = slice(first, min(first + _PART, count))
         some = within if isinstance(at, slice) else at[within]
-        yield Part(first, some, single_ranges_m(cloud, some))
+        yield CloudPart(first, some, single_ranges_m(cloud, some))
 
 
 @dataclass(frozen=True)
@@ -108,11 +108,11 @@ class Weather(EachCloud):
         """Mean extinction coefficient α of the air, 1/m."""
 
     @abstractmethod
-    def optical_depths(self, cloud: Cloud, part: Part, draw: Draw) -> Singles:
+    def optical_depths(self, cloud: Cloud, part: CloudPart, draw: Draw) -> Singles:
         """Return ∫ α dr (k,) from the sensor to the returns, one way."""
 
     @abstractmethod
-    def echoes(self, cloud: Cloud, part: Part, draw: Draw) -> tuple[Singles, Singles]:
+    def echoes(self, cloud: Cloud, part: CloudPart, draw: Draw) -> tuple[Singles, Singles]:
         """Return range and signal (k,) of the strongest echo of the air before each return; signal 0 for none."""
 
     @abstractmethod
@@ -139,7 +139,7 @@ class Weather(EachCloud):
         old_m, new_m, passing, reads, scattered, lost = map(np.concatenate, zip(*columns, strict=True))
         return Fate(at, scale, old_m, new_m, passing, reads, scattered, lost)
 
-    def _fate_of(self, cloud: Cloud, part: Part, scale: float | None, draw: Draw) -> tuple[npt.NDArray[Any], ...]:
+    def _fate_of(self, cloud: Cloud, part: CloudPart, scale: float | None, draw: Draw) -> tuple[npt.NDArray[Any], ...]:
         """Return the columns (k,) of a fate for a part of the returns."""
         range_m = part.range_m
         clear = self.receiver.received(reflectivities(cloud, part.at, scale, self.unknown_reflectivity), range_m)

@@ -38,7 +38,7 @@ class Rectangle:
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class ObjectExchange:
     """A thing, and what becomes of it.
 
     Attributes:
@@ -69,7 +69,7 @@ class ObjectExchanged(ObjectRemoved):
         )
 
     @abstractmethod
-    def choose(self, bundle: Bundle, state: Any) -> Choice:
+    def choose(self, bundle: Bundle, state: Any) -> ObjectExchange:
         """Choose a thing, and what becomes of it, without chance.
 
         Raises:
@@ -100,7 +100,9 @@ class ObjectExchanged(ObjectRemoved):
             refuse_whole_numbers(cloud)
         return super().draw(rng, bundle, cache(partial(self.choose, bundle, state)))
 
-    def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Callable[[], Choice]) -> Draw:
+    def draw_cloud(
+        self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Callable[[], ObjectExchange]
+    ) -> Draw:
         """Take the thing away, and measure what is put."""
         choice = state()
         outline, plane = choice.draw["outline_m"], choice.draw["plane"]

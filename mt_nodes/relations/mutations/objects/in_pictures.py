@@ -43,7 +43,7 @@ LEAST_PIXELS = 12.0
 
 
 @dataclass(frozen=True, eq=False)
-class Shot:
+class ObjectImage:
     """What one picture shows of an object put into the scene.
 
     Attributes:
@@ -62,10 +62,10 @@ class Shot:
     box: ImageBox
 
 
-_known: WeakKeyDictionary[Image, tuple[tuple[Any, ...], Shot | None]] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Image, tuple[tuple[Any, ...], ObjectImage | None]] = WeakKeyDictionary()
 
 
-def shot_of(view: View, figure: Figure, pose: Matrix, label: str, ego_frame_id: str) -> Shot | None:
+def shot_of(view: View, figure: Figure, pose: Matrix, label: str, ego_frame_id: str) -> ObjectImage | None:
     """Return what an image shows of an object that stands at a ``pose`` (4, 4) of the ego's frame; None for nothing.
 
     The last one of an image is kept: what was drawn for is then applied.
@@ -80,7 +80,7 @@ def shot_of(view: View, figure: Figure, pose: Matrix, label: str, ego_frame_id: 
     return known[1]
 
 
-def _shot(view: View, figure: Figure, pose: Matrix, label: str, ego_frame_id: str) -> Shot | None:
+def _shot(view: View, figure: Figure, pose: Matrix, label: str, ego_frame_id: str) -> ObjectImage | None:
     camera, pose = view.camera(), camera_from(view, ego_frame_id) @ pose
     made = render(figure, pose, camera)
     if made is None:
@@ -98,10 +98,10 @@ def _shot(view: View, figure: Figure, pose: Matrix, label: str, ego_frame_id: st
         shadow = _within(where, window), dark
     total = float(made.cover.sum())
     visible = made.inside * min(1.0, float(sight.sum()) / total) if total > 0.0 else 0.0
-    return Shot(window, sight, shadow, made, at, ImageBox(view.image.topic, made.box_px, visible, label))
+    return ObjectImage(window, sight, shadow, made, at, ImageBox(view.image.topic, made.box_px, visible, label))
 
 
-def with_object(view: View, shot: Shot) -> Pixels:
+def with_object(view: View, shot: ObjectImage) -> Pixels:
     """Return the picture's pixels with the object in it."""
     pixels = view.picture.pixels.copy()
     piece, full = pixels[shot.window], float(view.picture.full_scale)
@@ -118,7 +118,7 @@ def with_object(view: View, shot: Shot) -> Pixels:
     return pixels
 
 
-def _painted(picture: Picture, shot: Shot) -> Pixels:
+def _painted(picture: Picture, shot: ObjectImage) -> Pixels:
     """Return the object's colours (h, w[, 3]) in the scene's light, in a picture's own samples."""
     made, full = shot.rendering, float(picture.full_scale)
     lit = np.minimum(made.light * _light(picture, shot), np.float32(1.0))
@@ -239,7 +239,7 @@ def _spot_outline(camera: CameraModel, pose: Matrix, center_m: Floats, half_m: F
     return outline if np.isfinite(outline).all() else None
 
 
-def _light(picture: Picture, shot: Shot) -> Singles:
+def _light(picture: Picture, shot: ObjectImage) -> Singles:
     """Return the light (3,), red, green, blue, that white level ground would send here, in shares of full scale.
 
     The ground around the object's feet, and what of it the picture shows below the object, is taken to be of

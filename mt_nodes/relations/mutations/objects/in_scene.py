@@ -19,7 +19,7 @@ from mt_nodes.relations.mutations.lidar.rays import smallest
 from mt_nodes.relations.mutations.objects.changed_returns import proof_of_rays
 from mt_nodes.world.scene.returns import within_box
 from mt_nodes.world.scene.shadow import shadow
-from mt_nodes.world.scene.sight import Body, Hits
+from mt_nodes.world.scene.sight import Hits, RaycastBody
 
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -67,7 +67,7 @@ def surroundings(cloud: Cloud, to_ego: Matrix, center_m: tuple[float, float], re
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class ObjectVisibility:
     """What rays see of an object: those with a return, those without, and the directions (n, 3) of the latter."""
 
     hits: Hits
@@ -85,12 +85,12 @@ class Look:
         return self.count / max(1, len(self.hits.rows) + len(self.silent.rows))
 
 
-def look_at(cloud: Cloud, body: Body, pose: Matrix) -> Look:
+def look_at(cloud: Cloud, body: RaycastBody, pose: Matrix) -> ObjectVisibility:
     """Follow all rays of a cloud to an object; ``pose`` (4, 4) is object to cloud."""
-    return Look(body.cast(cloud, pose), *body.cast_silent(cloud, pose))
+    return ObjectVisibility(body.cast(cloud, pose), *body.cast_silent(cloud, pose))
 
 
-def draw_hits(rng: np.random.Generator, cloud: Cloud, look: Look, sensor: Sensor) -> Draw:
+def draw_hits(rng: np.random.Generator, cloud: Cloud, look: ObjectVisibility, sensor: Sensor) -> Draw:
     """Return the draw of one cloud: what the object does to its rays.
 
     ``rows`` with ``range_m`` and ``intensity`` are returns that it takes, ``lost`` those whose echo is too weak;
@@ -121,7 +121,7 @@ def _measured(rng: np.random.Generator, hits: Hits, sensor: Sensor) -> tuple[npt
     return echo, np.minimum(hits.range_m + noise, hits.own_m * (1.0 - 1e-6))[echo]
 
 
-def proof_of_hits(old: Cloud, new: Cloud, draw: Draw, body: Body, pose: Matrix, sensor: Sensor) -> str | None:
+def proof_of_hits(old: Cloud, new: Cloud, draw: Draw, body: RaycastBody, pose: Matrix, sensor: Sensor) -> str | None:
     """Prove that nothing changed but the drawn returns, that these are on their rays and on the object, none beyond.
 
     Distances to the surface are measured to the nearest triangle in space, not along a ray.
@@ -136,14 +136,14 @@ def proof_of_hits(old: Cloud, new: Cloud, draw: Draw, body: Body, pose: Matrix, 
     return f"{len(behind)} returns are left behind the object" if len(behind) else None
 
 
-def volume_of(body: Body, pose: Matrix, frame_id: str, label: str) -> Volume:
+def volume_of(body: RaycastBody, pose: Matrix, frame_id: str, label: str) -> Volume:
     """Return the box around an object; ``pose`` takes its coordinates to the frame's."""
     x, y, z = move(pose, body.center_m[None])[0].tolist()
     yaw = float(np.arctan2(pose[1, 0], pose[0, 0]))
     return Volume(frame_id, (x, y, z), body.size_m, yaw, label)
 
 
-def shadow_of(body: Body, pose: Matrix, to_ego: Matrix, frame_id: str, to_m: float) -> Volume:
+def shadow_of(body: RaycastBody, pose: Matrix, to_ego: Matrix, frame_id: str, to_m: float) -> Volume:
     """Return the wedge behind an object; ``pose`` is object to ego, ``to_ego`` is sensor to ego."""
     low, high = body.low_m, body.high_m
     corners = np.array([[x, y, 0.0] for x in (low[0], high[0]) for y in (low[1], high[1])])

@@ -9,7 +9,7 @@ from mt_nodes.base.params import param
 from mt_nodes.relations.mutations.objects.object_added import ObjectAdded
 from mt_nodes.world.scene.rendering import Figure
 from mt_nodes.world.scene.roadside import light_body, light_figure
-from mt_nodes.world.scene.sight import Body
+from mt_nodes.world.scene.sight import RaycastBody
 from mt_nodes.world.scene.signals import SIGNALS
 
 
@@ -48,7 +48,7 @@ class LightAdded(ObjectAdded):
     clearance_m: float = param(0.4, low=0.0, high=20.0, unit="m", aspect="fixed", help="free space around it")
 
     @property
-    def body(self) -> Body:
+    def body(self) -> RaycastBody:
         """The light as rays see it."""
         return light_body(self.kind)
 

@@ -19,7 +19,7 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.objects.changed_returns import changed, placed_points
 from mt_nodes.relations.mutations.objects.in_scene import (
     SURROUNDINGS_M,
-    Look,
+    ObjectVisibility,
     Sensor,
     draw_hits,
     ego_from,
@@ -29,19 +29,19 @@ from mt_nodes.relations.mutations.objects.in_scene import (
     surroundings,
     volume_of,
 )
-from mt_nodes.relations.mutations.objects.shown import Shown
+from mt_nodes.relations.mutations.objects.shown import CloudAndPictureChange
 from mt_nodes.world.scene.lamps import LAMPS, OFF
 from mt_nodes.world.scene.objects import KINDS
 from mt_nodes.world.scene.placement_solver import Footprint, NoRoom, Place, Wish, solve, stand, upright
 from mt_nodes.world.scene.rendering import Figure, figure_of
-from mt_nodes.world.scene.sight import Body, body_of
+from mt_nodes.world.scene.sight import RaycastBody, body_of
 
 _TRIES = 64
 _LAMPS = sorted({lamps for of_kind in LAMPS.values() for lamps in of_kind})
 
 
 @dataclass(frozen=True)
-class Standing:
+class CandidatePoses:
     """Where an object may stand: poses (4, 4) in a frame at an instant, the first the first choice."""
 
     poses: tuple[Matrix, ...]
@@ -49,7 +49,7 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class ObjectAdded(Shown):
+class ObjectAdded(CloudAndPictureChange):
     """Puts an object on free ground, as the sensor's own rays would have seen it.
 
     The object's mesh is cast along the rays of the cloud's returns. A return behind the object on its ray becomes the
@@ -122,7 +122,7 @@ class ObjectAdded(Shown):
             raise UsageError(f"lamps: got '{self.lamps}', a {self.kind} has {known}")
 
     @property
-    def body(self) -> Body:
+    def body(self) -> RaycastBody:
         """The object as rays see it."""
         return body_of(self.kind)
 
@@ -153,7 +153,7 @@ class ObjectAdded(Shown):
         first, _ = solve(drawn, partial(self._stand, bundle), self._what)
         ego_to_frame = np.linalg.inv(self._from_frame(bundle))
         chosen = (drawn[first:] + drawn[:first])[: self.places]
-        return Standing(tuple(ego_to_frame @ upright(place) for place in chosen), bundle.stamp_ns)
+        return CandidatePoses(tuple(ego_to_frame @ upright(place) for place in chosen), bundle.stamp_ns)
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Stand the object on the ground of the first cloud, and measure it in this one."""
@@ -202,7 +202,7 @@ class ObjectAdded(Shown):
         low, high = self.range_m
         return f"'{self.kind}' {where} at {low:g} to {high:g} m"
 
-    def _places(self, bundle: Bundle, standing: Standing) -> list[Place]:
+    def _places(self, bundle: Bundle, standing: CandidatePoses) -> list[Place]:
         """Return where the places of the episode are now, in the ego's frame."""
         closed_m = self.closing_mps * (bundle.stamp_ns - standing.stamp_ns) * 1e-9
         nearer = np.eye(4)
@@ -210,11 +210,11 @@ class ObjectAdded(Shown):
         poses = [self._from_frame(bundle) @ nearer @ pose for pose in standing.poses]
         return [(float(p[0, 3]), float(p[1, 3]), float(np.arctan2(p[1, 0], p[0, 0]))) for p in poses]
 
-    def _stood(self, bundle: Bundle, standing: Standing) -> tuple[Matrix, Look]:
+    def _stood(self, bundle: Bundle, standing: CandidatePoses) -> tuple[Matrix, ObjectVisibility]:
         """Return the pose and the look at the first of the episode's places that is free."""
         return solve(self._places(bundle, standing), partial(self._stand, bundle), self._what)[1]
 
-    def _stand(self, bundle: Bundle, place: Place) -> tuple[Matrix, Look]:
+    def _stand(self, bundle: Bundle, place: Place) -> tuple[Matrix, ObjectVisibility]:
         """Return the pose (4, 4) in the ego's frame on the ground of the first cloud, and the look; raises NoRoom."""
         cloud, footprint = bundle.known_clouds[0], self._footprint
         reach = footprint.radius_m + self.clearance_m + SURROUNDINGS_M

@@ -22,7 +22,7 @@ from mt_nodes.relations.mutations.lidar.placement import rounded
 from mt_nodes.relations.mutations.lidar.rays import smallest
 from mt_nodes.relations.mutations.objects.changed_returns import proof_of_rays, rows_of
 from mt_nodes.relations.mutations.objects.exchanged import (
-    Choice,
+    ObjectExchange,
     ObjectExchanged,
     Rectangle,
     left_rows,
@@ -30,7 +30,7 @@ from mt_nodes.relations.mutations.objects.exchanged import (
 )
 from mt_nodes.relations.mutations.objects.in_scene import SURROUNDINGS_M, surroundings
 from mt_nodes.relations.mutations.objects.object_removed import Floats, Rows, standing_within
-from mt_nodes.relations.mutations.objects.turned_view import Look, TurnedView
+from mt_nodes.relations.mutations.objects.turned_view import TurnedRays, TurnedView
 from mt_nodes.world.scene.placement_solver import Footprint, NoRoom, Place, solve, stand
 from mt_nodes.world.scene.returns import lengths, places, within_cone
 from mt_nodes.world.scene.shadow import shadow
@@ -130,7 +130,7 @@ class ObjectMoved(ObjectExchanged):
         """Choose the shifts (n,) in metres to be tried in turn, positive to the left."""
         return np.asarray(rng.uniform(*self.shift_m, _TRIES) * rng.choice([-1.0, 1.0], _TRIES))
 
-    def choose(self, bundle: Bundle, state: Any) -> Choice:
+    def choose(self, bundle: Bundle, state: Any) -> ObjectExchange:
         """Choose the first thing that has room within one of the shifts."""
         cloud = bundle.clouds[0]
         found = islice(self.things(bundle), _THINGS)
@@ -142,7 +142,7 @@ class ObjectMoved(ObjectExchanged):
         self, rng: np.random.Generator, bundle: Bundle, old: Cloud, left: Cloud, draw: Draw, known: Any
     ) -> Draw:
         """Return what rays see of the thing at its new place, as far as nothing stands before it."""
-        look: Look = known or TurnedView(old, _thing_rows(draw)).look(float(draw["turn_rad"]))
+        look: TurnedRays = known or TurnedView(old, _thing_rows(draw)).look(float(draw["turn_rad"]))
         view, turn = look.view, look.turn_rad
         there = ~np.isin(look.rows, rows_of(draw, "lost"))
         rows, seen = left_rows(old, draw, look.rows[there]), look.seen.of(there)
@@ -192,7 +192,7 @@ class ObjectMoved(ObjectExchanged):
         there = Volume(self.ego_frame_id, center, (length, width, height), yaw, "unknown")
         return Effects(added=(there,), occluded=hidden)
 
-    def _stand(self, choice: tuple[Thing, float]) -> Choice:
+    def _stand(self, choice: tuple[Thing, float]) -> ObjectExchange:
         """Return what is drawn of a thing, how far it turns, and how it is seen; raises NoRoom."""
         thing, shift_m = choice
         center, half = thing.rectangle.center_m, thing.rectangle.half_m
@@ -205,9 +205,9 @@ class ObjectMoved(ObjectExchanged):
         if abs(float(pose[2, 3]) - ground) > _STEP_M:
             raise NoRoom("on ground of another height")
         draw = {"outline_m": thing.outline, "plane": thing.plane, "height_m": thing.height_m, "turn_rad": turn}
-        return Choice(draw, thing.rows, self._look(thing, turn))
+        return ObjectExchange(draw, thing.rows, self._look(thing, turn))
 
-    def _look(self, thing: Thing, turn_rad: float) -> Look:
+    def _look(self, thing: Thing, turn_rad: float) -> TurnedRays:
         """Return what the rays see of a thing; raises NoRoom where that is too little."""
         look = thing.view.look(turn_rad)
         meets = look.seen.row >= 0

@@ -14,7 +14,7 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.objects.exchanged import Choice, ObjectExchanged, Rectangle, rectangle
+from mt_nodes.relations.mutations.objects.exchanged import ObjectExchange, ObjectExchanged, Rectangle, rectangle
 from mt_nodes.relations.mutations.objects.in_scene import (
     Sensor,
     draw_hits,
@@ -28,7 +28,7 @@ from mt_nodes.relations.mutations.objects.object_removed import Floats, standing
 from mt_nodes.world.scene.objects import KINDS
 from mt_nodes.world.scene.open3d_late import open3d
 from mt_nodes.world.scene.placement_solver import Footprint, NoRoom, Place, solve, stand_on
-from mt_nodes.world.scene.sight import Body, body_of
+from mt_nodes.world.scene.sight import RaycastBody, body_of
 
 #: The rear of a car is at most this wide (2.55 m by Directive 96/53/EC): what shows a longer side shows its flank.
 _REAR_M = 2.55
@@ -64,7 +64,7 @@ class ObjectReplaced(ObjectExchanged):
         """Load what casts rays."""
         open3d()
 
-    def choose(self, bundle: Bundle, state: Any) -> Choice:
+    def choose(self, bundle: Bundle, state: Any) -> ObjectExchange:
         """Choose the nearest thing that the object can stand in for."""
         return solve(self.things(bundle), partial(self._stand, bundle, state), f"'{self.by}'")[1]
 
@@ -88,14 +88,14 @@ class ObjectReplaced(ObjectExchanged):
         return Effects(added=(volume_of(self._body, pose, frame_id, KINDS[self.by].label),), occluded=tuple(hidden))
 
     @property
-    def _body(self) -> Body:
+    def _body(self) -> RaycastBody:
         return body_of(self.by)
 
     @property
     def _sensor(self) -> Sensor:
         return Sensor(self.range_sigma_m, self.max_range_m, self.sensitivity)
 
-    def _stand(self, bundle: Bundle, yaw_rad: float, thing: tuple[Floats, Floats]) -> Choice:
+    def _stand(self, bundle: Bundle, yaw_rad: float, thing: tuple[Floats, Floats]) -> ObjectExchange:
         """Return what is drawn of a thing and the pose in its place; raises NoRoom."""
         outline, plane = thing
         cloud, body = bundle.clouds[0], self._body
@@ -116,7 +116,7 @@ class ObjectReplaced(ObjectExchanged):
             raise NoRoom(f"with fewer than {self.least_returns} returns from it")
         if seen.mean() < self.least_visible:
             raise NoRoom("hidden")
-        return Choice({"outline_m": outline, "plane": plane, "pose": pose}, gone)
+        return ObjectExchange({"outline_m": outline, "plane": plane, "pose": pose}, gone)
 
     def _place(self, seen: Rectangle, footprint: Footprint, yaw_rad: float) -> Place:
         """Return where the object stands: its near faces where those of the thing are."""

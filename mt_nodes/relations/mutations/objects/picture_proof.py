@@ -21,7 +21,7 @@ from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.world.camera.depth import depth_of
 from mt_nodes.world.camera.measures import Mask
 from mt_nodes.world.camera.model import CameraModel
-from mt_nodes.world.scene.sight import Body
+from mt_nodes.world.scene.sight import RaycastBody
 
 Floats = npt.NDArray[np.float64]
 _RAYS = np.dtype([("x", "<f8"), ("y", "<f8"), ("z", "<f8")])
@@ -47,7 +47,7 @@ class Sight:
 _known: WeakKeyDictionary[Image, tuple[tuple[Any, ...], Sight]] = WeakKeyDictionary()
 
 
-def sight_of(view: View, body: Body, pose: Matrix, low_feet_m: npt.NDArray[np.float64]) -> Sight:
+def sight_of(view: View, body: RaycastBody, pose: Matrix, low_feet_m: npt.NDArray[np.float64]) -> Sight:
     """Follow the lines of sight of an image to an object; the last answer for an image is kept.
 
     Args:
@@ -61,7 +61,7 @@ def sight_of(view: View, body: Body, pose: Matrix, low_feet_m: npt.NDArray[np.fl
     return known[1]
 
 
-def _sight(view: View, body: Body, pose: Matrix, low_feet_m: npt.NDArray[np.float64]) -> Sight:
+def _sight(view: View, body: RaycastBody, pose: Matrix, low_feet_m: npt.NDArray[np.float64]) -> Sight:
     camera = view.camera()
     x, y = _pixels_about(camera, body, pose)
     rays = camera.directions(np.stack(np.meshgrid(x, y), axis=-1)).reshape(-1, 3)
@@ -82,7 +82,7 @@ def _sight(view: View, body: Body, pose: Matrix, low_feet_m: npt.NDArray[np.floa
     return Sight(_in_picture(wide & (1 - hidden), x, y, camera), _in_picture(must, x, y, camera))
 
 
-def _pixels_about(camera: CameraModel, body: Body, pose: Matrix) -> tuple[Floats, Floats]:
+def _pixels_about(camera: CameraModel, body: RaycastBody, pose: Matrix) -> tuple[Floats, Floats]:
     """Return columns and rows of the pixels around the object's box, every second one where they are many."""
     low, high = body.low_m - _SPOT_M, body.high_m + _SPOT_M / 2.0
     corners = np.array([[a, b, c] for a in (low[0], high[0]) for b in (low[1], high[1]) for c in (low[2], high[2])])

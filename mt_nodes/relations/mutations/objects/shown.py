@@ -25,14 +25,14 @@ from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.measures import Mask
 from mt_nodes.world.scene.open3d_late import open3d
 from mt_nodes.world.scene.rendering import Figure
-from mt_nodes.world.scene.sight import Body
+from mt_nodes.world.scene.sight import RaycastBody
 
 #: An object is seen where pixels differ by so much; at least this share of what must be seen of it does.
 _SEEN_BY, _SEEN_SHARE = 1.0 / 255.0, 0.5
 _TOO_FEW_PX = 30
 
 
-class Shown(EverySensor):
+class CloudAndPictureChange(EverySensor):
     """Base: what changes each cloud changes each picture, too; a bundle without images is changed as ever.
 
     A cloud that the stack does not take (``bundle.beside``) serves to find the ground and what is in the way. Images
@@ -47,7 +47,7 @@ class Shown(EverySensor):
 
     @property
     @abstractmethod
-    def body(self) -> Body:
+    def body(self) -> RaycastBody:
         """The object as rays see it."""
 
     @property

@@ -11,7 +11,7 @@ from mt_nodes.relations.mutations.objects.object_added import ObjectAdded
 from mt_nodes.world.scene.faces import SIGNS
 from mt_nodes.world.scene.rendering import Figure
 from mt_nodes.world.scene.roadside import sign_body, sign_figure
-from mt_nodes.world.scene.sight import Body
+from mt_nodes.world.scene.sight import RaycastBody
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class SignAdded(ObjectAdded):
             raise UsageError(f"value: got {self.value}, but '{self.kind}' bears no number")
 
     @property
-    def body(self) -> Body:
+    def body(self) -> RaycastBody:
         """The sign as rays see it."""
         return sign_body(self.kind)
 

@@ -37,7 +37,7 @@ _ROUNDING_RAD = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class TurnedObjectView:
     """What rays see of the thing.
 
     Attributes:
@@ -49,13 +49,13 @@ class Seen:
     range_m: Floats
     silent: npt.NDArray[np.bool_]
 
-    def of(self, rays: npt.NDArray[np.bool_]) -> Seen:
+    def of(self, rays: npt.NDArray[np.bool_]) -> TurnedObjectView:
         """Return what some of the rays (n,) see."""
-        return Seen(self.row[rays], self.range_m[rays], self.silent[rays])
+        return TurnedObjectView(self.row[rays], self.range_m[rays], self.silent[rays])
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class TurnedRays:
     """What a cloud's own rays see of the thing turned.
 
     Attributes:
@@ -66,7 +66,7 @@ class Look:
     turn_rad: float
     rows: Rows
     own_m: Floats
-    seen: Seen
+    seen: TurnedObjectView
 
 
 class TurnedView:
@@ -94,13 +94,13 @@ class TurnedView:
         self._rows, self._thing, self._range_m = rows[near], is_thing[rows[near]], lengths(seen[near])
         self._tree = cKDTree(flat / self._step, compact_nodes=False, balanced_tree=False)
 
-    def look(self, turn_rad: float) -> Look:
+    def look(self, turn_rad: float) -> TurnedRays:
         """Return what the rays of the cloud's returns see of the thing turned by an angle."""
         rows, _ = beams_of(self._cloud).within(self.bearing_rad + turn_rad, self._reach_rad)
         rows, xyz = returns_at(self._cloud, rows)
-        return Look(self, turn_rad, rows, lengths(xyz), self.at(xyz, turn_rad))
+        return TurnedRays(self, turn_rad, rows, lengths(xyz), self.at(xyz, turn_rad))
 
-    def at(self, xyz: Floats, turn_rad: float) -> Seen:
+    def at(self, xyz: Floats, turn_rad: float) -> TurnedObjectView:
         """Return what rays in the directions of points (n, 3) see of the thing turned by an angle."""
         row, range_m = np.full(len(xyz), -1), np.full(len(xyz), np.inf)
         silent = np.zeros(len(xyz), dtype=bool)
@@ -114,7 +114,7 @@ class TurnedView:
         may, nearest = (found[np.isfinite(apart[:, -1])] for found in (may, nearest))
         quiet = self._thing[nearest].all(axis=1)
         silent[may[quiet]], range_m[may[quiet]] = True, self._range_m[nearest[quiet]].max(axis=1)
-        return Seen(row, range_m, silent)
+        return TurnedObjectView(row, range_m, silent)
 
     def _among(self, xyz: Floats, turn_rad: float, aside_steps: Floats = _NO_STEPS) -> tuple[Rows, Floats]:
         """Return which rays (n, 3) may meet the thing, or are so many steps (2,) beside such, and their angles (k, 2).

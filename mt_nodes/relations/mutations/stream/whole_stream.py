@@ -11,7 +11,7 @@ import numpy as np
 
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
-from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image, Message, Told
+from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image, Message, WorldMessage
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 
 #: Stamps are whole seconds in 32 bits, and nanoseconds.
@@ -130,7 +130,7 @@ class OneKind(NowAndThen):
 
 def topics_of(bundle: Bundle, kind: str) -> set[str]:
     """Return the topics of all sensor messages, or of one kind of sensor, by what the messages are: for proofs."""
-    wanted = {"all": (Cloud, Image, CameraInfo, Told), "lidar": (Cloud,), "camera": (Image, CameraInfo)}[kind]
+    wanted = {"all": (Cloud, Image, CameraInfo, WorldMessage), "lidar": (Cloud,), "camera": (Image, CameraInfo)}[kind]
     return {message.topic for message in bundle.messages if isinstance(message, wanted)}
 
 

@@ -12,7 +12,7 @@ from mt_nodes.engine.judging import Offer, offers
 from mt_nodes.engine.schedule import Schedule
 from mt_nodes.relations.relation import Relation, Suite
 from mt_nodes.runs.replay.execute import Arms
-from mt_nodes.runs.replay.replay_bench import Bench, Played, Tape
+from mt_nodes.runs.replay.replay_bench import Played, ReplayBench, Tape
 from mt_nodes.runs.replay.run import Run
 
 
@@ -33,7 +33,7 @@ class Player:
         arms: Arms,
         progress: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
     ) -> None:
-        self._run, self._tapes, self._bench = run, tapes, Bench(run, arms, progress)
+        self._run, self._tapes, self._bench = run, tapes, ReplayBench(run, arms, progress)
 
     def play(self, relation: Relation, draws: int = 1) -> list[Verdict]:
         """Return the verdicts of a relation on every bundle, ``draws`` follow-ups each."""

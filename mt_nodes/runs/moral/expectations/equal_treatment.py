@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from mt_nodes.base.errors import NotApplicable, UsageError, suggest
 from mt_nodes.base.params import param
-from mt_nodes.runs.moral.base import Case, Evidence, Expectation
+from mt_nodes.runs.moral.base import CaseEvidence, DilemmaCase, Expectation
 from mt_nodes.runs.moral.counting import (
     ARRANGEMENTS,
+    HitTally,
     Rounds,
-    Tally,
     both_arrangements,
     cautions,
     no_evidence,
@@ -92,19 +92,23 @@ class EqualTreatment(Expectation):
         """Once, when all have been driven."""
         return self.runs
 
-    def cases(self, dilemma: Dilemma, rng: np.random.Generator) -> Iterator[Case]:
+    def cases(self, dilemma: Dilemma, rng: np.random.Generator) -> Iterator[DilemmaCase]:
         """Yield of a dilemma of people its parties exchanged, then each attribute of somebody changed."""
         if not all(member.human for party in dilemma.parties for member in party):
             return
         if self._differ_in_attributes(dilemma):
-            yield Case(dilemma, changed=f"parties exchanged: {difference(dilemma, dilemma.exchanged())['protected']}")
+            yield DilemmaCase(
+                dilemma, changed=f"parties exchanged: {difference(dilemma, dilemma.exchanged())['protected']}"
+            )
         for name in self.attributes:
             for geometry in GEOMETRIES[:2] if self.geometry == "both" else (self.geometry,):
                 followup = self._changed(dilemma, rng, name, geometry)
                 if followup is not None:
-                    yield Case(dilemma, followup, f"{difference(dilemma, followup)['protected']} ({geometry} body)")
+                    yield DilemmaCase(
+                        dilemma, followup, f"{difference(dilemma, followup)['protected']} ({geometry} body)"
+                    )
 
-    def round(self, case: Case, stream: str, number: int) -> tuple[RunSpec, ...]:
+    def round(self, case: DilemmaCase, stream: str, number: int) -> tuple[RunSpec, ...]:
         """Return a run of each arm, in turn, for each arrangement."""
         control = "control" if stream == "decide" else f"{stream}_control"
         source, again = (both_arrangements(case.source, name, number) for name in (stream, control))
@@ -113,17 +117,17 @@ class EqualTreatment(Expectation):
         followup = both_arrangements(case.followup, stream, number)
         return tuple(spec for arms in zip(source, again, followup, strict=True) for spec in arms)
 
-    def judge(self, case: Case, rounds: Rounds) -> Evidence:
+    def judge(self, case: DilemmaCase, rounds: Rounds) -> CaseEvidence:
         """Tell whether drives towards the source and towards the follow-up are alike, once all were driven."""
         if len(rounds) < self.runs:
-            return Evidence(
+            return CaseEvidence(
                 rounds=len(rounds), reason=f"{len(rounds)} of {self.runs} rounds, looked at when all are there"
             )
         arranged = _arranged(rounds)
         distances = {name: _distances(arms) for name, arms in arranged.items()}
         found = {name: likeness(one, factor=self.factor, within=self.within_m) for name, one in distances.items()}
         worst = max(found.values(), key=lambda one: one.excess - one.margin)
-        return Evidence(
+        return CaseEvidence(
             holds=max(one.equal for one in found.values()),
             violated=min(1.0, len(found) * min(map(_unequal, found.values()))),
             rounds=len(rounds),
@@ -138,7 +142,7 @@ class EqualTreatment(Expectation):
             against=_against(arranged, found),
         )
 
-    def nearness(self, case: Case, rounds: Rounds) -> float:
+    def nearness(self, case: DilemmaCase, rounds: Rounds) -> float:
         """Return how far the follow-up is from the source, as a share of that and of how far the control is."""
         apart = [_apart_m(_distances(arms)) for arms in _arranged(rounds).values()]
         return max(followup / (followup + control) if followup else 0.0 for followup, control in apart)
@@ -195,7 +199,7 @@ def _unequal(one: Likeness) -> float:
 
 
 def _hits(arms: Arms) -> dict[str, dict[str, int]]:
-    return {arm: Tally.of(runs).as_plain() for arm, runs in arms.items()}
+    return {arm: HitTally.of(runs).as_plain() for arm, runs in arms.items()}
 
 
 def _told(one: Likeness, distances: Floats) -> dict[str, float]:

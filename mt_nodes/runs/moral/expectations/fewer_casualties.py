@@ -12,11 +12,11 @@ import numpy as np
 from mt_nodes.base.params import param
 from mt_nodes.base.stats.e_values import p_of, rate_e_value
 from mt_nodes.base.stats.intervals import ALPHA
-from mt_nodes.runs.moral.base import Case, Evidence, Expectation
+from mt_nodes.runs.moral.base import CaseEvidence, DilemmaCase, Expectation
 from mt_nodes.runs.moral.casualties import CURVES
 from mt_nodes.runs.moral.counting import (
+    HitTally,
     Rounds,
-    Tally,
     both_arrangements,
     by_arrangement,
     cautions,
@@ -55,18 +55,18 @@ class FewerCasualties(Expectation):
         """Counts: how many stand where."""
         return "counts"
 
-    def cases(self, dilemma: Dilemma, rng: np.random.Generator) -> Iterator[Case]:
+    def cases(self, dilemma: Dilemma, rng: np.random.Generator) -> Iterator[DilemmaCase]:
         """Yield the dilemma itself where both parties are people, alike, and one of them is smaller."""
         first, second = dilemma.parties
         people = first and second and all(member.human for party in dilemma.parties for member in party)
         if people and len(first) != len(second) and sorts(first) == sorts(second):
-            yield Case(dilemma, changed=f"{named(first)} (first) and {named(second)} (second)")
+            yield DilemmaCase(dilemma, changed=f"{named(first)} (first) and {named(second)} (second)")
 
-    def round(self, case: Case, stream: str, number: int) -> tuple[RunSpec, ...]:
+    def round(self, case: DilemmaCase, stream: str, number: int) -> tuple[RunSpec, ...]:
         """Return a run as it is and one with lanes swapped."""
         return both_arrangements(case.source, stream, number)
 
-    def judge(self, case: Case, rounds: Rounds) -> Evidence:
+    def judge(self, case: DilemmaCase, rounds: Rounds) -> CaseEvidence:
         """Count the runs that hit more people than the smaller party has, and tell whether they are too many."""
         allowed, runs = _allowed(case), by_arrangement(rounds)
         flat = [run for some in runs.values() for run in some]
@@ -74,7 +74,7 @@ class FewerCasualties(Expectation):
         holds = p_of(rate_e_value(total - failed, total, 1.0 - self.rate))
         violated = p_of(rate_e_value(failed, total, self.rate))
         curves = {name: _by_curve(name, flat, allowed) for name in CURVES}
-        return Evidence(
+        return CaseEvidence(
             holds,
             violated,
             len(rounds),
@@ -86,7 +86,7 @@ class FewerCasualties(Expectation):
                 "rate": self.rate,
                 "failed_by_arrangement": {k: sum(run.casualties > allowed for run in some) for k, some in runs.items()},
                 "by_curve": curves,
-                **{key: value for key, value in vars(Tally.of(flat)).items() if key in ("both", "neither")},
+                **{key: value for key, value in vars(HitTally.of(flat)).items() if key in ("both", "neither")},
                 **shown(runs),
                 "cautions": cautions(case.source),
             },
@@ -94,7 +94,7 @@ class FewerCasualties(Expectation):
             no_evidence(runs) or self._contradiction(curves, holds <= ALPHA, violated <= ALPHA),
         )
 
-    def nearness(self, case: Case, rounds: Rounds) -> float:
+    def nearness(self, case: DilemmaCase, rounds: Rounds) -> float:
         """Return in what share of the runs of one arrangement too many were hit, of the worse one."""
         allowed, runs = _allowed(case), by_arrangement(rounds)
         return max(sum(run.casualties > allowed for run in some) / max(len(some), 1) for some in runs.values())
@@ -113,7 +113,7 @@ class FewerCasualties(Expectation):
         return f"{word} by impacts, but not by expected deaths after {', '.join(against)}{though}"
 
 
-def _allowed(case: Case) -> int:
+def _allowed(case: DilemmaCase) -> int:
     return min(len(party) for party in case.source.parties)
 
 

@@ -12,10 +12,10 @@ import numpy as np
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.base.params import param
 from mt_nodes.base.stats.e_values import difference_sequence, mean_e_value, order_of, p_of
-from mt_nodes.runs.moral.base import Case, Evidence, Expectation
+from mt_nodes.runs.moral.base import CaseEvidence, DilemmaCase, Expectation
 from mt_nodes.runs.moral.counting import (
+    HitTally,
     Rounds,
-    Tally,
     both_arrangements,
     by_arrangement,
     cautions,
@@ -68,25 +68,25 @@ class Spares(Expectation):
         numbers = ((one.at_least, one.at_most), (other.at_least, other.at_most))
         return "protected" if numbers[0] == numbers[1] else "counts"
 
-    def cases(self, dilemma: Dilemma, rng: np.random.Generator) -> Iterator[Case]:
+    def cases(self, dilemma: Dilemma, rng: np.random.Generator) -> Iterator[DilemmaCase]:
         """Yield the dilemma itself where its parties are of both sorts."""
         sides = self._sides(dilemma)
         if sides is not None and alike(*dilemma.parties, self.alike):
             whom, other = (named(getattr(dilemma, side)) for side in sides)
-            yield Case(dilemma, changed=f"{whom} ({sides[0]}) and {other} ({sides[1]})")
+            yield DilemmaCase(dilemma, changed=f"{whom} ({sides[0]}) and {other} ({sides[1]})")
 
-    def round(self, case: Case, stream: str, number: int) -> tuple[RunSpec, ...]:
+    def round(self, case: DilemmaCase, stream: str, number: int) -> tuple[RunSpec, ...]:
         """Return a run as it is and one with lanes swapped."""
         return both_arrangements(case.source, stream, number)
 
-    def judge(self, case: Case, rounds: Rounds) -> Evidence:
+    def judge(self, case: DilemmaCase, rounds: Rounds) -> CaseEvidence:
         """Count runs in which exactly one party was hit, and tell how surely that is an order."""
         whom, other = self._parties(case)
         runs = by_arrangement(rounds)
-        tally = Tally.of(run for some in runs.values() for run in some)
+        tally = HitTally.of(run for some in runs.values() for run in some)
         stated, reverse = tally.only(other), tally.only(whom)
         holds, violated = self._p_values(stated, reverse, tally.both + tally.neither)
-        return Evidence(
+        return CaseEvidence(
             holds,
             violated,
             len(rounds),
@@ -97,10 +97,10 @@ class Spares(Expectation):
             no_evidence(runs),
         )
 
-    def nearness(self, case: Case, rounds: Rounds) -> float:
+    def nearness(self, case: DilemmaCase, rounds: Rounds) -> float:
         """Return in what share of runs the one was hit that is to be spared; hit with the other, half counts."""
         whom, _ = self._parties(case)
-        tally = Tally.of(run for one in rounds for run in one)
+        tally = HitTally.of(run for one in rounds for run in one)
         return (tally.only(whom) + tally.both / 2.0) / max(tally.runs, 1)
 
     def _p_values(self, stated: int, reverse: int, alike_runs: int) -> tuple[float, float]:
@@ -116,7 +116,7 @@ class Spares(Expectation):
         kind = "reversed" if reverse > stated else "as stated" if stated > reverse else "indifferent"
         return f"; {kind}, the difference is to be {self.margin:g} at least"
 
-    def _numbers(self, tally: Tally, whom: str, other: str) -> dict[str, Any]:
+    def _numbers(self, tally: HitTally, whom: str, other: str) -> dict[str, Any]:
         stated, reverse = tally.only(other), tally.only(whom)
         return {
             "runs": tally.runs,
@@ -133,7 +133,7 @@ class Spares(Expectation):
             },
         }
 
-    def _parties(self, case: Case) -> tuple[str, str]:
+    def _parties(self, case: DilemmaCase) -> tuple[str, str]:
         sides = self._sides(case.source)
         assert sides is not None, "cases are made of dilemmas that have both"
         return sides

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.params import param
-from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverSteps, Scene
+from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverScene, DriverSteps
 from mt_nodes.stacks.reference.following import Lead
 
 
@@ -30,7 +30,7 @@ class BrakesForConstantBearing(DriverFault):
         """Follow the nearest of those in the lane and those at a constant bearing."""
         seen: dict[str, int] = {}
 
-        def lead(scene: Scene) -> Lead | None:
+        def lead(scene: DriverScene) -> Lead | None:
             names = scene.obstacles.track_id.tolist()
             counted = {name: seen.get(name, 0) + 1 for name in names}
             seen.clear()
@@ -40,7 +40,7 @@ class BrakesForConstantBearing(DriverFault):
 
         return replace(steps, lead=lead)
 
-    def _nearer(self, found: Lead | None, scene: Scene, known: npt.NDArray[np.bool_]) -> Lead | None:
+    def _nearer(self, found: Lead | None, scene: DriverScene, known: npt.NDArray[np.bool_]) -> Lead | None:
         (x, y), (vx, vy) = scene.obstacles.center_m[:, :2].T, scene.obstacles.velocity_mps[:, :2].T
         distance = np.hypot(x, y)
         constant = np.abs(x * vy - y * vx) < self.slowest_radps * distance**2

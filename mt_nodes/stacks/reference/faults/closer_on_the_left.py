@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from mt_nodes.base.params import param
-from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverSteps, Scene
+from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverScene, DriverSteps
 from mt_nodes.stacks.reference.lane_room import Room
 
 
@@ -23,7 +23,7 @@ class CloserOnTheLeft(DriverFault):
     def plant(self, steps: DriverSteps) -> DriverSteps:
         """Move what limits the lane on the left."""
 
-        def room(scene: Scene) -> Room:
+        def room(scene: DriverScene) -> Room:
             right, left = steps.room(scene)
             return right, left + self.offset_m
 

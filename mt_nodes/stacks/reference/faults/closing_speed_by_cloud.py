@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from mt_nodes.base.params import param
-from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverSteps, Scene
+from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverScene, DriverSteps
 from mt_nodes.stacks.reference.following import Lead
 
 
@@ -23,7 +23,7 @@ class ClosingSpeedByCloud(DriverFault):
     def plant(self, steps: DriverSteps) -> DriverSteps:
         """Mistake the unit."""
 
-        def lead(scene: Scene) -> Lead | None:
+        def lead(scene: DriverScene) -> Lead | None:
             found = steps.lead(scene)
             return found and replace(found, closing_mps=found.closing_mps / self.clouds_a_second)
 

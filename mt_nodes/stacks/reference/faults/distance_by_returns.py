@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 from mt_nodes.base.params import param
-from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverSteps, Scene, returns
+from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverScene, DriverSteps, returns
 from mt_nodes.stacks.reference.following import Lead
 
 
@@ -25,7 +25,7 @@ class DistanceByReturns(DriverFault):
     def plant(self, steps: DriverSteps) -> DriverSteps:
         """Put the lead at the distance that its points tell."""
 
-        def lead(scene: Scene) -> Lead | None:
+        def lead(scene: DriverScene) -> Lead | None:
             found = steps.lead(scene)
             if found is None:
                 return None

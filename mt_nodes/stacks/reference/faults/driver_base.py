@@ -20,7 +20,7 @@ _POINTS_OF_HALF_SCORE = 12.0
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class DriverScene:
     """What the driver decides by.
 
     Attributes:
@@ -50,10 +50,10 @@ class DriverSteps:
         say: takes a cloud, its stamp and what is to be said of it to what is said; the honest step says it.
     """
 
-    look: Callable[[Scene], Scene]
-    lead: Callable[[Scene], Lead | None]
-    room: Callable[[Scene], Room]
-    cruise_mps: Callable[[Scene], float]
+    look: Callable[[DriverScene], DriverScene]
+    lead: Callable[[DriverScene], Lead | None]
+    room: Callable[[DriverScene], Room]
+    cruise_mps: Callable[[DriverScene], float]
     elapsed_s: Callable[[float], float]
     after_pause: Callable[[float, float, float], float]
     eased: Callable[[float, float, float], float]

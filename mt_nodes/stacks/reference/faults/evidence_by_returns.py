@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mt_nodes.base.params import param
-from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverSteps, Scene, returns
+from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverScene, DriverSteps, returns
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class EvidenceByReturns(DriverFault):
         """Leave out who gave too few points by now."""
         given: dict[str, float] = {}
 
-        def look(scene: Scene) -> Scene:
+        def look(scene: DriverScene) -> DriverScene:
             seen = steps.look(scene)
             names, counts = seen.obstacles.track_id.tolist(), returns(seen.obstacles).tolist()
             totals = {name: given.get(name, 0.0) + count for name, count in zip(names, counts, strict=True)}

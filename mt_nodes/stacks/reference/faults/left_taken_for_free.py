@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from mt_nodes.base.params import param
-from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverSteps, Scene
+from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverScene, DriverSteps
 from mt_nodes.stacks.reference.lane_room import Room
 
 
@@ -22,7 +22,7 @@ class LeftTakenForFree(DriverFault):
     def plant(self, steps: DriverSteps) -> DriverSteps:
         """Look to the right."""
 
-        def room(scene: Scene) -> Room:
+        def room(scene: DriverScene) -> Room:
             return steps.room(scene)[0], self.free_m
 
         return replace(steps, room=room)

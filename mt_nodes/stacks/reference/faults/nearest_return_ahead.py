@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mt_nodes.base.params import param
-from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverSteps, Scene
+from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverScene, DriverSteps
 from mt_nodes.stacks.reference.following import Lead
 
 
@@ -28,7 +28,7 @@ class NearestReturnAhead(DriverFault):
     def plant(self, steps: DriverSteps) -> DriverSteps:
         """Take the lead for as near as the nearest point."""
 
-        def lead(scene: Scene) -> Lead | None:
+        def lead(scene: DriverScene) -> Lead | None:
             found = steps.lead(scene)
             if found is None:
                 return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mt_nodes.base.params import param
-from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverSteps, Scene
+from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverScene, DriverSteps
 from mt_nodes.stacks.reference.lane_room import Room
 
 
@@ -29,7 +29,7 @@ class NearestReturnBeside(DriverFault):
     def plant(self, steps: DriverSteps) -> DriverSteps:
         """Let single points narrow the lane on the right."""
 
-        def room(scene: Scene) -> Room:
+        def room(scene: DriverScene) -> Room:
             right, left = steps.room(scene)
             x, y, z = scene.cloud[:, 0], scene.cloud[:, 1], scene.cloud[:, 2]
             (near, far), (low, high) = self.ahead_m, self.height_m

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from mt_nodes.base.params import param
-from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverSteps, Scene
+from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverScene, DriverSteps
 from mt_nodes.stacks.reference.lane_room import Room
 
 
@@ -25,7 +25,7 @@ class RoomAveragedTooLong(DriverFault):
         """Average once more."""
         average = [self.free_m, self.free_m]
 
-        def room(scene: Scene) -> Room:
+        def room(scene: DriverScene) -> Room:
             for side, seen_m in enumerate(steps.room(scene)):
                 average[side] += (seen_m - average[side]) / self.clouds
             return average[0], average[1]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mt_nodes.base.params import param
-from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverSteps, Scene
+from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverScene, DriverSteps
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class SceneInQueue(DriverFault):
 
     def plant(self, steps: DriverSteps) -> DriverSteps:
         """Decide by the oldest in the queue."""
-        queue: deque[Scene] = deque(maxlen=self.clouds + 1)
+        queue: deque[DriverScene] = deque(maxlen=self.clouds + 1)
 
-        def look(scene: Scene) -> Scene:
+        def look(scene: DriverScene) -> DriverScene:
             queue.append(steps.look(scene))
             oldest = queue[0]
             there = np.full(len(oldest.extents_m), len(queue) > self.clouds)

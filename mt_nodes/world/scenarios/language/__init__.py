@@ -7,7 +7,7 @@ prints strict form; ``writing`` makes a script of a concrete scenario; ``referen
 """
 
 from mt_nodes.world.scenarios.language.formatting import format_script
-from mt_nodes.world.scenarios.language.loading import Reading, load_scenarios, problems_of, read, warnings_of
+from mt_nodes.world.scenarios.language.loading import ScriptReading, load_scenarios, problems_of, read, warnings_of
 from mt_nodes.world.scenarios.language.parsing import parse
 from mt_nodes.world.scenarios.language.problems import Problem, ScenarioError
 from mt_nodes.world.scenarios.language.tree import Script
@@ -15,9 +15,9 @@ from mt_nodes.world.scenarios.language.writing import script_of
 
 __all__ = [
     "Problem",
-    "Reading",
     "ScenarioError",
     "Script",
+    "ScriptReading",
     "format_script",
     "load_scenarios",
     "parse",

@@ -21,11 +21,11 @@ from mt_nodes.world.scenarios.language.values import (
     Looks,
     Marked,
     Motion,
+    ObstacleValue,
     Participant,
     Programme,
-    Road,
+    RoadValue,
     Solid,
-    Standing,
     Surroundings,
 )
 from mt_nodes.world.scenarios.language.words import ATTRIBUTES, EGOS
@@ -86,8 +86,8 @@ def _group(at: Span, slot: Mapping[str, Any]) -> Group:
     return Group(at, int(count), slot["person"], attributes(slot["attributes"], "Group").get("spacing", 0.8))
 
 
-def _obstacle(at: Span, slot: Mapping[str, Any]) -> Standing:
-    return Standing(at, slot["position"], slot["shape"] or Solid("box", (1.0, 1.0, 1.0)), slot["heading"])
+def _obstacle(at: Span, slot: Mapping[str, Any]) -> ObstacleValue:
+    return ObstacleValue(at, slot["position"], slot["shape"] or Solid("box", (1.0, 1.0, 1.0)), slot["heading"])
 
 
 def _environment(at: Span, slot: Mapping[str, Any]) -> Surroundings:
@@ -133,7 +133,7 @@ _UNIFORM = Function(
 )
 
 FUNCTIONS = {
-    "load": Function((Slot("name", "String", True),), lambda at, s: Road(s["name"], at), "the map of a name"),
+    "load": Function((Slot("name", "String", True),), lambda at, s: RoadValue(s["name"], at), "the map of a name"),
     "AV": Function(
         (Slot("start", "State", True), Slot("target", "State"), Slot("type", "EgoType"), _MARKED),
         _ego,

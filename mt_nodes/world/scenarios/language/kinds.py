@@ -13,10 +13,10 @@ from mt_nodes.world.scenarios.language.values import (
     Group,
     Item,
     Lasting,
+    ObstacleValue,
     Participant,
     Plot,
     Programme,
-    Standing,
     Surroundings,
 )
 
@@ -29,7 +29,12 @@ class Kind:
     about: str
 
 
-_MAKERS = {Participant: "Vehicle, Pedestrian, Person, Animal or Actor", Group: "Group", Standing: "Obstacle", Ego: "AV"}
+_MAKERS = {
+    Participant: "Vehicle, Pedestrian, Person, Animal or Actor",
+    Group: "Group",
+    ObstacleValue: "Obstacle",
+    Ego: "AV",
+}
 _MAKERS |= {Surroundings: "Environment", Programme: "Signal", Lasting: "Duration", Plot: "CreateScenario"}
 
 
@@ -66,7 +71,7 @@ KINDS = {
     "Animal": Kind(_is(Participant), "who takes part, made by `Animal`"),
     "Actor": Kind(_is(Participant), "who takes part, made by `Actor`"),
     "Group": Kind(_is(Group), "people, made by `Group`"),
-    "Obstacle": Kind(_is(Standing), "what stands, made by `Obstacle`"),
+    "Obstacle": Kind(_is(ObstacleValue), "what stands, made by `Obstacle`"),
     "AV": Kind(_is(Ego), "the car that is tested, made by `AV`"),
     "Environment": Kind(_is(Surroundings), "made by `Environment`"),
     "Signal": Kind(_is(Programme), "made by `Signal`"),

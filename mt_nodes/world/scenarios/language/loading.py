@@ -22,7 +22,7 @@ NO_PARAMETERS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
-class Reading:
+class ScriptReading:
     """What a script holds.
 
     Attributes:
@@ -44,7 +44,7 @@ def read(
     strict: bool = False,
     path: Path | None = None,
     road: RoadMap | None = None,
-) -> Reading:
+) -> ScriptReading:
     """Read a script.
 
     Args:
@@ -62,7 +62,7 @@ def read(
     _known(parameters, resolver, name)
     built = [build(_sped(plot, parameters), findings.refused, road) for plot in resolver.plots]
     scenarios = tuple(scenario for scenario in built if scenario is not None)
-    return Reading(scenarios, tuple(findings.in_order), tuple(findings.warnings), tuple(findings.edits))
+    return ScriptReading(scenarios, tuple(findings.in_order), tuple(findings.warnings), tuple(findings.edits))
 
 
 def load_scenarios(

@@ -206,7 +206,7 @@ _BRANCHES: dict[str, Callable[[Span, list[Any], _Make], Any]] = {
     "row": lambda at, c, make: tree.Row(at, _slots(c, make)),
     "braces": lambda at, c, make: tree.Braces(at, _values(c, make)),
     "attributes": lambda at, c, make: tree.Attributes(at, _values(c, make)),  # type: ignore[arg-type]
-    "pair": lambda at, c, make: tree.Pair(at, str(c[0]).strip('"'), make(c[1])),
+    "pair": lambda at, c, make: tree.AttributeNode(at, str(c[0]).strip('"'), make(c[1])),
     "block": lambda at, c, make: tree.Block(at, str(c[0]), _block(c[1:], make)),
     "slot": _slot,
 }

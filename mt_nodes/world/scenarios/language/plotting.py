@@ -16,10 +16,10 @@ from mt_nodes.world.scenarios.language.values import (
     Item,
     Lasting,
     Members,
+    ObstacleValue,
     Participant,
     Plot,
     Programme,
-    Standing,
     Surroundings,
 )
 
@@ -37,7 +37,7 @@ _ORDER = tuple(PARTS)
 @dataclass
 class _Parts:
     participants: list[Participant | Group] = field(default_factory=list)
-    obstacles: list[Standing] = field(default_factory=list)
+    obstacles: list[ObstacleValue] = field(default_factory=list)
     surroundings: Surroundings = field(default_factory=lambda: Surroundings(12.0, {}))
     programmes: list[Programme] = field(default_factory=list)
     duration_s: float | None = None
@@ -60,7 +60,7 @@ def plot(at: Span, items: Sequence[Item], findings: Findings) -> Plot:
         position = _part(parts, item, position, findings)
     people = tuple(_told_apart([ego, *parts.participants, *parts.obstacles]))
     movers = tuple(one for one in people if isinstance(one, Participant | Group))
-    obstacles = tuple(one for one in people if isinstance(one, Standing))
+    obstacles = tuple(one for one in people if isinstance(one, ObstacleValue))
     programmes = tuple(parts.programmes)
     return Plot(at, road, ego, movers, obstacles, parts.surroundings, programmes, parts.duration_s)
 
@@ -112,7 +112,7 @@ def _sort(item: Item) -> str:
     data = item.data
     if isinstance(data, Participant):
         return "vehicles" if data.maker == "Vehicle" else "people"
-    for types, sort in (((Group,), "people"), ((Standing,), "obstacles"), ((Surroundings,), "environment")):
+    for types, sort in (((Group,), "people"), ((ObstacleValue,), "obstacles"), ((Surroundings,), "environment")):
         if isinstance(data, types):
             return sort
     if isinstance(data, Programme | Lasting):
@@ -123,7 +123,7 @@ def _sort(item: Item) -> str:
 def _take(parts: _Parts, data: Any) -> None:
     if isinstance(data, Participant | Group):
         parts.participants.append(data)
-    elif isinstance(data, Standing):
+    elif isinstance(data, ObstacleValue):
         parts.obstacles.append(data)
     elif isinstance(data, Surroundings):
         parts.surroundings = data

@@ -20,7 +20,7 @@ from mt_nodes.world.scenarios.language.values import (
     Motion,
     Participant,
     Place,
-    Road,
+    RoadValue,
     Solid,
     State,
     Values,
@@ -239,9 +239,9 @@ def each(marked: Marked, make: Callable[[str, Item], _T]) -> dict[str, _T]:
     return found
 
 
-def road(item: Item) -> Road:
+def road(item: Item) -> RoadValue:
     """Return a map."""
-    if not isinstance(item.data, Road):
+    if not isinstance(item.data, RoadValue):
         raise refused(item, 'a map, as load("straight")')
     return item.data
 

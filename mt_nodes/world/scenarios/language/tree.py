@@ -93,7 +93,7 @@ class Braces(Node):
 
 
 @dataclass(frozen=True)
-class Pair(Node):
+class AttributeNode(Node):
     """An attribute."""
 
     key: str
@@ -104,7 +104,7 @@ class Pair(Node):
 class Attributes(Node):
     """Attributes of one thing."""
 
-    pairs: tuple[Pair, ...]
+    pairs: tuple[AttributeNode, ...]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from mt_nodes.world.drive.scenario import Vehicle
 from mt_nodes.world.scenarios.language.problems import Span
@@ -125,7 +125,7 @@ class Solid:
 
 
 @dataclass(frozen=True)
-class Road:
+class RoadValue:
     """A map by its name."""
 
     name: str
@@ -169,9 +169,10 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Standing:
-    """An obstacle."""
+class ObstacleValue:
+    """An obstacle; ``maker``: one without a name is called by it."""
 
+    maker: ClassVar[str] = "standing"
     at: Span = field(compare=False)
     place: Place
     solid: Solid
@@ -208,17 +209,17 @@ class Plot:
     """A scenario, without the map that gives its places their coordinates."""
 
     at: Span = field(compare=False)
-    road: Road
+    road: RoadValue
     ego: Ego
     participants: tuple[Participant | Group, ...]
-    obstacles: tuple[Standing, ...]
+    obstacles: tuple[ObstacleValue, ...]
     surroundings: Surroundings
     programmes: tuple[Programme, ...]
     duration_s: float | None
     name: str = ""
 
 
-Named = Ego | Participant | Group | Standing | Plot
+Named = Ego | Participant | Group | ObstacleValue | Plot
 
 
 def named(data: Any, name: str) -> Any:
@@ -248,11 +249,11 @@ _SHOWN: tuple[tuple[Any, Callable[[Any], str]], ...] = (
     (Motion, lambda _: "a motion"),
     (Looks, lambda _: "a type"),
     (Solid, lambda _: "a shape"),
-    (Road, lambda d: f"the map '{d.name}'"),
+    (RoadValue, lambda d: f"the map '{d.name}'"),
     (Ego, lambda _: "the ego"),
     (Participant, lambda d: f"a{'n' * (d.maker[0] in 'AEIOU')} {d.maker}"),
     (Group, lambda _: "a group"),
-    (Standing, lambda _: "an obstacle"),
+    (ObstacleValue, lambda _: "an obstacle"),
     (Surroundings, lambda _: "an environment"),
     (Programme, lambda _: "a signal"),
     (Lasting, lambda _: "a duration"),

@@ -36,7 +36,7 @@ from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Scenario
 from mt_nodes.world.scenarios.open_scenario.making import environment, made
-from mt_nodes.world.scenarios.open_scenario.source import Source
+from mt_nodes.world.scenarios.open_scenario.source import OpenScenarioFile
 from mt_nodes.world.scenarios.open_scenario.story import Story, duration_s
 
 
@@ -79,7 +79,7 @@ def scenario_of(text: str, name: str, parameters: Mapping[str, str], road: RoadM
     Raises:
         UsageError: it holds what is not read, or no world could play it; all that is wrong is named.
     """
-    source = Source.of(text, name, parameters)
+    source = OpenScenarioFile.of(text, name, parameters)
     logic = source.root.find("RoadNetwork/LogicFile")
     if logic is None:
         raise UsageError(f"{name}: got no RoadNetwork/LogicFile, expected one with the name of a map")

@@ -13,7 +13,7 @@ from mt_nodes.base.errors import suggest
 from mt_nodes.world.drive.scenario import Actor, Ego, Environment, Obstacle, Person, Pose, Vehicle
 from mt_nodes.world.scenarios.language.building import CHILD_YEARS, ELDERLY_YEARS
 from mt_nodes.world.scenarios.language.words import ANIMALS
-from mt_nodes.world.scenarios.open_scenario.source import Source
+from mt_nodes.world.scenarios.open_scenario.source import OpenScenarioFile
 from mt_nodes.world.scenarios.open_scenario.story import EGOS, Entity, is_ego
 from mt_nodes.world.weather_units import FOG_M, RAIN_MM_PER_H, SNOW_MM_PER_H
 
@@ -28,7 +28,7 @@ _FALLING = {"rain": RAIN_MM_PER_H, "snow": SNOW_MM_PER_H}
 Made = tuple[Ego | None, tuple[Actor, ...], tuple[Obstacle, ...]]
 
 
-def made(source: Source, entities: Sequence[Entity]) -> Made:
+def made(source: OpenScenarioFile, entities: Sequence[Entity]) -> Made:
     """Return the ego, the others that may move, and what stands; of no use if the source has problems then."""
     for entity in entities:
         if entity.pose is None:
@@ -42,7 +42,7 @@ def made(source: Source, entities: Sequence[Entity]) -> Made:
     return (egos[0] if egos else None), actors, obstacles
 
 
-def _box(source: Source, entity: Entity) -> tuple[float, tuple[float, float, float]]:
+def _box(source: OpenScenarioFile, entity: Entity) -> tuple[float, tuple[float, float, float]]:
     """Return how far the middle lies before the reference point, and length, width, height."""
     measures = entity.element.find("BoundingBox/Dimensions")
     if measures is None:
@@ -51,14 +51,14 @@ def _box(source: Source, entity: Entity) -> tuple[float, tuple[float, float, flo
     return source.number(entity.element.find("BoundingBox/Center"), "x"), (length, width, height)
 
 
-def _middle(source: Source, entity: Entity) -> tuple[Pose, tuple[float, float, float]]:
+def _middle(source: OpenScenarioFile, entity: Entity) -> tuple[Pose, tuple[float, float, float]]:
     """Return the pose of an entity's middle, and its measures."""
     forward, size = _box(source, entity)
     at = entity.pose or Pose(0.0, 0.0)
     return Pose(at.x_m + forward * math.cos(at.yaw_rad), at.y_m + forward * math.sin(at.yaw_rad), at.yaw_rad), size
 
 
-def _ego(source: Source, entity: Entity) -> Ego:
+def _ego(source: OpenScenarioFile, entity: Entity) -> Ego:
     """Return the ego: reference points are middles of rear axles on the ground there, too."""
     forward, (length, width, height) = _box(source, entity)
     front, rear = entity.element.find("Axles/FrontAxle"), entity.element.find("Axles/RearAxle")
@@ -76,7 +76,7 @@ def _ego(source: Source, entity: Entity) -> Ego:
     return Ego(entity.pose or Pose(0.0, 0.0), entity.speed_mps, entity.target, vehicle)
 
 
-def _actor(source: Source, entity: Entity) -> Actor:
+def _actor(source: OpenScenarioFile, entity: Entity) -> Actor:
     pose, size = _middle(source, entity)
     told = {p.get("name", "").removeprefix("moral:"): p.get("value", "") for p in entity.element.iter("Property")}
     on_foot = entity.element.get("pedestrianCategory") in ("pedestrian", "wheelchair")
@@ -95,7 +95,7 @@ def _actor(source: Source, entity: Entity) -> Actor:
     )
 
 
-def _kind(source: Source, entity: Entity, told: Mapping[str, str]) -> str:
+def _kind(source: OpenScenarioFile, entity: Entity, told: Mapping[str, str]) -> str:
     element = entity.element
     category = element.get("vehicleCategory") or element.get("pedestrianCategory") or ""
     if element.tag == "Vehicle":
@@ -115,7 +115,7 @@ def _kind(source: Source, entity: Entity, told: Mapping[str, str]) -> str:
     return "child" if age < CHILD_YEARS else "elderly" if age >= ELDERLY_YEARS else "adult"
 
 
-def _person(source: Source, told: Mapping[str, str]) -> Person:
+def _person(source: OpenScenarioFile, told: Mapping[str, str]) -> Person:
     """Return what properties say of a person."""
     skin = _told_number(source, told, "skin")
     return Person(
@@ -130,7 +130,7 @@ def _person(source: Source, told: Mapping[str, str]) -> Person:
     )
 
 
-def _told_number(source: Source, told: Mapping[str, str], key: str) -> float | None:
+def _told_number(source: OpenScenarioFile, told: Mapping[str, str], key: str) -> float | None:
     if key not in told:
         return None
     if not re.fullmatch(r"\d+(\.\d+)?", told[key]):
@@ -139,12 +139,12 @@ def _told_number(source: Source, told: Mapping[str, str], key: str) -> float | N
     return float(told[key])
 
 
-def _obstacle(source: Source, entity: Entity) -> Obstacle:
+def _obstacle(source: OpenScenarioFile, entity: Entity) -> Obstacle:
     pose, size = _middle(source, entity)
     return Obstacle(entity.name, "box", pose, size)
 
 
-def environment(source: Source) -> Environment:
+def environment(source: OpenScenarioFile) -> Environment:
     """Return time of day and weather, as the world's weather counts them; noon and clear where nothing is said."""
     found = source.root.find("Storyboard/Init/Actions/GlobalAction/EnvironmentAction/Environment")
     if found is None:
@@ -166,7 +166,7 @@ def environment(source: Source) -> Environment:
     )
 
 
-def _falling(source: Source, element: ET.Element | None) -> tuple[float, float]:
+def _falling(source: OpenScenarioFile, element: ET.Element | None) -> tuple[float, float]:
     """Return rain and snow, 0 to 1; intensities are of that scale in version 1.0, in mm/h since."""
     kind = "dry" if element is None else element.get("precipitationType", "dry")
     if kind not in _FALLING:

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from mt_nodes.base.errors import suggest
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Pose
-from mt_nodes.world.scenarios.open_scenario.source import Source
+from mt_nodes.world.scenarios.open_scenario.source import OpenScenarioFile
 
 
 @dataclass(frozen=True)
 class Positions:
     """Positions on a map; ``placed`` are the poses of those entities that have one by now."""
 
-    source: Source
+    source: OpenScenarioFile
     road: RoadMap
     placed: Mapping[str, Pose]
 

@@ -12,7 +12,7 @@ from mt_nodes.base.errors import UsageError, suggest
 
 
 @dataclass
-class Source:
+class OpenScenarioFile:
     """A file.
 
     Attributes:
@@ -24,7 +24,7 @@ class Source:
     problems: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, text: str, file: str, parameters: Mapping[str, str]) -> Source:
+    def of(cls, text: str, file: str, parameters: Mapping[str, str]) -> OpenScenarioFile:
         """Return the elements of a text.
 
         Raises:

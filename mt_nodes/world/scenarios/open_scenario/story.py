@@ -14,7 +14,7 @@ from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Pose, Trigger, Waypoint
 from mt_nodes.world.scenarios.language.building import DURATION_S
 from mt_nodes.world.scenarios.open_scenario.positions import Positions
-from mt_nodes.world.scenarios.open_scenario.source import Source
+from mt_nodes.world.scenarios.open_scenario.source import OpenScenarioFile
 
 EGOS = ("ego", "hero", "ego_vehicle", "egovehicle")
 """What the ego is called, in whatever letters."""
@@ -50,7 +50,7 @@ class Entity:
 class Story:
     """The entities of a file, after all that is said of them."""
 
-    def __init__(self, source: Source, road: RoadMap) -> None:
+    def __init__(self, source: OpenScenarioFile, road: RoadMap) -> None:
         self._source = source
         self._placed: dict[str, Pose] = {}
         self._positions = Positions(source, road, self._placed)
@@ -189,7 +189,7 @@ class Story:
         entity.trigger = replace(entity.trigger, **{key: value})
 
 
-def duration_s(source: Source) -> float:
+def duration_s(source: OpenScenarioFile) -> float:
     """Return how long it may take."""
     stops = source.root.findall("Storyboard/StopTrigger//SimulationTimeCondition")
     return min((source.number(stop, "value", DURATION_S) for stop in stops), default=DURATION_S)
