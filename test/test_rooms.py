@@ -124,6 +124,17 @@ def test_no_circle_of_modules() -> None:
         pytest.fail(f"a circle of imports: {' imports '.join(reversed(error.args[1]))}")
 
 
+def test_a_class_name_is_one_thing() -> None:
+    """Of two classes in one room the module tells which is meant; of two in two rooms nothing does."""
+    rooms: dict[str, set[str]] = {}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                rooms.setdefault(node.name, set()).add(path.relative_to(PACKAGE).parts[0])
+    assert len(rooms) > 1000
+    assert {name: sorted(where) for name, where in rooms.items() if len(where) > 1} == {}
+
+
 @pytest.mark.parametrize(
     ("look", "but"),
     [(ros_imports, "nodes"), (prints_to_stdout, "cli"), (undocumented, ""), (too_long, ""), (without_licence, "")],
