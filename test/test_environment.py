@@ -172,7 +172,7 @@ def test_concurrent_runs_never_share_a_domain_and_a_killed_one_frees_its_own(
     leased: tuple[int, ...], own_places: Path
 ) -> None:
     code = (
-        f"import sys; from mt_nodes import environment as e; e.DOMAINS = {leased};"
+        f"import sys; from mt_nodes.base import environment as e; e.DOMAINS = {leased};"
         "lease = e.free_domains(4); print(*lease.domains, flush=True); sys.stdin.read()"
     )
     env = {**os.environ, "TMPDIR": str(own_places), "PYTHONPATH": str(Path(__file__).resolve().parents[1])}

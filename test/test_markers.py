@@ -102,9 +102,9 @@ def test_ros_reads_a_command() -> None:
 
 def test_wires_go_by_the_topics_of_the_stack() -> None:
     stack = load_stack("reference_detector")
-    (wire,) = wires_of(Output(detections=SEEN, control=Control(STAMP_NS)), stack, STAMP_NS)
+    (wire,) = wires_of(Output(detections=SEEN, control=Control(STAMP_NS)), stack.output_topics, STAMP_NS)
     assert (wire.topic, wire.type, wire.stamp_ns) == ("/perception/obstacles", MARKERS, STAMP_NS)
-    assert wires_of(Output(), stack, STAMP_NS) == ()
+    assert wires_of(Output(), stack.output_topics, STAMP_NS) == ()
 
 
 BOXES = ImageBoxes.make("camera", STAMP_NS, [(1.5, 2, 30, 40), (50, 60, 70, 80)], ["pedestrian", "car"], [0.5, 1.0])
@@ -138,7 +138,7 @@ def test_ros_reads_a_path_as_the_adapter_writes_it(poses: list[tuple[float, floa
 
 def test_a_camera_stacks_answer_goes_out_on_its_topics() -> None:
     output = Output(boxes=BOXES, path=LanePath.make("base_link", STAMP_NS, []), control=Control(STAMP_NS))
-    wires = wires_of(output, load_stack("reference_camera"), STAMP_NS)
+    wires = wires_of(output, load_stack("reference_camera").output_topics, STAMP_NS)
     assert {w.topic for w in wires} == {"/perception/image_boxes", "/planning/path", "/control/command"}
 
 
@@ -147,7 +147,7 @@ def test_evidence_opens_with_schema_and_boxes(tmp_path: Path) -> None:
 
     (bundle,) = generate_drive(1)
     stack = load_stack("reference_detector")
-    outputs = {"source": wires_of(Output(detections=SEEN), stack, bundle.stamp_ns), "followup": ()}
+    outputs = {"source": wires_of(Output(detections=SEEN), stack.output_topics, bundle.stamp_ns), "followup": ()}
     write_evidence(tmp_path / "e.mcap", Pair(0, 0, "noise"), bundle, bundle, outputs)
     with AnyReader([tmp_path / "e.mcap"]) as reader:
         (connection,) = [c for c in reader.connections if c.topic == "/mt/source/perception/obstacles"]

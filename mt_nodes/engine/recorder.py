@@ -239,7 +239,7 @@ class Recorder:
 
     def _keep_evidence(self, verdict: Verdict, case: ExecutedPair) -> None:
         answers = (("source", case.source_answer), ("followup", case.followup_answer))
-        topics = {role: output.topic for role, output in self._run.stack.outputs.items()}
+        topics = self._run.stack.output_topics
         said = {a: answer.wires or wires_of(answer.output, topics, verdict.stamp_ns) for a, answer in answers}
         path = self._evidence_path(verdict.pair)
         write_evidence(path, verdict.pair, case.source, case.followup, said, case.baseline, case.sent)

@@ -184,6 +184,11 @@ class Stack:
         return tuple(row for leading in self.outputs.values() for row in leading.rows)
 
     @property
+    def output_topics(self) -> dict[str, str]:
+        """Topic by role of output, the leading one where several tell of one command."""
+        return {role: output.topic for role, output in self.outputs.items()}
+
+    @property
     def message_types(self) -> dict[str, str]:
         """Topic -> message type, of what it says, and of the transforms that it must get."""
         transforms = {topic: "tf2_msgs/msg/TFMessage" for topic in ("/tf", "/tf_static") if topic in self.needs}
