@@ -54,7 +54,7 @@ fuzz: .venv/test.stamp ## Hold 10,000 malformed clouds, messages, bags and files
 soak: .venv/demo.stamp ## Replay in real time for an hour: every pair accounted for, memory of every process
 	$(BIN)/python scripts/soak.py $(ARGS)
 
-docs: .venv/test.stamp ## Make the tables of README.md, docs/catalogue.md and docs/gallery.md anew
+docs: .venv/test.stamp ## Make the tables of docs/, docs/catalogue.md and docs/gallery.md anew
 	$(BIN)/python scripts/make_docs.py
 
 gallery: docs ## Draw what each mutation does to a frame, for docs/gallery.md (some minutes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes README.md's tables and pages of docs/ from the code; ``--check`` says if they are so."""
+"""Makes tables and pages of docs/ from the code; ``--check`` says if they are so."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def _said_of(room: str) -> tuple[str, str, str]:
     return holds, imports, goes
 
 
-def filled(text: str, page: str = "README.md") -> str:
+def filled(text: str, page: str) -> str:
     """Return a page with every generated part made anew."""
     for name, make in FILLED[page].items():
         begin, end = BEGIN.format(name), END.format(name)
@@ -199,7 +199,9 @@ def filled(text: str, page: str = "README.md") -> str:
 
 FILLED = {
     "docs/architecture.md": {"rooms": rooms},
-    "README.md": {"nodes": nodes, "stack keys": stack_keys, "faults": faults},
+    "docs/faults.md": {"faults": faults},
+    "docs/nodes.md": {"nodes": nodes},
+    "docs/stacks.md": {"stack keys": stack_keys},
     "docs/live.md": {"live keys": live_keys, "live services": live_services},
 }
 

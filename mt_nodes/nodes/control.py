@@ -15,7 +15,7 @@ from std_msgs.msg import String
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.nodes import qos
 
-#: topic -> (type, QoS, what it carries); the README's table is made from this.
+#: topic -> (type, QoS, what it carries); a table of docs/nodes.md is made from this.
 TOPICS = {
     "/mt/verdicts": (String, qos.JOURNAL, "one line of result.jsonl each, as it is written"),
     "/mt/ledger": (String, qos.JOURNAL, "one line of ledger.jsonl each: what the follow-up was made of"),

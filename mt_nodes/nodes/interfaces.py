@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every node subscribes to and publishes, and its parameters: the README's tables are made from this.
+"""What every node subscribes to and publishes, and its parameters: the tables of docs/nodes.md are made from this.
 
 A test starts the nodes and holds these rows against what the ROS graph shows of them.
 """

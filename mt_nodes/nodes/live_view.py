@@ -33,7 +33,7 @@ from mt_nodes.relations.checks.obstacles import ObstacleCheck
 from mt_nodes.stacks.hosting import as_points
 
 ARMS = ("source", "followup")
-#: topic -> (type, QoS, what it carries); the README's table is made from this.
+#: topic -> (type, QoS, what it carries); a table of docs/nodes.md is made from this.
 TOPICS = {
     **{
         f"/mt/{a}/markers": (MarkerArray, qos.STATUS, "the arm's obstacles, lost ones, region, keep zone") for a in ARMS

@@ -72,5 +72,5 @@ def _override(row: Any, where: str) -> QoSProfile:
 
 
 def describe(profile: QoSProfile) -> str:
-    """Return a profile in words, as the README's tables have it."""
+    """Return a profile in words, as the tables of docs/nodes.md have it."""
     return f"{profile.reliability.name.lower()}, {profile.durability.name.lower()}, depth {profile.depth}"
