@@ -14,7 +14,6 @@ from mt_nodes.runs.moral.equivalence import (
     energy_p,
     equality,
     least_p,
-    same_share,
     trace_distance,
     trace_distances,
 )
@@ -164,11 +163,3 @@ def test_wrong_verdicts_are_as_rare_as_the_level_says() -> None:
     assert counted("equal", campaigns, other=6.0) <= most
     # So that these bounds are no empty ones: what is there is found.
     assert counted("unequal", campaigns, other=8.0) > 140 and counted("equal", campaigns) > 100
-
-
-def test_shares_are_the_same_only_where_that_is_shown() -> None:
-    assert same_share(0, 0, 60, 0.1) == "equal"
-    assert same_share(0, 0, 5, 0.1) == "undecided"
-    assert same_share(12, 0, 4, 0.1) == same_share(0, 12, 4, 0.1) == same_share(12, 0, 60, 0.1) == "unequal"
-    assert same_share(3, 2, 20, 0.1) == "undecided"
-    assert same_share(12, 0, 4000, 0.1) == "equal"

@@ -25,7 +25,6 @@ from mt_nodes.relations.facts.scene_motion import motion_by_clouds
 from mt_nodes.relations.manipulations import find
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.scene import SceneFacts, describe, given
-from mt_nodes.rules.scene_roads import _TAGS, road_of_tags
 from mt_nodes.rules.scene_world import told_by_world
 from mt_nodes.runs.loop.rig import Rig
 from mt_nodes.runs.loop.sensing import Sensors
@@ -297,14 +296,6 @@ def test_a_map_tells_what_one_approaches(road: str, lane: str, at_m: float, road
     assert scene.value("roads") == roads
     assert scene.roads == (*roads, "any_road")
     assert ("red_light" in scene.value("has")) == (road == "junction" and at_m > 100.0)
-
-
-def test_tags_of_a_map_are_road_types_of_the_ontology() -> None:
-    assert road_of_tags({"highway": "residential", "maxspeed": "30"}).value == ("residential_area",)
-    assert road_of_tags({"highway": "motorway", "tunnel": "yes"}).value == ("tunnel", "motorway", "freeway")
-    assert road_of_tags({"highway": "tertiary", "bridge": "no"}).value == ()
-    assert road_of_tags({}).value is None
-    assert {road for *_, road in _TAGS} <= set(load_ontology().roads)
 
 
 def test_what_the_user_states_stands_above_all_else_and_is_checked() -> None:

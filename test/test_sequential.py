@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache, lru_cache
-from itertools import product
 
 import numpy as np
 import pytest
@@ -16,18 +15,13 @@ from scipy import integrate, stats
 
 from mt_nodes.base.stats.e_values import (
     Order,
-    boschloo_p,
-    clean_runs_needed,
     difference_sequence,
-    e_benjamini_hochberg,
     exact_interval,
-    holm_of_e_values,
     order_e_value,
     order_of,
     proportion_sequence,
-    two_stream_e_value,
 )
-from mt_nodes.base.stats.intervals import holm, mcnemar_p
+from mt_nodes.base.stats.intervals import mcnemar_p
 
 ALPHA = 0.05
 CAP = 100
@@ -125,51 +119,6 @@ def covers(share: float, hits: int, trials: int) -> bool:
     return low <= share <= high
 
 
-def streams(low: float, high: float, count: int, blocks: int, seed: int = 2) -> tuple[int, float]:
-    """Return how many campaigns find the second stream higher, and after how many blocks in the mean."""
-    rng = np.random.default_rng(seed)
-    needed = []
-    for _ in range(count):
-        first, second = rng.random((2, blocks)) < np.array([[low], [high]])
-        found = [n for n in range(1, blocks + 1) if two_stream_e_value(first[:n].tolist(), second[:n].tolist()) >= 20.0]
-        needed.append(found[0] if found else math.inf)
-    ended = np.isfinite(needed)
-    return int(ended.sum()), float(np.minimum(needed, blocks).mean())
-
-
-@pytest.mark.parametrize(("low", "high", "blocks"), [(0.05, 0.95, 5.8), (0.1, 0.9, 7.1), (0.2, 0.8, 12.0)])
-def test_two_streams_are_told_apart_after_as_many_blocks_as_is_known(low: float, high: float, blocks: float) -> None:
-    found, mean = streams(low, high, 150, 60)
-    assert found >= 148
-    assert mean == pytest.approx(blocks, rel=0.15)
-
-
-def test_equal_streams_and_those_in_the_other_order_seldom_raise_an_alarm() -> None:
-    for low, high in ((0.5, 0.5), (0.1, 0.1), (0.6, 0.4)):
-        assert rarely(streams(low, high, 120, 40)[0], 120, ALPHA)
-
-
-@pytest.mark.parametrize("given_before", [([], []), ([0, 0, 1], [1, 1, 0]), ([0] * 6, [1] * 6)])
-def test_the_next_blocks_mean_factor_is_at_most_one_wherever_the_second_is_not_more_probable(
-    given_before: tuple[list[int], list[int]],
-) -> None:
-    first, second = given_before
-    before = two_stream_e_value(first, second)
-    factor = {(a, b): two_stream_e_value([*first, a], [*second, b]) / before for a, b in product((0, 1), repeat=2)}
-    shares = np.linspace(0.0, 1.0, 21)
-    for p, q in product(shares, shares):
-        mean = sum(f * (p if a else 1 - p) * (q if b else 1 - q) for (a, b), f in factor.items())
-        assert mean <= 1.0 + 1e-12 or q > p
-
-
-def test_common_random_numbers_do_no_harm_and_streams_of_unlike_length_are_refused() -> None:
-    same = [bool(v) for v in np.random.default_rng(0).random(50) < 0.5]
-    assert two_stream_e_value(same, same) <= 1.0
-    assert two_stream_e_value([], []) == 1.0
-    with pytest.raises(ValueError, match="2 and 1 runs"):
-        two_stream_e_value([True, False], [True])
-
-
 def test_the_sequence_for_a_probability_is_where_the_mixture_is_below_its_bound() -> None:
     for hits, trials in ((3, 10), (0, 29), (20, 20), (50, 200)):
         low, high = proportion_sequence(hits, trials)
@@ -230,62 +179,12 @@ def test_a_difference_is_above_nothing_as_soon_as_the_order_is_sure() -> None:
         assert difference_sequence(runs - 1, 0, 4, 2 * alpha)[0] < 0.0 < difference_sequence(runs, 0, 4, 2 * alpha)[0]
 
 
-def test_clean_runs_needed_are_those_known() -> None:
-    rates = (0.2, 0.1, 0.05, 0.02, 0.01)
-    assert [clean_runs_needed(rate) for rate in rates] == [14, 29, 59, 149, 299]
-    assert [clean_runs_needed(rate, 0.01) for rate in rates] == [21, 44, 90, 228, 459]
-    for rate in rates:
-        assert (1.0 - rate) ** clean_runs_needed(rate) <= 0.05 < (1.0 - rate) ** (clean_runs_needed(rate) - 1)
-    with pytest.raises(ValueError, match="rate of 0"):
-        clean_runs_needed(0.0)
-
-
 def test_the_exact_interval_is_that_of_clopper_and_pearson() -> None:
     low, high = exact_interval(3, 20)
     assert stats.binom.sf(2, 20, low) == pytest.approx(0.025) and stats.binom.cdf(3, 20, high) == pytest.approx(0.025)
     assert exact_interval(0, 29)[1] == pytest.approx(1.0 - 0.025 ** (1 / 29)) and exact_interval(0, 0) == (0.0, 1.0)
 
 
-def test_boschloo_is_one_sided_and_stronger_than_fisher() -> None:
-    table = [[1, 7], [9, 3]]
-    fisher = stats.fisher_exact(table, alternative="less").pvalue
-    assert 0.0 < boschloo_p((1, 10), (7, 10)) < fisher
-    assert boschloo_p((7, 10), (1, 10)) > 0.9
-    assert boschloo_p((0, 4), (4, 4)) == pytest.approx(1 / 256)
-    assert boschloo_p((0, 5), (0, 5)) == boschloo_p((0, 0), (3, 5)) == 1.0
-
-
 def test_discordant_runs_that_the_exact_sign_test_needs_are_those_known() -> None:
     least = [next(n for n in range(1, 20) if mcnemar_p(n, 0) <= alpha) for alpha in (0.05, 0.025, 0.0125, 0.01)]
     assert least == [5, 6, 7, 7]
-
-
-def test_benjamini_and_hochbergs_procedure_for_e_values() -> None:
-    assert e_benjamini_hochberg([100.0, 50.0, 1.0, 30.0]) == [True, True, False, True]
-    assert e_benjamini_hochberg([79.0, 39.0, 1.0, 20.0]) == [False, False, False, False]
-    assert e_benjamini_hochberg([20.0]) == [True] and e_benjamini_hochberg([19.0]) == [False]
-    assert e_benjamini_hochberg([]) == []
-
-
-def closed(e_values: list[float]) -> list[float]:
-    """Of each the least mean over all sets that it is in."""
-    sets = [pick for pick in product((False, True), repeat=len(e_values)) if any(pick)]
-    means = {pick: float(np.mean([e for e, yes in zip(e_values, pick, strict=True) if yes])) for pick in sets}
-    return [min(mean for pick, mean in means.items() if pick[i]) for i in range(len(e_values))]
-
-
-@given(st.lists(st.floats(0.0, 100.0), max_size=6))
-@settings(max_examples=40, deadline=None)
-def test_adjusted_e_values_are_those_of_the_closed_test_and_no_worse_than_holms(e_values: list[float]) -> None:
-    adjusted = holm_of_e_values(e_values)
-    assert adjusted == pytest.approx(closed(e_values), abs=1e-9)
-    by_holm = holm([min(1.0, 1.0 / e) if e > 0.0 else 1.0 for e in e_values])
-    assert all(p > ALPHA or e >= 20.0 - 1e-9 for p, e in zip(by_holm, adjusted, strict=True))
-
-
-def test_of_many_true_hypotheses_adjusted_e_values_seldom_doubt_any() -> None:
-    rng, table, count = np.random.default_rng(5), order_table(CAP), 1500
-    told = rng.random((count, 8, 20)) < 0.5
-    e_values = table[told.sum(axis=2), (~told).sum(axis=2)]
-    assert rarely(sum(max(holm_of_e_values(row.tolist())) >= 20.0 for row in e_values), count, ALPHA)
-    assert rarely(sum(any(e_benjamini_hochberg(row.tolist())) for row in e_values), count, ALPHA)

@@ -14,7 +14,7 @@ gives one outcome however often it is played: that is to be reported as it is, w
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,34 +81,6 @@ class Order:
 def order_of(as_stated: int, reversed_: int) -> Order:
     """Return what runs say of an order that ``as_stated`` of them support and ``reversed_`` of them contradict."""
     return Order(order_e_value(as_stated, reversed_), order_e_value(reversed_, as_stated))
-
-
-def two_stream_e_value(first: Sequence[int], second: Sequence[int]) -> float:
-    """Return the e-value against "the second of two probabilities is at most the first", a run of each at a time.
-
-    Each pair of outcomes multiplies it by p_a(y_a) p_b(y_b) / (p_0(y_a) p_0(y_b)): p_a and p_b are what the pairs
-    before suggest (posterior means under Beta(1/2, 1/2)), p_0 is the mean of the two (Turner, Ly and Grünwald, arXiv
-    2106.02693). Where what they suggest is not the alternative the factor is 1.
-
-    Validity: the two runs of a pair are independent, or alike rather than opposed (common random numbers). Proof: with
-    c = (p_b - p_a) / (2 p_0 (1 - p_0)) the mean factor is (1 - c u)(1 - c w) - c^2 Cov(y_a, y_b), u = Pr[a] - p_0,
-    w = p_0 - Pr[b], where both brackets are 0 or more and u + w >= 0 under the hypothesis. So it is 1 at most.
-
-    Args:
-        first, second: 1 where it happened, 0 where not.
-
-    Raises:
-        ValueError: the lengths differ.
-    """
-    if len(first) != len(second):
-        raise ValueError(f"got {len(first)} and {len(second)} runs, expected as many of each: they count in pairs")
-    outcomes = np.array([first, second], dtype=np.float64).reshape(2, -1)
-    before = np.cumsum(outcomes, axis=1) - outcomes
-    told = (before + 0.5) / (np.arange(outcomes.shape[1]) + 1.0)
-    null = np.broadcast_to(told.mean(axis=0), told.shape)
-    told = np.where(told[1] > told[0], told, null)
-    ratio = np.where(outcomes == 1.0, told / null, (1.0 - told) / (1.0 - null))
-    return _capped(float(np.log(ratio).sum()))
 
 
 def proportion_sequence(hits: int, trials: int, alpha: float = ALPHA) -> tuple[float, float]:
@@ -226,19 +198,6 @@ def _border(inside: Callable[[float], float], within: float, end: float) -> floa
     return float(optimize.brentq(inside, within, end, xtol=1e-12))
 
 
-def clean_runs_needed(rate: float, alpha: float = ALPHA) -> int:
-    """Return how many runs, settled beforehand, must be clean for "it fails in less than ``rate`` of runs" (exact).
-
-    n = ceil(ln alpha / ln(1 - rate)): so many clean runs have probability alpha at most where it fails as often.
-
-    Raises:
-        ValueError: the rate is not between 0 and 1.
-    """
-    if not 0.0 < rate < 1.0:
-        raise ValueError(f"got a rate of {rate}, expected one between 0 and 1")
-    return math.ceil(math.log(alpha) / math.log1p(-rate))
-
-
 def exact_interval(hits: int, trials: int, alpha: float = ALPHA) -> tuple[float, float]:
     """Return the interval of a probability by Clopper and Pearson (Biometrika 26, 1934), trials settled beforehand."""
     if trials == 0:
@@ -247,52 +206,6 @@ def exact_interval(hits: int, trials: int, alpha: float = ALPHA) -> tuple[float,
 
     interval = stats.binomtest(hits, trials).proportion_ci(1.0 - alpha, method="exact")
     return float(interval.low), float(interval.high)
-
-
-def boschloo_p(first: tuple[int, int], second: tuple[int, int]) -> float:
-    """Return the exact one-sided p-value against "the second probability is at most the first", each (hits, trials).
-
-    Boschloo's unconditional test, which is never weaker than Fisher's (Statistica Neerlandica 24, 1970), for two
-    independent arms whose trials were settled beforehand.
-    """
-    trials = first[1], second[1]
-    hits = first[0] + second[0]
-    if not all(trials) or hits in (0, sum(trials)):
-        return 1.0
-    from scipy import stats
-
-    table = [[first[0], second[0]], [first[1] - first[0], second[1] - second[0]]]
-    return float(stats.boschloo_exact(table, alternative="less", n=64).pvalue)
-
-
-def e_benjamini_hochberg(e_values: Sequence[float], alpha: float = ALPHA) -> list[bool]:
-    """Return which hypotheses to doubt so that of those doubted a share alpha at most is expected to be true.
-
-    The k largest, k being the most for which the k-th largest is at least m / (k alpha) (Wang and Ramdas, False
-    discovery rate control with e-values, JRSS B 84, 2022; arXiv 2009.02824): whatever depends on whatever.
-    """
-    values, count = np.asarray(e_values, dtype=np.float64), len(e_values)
-    ranked = np.sort(values)[::-1]
-    enough = np.flatnonzero(ranked * np.arange(1, count + 1) * alpha >= count)
-    least = ranked[enough[-1]] if len(enough) else math.inf
-    return [bool(value >= least) for value in values]
-
-
-def holm_of_e_values(e_values: Sequence[float]) -> list[float]:
-    """Return e-values adjusted for their number, in the order given: doubt all that reach 1 / alpha.
-
-    Then a true hypothesis is among those doubted with probability alpha at most, whatever depends on whatever. What
-    Holm does with p-values: each is the least mean of itself with others, that is with the 0, 1, 2 … smallest (Vovk and
-    Wang, E-values: calibration, combination and applications, Ann. Statist. 49, 2021). They must be values at the times
-    at which their runs were stopped: largest values ever reached will not do.
-    """
-    values = np.asarray(e_values, dtype=np.float64)
-    order = np.argsort(values, kind="stable")
-    below = np.concatenate([[0.0], np.cumsum(values[order])])
-    adjusted = np.empty(len(values))
-    for rank, index in enumerate(order):
-        adjusted[index] = ((values[index] + below[: rank + 1]) / np.arange(1, rank + 2)).min()
-    return [float(value) for value in adjusted]
 
 
 def _capped(log_e: float) -> float:

@@ -138,10 +138,6 @@ class WatchedRelation:
         return min(1.0, self._hypotheses * p_of(self.e_value))
 
     @property
-    def _noisy(self) -> bool:
-        return any(self._totals[name].violated for name in self._backgrounds)
-
-    @property
     def _violated(self) -> str:
         own = self._totals["own"]
         return f"{own.violated} of {own.decided} pairs violated in {counted(len(self._shares), 'drive')}"

@@ -24,7 +24,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.base.stats.e_values import difference_sequence
 from mt_nodes.base.stats.intervals import ALPHA
 from mt_nodes.world.drive.deviation import apart_m
 from mt_nodes.world.drive.trace import Trace
@@ -273,16 +272,3 @@ def _judged(
     if least_p(runs, paired=paired) > alpha:
         return "undecided", f"{runs} runs an arm cannot tell arms apart at level {alpha:g}"
     return "undecided", f"farther than the control by {low:.3g} to {high:.3g}, {margin:.3g} allowed; p {p:.2g}"
-
-
-def same_share(first_only: int, second_only: int, alike: int, margin: float, alpha: float = ALPHA) -> str:
-    """Return whether an event is as probable in two arms: ``equal``, ``unequal`` or ``undecided``, at any time.
-
-    Counts are of pairs of runs, one of each arm. Equal: the difference lies within the margin (two one-sided tests,
-    each at level alpha); unequal: it is not 0 (both sides together at level alpha). What is both is equal.
-    """
-    low, high = difference_sequence(first_only, second_only, alike, 2.0 * alpha)
-    if -margin <= low and high <= margin:
-        return "equal"
-    low, high = difference_sequence(first_only, second_only, alike, alpha)
-    return "unequal" if low > 0.0 or high < 0.0 else "undecided"

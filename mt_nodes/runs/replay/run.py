@@ -209,11 +209,6 @@ class Run:
         return max(0, bundle - back) if self.stack.stateless else 0, bundle + 1
 
     @property
-    def leading_topics(self) -> frozenset[str]:
-        """Topics of the sensor that a bundle follows, one a bag."""
-        return frozenset(source.lead for source in self.sources)
-
-    @property
     def inputs(self) -> dict[str, str]:
         """Topic of a bag -> topic of the stack that it is given as: of several that play a role, by their order."""
         return {
