@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells whoever imports a module by a name of before where it is now: plugins of users know a few of them.
+"""Tells whoever imports a module by a name of before where it is now: plugins and stack files of users know a few.
 
 It goes with the release after the next.
 """
@@ -12,16 +12,21 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-#: What plugins import, by its name of before; a package stands for all that is in it.
+#: What plugins import and stack files name, by its name of before; a package stands for all that is in it.
 MOVED = {
     "mt_nodes.checks": "mt_nodes.relations.checks",
     "mt_nodes.conditions": "mt_nodes.relations.conditions",
+    "mt_nodes.drive": "mt_nodes.world.drive",
     "mt_nodes.effects": "mt_nodes.data.effects",
     "mt_nodes.errors": "mt_nodes.base.errors",
     "mt_nodes.frames": "mt_nodes.data.messages",
+    "mt_nodes.models": "mt_nodes.runs.models",
     "mt_nodes.mutations": "mt_nodes.relations.mutations",
     "mt_nodes.outputs": "mt_nodes.data.outputs",
     "mt_nodes.params": "mt_nodes.base.params",
+    "mt_nodes.reference": "mt_nodes.stacks.reference",
+    "mt_nodes.scene": "mt_nodes.world.scene",
+    "mt_nodes.transforms": "mt_nodes.data.transforms",
 }
 
 
