@@ -231,15 +231,15 @@ def test_a_failure_counts_anew(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from mt_nodes.runs.campaign.failures import Case, Failures
+from mt_nodes.runs.campaign.failures import FailureCase, Failures
 from mt_nodes.data.verdict import Outcome, Pair
 
-shared = Case("drive", "aa", "odd", Pair(0, 3, "dropped", "0"), 0, "{}", "code", -1.0)
+shared = FailureCase("drive", "aa", "odd", Pair(0, 3, "dropped", "0"), 0, "{}", "code", -1.0)
 print("ready", flush=True)
 sys.stdin.readline()
 for n in range(10):
     with Failures(Path(sys.argv[1])) as failures:
-        own = Case("drive", "aa", "odd", Pair(int(sys.argv[2]), n, "dropped", "0"), 0, "{}", "code")
+        own = FailureCase("drive", "aa", "odd", Pair(int(sys.argv[2]), n, "dropped", "0"), 0, "{}", "code")
         failures.failed([own, shared])
         failures.judged([(shared.key, Outcome.VIOLATED)])
 """

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from made_bundles import made_bundle
-from ros_support import AnswerStatus as Messages
+from ros_support import Heard as Messages
 from ros_support import until
 from visualization_msgs.msg import Marker
 

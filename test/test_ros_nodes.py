@@ -146,12 +146,13 @@ def test_the_replayer_goes_on_when_the_first_bundle_is_confirmed_and_does_not_hu
     monkeypatch.setattr(BundlePublisher, "publish", published)
     monkeypatch.setattr(BundlePublisher, "flush", flushed)
     clouds = Peer(ending, domains[1]).listen(codec.POINT_CLOUD, "/points", qos.REPLAY)
-    node = made(Replayer, bag=write_bag(tmp_path / "bag", drive(3)), rate=2)
+    node = made(Replayer, bag=write_bag(tmp_path / "bag", drive(3)), rate=0.5)
     clouds.wait(3)
     until(lambda: node.finished)
     assert order == [0, "confirmed", 1, 2, "confirmed"]
     assert not node._publisher.unconfirmed, "who confirms is given no further time"
-    assert sent_s[2] - sent_s[1] >= 0.9 * PERIOD_NS / 1e9 / 2
+    # In a hurry nothing lies between the two; on a busy machine the first of them may be late.
+    assert sent_s[2] - sent_s[1] >= PERIOD_NS / 1e9
 
 
 @pytest.mark.parametrize("limit", [1, 2])
