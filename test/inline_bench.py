@@ -204,7 +204,7 @@ class Inline:
         return [
             pid
             for pid in descendants_of(self.process.pid)
-            if module in command_of(pid) and "keeper" not in command_of(pid)
+            if module in command_of(pid) and "subreaper" not in command_of(pid)
         ]
 
     def hold(self, bench: Bench) -> None:

@@ -387,4 +387,12 @@ def test_a_tenth_of_a_second_with_twenty_actors_costs_little() -> None:
     while not world.ended:
         world.step(ROLL, world.state.time_s + 0.1)
         steps += 1
-    assert steps > 100 and (time.thread_time() - begin) / steps < 1e-3
+    assert steps > 100 and (time.thread_time() - begin) / steps < _time_of_rounds(25_000)
+
+
+def _time_of_rounds(count: int) -> float:
+    """Return how long so many rounds of a plain loop take here: 1 ms and more, by the processor."""
+    begin, total = time.thread_time(), 0
+    for number in range(count * 20):
+        total += number * number
+    return (time.thread_time() - begin) / 20

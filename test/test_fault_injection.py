@@ -172,7 +172,7 @@ class Held:
     def _victims(self) -> dict[str, int]:
         """Ids by what a process is; the source arm's keeper was started first, and a stack is its keeper's child."""
         commands = {pid: Path(f"/proc/{pid}/cmdline").read_text() for pid in self.ran.pids()}
-        keepers = [pid for pid, command in commands.items() if "keeper.py" in command]
+        keepers = [pid for pid, command in commands.items() if "subreaper.py" in command]
         [suite] = [pid for pid, command in commands.items() if "mt_nodes.nodes.suite" in command]
         named = {}
         for arm, keeper in zip(("source", "followup"), keepers, strict=True):
