@@ -387,11 +387,11 @@ def test_a_tenth_of_a_second_with_twenty_actors_costs_little() -> None:
     while not world.ended:
         world.step(ROLL, world.state.time_s + 0.1)
         steps += 1
-    assert steps > 100 and (time.thread_time() - begin) / steps < _time_of_rounds(25_000)
+    assert steps > 100 and (time.thread_time() - begin) / steps < _time_of_rounds(50_000)
 
 
 def _time_of_rounds(count: int) -> float:
-    """Return how long so many rounds of a plain loop take here: 1 ms and more, by the processor."""
+    """Return how long so many rounds of a plain loop take here: 2 ms and more, by the processor."""
     begin, total = time.thread_time(), 0
     for number in range(count * 20):
         total += number * number
