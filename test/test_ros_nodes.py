@@ -151,8 +151,7 @@ def test_the_replayer_goes_on_when_the_first_bundle_is_confirmed_and_does_not_hu
     until(lambda: node.finished)
     assert order == [0, "confirmed", 1, 2, "confirmed"]
     assert not node._publisher.unconfirmed, "who confirms is given no further time"
-    # In a hurry nothing lies between the two; on a busy machine the first of them may be late.
-    assert sent_s[2] - sent_s[1] >= PERIOD_NS / 1e9
+    assert sent_s[2] - sent_s[1] >= 0.9 * PERIOD_NS / 1e9 / 0.5
 
 
 @pytest.mark.parametrize("limit", [1, 2])
