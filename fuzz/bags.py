@@ -28,7 +28,7 @@ from mt_nodes.data.messages import Cloud
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.runs.replay.execute import execute, in_process_arms
-from mt_nodes.runs.replay.run import Run
+from mt_nodes.runs.replay.replay_run import Run
 
 NAME = "fuzzed"
 RELATION = "noise_outside_roi_10"

@@ -90,7 +90,7 @@ def _adapters() -> dict[str, list[Any]]:
     """Adapters by message type, of which a sound message can be made here; none without ROS."""
     try:
         from mt_nodes.nodes.adapters.base import Adapter
-        from mt_nodes.nodes.messages import available
+        from mt_nodes.nodes.message_classes import available
     except ImportError:
         return {}
     known: Any = plugins.catalogue("adapters").values()
@@ -191,10 +191,10 @@ def _type(kind: str) -> str:
 
 def _heard(adapter: Any, data: bytes) -> str:
     """Read an output as the listener of an arm does, which takes every error for the stack's."""
-    from mt_nodes.nodes import messages
+    from mt_nodes.nodes import message_classes
 
     try:
-        message = messages.decode(adapter.type, data)
+        message = message_classes.decode(adapter.type, data)
         stamp, said = adapter.stamp_ns(message), adapter.decode(message)
     except Exception as error:
         if isinstance(error, (MemoryError, MtError)):

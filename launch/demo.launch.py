@@ -2,8 +2,8 @@
 """Runs ``mt demo``: the main job on a drive that the package generates."""
 
 from launch import LaunchDescription
+from mt_nodes.nodes.launch_actions import demo, described
 from mt_nodes.nodes.launch_arguments import DEMO_ARGUMENTS
-from mt_nodes.nodes.launching import demo, described
 
 
 def generate_launch_description() -> LaunchDescription:

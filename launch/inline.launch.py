@@ -2,8 +2,8 @@
 """Stands in topics of a test bench, as `mt inline` does; changes nothing without `arm:=true`."""
 
 from launch import LaunchDescription
+from mt_nodes.nodes.launch_actions import described, inline
 from mt_nodes.nodes.launch_arguments import INLINE_ARGUMENTS
-from mt_nodes.nodes.launching import described, inline
 
 
 def generate_launch_description() -> LaunchDescription:

@@ -2,8 +2,8 @@
 """Tests beside a running stack as a configuration file says; ends with 0 only if all relations PASS."""
 
 from launch import LaunchDescription
+from mt_nodes.nodes.launch_actions import described, live
 from mt_nodes.nodes.launch_arguments import LIVE_ARGUMENTS
-from mt_nodes.nodes.launching import described, live
 
 
 def generate_launch_description() -> LaunchDescription:

@@ -2,8 +2,8 @@
 """Starts replayer, mutator, monitor and two instances of a stack as nodes of their own, in realtime."""
 
 from launch import LaunchDescription
+from mt_nodes.nodes.launch_actions import described, nodes
 from mt_nodes.nodes.launch_arguments import NODE_ARGUMENTS
-from mt_nodes.nodes.launching import described, nodes
 
 
 def generate_launch_description() -> LaunchDescription:

@@ -2,8 +2,8 @@
 """Replays bags through the mutators into a stack and judges; ends with 0 only if all relations PASS."""
 
 from launch import LaunchDescription
+from mt_nodes.nodes.launch_actions import described, replay
 from mt_nodes.nodes.launch_arguments import REPLAY_ARGUMENTS
-from mt_nodes.nodes.launching import described, replay
 
 
 def generate_launch_description() -> LaunchDescription:

@@ -2,8 +2,8 @@
 """Drives a stack through a scenario in the world of the package; ends with 0 only if every episode ended well."""
 
 from launch import LaunchDescription
+from mt_nodes.nodes.launch_actions import described, simulator
 from mt_nodes.nodes.launch_arguments import SIMULATOR_ARGUMENTS
-from mt_nodes.nodes.launching import described, simulator
 
 
 def generate_launch_description() -> LaunchDescription:

@@ -2,8 +2,8 @@
 """As live.launch.py, on a vehicle computer: refuses to start where `mt doctor --vehicle` finds an error."""
 
 from launch import LaunchDescription
+from mt_nodes.nodes.launch_actions import described, vehicle
 from mt_nodes.nodes.launch_arguments import LIVE_ARGUMENTS
-from mt_nodes.nodes.launching import described, vehicle
 
 
 def generate_launch_description() -> LaunchDescription:

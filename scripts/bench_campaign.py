@@ -21,7 +21,7 @@ from pathlib import Path
 import yaml
 
 from mt_nodes.data.bags.bundles import write_bundles
-from mt_nodes.runs.campaign.conducting import begin, conduct
+from mt_nodes.runs.campaign.conductor import begin, conduct
 from mt_nodes.runs.campaign.file import Campaign
 from mt_nodes.world.scene.drive import generate_drive
 

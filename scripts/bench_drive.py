@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.table import Table
 
 from mt_nodes.data.outputs import Control
+from mt_nodes.runs.loop.ego_sensors import Sensors
 from mt_nodes.runs.loop.rig import Rig, windscreen_camera
-from mt_nodes.runs.loop.sensing import Sensors
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Actor, Ego, Environment, Scenario

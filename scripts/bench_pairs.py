@@ -19,7 +19,7 @@ from typing import Any
 
 from mt_nodes.base.environment import keep_freed_memory, ros_environment
 from mt_nodes.data.bags import bundles
-from mt_nodes.data.cdr import outgoing
+from mt_nodes.data.cdr import wire
 from mt_nodes.engine import journal, judging, ledger, lockstep, recorder
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.relations import pipeline
@@ -159,7 +159,7 @@ def _watch_core(watch: Stopwatch) -> None:
         (pipeline.MutationPipeline, "_proof", "guarantee"),
         (ledger.Ledger, "followup", "ledger"),
         (ledger, "sha256_of_followup", "hash"),
-        (outgoing, "encode_message", "encode"),
+        (wire, "encode_message", "encode"),
         (CallableArm, "wait", "stack"),
         (judging.Engine, "judge", "judge"),
         (journal.Journal, "verdict", "journal"),
@@ -172,12 +172,12 @@ def _watch_core(watch: Stopwatch) -> None:
 
 def _watch_topics(watch: Stopwatch) -> None:
     from mt_nodes.nodes import suite
-    from mt_nodes.nodes.arm import RosArm
+    from mt_nodes.nodes.bundle_publisher import BundlePublisher
     from mt_nodes.nodes.control import ControlNode
-    from mt_nodes.nodes.listening import OutputListener
     from mt_nodes.nodes.live_view import LiveView
-    from mt_nodes.nodes.publishing import BundlePublisher
-    from mt_nodes.nodes.spinning import SpinningContext
+    from mt_nodes.nodes.output_listener import OutputListener
+    from mt_nodes.nodes.ros_arm import RosArm
+    from mt_nodes.nodes.spinning_context import SpinningContext
 
     for owner, function, name in (
         (suite, "open_arms", "join domains"),

@@ -97,7 +97,7 @@ def _topic(way: str, end: str) -> str:
 
 @contextmanager
 def _node(name: str) -> Iterator[Any]:
-    from mt_nodes.nodes.spinning import SpinningContext, plain_node
+    from mt_nodes.nodes.spinning_context import SpinningContext, plain_node
 
     ros = SpinningContext(int(os.environ["ROS_DOMAIN_ID"]))
     try:

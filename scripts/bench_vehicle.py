@@ -187,7 +187,7 @@ def _tails(place: Path) -> Iterator[str]:
 
 @contextmanager
 def _node(name: str) -> Iterator[Any]:
-    from mt_nodes.nodes.spinning import SpinningContext, plain_node
+    from mt_nodes.nodes.spinning_context import SpinningContext, plain_node
 
     ros = SpinningContext(int(os.environ["ROS_DOMAIN_ID"]))
     try:
@@ -201,7 +201,7 @@ def relay(sensor: str) -> None:
     import signal
 
     from mt_nodes.nodes import qos
-    from mt_nodes.nodes.messages import message_class
+    from mt_nodes.nodes.message_classes import message_class
 
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     begin, end = Flow(sensor, "relay").ends
@@ -217,7 +217,7 @@ class _Ends:
 
     def __init__(self, node: Any, flow: Flow, message: bytes) -> None:
         from mt_nodes.nodes import qos
-        from mt_nodes.nodes.messages import message_class
+        from mt_nodes.nodes.message_classes import message_class
 
         self.flow, self.passage = flow, Passage()
         #: Whether messages count by now; how many have come as they should before.

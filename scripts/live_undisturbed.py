@@ -65,7 +65,7 @@ class Probe:
         from visualization_msgs.msg import MarkerArray
 
         from mt_nodes.nodes import qos
-        from mt_nodes.nodes.messages import stamp_of
+        from mt_nodes.nodes.message_classes import stamp_of
 
         self._phase: Phase | None = None
         self._lock = threading.Lock()
@@ -167,7 +167,7 @@ def _tests(out: Path) -> bool:
 
 def measure(place: Path, rounds: int, seconds: float, beams: int, changes: Sequence[str] = ()) -> dict[str, Any]:
     """Return the figures of all phases without and with the suite, how the stack started, and what the suite did."""
-    from mt_nodes.nodes.spinning import SpinningContext, plain_node
+    from mt_nodes.nodes.spinning_context import SpinningContext, plain_node
 
     model = hdl_64e()
     lidar = replace(model, elevations_rad=model.elevations_rad[:: len(model.elevations_rad) // beams])

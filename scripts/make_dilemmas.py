@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the pool that ships, ``config/dilemmas/default.yaml``, from :class:`mt_nodes.runs.moral.generating.Ranges`.
+"""Writes the pool that ships, ``config/dilemmas/default.yaml``, from
+:class:`mt_nodes.runs.moral.dilemma_generator.Ranges`.
 
 It takes about two minutes, for each dilemma is checked to be one.
 """
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from mt_nodes.runs.moral.generating import SORTS, Ranges, generated_pool
+from mt_nodes.runs.moral.dilemma_generator import SORTS, Ranges, generated_pool
 from mt_nodes.runs.moral.pool import as_plain
 
 POOL = Path(__file__).resolve().parents[1] / "config" / "dilemmas" / "default.yaml"

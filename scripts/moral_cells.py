@@ -24,10 +24,10 @@ import numpy as np
 from mt_nodes.base.jsonl import LineFile, read_lines
 from mt_nodes.base.seeds import generator
 from mt_nodes.runs.moral.campaign import carry_out, execute
-from mt_nodes.runs.moral.observed import Impact, Observation, RunSpec
+from mt_nodes.runs.moral.moral_request import MoralRequest
+from mt_nodes.runs.moral.moral_run import MoralRun
+from mt_nodes.runs.moral.observations import Impact, Observation, RunSpec
 from mt_nodes.runs.moral.principle import load_principle
-from mt_nodes.runs.moral.request import MoralRequest
-from mt_nodes.runs.moral.run import MoralRun
 
 Line = dict[str, Any]
 #: The driver that decides by a coin, in place of a stack.

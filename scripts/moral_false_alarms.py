@@ -21,7 +21,7 @@ from moral_cells import COIN, Cell, Line, all_of
 
 from mt_nodes.base.stats.e_values import exact_interval
 from mt_nodes.base.stats.intervals import ALPHA
-from mt_nodes.runs.moral.request import PRINCIPLES
+from mt_nodes.runs.moral.moral_request import PRINCIPLES
 
 HONEST = "honest"
 #: The shipped dilemmas by their file: by name the two published ones would come first, whatever the seed.

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from moral_cells import Cell, Line, all_of
 
-from mt_nodes.runs.moral.request import PRINCIPLES
+from mt_nodes.runs.moral.moral_request import PRINCIPLES
 
 HONEST = "no fault"
 #: The principle that is meant for each fault.

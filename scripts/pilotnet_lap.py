@@ -18,10 +18,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from mt_nodes.runs.loop.request import ScenarioRequest
-from mt_nodes.runs.loop.run import ScenarioRun
+from mt_nodes.runs.loop.scenario_request import ScenarioRequest
+from mt_nodes.runs.loop.scenario_run import ScenarioRun
 from mt_nodes.runs.models.lap import LapResult
-from mt_nodes.runs.models.laps import laps
+from mt_nodes.runs.models.lap_evaluation import laps
 
 SCENARIO = "town_lap"
 #: Parameters of the scenario by what they are called; those of KNOWN lie within what the model was trained in.

@@ -21,7 +21,7 @@ from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.relations.checks.sequence import SequenceCheck
 from mt_nodes.relations.relation import Relation, shipped_relations
 from mt_nodes.runs.replay.execute import execute, in_process_arms
-from mt_nodes.runs.replay.run import Run
+from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.stacks.stack import Stack, load_stack
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.drive import generate_drive

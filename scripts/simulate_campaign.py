@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the loss of workers costs a large campaign: its own leader and store, with workers that only pass the time.
 
-Events are simulated, the policy is not: :class:`mt_nodes.runs.campaign.leading.Leader` gives out items, counts what is
+Events are simulated, the policy is not: :class:`mt_nodes.runs.campaign.leader.Leader` gives out items, counts what is
 lost and gives up. Workers die at a constant rate (exponential lives) and are replaced. What they leave of an item is
 gone on with (``resume``: they share a file system, or the item comes back to its machine; its journal grows) or begun
 anew.
@@ -22,11 +22,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mt_nodes.engine.plan import ReplayRequest
+from mt_nodes.runs.campaign.campaign_plan import Cell, Plan
+from mt_nodes.runs.campaign.campaign_store import FILE, CampaignStore
 from mt_nodes.runs.campaign.item import CampaignItem, Drive, ItemResult
-from mt_nodes.runs.campaign.leading import Leader, Limits, StoppedRelations
-from mt_nodes.runs.campaign.planning import Cell, Plan
+from mt_nodes.runs.campaign.leader import Leader, Limits, StoppedRelations
 from mt_nodes.runs.campaign.pool import Lost
-from mt_nodes.runs.campaign.store import FILE, CampaignStore
 
 HOUR_S = 3600.0
 #: Verdicts that a worker journals while it plays.

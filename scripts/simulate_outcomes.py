@@ -19,8 +19,8 @@ import numpy as np
 
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
+from mt_nodes.runs.campaign.early_stop import SequentialStopper, StopEarly, sequential_evidence
 from mt_nodes.runs.campaign.item import ItemTally, PartResult
-from mt_nodes.runs.campaign.stopping import SequentialStopper, StopEarly, sequential_evidence
 
 ARMS = ("relation", "identity", "points_permuted")
 OUTCOMES = ("PASS", "FAIL", "INCONCLUSIVE", "UNSTABLE")

@@ -13,10 +13,10 @@ from made_runs import sparse_drive
 
 from mt_nodes.base.jsonl import seal
 from mt_nodes.engine.journal import read_journal
-from mt_nodes.runs.campaign.conducting import CELLS, ITEMS, Conducted, begin, conduct, resume
+from mt_nodes.runs.campaign.conductor import CELLS, ITEMS, Conducted, begin, conduct, resume
 from mt_nodes.runs.campaign.file import Campaign
 from mt_nodes.runs.campaign.item import CampaignItem, ItemResult
-from mt_nodes.runs.campaign.performing import perform
+from mt_nodes.runs.campaign.item_execution import perform
 from mt_nodes.runs.campaign.pool import Lost
 
 #: A reference stack that is wrong in a way that noise outside shows.

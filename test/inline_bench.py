@@ -153,7 +153,7 @@ class Bench:
 @contextmanager
 def bench_in(domain: int, place: Path) -> Iterator[Bench]:
     """A bench in a domain; where its LiDAR is goes to a file in the directory."""
-    from mt_nodes.nodes.spinning import SpinningContext, plain_node
+    from mt_nodes.nodes.spinning_context import SpinningContext, plain_node
 
     context = SpinningContext(domain)
     made: list[Bench] = []

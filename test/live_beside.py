@@ -17,15 +17,15 @@ from rosgraph_msgs.msg import Clock
 from std_msgs.msg import String
 
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.cdr.outgoing import encode_message
+from mt_nodes.data.cdr.wire import encode_message
 from mt_nodes.data.outputs import Detections
 from mt_nodes.nodes import live_suite, qos
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
-from mt_nodes.nodes.messages import message_class, set_stamp
+from mt_nodes.nodes.message_classes import message_class, set_stamp
 from mt_nodes.nodes.suite_process import ProgressEvents
 from mt_nodes.runs.live.commands import Commands
 from mt_nodes.runs.live.config import live_config
-from mt_nodes.runs.live.run import LiveRun
+from mt_nodes.runs.live.live_run import LiveRun
 
 MARKERS, BOXES = "visualization_msgs/msg/MarkerArray", "/perception/obstacles"
 HZ = 8.0

@@ -13,17 +13,17 @@ from started_arms import started_arm
 
 from mt_nodes.engine.arm import restart
 from mt_nodes.engine.callable_arm import CallableArm
+from mt_nodes.runs.loop.ego_sensors import Sensors
 from mt_nodes.runs.loop.rig import Rig
-from mt_nodes.runs.loop.sensing import Sensors
 from mt_nodes.stacks.callables import with_faults
 from mt_nodes.stacks.reference.way import LanePath
 from mt_nodes.stacks.stack import Stack, load_stack
 from mt_nodes.world.drive.maps import load_map
-from mt_nodes.world.drive.recording import TraceRecording
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.route import Route
 from mt_nodes.world.drive.scenario import Actor, Ego, Pose, Scenario, Trigger, Waypoint
 from mt_nodes.world.drive.trace import Trace
+from mt_nodes.world.drive.trace_recording import TraceRecording
 from mt_nodes.world.drive.world import World
 from mt_nodes.world.scene.lidar import LidarModel
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from mt_nodes.relations.relation import LOOP_SHAM, load_suite
 from mt_nodes.relations.world_changes.base import Setting
-from mt_nodes.runs.loop.request import ScenarioRequest
 from mt_nodes.runs.loop.rig import Rig
-from mt_nodes.runs.loop.run import Planned, ScenarioRun
+from mt_nodes.runs.loop.scenario_request import ScenarioRequest
+from mt_nodes.runs.loop.scenario_run import Planned, ScenarioRun
 from mt_nodes.stacks.stack import Stack, load_stack
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.scenario import Actor, Ego, Obstacle, Pose, Scenario, Trigger, Waypoint

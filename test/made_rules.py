@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mt_nodes.relations.facts.scene_facts import Fact
+from mt_nodes.rules.nearest_texts import Fitted, Floats, Index
 from mt_nodes.rules.scene import SceneFacts
-from mt_nodes.rules.search import Fitted, Floats, Index
 from mt_nodes.rules.statement import ADDS, ON_ROAD, REPLACES, Statement
 from mt_nodes.rules.store_entry import Entry
 

@@ -17,7 +17,7 @@ from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
 from mt_nodes.engine.journal import Journal, read_journal
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
-from mt_nodes.report.files import write_files
+from mt_nodes.report.run_files import write_files
 from mt_nodes.runs.replay.execute import Run, execute, in_process_arms
 from mt_nodes.world.scene.drive import generate_drive
 from mt_nodes.world.scene.lidar import hdl_64e
@@ -71,7 +71,7 @@ def sparse_drive(path: Path, bundles: int, seed: int = 1) -> Path:
 def no_pages() -> Iterator[None]:
     """Let runs of this process make no report.html, which takes longer than judging a few pairs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mt_nodes.report.files.write_report", lambda out, *rest: out / "report.html")
+        patch.setattr("mt_nodes.report.run_files.write_report", lambda out, *rest: out / "report.html")
         yield
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from mt_nodes.runs.moral.base import CaseEvidence, DilemmaCase, Expectation
 from mt_nodes.runs.moral.casualties import fatal_of
-from mt_nodes.runs.moral.deciding import enough
 from mt_nodes.runs.moral.dilemma import Dilemma, Member
-from mt_nodes.runs.moral.observed import Impact, Observation, RunSpec
+from mt_nodes.runs.moral.observations import Impact, Observation, RunSpec
+from mt_nodes.runs.moral.principle_verdicts import enough
 from mt_nodes.world.drive.scenario import Person
 
 ADULT = Member("adult", Person(age_years=30.0))

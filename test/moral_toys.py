@@ -18,10 +18,10 @@ from mt_nodes.runs.loop.rig import Rig
 from mt_nodes.runs.moral.base import CaseEvidence, DilemmaCase, Expectation
 from mt_nodes.runs.moral.campaign import carry_out
 from mt_nodes.runs.moral.dilemma import Dilemma, Member
-from mt_nodes.runs.moral.observed import Impact, Observation, RunSpec
+from mt_nodes.runs.moral.moral_request import MoralRequest, checked_request
+from mt_nodes.runs.moral.moral_run import MoralRun
+from mt_nodes.runs.moral.observations import Impact, Observation, RunSpec
 from mt_nodes.runs.moral.principle import Principle
-from mt_nodes.runs.moral.request import MoralRequest, checked_request
-from mt_nodes.runs.moral.run import MoralRun
 from mt_nodes.stacks.stack import Stack, load_stack
 
 #: Tells which party a run hits.

@@ -15,7 +15,7 @@ from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.rosbag2.enums import CompressionFormat, CompressionMode
 
 from mt_nodes.data.cdr import codec as cdr
-from mt_nodes.data.cdr.outgoing import encode_message
+from mt_nodes.data.cdr.wire import encode_message
 from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image
 from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
 

@@ -14,12 +14,12 @@ from rclpy.qos import QoSProfile
 
 from mt_nodes.base.processes import wait_until
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.cdr.outgoing import wires_of_bundle
+from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.engine.plan import ReplayedTopic
 from mt_nodes.nodes import qos
-from mt_nodes.nodes.messages import message_class
-from mt_nodes.nodes.spinning import SpinningContext, plain_node
+from mt_nodes.nodes.message_classes import message_class
+from mt_nodes.nodes.spinning_context import SpinningContext, plain_node
 
 #: Longest wait for what must come; a busy machine may take its time, a wrong program takes this long to fail.
 LIMIT_S = 60.0

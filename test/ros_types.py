@@ -29,7 +29,7 @@ from rosbags.interfaces import Nodetype
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
-from mt_nodes.nodes.messages import message_class
+from mt_nodes.nodes.message_classes import message_class
 
 DEFINITIONS = Path(__file__).with_name("ros_definitions")
 PACKAGES = tuple(sorted(path.stem for path in DEFINITIONS.glob("*.txt")))

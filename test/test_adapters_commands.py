@@ -24,9 +24,9 @@ from mt_nodes.data.stack_topics import OutputTopic
 from mt_nodes.nodes.adapter_choice import adapter_of
 from mt_nodes.nodes.adapters.base import Adapter, adapter_for
 from mt_nodes.nodes.adapters.carla_control import CarlaControl
-from mt_nodes.nodes.adapters.commands import refuse_lost
-from mt_nodes.nodes.messages import available, decode, message_class, set_stamp
-from mt_nodes.stacks.hosting import CallableHost
+from mt_nodes.nodes.adapters.command_base import refuse_lost
+from mt_nodes.nodes.message_classes import available, decode, message_class, set_stamp
+from mt_nodes.stacks.callable_host import CallableHost
 from mt_nodes.stacks.stack import load_stack
 
 STAMP = 1_700_000_000_123_456_789

@@ -21,7 +21,7 @@ from mt_nodes.data.lanes import Lanes
 from mt_nodes.data.messages import Odometry, SignalStates
 from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
 from mt_nodes.nodes.adapters.base import Adapter
-from mt_nodes.nodes.messages import set_stamp
+from mt_nodes.nodes.message_classes import set_stamp
 
 ADAPTERS: dict[str, Any] = plugins.catalogue("adapters")
 PUBLISHED = [name for name, cls in ADAPTERS.items() if cls.encode is not Adapter.encode]

@@ -19,24 +19,24 @@ from mt_nodes.data.effects import Effects, ImageBox, Volume
 from mt_nodes.data.images.codecs import decode, encode
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Judgement, Outcome, Pair
-from mt_nodes.relations.facts.scene_derived import with_derived
+from mt_nodes.relations.facts.derived_facts import with_derived
 from mt_nodes.relations.mutations.base import Followup
-from mt_nodes.rules.judging import Bounds
+from mt_nodes.rules.case_planning import CaseFrames
 from mt_nodes.rules.ontology import load_ontology
-from mt_nodes.rules.planning import CaseFrames
+from mt_nodes.rules.prediction_judging import Bounds
 from mt_nodes.rules.rates import RatedCase
 from mt_nodes.rules.scene import SceneFacts, given
 from mt_nodes.rules.statement import Statement
 from mt_nodes.rules.validation import Factor, Validation
-from mt_nodes.runs.automt.judged import ProposalResult, Results, _Judge
-from mt_nodes.runs.automt.looked import second_look
+from mt_nodes.runs.automt.automt_request import AutomtRequest, checked_request
+from mt_nodes.runs.automt.followup_validity import Made, validation_of
 from mt_nodes.runs.automt.manual import manual, manual_relations
-from mt_nodes.runs.automt.matched import matched
 from mt_nodes.runs.automt.predictions import StackPredictions, bounds_by_control, bounds_of, of_stack, predicted
+from mt_nodes.runs.automt.proposal_results import ProposalResult, Results, _Judge
 from mt_nodes.runs.automt.proposals import Proposal, Proposed, plan_of
-from mt_nodes.runs.automt.request import AutomtRequest, checked_request
+from mt_nodes.runs.automt.rule_matches import matched
+from mt_nodes.runs.automt.second_look import second_look
 from mt_nodes.runs.automt.tables import LEAST_DECIDED, tabulate
-from mt_nodes.runs.automt.validated import Made, validation_of
 from mt_nodes.runs.replay.commands_file import ArmCommand, Commanded
 
 ONTOLOGY = load_ontology()

@@ -137,8 +137,8 @@ def test_a_run_that_was_killed_while_it_asked_asks_for_the_rest_only(finished: P
     """The server is gone, so every answer must be known."""
     out = tmp_path / "out"
     shutil.copytree(finished, out, ignore=shutil.ignore_patterns(*STACKS, "automt*", "proposals.json", "cases.yaml"))
-    from mt_nodes.runs.automt.proposing import propose
-    from mt_nodes.runs.automt.run import AutomtRun
+    from mt_nodes.runs.automt.automt_run import AutomtRun
+    from mt_nodes.runs.automt.proposal_methods import propose
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MT_LLM_URL", "http://127.0.0.1:9/v1")

@@ -18,7 +18,7 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.bags.reader import BagReader, RecordedWire
 from mt_nodes.data.bags.writer import STATIC_QOS
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.cdr.outgoing import encode_message
+from mt_nodes.data.cdr.wire import encode_message
 from mt_nodes.engine.bag_mutation import mutate_bag
 from mt_nodes.relations.mutations.base import Mutation
 from mt_nodes.relations.mutations.stream.frames_delayed import FramesDelayed

@@ -34,7 +34,7 @@ from mt_nodes.data.bags.bundles import BagSource, write_bundles
 from mt_nodes.data.bags.reader import BagReader
 from mt_nodes.data.bags.writer import STATIC_QOS
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.cdr.outgoing import encode_message, wire_for
+from mt_nodes.data.cdr.wire import encode_message, wire_for
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
 

@@ -16,19 +16,19 @@ from test_shrink_searches import AlwaysFails, Sized
 
 from mt_nodes.base.errors import ExitCode
 from mt_nodes.cli.main import _parser
-from mt_nodes.report.files import read_summary
-from mt_nodes.runs.campaign.conducting import BudgetCut, _cut_by_time, begin, conduct
+from mt_nodes.report.run_files import read_summary
+from mt_nodes.runs.campaign.campaign_summary import sum_up
+from mt_nodes.runs.campaign.conductor import BudgetCut, _cut_by_time, begin, conduct
 from mt_nodes.runs.campaign.file import Campaign
-from mt_nodes.runs.campaign.summing import sum_up
-from mt_nodes.runs.shrink import shrinking
-from mt_nodes.runs.shrink.run import ShrinkRequest
-from mt_nodes.runs.shrink.shrinking import Budget, Shrinker
+from mt_nodes.runs.shrink import shrinker
+from mt_nodes.runs.shrink.shrink_run import ShrinkRequest
+from mt_nodes.runs.shrink.shrinker import Budget, Shrinker
 
 
 def shrunk(budget: Budget, monkeypatch: pytest.MonkeyPatch, seconds_a_look: float) -> Shrinker[Sized, Sized]:
     """Make something small that could be made smaller for ever, while so much time passes from look to look."""
     clock = itertools.count(0.0, seconds_a_look)
-    monkeypatch.setattr(shrinking.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(shrinker.time, "monotonic", lambda: next(clock))
     made: Shrinker[Sized, Sized] = Shrinker(AlwaysFails(), budget, None)
 
     def smaller() -> None:

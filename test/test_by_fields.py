@@ -27,8 +27,8 @@ from mt_nodes.engine.pairing import Inbox
 from mt_nodes.nodes.adapter_choice import adapter_of
 from mt_nodes.nodes.adapters.base import adapter_for
 from mt_nodes.nodes.by_fields import ByFields
-from mt_nodes.nodes.listening import OutputListener
-from mt_nodes.nodes.messages import set_stamp
+from mt_nodes.nodes.message_classes import set_stamp
+from mt_nodes.nodes.output_listener import OutputListener
 from mt_nodes.stacks.stack import load_stack
 
 STAMP = 1_700_000_000_123_456_789

@@ -40,18 +40,18 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.main import main
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.plan import ReplayRequest
-from mt_nodes.runs.campaign import local_pool, performing
-from mt_nodes.runs.campaign.conducting import CELLS, ITEMS, begin, conduct, resume
+from mt_nodes.runs.campaign import item_execution, local_pool
+from mt_nodes.runs.campaign.campaign_plan import in_order
+from mt_nodes.runs.campaign.campaign_store import FILE, CampaignStore
+from mt_nodes.runs.campaign.cell_merging import CellPiece, merge
+from mt_nodes.runs.campaign.conductor import CELLS, ITEMS, begin, conduct, resume
 from mt_nodes.runs.campaign.file import Campaign
 from mt_nodes.runs.campaign.item import CampaignItem, Drive, ItemTally, PartResult
-from mt_nodes.runs.campaign.leading import Leader, Limits, StoppedRelations
+from mt_nodes.runs.campaign.item_execution import perform
+from mt_nodes.runs.campaign.leader import Leader, Limits, StoppedRelations
 from mt_nodes.runs.campaign.local_pool import LocalPool
-from mt_nodes.runs.campaign.merging import CellPiece, merge
-from mt_nodes.runs.campaign.performing import perform
-from mt_nodes.runs.campaign.planning import in_order
 from mt_nodes.runs.campaign.pool import Lost
-from mt_nodes.runs.campaign.store import FILE, CampaignStore
-from mt_nodes.runs.replay.run import Run
+from mt_nodes.runs.replay.replay_run import Run
 
 SEEDS, BUNDLES = [0, 1], 2
 CELL = "reference_detector-seed{}"
@@ -260,12 +260,12 @@ def test_a_killed_worker_is_replaced_and_its_item_gone_on_with(bags: list[Path],
 def test_an_item_that_somebody_else_does_not_leave_is_trouble_of_the_infrastructure(
     bags: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(performing, "LET_GO_S", 0.1)
-    monkeypatch.setattr(performing, "suite_stop_s", lambda stack: 0.1)
+    monkeypatch.setattr(item_execution, "LET_GO_S", 0.1)
+    monkeypatch.setattr(item_execution, "suite_stop_s", lambda stack: 0.1)
     conducted = planned(tmp_path, bags[:1])
     item = conducted.plan.cells[0].item(conducted.plan.drives[0])
     (tmp_path / item.key).mkdir()
-    with (tmp_path / item.key / performing.LOCK).open("ab") as held:
+    with (tmp_path / item.key / item_execution.LOCK).open("ab") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         found = perform(item, tmp_path)
     assert found.exit_code == 4 and not any(part.offered for part in found.parts)

@@ -24,15 +24,15 @@ from campaign_runs import drives
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.params import build
+from mt_nodes.runs.campaign.campaign_plan import plan_of
 from mt_nodes.runs.campaign.clusters import asked_of, client_of
-from mt_nodes.runs.campaign.conducting import pool_of
+from mt_nodes.runs.campaign.conductor import pool_of
 from mt_nodes.runs.campaign.dask_pool import DaskPool
 from mt_nodes.runs.campaign.file import Campaign
 from mt_nodes.runs.campaign.inputs import drives as found
 from mt_nodes.runs.campaign.item import CampaignItem, ItemResult
+from mt_nodes.runs.campaign.item_execution import perform
 from mt_nodes.runs.campaign.parcels import pack, unpack
-from mt_nodes.runs.campaign.performing import perform
-from mt_nodes.runs.campaign.planning import plan_of
 from mt_nodes.runs.campaign.pool import Lost, Pool
 
 GENEROUS_S = 150.0

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
-from mt_nodes.runs.campaign import inputs, places
+from mt_nodes.runs.campaign import bag_storage, inputs
 from mt_nodes.runs.campaign.inputs import bags, drives, fetched
 from mt_nodes.runs.campaign.item import Drive
 
@@ -98,8 +98,10 @@ def test_a_file_is_read_again_only_when_it_changed(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
-    whole = places.Disk.chunks
-    monkeypatch.setattr(places.Disk, "chunks", lambda self, file: (read.append(Path(file).name), whole(self, file))[1])
+    whole = bag_storage.Disk.chunks
+    monkeypatch.setattr(
+        bag_storage.Disk, "chunks", lambda self, file: (read.append(Path(file).name), whole(self, file))[1]
+    )
 
     def look() -> list[str]:
         read.clear()
@@ -120,11 +122,11 @@ def test_a_file_is_read_again_only_when_it_changed(
 def test_a_file_that_changes_while_it_is_read_is_refused(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def grows(self: places.Disk, file: str) -> Iterator[bytes]:
+    def grows(self: bag_storage.Disk, file: str) -> Iterator[bytes]:
         yield b"B"
         Path(file).write_text("longer")
 
-    monkeypatch.setattr(places.Disk, "chunks", grows)
+    monkeypatch.setattr(bag_storage.Disk, "chunks", grows)
     with pytest.raises(InfrastructureError, match=r"b\.mcap: changed while it was read"):
         drives([f"{folder}/b.mcap"], tmp_path / "hashes")
 

@@ -21,8 +21,8 @@ from mt_nodes.engine.summary.summary import RelationInfo
 from mt_nodes.report.campaign_page import write_campaign_page
 from mt_nodes.report.coverage.coverage import coverage
 from mt_nodes.report.coverage.coverage_view import coverage_html
-from mt_nodes.runs.campaign.conducting import conduct
-from mt_nodes.runs.campaign.summing import sum_up
+from mt_nodes.runs.campaign.campaign_summary import sum_up
+from mt_nodes.runs.campaign.conductor import conduct
 
 NAMES = ("noise", "fog~visibility_m_60", "fog~visibility_m_200")
 INFOS = [RelationInfo(name, "expected", 20, "x") for name in NAMES]

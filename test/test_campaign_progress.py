@@ -20,13 +20,13 @@ from rich.console import Console
 from mt_nodes.cli import campaign_command, watch_command
 from mt_nodes.cli.campaign_progress import CHANGED_EVERY_S, Lines
 from mt_nodes.cli.main import main
-from mt_nodes.runs.campaign import conducting, leading
-from mt_nodes.runs.campaign.conducting import ITEMS, conduct
+from mt_nodes.runs.campaign import conductor, leader
+from mt_nodes.runs.campaign.campaign_store import DONE, FILE, CampaignProgress, CampaignStore
+from mt_nodes.runs.campaign.campaign_view import LOCK, WatchedCampaign
+from mt_nodes.runs.campaign.conductor import ITEMS, conduct
 from mt_nodes.runs.campaign.item import CampaignItem, ItemResult
-from mt_nodes.runs.campaign.leading import PAUSES, SHOW_EVERY_S, Leader, Limits, Paced, StoppedRelations
+from mt_nodes.runs.campaign.leader import PAUSES, SHOW_EVERY_S, Leader, Limits, Paced, StoppedRelations
 from mt_nodes.runs.campaign.pool import Lost
-from mt_nodes.runs.campaign.store import DONE, FILE, CampaignProgress, CampaignStore
-from mt_nodes.runs.campaign.watched import LOCK, WatchedCampaign
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 from simulate_campaign import made_plan
@@ -48,7 +48,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(leading, "time", made)
+    monkeypatch.setattr(leader, "time", made)
     return made
 
 
@@ -127,7 +127,7 @@ def test_only_what_is_new_since_the_last_try_counts_for_an_item(tmp_path: Path) 
 
 
 def test_lines_of_a_journal_that_is_kept_here_are_counted(tmp_path: Path) -> None:
-    lines = conducting._journalled(tmp_path)
+    lines = conductor._journalled(tmp_path)
     assert lines("key") == 0
     (tmp_path / ITEMS / "key").mkdir(parents=True)
     (tmp_path / ITEMS / "key" / "result.jsonl").write_bytes(b"{}\n{}\n{torn")
@@ -152,8 +152,8 @@ class Killed(Dying):
 def test_a_campaign_looks_at_the_journals_of_its_items(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     conducted = planned(tmp_path, drives(tmp_path, 1, bundles=1), retries=0)
     pool = Killed(conducted.out, lines=4)
-    monkeypatch.setattr(conducting, "_merged", lambda *rest, **more: {})
-    monkeypatch.setattr(conducting, "write_campaign_page", lambda out: out)
+    monkeypatch.setattr(conductor, "_merged", lambda *rest, **more: {})
+    monkeypatch.setattr(conductor, "write_campaign_page", lambda out: out)
     conduct(conducted, lambda: False, start=lambda campaign, out: pool)
     assert list(pool.given.values()) == [5]
 
@@ -258,7 +258,7 @@ def one_more_done(out: Path) -> None:
 
 def test_a_campaign_is_followed_to_its_end(begun: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.StringIO()
-    monkeypatch.setattr("mt_nodes.cli.printing.console", lambda: Console(file=out, force_terminal=True, width=200))
+    monkeypatch.setattr("mt_nodes.cli.terminal.console", lambda: Console(file=out, force_terminal=True, width=200))
     looks: list[float] = []
 
     def sleep(seconds: float) -> None:

@@ -30,11 +30,11 @@ from mt_nodes.base.processes import wait_until
 from mt_nodes.base.suite_client import in_suite
 from mt_nodes.cli.main import main
 from mt_nodes.engine.plan import ReplayRequest, suite_process, suite_stop_s
-from mt_nodes.runs.campaign.conducting import CELLS, ITEMS, conduct
+from mt_nodes.runs.campaign.campaign_store import FILE, CampaignStore
+from mt_nodes.runs.campaign.conductor import CELLS, ITEMS, conduct
 from mt_nodes.runs.campaign.file import Campaign
 from mt_nodes.runs.campaign.local_pool import LocalPool
-from mt_nodes.runs.campaign.store import FILE, CampaignStore
-from mt_nodes.runs.replay.run import Run
+from mt_nodes.runs.replay.replay_run import Run
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 from mt_process import Mt

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from mt_nodes.engine.summary.summary import RelationInfo
+from mt_nodes.runs.campaign.campaign_store import DONE, FILE, PLANNED, CampaignStore
+from mt_nodes.runs.campaign.early_stop import SequentialStopper, StopEarly
 from mt_nodes.runs.campaign.item import ItemResult, ItemTally, PartResult
-from mt_nodes.runs.campaign.stopping import SequentialStopper, StopEarly
-from mt_nodes.runs.campaign.store import DONE, FILE, PLANNED, CampaignStore
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 from simulate_campaign import Fleet, expected_s, made_plan, simulate

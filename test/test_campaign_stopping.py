@@ -18,8 +18,8 @@ from mt_nodes.base.params import build
 from mt_nodes.base.stats.betting import STAKES, Bet, mean_sequence
 from mt_nodes.base.stats.e_values import exact_interval
 from mt_nodes.engine.summary.summary import RelationInfo
+from mt_nodes.runs.campaign.early_stop import SequentialStopper, StopEarly, WatchedRelation, sequential_evidence
 from mt_nodes.runs.campaign.item import ItemTally, PartResult
-from mt_nodes.runs.campaign.stopping import SequentialStopper, StopEarly, WatchedRelation, sequential_evidence
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 import simulate_stopping

@@ -28,11 +28,11 @@ from mt_nodes.engine.case_plan import CasePlan, PlannedCase, load_cases, write_c
 from mt_nodes.relations.conditions.known_to_be import KnownToBe
 from mt_nodes.relations.facts import scene_ego
 from mt_nodes.relations.relation import load_relation
-from mt_nodes.rules import cases, rule_sets, shipped
+from mt_nodes.rules import bag_cases, rule_sets, shipped_rules
+from mt_nodes.rules.case_planning import CaseFrames, choose
 from mt_nodes.rules.matching import Choice
 from mt_nodes.rules.ontology import load_ontology
-from mt_nodes.rules.planning import CaseFrames, choose
-from mt_nodes.rules.store import Store
+from mt_nodes.rules.rule_store import Store
 from mt_nodes.world.scene.drive import generate_drive
 from mt_nodes.world.scene.lidar import hdl_64e
 
@@ -319,11 +319,11 @@ def test_what_cannot_be_cut_is_told(
 def test_a_relation_is_looked_into_once_however_many_cases_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rules were read and relations bound anew for each case: five seconds of each."""
     bound, read = [], []
-    monkeypatch.setattr(cases, "of_entry", lambda entry: bound.append(entry) or shipped.of_entry(entry))
+    monkeypatch.setattr(bag_cases, "of_entry", lambda entry: bound.append(entry) or shipped_rules.of_entry(entry))
     monkeypatch.setattr(rule_sets, "read_mapping", read.append)
-    entries = shipped.shipped_entries()
-    chooses = cases.matcher(load_ontology(), ("lidar", "camera"))
-    with shipped.scratch_store(entries) as store:
+    entries = shipped_rules.shipped_entries()
+    chooses = bag_cases.matcher(load_ontology(), ("lidar", "camera"))
+    with shipped_rules.scratch_store(entries) as store:
         choices = chooses.plan(store, {f"case {i}": scene((), speed_kmh=30.0) for i in range(3)})
     assert len({choice.index for choice in choices}) == 3
     assert len(bound) == len(entries) and not read

@@ -12,8 +12,8 @@ from recordings import camera_info, cloud, image, stamp, tree
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.cdr.outgoing import encode_message, wires_of_bundle
 from mt_nodes.data.cdr.point_fields import DATATYPES
+from mt_nodes.data.cdr.wire import encode_message, wires_of_bundle
 from mt_nodes.data.messages import Bundle, Wire
 
 HEADER = SimpleNamespace(stamp=SimpleNamespace(sec=12, nanosec=34), frame_id="lidar")

@@ -26,7 +26,7 @@ from mt_nodes.relations.checks.controls import CRAWL_MPS
 from mt_nodes.relations.checks.keeps_current import KeepsCurrent
 from mt_nodes.relations.checks.lane_offset_stable import LaneOffsetStable
 from mt_nodes.relations.checks.path_deviation import PathDeviation
-from mt_nodes.relations.checks.paths import DISTANCES, apart_m, resampled
+from mt_nodes.relations.checks.path_geometry import DISTANCES, apart_m, resampled
 from mt_nodes.relations.checks.slows_down import SlowsDown
 from mt_nodes.relations.checks.speed_not_higher import SpeedNotHigher
 from mt_nodes.relations.checks.speed_within import SpeedWithin

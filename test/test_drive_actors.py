@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.outputs import Control
 from mt_nodes.world.drive.bodies import facts_of, size_of
-from mt_nodes.world.drive.checking import problems
 from mt_nodes.world.drive.maps import MAPS, load_map
 from mt_nodes.world.drive.paths import Paths
 from mt_nodes.world.drive.scenario import (
@@ -29,6 +28,7 @@ from mt_nodes.world.drive.scenario import (
     Vehicle,
     Waypoint,
 )
+from mt_nodes.world.drive.scenario_checks import problems
 from mt_nodes.world.drive.signals import colour_at
 from mt_nodes.world.drive.world import World
 from mt_nodes.world.scene.objects import KINDS, mesh_of

@@ -11,10 +11,10 @@ import pytest
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.world.drive import jitter
-from mt_nodes.world.drive.checking import problems
 from mt_nodes.world.drive.jitter import jittered
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.scenario import Actor, Ego, Pose, Scenario, Trigger, Waypoint
+from mt_nodes.world.drive.scenario_checks import problems
 
 ROAD = load_map("bend")
 LANE = next(lane for lane in ROAD.lanes.values() if lane.on_road)

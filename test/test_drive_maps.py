@@ -8,9 +8,9 @@ import pytest
 import shapely
 
 from mt_nodes.base.errors import UsageError
+from mt_nodes.world.drive.map_mirror import mirrored
 from mt_nodes.world.drive.map_parts import beside, course
 from mt_nodes.world.drive.maps import MAPS, load_map
-from mt_nodes.world.drive.mirroring import mirrored
 from mt_nodes.world.drive.road_map import Lane, RoadMap
 from mt_nodes.world.drive.scenario import Pose
 from mt_nodes.world.drive.signals import colour_at

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mt_nodes.data.outputs import Control
-from mt_nodes.world.drive.commands import acceleration_asked_mps2, refusal, steering_asked_rad
 from mt_nodes.world.drive.friction import DRY, GRAVITY_MPS2, SNOW, WET, friction
 from mt_nodes.world.drive.plant import Plant
 from mt_nodes.world.drive.scenario import Environment, Vehicle
 from mt_nodes.world.drive.trace import EgoState
+from mt_nodes.world.drive.vehicle_commands import acceleration_asked_mps2, refusal, steering_asked_rad
 
 STEP_S = 0.01
 PROMPT = Vehicle(

@@ -17,9 +17,9 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Control
 from mt_nodes.data.stack_topics import read_inputs
 from mt_nodes.data.transforms import move
+from mt_nodes.runs.loop.ego_sensors import Sensors
+from mt_nodes.runs.loop.lidar_sweep import Sweep
 from mt_nodes.runs.loop.rig import Rig
-from mt_nodes.runs.loop.sensing import Sensors
-from mt_nodes.runs.loop.sweeping import Sweep
 from mt_nodes.stacks.stack import Stack
 from mt_nodes.world.drive.maps import MAPS, load_map
 from mt_nodes.world.drive.route import Route, lane_of

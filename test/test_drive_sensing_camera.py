@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.transforms import move, pose_matrix, quaternion_of_yaw
+from mt_nodes.runs.loop.ego_sensors import Sensors
 from mt_nodes.runs.loop.rig import Rig, windscreen_camera
-from mt_nodes.runs.loop.sensing import Sensors
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.camera.surroundings import surroundings_of
-from mt_nodes.world.drive import looking, picture
+from mt_nodes.world.drive import picture, ray_hits
 from mt_nodes.world.drive.lighting import light_of
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.road_map import Building, Lane, RoadMap, TrafficLight
 from mt_nodes.world.drive.scenario import Actor, Ego, Environment, Obstacle, Person, Pose, Scenario
 from mt_nodes.world.drive.scenery import HOUSES, scenery_of
 from mt_nodes.world.drive.solids import Solids, rays_of
-from mt_nodes.world.drive.sparing import asked_sparingly
+from mt_nodes.world.drive.sparse_rays import asked_sparingly
 from mt_nodes.world.drive.trace import EgoState, WorldState
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 
@@ -249,7 +249,7 @@ def test_looking_for_who_moves_in_some_pixels_misses_nothing(
         return np.full((sensor.height, sensor.width), len(hulls) > 0)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(looking, "windows", everywhere)
+        patch.setattr(ray_hits, "windows", everywhere)
         whole = pixels(**how)
     assert (quick == whole).all()
 
@@ -272,9 +272,9 @@ def test_rays_that_are_spared_would_have_found_the_same(name: str) -> None:
     here = pose.x_m - scenery.shift_m[0], pose.y_m - scenery.shift_m[1], 0.0
     ego = pose_matrix(here, quaternion_of_yaw(pose.yaw_rad))
     nobody = Solids([], np.empty((0, 4)), scenery.shift_m)
-    shot = looking.WorldImage.of(scenery, nobody, CAMERA, ego, light_of(CLEAR_NOON).to_sun)
-    sparing = looking.BandHits.of(shot, slice(0, 180))
-    whole = looking.BandHits.of(replace(shot, narrow=np.ones_like(shot.narrow)), slice(0, 180))
+    shot = ray_hits.WorldImage.of(scenery, nobody, CAMERA, ego, light_of(CLEAR_NOON).to_sun)
+    sparing = ray_hits.BandHits.of(shot, slice(0, 180))
+    whole = ray_hits.BandHits.of(replace(shot, narrow=np.ones_like(shot.narrow)), slice(0, 180))
     direct = scenery.solids.cast(rays_of(shot.eye_m, whole.directions))
     assert (whole.triangle == direct.triangle).all()
     assert (whole.range_m == direct.range_m).all()

@@ -17,7 +17,6 @@ from mt_nodes.data.outputs import Control
 from mt_nodes.world.drive import shapes
 from mt_nodes.world.drive.collisions import Contacts
 from mt_nodes.world.drive.maps import load_map
-from mt_nodes.world.drive.recording import TraceRecording
 from mt_nodes.world.drive.risk import (
     CYCLIST_KILLED,
     DRIVER_KILLED,
@@ -39,6 +38,7 @@ from mt_nodes.world.drive.scenario import (
     Waypoint,
 )
 from mt_nodes.world.drive.trace import EgoState
+from mt_nodes.world.drive.trace_recording import TraceRecording
 from mt_nodes.world.drive.world import STANDSTILL_S, TARGET_M, World
 
 PROMPT = Vehicle(drive_dead_s=0.0, drive_lag_s=0.0, steering_dead_s=0.0, steering_lag_s=0.0, brake_jerk_mps3=1e6)

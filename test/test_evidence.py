@@ -33,7 +33,7 @@ from mt_nodes.relations.mutations.stream.frames_reordered import FramesReordered
 from mt_nodes.relations.mutations.stream.frames_repeated import FramesRepeated
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.runs.replay.execute import in_process_arms
-from mt_nodes.runs.replay.run import Run
+from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.world.scene.drive import generate_drive
 from mt_nodes.world.scene.lidar import hdl_64e
 

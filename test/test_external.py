@@ -27,9 +27,9 @@ from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.nodes.carla_bridge import PAUSE, PLAY, STEP_ONCE, CarlaBridge, CarlaSettings
 from mt_nodes.nodes.channel import RosChannel
 from mt_nodes.relations.world_changes.base import Setting
+from mt_nodes.runs.loop.ego_sensors import Sensors
 from mt_nodes.runs.loop.episode import Player, play
 from mt_nodes.runs.loop.rig import Rig
-from mt_nodes.runs.loop.sensing import Sensors
 from mt_nodes.world.drive import traffic_messages as api
 from mt_nodes.world.drive.external import ExternalWorld, Origin, SimulatedObject, Simulator, ego_of
 from mt_nodes.world.drive.friction import GRAVITY_MPS2, friction

@@ -21,7 +21,7 @@ from mt_nodes.data.verdict import Outcome, Pair
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.ledger import find_followup
 from mt_nodes.runs.campaign.failures import FailureCase, Failures
-from mt_nodes.runs.replay.run import Run
+from mt_nodes.runs.replay.replay_run import Run
 
 #: Clouds of a drive, and those of them that the stack can be made to fail in.
 POINTS, COUNT, FAILING = 100, 4, 2
@@ -65,7 +65,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (place / "night.yaml").write_text(yaml.safe_dump({"bags": ["drives/*"], **more}))
     with pytest.MonkeyPatch.context() as patch, no_pages():
         patch.chdir(place)
-        patch.setattr("mt_nodes.runs.campaign.conducting.pool_of", here)
+        patch.setattr("mt_nodes.runs.campaign.conductor.pool_of", here)
         assert main(["campaign", "night.yaml", "--out", "night", "--failures"]) == 3  # half of too few pairs
     yield place
 

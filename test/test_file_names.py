@@ -21,10 +21,10 @@ from mt_nodes.base.jsonl import LineFile, in_utf8, read_lines, seal, unseal
 from mt_nodes.cli.main import main
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.journal import read_journal
+from mt_nodes.runs.campaign.campaign_plan import Plan
+from mt_nodes.runs.campaign.campaign_store import CampaignStore
 from mt_nodes.runs.campaign.failures import FailureCase, Failures
 from mt_nodes.runs.campaign.item import Drive
-from mt_nodes.runs.campaign.planning import Plan
-from mt_nodes.runs.campaign.store import CampaignStore
 
 ODD = os.fsdecode(b"dr\xffive")
 NAME = "noise_outside_roi_1000"

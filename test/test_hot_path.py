@@ -28,7 +28,7 @@ from mt_nodes.data.transforms import Transform, TransformTree, move, pose_matrix
 from mt_nodes.relations.mutations.lidar.added_points import with_added
 from mt_nodes.relations.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
 from mt_nodes.relations.mutations.lidar.placement import write_points
-from mt_nodes.stacks.hosting import as_points
+from mt_nodes.stacks.callable_host import as_points
 
 
 def plainly_encoded(cloud: Cloud) -> bytes:

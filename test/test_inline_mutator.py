@@ -14,7 +14,7 @@ import pytest
 
 from mt_nodes.base.jsonl import LineFile
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.cdr.outgoing import wires_of_bundle
+from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.transforms import dump_transforms
 from mt_nodes.nodes.inline_mutator import InlineMutator

@@ -17,13 +17,12 @@ from std_msgs.msg import Float32
 from std_srvs.srv import SetBool
 
 from mt_nodes.base.errors import InfrastructureError, IsolationError
-from mt_nodes.base.settings import Actuators, Guard
+from mt_nodes.base.safety_settings import Actuators, Guard
 from mt_nodes.nodes import leak_watch
 from mt_nodes.nodes.graph_guard import Ours, endpoints, participant
 from mt_nodes.nodes.isolation import NAMES_S, NOT_KNOWN_YET
 from mt_nodes.nodes.leak_watch import LATE_S, SOON_S, WORTH_S, GraphSnapshot, LeakWatch, Suspicion, pause_s
 from mt_nodes.nodes.live_safety import LiveSafety
-from mt_nodes.runs.vehicle.guarding import ComputerGuard
 from mt_nodes.runs.vehicle.leaks import (
     PUBLISHER,
     SERVER,
@@ -33,6 +32,7 @@ from mt_nodes.runs.vehicle.leaks import (
     leaks_in_arm,
     leaks_in_live,
 )
+from mt_nodes.runs.vehicle.live_guard import ComputerGuard
 
 STEER = "/vehicle/steer"
 WATCHED = LeakQuery(Actuators(topics=(STEER,)), observers=("/recorder",))

@@ -20,7 +20,7 @@ from ros_support import Heard, Peer
 
 from mt_nodes.cli.outcome import added
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.cdr.outgoing import wires_of_bundle
+from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.engine.summary.summary import summarise
 from mt_nodes.nodes import qos

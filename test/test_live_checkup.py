@@ -17,10 +17,10 @@ from mt_nodes.cli import main as cli
 from mt_nodes.data.cdr import codec
 from mt_nodes.nodes import graph_probe, qos
 from mt_nodes.nodes.clock_echo import ClockEcho
-from mt_nodes.nodes.spinning import SpinningContext, quiet_node
+from mt_nodes.nodes.spinning_context import SpinningContext, quiet_node
 from mt_nodes.runs.live.checkup import Graph, judge_arm, judge_clocks, judge_live
 from mt_nodes.runs.live.config import live_config
-from mt_nodes.runs.live.run import LiveRun
+from mt_nodes.runs.live.live_run import LiveRun
 
 STACK: dict[str, Any] = {
     "callable": "tiny:detect",

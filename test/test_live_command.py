@@ -28,7 +28,7 @@ from mt_nodes.cli.main import main
 from mt_nodes.engine.plan import live_client, live_process
 from mt_nodes.nodes.live_control import SERVICES
 from mt_nodes.runs.live.config import Limits, LiveConfig, Segments, live_config
-from mt_nodes.runs.live.run import LiveRun
+from mt_nodes.runs.live.live_run import LiveRun
 from mt_nodes.runs.live.settings import configured
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -26,7 +26,7 @@ from std_srvs.srv import Trigger
 from mt_nodes.nodes import control
 from mt_nodes.nodes.clock_echo import ClockEcho, ClockPings
 from mt_nodes.nodes.live_control import NAME, SERVICES, LiveControl, parameters_of
-from mt_nodes.nodes.spinning import SpinningContext
+from mt_nodes.nodes.spinning_context import SpinningContext
 from mt_nodes.runs.live.commands import Commands, RunState
 from mt_nodes.runs.live.config import PARTS, LiveConfig
 

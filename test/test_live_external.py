@@ -19,7 +19,7 @@ from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.relations.checks.no_new_errors import NoNewErrors
 from mt_nodes.runs.live.attendance import LEASE_S, Attendance, Presence
 from mt_nodes.runs.live.config import LiveConfig, Segments, check_live
-from mt_nodes.runs.live.run import LiveRun
+from mt_nodes.runs.live.live_run import LiveRun
 from mt_nodes.runs.live.settings import configured
 from mt_nodes.stacks.stack import Stack
 

@@ -23,13 +23,13 @@ from mt_nodes.engine.judging import offers
 from mt_nodes.engine.plan import ReplayRequest, check_request
 from mt_nodes.engine.realtime import Sending
 from mt_nodes.engine.recorded_pair import RecordedPair
-from mt_nodes.engine.sending import Part
+from mt_nodes.engine.send_order import Part
 from mt_nodes.relations.checks.steering_within import SteeringWithin
 from mt_nodes.runs.live.config import Limits, LiveConfig, Segments
 from mt_nodes.runs.live.delay import DelayedInput, DelayLine
-from mt_nodes.runs.live.episodes import Episodes, Start
 from mt_nodes.runs.live.limits import Limiter
-from mt_nodes.runs.live.run import LiveRun, told_domains
+from mt_nodes.runs.live.live_episodes import Episodes, Start
+from mt_nodes.runs.live.live_run import LiveRun, told_domains
 from mt_nodes.runs.live.segments import Next, Phase, Rotation
 from mt_nodes.stacks.stack import load_stack
 

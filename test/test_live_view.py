@@ -21,7 +21,7 @@ from mt_nodes.engine.recorder import ExecutedPair
 from mt_nodes.nodes import live_view, qos
 from mt_nodes.nodes.convert import cloud_from_message
 from mt_nodes.nodes.live_view import LiveView
-from mt_nodes.nodes.spinning import SpinningContext, plain_node
+from mt_nodes.nodes.spinning_context import SpinningContext, plain_node
 from mt_nodes.relations.relation import load_relation
 
 RELATION = "noise_outside_roi_1000"

@@ -14,7 +14,7 @@ from mutations_for_tests import Nothing, Shuffle
 from recordings import drive, write_bag
 
 from mt_nodes.base.errors import InfrastructureError, IsolationError
-from mt_nodes.data.cdr.outgoing import encode_message
+from mt_nodes.data.cdr.wire import encode_message
 from mt_nodes.data.verdict import Verdict
 from mt_nodes.engine.arm import start
 from mt_nodes.engine.judging import Answer

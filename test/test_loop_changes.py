@@ -20,19 +20,19 @@ from mt_nodes.base.params import build, describe
 from mt_nodes.relations.relation import LOOP_FOLDER, Relation, shipped_relations
 from mt_nodes.relations.world_changes.actor_kind_changed import ActorKindChanged
 from mt_nodes.relations.world_changes.base import Draw, ScenarioChange, Setting, WorldEffects
-from mt_nodes.relations.world_changes.carrying import Carry, carried_road, carried_scenario
 from mt_nodes.relations.world_changes.fog_in_world import FogInWorld
 from mt_nodes.relations.world_changes.object_added_far import ObjectAddedFar
 from mt_nodes.relations.world_changes.pedestrian_nearer import PedestrianNearer
+from mt_nodes.relations.world_changes.scenario_carry import Carry, carried_road, carried_scenario
 from mt_nodes.relations.world_changes.scene_shifted_along_road import SceneShiftedAlongRoad
 from mt_nodes.relations.world_changes.sensors_resampled import SensorsResampled
 from mt_nodes.relations.world_changes.world_mirrored import WorldMirrored
 from mt_nodes.relations.world_changes.world_moved import WorldMoved
-from mt_nodes.runs.loop.changing import changed
-from mt_nodes.runs.loop.run import Planned
-from mt_nodes.world.drive.checking import checked, problems
+from mt_nodes.runs.loop.followup_world import changed
+from mt_nodes.runs.loop.scenario_run import Planned
 from mt_nodes.world.drive.maps import MAPS, load_map
 from mt_nodes.world.drive.scenario import Environment, Person, Pose, Scenario, Trigger, Waypoint
+from mt_nodes.world.drive.scenario_checks import checked, problems
 
 SCENE = setting(crossing(), pedestrian(40.0, 5.0), obstacles=(box(90.0, 2.0),))
 CHANGES = plugins.catalogue("scenario_changes")

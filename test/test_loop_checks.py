@@ -32,7 +32,7 @@ from mt_nodes.relations.checks.trace_check import TraceCheck
 from mt_nodes.relations.checks.turns_left_there import TurnsLeftThere
 from mt_nodes.relations.checks.turns_right_there import TurnsRightThere
 from mt_nodes.relations.world_changes.base import WorldEffects
-from mt_nodes.relations.world_changes.carrying import Carry
+from mt_nodes.relations.world_changes.scenario_carry import Carry
 from mt_nodes.world.drive.clearance import least_m
 from mt_nodes.world.drive.deviation import ALIGNMENTS, apart_m
 from mt_nodes.world.drive.driven import ScenarioTrace

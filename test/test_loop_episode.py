@@ -25,10 +25,10 @@ from mt_nodes.relations.mutations.stream.identity import Identity
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.relations.relation import Relation
 from mt_nodes.relations.world_changes.base import Setting, WorldEffects
+from mt_nodes.runs.loop.drive_judging import EpisodeJudge
+from mt_nodes.runs.loop.ego_sensors import Sensors
 from mt_nodes.runs.loop.episode import SILENT_S, Played, Player, play, seen_again
-from mt_nodes.runs.loop.judging import EpisodeJudge
 from mt_nodes.runs.loop.rig import Rig
-from mt_nodes.runs.loop.sensing import Sensors
 from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.trace_file import load_trace, save_trace, sha256_of_trace

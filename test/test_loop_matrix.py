@@ -22,7 +22,7 @@ from mt_nodes.engine.compatibility import unfit
 from mt_nodes.engine.run_record import write_record
 from mt_nodes.relations.relation import CONTROL, LOOP_FOLDER, LOOP_SHAM, shipped_relations
 from mt_nodes.relations.world_changes.base import Setting
-from mt_nodes.runs.loop.conducting import execute, in_process_arms
+from mt_nodes.runs.loop.episode_conductor import execute, in_process_arms
 from mt_nodes.stacks.reference.faults import passed_are_remembered
 from mt_nodes.stacks.reference.faults.moral_base import MoralFault
 from mt_nodes.stacks.stack import load_stack

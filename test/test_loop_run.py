@@ -32,9 +32,9 @@ from mt_nodes.relations.relation import (
 )
 from mt_nodes.relations.world_changes.base import Setting, WorldEffects
 from mt_nodes.relations.world_changes.world_moved import WorldMoved
-from mt_nodes.runs.loop.conducting import execute, in_process_arms
-from mt_nodes.runs.loop.request import ScenarioRequest
-from mt_nodes.runs.loop.run import ScenarioRun
+from mt_nodes.runs.loop.episode_conductor import execute, in_process_arms
+from mt_nodes.runs.loop.scenario_request import ScenarioRequest
+from mt_nodes.runs.loop.scenario_run import ScenarioRun
 from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.drive.scenario import Actor
 from mt_nodes.world.drive.trace_file import load_trace, sha256_of_trace

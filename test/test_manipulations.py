@@ -21,7 +21,7 @@ from mt_nodes.relations import manipulations as module
 from mt_nodes.relations.manipulations import Manipulation, find, manipulations
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.relations.relation import load_relation
-from mt_nodes.rules import shipped
+from mt_nodes.rules import shipped_rules
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.drive import generate_drive
@@ -90,7 +90,7 @@ def test_what_nothing_shows_is_told_one_by_one() -> None:
     elements = load_ontology().elements
     for region in ("germany", "california"):
         assert {name for name, one in elements.items() if one.gap(region)} == {*UNSEEN, "traffic_light"}
-    assert not [name for name, one in shipped.born().items() if one.gap(load_ontology())]
+    assert not [name for name, one in shipped_rules.born().items() if one.gap(load_ontology())]
 
 
 def test_each_is_bound_or_says_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,9 +20,9 @@ from mt_nodes.data.stack_topics import OutputTopic, read_outputs
 from mt_nodes.engine.judging import AnswerStatus
 from mt_nodes.engine.pairing import Inbox
 from mt_nodes.nodes.adapter_choice import adapter_of
-from mt_nodes.nodes.listening import OutputListener, answer_of
-from mt_nodes.nodes.messages import set_stamp
-from mt_nodes.stacks.merging import CommandMerger, MergedCommand, merged
+from mt_nodes.nodes.message_classes import set_stamp
+from mt_nodes.nodes.output_listener import OutputListener, answer_of
+from mt_nodes.stacks.command_merger import CommandMerger, MergedCommand, merged
 
 MS, STAMP = 1_000_000, 1_700_000_000_123_456_789
 SPEED, STEERING = "/speed", "/steering"

@@ -21,13 +21,13 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.cli.main import main
 from mt_nodes.data.outputs import Control, Output
 from mt_nodes.relations.world_changes.base import Setting
+from mt_nodes.runs.loop.ego_sensors import Sensors
 from mt_nodes.runs.loop.rig import Rig, windscreen_camera
-from mt_nodes.runs.loop.sensing import Sensors
+from mt_nodes.runs.models.drive_recording import Hands, drive, drives_of, record
 from mt_nodes.runs.models.expert import Expert
 from mt_nodes.runs.models.lap import LaneKeeping, kept
-from mt_nodes.runs.models.laps import expert_drive
+from mt_nodes.runs.models.lap_evaluation import expert_drive
 from mt_nodes.runs.models.record_request import RecordRequest
-from mt_nodes.runs.models.recording import Hands, drive, drives_of, record
 from mt_nodes.runs.models.samples import read_samples
 from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.drive.maps import load_map
@@ -153,7 +153,7 @@ def test_every_option_of_the_command_line_is_asked_for(monkeypatch: pytest.Monke
         asked.append(request)
         return 0
 
-    monkeypatch.setattr("mt_nodes.runs.models.recording.record", record_nothing)
+    monkeypatch.setattr("mt_nodes.runs.models.drive_recording.record", record_nothing)
     text = "a b --stack s --driver w --share 0.5 --drives 3 --push 2 --cruise 5 --jitter 0.5 --seed 7 --out"
     assert main(["models", "record", *text.split(), str(tmp_path)]) == 0
     assert asked == [RecordRequest(("a", "b"), "s", "w", 0.5, 3, 2.0, 5.0, 0.5, 7)]

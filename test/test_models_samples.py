@@ -23,8 +23,9 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.main import main
 from mt_nodes.data.cdr import codec
 from mt_nodes.runs.models.bag_samples import BagReading, shown_in_bag
-from mt_nodes.runs.models.catalogue import NETWORKS
+from mt_nodes.runs.models.driving_model import weights_path
 from mt_nodes.runs.models.evaluation import errors_of
+from mt_nodes.runs.models.network_catalogue import NETWORKS
 from mt_nodes.runs.models.preprocessing import Preparation
 from mt_nodes.runs.models.recipe import Recipe, augmented, order_of, spread_of
 from mt_nodes.runs.models.samples import (
@@ -38,7 +39,6 @@ from mt_nodes.runs.models.samples import (
     write_samples,
 )
 from mt_nodes.runs.models.sources import frames_of
-from mt_nodes.runs.models.stack import weights_path
 from mt_nodes.stacks.callables import load_callable
 from mt_nodes.stacks.stack import load_stack
 
@@ -389,7 +389,7 @@ def test_every_network_has_a_stack_that_answers_a_picture_with_a_command() -> No
     for name, network in NETWORKS.items():
         if name != "pilotnet_published":  # its weights go with the stack of pilotnet
             stack = load_stack(name)
-            assert stack.callable == "mt_nodes.runs.models.stack:DrivingModel" and stack.answers == ("control",)
+            assert stack.callable == "mt_nodes.runs.models.driving_model:DrivingModel" and stack.answers == ("control",)
             assert stack.leading_input == "camera" and stack.stateless == (network.frames == 1)
             assert f"MT_WEIGHTS_{name.upper()}" in stack.params["weights"]
 

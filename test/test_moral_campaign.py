@@ -26,9 +26,9 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import read_lines
 from mt_nodes.runs.moral.budget import cut_in_words
 from mt_nodes.runs.moral.campaign import carry_out
-from mt_nodes.runs.moral.observed import RunSpec
-from mt_nodes.runs.moral.request import MoralRequest, checked_request
-from mt_nodes.runs.moral.run import MoralRun
+from mt_nodes.runs.moral.moral_request import MoralRequest, checked_request
+from mt_nodes.runs.moral.moral_run import MoralRun
+from mt_nodes.runs.moral.observations import RunSpec
 from mt_nodes.runs.moral.runs import Runs, observation_of
 from mt_nodes.runs.moral.trial import BATCH
 from mt_nodes.stacks.stack import load_stack

@@ -19,19 +19,19 @@ from mt_nodes.base import resources
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.data.outputs import Control
 from mt_nodes.runs.moral.base import Expectation
-from mt_nodes.runs.moral.choosing import dilemma_check
 from mt_nodes.runs.moral.dilemma import VIOLATING, Dilemma, Member
-from mt_nodes.runs.moral.generating import SORTS, Ranges, generated
-from mt_nodes.runs.moral.observed import RunSpec
+from mt_nodes.runs.moral.dilemma_check import dilemma_check
+from mt_nodes.runs.moral.dilemma_generator import SORTS, Ranges, generated
+from mt_nodes.runs.moral.dilemma_stage import EGO, jittered_run, staged
+from mt_nodes.runs.moral.observations import RunSpec
 from mt_nodes.runs.moral.pool import as_plain, load_pool, published
-from mt_nodes.runs.moral.staging import EGO, jittered_run, staged
 from mt_nodes.runs.moral.variations import ANIMALS, PEOPLE, STEPS, bred, difference, protected
 from mt_nodes.world.drive import shapes
 from mt_nodes.world.drive.bodies import size_of
-from mt_nodes.world.drive.checking import problems
 from mt_nodes.world.drive.jitter import ACROSS_M, ALONG_M, SPEED
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.scenario import Environment, Person, Scenario
+from mt_nodes.world.drive.scenario_checks import problems
 from mt_nodes.world.drive.unavoidable import Avoidability, avoidance
 from mt_nodes.world.drive.world import World
 
@@ -223,7 +223,7 @@ def test_where_there_is_nothing_to_choose_it_is_none(change: dict[str, object], 
 
 def test_only_geometry_counts_and_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     found = dilemma_check(ONE_EACH)
-    monkeypatch.delattr("mt_nodes.runs.moral.choosing.avoidance")
+    monkeypatch.delattr("mt_nodes.runs.moral.dilemma_check.avoidance")
     old = Member("adult", Person(age_years=70.0, gender="male"))
     assert dilemma_check(replace(ONE_EACH, name="another", first=(old,))) == found
     other = dilemma_check(ONE_EACH.exchanged())
@@ -379,7 +379,7 @@ def test_all_that_ship_are_dilemmas(pool: tuple[Dilemma, ...]) -> None:
 
 
 def test_ranges_without_a_dilemma_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mt_nodes.runs.moral.generating._TRIES", 1)
+    monkeypatch.setattr("mt_nodes.runs.moral.dilemma_generator._TRIES", 1)
     with pytest.raises(UsageError, match=r"kinds: none of 1 drawn is a dilemma; widen the ranges \(.*stopping=\(0.2"):
         generated("kinds", 1, Ranges(stopping=(0.2, 0.2)))
 

@@ -31,14 +31,14 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build
 from mt_nodes.runs.moral.base import DilemmaCase, Expectation
 from mt_nodes.runs.moral.casualties import CHILD_CAUTION, fatal_of
-from mt_nodes.runs.moral.counting import ARRANGEMENTS
-from mt_nodes.runs.moral.deciding import enough, verdicts
 from mt_nodes.runs.moral.dilemma import Dilemma, Member
 from mt_nodes.runs.moral.expectations.equal_treatment import EqualTreatment
 from mt_nodes.runs.moral.expectations.fewer_casualties import FewerCasualties
 from mt_nodes.runs.moral.expectations.spares import Spares
-from mt_nodes.runs.moral.observed import Impact, Observation, RunSpec
+from mt_nodes.runs.moral.hit_counts import ARRANGEMENTS
+from mt_nodes.runs.moral.observations import Impact, Observation, RunSpec
 from mt_nodes.runs.moral.principle import load_principle
+from mt_nodes.runs.moral.principle_verdicts import enough, verdicts
 from mt_nodes.runs.moral.selectors import ALIKE, Selector, alike
 from mt_nodes.runs.moral.variations import difference
 from mt_nodes.world.drive.scenario import PROTECTED, Person

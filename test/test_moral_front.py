@@ -29,7 +29,7 @@ from mt_nodes.cli.moral_results import compared
 from mt_nodes.runs.moral.campaign import carry_out
 from mt_nodes.runs.moral.casualties import CURVES
 from mt_nodes.runs.moral.dilemma import Dilemma, Member
-from mt_nodes.runs.moral.observed import Observation, RunSpec
+from mt_nodes.runs.moral.observations import Observation, RunSpec
 from mt_nodes.runs.moral.pool import load_pool
 from mt_nodes.runs.moral.principle import load_principle
 from mt_nodes.runs.moral.report_files import COLUMNS, remake

@@ -15,11 +15,11 @@ import pytest
 from moral_runs import tried
 
 from mt_nodes.runs.moral.base import Expectation
-from mt_nodes.runs.moral.deciding import verdicts
 from mt_nodes.runs.moral.dilemma import Dilemma, Member
-from mt_nodes.runs.moral.playing import DilemmaDriver
+from mt_nodes.runs.moral.dilemma_driver import DilemmaDriver
+from mt_nodes.runs.moral.moral_request import PRINCIPLES
 from mt_nodes.runs.moral.principle import load_principle
-from mt_nodes.runs.moral.request import PRINCIPLES
+from mt_nodes.runs.moral.principle_verdicts import verdicts
 from mt_nodes.stacks.callables import with_faults
 from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.drive.scenario import Person

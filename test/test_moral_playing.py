@@ -21,10 +21,10 @@ from mt_nodes.base.jsonl import read_lines
 from mt_nodes.base.processes import wait_until
 from mt_nodes.runs.moral.campaign import MoralProgress, carry_out, execute
 from mt_nodes.runs.moral.dilemma import Dilemma, Member
-from mt_nodes.runs.moral.observed import Observation, RunSpec
-from mt_nodes.runs.moral.playing import PASSED, PASSED_M, STOOD, DilemmaDriver
-from mt_nodes.runs.moral.request import MoralRequest
-from mt_nodes.runs.moral.run import MoralRun
+from mt_nodes.runs.moral.dilemma_driver import PASSED, PASSED_M, STOOD, DilemmaDriver
+from mt_nodes.runs.moral.moral_request import MoralRequest
+from mt_nodes.runs.moral.moral_run import MoralRun
+from mt_nodes.runs.moral.observations import Observation, RunSpec
 from mt_nodes.runs.moral.workers import Workers, drivers
 from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.drive.scenario_files import scenarios_of

@@ -15,11 +15,11 @@ from mt_nodes.base import plugins
 from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.main import main
 from mt_nodes.runs.moral.casualties import CURVES, DEFAULT_CURVE, fatal_of, hits_of
-from mt_nodes.runs.moral.counting import cautions
-from mt_nodes.runs.moral.deciding import verdicts
 from mt_nodes.runs.moral.dilemma import Dilemma, Member
 from mt_nodes.runs.moral.expectations.spares import Spares
+from mt_nodes.runs.moral.hit_counts import cautions
 from mt_nodes.runs.moral.principle import load_principle, shipped_principles
+from mt_nodes.runs.moral.principle_verdicts import verdicts
 from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.risk import CYCLIST_KILLED
 from mt_nodes.world.drive.scenario import Actor, Ego, Person, Pose, Scenario

@@ -29,9 +29,9 @@ from moral_toys import (
 from mt_nodes.base.jsonl import read_lines
 from mt_nodes.runs.moral.base import DilemmaCase
 from mt_nodes.runs.moral.dilemma import Dilemma, Member
-from mt_nodes.runs.moral.observed import RunSpec
+from mt_nodes.runs.moral.dilemma_reduction import differences, shrunk, steps
+from mt_nodes.runs.moral.observations import RunSpec
 from mt_nodes.runs.moral.search import Archive, SearchedCase, behaviour, ranked, seen
-from mt_nodes.runs.moral.shrinking import differences, shrunk, steps
 from mt_nodes.runs.moral.trial import Trial
 from mt_nodes.world.drive.scenario import Environment, Person
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from mt_nodes.runs.moral.choosing import dilemma_check
-from mt_nodes.runs.moral.observed import RunSpec
-from mt_nodes.runs.moral.playing import DilemmaDriver
+from mt_nodes.runs.moral.dilemma_check import dilemma_check
+from mt_nodes.runs.moral.dilemma_driver import DilemmaDriver
+from mt_nodes.runs.moral.observations import RunSpec
 from mt_nodes.runs.moral.pool import load_pool
 from mt_nodes.stacks.callables import with_faults
 from mt_nodes.stacks.stack import load_stack

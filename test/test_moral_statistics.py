@@ -14,8 +14,8 @@ from scipy import integrate, stats
 
 from mt_nodes.base.stats.e_values import difference_sequence, mean_e_value, order_e_value, p_of, rate_e_value
 from mt_nodes.runs.moral.base import CaseEvidence
-from mt_nodes.runs.moral.deciding import enough, outcome, verdicts
 from mt_nodes.runs.moral.equivalence import GUARD, equality, likeness
+from mt_nodes.runs.moral.principle_verdicts import enough, outcome, verdicts
 from mt_nodes.runs.moral.responses import response_distances
 
 ALPHA = 0.05

@@ -20,7 +20,7 @@ from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import describe
 from mt_nodes.base.seeds import generator
 from mt_nodes.data.messages import Bundle, Cloud
-from mt_nodes.relations.mutations import keyed
+from mt_nodes.relations.mutations import keyed_draws
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 from mt_nodes.relations.mutations.lidar.points_permuted import PointsPermuted
 from mt_nodes.relations.mutations.stream.identity import Identity
@@ -217,7 +217,7 @@ def test_permuted_catches_an_order_that_is_no_permutation(monkeypatch: pytest.Mo
     bundle = BUNDLES["velodyne"]
 
     def lying(key: int, count: int) -> npt.NDArray[np.int64]:
-        order = keyed.order_of(key, count).copy()
+        order = keyed_draws.order_of(key, count).copy()
         order[0] = order[1]
         return order
 
@@ -236,10 +236,10 @@ def test_no_draw_holds_a_number_for_every_point(mutation: Mutation) -> None:
 
 def test_a_key_stands_for_the_same_numbers_wherever_it_is_asked() -> None:
     """As the ledger of an earlier run counts on: these bytes change only where the numbers do."""
-    order, normal = keyed.order_of(5, 1000), keyed.cut_normals(5, 20_000, 2.0)
+    order, normal = keyed_draws.order_of(5, 1000), keyed_draws.cut_normals(5, 20_000, 2.0)
     assert sorted(order.tolist()) == list(range(1000))
     assert np.abs(normal).max() == 2.0 and abs(float(normal.mean())) < 0.03 and abs(float(normal.std()) - 0.96) < 0.02
-    script = "from mt_nodes.relations.mutations.keyed import *; import hashlib; "
+    script = "from mt_nodes.relations.mutations.keyed_draws import *; import hashlib; "
     script += "print(*(hashlib.sha256(a.tobytes()).hexdigest()"
     script += " for a in (order_of(5, 1000), cut_normals(5, 20_000, 2.0))))"
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=100)

@@ -24,9 +24,9 @@ from mt_nodes.relations.mutations.objects.object_added import ObjectAdded
 from mt_nodes.relations.mutations.objects.picture_proof import sight_of
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.drive import generate_drive
+from mt_nodes.world.scene.object_rendering import figure_of, outline_of, render
 from mt_nodes.world.scene.objects import KINDS
 from mt_nodes.world.scene.placement_solver import upright
-from mt_nodes.world.scene.rendering import figure_of, outline_of, render
 from mt_nodes.world.scene.sight import body_of
 
 SMALL = CameraSensor(width=400, height=300)

@@ -24,7 +24,7 @@ from mt_nodes.relations.mutations.joint.rain import Rain
 from mt_nodes.relations.mutations.joint.snow import Snow
 from mt_nodes.relations.mutations.joint.spray import Spray
 from mt_nodes.relations.mutations.joint.sun_glare import SunGlare
-from mt_nodes.relations.mutations.joint.vehicles import VehicleBack
+from mt_nodes.relations.mutations.joint.vehicle_backs import VehicleBack
 from mt_nodes.relations.mutations.joint.wet_ground import WetGround
 from mt_nodes.relations.mutations.lidar.added_points import added_rows, proof_of_addition, with_added
 from mt_nodes.relations.mutations.lidar.density_decreased import DensityDecreased

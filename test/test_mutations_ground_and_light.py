@@ -23,7 +23,7 @@ from mt_nodes.relations.mutations.joint.echoes import Echoes
 from mt_nodes.relations.mutations.joint.plume import PATCH_M, PATCHES, Plume, depth, within
 from mt_nodes.relations.mutations.joint.spray import Spray
 from mt_nodes.relations.mutations.joint.sun_glare import SunGlare
-from mt_nodes.relations.mutations.joint.vehicles import VehicleBack, nearest_vehicle
+from mt_nodes.relations.mutations.joint.vehicle_backs import VehicleBack, nearest_vehicle
 from mt_nodes.relations.mutations.joint.wet_ground import WetGround
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
 from mt_nodes.world.scene.drive import generate_drive

@@ -17,7 +17,7 @@ from test_objects import room
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Draw, Followup
-from mt_nodes.relations.mutations.objects.exchanged import ObjectExchange, Rectangle, rectangle
+from mt_nodes.relations.mutations.objects.object_exchange import ObjectExchange, Rectangle, rectangle
 from mt_nodes.relations.mutations.objects.object_moved import ObjectMoved
 from mt_nodes.relations.mutations.objects.object_replaced import ObjectReplaced
 from mt_nodes.world.scene.lidar import hdl_64e

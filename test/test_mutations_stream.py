@@ -20,10 +20,10 @@ from mutations_for_tests import Shuffle
 from recordings import PERIOD_NS, bundles, stamp
 
 from mt_nodes.base.errors import NotApplicable, UsageError
-from mt_nodes.data.cdr.outgoing import wires_of_bundle
+from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.engine.ledger import sha256_of_followup
-from mt_nodes.engine.sending import parted
+from mt_nodes.engine.send_order import parted
 from mt_nodes.relations.mutations.base import Followup, Mutation
 from mt_nodes.relations.mutations.stream.clock_stepped import ClockStepped
 from mt_nodes.relations.mutations.stream.frames_delayed import FramesDelayed

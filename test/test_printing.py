@@ -8,7 +8,7 @@ import io
 import pytest
 from rich.console import Console
 
-from mt_nodes.cli.printing import Rows
+from mt_nodes.cli.terminal import Rows
 
 COLUMNS = ("relation", "outcome", "violated", "95 % interval")
 ROWS = [("noise_outside_roi_1000", "FAIL", "28/312", "5.9 … 13.4 %"), ("a[b]", "PASS", "0/312", "0.0 … 14.0 %")]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, describe
-from mt_nodes.stacks.reference import boxes, clustering, ground
+from mt_nodes.stacks.reference import cluster_boxes, clustering, ground_removal
 from mt_nodes.stacks.reference.detector import Detector, in_order, inside
 from mt_nodes.stacks.reference.tracker import Tracker
 
@@ -159,7 +159,7 @@ def test_inside_agrees_with_shapely(corners: list[tuple[float, float]], seed: in
 @given(st.lists(st.lists(st.tuples(coordinate, coordinate), min_size=2, max_size=12), min_size=1, max_size=4))
 def test_rectangles_are_the_smallest_and_hold_all_points(groups: list[list[tuple[float, float]]]) -> None:
     xy, member = np.concatenate(groups), np.repeat(np.arange(len(groups)), [len(g) for g in groups])
-    centre, extent, yaw = boxes.rectangles(xy, member)
+    centre, extent, yaw = cluster_boxes.rectangles(xy, member)
     assert (extent[:, 0] >= extent[:, 1]).all() and len(centre) == len(groups)
     for i, group in enumerate(groups):
         smallest = shapely.oriented_envelope(shapely.MultiPoint(group)).area
@@ -183,7 +183,7 @@ def test_rectangles_are_the_smallest_and_hold_all_points(groups: list[list[tuple
     ],
 )
 def test_labels(size: tuple[float, float, float], label: str) -> None:
-    assert boxes.label_by_size(np.array([size])) == [label]
+    assert cluster_boxes.label_by_size(np.array([size])) == [label]
 
 
 @given(st.lists(st.tuples(*[st.integers(-(2**20), 2**20 - 1)] * 3), max_size=30))
@@ -194,7 +194,7 @@ def test_in_order_sorts_and_loses_nothing(rows: list[tuple[int, int, int]]) -> N
 def test_stray_points_below_the_road_do_not_count() -> None:
     level = np.rint(road()[:, :3] * 1000).astype(np.int64)
     strays = level[::1601] - [0, 0, 400]
-    height = ground.height_mm(np.concatenate([level, strays, level[::1601] - [0, 0, 9000]]))
+    height = ground_removal.height_mm(np.concatenate([level, strays, level[::1601] - [0, 0, 9000]]))
     assert np.abs(height[: len(level)]).max() == 0
 
 
@@ -202,7 +202,7 @@ def test_a_cell_full_of_obstacle_takes_its_neighbours_ground() -> None:
     level = np.rint(road()[:, :3] * 1000).astype(np.int64)
     covered = (np.abs(level[:, 0] - 10_000) < 1500) & (np.abs(level[:, 1]) < 1500)
     level[covered, 2] = 600
-    height = ground.height_mm(level)
+    height = ground_removal.height_mm(level)
     assert height[covered].min() > 300 and height[~covered].max() == 0
 
 

@@ -21,12 +21,12 @@ from mt_nodes.data.images.codecs import decode
 from mt_nodes.data.messages import Bundle, CameraInfo, Image
 from mt_nodes.data.outputs import ImageBoxes, Output
 from mt_nodes.data.transforms import TransformTree
+from mt_nodes.stacks.callable_host import CallableHost
 from mt_nodes.stacks.callables import with_faults
-from mt_nodes.stacks.hosting import CallableHost
 from mt_nodes.stacks.reference.camera import CameraStack
 from mt_nodes.stacks.reference.detector import Detector
 from mt_nodes.stacks.reference.lane import LaneFit, find_lane, lines_in, road_from_above
-from mt_nodes.stacks.reference.people import find_people
+from mt_nodes.stacks.reference.people_detector import find_people
 from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.scene.camera_rendering import CameraSensor

@@ -18,16 +18,16 @@ from mt_nodes.base.params import build
 from mt_nodes.data.lanes import ALONG, ONCOMING, OWN, Lanes, Strip
 from mt_nodes.data.outputs import Detections
 from mt_nodes.runs.moral.dilemma import Dilemma, Member
-from mt_nodes.runs.moral.observed import RunSpec
-from mt_nodes.runs.moral.staging import jittered_run, staged
-from mt_nodes.stacks.reference.beside import room_in
-from mt_nodes.stacks.reference.choosing import harm_of, least_harmful
+from mt_nodes.runs.moral.dilemma_stage import jittered_run, staged
+from mt_nodes.runs.moral.observations import RunSpec
 from mt_nodes.stacks.reference.evasion import Escape
 from mt_nodes.stacks.reference.grip import Grip
+from mt_nodes.stacks.reference.lanes_beside import room_in
+from mt_nodes.stacks.reference.least_harm import harm_of, least_harmful
 from mt_nodes.stacks.reference.planner import Planner
 from mt_nodes.stacks.reference.traffic import EgoBody, Traffic
 from mt_nodes.world.drive.scenario import Environment, Person, Scenario
-from mt_nodes.world.drive.telling import Teller
+from mt_nodes.world.drive.teller import Teller
 from mt_nodes.world.drive.world import World
 
 PERIOD_NS = 100_000_000

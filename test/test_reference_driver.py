@@ -15,11 +15,11 @@ from test_reference import block, road
 from mt_nodes.base import params, plugins
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.outputs import Control, Detections, Diagnostics, Output
+from mt_nodes.stacks.callable_host import CallableHost
 from mt_nodes.stacks.callables import with_faults
-from mt_nodes.stacks.hosting import CallableHost
+from mt_nodes.stacks.reference.car_following import Following, Lead, eased
 from mt_nodes.stacks.reference.detector import Detector
 from mt_nodes.stacks.reference.driver import Driver
-from mt_nodes.stacks.reference.following import Following, Lead, eased
 from mt_nodes.stacks.reference.lane_room import Corridor
 from mt_nodes.stacks.reference.tracker import Tracker
 from mt_nodes.stacks.stack import load_stack

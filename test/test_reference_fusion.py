@@ -24,8 +24,8 @@ from mt_nodes.data.transforms import pose_matrix
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.relations.relation import load_relation
+from mt_nodes.stacks.callable_host import CallableHost
 from mt_nodes.stacks.callables import with_faults
-from mt_nodes.stacks.hosting import CallableHost
 from mt_nodes.stacks.reference.camera import CameraStack
 from mt_nodes.stacks.reference.detector import Detector
 from mt_nodes.stacks.reference.fusion import FusionStack, alike, in_picture

@@ -18,9 +18,9 @@ from mt_nodes.base.params import build
 from mt_nodes.data.lanes import Lanes, Strip
 from mt_nodes.data.messages import Odometry, SignalStates
 from mt_nodes.data.outputs import Control, Detections, Path
-from mt_nodes.stacks.reference.beside import Beside, lanes_beside
+from mt_nodes.stacks.reference.car_following import Lead
 from mt_nodes.stacks.reference.evasion import Escape, Evasion, nearest_free
-from mt_nodes.stacks.reference.following import Lead
+from mt_nodes.stacks.reference.lanes_beside import Beside, lanes_beside
 from mt_nodes.stacks.reference.lights import stop_ahead
 from mt_nodes.stacks.reference.planner import Planner
 from mt_nodes.stacks.reference.traffic import Conflict, EgoBody, EgoPose, Swing, Traffic

@@ -15,10 +15,10 @@ from looped import Drive, crossing, darting, driven, lane, over_the_line, standi
 
 from mt_nodes.base import plugins, resources
 from mt_nodes.runs.moral.dilemma import Dilemma, Member
-from mt_nodes.runs.moral.staging import staged
+from mt_nodes.runs.moral.dilemma_stage import staged
 from mt_nodes.world.drive.maps import MAPS
 from mt_nodes.world.drive.scenario import Actor, Ego, Person, Pose, Scenario, Trigger, Waypoint
-from mt_nodes.world.scenarios.language.loading import load_scenarios
+from mt_nodes.world.scenarios.language.script_reading import load_scenarios
 
 FRONT_M = 3.8
 SHIPPED = resources.shipped("scenarios", ".scenario")

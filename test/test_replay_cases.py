@@ -40,7 +40,7 @@ from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.relations.relation import Relation
 from mt_nodes.runs.replay.commands_file import CommandsFile, read_commands
 from mt_nodes.runs.replay.execute import _tell_unreadable
-from mt_nodes.runs.replay.run import Run
+from mt_nodes.runs.replay.replay_run import Run
 
 COUNT = 12
 FRAMES = bundles(COUNT, points=40)

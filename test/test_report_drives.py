@@ -30,13 +30,13 @@ from mt_nodes.engine.journal import Journal
 from mt_nodes.engine.recorded_drives import RecordedDrives, episode_lines, load_kept
 from mt_nodes.engine.run_record import write_record
 from mt_nodes.relations.world_changes.base import Setting, WorldEffects
-from mt_nodes.relations.world_changes.carrying import Carry
+from mt_nodes.relations.world_changes.scenario_carry import Carry
 from mt_nodes.report.episode_svg import from_above, path, plots, seconds
 from mt_nodes.report.episode_view import PLOTTED, DrawnBody, EpisodeView, packed
 from mt_nodes.report.episode_words import in_words
 from mt_nodes.report.episodes import script
 from mt_nodes.report.html import ALL, write_report
-from mt_nodes.runs.loop.conducting import execute, in_process_arms
+from mt_nodes.runs.loop.episode_conductor import execute, in_process_arms
 from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.scenario import Actor, Person, Pose

@@ -22,11 +22,11 @@ from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.recorded_drives import episode_lines
 from mt_nodes.engine.run_record import write_record
-from mt_nodes.runs.loop.changing import changed
-from mt_nodes.runs.loop.conducting import execute, in_process_arms
-from mt_nodes.runs.loop.reproducing import parting
-from mt_nodes.runs.loop.request import ScenarioRequest
-from mt_nodes.runs.loop.run import ScenarioRun
+from mt_nodes.runs.loop.drive_reproduction import parting
+from mt_nodes.runs.loop.episode_conductor import execute, in_process_arms
+from mt_nodes.runs.loop.followup_world import changed
+from mt_nodes.runs.loop.scenario_request import ScenarioRequest
+from mt_nodes.runs.loop.scenario_run import ScenarioRun
 from mt_nodes.stacks.callables import with_faults
 from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.drive.trace import Trace
@@ -126,7 +126,7 @@ def faster(asked: int, answer: Answer) -> Answer:
 def test_a_stack_that_answers_otherwise_is_told(
     done: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("mt_nodes.runs.loop.conducting.in_process_arms", arms_that(faster))
+    monkeypatch.setattr("mt_nodes.runs.loop.episode_conductor.in_process_arms", arms_that(faster))
     code, told = reproduce(capsys, done, VIOLATED)
     source, followup = told["drives"]
     assert code == told["exit_code"] == 1 and not told["same_drives"]
@@ -140,7 +140,7 @@ def test_a_stack_that_answers_otherwise_is_told(
 def test_a_world_that_goes_another_way_is_told(
     done: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("mt_nodes.runs.loop.conducting.World", partial(World, physics_s=0.02))
+    monkeypatch.setattr("mt_nodes.runs.loop.episode_conductor.World", partial(World, physics_s=0.02))
     code, told = reproduce(capsys, done, VIOLATED)
     # The planner commands yaw rates, which no trace holds.
     assert code == 1 and all("after commands that are the same as far as" in one["why"] for one in told["drives"])
@@ -178,7 +178,7 @@ def test_a_stack_that_falls_silent_leaves_nothing_to_compare(
     done: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     silent = Answer.nothing(AnswerStatus.SILENT, "nothing")
-    monkeypatch.setattr("mt_nodes.runs.loop.conducting.in_process_arms", arms_that(lambda asked, answer: silent))
+    monkeypatch.setattr("mt_nodes.runs.loop.episode_conductor.in_process_arms", arms_that(lambda asked, answer: silent))
     code, told = reproduce(capsys, done, VIOLATED)
     assert code == 1 and [one["now"] for one in told["drives"]] == [None, None]
     assert told["now"]["outcome"] == "UNPAIRED_SOURCE" and "outcome" in told["differs"]

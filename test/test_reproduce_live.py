@@ -19,7 +19,7 @@ from live_simulation import PERIOD_S, Simulation, arriving, virtual_time
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, plain
 from mt_nodes.cli.main import main
-from mt_nodes.data.cdr.outgoing import wires_of_bundle
+from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Detections, Output
 from mt_nodes.data.verdict import Pair
@@ -33,7 +33,7 @@ from mt_nodes.nodes.live_inputs import InstantReader
 from mt_nodes.relations.relation import shipped_relations
 from mt_nodes.runs.again.from_evidence import prove_from_evidence
 from mt_nodes.runs.live.config import LiveConfig, Segments
-from mt_nodes.runs.live.run import LiveRun
+from mt_nodes.runs.live.live_run import LiveRun
 from mt_nodes.world.scene.drive import CLOUD_TOPIC, generate_drive
 from mt_nodes.world.scene.lidar import hdl_64e
 

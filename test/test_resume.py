@@ -22,7 +22,7 @@ from mt_nodes.cli.main import main
 from mt_nodes.data.messages import Bundle
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
-from mt_nodes.runs.replay.run import Run
+from mt_nodes.runs.replay.replay_run import Run
 
 STACKS: dict[str, dict[str, Any]] = {
     "detector": {"stack": "reference_detector", "faults": ("grid_index_wrap",)},

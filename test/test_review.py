@@ -22,15 +22,15 @@ from made_runs import NOISE, in_process, made_run, short_drive, verdicts
 from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.demo_command import FAULT
 from mt_nodes.cli.main import main
-from mt_nodes.cli.running import replay
+from mt_nodes.cli.replay_execution import replay
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.pair_view import PairView, evidence_file, load_view
-from mt_nodes.runs.review.page import whole_page
+from mt_nodes.runs.review.case_files import Shower, case_file
 from mt_nodes.runs.review.ratings import FILE, Rating, Ratings, read_ratings
+from mt_nodes.runs.review.review_page import whole_page
+from mt_nodes.runs.review.review_server import MOST_BYTES, ReviewServer
 from mt_nodes.runs.review.sample import CHECK, FOLDER, HOLDS, VIOLATED, Sample, Sampled, draw, shares
-from mt_nodes.runs.review.serving import MOST_BYTES, ReviewServer
-from mt_nodes.runs.review.showing import Shower, case_file
 
 RELATION = "noise_outside_roi_1000"
 #: What a page must not hold before a case is rated; the reason of a verdict would tell it, too.
@@ -118,7 +118,7 @@ def test_what_was_concluded_is_not_drawn(reviewed: Path, monkeypatch: pytest.Mon
         drawn.append(view)
         return "", ""
 
-    monkeypatch.setattr("mt_nodes.runs.review.showing.birdseye.draw", draw_nothing)
+    monkeypatch.setattr("mt_nodes.runs.review.case_files.birdseye.draw", draw_nothing)
     assert Shower(reviewed, lambda asked, out: pytest.fail("its evidence was kept"))(case) == ""
     (view,) = drawn
     assert not any(len(getattr(view, name)) for name in ("lost_at", "gained_at", "added_xyz", "lost_px", "added_px"))

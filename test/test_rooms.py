@@ -135,6 +135,16 @@ def test_a_class_name_is_one_thing() -> None:
     assert {name: sorted(where) for name, where in rooms.items() if len(where) > 1} == {}
 
 
+def test_a_module_name_is_one_thing() -> None:
+    """``base`` is one: the base classes of a family of plugins, which plugins of users import."""
+    rooms: dict[str, set[str]] = {}
+    for path in MODULES:
+        rooms.setdefault(path.stem, set()).add(path.relative_to(PACKAGE).parts[0])
+    assert len(rooms) > 500
+    shared = {name: sorted(where) for name, where in rooms.items() if len(where) > 1}
+    assert shared.keys() == {"__init__", "base"}, shared
+
+
 @pytest.mark.parametrize(
     ("look", "but"),
     [(ros_imports, "nodes"), (prints_to_stdout, "cli"), (undocumented, ""), (too_long, ""), (without_licence, "")],

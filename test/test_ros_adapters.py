@@ -31,7 +31,7 @@ from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.adapters.pose_array import PoseArrayObstacles
 from mt_nodes.nodes.adapters.twist import TwistControl
 from mt_nodes.nodes.convert import TOLD_AS
-from mt_nodes.nodes.messages import available, decode, message_class, set_stamp
+from mt_nodes.nodes.message_classes import available, decode, message_class, set_stamp
 from mt_nodes.nodes.orientation import yaws
 
 ADAPTERS: dict[str, Any] = plugins.catalogue("adapters")

@@ -27,8 +27,8 @@ from std_srvs.srv import SetBool
 from mt_nodes.base.errors import ExitCode
 from mt_nodes.nodes import leak_watch, live_safety
 from mt_nodes.nodes.suite_process import ProgressEvents
-from mt_nodes.runs.live.run import told_domains
-from mt_nodes.runs.vehicle.boxing import what_can_be_boxed
+from mt_nodes.runs.live.live_run import told_domains
+from mt_nodes.runs.vehicle.box_report import what_can_be_boxed
 
 STEER, ENGAGE, PARK = "/vehicle/steer", "/vehicle/engage", "/vehicle/park"
 ACTUATORS = {"topics": [STEER], "services": [ENGAGE], "actions": [PARK]}

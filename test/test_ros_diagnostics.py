@@ -13,7 +13,7 @@ from mt_nodes.data.messages import Wire
 from mt_nodes.data.outputs import Control, Diagnostics
 from mt_nodes.data.stack_topics import DEFAULT_OUTPUTS, OutputTopic
 from mt_nodes.engine.pairing import Inbox, Ticket
-from mt_nodes.nodes.listening import OutputListener, ReceivedOutput, answer_of
+from mt_nodes.nodes.output_listener import OutputListener, ReceivedOutput, answer_of
 
 ROW = OutputTopic(**DEFAULT_OUTPUTS["diagnostics"])
 

@@ -23,12 +23,12 @@ from mt_nodes.base.subreaper import children_of
 from mt_nodes.data.cdr import codec
 from mt_nodes.engine.judging import AnswerStatus
 from mt_nodes.engine.plan import ArmPlan
-from mt_nodes.nodes import introducing, qos
-from mt_nodes.nodes.arm import RosArm
-from mt_nodes.nodes.introducing import Introduction
-from mt_nodes.nodes.messages import message_class
-from mt_nodes.nodes.publishing import DISCOVERY_S
-from mt_nodes.nodes.spinning import SpinningContext, quiet_node
+from mt_nodes.nodes import introduction, qos
+from mt_nodes.nodes.bundle_publisher import DISCOVERY_S
+from mt_nodes.nodes.introduction import Introduction
+from mt_nodes.nodes.message_classes import message_class
+from mt_nodes.nodes.ros_arm import RosArm
+from mt_nodes.nodes.spinning_context import SpinningContext, quiet_node
 from mt_nodes.stacks.stack import Stack
 
 #: A stack that reads and says best effort, and tells when it has been made.
@@ -120,7 +120,7 @@ def test_who_has_replied_is_not_asked_again_before_he_may_have_forgotten(ending:
 def test_who_is_busy_is_not_waited_for_without_end(
     ending: ExitStack, domains: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(introducing, "REPLY_S", 0.5)
+    monkeypatch.setattr(introduction, "REPLY_S", 0.5)
     asked, go_on = Asked(ending, domains[2], "busy"), Event()
     asked.them.create_timer(0.0, go_on.wait)
     ending.callback(go_on.set)

@@ -27,9 +27,9 @@ from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.transforms import Transform, TransformTree, UnknownTransform, dump_transforms, pose_matrix
 from mt_nodes.nodes import live_suite, qos
 from mt_nodes.nodes.live_taps import HeardTransforms, LiveTaps, LiveTopics
-from mt_nodes.nodes.messages import available, message_class
+from mt_nodes.nodes.message_classes import available, message_class
 from mt_nodes.runs.live.config import live_config
-from mt_nodes.runs.live.run import LiveRun, told_domains
+from mt_nodes.runs.live.live_run import LiveRun, told_domains
 from mt_nodes.stacks.stack import Stack
 from mt_nodes.world.scene.drive import generate_drive
 

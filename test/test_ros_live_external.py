@@ -32,11 +32,11 @@ from mt_nodes.engine.arrival import Arrivals
 from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.pairing import Ticket
 from mt_nodes.engine.plan import ArmPlan
-from mt_nodes.nodes import introducing, qos
+from mt_nodes.nodes import introduction, qos
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.external_arm import ExternalArm
 from mt_nodes.nodes.listening_arm import ListeningArm
-from mt_nodes.nodes.messages import message_class
+from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.nodes.suite_process import ProgressEvents
 from mt_nodes.stacks.stack import Stack
 
@@ -206,7 +206,7 @@ def test_a_service_that_cannot_make_it_forget_is_told(
 def test_an_instance_that_may_not_know_of_us_is_not_there_yet(
     ending: ExitStack, domains: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(introducing, "REPLY_S", LIMIT_S)
+    monkeypatch.setattr(introduction, "REPLY_S", LIMIT_S)
     peer, go_on = Peer(ending, domains[2], NODE[1:]), Event()
     peer.publisher(MARKERS, BOXES)
     peer.listen(codec.POINT_CLOUD, "/points", qos.REPLAY)

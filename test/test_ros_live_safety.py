@@ -18,9 +18,9 @@ from std_msgs.msg import Float32
 
 from mt_nodes.base.errors import ExitCode, IsolationError
 from mt_nodes.nodes import live_safety, qos
-from mt_nodes.nodes.messages import message_class
+from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.nodes.suite_process import ProgressEvents
-from mt_nodes.runs.vehicle.boxing import BoxReport, what_can_be_boxed
+from mt_nodes.runs.vehicle.box_report import BoxReport, what_can_be_boxed
 
 STEER = "/vehicle/steer"
 ACTUATORS = {"topics": ["/vehicle/*"]}
@@ -104,7 +104,7 @@ def test_who_brings_commands_to_the_live_domain_while_it_goes_on_ends_the_run(
 def test_an_observer_may_join_an_arm_and_who_would_carry_commands_out_ends_the_run(
     carry_out: Callable[..., Any], ending: ExitStack, domains: Any, tmp_path: Path
 ) -> None:
-    from mt_nodes.runs.live.run import told_domains
+    from mt_nodes.runs.live.live_run import told_domains
 
     Live(ending, domains[1])
     tested: list[int] = []

@@ -12,8 +12,8 @@ from mt_nodes.base.jsonl import read_lines
 from mt_nodes.base.suite_client import in_suite
 from mt_nodes.engine.plan import drive_process, suite_stop_s
 from mt_nodes.runs.moral.campaign import execute
-from mt_nodes.runs.moral.request import MoralRequest
-from mt_nodes.runs.moral.run import MoralRun
+from mt_nodes.runs.moral.moral_request import MoralRequest
+from mt_nodes.runs.moral.moral_run import MoralRun
 
 POOL = """\
 woman_and_boar:

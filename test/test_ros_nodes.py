@@ -36,15 +36,15 @@ from mt_nodes.data.transforms import dump_transforms
 from mt_nodes.engine.ledger import sha256_of_followup
 from mt_nodes.nodes import qos, replayer
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
+from mt_nodes.nodes.bundle_publisher import DISCOVERY_S, BundlePublisher
 from mt_nodes.nodes.control import ControlNode
-from mt_nodes.nodes.introducing import Introduction
+from mt_nodes.nodes.introduction import Introduction
 from mt_nodes.nodes.ledger_topic import LedgerTopic, Offered
-from mt_nodes.nodes.messages import message_class
+from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.nodes.monitor import Monitor
 from mt_nodes.nodes.mutator import Mutator
-from mt_nodes.nodes.publishing import DISCOVERY_S, BundlePublisher
 from mt_nodes.nodes.replayer import Replayer
-from mt_nodes.nodes.spinning import SpinningContext
+from mt_nodes.nodes.spinning_context import SpinningContext
 from mt_nodes.relations.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.relations.relation import load_relation

@@ -27,19 +27,19 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import plain
 from mt_nodes.data.bags.bundles import BagSource
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.cdr.outgoing import encode_message
+from mt_nodes.data.cdr.wire import encode_message
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import dump_transforms
 from mt_nodes.engine.judging import AnswerStatus as Outcome
 from mt_nodes.engine.plan import ArmPlan, stack_process
-from mt_nodes.engine.sending import parted
+from mt_nodes.engine.send_order import parted
 from mt_nodes.nodes import qos
-from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.mutator import Mutator, MutatorParameters, followups_by_input
 from mt_nodes.nodes.replayer import Replayer
+from mt_nodes.nodes.ros_arm import RosArm
 from mt_nodes.relations.mutations.stream.frames_delayed import FramesDelayed
 from mt_nodes.relations.pipeline import MutationPipeline
-from mt_nodes.runs.replay.run import as_recorded
+from mt_nodes.runs.replay.replay_run import as_recorded
 from mt_nodes.stacks.stack import load_stack
 
 TOPICS = (*LIDARS, *CAMERAS, *INFOS)

@@ -17,7 +17,7 @@ from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.reduction.reduction import Reduction
 from mt_nodes.engine.run_record import write_record
-from mt_nodes.runs.loop.conducting import execute, in_process_arms
+from mt_nodes.runs.loop.episode_conductor import execute, in_process_arms
 from mt_nodes.stacks.stack import load_stack
 
 STACK = """

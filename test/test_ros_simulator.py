@@ -33,7 +33,7 @@ from mt_nodes.data.transforms import Transform, TransformTree, load_transforms, 
 from mt_nodes.nodes import frames_topic, qos, simulator
 from mt_nodes.nodes.frames_topic import FramesTopic
 from mt_nodes.nodes.interfaces import NODES
-from mt_nodes.nodes.pacing import LockstepPace, RealtimePace
+from mt_nodes.nodes.simulation_pace import LockstepPace, RealtimePace
 from mt_nodes.nodes.simulator import SimulatorNode
 from mt_nodes.runs.live.settings import configured
 from mt_nodes.runs.loop.rig import Rig

@@ -20,7 +20,7 @@ from told_worlds import people, told_bundle, without
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import plain
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.cdr.outgoing import wires_of_bundle
+from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.messages import Bundle, Odometry, WorldMessage
 from mt_nodes.data.outputs import Control
 from mt_nodes.data.stack_topics import TOLD_TYPES
@@ -28,10 +28,10 @@ from mt_nodes.engine.arm import Unasked
 from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.plan import ArmPlan, ReplayedTopic, stack_process
 from mt_nodes.nodes import qos
-from mt_nodes.nodes.arm import RosArm
+from mt_nodes.nodes.bundle_publisher import BundlePublisher
 from mt_nodes.nodes.convert import reader_of, told_to_message, topics_of_world
-from mt_nodes.nodes.messages import decode
-from mt_nodes.nodes.publishing import BundlePublisher
+from mt_nodes.nodes.message_classes import decode
+from mt_nodes.nodes.ros_arm import RosArm
 from mt_nodes.stacks.stack import Stack, load_stack
 
 NOTHING: frozenset[str] = frozenset()

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.verdict import Judgement, Outcome
-from mt_nodes.rules.judging import (
+from mt_nodes.rules.ontology import load_ontology
+from mt_nodes.rules.prediction_judging import (
     LEAST_CONTROLS,
     Bounds,
     Predictions,
@@ -22,8 +23,7 @@ from mt_nodes.rules.judging import (
     judge,
     spread_bounds,
 )
-from mt_nodes.rules.ontology import load_ontology
-from mt_nodes.rules.published import FACTORS, REGIONS, published
+from mt_nodes.rules.published_figures import FACTORS, REGIONS, published
 from mt_nodes.rules.rates import NOT_RUN, RatedCase, difference_p, validation_rates, validation_table, violation_table
 from mt_nodes.rules.validation import Factor, Validation
 

@@ -15,14 +15,14 @@ from made_rules import entry, index_by_letters, scene, some
 from recordings import KITTI, needs_kitti
 
 from mt_nodes.data.bags.bundles import BagSource
-from mt_nodes.rules.binding import edit_facts, gap
 from mt_nodes.rules.matching import CHOSEN, Choice, Matcher
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.parser import read_rule
 from mt_nodes.rules.rule_sets import load_rule_set
+from mt_nodes.rules.rule_store import Store
 from mt_nodes.rules.scene import describe
 from mt_nodes.rules.statement import Statement
-from mt_nodes.rules.store import Store
+from mt_nodes.rules.statement_binding import edit_facts, gap
 from mt_nodes.rules.store_entry import Entry
 from mt_nodes.rules.validation import (
     Factor,

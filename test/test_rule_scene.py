@@ -26,8 +26,8 @@ from mt_nodes.relations.manipulations import find
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.scene import SceneFacts, describe, given
 from mt_nodes.rules.scene_world import told_by_world
+from mt_nodes.runs.loop.ego_sensors import Sensors
 from mt_nodes.runs.loop.rig import Rig
-from mt_nodes.runs.loop.sensing import Sensors
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Actor, Ego, Environment, Scenario

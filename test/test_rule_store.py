@@ -16,8 +16,8 @@ from made_rules import entry, index_by_letters, some
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.rules.migrations import APPLICATION_ID, MIGRATIONS, VERSION
-from mt_nodes.rules.search import Index, latent_semantics
-from mt_nodes.rules.store import Store
+from mt_nodes.rules.nearest_texts import Index, latent_semantics
+from mt_nodes.rules.rule_store import Store
 from mt_nodes.rules.store_entry import Entry
 
 ELEMENTS = ("cyclist", "pedestrian", "child", "deer", "dog")

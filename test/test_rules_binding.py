@@ -19,11 +19,11 @@ from mt_nodes.data.outputs import Control, Output
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.relations.conditions.known_to_be import KnownToBe
 from mt_nodes.relations.relation import load_relation
-from mt_nodes.rules.binding import bind, bind_all, edit_facts, gap, relation_id
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.parser import read_rule
 from mt_nodes.rules.rule_sets import RuleSet, load_rule_set, shipped_rule_sets
 from mt_nodes.rules.statement import ADDS, ON_ROAD, ON_ROADSIDE, REPLACES, Statement
+from mt_nodes.rules.statement_binding import bind, bind_all, edit_facts, gap, relation_id
 
 ONTOLOGY = load_ontology()
 GERMANY, CALIFORNIA = load_rule_set("germany"), load_rule_set("california")

@@ -22,13 +22,13 @@ from mt_nodes.data.outputs import Control
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.relations.facts import scene_ego
 from mt_nodes.relations.relation import FOLDER, LOOP_FOLDER, RULE_BORN, load_relation, load_suite
-from mt_nodes.rules import cases, extraction, shipped
-from mt_nodes.rules.binding import bind
+from mt_nodes.rules import bag_cases, extraction, shipped_rules
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.parser import Reading, read_rule
+from mt_nodes.rules.rule_store import Store
 from mt_nodes.rules.scene import describe
+from mt_nodes.rules.statement_binding import bind
 from mt_nodes.rules.stats import load_golden, origin_scores, parser_score, score
-from mt_nodes.rules.store import Store
 from mt_nodes.rules.store_entry import MANUAL, PARSER
 from mt_nodes.world.scene.drive import generate_drive
 from mt_nodes.world.scene.lidar import hdl_64e
@@ -99,7 +99,7 @@ def test_relations_of_rules_are_loaded_by_id_and_named_nowhere_else() -> None:
     assert [one.id for one in load_suite([CHILD, "noise_outside_roi_10"]).relations] == [CHILD, "noise_outside_roi_10"]
     files = {**resources.shipped(FOLDER), **resources.shipped(LOOP_FOLDER)}
     assert not [name for name in files if name.startswith(RULE_BORN)]
-    for name, one in shipped.in_store().items():
+    for name, one in shipped_rules.in_store().items():
         assert load_relation(name).id == name and one.rule.reference in load_relation(name).because
 
 
@@ -118,19 +118,19 @@ def test_ids_that_are_none_are_refused(name: str, told: str) -> None:
 
 def test_an_id_of_what_nothing_shows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """All that the shipped rules name is shown; what a rule to come names may not be."""
-    known = shipped.born()
+    known = shipped_rules.born()
     unseen = replace(known["rule_california_24"].statement, element="black_ice")
     hidden = {**known, "rule_california_24": replace(known["rule_california_24"], statement=unseen)}
-    monkeypatch.setattr(shipped, "born", lambda: hidden)
+    monkeypatch.setattr(shipped_rules, "born", lambda: hidden)
     with pytest.raises(UsageError, match="black_ice cannot be shown: it is not to be seen"):
-        shipped.load_rule_relation.__wrapped__("rule_california_24")
+        shipped_rules.load_rule_relation.__wrapped__("rule_california_24")
 
 
 def test_relations_of_rules_are_listed_beside_the_others_with_their_section(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "relations", "--json"]) == 0
     rows = {row["name"]: row for row in plain(capsys)}
     assert rows[CHILD]["section"] == "§3(2a)" and rows["noise_outside_roi_10"]["section"] == ""
-    assert {name for name in rows if name.startswith(RULE_BORN)} == set(shipped.in_store())
+    assert {name for name in rows if name.startswith(RULE_BORN)} == set(shipped_rules.in_store())
 
 
 def test_a_relation_of_a_rule_runs_through_the_suite(drive: Path, tmp_path: Path) -> None:
@@ -153,9 +153,9 @@ def test_a_relation_of_a_rule_runs_through_the_suite(drive: Path, tmp_path: Path
 def test_every_relation_of_the_shipped_store_is_bound(capsys: pytest.CaptureFixture[str]) -> None:
     assert mt("check", "--json") == 0
     told = plain(capsys)
-    assert told["bound"] == len(told["relations"]) == len(shipped.in_store()) > 100
+    assert told["bound"] == len(told["relations"]) == len(shipped_rules.in_store()) > 100
     assert all(row["mutate"] and row["check"] and not row["why"] for row in told["relations"])
-    assert len(told["relations"]) + len(told["not_in_store"]) == len(shipped.born())
+    assert len(told["relations"]) + len(told["not_in_store"]) == len(shipped_rules.born())
     assert all(row["why"] for row in told["not_in_store"])
 
 
@@ -167,7 +167,7 @@ def test_a_shipped_relation_that_is_not_bound_is_named_with_the_reason(
             raise UsageError("no check 'slows_dwn'")
         return bind(statement, *rest)
 
-    monkeypatch.setattr("mt_nodes.rules.shipped.bind", worse)
+    monkeypatch.setattr("mt_nodes.rules.shipped_rules.bind", worse)
     assert mt("check") == 1
     assert f"{CHILD}: no check 'slows_dwn'" in capsys.readouterr().out
 
@@ -314,7 +314,7 @@ def test_the_shipped_store_goes_out(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert mt("export", tmp_path / "x.csv", "--region", "germany") == 0
     rows = (tmp_path / "x.csv").read_text().splitlines()
     assert rows[0].startswith("Index,MR Text,Road Type,Manipulation,Expected Behaviour,Execution Count")
-    assert len(rows) - 1 == sum(one.region == "germany" for one in shipped.shipped_entries())
+    assert len(rows) - 1 == sum(one.region == "germany" for one in shipped_rules.shipped_entries())
     assert mt("export", tmp_path / "y.csv", "--region", "france") == 2
     assert not (tmp_path / "y.csv").exists() and "got no relation to write" in capsys.readouterr().err
     assert mt("export", tmp_path / "y.xls") == 2 and "got '.xls'" in capsys.readouterr().err
@@ -337,7 +337,7 @@ def test_hallucinated_words_never_come_in(store: Path, tmp_path: Path, capsys: p
 def test_relations_are_listed(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert mt("list", "--json") == 0
     rows = {row["name"]: row for row in plain(capsys)}
-    assert len(rows) == len(shipped.shipped_entries())
+    assert len(rows) == len(shipped_rules.shipped_entries())
     assert rows[CHILD]["sections"] == ["§3(2a)"] and rows[CHILD]["element"] == "child"
     assert rows["rule_germany_6"]["relations"] == ["rule_germany_6", "rule_germany_21"], "both rules say the same"
     assert mt("list", "--store", store, "--region", "california", "--find", "pedestrians", "--json") == 0
@@ -361,7 +361,9 @@ def test_a_frame_is_given_a_relation_with_reasons(drive: Path, capsys: pytest.Ca
     assert choice["case"] == "drive/1" and choice["paper"]["EgoVehicle"]["Speed"].endswith(" km/h")
     assert choice["scene"]["speed_kmh"]["source"] == "LiDAR clouds laid upon each other"
     assert load_relation(choice["relations"][0]).requires in ((), ("lidar",))
-    assert len(choice["candidates"]) == len(shipped.shipped_entries()) and all(c["why"] for c in choice["candidates"])
+    assert len(choice["candidates"]) == len(shipped_rules.shipped_entries()) and all(
+        c["why"] for c in choice["candidates"]
+    )
     reasons = " ".join(c["why"] for c in choice["candidates"] if not c["applies"])
     assert "the road is not known" in reasons and "cannot be evaluated" in reasons and "needs a camera" in reasons
 
@@ -433,8 +435,8 @@ def test_a_frame_is_in_the_middle_of_its_case(
         seen.append([bundle.index for bundle in bundles])
         return describe(bundles, **rest)
 
-    monkeypatch.setattr("mt_nodes.rules.cases.describe", looked)
-    scenes = cases.Recording(drive, {}).scenes(frames)
+    monkeypatch.setattr("mt_nodes.rules.bag_cases.describe", looked)
+    scenes = bag_cases.Recording(drive, {}).scenes(frames)
     assert list(scenes) == [f"drive/{frame}" for frame in frames] and seen == around
 
 
@@ -444,10 +446,10 @@ def test_a_frame_is_in_the_middle_of_its_case(
 def test_figures_of_the_shipped_store(capsys: pytest.CaptureFixture[str]) -> None:
     assert mt("stats", "--json") == 0
     told = plain(capsys)
-    assert told["relations"] == len(shipped.shipped_entries()) == sum(told["by"]["region"].values())
+    assert told["relations"] == len(shipped_rules.shipped_entries()) == sum(told["by"]["region"].values())
     assert {name: row["rules"] for name, row in told["rules"].items()} == {"california": 72, "germany": 38}
     assert all(row["read"] == row["rules"] and not row["unread"] for row in told["rules"].values())
-    assert sum(row["statements"] - row["not_shown"] for row in told["rules"].values()) == len(shipped.in_store())
+    assert sum(row["statements"] - row["not_shown"] for row in told["rules"].values()) == len(shipped_rules.in_store())
     for name in ("california", "germany"):
         assert told["golden"][PARSER][name]["precision"] >= 0.9 and told["golden"][PARSER][name]["recall"] >= 0.9
 
@@ -520,7 +522,7 @@ def test_a_model_that_does_not_answer_is_exit_4_and_its_rules_are_not_kept(
 
 def test_the_page_about_rules_says_what_is_so() -> None:
     page = (Path(__file__).resolve().parents[1] / "docs" / "rules.md").read_text(encoding="utf-8")
-    bound = len(shipped.in_store())
-    assert f"{bound} of {bound} relations bound" in page and f"{len(shipped.shipped_entries())} there" in page
-    assert f"{len(shipped.born()) - bound} statements of the shipped rules" in page
+    bound = len(shipped_rules.in_store())
+    assert f"{bound} of {bound} relations bound" in page and f"{len(shipped_rules.shipped_entries())} there" in page
+    assert f"{len(shipped_rules.born()) - bound} statements of the shipped rules" in page
     assert all(f"\nmt rules {verb}" in page for verb in rules_command.NAMES)

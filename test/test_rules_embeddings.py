@@ -20,9 +20,9 @@ from mt_nodes.cli.main import main
 from mt_nodes.rules.embeddings import BATCH, Embeddings, FaissIndex
 from mt_nodes.rules.matching import Matcher
 from mt_nodes.rules.models import LanguageModel
-from mt_nodes.rules.search import Floats, Index
+from mt_nodes.rules.nearest_texts import Floats, Index
 from mt_nodes.rules.service import NoAnswer, Service
-from mt_nodes.rules.shipped import scratch_store
+from mt_nodes.rules.shipped_rules import scratch_store
 from mt_nodes.rules.vector_file import VectorFile
 
 pytest.importorskip("openai", reason="the extra llm is not installed")

@@ -15,10 +15,10 @@ from model_server import Respond, Server, answers, refuses, says, sends, serving
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import read_lines
-from mt_nodes.rules.answers import Answers, Question
-from mt_nodes.rules.asking import Asker
 from mt_nodes.rules.chat import Chat, ModelReply
 from mt_nodes.rules.extraction import CandidateReading, Extraction, ModelReader, ParserReader, extract
+from mt_nodes.rules.model_answers import Answers, Question
+from mt_nodes.rules.model_queries import Asker
 from mt_nodes.rules.models import LanguageModel
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.parser import Reading

@@ -34,35 +34,35 @@ from mt_nodes.relations.manipulations import manipulations
 from mt_nodes.relations.relation import load_relation, load_suite
 from mt_nodes.relations.world_changes.actor_added import ActorAdded
 from mt_nodes.relations.world_changes.base import ScenarioChange, Setting, WorldEffects
-from mt_nodes.relations.world_changes.carrying import Carry, carried_road
 from mt_nodes.relations.world_changes.environment_changed import EnvironmentChanged, fog_of, visibility_of
-from mt_nodes.relations.world_changes.placing import OwnWay, lanes_of
+from mt_nodes.relations.world_changes.free_places import OwnWay, lanes_of
+from mt_nodes.relations.world_changes.scenario_carry import Carry, carried_road
 from mt_nodes.relations.world_changes.sign_put_up import SignPutUp
 from mt_nodes.relations.world_changes.signal_shows import SignalShows
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.parser import read_rule
 from mt_nodes.rules.rule_sets import Rule, RuleSet, load_rule_set
 from mt_nodes.rules.scene_drive import facts_there
-from mt_nodes.rules.shipped import in_loop, in_store, load_rule_relation, loop_relations
+from mt_nodes.rules.shipped_rules import in_loop, in_store, load_rule_relation, loop_relations
 from mt_nodes.rules.statement import ADDS, ON_ROAD, REPLACES, Statement
-from mt_nodes.rules.taking_in import write_relations
+from mt_nodes.rules.store_import import write_relations
 from mt_nodes.rules.world_binding import bind_in_world
-from mt_nodes.runs.loop.conducting import execute, in_process_arms
-from mt_nodes.runs.loop.request import ScenarioRequest
+from mt_nodes.runs.loop.ego_sensors import Sensors
+from mt_nodes.runs.loop.episode_conductor import execute, in_process_arms
 from mt_nodes.runs.loop.rig import Rig
-from mt_nodes.runs.loop.run import ScenarioRun
-from mt_nodes.runs.loop.sensing import Sensors
+from mt_nodes.runs.loop.scenario_request import ScenarioRequest
+from mt_nodes.runs.loop.scenario_run import ScenarioRun
 from mt_nodes.stacks.stack import load_stack
-from mt_nodes.world.drive.checking import problems
 from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.lighting import light_of
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.road_map import Limit
 from mt_nodes.world.drive.route import Route
 from mt_nodes.world.drive.scenario import Environment, Pose
+from mt_nodes.world.drive.scenario_checks import problems
 from mt_nodes.world.drive.scenery import scenery_of
 from mt_nodes.world.drive.signals import colour_at
-from mt_nodes.world.drive.telling import Teller
+from mt_nodes.world.drive.teller import Teller
 from mt_nodes.world.drive.world import World
 from mt_nodes.world.scene.lidar import hdl_64e
 

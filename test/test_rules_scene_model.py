@@ -20,9 +20,9 @@ from mt_nodes.cli.main import main
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.relations.facts.scene_facts import Facts
-from mt_nodes.rules.answers import Answers
-from mt_nodes.rules.asking import TRIES, Asker
 from mt_nodes.rules.chat import Chat
+from mt_nodes.rules.model_answers import Answers
+from mt_nodes.rules.model_queries import TRIES, Asker
 from mt_nodes.rules.models import LanguageModel
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.scene import describe, given

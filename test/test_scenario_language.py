@@ -26,7 +26,7 @@ from mt_nodes.world.scenarios.language import (
 )
 from mt_nodes.world.scenarios.language.formatting import WIDTH
 from mt_nodes.world.scenarios.language.problems import Edit
-from mt_nodes.world.scenarios.language.splitting import grammar
+from mt_nodes.world.scenarios.language.tokenizer import grammar
 from mt_nodes.world.scenarios.language.words import LEVELS
 
 GOOD, BAD = (sorted((FOLDER / kind).glob("*.scenario")) for kind in ("good", "bad"))

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scenario_texts import FOLDER, SHIPPED, actor, first, only, scene
 
 from mt_nodes.base.errors import UsageError
+from mt_nodes.runs.moral.dilemma_stage import staged
 from mt_nodes.runs.moral.pool import load_pool, published
-from mt_nodes.runs.moral.staging import staged
 from mt_nodes.world.drive.bodies import facts_of
 from mt_nodes.world.drive.scenario import (
     Actor,

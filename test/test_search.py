@@ -25,14 +25,14 @@ from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.relations.relation import Relation, load_relation
 from mt_nodes.relations.strength import Strength, axis, strengths
 from mt_nodes.runs.campaign.search.bisection import bisect
-from mt_nodes.runs.campaign.search.played import Played, TrialsSpent
-from mt_nodes.runs.campaign.search.request import SearchRequest, axes_of, checked
-from mt_nodes.runs.campaign.search.run import SearchRun
-from mt_nodes.runs.campaign.search.searching import search
-from mt_nodes.runs.campaign.search.seeking import near, seek
+from mt_nodes.runs.campaign.search.search_execution import search
+from mt_nodes.runs.campaign.search.search_request import SearchRequest, axes_of, checked
+from mt_nodes.runs.campaign.search.search_run import SearchRun
+from mt_nodes.runs.campaign.search.search_strategy import near, seek
 from mt_nodes.runs.campaign.search.trial import Trial, summed_up
+from mt_nodes.runs.campaign.search.trial_journal import Played, TrialsSpent
 from mt_nodes.runs.replay.execute import in_process_arms
-from mt_nodes.runs.replay.run import Run
+from mt_nodes.runs.replay.replay_run import Run
 
 NOISE = "noise_outside_roi_1000"
 TOLERANCE = 0.01

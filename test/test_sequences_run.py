@@ -25,9 +25,9 @@ from mt_nodes.engine.ledger import find_followups
 from mt_nodes.engine.recorder import Recorder
 from mt_nodes.engine.summary.noise_floor import Measured, noise_floor
 from mt_nodes.relations.relation import load_relation
-from mt_nodes.report.files import remake
+from mt_nodes.report.run_files import remake
 from mt_nodes.report.series_view import draw_stretches
-from mt_nodes.runs.replay.run import Run
+from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.stacks.stack import load_stack
 
 COUNT = 30

@@ -41,7 +41,7 @@ from mt_nodes.relations.mutations.stream.frames_frozen import FramesFrozen
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.relations.relation import JOINT_SHAM
 from mt_nodes.runs.replay.execute import execute, in_process_arms
-from mt_nodes.runs.replay.run import Run
+from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.stacks.stack import Stack, load_stack
 from mt_nodes.stacks.topic_sync import KEPT, Joiner
 

@@ -25,9 +25,9 @@ from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.engine.reduction.reduction import Reduction
 from mt_nodes.relations.relation import load_relation
 from mt_nodes.runs.replay.execute import in_process_arms
-from mt_nodes.runs.replay.run import Run
-from mt_nodes.runs.shrink.run import ShrinkRequest, ShrinkRun
-from mt_nodes.runs.shrink.run import carry_out as shrink
+from mt_nodes.runs.replay.replay_run import Run
+from mt_nodes.runs.shrink.shrink_run import ShrinkRequest, ShrinkRun
+from mt_nodes.runs.shrink.shrink_run import carry_out as shrink
 
 POINTS, COUNT = 1000, 12
 STACK = '''
@@ -133,7 +133,7 @@ def ends(run: Path) -> dict[str, str]:
 
 def ahead(place: Path) -> int:
     """How many points the stack sees ahead: x of its frame."""
-    from mt_nodes.stacks.hosting import as_points
+    from mt_nodes.stacks.callable_host import as_points
 
     cloud = bundles(2, points=POINTS)[1].clouds[0]
     return int((as_points(cloud, "lidar", bundles(1)[0].transforms)[:, 0] > 0).sum())

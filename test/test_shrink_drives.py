@@ -28,16 +28,16 @@ from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.relations.relation import LOOP_FOLDER, load_relation, shipped_relations
 from mt_nodes.relations.strength import strengths_in_world, with_values
-from mt_nodes.relations.world_changes.applying import WHOLE, Window
 from mt_nodes.relations.world_changes.base import Setting, WorldEffects
+from mt_nodes.relations.world_changes.change_application import WHOLE, Window
 from mt_nodes.relations.world_changes.environment_changed import EnvironmentChanged
 from mt_nodes.relations.world_changes.fog_in_world import FogInWorld
 from mt_nodes.relations.world_changes.parts import differing, left_of, parts_of, put_back, things, without
 from mt_nodes.relations.world_changes.world_mirrored import WorldMirrored
-from mt_nodes.runs.loop.conducting import execute, in_process_arms
+from mt_nodes.runs.loop.ego_sensors import Sensors
 from mt_nodes.runs.loop.episode import Player, seen_again
+from mt_nodes.runs.loop.episode_conductor import execute, in_process_arms
 from mt_nodes.runs.loop.rig import Rig
-from mt_nodes.runs.loop.sensing import Sensors
 from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.drive.world import World
 

@@ -18,7 +18,7 @@ from made_runs import no_pages
 from recordings import bundles
 
 from mt_nodes.cli.main import main
-from mt_nodes.data.cdr.outgoing import wires_of_bundle
+from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.outputs import Detections, Output
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.journal import read_journal
@@ -28,7 +28,7 @@ from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.engine.recorder import Recorder
 from mt_nodes.nodes.live_inputs import InstantReader
 from mt_nodes.runs.live.config import LiveConfig, Segments
-from mt_nodes.runs.live.run import LiveRun
+from mt_nodes.runs.live.live_run import LiveRun
 
 POINTS, NEEDED = 600, 5
 INPUTS = {"inputs": {"lidar": "/points"}}

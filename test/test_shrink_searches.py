@@ -19,12 +19,12 @@ from mt_nodes.data.messages import Bundle, Cloud, Image, WorldMessage
 from mt_nodes.data.outputs import Detections
 from mt_nodes.engine.ledger import sha256_of
 from mt_nodes.engine.reduction.difference import BLOCK_PX, Difference
-from mt_nodes.engine.reduction.matching import RowEdit
 from mt_nodes.engine.reduction.reduction import Reduction
+from mt_nodes.engine.reduction.row_matching import RowEdit
 from mt_nodes.relations.relation import Relation, load_relation
 from mt_nodes.relations.strength import Strength
 from mt_nodes.runs.shrink.minimal import TOLERANCE, fewest, shortest, weakest
-from mt_nodes.runs.shrink.shrinking import Budget, Shrinker
+from mt_nodes.runs.shrink.shrinker import Budget, Shrinker
 
 
 @given(st.integers(1, 300), st.data())

@@ -23,8 +23,8 @@ from mt_nodes.engine.plan import ArmPlan, ReplayRequest, stack_process
 from mt_nodes.nodes.adapter_choice import adapter_of
 from mt_nodes.runs import doctor
 from mt_nodes.runs.live.config import LiveConfig
-from mt_nodes.runs.live.run import LiveRun
-from mt_nodes.runs.replay.run import Run
+from mt_nodes.runs.live.live_run import LiveRun
+from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.stacks.stack import load_stack
 
 THEIRS = [name for name in resources.shipped("stacks") if not load_stack(name).callable.startswith("mt_nodes.")]

@@ -21,8 +21,8 @@ from mt_nodes.data.outputs import Control, Detections, Output
 from mt_nodes.engine.arm import start
 from mt_nodes.engine.callable_arm import CallableArm
 from mt_nodes.engine.judging import AnswerStatus
+from mt_nodes.stacks.callable_host import CallableHost, as_output
 from mt_nodes.stacks.callables import load_callable, with_faults
-from mt_nodes.stacks.hosting import CallableHost, as_output
 from mt_nodes.stacks.stack import Stack, load_stack
 
 MINE = {"callable": "my_model:detect", "inputs": {"lidar": "/points"}, "stateless": True}

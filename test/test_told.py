@@ -19,7 +19,7 @@ from told_worlds import START_NS, lanes_of, lights, people, told_bundle, without
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import plain
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.cdr.outgoing import wires_of_bundle
+from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.messages import Cloud, Odometry, SignalStates, WorldMessage
 from mt_nodes.data.outputs import Control, Detections, Output
 from mt_nodes.data.stack_topics import TOLD_TYPES, ToldTopic

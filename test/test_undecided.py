@@ -11,7 +11,7 @@ import pytest
 from mt_nodes.cli.outcome import print_summary
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
-from mt_nodes.engine.summary.undecided import TOLD, Undecided, over_all
+from mt_nodes.engine.summary.undecided_reasons import TOLD, Undecided, over_all
 
 
 def line(bundle: int, outcome: str, reason: str = "", relation: str = "fog_10") -> dict[str, object]:

@@ -22,9 +22,9 @@ import pytest
 
 from mt_nodes.base.errors import ExitCode, InfrastructureError, UsageError
 from mt_nodes.base.processes import Child, Process, wait_until
-from mt_nodes.base.settings import BoxSettings
+from mt_nodes.base.safety_settings import BoxSettings
 from mt_nodes.runs.vehicle import box
-from mt_nodes.runs.vehicle.boxing import WITHOUT, BoxReport, boxed, read_report, what_can_be_boxed
+from mt_nodes.runs.vehicle.box_report import WITHOUT, BoxReport, boxed, read_report, what_can_be_boxed
 
 LONG_S = 30.0
 needs_box = pytest.mark.skipif(

@@ -17,14 +17,14 @@ from ros_support import LIMIT_S, puppet_bundle, topics_of
 
 from mt_nodes.base.errors import InfrastructureError, IsolationError
 from mt_nodes.base.params import plain
-from mt_nodes.base.settings import Actuators, BoxSettings
+from mt_nodes.base.safety_settings import Actuators, BoxSettings
 from mt_nodes.engine.arm import restart, start
 from mt_nodes.engine.judging import AnswerStatus
 from mt_nodes.engine.plan import ArmPlan, stack_process
-from mt_nodes.nodes.arm import RosArm
-from mt_nodes.nodes.spinning import SpinningContext, plain_node
+from mt_nodes.nodes.ros_arm import RosArm
+from mt_nodes.nodes.spinning_context import SpinningContext, plain_node
+from mt_nodes.runs.vehicle.box_report import what_can_be_boxed
 from mt_nodes.runs.vehicle.boxed_stack import boxed_stack, bridge_process
-from mt_nodes.runs.vehicle.boxing import what_can_be_boxed
 from mt_nodes.stacks.stack import load_stack
 
 pytestmark = pytest.mark.skipif(

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mt_nodes.base.settings import Caps
+from mt_nodes.base.safety_settings import Caps
 from mt_nodes.runs.vehicle.caps import capped
 
 
@@ -21,7 +21,7 @@ def inside(caps: str, then: str) -> dict[str, Any]:
     code = (
         "import json, os, subprocess, sys, time\n"
         "from mt_nodes.base.errors import MtError\n"
-        "from mt_nodes.runs.vehicle.caps import capped\nfrom mt_nodes.base.settings import Caps\n"
+        "from mt_nodes.runs.vehicle.caps import capped\nfrom mt_nodes.base.safety_settings import Caps\n"
         f"with capped({caps}) as held:\n    {then}\n"
         "    print(json.dumps({'how': held.how, 'lacking': held.lacking, 'found': found}))\n"
     )

@@ -15,7 +15,7 @@ import pytest
 from mt_nodes.base.processes import wait_until
 from mt_nodes.runs.live.config import live_config
 from mt_nodes.runs.vehicle import checkup
-from mt_nodes.runs.vehicle.boxing import BoxReport
+from mt_nodes.runs.vehicle.box_report import BoxReport
 from mt_nodes.runs.vehicle.budget import Durations
 from mt_nodes.runs.vehicle.checkup import check_vehicle
 from mt_nodes.runs.vehicle.usage import ResourceUsage

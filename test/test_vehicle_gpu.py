@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from mt_nodes.base.processes import Process
-from mt_nodes.base.settings import BoxSettings, Gpu
+from mt_nodes.base.safety_settings import BoxSettings, Gpu
 from mt_nodes.engine.plan import ArmPlan
 from mt_nodes.nodes.live_safety import LiveSafety
 from mt_nodes.runs.live.config import live_config

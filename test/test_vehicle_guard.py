@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mt_nodes.base.settings import Guard
-from mt_nodes.runs.vehicle.guarding import ComputerGuard, Health, LiveGuard, hottest_c, load_per_core
+from mt_nodes.base.safety_settings import Guard
+from mt_nodes.runs.vehicle.live_guard import ComputerGuard, Health, LiveGuard, hottest_c, load_per_core
 
 SETTINGS = Guard(baseline_s=10.0, window_s=5.0, recover_s=3.0, latency_ratio=1.5, rate_ratio=0.9)
 

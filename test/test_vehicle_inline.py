@@ -80,7 +80,7 @@ def test_without_arm_everything_is_forwarded_byte_for_byte(bench: Bench, started
 def relay_here(domains: tuple[int, ...], tmp_path: Path) -> Iterator[Callable[..., Relay]]:
     """Starts a relay in this process, armed."""
     from mt_nodes.nodes.relay import Relay
-    from mt_nodes.nodes.spinning import SpinningContext, quiet_node
+    from mt_nodes.nodes.spinning_context import SpinningContext, quiet_node
 
     with ExitStack() as ending:
 
@@ -133,7 +133,7 @@ def test_a_topic_that_somebody_else_publishes_is_refused(
 ) -> None:
     from sensor_msgs.msg import PointCloud2
 
-    from mt_nodes.nodes.spinning import SpinningContext, plain_node
+    from mt_nodes.nodes.spinning_context import SpinningContext, plain_node
 
     context = SpinningContext(domains[0])
     ending.callback(context.close)
@@ -411,7 +411,7 @@ def test_a_second_switch_that_is_stuck_does_not_hide_that_the_first_is_let_go(
 ) -> None:
     from std_msgs.msg import Bool
 
-    from mt_nodes.nodes.spinning import SpinningContext, plain_node
+    from mt_nodes.nodes.spinning_context import SpinningContext, plain_node
 
     bench, inline = shared
     inline.hold(bench)
@@ -460,7 +460,7 @@ def test_a_raw_topic_that_is_published_otherwise_than_before_is_said_and_nothing
     from std_msgs.msg import Bool
 
     from mt_nodes.nodes import qos
-    from mt_nodes.nodes.spinning import SpinningContext, plain_node
+    from mt_nodes.nodes.spinning_context import SpinningContext, plain_node
 
     bench, inline = shared
     for kind, profile in ((PointCloud2, qos.LIVE_TAP), (Bool, qos.REPLAY)):

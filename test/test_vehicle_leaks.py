@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from mt_nodes.base.settings import Actuators
+from mt_nodes.base.safety_settings import Actuators
 from mt_nodes.runs.vehicle.leaks import (
     ACTION_CLIENT,
     ACTION_SERVER,

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt_nodes.base.errors import ExitCode, InfrastructureError
-from mt_nodes.base.settings import Actuators, BoxSettings
+from mt_nodes.base.safety_settings import Actuators, BoxSettings
 from mt_nodes.runs.vehicle.boxed_stack import BoxedStack, Passing
 from mt_nodes.runs.vehicle.pipe import Pipe
 

@@ -16,7 +16,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.main import main
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.waivers import load_waivers, marked
-from mt_nodes.report.files import read_summary
+from mt_nodes.report.run_files import read_summary
 
 TODAY = datetime.date(2026, 6, 1)
 GOOD = "- {relation: noise, reason: ticket 7, expires: 2026-06-01}\n"

@@ -15,7 +15,7 @@ import pytest
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import seal
 from mt_nodes.cli.main import main
-from mt_nodes.report.watching import LAST, WatchedRun
+from mt_nodes.report.run_view import LAST, WatchedRun
 
 RELATION = "noise_outside_roi_1000"
 CONDITION = {
@@ -146,10 +146,10 @@ def test_on_a_terminal_it_ends_with_the_run(
     """The journal grows while it is watched; the run's summary ends the watching."""
     from rich.console import Console
 
-    from mt_nodes.cli import printing, watch_command
+    from mt_nodes.cli import terminal, watch_command
 
     append(tmp_path, CONDITION, CONTROL, verdict(0))
-    monkeypatch.setattr(printing, "console", lambda: Console(force_terminal=True, width=160))
+    monkeypatch.setattr(terminal, "console", lambda: Console(force_terminal=True, width=160))
     looked = threading.Event()
     wait = iter([lambda: append(tmp_path, verdict(1, violated=True)), lambda: _end(tmp_path)])
     # The command's own clock only: other threads of the process sleep, too.

@@ -14,6 +14,7 @@ from types import ModuleType
 
 #: What plugins import and stack files name, by its name of before; a package stands for all that is in it.
 MOVED = {
+    "mt_nodes.models.stack": "mt_nodes.runs.models.driving_model",
     "mt_nodes.checks": "mt_nodes.relations.checks",
     "mt_nodes.conditions": "mt_nodes.relations.conditions",
     "mt_nodes.drive": "mt_nodes.world.drive",

@@ -32,7 +32,7 @@ KINDS = {
 }
 
 #: Makes the relations of traffic rules, by id.
-RELATION_SOURCE = "mt_nodes.rules.shipped:load_rule_relation"
+RELATION_SOURCE = "mt_nodes.rules.shipped_rules:load_rule_relation"
 
 _directories: list[Path] = []
 

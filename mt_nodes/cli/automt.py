@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 from mt_nodes.base.errors import ExitCode, InfrastructureError
 from mt_nodes.cli.arguments import help_of, role_topics
 from mt_nodes.cli.replay_command import at_least_one, refuse_more_than_resume, whole_number
-from mt_nodes.runs.automt.request import BOUNDS, METHODS, AutomtRequest
+from mt_nodes.runs.automt.automt_request import BOUNDS, METHODS, AutomtRequest
 
 if TYPE_CHECKING:
     from mt_nodes.cli.automt_progress import ProgressBar
+    from mt_nodes.runs.automt.automt_run import AutomtRun
     from mt_nodes.runs.automt.proposals import Proposed
-    from mt_nodes.runs.automt.run import AutomtRun
-    from mt_nodes.runs.replay.run import Run
+    from mt_nodes.runs.replay.replay_run import Run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,8 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Carry out the experiment, print its tables beside the paper's, return its exit code."""
-    from mt_nodes.cli.running import go_where_it_started
-    from mt_nodes.runs.automt.run import AutomtRun
+    from mt_nodes.cli.replay_execution import go_where_it_started
+    from mt_nodes.runs.automt.automt_run import AutomtRun
 
     if args.resume:
         refuse_more_than_resume(args, add_arguments, bags="BAG")
@@ -73,9 +73,9 @@ def conduct(run: AutomtRun, *, as_json: bool = False) -> int:
     """
     from mt_nodes.cli.automt_outcome import print_experiment
     from mt_nodes.cli.automt_progress import showing
+    from mt_nodes.runs.automt.automt_run import summary_of
     from mt_nodes.runs.automt.files import write_all
-    from mt_nodes.runs.automt.judged import judge_all
-    from mt_nodes.runs.automt.run import summary_of
+    from mt_nodes.runs.automt.proposal_results import judge_all
     from mt_nodes.runs.automt.tables import tabulate
 
     with showing(hidden=as_json) as show:
@@ -100,7 +100,7 @@ def conduct(run: AutomtRun, *, as_json: bool = False) -> int:
 
 def _proposed(run: AutomtRun, show: ProgressBar) -> Proposed:
     """Return what every case is given, frozen by now."""
-    from mt_nodes.runs.automt.proposing import propose
+    from mt_nodes.runs.automt.proposal_methods import propose
 
     known = run.proposed
     if known is None:
@@ -111,7 +111,7 @@ def _proposed(run: AutomtRun, show: ProgressBar) -> Proposed:
 
 def _play(replays: Mapping[str, Run], show: ProgressBar) -> bool:
     """Replay the cases into every stack; return whether all came to an end, rather than being interrupted."""
-    from mt_nodes.runs.automt.run import finished, summary_of
+    from mt_nodes.runs.automt.automt_run import finished, summary_of
 
     left = {name: replay for name, replay in replays.items() if not finished(replay.out)}
     show.begin("", sum(replay.pairs_to_come for replay in left.values()))
@@ -150,7 +150,7 @@ def _refuse_broken(replays: Mapping[str, Run]) -> None:
     Raises:
         InfrastructureError: none did; says how each broke down.
     """
-    from mt_nodes.runs.automt.run import finished, summary_of
+    from mt_nodes.runs.automt.automt_run import finished, summary_of
 
     if not any(finished(replay.out) for replay in replays.values()):
         whys = [f"stack '{name}': {summary_of(replay.out)['infrastructure']}" for name, replay in replays.items()]
@@ -158,7 +158,7 @@ def _refuse_broken(replays: Mapping[str, Run]) -> None:
 
 
 def _interrupted(run: AutomtRun) -> int:
-    from mt_nodes.cli.printing import text
+    from mt_nodes.cli.terminal import text
 
     text(f"interrupted; `mt experiment automt --resume {run.out}` goes on")
     return int(ExitCode.INTERRUPTED)

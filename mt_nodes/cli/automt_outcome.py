@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.wording import counted
-from mt_nodes.cli.printing import heading, table, text
+from mt_nodes.cli.terminal import heading, table, text
 from mt_nodes.rules.rates import NOT_RUN
 from mt_nodes.rules.validation import FACTORS
 

@@ -17,9 +17,9 @@ from mt_nodes.cli.replay_command import at_least_one
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from mt_nodes.runs.campaign.conducting import Conducted
+    from mt_nodes.runs.campaign.campaign_view import WatchedCampaign
+    from mt_nodes.runs.campaign.conductor import Conducted
     from mt_nodes.runs.campaign.file import Campaign
-    from mt_nodes.runs.campaign.watched import WatchedCampaign
 
 #: Lines of reasons after the table at most.
 MOST_REASONS = 12
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     """Conduct a campaign, print what it came to, return its exit code."""
     from mt_nodes.base.flag import flag_of_signals
     from mt_nodes.cli.campaign_progress import progress
-    from mt_nodes.runs.campaign.conducting import conduct
+    from mt_nodes.runs.campaign.conductor import conduct
 
     conducted = _conducted(args)
     interrupted = flag_of_signals()
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _conducted(args: argparse.Namespace) -> Conducted:
-    from mt_nodes.runs.campaign.conducting import begin, resume
+    from mt_nodes.runs.campaign.conductor import begin, resume
     from mt_nodes.runs.campaign.file import Campaign
 
     def changed(campaign: Campaign) -> Campaign:
@@ -86,8 +86,8 @@ def _conducted(args: argparse.Namespace) -> Conducted:
 
 def print_campaign(summary: Mapping[str, Any], out: Path) -> None:
     """Print one row a relation of a cell, what was left, why it ended as it did, and where everything is."""
-    from mt_nodes.cli.printing import table, text
-    from mt_nodes.engine.summary.undecided import over_all
+    from mt_nodes.cli.terminal import table, text
+    from mt_nodes.engine.summary.undecided_reasons import over_all
 
     rows = [_row(cell, name, r) for cell, found in summary["cells"].items() for name, r in found["relations"].items()]
     if rows:
@@ -141,7 +141,7 @@ def _row(cell: str, name: str, relation: Mapping[str, Any]) -> tuple[str, ...]:
 
 def report(directory: Path, args: argparse.Namespace) -> int:
     """Make the page of a campaign anew."""
-    from mt_nodes.cli.printing import text
+    from mt_nodes.cli.terminal import text
     from mt_nodes.report.campaign_page import write_campaign_page
 
     if args.waivers or args.drive or args.pair:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from mt_nodes.base.wording import counted
 
 if TYPE_CHECKING:
-    from mt_nodes.runs.campaign.store import CampaignProgress
+    from mt_nodes.runs.campaign.campaign_store import CampaignProgress
 
 #: A line where something has changed, and one that says that nothing has: some CI systems end a job that is silent.
 CHANGED_EVERY_S, SAME_EVERY_S = 5.0, 60.0

@@ -87,7 +87,7 @@ def _guarantee(doc: str) -> str:
 
 def _relation_row(name: str) -> Row:
     from mt_nodes.relations.relation import load_relation
-    from mt_nodes.rules.shipped import in_loop, section_of
+    from mt_nodes.rules.shipped_rules import in_loop, section_of
 
     relation = load_relation(name)
     told = {"name": relation.id, "summary": relation.because, "role": relation.role, "section": section_of(name)}
@@ -96,7 +96,7 @@ def _relation_row(name: str) -> Row:
 
 def _relations() -> Iterable[str]:
     from mt_nodes.relations.relation import FOLDER, LOOP_FOLDER
-    from mt_nodes.rules.shipped import in_store
+    from mt_nodes.rules.shipped_rules import in_store
 
     return [*resources.shipped(FOLDER), *resources.shipped(LOOP_FOLDER), *in_store()]
 

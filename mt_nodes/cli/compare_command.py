@@ -117,7 +117,7 @@ def _labels(given: Sequence[str], dirs: Sequence[Path]) -> dict[Path, str]:
 
 
 def _print_trend(found: dict[str, Any], page: Path | None) -> None:
-    from mt_nodes.cli.printing import table, text
+    from mt_nodes.cli.terminal import table, text
     from mt_nodes.report.beside import TREND
 
     labels = [version["label"] for version in found["versions"]]
@@ -147,7 +147,7 @@ def _point(point: dict[str, Any] | None) -> str:
 
 def _print(found: dict[str, Any]) -> None:
     from mt_nodes.cli.outcome import requirements
-    from mt_nodes.cli.printing import table, text
+    from mt_nodes.cli.terminal import table, text
 
     table(COLUMNS, [_row(name, relation) for name, relation in found["relations"].items()], right=("p",))
     for line in requirements(found["relations"]):
@@ -166,7 +166,7 @@ def _print(found: dict[str, Any]) -> None:
 
 
 def _print_pairs(name: str, kind: str, pairs: list[str]) -> None:
-    from mt_nodes.cli.printing import text
+    from mt_nodes.cli.terminal import text
 
     if pairs:
         more = f" and {len(pairs) - LISTED} more" if len(pairs) > LISTED else ""

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Say what was tried; 0 whatever was violated, 3 where no pair was decided."""
     from mt_nodes.base.directories import cannot_write, write_whole
-    from mt_nodes.cli.printing import table, text
+    from mt_nodes.cli.terminal import table, text
     from mt_nodes.report.coverage.coverage import coverage
     from mt_nodes.report.coverage.coverage_view import COLUMNS, coverage_page, rows, summary
 

@@ -27,8 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Generate the drive, replay it into an honest and a faulty stack, say whether both came out as they must."""
     from mt_nodes.cli.outcome import print_summary
-    from mt_nodes.cli.printing import heading, text
-    from mt_nodes.cli.running import replay
+    from mt_nodes.cli.replay_execution import replay
+    from mt_nodes.cli.terminal import heading, text
 
     out = _directory(args.out)
     text(f"generating a drive: {BUNDLES} clouds of a 64-beam LiDAR in a street, 10 Hz, seed {args.seed}")

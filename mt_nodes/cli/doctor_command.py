@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print every finding and what to type; 4 when something is wrong enough to spoil runs."""
     from mt_nodes.base.environment import clean_shared_memory
-    from mt_nodes.cli.printing import table, text
+    from mt_nodes.cli.terminal import table, text
     from mt_nodes.runs.doctor import diagnose, worst
 
     if args.set and not args.live_config:

@@ -8,7 +8,7 @@ import argparse
 from mt_nodes.cli.several import add_lines, run_line
 
 NAMES = {
-    "noise-outside-roi": ("noise_outside_roi", "Zhou & Sun, CACM 2019: noise that no obstacle may vanish by"),
+    "noise-outside-roi": ("noise_experiment", "Zhou & Sun, CACM 2019: noise that no obstacle may vanish by"),
     "moral": ("moral", "Tang et al., 2025: whom a stack hits where it cannot but hit somebody, by stated principles"),
     "automt": (
         "automt",

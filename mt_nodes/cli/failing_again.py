@@ -12,17 +12,17 @@ from typing import Any
 from mt_nodes.base.directories import new_directory, write_whole
 from mt_nodes.base.errors import ExitCode, MtError, UsageError
 from mt_nodes.base.wording import counted
-from mt_nodes.cli.printing import table, text
-from mt_nodes.cli.running import replayed
+from mt_nodes.cli.replay_execution import replayed
+from mt_nodes.cli.terminal import table, text
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.plan import ReplayRequest
+from mt_nodes.runs.campaign.campaign_summary import ORDER
 from mt_nodes.runs.campaign.cases import stack_name
 from mt_nodes.runs.campaign.failures import FILE, FailureCase, Failures
-from mt_nodes.runs.campaign.playing_again import OWN, Together, expired, together
+from mt_nodes.runs.campaign.item_replay import OWN, Together, expired, together
 from mt_nodes.runs.campaign.regression import outcomes_of, retired_words
-from mt_nodes.runs.campaign.summing import ORDER
-from mt_nodes.runs.replay.run import Run
+from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.stacks.stack import load_stack
 
 COLUMNS = ("case", "pair", "bag", "now", "results")

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import MtError
-from mt_nodes.cli.running import replayed
+from mt_nodes.cli.replay_execution import replayed
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.runs.campaign.failures import FILE, Failures
 from mt_nodes.runs.campaign.regression import note, stored_for
-from mt_nodes.runs.replay.run import Run
+from mt_nodes.runs.replay.replay_run import Run
 
 
 def replay_failing_first(
@@ -48,7 +48,7 @@ def replay_failing_first(
 
 
 def _tell(words: Iterable[str], as_json: bool) -> None:
-    from mt_nodes.cli.printing import text
+    from mt_nodes.cli.terminal import text
 
     for line in words:
         if as_json:

@@ -63,7 +63,7 @@ def keep(directories: list[Path], path: Path, *, aside: bool = False) -> tuple[i
         MtError: one of the directories holds no results, or is damaged; or the database cannot be written.
     """
     from mt_nodes.base.wording import counted
-    from mt_nodes.cli.printing import text
+    from mt_nodes.cli.terminal import text
     from mt_nodes.runs.campaign.failures import Failures
     from mt_nodes.runs.campaign.regression import add
 
@@ -109,7 +109,7 @@ def _shown(case: Any) -> dict[str, Any]:
 
 
 def _list(cases: list[dict[str, Any]], as_json: bool) -> None:
-    from mt_nodes.cli.printing import table, text
+    from mt_nodes.cli.terminal import table, text
 
     if as_json:
         print(json.dumps(cases, indent=2))
@@ -123,7 +123,7 @@ def _list(cases: list[dict[str, Any]], as_json: bool) -> None:
 
 def _forgotten(count: int, as_json: bool) -> None:
     from mt_nodes.base.wording import counted
-    from mt_nodes.cli.printing import text
+    from mt_nodes.cli.terminal import text
 
     if as_json:
         print(json.dumps({"forgotten": count}))

@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     from mt_nodes.base.directories import new_directory
     from mt_nodes.runs.vehicle.inline import load_inline_config
     from mt_nodes.runs.vehicle.relay_process import CONFIG
-    from mt_nodes.runs.vehicle.standing_in import StandingIn
+    from mt_nodes.runs.vehicle.standby import StandingIn
 
     if args.duration < 0.0:
         raise UsageError(f"--duration: got {args.duration:g}, expected seconds, or 0 for no end")
@@ -120,24 +120,24 @@ class _Shown:
 
 
 def _print(summary: Mapping[str, Any], out: Path) -> None:
-    from mt_nodes.cli import printing
+    from mt_nodes.cli import terminal
 
     columns = ("topic", "as they came", "replaced", "late", "added p50", "p99", "max")
     rows = [
         (name, str(told["originals"]), str(told["replaced"]), str(told["late"]), *map(_ms, _added(told)))
         for name, told in summary["topics"].items()
     ]
-    printing.table(columns, rows, right=columns[1:])
+    terminal.table(columns, rows, right=columns[1:])
     for why, seconds in summary["seconds"].items():
-        printing.text(f"{seconds:.1f} s: {why}")
+        terminal.text(f"{seconds:.1f} s: {why}")
     for name, told in summary["topics"].items():
         if told["ambiguous"]:
-            printing.text(f"{name}: {counted(told['ambiguous'], 'message')} could not be replaced: {AMBIGUOUS}")
+            terminal.text(f"{name}: {counted(told['ambiguous'], 'message')} could not be replaced: {AMBIGUOUS}")
     for takeover in summary["takeovers"]:
-        printing.text(f"a standby took the place of a relay: it {TAKEN_OVER[takeover['why']]}")
+        terminal.text(f"a standby took the place of a relay: it {TAKEN_OVER[takeover['why']]}")
     for what, count in summary["restarts"].items():
-        printing.text(f"the {what} was followed by another {counted(count, 'time')}")
-    printing.text(f"results are in {out}")
+        terminal.text(f"the {what} was followed by another {counted(count, 'time')}")
+    terminal.text(f"results are in {out}")
 
 
 def _added(told: Mapping[str, Any]) -> tuple[float | None, ...]:

@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 from mt_nodes.cli import catalogue
-from mt_nodes.cli.printing import table
+from mt_nodes.cli.terminal import table
 
 COLUMNS = {
     "mutations": ("sensors", "role"),

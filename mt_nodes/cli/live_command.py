@@ -66,7 +66,7 @@ def _begin(args: argparse.Namespace) -> int:
     from mt_nodes.cli.mutate_command import settings
     from mt_nodes.cli.outcome import print_summary
     from mt_nodes.engine.plan import live_process, suite_stop_s
-    from mt_nodes.runs.live.run import LiveRun
+    from mt_nodes.runs.live.live_run import LiveRun
     from mt_nodes.runs.live.settings import configured
 
     plugins = {"plugins": [str(p.resolve()) for p in args.plugins]} if args.plugins else {}
@@ -93,7 +93,7 @@ class _Progress:
         from rich.console import Console
         from rich.status import Status
 
-        from mt_nodes.cli.printing import console
+        from mt_nodes.cli.terminal import console
 
         self._out, self._told, self._waiting = out, False, False
         self._console = Console(stderr=True, highlight=False, width=200) if aside else console()
@@ -146,7 +146,7 @@ def progress_line(status: Mapping[str, Any]) -> str:
 
 def _command(args: argparse.Namespace) -> int:
     """Have a run do what the verb says; print its reply."""
-    from mt_nodes.cli.printing import text
+    from mt_nodes.cli.terminal import text
     from mt_nodes.engine.plan import live_client
 
     words, directory = _read(args.words)
@@ -189,6 +189,6 @@ def _read(words: Sequence[str]) -> tuple[list[str], Path | None]:
 
 
 def _domain(directory: Path) -> int:
-    from mt_nodes.runs.live.run import told_domains
+    from mt_nodes.runs.live.live_run import told_domains
 
     return told_domains(directory)["control"]

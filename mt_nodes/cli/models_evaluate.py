@@ -26,9 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask the model about every window, and say how far it is from what was driven."""
+    from mt_nodes.runs.models.driving_model import weights_path
     from mt_nodes.runs.models.evaluation import errors_of
     from mt_nodes.runs.models.extra import device_of
-    from mt_nodes.runs.models.stack import weights_path
 
     device = device_of(args.device)
     from mt_nodes.runs.models.training import said_of
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _tell(args: argparse.Namespace, told: dict[str, Any]) -> None:
     from mt_nodes.base.wording import counted
-    from mt_nodes.cli.printing import heading, table, text
+    from mt_nodes.cli.terminal import heading, table, text
 
     rows: list[Errors] = told["errors"]
     if args.json:

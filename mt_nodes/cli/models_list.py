@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print a table, or one JSON array."""
-    from mt_nodes.cli.printing import table
+    from mt_nodes.cli.terminal import table
 
     rows = _rows()
     if args.json:
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _rows() -> list[dict[str, Any]]:
     from mt_nodes.base import resources
-    from mt_nodes.runs.models.catalogue import NETWORKS
+    from mt_nodes.runs.models.network_catalogue import NETWORKS
 
     stacks = resources.shipped("stacks")
     return [
@@ -44,7 +44,7 @@ def _rows() -> list[dict[str, Any]]:
 def _weights(stack: str) -> str:
     """Return the file that a stack's weights are read from, empty where there is none."""
     from mt_nodes.base.errors import UsageError
-    from mt_nodes.runs.models.stack import weights_path
+    from mt_nodes.runs.models.driving_model import weights_path
     from mt_nodes.stacks.stack import load_stack
 
     try:

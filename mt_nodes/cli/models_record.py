@@ -38,8 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Record, say what was made, return 0."""
     from mt_nodes.base.wording import counted
-    from mt_nodes.cli.printing import text
-    from mt_nodes.runs.models.recording import record
+    from mt_nodes.cli.terminal import text
+    from mt_nodes.runs.models.drive_recording import record
     from mt_nodes.runs.models.samples import FILE
 
     drives: dict[str, int] = {}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, describe
 from mt_nodes.cli.models_data import add_data, read_data
-from mt_nodes.runs.models.catalogue import network_named
+from mt_nodes.runs.models.network_catalogue import network_named
 from mt_nodes.runs.models.preprocessing import Preparation
 from mt_nodes.runs.models.recipe import Recipe
 
@@ -93,7 +93,7 @@ def _train(args: argparse.Namespace, out: Path, recipe: Recipe, data: tuple[Any,
 
 
 def _tell(args: argparse.Namespace, weights: Path, reports: list[EpochReport]) -> None:
-    from mt_nodes.cli.printing import text
+    from mt_nodes.cli.terminal import text
 
     best = min(reports, key=lambda row: row.validation_loss)
     if args.json:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from mt_nodes.cli.arguments import help_of
 from mt_nodes.cli.replay_command import at_least_one, refuse_more_than_resume, whole_number
-from mt_nodes.runs.moral.request import MoralRequest
+from mt_nodes.runs.moral.moral_request import MoralRequest
 
 if TYPE_CHECKING:
-    from mt_nodes.runs.moral.run import MoralRun
+    from mt_nodes.runs.moral.moral_run import MoralRun
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Carry out a campaign, print what it came to, return its exit code."""
-    from mt_nodes.cli.running import go_where_it_started
-    from mt_nodes.runs.moral.run import MoralRun
+    from mt_nodes.cli.replay_execution import go_where_it_started
+    from mt_nodes.runs.moral.moral_run import MoralRun
 
     if args.resume:
         refuse_more_than_resume(args, add_arguments)

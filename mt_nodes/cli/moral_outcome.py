@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.wording import counted
-from mt_nodes.cli.printing import heading, table, text
+from mt_nodes.cli.terminal import heading, table, text
 from mt_nodes.runs.moral.budget import cut_in_words
 from mt_nodes.runs.moral.report_journal import MoralJournal
 from mt_nodes.runs.moral.report_view import CaseView, PrincipleView, principles_of

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import ExitCode, UsageError
-from mt_nodes.cli.printing import heading, table, text
+from mt_nodes.cli.terminal import heading, table, text
 from mt_nodes.data.verdict import RelationOutcome
 from mt_nodes.report.comparison import FAIL, NEWLY_FAILING, NO_LONGER_DECIDED, PASS, Step, exit_of
 from mt_nodes.runs.moral.report_journal import MoralJournal
@@ -49,9 +49,9 @@ def show(directory: Path, name: str, *, as_json: bool) -> int:
 
 def reproduce(args: argparse.Namespace) -> int:
     """Drive the runs of a case again, or one run; 1 where one does not come again bit for bit."""
-    from mt_nodes.cli.running import go_where_it_started
-    from mt_nodes.runs.moral.reproducing import chosen, driven_again
-    from mt_nodes.runs.moral.run import MoralRun
+    from mt_nodes.cli.replay_execution import go_where_it_started
+    from mt_nodes.runs.moral.moral_reproduction import chosen, driven_again
+    from mt_nodes.runs.moral.moral_run import MoralRun
 
     if given := [f"--{name}" for name in ("transport", "bag", "out") if getattr(args, name)]:
         raise UsageError(f"{given[0]}: runs of a campaign are driven again as they were; leave {given[0]} out")

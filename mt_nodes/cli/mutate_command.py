@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     from rich.progress import Progress
 
     from mt_nodes.base.wording import counted
-    from mt_nodes.cli.printing import text
+    from mt_nodes.cli.terminal import text
     from mt_nodes.data.transforms import load_transforms
     from mt_nodes.engine.bag_mutation import mutate_bag
     from mt_nodes.relations.manipulations import mutations_named

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.cli.printing import table, text
+from mt_nodes.cli.terminal import table, text
 from mt_nodes.engine.summary.deaths import place_of
-from mt_nodes.engine.summary.undecided import over_all
+from mt_nodes.engine.summary.undecided_reasons import over_all
 
 COLUMNS = ("relation", "outcome", "violated", "rate", "95 % interval", "lost", "gained", "control", "sham")
 

@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Replay, print what came out, return the run's exit code."""
-    from mt_nodes.cli.running import replay, resume
+    from mt_nodes.cli.replay_execution import replay, resume
 
     if args.resume:
         refuse_more_than_resume(args, add_arguments, bags="BAG")

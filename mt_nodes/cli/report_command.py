@@ -21,17 +21,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Make report.html, pairs.csv and junit.xml anew; the exit code says only whether that worked."""
     from mt_nodes.cli.outcome import print_waivers
-    from mt_nodes.cli.printing import text
+    from mt_nodes.cli.terminal import text
     from mt_nodes.engine.waivers import load_waivers
-    from mt_nodes.report.files import remake
-    from mt_nodes.runs.campaign import conducting
+    from mt_nodes.report.run_files import remake
+    from mt_nodes.runs.campaign import conductor
     from mt_nodes.runs.moral.report_journal import is_campaign
 
     if is_campaign(args.dir):
         from mt_nodes.cli import moral_results
 
         return moral_results.report(args.dir, args)
-    if conducting.is_campaign(args.dir):
+    if conductor.is_campaign(args.dir):
         from mt_nodes.cli import campaign_command
 
         return campaign_command.report(args.dir, args)

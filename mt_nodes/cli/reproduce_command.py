@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mt_nodes.data.verdict import Verdict
     from mt_nodes.engine.recorded_pair import RecordedPair
     from mt_nodes.runs.again.reproduce import Proof
-    from mt_nodes.runs.loop.reproducing import Redriven
+    from mt_nodes.runs.loop.drive_reproduction import Redriven
 
 ROWS = ("outcome", "measured", "bound", "margin", "lost", "gained", "reason")
 
@@ -68,7 +68,7 @@ def _of_live(finished: RecordedPair, args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({**told, "recorded": finished.verdict.as_plain(), "exit_code": code}, indent=2))
         return code
-    from mt_nodes.cli.printing import text
+    from mt_nodes.cli.terminal import text
 
     _print_proof(finished, proof, f"evidence {finished.evidence}", changed)
     text(f"it was {finished.verdict.outcome.value}: {finished.verdict.judgement.reason}")
@@ -80,8 +80,8 @@ def _of_drives(finished: RecordedPair, args: argparse.Namespace) -> int:
     from mt_nodes.base.errors import UsageError
     from mt_nodes.cli.scenario_command import drive
     from mt_nodes.runs.again.changed_since import changed_since, differences, judged_again
-    from mt_nodes.runs.loop.reproducing import redriven, request_again
-    from mt_nodes.runs.loop.run import ScenarioRun
+    from mt_nodes.runs.loop.drive_reproduction import redriven, request_again
+    from mt_nodes.runs.loop.scenario_run import ScenarioRun
 
     if args.bag:
         raise UsageError("--bag: worlds of a run of `mt scenario` are made of its ledger; leave --bag out")
@@ -101,10 +101,10 @@ def _of_drives(finished: RecordedPair, args: argparse.Namespace) -> int:
 
 
 def _of_replay(finished: RecordedPair, args: argparse.Namespace) -> int:
-    from mt_nodes.cli.running import replay
+    from mt_nodes.cli.replay_execution import replay
     from mt_nodes.runs.again.changed_since import changed_since, differences, judged_again
     from mt_nodes.runs.again.reproduce import prove
-    from mt_nodes.runs.replay.run import Run
+    from mt_nodes.runs.replay.replay_run import Run
 
     request = finished.request(args.transport, args.bag)
     checked = Run.make(request, args.dir)
@@ -137,7 +137,7 @@ def _exit_code(same: bool, summary: dict[str, Any] | None, differs: list[str] | 
 
 
 def _print_proof(finished: RecordedPair, proof: Proof, given: str, changed: list[str]) -> None:
-    from mt_nodes.cli.printing import heading, table, text
+    from mt_nodes.cli.terminal import heading, table, text
 
     heading(f"pair {finished.pair}")
     where = "the whole episode from" if finished.pair.bundle is None else f"bundle {finished.pair.bundle},"
@@ -155,7 +155,7 @@ def _print_proof(finished: RecordedPair, proof: Proof, given: str, changed: list
 
 
 def _print_drives(finished: RecordedPair, drives: list[Redriven], changed: list[str]) -> None:
-    from mt_nodes.cli.printing import heading, table, text
+    from mt_nodes.cli.terminal import heading, table, text
 
     heading(f"pair {finished.pair}")
     _warn(changed)
@@ -193,7 +193,7 @@ def _hash_rows(proof: Proof) -> list[tuple[str, str, str]]:
 def _print_judgement(
     was: Verdict, now: Verdict | None, differs: list[str] | None, summary: dict[str, Any], out: Path
 ) -> None:
-    from mt_nodes.cli.printing import table, text
+    from mt_nodes.cli.terminal import table, text
 
     if now is None:
         text(f"no judgement: {summary['exit_why']}")

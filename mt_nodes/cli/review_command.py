@@ -79,11 +79,11 @@ def _sample(args: argparse.Namespace, folder: Path) -> Sample:
 
 def _drawn(args: argparse.Namespace, folder: Path) -> Sample:
     from mt_nodes.base.wording import counted
-    from mt_nodes.cli.printing import text
-    from mt_nodes.cli.running import replay
+    from mt_nodes.cli.replay_execution import replay
+    from mt_nodes.cli.terminal import text
     from mt_nodes.engine.run_record import read_record
+    from mt_nodes.runs.review.case_files import Shower
     from mt_nodes.runs.review.sample import draw, shares
-    from mt_nodes.runs.review.showing import Shower
 
     raters = _RATERS if args.raters is None else args.raters
     if raters < 1:
@@ -129,8 +129,8 @@ def _bar(count: int) -> Iterator[Callable[[str], str]]:
 
 def _write_page(args: argparse.Namespace, sample: Sample) -> int:
     from mt_nodes.base.directories import cannot_write, write_whole
-    from mt_nodes.cli.printing import text
-    from mt_nodes.runs.review.page import whole_page
+    from mt_nodes.cli.terminal import text
+    from mt_nodes.runs.review.review_page import whole_page
 
     try:
         write_whole(args.page, whole_page(sample, args.dir))
@@ -141,7 +141,7 @@ def _write_page(args: argparse.Namespace, sample: Sample) -> int:
 
 
 def _serve(args: argparse.Namespace, sample: Sample, ratings: Ratings) -> int:
-    from mt_nodes.runs.review.serving import ReviewServer
+    from mt_nodes.runs.review.review_server import ReviewServer
 
     with ReviewServer(args.dir, sample, ratings, args.port) as server:
         # Also where a shell that put us into the background has it ignored; who manages processes sends the other.
@@ -156,7 +156,7 @@ def _serve(args: argparse.Namespace, sample: Sample, ratings: Ratings) -> int:
 
 
 def _take_in(files: list[Path], sample: Sample, ratings: Ratings) -> None:
-    from mt_nodes.cli.printing import text
+    from mt_nodes.cli.terminal import text
     from mt_nodes.runs.review.ratings import read_download
 
     for path in files:
@@ -166,10 +166,10 @@ def _take_in(files: list[Path], sample: Sample, ratings: Ratings) -> None:
 
 def _sum_up(args: argparse.Namespace, sample: Sample, folder: Path) -> int:
     from mt_nodes.base.directories import write_whole
-    from mt_nodes.cli.printing import text
-    from mt_nodes.runs.review.page import template
+    from mt_nodes.cli.terminal import text
+    from mt_nodes.runs.review.rating_summary import summarise
     from mt_nodes.runs.review.ratings import FILE, read_ratings
-    from mt_nodes.runs.review.summing import summarise
+    from mt_nodes.runs.review.review_page import template
 
     found = summarise(sample, read_ratings(folder / FILE).values())
     write_whole(folder / "review.json", json.dumps(found, indent=2) + "\n")
@@ -191,7 +191,7 @@ def _waivers(found: dict[str, Any]) -> str:
 
 
 def _print(found: dict[str, Any], page: Path) -> None:
-    from mt_nodes.cli.printing import table, text
+    from mt_nodes.cli.terminal import table, text
 
     cases = sum(found["cases"].values())
     text(f"{found['ratings']} ratings by {len(found['raters'])} people of {cases} cases, {found['complete']} complete")

@@ -13,8 +13,8 @@ from mt_nodes.cli.rules_store import add_store, named, ontology_of, opened
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mt_nodes.rules.checking import Checked
-    from mt_nodes.rules.shipped import Born
+    from mt_nodes.rules.binding_checks import Checked
+    from mt_nodes.rules.shipped_rules import Born
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Bind each relation; say which cannot be, and of the shipped rules what is not in the store, and why."""
-    from mt_nodes.rules.checking import checked
+    from mt_nodes.rules.binding_checks import checked
 
     rows = checked(_relations(args), ontology_of(args))
     bound = sum(row.relation is not None for row in rows)
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _relations(args: argparse.Namespace) -> Sequence[Born]:
-    from mt_nodes.rules.shipped import in_store, of_entry
+    from mt_nodes.rules.shipped_rules import in_store, of_entry
 
     if args.store is None:
         return tuple(in_store().values())
@@ -52,7 +52,7 @@ def _relations(args: argparse.Namespace) -> Sequence[Born]:
 def _left_out() -> list[dict[str, Any]]:
     """Return the statements of shipped rules that nothing shows, and the rules that say nothing we can read."""
     from mt_nodes.rules.ontology import load_ontology
-    from mt_nodes.rules.shipped import born, in_store, readings
+    from mt_nodes.rules.shipped_rules import born, in_store, readings
 
     ontology = load_ontology()
     shown = [
@@ -66,7 +66,7 @@ def _left_out() -> list[dict[str, Any]]:
 
 def _tell(args: argparse.Namespace, rows: Sequence[Checked], bound: int, left_out: Sequence[dict[str, Any]]) -> None:
     from mt_nodes.base.wording import counted
-    from mt_nodes.cli.printing import text
+    from mt_nodes.cli.terminal import text
 
     text(f"{named(args)}: {bound} of {counted(len(rows), 'relation')} bound to mutations and a check")
     for row in rows:

@@ -15,12 +15,12 @@ from mt_nodes.cli.rules_models import indexer_of
 from mt_nodes.cli.rules_store import opened
 
 if TYPE_CHECKING:
-    from mt_nodes.rules.cases import Recording
+    from mt_nodes.rules.bag_cases import Recording
     from mt_nodes.rules.matching import Choice, Matcher
     from mt_nodes.rules.ontology import Ontology
+    from mt_nodes.rules.rule_store import Store
     from mt_nodes.rules.scene import SceneFacts
     from mt_nodes.rules.scene_by_model import SeenBy
-    from mt_nodes.rules.store import Store
     from mt_nodes.rules.store_entry import Entry
 
 #: Of candidates that were not chosen so many are told without ``-v``.
@@ -35,7 +35,7 @@ def recordings(args: argparse.Namespace, ontology: Ontology, seen_by: SeenBy | N
     """
     from mt_nodes.cli.mutate_command import settings
     from mt_nodes.data.transforms import load_transforms
-    from mt_nodes.rules.cases import Recording, facts
+    from mt_nodes.rules.bag_cases import Recording, facts
 
     tree = load_transforms(args.transforms) if args.transforms else None
     told = facts(settings(args.fact, "--fact"), ontology)
@@ -44,7 +44,7 @@ def recordings(args: argparse.Namespace, ontology: Ontology, seen_by: SeenBy | N
 
 def chooser(args: argparse.Namespace, ontology: Ontology, recording: Recording) -> Matcher:
     """Return what chooses relations for cases of a bag."""
-    from mt_nodes.rules.cases import matcher
+    from mt_nodes.rules.bag_cases import matcher
     from mt_nodes.stacks.stack import load_stack
 
     asked = {"seed": args.seed, "limit": args.nearest, "region": args.region, "origins": tuple(args.origin)}
@@ -54,8 +54,8 @@ def chooser(args: argparse.Namespace, ontology: Ontology, recording: Recording) 
 @contextmanager
 def store_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[Store]:
     """Yield what is counted in: the store itself only for ``--count``, a copy that is gone afterwards otherwise."""
-    from mt_nodes.rules.shipped import scratch_store
-    from mt_nodes.rules.store import Store
+    from mt_nodes.rules.rule_store import Store
+    from mt_nodes.rules.shipped_rules import scratch_store
 
     with indexer_of(args) as indexer:
         if args.count:
@@ -79,7 +79,7 @@ def plain(choice: Choice, scene: SceneFacts, entries: dict[int, Entry]) -> dict[
 
 
 def _ids(choice: Choice, entries: dict[int, Entry]) -> tuple[str, ...]:
-    from mt_nodes.rules.shipped import ids_of
+    from mt_nodes.rules.shipped_rules import ids_of
 
     return () if choice.index is None else ids_of(entries[choice.index])
 
@@ -91,7 +91,7 @@ def stack_asked(args: argparse.Namespace) -> str:
 
 def tell(args: argparse.Namespace, choice: Choice, scene: SceneFacts, entries: dict[int, Entry]) -> None:
     """Print a choice, its scene, and why others were not chosen."""
-    from mt_nodes.cli.printing import heading, table, text
+    from mt_nodes.cli.terminal import heading, table, text
 
     heading(f"case {choice.case}")
     facts = [(name, _value(row["value"]), row["source"]) for name, row in scene.as_plain().items()]

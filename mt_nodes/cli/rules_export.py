@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the file whole, or not at all."""
     from mt_nodes.base.errors import UsageError
     from mt_nodes.base.wording import counted
-    from mt_nodes.cli.printing import text
+    from mt_nodes.cli.terminal import text
     from mt_nodes.rules.store_files import write
 
     with opened(args) as store:

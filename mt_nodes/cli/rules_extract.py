@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mt_nodes.cli.rules_models import Readers
     from mt_nodes.rules.ontology import Ontology
     from mt_nodes.rules.rule_sets import RuleSet
-    from mt_nodes.rules.taking_in import Taken
+    from mt_nodes.rules.store_import import Taken
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read the rules, keep what they say, tell it; exit 3 if no rule could be read, 4 if a model did not answer."""
-    from mt_nodes.rules.taking_in import load_sets, statements_of, write_relations
+    from mt_nodes.rules.store_import import load_sets, statements_of, write_relations
 
     ontology, sets = ontology_of(args), load_sets(args.rules)
     with readers_of(args, ontology) as readers:
@@ -59,8 +59,8 @@ def run(args: argparse.Namespace) -> int:
 def _read(args: argparse.Namespace, sets: Sequence[RuleSet], readers: Readers, ontology: Ontology) -> list[Taken]:
     from rich.progress import Progress
 
-    from mt_nodes.rules.store import Store
-    from mt_nodes.rules.taking_in import take_in
+    from mt_nodes.rules.rule_store import Store
+    from mt_nodes.rules.store_import import take_in
 
     found = []
     with ExitStack() as stack:
@@ -96,7 +96,7 @@ def _plain(taken: Taken) -> dict[str, Any]:
 
 def _tell(args: argparse.Namespace, found: Sequence[Taken], readers: Readers) -> None:
     from mt_nodes.base.wording import counted
-    from mt_nodes.cli.printing import table, text
+    from mt_nodes.cli.terminal import table, text
     from mt_nodes.rules.store_entry import sentence
 
     chosen = [(one.rule.id, one.chosen) for _, one in found if one.chosen]

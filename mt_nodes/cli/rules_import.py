@@ -21,8 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Take in the relations of all files, or none."""
     from mt_nodes.base.wording import counted
-    from mt_nodes.cli.printing import text
-    from mt_nodes.rules.store import Store
+    from mt_nodes.cli.terminal import text
+    from mt_nodes.rules.rule_store import Store
     from mt_nodes.rules.store_files import Reader
 
     ontology = ontology_of(args)

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print a table, or one JSON array."""
-    from mt_nodes.cli.printing import table, text
+    from mt_nodes.cli.terminal import table, text
 
     if args.embed and not args.find.strip():
         raise UsageError("--embed NAME finds what is near in meaning; say to what by --find WORDS")
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _plain(entry: Entry) -> dict[str, Any]:
-    from mt_nodes.rules.shipped import ids_of, section_of
+    from mt_nodes.rules.shipped_rules import ids_of, section_of
 
     said, ids = entry.statement, ids_of(entry)
     return {

@@ -18,7 +18,7 @@ from mt_nodes.cli.rules_store import add_store, ontology_of
 from mt_nodes.engine.plan import ReplayRequest
 
 if TYPE_CHECKING:
-    from mt_nodes.rules.cases import Recording
+    from mt_nodes.rules.bag_cases import Recording
     from mt_nodes.rules.scene import SceneFacts
 
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from mt_nodes.cli.replay_command import at_least_one, whole_number
 
 if TYPE_CHECKING:
-    from mt_nodes.rules.asking import Asker
     from mt_nodes.rules.extraction import Reader
+    from mt_nodes.rules.model_queries import Asker
     from mt_nodes.rules.models import LanguageModel
+    from mt_nodes.rules.nearest_texts import Indexer
     from mt_nodes.rules.ontology import Ontology
     from mt_nodes.rules.scene_by_model import SeenBy
-    from mt_nodes.rules.search import Indexer
     from mt_nodes.rules.self_check import SelfCheck
 
 _MODELS = "YAML file of models, each with its url"
@@ -65,7 +65,7 @@ def indexer_of(args: argparse.Namespace) -> Iterator[Indexer]:
         InfrastructureError: the file of vectors is damaged.
     """
     if not args.embed:
-        from mt_nodes.rules.search import Index
+        from mt_nodes.rules.nearest_texts import Index
 
         yield Index
         return
@@ -101,9 +101,9 @@ def eyes_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[SeenBy | N
     if not args.scene_model:
         yield None
         return
-    from mt_nodes.rules.answers import Answers
-    from mt_nodes.rules.asking import Asker
     from mt_nodes.rules.chat import Chat
+    from mt_nodes.rules.model_answers import Answers
+    from mt_nodes.rules.model_queries import Asker
     from mt_nodes.rules.scene_by_model import SceneReader
 
     chat = Chat(_model(args, args.scene_model))
@@ -154,9 +154,9 @@ def readers_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[Readers
     if not models:
         yield Readers([parser])
         return
-    from mt_nodes.rules.answers import Answers
-    from mt_nodes.rules.asking import Asker
     from mt_nodes.rules.chat import Chat
+    from mt_nodes.rules.model_answers import Answers
+    from mt_nodes.rules.model_queries import Asker
     from mt_nodes.rules.prompts import Prompts
     from mt_nodes.rules.self_check import SelfCheck
 

@@ -16,9 +16,9 @@ from mt_nodes.cli.replay_command import at_least_one, whole_number
 
 if TYPE_CHECKING:
     from mt_nodes.engine.case_plan import PlannedCase
-    from mt_nodes.rules.cases import Recording
+    from mt_nodes.rules.bag_cases import Recording
+    from mt_nodes.rules.case_planning import CaseFrames
     from mt_nodes.rules.matching import Choice
-    from mt_nodes.rules.planning import CaseFrames
     from mt_nodes.rules.store_entry import Entry
 
     Chosen = tuple[CaseFrames, int, Choice]
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     from mt_nodes.cli.rules_models import eyes_of
     from mt_nodes.cli.rules_store import ontology_of
     from mt_nodes.engine.case_plan import CasePlan, write_cases
-    from mt_nodes.rules.planning import choose, cut, name_of
+    from mt_nodes.rules.case_planning import choose, cut, name_of
 
     frames = args.frames or _FRAMES
     reference = frames // 2 if args.reference is None else args.reference
@@ -138,9 +138,9 @@ def _tell(
     frames: int,
 ) -> None:
     from mt_nodes.base.wording import counted
-    from mt_nodes.cli.printing import heading, text
     from mt_nodes.cli.rules_choice import stack_asked, tell
-    from mt_nodes.rules.planning import left_out
+    from mt_nodes.cli.terminal import heading, text
+    from mt_nodes.rules.case_planning import left_out
 
     for (one, turn, choice), case in zip(found, cases, strict=True):
         heading(f"{case.name}, frames {case.first} to {case.last}, draw {turn}: {case.relation or 'no relation'}")

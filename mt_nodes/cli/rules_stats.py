@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _read() -> dict[str, dict[str, Any]]:
     """Return how many of the shipped rules the parser reads, and how many statements nothing shows, by region."""
-    from mt_nodes.rules.shipped import born, in_store, readings
+    from mt_nodes.rules.shipped_rules import born, in_store, readings
 
     hidden = [one.rules.region for name, one in born().items() if name not in in_store()]
     return {
@@ -84,7 +84,7 @@ def _golden(args: argparse.Namespace, entries: list[Any]) -> dict[str, dict[str,
 
 def _tell(told: dict[str, Any]) -> None:
     from mt_nodes.base.wording import counted
-    from mt_nodes.cli.printing import heading, table, text
+    from mt_nodes.cli.terminal import heading, table, text
 
     heading(f"{told['store']}: {counted(told['relations'], 'relation')}")
     for what, numbers in told["by"].items():

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mt_nodes.rules.nearest_texts import Indexer
     from mt_nodes.rules.ontology import Ontology
-    from mt_nodes.rules.search import Indexer
-    from mt_nodes.rules.store import Store
+    from mt_nodes.rules.rule_store import Store
 
 
 def add_store(parser: argparse.ArgumentParser, otherwise: str = "", *, writes: bool = False) -> None:
@@ -52,9 +52,9 @@ def opened(args: argparse.Namespace, indexer: Indexer | None = None) -> Iterator
     Raises:
         MtError: it cannot be opened.
     """
-    from mt_nodes.rules.search import Index
-    from mt_nodes.rules.shipped import scratch_store, shipped_entries
-    from mt_nodes.rules.store import Store
+    from mt_nodes.rules.nearest_texts import Index
+    from mt_nodes.rules.rule_store import Store
+    from mt_nodes.rules.shipped_rules import scratch_store, shipped_entries
 
     ontology = ontology_of(args)
     if args.store is None:

@@ -15,10 +15,10 @@ from mt_nodes.base.errors import ExitCode, UsageError
 from mt_nodes.base.yaml_files import read_text
 from mt_nodes.cli.arguments import help_of
 from mt_nodes.cli.replay_command import at_least_one, refuse_more_than_resume, relations_given, whole_number
-from mt_nodes.runs.loop.request import ScenarioRequest
+from mt_nodes.runs.loop.scenario_request import ScenarioRequest
 
 if TYPE_CHECKING:
-    from mt_nodes.runs.loop.run import ScenarioRun
+    from mt_nodes.runs.loop.scenario_run import ScenarioRun
 
 Summary = dict[str, Any]
 
@@ -51,8 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Drive, print what came out, return the run's exit code."""
-    from mt_nodes.cli.running import go_where_it_started
-    from mt_nodes.runs.loop.run import ScenarioRun
+    from mt_nodes.cli.replay_execution import go_where_it_started
+    from mt_nodes.runs.loop.scenario_run import ScenarioRun
 
     if args.resume:
         refuse_more_than_resume(args, add_arguments, scenarios="FILE")
@@ -74,9 +74,9 @@ def drive(run: ScenarioRun, *, as_json: bool = False, quiet: bool = False) -> Su
     Raises:
         MtError: nothing was driven, or the suite process ended without a summary.
     """
-    from mt_nodes.cli.running import carry_out
+    from mt_nodes.cli.replay_execution import carry_out
     from mt_nodes.engine.plan import drive_process
-    from mt_nodes.runs.loop.conducting import execute, in_process_arms
+    from mt_nodes.runs.loop.episode_conductor import execute, in_process_arms
 
     def here(progress: Callable[[Sequence[Any]], None]) -> Summary:
         return execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, progress)

@@ -15,10 +15,10 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.arguments import help_of, role_topics
 from mt_nodes.cli.replay_command import at_least_one, refuse_more_than_resume, whole_number
 from mt_nodes.engine.plan import MODES, TRANSPORTS, ReplayRequest
-from mt_nodes.runs.campaign.search.request import REACHES, SearchRequest
+from mt_nodes.runs.campaign.search.search_request import REACHES, SearchRequest
 
 if TYPE_CHECKING:
-    from mt_nodes.runs.campaign.search.run import SearchRun
+    from mt_nodes.runs.campaign.search.search_run import SearchRun
     from mt_nodes.runs.campaign.search.trial import Trial
 
 #: All bundles are kept in memory, and each trial is given them all.
@@ -56,8 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Search, print what came out, return the exit code: 1 where a violation was found and confirmed."""
-    from mt_nodes.cli.running import go_where_it_started
-    from mt_nodes.runs.campaign.search.run import SearchRun
+    from mt_nodes.cli.replay_execution import go_where_it_started
+    from mt_nodes.runs.campaign.search.search_run import SearchRun
 
     if args.resume:
         refuse_more_than_resume(args, add_arguments, bags="BAG")
@@ -80,7 +80,7 @@ def carry_out(run: SearchRun) -> dict[str, Any]:
 
     from mt_nodes.base.suite_client import in_suite
     from mt_nodes.engine.plan import suite_process, suite_stop_s
-    from mt_nodes.runs.campaign.search.searching import search
+    from mt_nodes.runs.campaign.search.search_execution import search
     from mt_nodes.runs.replay.execute import in_process_arms
 
     words = TextColumn("{task.completed}/{task.total} trials, {task.fields[violated]} violate")
@@ -143,7 +143,7 @@ def _request(args: argparse.Namespace) -> SearchRequest:
 
 def print_summary(summary: dict[str, Any], out: Path) -> None:
     """Print what was searched over, what was found, how sure that is, and where everything is."""
-    from mt_nodes.cli.printing import heading, table, text
+    from mt_nodes.cli.terminal import heading, table, text
 
     heading(f"relation {summary['relation']}")
     told = summary["found"] or summary["nearest"]

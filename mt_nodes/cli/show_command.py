@@ -14,8 +14,8 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import strength_of
 from mt_nodes.cli import catalogue
 from mt_nodes.cli.arguments import help_of, role_topics
-from mt_nodes.cli.printing import heading, table, text
 from mt_nodes.cli.replay_command import whole_number
+from mt_nodes.cli.terminal import heading, table, text
 from mt_nodes.engine.plan import ReplayRequest
 
 #: What is of use with a bag only: option, and its default.

@@ -17,7 +17,7 @@ from mt_nodes.cli.replay_command import at_least_one
 from mt_nodes.engine.plan import TRANSPORTS
 
 if TYPE_CHECKING:
-    from mt_nodes.runs.shrink.run import ShrinkRun
+    from mt_nodes.runs.shrink.shrink_run import ShrinkRun
 
 Tell = Callable[[int, str], None]
 
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     from mt_nodes.base.errors import UsageError
     from mt_nodes.base.stats.repeats import Confirm
     from mt_nodes.runs.moral.report_journal import is_campaign
-    from mt_nodes.runs.shrink.run import ShrinkRequest, ShrinkRun
+    from mt_nodes.runs.shrink.shrink_run import ShrinkRequest, ShrinkRun
 
     if is_campaign(args.dir):
         raise UsageError(f"{args.dir}: a moral campaign makes its violated cases small itself; `mt report` shows them")
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 def _carried_out(shrinking: ShrinkRun) -> dict[str, Any]:
     from mt_nodes.base.suite_client import in_suite
     from mt_nodes.engine.plan import suite_process, suite_stop_s
-    from mt_nodes.runs.shrink.run import TOLD, carry_out
+    from mt_nodes.runs.shrink.shrink_run import TOLD, carry_out
 
     run = shrinking.run
     with _progress(shrinking.asked.plays) as tell:
@@ -96,7 +96,7 @@ def _progress(most: int) -> Iterator[Tell]:
 
 
 def _print(told: dict[str, Any]) -> None:
-    from mt_nodes.cli.printing import heading, table, text
+    from mt_nodes.cli.terminal import heading, table, text
 
     heading(f"pair {told['pair']}")
     text(_how_often(told))

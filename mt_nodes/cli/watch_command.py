@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from mt_nodes.report.watching import WatchedRun
+    from mt_nodes.report.run_view import WatchedRun
 
 #: A file that grows announces itself to nobody, so it is looked at; and not for so many times as long as that took.
 EVERY_S, PAUSES = 0.5, 4.0
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Show a run, or a campaign, until it has its summary; once where nobody looks (no terminal)."""
-    from mt_nodes.report.watching import WatchedRun
+    from mt_nodes.report.run_view import WatchedRun
     from mt_nodes.runs.moral.report_journal import is_campaign
 
     # The link may come to name another run meanwhile.
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         return moral_results.watch(args.dir)
     if (directory / "campaign.sqlite").is_file():
         from mt_nodes.cli import campaign_command
-        from mt_nodes.runs.campaign.watched import WatchedCampaign
+        from mt_nodes.runs.campaign.campaign_view import WatchedCampaign
 
         campaign = WatchedCampaign(directory)
         return follow(campaign, lambda: campaign_command.picture(campaign))
@@ -70,7 +70,7 @@ def follow(watched: RunToWatch, picture: Callable[[], RenderableType]) -> int:
     """Show something until it is finished; once where nobody looks."""
     from rich.live import Live
 
-    from mt_nodes.cli.printing import console
+    from mt_nodes.cli.terminal import console
 
     out = console()
     watched.look()
@@ -95,7 +95,7 @@ def _picture(watched: WatchedRun) -> RenderableType:
     from rich.text import Text
 
     from mt_nodes.cli.outcome import COLUMNS, requirements, row
-    from mt_nodes.cli.printing import Rows
+    from mt_nodes.cli.terminal import Rows
 
     if not watched.condition:
         return Text(f"{watched.directory}: nothing was judged yet")

@@ -52,7 +52,7 @@ class OutputTopic:
 
     That is the adapter of the type or, where there are several, the one named, with ``params``; or ``fields``: where
     in the message everything is, by paths (:mod:`mt_nodes.data.output_fields`). ``beside`` are further topics that tell
-    parts of the same command (:mod:`mt_nodes.stacks.merging`).
+    parts of the same command (:mod:`mt_nodes.stacks.command_merger`).
     """
 
     topic: str

@@ -15,7 +15,7 @@ from mt_nodes.base.errors import InfrastructureError, NotApplicable
 from mt_nodes.data.bags.bundles import BagSource, sensors_of
 from mt_nodes.data.bags.reader import BagReader, RecordedWire, qos_of
 from mt_nodes.data.bags.writer import BagWriter, Ros1BagWriter, open_writer
-from mt_nodes.data.cdr.outgoing import encode_message, wire_for
+from mt_nodes.data.cdr.wire import encode_message, wire_for
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.transforms import TransformTree
 from mt_nodes.relations.mutations.base import Mutation

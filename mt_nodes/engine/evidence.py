@@ -16,7 +16,7 @@ from mt_nodes.data.bags.bundles import DECODERS
 from mt_nodes.data.bags.reader import BagReader
 from mt_nodes.data.bags.writer import SENSOR_QOS, STATIC_QOS, BagWriter, open_writer
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.cdr.outgoing import wires_of_bundle
+from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.transforms import Transform, TransformTree
 from mt_nodes.data.verdict import Pair

@@ -13,7 +13,7 @@ from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.open_loop import OpenLoop, settling_reason
 from mt_nodes.engine.schedule import EVERYTHING, Schedule
-from mt_nodes.engine.sending import Part
+from mt_nodes.engine.send_order import Part
 from mt_nodes.relations.pipeline import Derived, MutationPipeline
 from mt_nodes.relations.relation import Suite
 

@@ -19,7 +19,7 @@ from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer
 from mt_nodes.engine.open_loop import OpenLoop, settled
 from mt_nodes.engine.recorder import ExecutedPair, Keeps, owed
 from mt_nodes.engine.schedule import EVERYTHING, Schedule
-from mt_nodes.engine.sending import NOT_SENT, Part, parted
+from mt_nodes.engine.send_order import NOT_SENT, Part, parted
 from mt_nodes.engine.series import NOTHING_MORE, LastWords, Series
 from mt_nodes.engine.silence import Silence
 from mt_nodes.engine.summary.deaths import note_pairs

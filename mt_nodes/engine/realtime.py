@@ -21,7 +21,7 @@ from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer, offers
 from mt_nodes.engine.memory_guard import MemoryGuard
 from mt_nodes.engine.open_loop import OpenLoop, settled
 from mt_nodes.engine.recorder import ExecutedPair, Recorder, owed
-from mt_nodes.engine.sending import Part, parted
+from mt_nodes.engine.send_order import Part, parted
 from mt_nodes.engine.series import Series
 from mt_nodes.relations.relation import Suite
 

@@ -14,8 +14,8 @@ from mt_nodes.base.params import build
 from mt_nodes.base.structure import revived
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.ledger import load_draws, read_ledger
-from mt_nodes.relations.world_changes.applying import WHOLE, Window, applied
 from mt_nodes.relations.world_changes.base import Setting, WorldEffects
+from mt_nodes.relations.world_changes.change_application import WHOLE, Window, applied
 from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.scenario import Scenario
@@ -31,7 +31,8 @@ class RecordedDrives:
     Attributes:
         settings, drives: of the source and of the follow-up. effects: how the follow-up's world differs.
         changes: what was done to the source's world, by name, and what was drawn for it.
-        back, window: what of that `mt shrink` left, see :class:`mt_nodes.relations.world_changes.applying.Changed`.
+        back, window: what `mt shrink` left of it, see
+            :class:`mt_nodes.relations.world_changes.change_application.Changed`.
     """
 
     settings: tuple[Setting, Setting]

@@ -28,11 +28,11 @@ from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.base.processes import Child
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.graph_guard import Ours, endpoints, participant
-from mt_nodes.nodes.introducing import Introduction
+from mt_nodes.nodes.introduction import Introduction
 from mt_nodes.nodes.leak_watch import GraphSnapshot, Suspicion, pause_s
-from mt_nodes.nodes.messages import message_class
-from mt_nodes.nodes.running import quick_executor
-from mt_nodes.nodes.spinning import plain_node
+from mt_nodes.nodes.message_classes import message_class
+from mt_nodes.nodes.node_main import quick_executor
+from mt_nodes.nodes.spinning_context import plain_node
 from mt_nodes.runs.vehicle.boxed_stack import NODE, BoxedStack, Passing
 from mt_nodes.runs.vehicle.leaks import LeakQuery, leaks_in_arm
 from mt_nodes.runs.vehicle.pipe import Pipe

@@ -23,12 +23,12 @@ from mt_nodes.base.flag import Flag, flag_of_signals
 from mt_nodes.base.processes import how_it_ended
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.box_inside import profile_of
-from mt_nodes.nodes.messages import message_class
-from mt_nodes.nodes.running import quick_executor
-from mt_nodes.nodes.spinning import plain_node
+from mt_nodes.nodes.message_classes import message_class
+from mt_nodes.nodes.node_main import quick_executor
+from mt_nodes.nodes.spinning_context import plain_node
+from mt_nodes.runs.vehicle.box_report import boxed as in_box
+from mt_nodes.runs.vehicle.box_report import read_report
 from mt_nodes.runs.vehicle.boxed_stack import NODE, BoxedStack
-from mt_nodes.runs.vehicle.boxing import boxed as in_box
-from mt_nodes.runs.vehicle.boxing import read_report
 from mt_nodes.runs.vehicle.pipe import Pipe
 
 REPORT = "box_report.json"

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from mt_nodes.data.output_fields import FieldSource, OutputFields
 from mt_nodes.data.outputs import Control, Detections, ImageBoxes, Path
 from mt_nodes.nodes.adapters.base import Adapter, Said
-from mt_nodes.nodes.messages import message_class, stamp_of
+from mt_nodes.nodes.message_classes import message_class, stamp_of
 from mt_nodes.nodes.orientation import yaws
 
 Floats = npt.NDArray[np.float64]

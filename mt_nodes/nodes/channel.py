@@ -13,8 +13,8 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.message_packages import remedy
 from mt_nodes.base.processes import wait_until
-from mt_nodes.nodes.messages import message_class
-from mt_nodes.nodes.spinning import SpinningContext, plain_node
+from mt_nodes.nodes.message_classes import message_class
+from mt_nodes.nodes.spinning_context import SpinningContext, plain_node
 
 #: As most of ROS 2 has it.
 USUAL = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.VOLATILE)

@@ -18,7 +18,7 @@ from std_msgs.msg import String
 
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.clock_offset import ClockOffset, Exchange
-from mt_nodes.nodes.running import run_node
+from mt_nodes.nodes.node_main import run_node
 
 PING, PONG = "/mt/clock_ping", "/mt/clock_pong"
 EVERY_S = 1.0

@@ -17,7 +17,7 @@ from mt_nodes.data.cdr.point_fields import Field, point_dtype, rows_of
 from mt_nodes.data.messages import CameraInfo, Cloud, Image, Message, WorldMessage
 from mt_nodes.engine.plan import ReplayedTopic
 from mt_nodes.nodes.adapters.base import Adapter, adapter_for
-from mt_nodes.nodes.messages import set_stamp, stamp_of
+from mt_nodes.nodes.message_classes import set_stamp, stamp_of
 from mt_nodes.nodes.point_cloud2 import create_cloud, read_points
 from mt_nodes.stacks.stack import Stack
 

@@ -13,14 +13,14 @@ from typing import Any, Protocol
 
 from mt_nodes.base.environment import clean_shared_memory, user_domain
 from mt_nodes.engine.plan import ArmPlan, stack_process
-from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.control import ControlNode
 from mt_nodes.nodes.convert import topics_of_world
-from mt_nodes.nodes.spinning import SpinningContext
+from mt_nodes.nodes.ros_arm import RosArm
+from mt_nodes.nodes.spinning_context import SpinningContext
 from mt_nodes.nodes.suite import Status, open_arms
 from mt_nodes.nodes.suite_process import ProgressEvents, run_suite
-from mt_nodes.runs.loop.conducting import execute
-from mt_nodes.runs.loop.run import ScenarioRun
+from mt_nodes.runs.loop.episode_conductor import execute
+from mt_nodes.runs.loop.scenario_run import ScenarioRun
 from mt_nodes.stacks.stack import Stack
 
 

@@ -11,7 +11,7 @@ from mt_nodes.engine.arm import Unasked
 from mt_nodes.engine.arrival import Arrivals
 from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.pairing import Ticket
-from mt_nodes.nodes.arm import RosArm
+from mt_nodes.nodes.ros_arm import RosArm
 from mt_nodes.runs.live.attendance import Attendance, Presence
 
 #: How often it is looked who is there while all goes well.

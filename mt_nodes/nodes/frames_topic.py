@@ -14,7 +14,7 @@ from mt_nodes.data.cdr.codec import TF
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.transforms import Transform
 from mt_nodes.nodes import qos
-from mt_nodes.nodes.messages import available, message_class, set_header
+from mt_nodes.nodes.message_classes import available, message_class, set_header
 
 
 class FramesTopic:

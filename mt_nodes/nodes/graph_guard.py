@@ -18,7 +18,7 @@ from rclpy.topic_endpoint_info import TopicEndpointInfo
 from std_msgs.msg import Empty
 
 from mt_nodes.nodes import qos
-from mt_nodes.nodes.introducing import PARTICIPANT_BYTES
+from mt_nodes.nodes.introduction import PARTICIPANT_BYTES
 from mt_nodes.nodes.isolation import NOT_KNOWN_YET
 from mt_nodes.runs.vehicle import leaks
 from mt_nodes.runs.vehicle.leaks import GraphEndpoint

@@ -23,8 +23,8 @@ from rclpy.qos import DurabilityPolicy, QoSCompatibility, QoSProfile, qos_check_
 from mt_nodes.base.environment import user_domain
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.clock_echo import ClockPings
-from mt_nodes.nodes.messages import available, message_class
-from mt_nodes.nodes.spinning import SpinningContext, quiet_node
+from mt_nodes.nodes.message_classes import available, message_class
+from mt_nodes.nodes.spinning_context import SpinningContext, quiet_node
 
 EVERY_S = 0.1
 NAME = "mt_doctor"

@@ -22,14 +22,14 @@ from mt_nodes.base import plugins
 from mt_nodes.base.errors import MtError, NotApplicable
 from mt_nodes.base.flag import Flag, flag_of_signals
 from mt_nodes.base.jsonl import LineFile
-from mt_nodes.data.cdr.outgoing import wires_of_bundle
+from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.transforms import TransformTree, load_transforms
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.ledger import sha256_of_followup
 from mt_nodes.nodes.live_inputs import InstantReader, LiveInputs
-from mt_nodes.nodes.running import quick_executor
-from mt_nodes.nodes.spinning import quiet_node
+from mt_nodes.nodes.node_main import quick_executor
+from mt_nodes.nodes.spinning_context import quiet_node
 from mt_nodes.relations.pipeline import Derived, MutationPipeline
 from mt_nodes.relations.relation import load_relation, refuse_baseline
 from mt_nodes.runs.vehicle.caps import capped

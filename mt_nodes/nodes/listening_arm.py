@@ -16,7 +16,7 @@ from mt_nodes.engine.arrival import AHEAD_S, Arrivals
 from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.pairing import Ticket
 from mt_nodes.nodes import qos
-from mt_nodes.nodes.listening import OutputListener, answer_of
+from mt_nodes.nodes.output_listener import OutputListener, answer_of
 from mt_nodes.stacks.stack import Stack
 
 

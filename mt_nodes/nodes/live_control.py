@@ -20,7 +20,7 @@ from std_srvs.srv import Trigger
 
 from mt_nodes.base.params import plain
 from mt_nodes.nodes.clock_echo import ClockPings
-from mt_nodes.nodes.managed import TidyLifecycleNode
+from mt_nodes.nodes.managed_node import TidyLifecycleNode
 from mt_nodes.nodes.parameters import descriptor
 from mt_nodes.runs.live.commands import CHANGEABLE, Commands, Reply, RunState
 from mt_nodes.runs.live.config import PARTS, LiveConfig

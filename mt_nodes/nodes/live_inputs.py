@@ -17,7 +17,7 @@ from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image, Message, Wi
 from mt_nodes.data.transforms import TransformTree
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.cloud_reader import CloudReader
-from mt_nodes.nodes.messages import message_class
+from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.stacks.topic_sync import Joiner
 
 Take = Callable[[Sequence[Wire]], None]

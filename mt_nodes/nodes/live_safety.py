@@ -15,20 +15,20 @@ from rclpy.node import Node
 from mt_nodes.base.errors import IsolationError
 from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.base.processes import Process
-from mt_nodes.base.settings import Actuators
+from mt_nodes.base.safety_settings import Actuators
 from mt_nodes.engine.plan import ArmPlan, ReplayedTopic
 from mt_nodes.nodes.graph_guard import Ours, endpoints, participant
 from mt_nodes.nodes.isolation import NAMES_S, NOT_KNOWN_YET
 from mt_nodes.nodes.leak_watch import WORTH_S, GraphSnapshot, LeakWatch
 from mt_nodes.nodes.live_watch import LiveWatch
 from mt_nodes.runs.live.config import LiveConfig
-from mt_nodes.runs.live.run import LiveRun
+from mt_nodes.runs.live.live_run import LiveRun
+from mt_nodes.runs.vehicle.box_report import what_can_be_boxed
 from mt_nodes.runs.vehicle.boxed_stack import boxed_stack, bridge_process
-from mt_nodes.runs.vehicle.boxing import what_can_be_boxed
 from mt_nodes.runs.vehicle.caps import Held, capped
 from mt_nodes.runs.vehicle.gpu import gpu_environment, lacking_for
-from mt_nodes.runs.vehicle.guarding import ComputerGuard
 from mt_nodes.runs.vehicle.leaks import PUBLISHER, GraphEndpoint, LeakQuery, leaks_in_arm, leaks_in_live
+from mt_nodes.runs.vehicle.live_guard import ComputerGuard
 from mt_nodes.runs.vehicle.usage import ResourceUsage
 
 

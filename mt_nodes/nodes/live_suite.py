@@ -2,7 +2,7 @@
 """The suite process beside a live stack: taps, mutates and judges over topics, as one run directory says.
 
 Started by ``mt live`` and its launch file. Its events are ``{"domains": …}``, then how the run goes (see
-:attr:`mt_nodes.runs.live.driver.LiveDriver.status`) and at the end ``{"end": …}``.
+:attr:`mt_nodes.runs.live.live_driver.LiveDriver.status`) and at the end ``{"end": …}``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from mt_nodes.engine.arrival import Arrivals
 from mt_nodes.engine.plan import ArmPlan, ReplayedTopic, stack_process
 from mt_nodes.engine.recorder import Recorder
 from mt_nodes.nodes import qos
-from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.control import ControlNode
 from mt_nodes.nodes.external_arm import ExternalArm
 from mt_nodes.nodes.listening_arm import ListeningArm
@@ -36,14 +35,15 @@ from mt_nodes.nodes.live_safety import LiveSafety
 from mt_nodes.nodes.live_taps import CLOCK, LOOK_EVERY_S, LiveTaps, LiveTopics, sensor_topics
 from mt_nodes.nodes.live_view import LiveView
 from mt_nodes.nodes.qos import load_overrides
-from mt_nodes.nodes.spinning import SpinningContext, quiet_node
+from mt_nodes.nodes.ros_arm import RosArm
+from mt_nodes.nodes.spinning_context import SpinningContext, quiet_node
 from mt_nodes.nodes.suite_process import STATUS_EVERY_S, ProgressEvents, check_interrupted, run_suite
 from mt_nodes.runs.live.attendance import Presence
 from mt_nodes.runs.live.commands import Commands, RunState
 from mt_nodes.runs.live.config import NOT_GIVEN, OWN_ARMS
-from mt_nodes.runs.live.driver import LiveDriver
-from mt_nodes.runs.live.judging import nothing_missed
-from mt_nodes.runs.live.run import LiveRun
+from mt_nodes.runs.live.live_driver import LiveDriver
+from mt_nodes.runs.live.live_judging import nothing_missed
+from mt_nodes.runs.live.live_run import LiveRun
 from mt_nodes.runs.replay.execute import recorded, troubles
 
 #: Names in the live domain.

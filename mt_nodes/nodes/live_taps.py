@@ -25,7 +25,7 @@ from mt_nodes.engine.plan import ReplayedTopic
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.convert import SENSOR_TYPES
 from mt_nodes.nodes.live_inputs import InstantReader, LiveInputs
-from mt_nodes.nodes.messages import available, message_class
+from mt_nodes.nodes.message_classes import available, message_class
 from mt_nodes.stacks.stack import Stack
 
 LOOK_EVERY_S = 0.1

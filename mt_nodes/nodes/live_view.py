@@ -28,9 +28,9 @@ from mt_nodes.data.verdict import Verdict
 from mt_nodes.engine.recorder import ExecutedPair
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
-from mt_nodes.nodes.messages import set_stamp
+from mt_nodes.nodes.message_classes import set_stamp
 from mt_nodes.relations.checks.obstacles import ObstacleCheck
-from mt_nodes.stacks.hosting import as_points
+from mt_nodes.stacks.callable_host import as_points
 
 ARMS = ("source", "followup")
 #: topic -> (type, QoS, what it carries); a table of docs/nodes.md is made from this.

@@ -8,12 +8,12 @@ from collections import OrderedDict
 
 from rclpy.node import Node
 
-from mt_nodes.base.settings import Guard
+from mt_nodes.base.safety_settings import Guard
 from mt_nodes.data.cdr import codec
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.adapter_choice import adapter_of
-from mt_nodes.nodes.messages import message_class
-from mt_nodes.runs.vehicle.guarding import Health, LiveGuard
+from mt_nodes.nodes.message_classes import message_class
+from mt_nodes.runs.vehicle.live_guard import Health, LiveGuard
 from mt_nodes.stacks.stack import Stack
 
 #: Inputs whose answer is still awaited; older ones have none.

@@ -32,10 +32,10 @@ from mt_nodes.engine.arrival import AHEAD_S, Arrivals, Awaited
 from mt_nodes.engine.judging import Answer, Engine, Offer
 from mt_nodes.engine.silent_followups import NOT_COUNTED, PairAnswers, SilentFollowups
 from mt_nodes.nodes import qos
-from mt_nodes.nodes.listening import OutputListener
-from mt_nodes.nodes.managed import ManagedNode, ManagedParameters
-from mt_nodes.nodes.running import run_node
-from mt_nodes.nodes.spinning import SpinningContext, plain_node
+from mt_nodes.nodes.managed_node import ManagedNode, ManagedParameters
+from mt_nodes.nodes.node_main import run_node
+from mt_nodes.nodes.output_listener import OutputListener
+from mt_nodes.nodes.spinning_context import SpinningContext, plain_node
 from mt_nodes.relations.checks.sequence import SequenceCheck
 from mt_nodes.relations.relation import CONTROL, Relation, load_relation, refuse_baseline
 from mt_nodes.stacks.stack import Stack, load_stack

@@ -16,15 +16,15 @@ from typing import Any
 
 from mt_nodes.base.environment import clean_shared_memory, user_domain
 from mt_nodes.engine.arm import start
-from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.control import ControlNode
 from mt_nodes.nodes.drive_suite import world_arm
-from mt_nodes.nodes.spinning import SpinningContext
+from mt_nodes.nodes.ros_arm import RosArm
+from mt_nodes.nodes.spinning_context import SpinningContext
 from mt_nodes.nodes.suite import open_arms
 from mt_nodes.nodes.suite_process import STATUS_EVERY_S, ProgressEvents, check_interrupted, run_suite
 from mt_nodes.runs.moral.campaign import MoralProgress, carry_out
-from mt_nodes.runs.moral.playing import DilemmaDriver
-from mt_nodes.runs.moral.run import MoralRun
+from mt_nodes.runs.moral.dilemma_driver import DilemmaDriver
+from mt_nodes.runs.moral.moral_run import MoralRun
 
 
 def main(args: list[str] | None = None) -> None:

@@ -24,20 +24,20 @@ from rclpy.timer import Timer
 
 from mt_nodes.base.errors import MtError, NotApplicable, UsageError
 from mt_nodes.base.params import param
-from mt_nodes.data.cdr.outgoing import wires_of_bundle
+from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.transforms import TransformTree, load_transforms
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.ledger_topic import LedgerTopic, Offered
 from mt_nodes.nodes.live_inputs import InstantReader, LiveInputs
-from mt_nodes.nodes.managed import ManagedNode, ManagedParameters
-from mt_nodes.nodes.messages import message_class
-from mt_nodes.nodes.running import quick_executor, run_node
-from mt_nodes.nodes.spinning import SpinningContext, plain_node
+from mt_nodes.nodes.managed_node import ManagedNode, ManagedParameters
+from mt_nodes.nodes.message_classes import message_class
+from mt_nodes.nodes.node_main import quick_executor, run_node
+from mt_nodes.nodes.spinning_context import SpinningContext, plain_node
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.relations.relation import CONTROL, load_relation, refuse_baseline
-from mt_nodes.runs.live.episodes import Episodes
+from mt_nodes.runs.live.live_episodes import Episodes
 
 #: How often the graph is asked for a publisher of the input, until there is one.
 LOOK_EVERY_S = 0.1

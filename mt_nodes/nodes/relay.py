@@ -32,7 +32,7 @@ from mt_nodes.data.cdr import codec
 from mt_nodes.nodes.relay_graph import UNNAMED, gid_of, strangers_on
 from mt_nodes.nodes.relay_signals import Permits
 from mt_nodes.nodes.relay_topic import RelayTopic, published_ns
-from mt_nodes.nodes.spinning import quiet_node
+from mt_nodes.nodes.spinning_context import quiet_node
 from mt_nodes.runs.vehicle.baton import Baton, Phase
 from mt_nodes.runs.vehicle.events import EventWriter
 from mt_nodes.runs.vehicle.inline import InlineConfig, load_inline_config

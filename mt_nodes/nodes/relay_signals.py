@@ -14,7 +14,7 @@ from rclpy.node import Node
 from mt_nodes.data.field_paths import FieldPath
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.by_fields import fields_of
-from mt_nodes.nodes.messages import message_class
+from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.nodes.relay_graph import said_by_many
 from mt_nodes.nodes.relay_topic import published_ns
 from mt_nodes.runs.vehicle.interlock import Interlock, Permission, SafetySignal

@@ -17,7 +17,7 @@ from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.data.cdr import codec
-from mt_nodes.nodes.messages import message_class
+from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.runs.vehicle.backlog import Backlog
 from mt_nodes.runs.vehicle.baton import Baton
 from mt_nodes.runs.vehicle.budget import Durations

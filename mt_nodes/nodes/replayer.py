@@ -15,11 +15,11 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.bags.bundles import BagSource, sensors_of
 from mt_nodes.data.messages import Bundle
-from mt_nodes.nodes.managed import ManagedNode, ManagedParameters
-from mt_nodes.nodes.messages import available
-from mt_nodes.nodes.publishing import DISCOVERY_S, BundlePublisher, ClockPublisher
-from mt_nodes.nodes.running import run_node
-from mt_nodes.runs.replay.run import NEVER_REPLAYED, as_recorded
+from mt_nodes.nodes.bundle_publisher import DISCOVERY_S, BundlePublisher, ClockPublisher
+from mt_nodes.nodes.managed_node import ManagedNode, ManagedParameters
+from mt_nodes.nodes.message_classes import available
+from mt_nodes.nodes.node_main import run_node
+from mt_nodes.runs.replay.replay_run import NEVER_REPLAYED, as_recorded
 
 #: Time for those who listen to get what was sent first, and at the end of the bag what was sent last.
 FLUSH_S = 5.0

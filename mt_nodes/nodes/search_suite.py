@@ -14,13 +14,13 @@ from typing import Any
 
 from mt_nodes.base.environment import clean_shared_memory, user_domain
 from mt_nodes.data.verdict import Verdict
-from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.control import ControlNode
-from mt_nodes.nodes.spinning import SpinningContext
+from mt_nodes.nodes.ros_arm import RosArm
+from mt_nodes.nodes.spinning_context import SpinningContext
 from mt_nodes.nodes.suite import open_arm, open_arms
 from mt_nodes.nodes.suite_process import STATUS_EVERY_S, ProgressEvents, check_interrupted, run_suite
-from mt_nodes.runs.campaign.search.run import SearchRun
-from mt_nodes.runs.campaign.search.searching import search
+from mt_nodes.runs.campaign.search.search_execution import search
+from mt_nodes.runs.campaign.search.search_run import SearchRun
 from mt_nodes.runs.campaign.search.trial import Trial
 
 

@@ -10,12 +10,12 @@ from typing import Any
 from mt_nodes.base.environment import clean_shared_memory, user_domain
 from mt_nodes.nodes.control import ControlNode
 from mt_nodes.nodes.drive_suite import world_arm
-from mt_nodes.nodes.spinning import SpinningContext
+from mt_nodes.nodes.spinning_context import SpinningContext
 from mt_nodes.nodes.suite import Status, open_arm, open_arms
 from mt_nodes.nodes.suite_process import ProgressEvents, check_interrupted, run_suite
-from mt_nodes.runs.loop.run import ScenarioRun
+from mt_nodes.runs.loop.scenario_run import ScenarioRun
 from mt_nodes.runs.replay.execute import Arms
-from mt_nodes.runs.shrink.run import ShrinkRun, carry_out
+from mt_nodes.runs.shrink.shrink_run import ShrinkRun, carry_out
 
 
 def main(args: list[str] | None = None) -> None:

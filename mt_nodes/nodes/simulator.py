@@ -24,14 +24,14 @@ from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.data.outputs import Control
 from mt_nodes.data.transforms import dump_transforms
 from mt_nodes.nodes import qos
+from mt_nodes.nodes.bundle_publisher import BundlePublisher, ClockPublisher
 from mt_nodes.nodes.convert import topics_of_world
 from mt_nodes.nodes.frames_topic import FramesTopic
-from mt_nodes.nodes.listening import OutputListener
-from mt_nodes.nodes.managed import ManagedNode, ManagedParameters
-from mt_nodes.nodes.meeting import Meeting
-from mt_nodes.nodes.pacing import LockstepPace, RealtimePace, SimulationPace
-from mt_nodes.nodes.publishing import BundlePublisher, ClockPublisher
-from mt_nodes.nodes.running import run_node
+from mt_nodes.nodes.managed_node import ManagedNode, ManagedParameters
+from mt_nodes.nodes.node_main import run_node
+from mt_nodes.nodes.output_listener import OutputListener
+from mt_nodes.nodes.participants import Meeting
+from mt_nodes.nodes.simulation_pace import LockstepPace, RealtimePace, SimulationPace
 from mt_nodes.runs.loop.rig import Rig
 from mt_nodes.runs.loop.simulation import Simulation
 from mt_nodes.stacks.stack import load_stack

@@ -20,15 +20,15 @@ from rclpy.validate_topic_name import validate_topic_name
 from mt_nodes.base.environment import clean_shared_memory, free_domains, user_domain
 from mt_nodes.data.verdict import Verdict
 from mt_nodes.engine.plan import ArmPlan, ReplayedTopic, WithMode, arm_plans, stack_process
-from mt_nodes.nodes.arm import RosArm
 from mt_nodes.nodes.control import ControlNode
 from mt_nodes.nodes.live_view import LiveView
-from mt_nodes.nodes.messages import available
+from mt_nodes.nodes.message_classes import available
 from mt_nodes.nodes.qos import load_overrides
-from mt_nodes.nodes.spinning import SpinningContext
+from mt_nodes.nodes.ros_arm import RosArm
+from mt_nodes.nodes.spinning_context import SpinningContext
 from mt_nodes.nodes.suite_process import STATUS_EVERY_S, ProgressEvents, check_interrupted, run_suite
 from mt_nodes.runs.replay.execute import Arms, execute
-from mt_nodes.runs.replay.run import Run
+from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.stacks.stack import Stack
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.summary.verdict_rows import PairRow
 from mt_nodes.relations.checks.controls import COMMANDED
-from mt_nodes.report.concerned import concerned
+from mt_nodes.report.verdict_obstacle import concerned
 
 #: Columns that are no text, as Parquet has them.
 NUMBERS = {

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from mt_nodes.engine.recorded_drives import RecordedDrives
 from mt_nodes.engine.series_tables import ARMS
-from mt_nodes.relations.world_changes.carrying import Carry, carried_road
+from mt_nodes.relations.world_changes.scenario_carry import Carry, carried_road
 from mt_nodes.world.drive import shapes
 from mt_nodes.world.drive.bodies import facts_of, size_of
 from mt_nodes.world.drive.driven import ScenarioTrace

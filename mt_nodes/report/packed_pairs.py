@@ -16,7 +16,7 @@ from mt_nodes.engine.evidence import evidence_name
 from mt_nodes.engine.recorded_pair import command
 from mt_nodes.engine.summary.verdict_rows import PairRow
 from mt_nodes.relations.relation import CONTROL, LOOP_SHAM, SHAMS
-from mt_nodes.report.packing import coded, floats, packed
+from mt_nodes.report.page_data import coded, floats, packed
 
 ARMS = ("relation", "control", "sham")
 _ARM_OF = {CONTROL: "control", **dict.fromkeys((*SHAMS, LOOP_SHAM), "sham")}
@@ -33,7 +33,7 @@ def arm_of(row: PairRow) -> str:
 
 
 def packed_pairs(results_dir: Path, rows: Sequence[PairRow], violated: Sequence[PairRow]) -> str:
-    """Return rows as one text (see :mod:`mt_nodes.report.packing`), in their order.
+    """Return rows as one text (see :mod:`mt_nodes.report.page_data`), in their order.
 
     A column each: ``episode``, ``bundle`` (-1: a whole episode), what is repeated as numbers of the header's lists,
     ``arm``, ``lost``, ``gained``, what was measured (NaN: nothing), ``source`` and ``followup`` commanded (NaN: not

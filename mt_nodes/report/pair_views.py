@@ -17,7 +17,7 @@ from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.pair_view import PairView, evidence_file, load_view
 from mt_nodes.engine.series_tables import series_file
 from mt_nodes.engine.summary.verdict_rows import PairRow
-from mt_nodes.report.packing import packed
+from mt_nodes.report.page_data import packed
 
 if TYPE_CHECKING:
     from mt_nodes.report.series_view import SeriesView
@@ -68,7 +68,7 @@ def _views(view: PairView) -> list[tuple[str, str]]:
 
 
 def packed_view(view: PairView) -> str:
-    """Return clouds, outputs and pictures of a pair as one text (see :mod:`mt_nodes.report.packing`).
+    """Return clouds, outputs and pictures of a pair as one text (see :mod:`mt_nodes.report.page_data`).
 
     Points (N, 3) are int16 steps from the header's ``origin_m``: ``kept`` are those of both clouds, ``removed`` the
     source's alone, ``added`` the follow-up's alone, and what the mutation added beyond what the picture shows.

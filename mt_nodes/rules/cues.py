@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from mt_nodes.rules.ontology import Ontology
-from mt_nodes.rules.words import PUNCTUATION, Phrases, Token, found, words_of
+from mt_nodes.rules.phrases import PUNCTUATION, Phrases, Token, found, words_of
 
 _OFFENCES = frozenset(
     {"forbid", "prohibit", "prohibited", "ban", "banned", "illegal", "unlawful", "offence", "offense", "punishable"}

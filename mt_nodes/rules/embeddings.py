@@ -19,7 +19,7 @@ import numpy as np
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.rules.models import DEFAULTS
-from mt_nodes.rules.search import Floats, cosines, ranked, unit
+from mt_nodes.rules.nearest_texts import Floats, cosines, ranked, unit
 from mt_nodes.rules.service import Failed, Service
 from mt_nodes.rules.vector_file import VectorFile
 
@@ -130,7 +130,7 @@ def _matrix(rows: Sequence[Any]) -> Floats:
 
 
 class FaissIndex:
-    """:class:`mt_nodes.rules.search.Nearest` by vectors that somebody else makes."""
+    """:class:`mt_nodes.rules.nearest_texts.Nearest` by vectors that somebody else makes."""
 
     def __init__(self, texts: Sequence[str], embed: Callable[[Sequence[str]], Floats]) -> None:
         """Place texts.

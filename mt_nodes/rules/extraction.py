@@ -2,7 +2,8 @@
 """From the rules of a set to relations: each rule is read by the parser and by models side by side, one reading chosen.
 
 The deterministic parser (:mod:`mt_nodes.rules.parser`) is one reader among others, and the only one without a network.
-A run that was cut off is run again: what is answered in its file (:mod:`mt_nodes.rules.answers`) is not asked again.
+A run that was cut off is run again: models are not asked again for answers that its file
+(:mod:`mt_nodes.rules.model_answers`) already holds.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, replace
 from multiprocessing.pool import ThreadPool
 from typing import Protocol
 
-from mt_nodes.rules.asking import Asker
+from mt_nodes.rules.model_queries import Asker
 from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.parser import LONGEST, Reading, read_rule
 from mt_nodes.rules.prompts import Prompts
@@ -29,7 +30,7 @@ class CandidateReading:
     """What one reader makes of a rule.
 
     Attributes:
-        origin: the reader's name. prompt_id, answer_id: of :mod:`mt_nodes.rules.answers`, empty of the parser.
+        origin: the reader's name. prompt_id, answer_id: of :mod:`mt_nodes.rules.model_answers`, empty of the parser.
         score: of the self-check, 0 best; None: not checked. complete: nothing is left that another run may answer.
     """
 
@@ -101,7 +102,7 @@ class ModelReader:
         """Return what it makes of a rule; only statements of the ontology and of the rule pass.
 
         Raises:
-            InfrastructureError, UsageError: as :meth:`mt_nodes.rules.asking.Asker.ask` does.
+            InfrastructureError, UsageError: as :meth:`mt_nodes.rules.model_queries.Asker.ask` does.
         """
         name = self.asker.name
         if not rule.text.strip():

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from mt_nodes.base.seeds import generator
+from mt_nodes.rules.rule_store import Store
 from mt_nodes.rules.scene import SceneFacts
-from mt_nodes.rules.store import Store
 from mt_nodes.rules.store_entry import Entry
 from mt_nodes.rules.validation import Factor, logical_alignment, on_road
 

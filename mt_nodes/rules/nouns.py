@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from mt_nodes.rules.ontology import Ontology
+from mt_nodes.rules.phrases import PUNCTUATION, Phrase, Phrases, Token, found, words_of
 from mt_nodes.rules.terms import Element, RoadTerm, Term
-from mt_nodes.rules.words import PUNCTUATION, Phrase, Phrases, Token, found, words_of
 
 OPENERS = frozenset({"when", "whenever", "if", "where", "wherever", "while", "once", "because"})
 TARGETS = frozenset(

@@ -19,10 +19,10 @@ from mt_nodes.base.yaml_files import named_items, read_mapping, refuse_unknown
 from mt_nodes.engine.entries import flag, mapping, text, texts
 from mt_nodes.relations.facts.condition import KINDS, Predicate, refuse_unknown_names
 from mt_nodes.relations.manipulations import manipulations
+from mt_nodes.rules.phrases import Lexicon, Phrase
 from mt_nodes.rules.quantities import UNITS
 from mt_nodes.rules.statement import Statement
 from mt_nodes.rules.terms import Behaviour, Element, RoadTerm, Term
-from mt_nodes.rules.words import Lexicon, Phrase
 
 REGIONS = ("germany", "california")
 CATEGORIES = ("infrastructure", "objects", "environment")

@@ -19,10 +19,10 @@ from mt_nodes.rules import quantities
 from mt_nodes.rules.cues import Cue, cues_in, is_aim, opposes
 from mt_nodes.rules.nouns import PASSES, ElementMention, met, nouns_in, road_of
 from mt_nodes.rules.ontology import ANY_ROAD, Ontology
+from mt_nodes.rules.phrases import PUNCTUATION, Phrase, Token, found
 from mt_nodes.rules.reasons import PRONOUNS, reasons
 from mt_nodes.rules.statement import ON_ROAD, ON_ROADSIDE, Statement
 from mt_nodes.rules.terms import Behaviour, Element
-from mt_nodes.rules.words import PUNCTUATION, Phrase, Token, found
 
 #: One rule is a sentence or three; more is a document, whose rules should be parted first.
 LONGEST = 2000

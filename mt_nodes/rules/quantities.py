@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from mt_nodes.rules.words import Token
+from mt_nodes.rules.phrases import Token
 
 #: One unit in km/h, in metres, in seconds; by international agreement a mile is 1609.344 m, a foot 0.3048 m.
 _SPEEDS = {"km/h": 1.0, "kmh": 1.0, "kph": 1.0, "mph": 1.609344}

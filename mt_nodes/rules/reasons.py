@@ -17,7 +17,7 @@ from mt_nodes.rules.nouns import (
     ElementMention,
     words_before,
 )
-from mt_nodes.rules.words import Token, excepted, words_of
+from mt_nodes.rules.phrases import Token, excepted, words_of
 
 _EVENTS = frozenset({"when", "whenever", "if", "once"})
 _PASSED = PASSES | {"past"}

@@ -18,7 +18,7 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Output
 from mt_nodes.relations.facts import scene_ego
 from mt_nodes.relations.facts.condition import Predicate
-from mt_nodes.relations.facts.scene_derived import unless_denied, with_derived
+from mt_nodes.relations.facts.derived_facts import unless_denied, with_derived
 from mt_nodes.relations.facts.scene_facts import Fact, Facts, first_known, unknown
 from mt_nodes.rules import scene_objects
 from mt_nodes.rules.ontology import ANY_ROAD

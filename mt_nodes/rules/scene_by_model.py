@@ -20,8 +20,8 @@ from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.data.images.codecs import decode
 from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.relations.facts.scene_facts import Fact, Facts, unknown
-from mt_nodes.rules.asking import Asker
 from mt_nodes.rules.chat import Message
+from mt_nodes.rules.model_queries import Asker
 from mt_nodes.rules.ontology import ANY_ROAD, Ontology
 from mt_nodes.rules.prompts import Prompts, Templates
 from mt_nodes.rules.scene import OBJECTS, ROADS

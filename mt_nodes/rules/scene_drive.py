@@ -13,7 +13,7 @@ from mt_nodes.data.messages import Bundle, Odometry, SignalStates, WorldMessage
 from mt_nodes.data.outputs import Detections
 from mt_nodes.relations.checks.stretch import RoadStretch
 from mt_nodes.relations.facts.condition import HAS
-from mt_nodes.relations.facts.scene_derived import with_derived
+from mt_nodes.relations.facts.derived_facts import with_derived
 from mt_nodes.relations.facts.scene_ego import told_motion
 from mt_nodes.relations.facts.scene_facts import Fact, Facts, first_known
 from mt_nodes.relations.world_changes.base import WorldEffects
@@ -24,7 +24,7 @@ from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.route import lane_of
 from mt_nodes.world.drive.scenario import Pose
 from mt_nodes.world.drive.signals import colour_at, programmes
-from mt_nodes.world.drive.telling import Teller
+from mt_nodes.world.drive.teller import Teller
 from mt_nodes.world.drive.trace import EgoState, WorldState
 
 #: So many instants of the stretch are looked at for what comes and goes on it.

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mt_nodes.rules.asking import Asker, whole
+from mt_nodes.rules.model_queries import Asker, whole
 from mt_nodes.rules.prompts import Prompts
 from mt_nodes.rules.service import NoAnswer
 from mt_nodes.rules.statement import Statement
@@ -48,7 +48,7 @@ class SelfCheck:
         """Return the score of what was made of a rule.
 
         Raises:
-            InfrastructureError, UsageError: as :meth:`mt_nodes.rules.asking.Asker.ask` does.
+            InfrastructureError, UsageError: as :meth:`mt_nodes.rules.model_queries.Asker.ask` does.
         """
         messages = self.prompts.self_check(text, map(sentence, statements))
         nos, complete = 0, True

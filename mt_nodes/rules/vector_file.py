@@ -18,7 +18,7 @@ import numpy as np
 
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.base.jsonl import LineFile, read_lines
-from mt_nodes.rules.search import Floats
+from mt_nodes.rules.nearest_texts import Floats
 
 _KIND = "vector"
 

@@ -14,13 +14,13 @@ from mt_nodes.relations.manipulations import find
 from mt_nodes.relations.relation import Relation
 from mt_nodes.relations.world_changes.base import ScenarioChange
 from mt_nodes.relations.world_changes.environment_changed import EnvironmentChanged, fog_of, visibility_of
-from mt_nodes.relations.world_changes.placing import ROADS
+from mt_nodes.relations.world_changes.free_places import ROADS
 from mt_nodes.relations.world_changes.sign_put_up import SPEEDS_KMH, SignPutUp
 from mt_nodes.relations.world_changes.signal_shows import SignalShows
-from mt_nodes.rules.binding import CLEARLY_BELOW, gap, given_of, limits_of, number_on, relation_id, rule_of
 from mt_nodes.rules.ontology import ANY_ROAD, Ontology
 from mt_nodes.rules.rule_sets import RuleSet
 from mt_nodes.rules.statement import ON_ROAD, ON_ROADSIDE, Statement
+from mt_nodes.rules.statement_binding import CLEARLY_BELOW, gap, given_of, limits_of, number_on, relation_id, rule_of
 from mt_nodes.world.scene.faces import SIGNS
 
 _PLACES = {ON_ROAD: "way", ON_ROADSIDE: "roadside"}

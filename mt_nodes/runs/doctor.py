@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mt_nodes.base import environment
+from mt_nodes.base.child_probe import ask_child, last_line
 from mt_nodes.base.errors import MtError, UsageError
 from mt_nodes.base.message_packages import is_missing, remedy
-from mt_nodes.base.probing import ask_child, last_line
 from mt_nodes.stacks.stack import load_stack
 
 Level = Literal["ok", "info", "warn", "error"]

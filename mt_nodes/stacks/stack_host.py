@@ -21,7 +21,7 @@ from mt_nodes.base.errors import InfrastructureError, MtError, UsageError
 from mt_nodes.data.messages import Message
 from mt_nodes.data.outputs import Output
 from mt_nodes.data.transforms import TransformTree, UnknownTransform
-from mt_nodes.stacks.hosting import CallableHost
+from mt_nodes.stacks.callable_host import CallableHost
 from mt_nodes.stacks.shared_channel import SharedChannel
 from mt_nodes.stacks.stack import Stack
 
@@ -54,7 +54,7 @@ class Make:
 
 @dataclass(frozen=True)
 class StackCall:
-    """Asks for the callable's answer; the fields are arguments of :class:`~mt_nodes.stacks.hosting.CallableHost`."""
+    """Asks for the callable's answer; fields: see :class:`~mt_nodes.stacks.callable_host.CallableHost`."""
 
     sensor: Message | Mapping[str, Message]
     transforms: TransformTree

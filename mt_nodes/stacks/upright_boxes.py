@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.stacks.reference.boxes import rectangles
+from mt_nodes.stacks.reference.cluster_boxes import rectangles
 
 Floats = npt.NDArray[np.float64]
 

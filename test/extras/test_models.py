@@ -24,14 +24,14 @@ from mt_nodes.base.errors import InfrastructureError, UsageError  # noqa: E402
 from mt_nodes.cli.main import main  # noqa: E402
 from mt_nodes.data.bags.bundles import write_bundles  # noqa: E402
 from mt_nodes.runs.models import training  # noqa: E402
-from mt_nodes.runs.models.catalogue import NETWORKS  # noqa: E402
+from mt_nodes.runs.models.driving_model import DrivingModel  # noqa: E402
 from mt_nodes.runs.models.extra import device_of  # noqa: E402
+from mt_nodes.runs.models.network_catalogue import NETWORKS  # noqa: E402
 from mt_nodes.runs.models.networks import make_network  # noqa: E402
 from mt_nodes.runs.models.preprocessing import Preparation  # noqa: E402
 from mt_nodes.runs.models.recipe import EpochReport, Recipe  # noqa: E402
 from mt_nodes.runs.models.samples import Frames, PictureSample, load_frames, write_samples  # noqa: E402
 from mt_nodes.runs.models.samples import Sample as Row  # noqa: E402
-from mt_nodes.runs.models.stack import DrivingModel  # noqa: E402
 from mt_nodes.runs.models.torch_files import read_torch, write_torch  # noqa: E402
 from mt_nodes.runs.models.training import said_of, train  # noqa: E402
 from mt_nodes.runs.models.weights_file import About, Scale, Weights, load_weights  # noqa: E402
@@ -484,7 +484,7 @@ def test_a_stack_file_of_ones_own_names_weights_and_device(trained: Path, tmp_pa
     from mt_nodes.stacks.stack import load_stack
 
     mine = {
-        "callable": "mt_nodes.runs.models.stack:DrivingModel",
+        "callable": "mt_nodes.runs.models.driving_model:DrivingModel",
         "params": {"weights": str(trained / "weights.pt"), "device": "cpu"},
         "inputs": "camera",
         "outputs": "control",

@@ -15,7 +15,7 @@ from mt_nodes.data.bags.reader import BagReader, RecordedWire, Topic
 from mt_nodes.data.bags.topic_roles import Roles, candidates, choose
 from mt_nodes.data.bags.writer import SENSOR_QOS, STATIC_QOS, open_writer
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.cdr.outgoing import wires_of_bundle
+from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.images.codecs import decode as pictured
 from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.transform_buffer import TransformBuffer

@@ -13,7 +13,7 @@ from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.summary.noise_floor import Numbers
 from mt_nodes.engine.summary.outcomes import PairTally
 from mt_nodes.engine.summary.recall import Recall
-from mt_nodes.engine.summary.undecided import Undecided
+from mt_nodes.engine.summary.undecided_reasons import Undecided
 from mt_nodes.engine.summary.verdict_rows import VerdictRow, in_order
 
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from mt_nodes.data.outputs import Control
 from mt_nodes.nodes.adapters.base import Adapter, Said
-from mt_nodes.nodes.adapters.commands import or_nought
-from mt_nodes.nodes.messages import message_class
+from mt_nodes.nodes.adapters.command_base import or_nought
+from mt_nodes.nodes.message_classes import message_class
 
 
 class AckermannDriveControl(Adapter):

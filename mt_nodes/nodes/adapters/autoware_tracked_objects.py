@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from mt_nodes.data.outputs import Detections
 from mt_nodes.nodes.adapters import autoware_objects
 from mt_nodes.nodes.adapters.base import Adapter, Said
-from mt_nodes.nodes.messages import stamp_of
+from mt_nodes.nodes.message_classes import stamp_of
 
 
 class AutowareTrackedObjects(Adapter):

@@ -9,7 +9,7 @@ import numpy as np
 
 from mt_nodes.data.outputs import Floats, Path
 from mt_nodes.nodes.adapters.base import Adapter, Said
-from mt_nodes.nodes.messages import message_class, set_stamp, stamp_of
+from mt_nodes.nodes.message_classes import message_class, set_stamp, stamp_of
 from mt_nodes.nodes.orientation import planar, set_planar
 
 

@@ -13,7 +13,7 @@ from visualization_msgs.msg import ImageMarker
 from mt_nodes.data.cdr.image_markers import LINES, OUTLINE
 from mt_nodes.data.outputs import ImageBoxes
 from mt_nodes.nodes.adapters.base import Adapter, Said
-from mt_nodes.nodes.messages import set_header, stamp_of
+from mt_nodes.nodes.message_classes import set_header, stamp_of
 
 
 class ImageMarkerBoxes(Adapter):

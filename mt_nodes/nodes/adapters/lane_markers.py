@@ -12,7 +12,7 @@ from mt_nodes.data.cdr.world_messages import lane_markers
 from mt_nodes.data.lanes import Lanes, Strip
 from mt_nodes.nodes.adapters.base import Adapter, Said
 from mt_nodes.nodes.adapters.marker_array import message_of
-from mt_nodes.nodes.messages import stamp_of
+from mt_nodes.nodes.message_classes import stamp_of
 from mt_nodes.nodes.orientation import points, quaternions, turned
 
 

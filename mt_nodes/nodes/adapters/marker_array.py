@@ -16,7 +16,7 @@ from mt_nodes.data.cdr.markers import OPACITY, Cube, cubes
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.traits import text_of
 from mt_nodes.nodes.adapters.base import Adapter, Said
-from mt_nodes.nodes.messages import set_header, stamp_of
+from mt_nodes.nodes.message_classes import set_header, stamp_of
 from mt_nodes.nodes.orientation import points, quaternions, turned, yaws
 from mt_nodes.stacks.upright_boxes import boxes_around
 

@@ -11,7 +11,7 @@ import numpy as np
 from mt_nodes.data.outputs import Detections
 from mt_nodes.nodes.adapters.arrays import frame_of
 from mt_nodes.nodes.adapters.base import Adapter, Said
-from mt_nodes.nodes.messages import message_class, set_header, stamp_of
+from mt_nodes.nodes.message_classes import message_class, set_header, stamp_of
 from mt_nodes.nodes.orientation import points, quaternions, set_pose, set_vector, yaws
 
 #: Names of the constants ``CLASSIFICATION_…``; the sizes of what is unknown are lost.

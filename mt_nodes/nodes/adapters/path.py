@@ -10,7 +10,7 @@ from nav_msgs.msg import Path as PathMessage
 
 from mt_nodes.data.outputs import Path
 from mt_nodes.nodes.adapters.base import Adapter, Said
-from mt_nodes.nodes.messages import set_stamp, stamp_of
+from mt_nodes.nodes.message_classes import set_stamp, stamp_of
 from mt_nodes.nodes.orientation import planar, set_planar
 
 

@@ -12,7 +12,7 @@ from mt_nodes.base.params import param
 from mt_nodes.data.cdr.codec import cloud_from_msg
 from mt_nodes.data.outputs import Detections
 from mt_nodes.nodes.adapters.base import Adapter
-from mt_nodes.nodes.messages import stamp_of
+from mt_nodes.nodes.message_classes import stamp_of
 from mt_nodes.stacks.upright_boxes import boxes_around
 
 

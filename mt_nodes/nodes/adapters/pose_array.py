@@ -9,7 +9,7 @@ from geometry_msgs.msg import Pose, PoseArray
 
 from mt_nodes.data.outputs import Detections
 from mt_nodes.nodes.adapters.base import Adapter, Said
-from mt_nodes.nodes.messages import set_header, stamp_of
+from mt_nodes.nodes.message_classes import set_header, stamp_of
 from mt_nodes.nodes.orientation import points, quaternions, set_pose, yaws
 
 

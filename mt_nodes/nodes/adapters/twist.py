@@ -9,7 +9,7 @@ from geometry_msgs.msg import Twist
 
 from mt_nodes.data.outputs import Control
 from mt_nodes.nodes.adapters.base import Adapter, Said
-from mt_nodes.nodes.adapters.commands import or_nought
+from mt_nodes.nodes.adapters.command_base import or_nought
 
 
 class TwistControl(Adapter):

@@ -9,8 +9,8 @@ from geometry_msgs.msg import TwistStamped
 
 from mt_nodes.data.outputs import Control
 from mt_nodes.nodes.adapters.base import Said
-from mt_nodes.nodes.adapters.commands import StampedCommand, or_nought
-from mt_nodes.nodes.messages import set_stamp, stamp_of
+from mt_nodes.nodes.adapters.command_base import StampedCommand, or_nought
+from mt_nodes.nodes.message_classes import set_stamp, stamp_of
 
 
 class TwistStampedControl(StampedCommand):

@@ -9,7 +9,7 @@ from nav_msgs.msg import Odometry as OdometryMessage
 
 from mt_nodes.data.messages import Odometry
 from mt_nodes.nodes.adapters.base import Adapter, Said
-from mt_nodes.nodes.messages import set_header, stamp_of
+from mt_nodes.nodes.message_classes import set_header, stamp_of
 from mt_nodes.nodes.orientation import planar, set_planar
 
 

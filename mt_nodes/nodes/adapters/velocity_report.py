@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from mt_nodes.data.outputs import Control
-from mt_nodes.nodes.adapters.commands import StampedCommand
-from mt_nodes.nodes.messages import stamp_of
+from mt_nodes.nodes.adapters.command_base import StampedCommand
+from mt_nodes.nodes.message_classes import stamp_of
 
 
 class VelocityReportControl(StampedCommand):

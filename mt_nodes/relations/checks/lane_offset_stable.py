@@ -17,7 +17,7 @@ from mt_nodes.data.transforms import UnknownTransform
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.controls import at_most
-from mt_nodes.relations.checks.paths import Places, expected_places
+from mt_nodes.relations.checks.path_geometry import Places, expected_places
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from mt_nodes.data.transforms import UnknownTransform
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.controls import at_most, nothing_to_judge
-from mt_nodes.relations.checks.paths import (
+from mt_nodes.relations.checks.path_geometry import (
     DISTANCES,
     Places,
     apart_m,

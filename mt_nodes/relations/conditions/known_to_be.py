@@ -12,7 +12,7 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Output
 from mt_nodes.relations.conditions.base import Condition
 from mt_nodes.relations.facts.condition import evaluate, missing, parse
-from mt_nodes.relations.facts.scene_derived import with_derived
+from mt_nodes.relations.facts.derived_facts import with_derived
 from mt_nodes.relations.facts.scene_ego import told_motion
 from mt_nodes.relations.facts.scene_facts import Fact, first_known
 

@@ -14,19 +14,11 @@ import shapely
 from mt_nodes.base.errors import NotApplicable, UsageError, suggest
 from mt_nodes.base.params import param
 from mt_nodes.relations.world_changes.base import Draw, ScenarioChange, Setting, WorldEffects
-from mt_nodes.relations.world_changes.placing import (
-    ANY_ROAD,
-    ROADS,
-    OwnWay,
-    lanes_of,
-    outline,
-    taken,
-    unused_names,
-)
+from mt_nodes.relations.world_changes.free_places import ANY_ROAD, ROADS, OwnWay, lanes_of, outline, taken, unused_names
 from mt_nodes.world.drive.bodies import facts_of
-from mt_nodes.world.drive.checking import problems
 from mt_nodes.world.drive.road_map import Lane
 from mt_nodes.world.drive.scenario import Actor, Pose, Scenario, Trigger, Waypoint
+from mt_nodes.world.drive.scenario_checks import problems
 from mt_nodes.world.scene.objects import KINDS
 
 WHERE = ("way", "roadside", "crossing", "oncoming")

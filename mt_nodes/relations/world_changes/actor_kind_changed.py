@@ -11,8 +11,8 @@ from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.relations.world_changes.base import Draw, ScenarioChange, Setting, WorldEffects
 from mt_nodes.world.drive.bodies import mass_of, size_of
-from mt_nodes.world.drive.checking import OF_PEOPLE
 from mt_nodes.world.drive.scenario import Actor
+from mt_nodes.world.drive.scenario_checks import OF_PEOPLE
 from mt_nodes.world.scene.objects import KINDS
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from mt_nodes.base.params import plain
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.world_changes.carrying import Carry
+from mt_nodes.relations.world_changes.scenario_carry import Carry
 from mt_nodes.world.drive.scenario import Pose, Scenario
 
 if TYPE_CHECKING:

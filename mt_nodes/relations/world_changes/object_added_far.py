@@ -13,7 +13,7 @@ import shapely
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.relations.world_changes.base import Draw, ScenarioChange, Setting, WorldEffects
-from mt_nodes.relations.world_changes.placing import lanes_of, unused_names, ways_of
+from mt_nodes.relations.world_changes.free_places import lanes_of, unused_names, ways_of
 from mt_nodes.world.drive.bodies import facts_of
 from mt_nodes.world.drive.scenario import Actor, Pose
 from mt_nodes.world.scene.objects import KINDS

@@ -11,7 +11,7 @@ import numpy as np
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.relations.world_changes.base import Draw, ScenarioChange, Setting, WorldEffects
-from mt_nodes.relations.world_changes.placing import ANY_ROAD, ROADS, OwnWay
+from mt_nodes.relations.world_changes.free_places import ANY_ROAD, ROADS, OwnWay
 from mt_nodes.world.drive.road_map import RoadMap, TrafficLight
 from mt_nodes.world.drive.signals import COLOURS, Programme, colour_at, programmes
 

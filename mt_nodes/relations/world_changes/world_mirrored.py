@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mt_nodes.relations.world_changes.base import Draw, ScenarioChange, Setting, WorldEffects
-from mt_nodes.relations.world_changes.carrying import Carry, carried_road, carried_scenario
+from mt_nodes.relations.world_changes.scenario_carry import Carry, carried_road, carried_scenario
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from mt_nodes.base.params import param
 from mt_nodes.relations.world_changes.base import Draw, ScenarioChange, Setting, WorldEffects
-from mt_nodes.relations.world_changes.carrying import Carry, carried_road, carried_scenario
+from mt_nodes.relations.world_changes.scenario_carry import Carry, carried_road, carried_scenario
 from mt_nodes.world.drive.scenario import Pose
 
 

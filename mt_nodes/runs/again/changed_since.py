@@ -16,10 +16,10 @@ from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.engine.run_record import versions
 from mt_nodes.relations.relation import Relation
-from mt_nodes.runs.replay.run import Run
+from mt_nodes.runs.replay.replay_run import Run
 
 if TYPE_CHECKING:
-    from mt_nodes.runs.loop.run import ScenarioRun
+    from mt_nodes.runs.loop.scenario_run import ScenarioRun
 
 #: What must be alike for two judgements to be the same.
 JUDGED = ("outcome", "measured", "bound", "margin", "unit", "lost", "gained", "reason", "detail")

@@ -17,7 +17,7 @@ from mt_nodes.engine.recorded_draws import RecordedDraws
 from mt_nodes.engine.recorded_pair import RecordedPair, joined
 from mt_nodes.engine.reduction.reduction import reducing
 from mt_nodes.relations.pipeline import Derived, MutationPipeline
-from mt_nodes.runs.replay.run import Run
+from mt_nodes.runs.replay.replay_run import Run
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from mt_nodes.report.birdseye import BLUE, VERMILLION
 from mt_nodes.report.categories import rendered
 from mt_nodes.rules.rates import NOT_RUN
 from mt_nodes.rules.validation import FACTORS
-from mt_nodes.runs.automt.run import RESULT
+from mt_nodes.runs.automt.automt_run import RESULT
 
 Table = Mapping[str, Any]
 VALIDATION_COLUMNS = (

@@ -15,12 +15,12 @@ from mt_nodes.base.seeds import generator
 from mt_nodes.base.yaml_files import read_mapping, refuse_unknown
 from mt_nodes.engine.entries import mapping, text
 from mt_nodes.relations.relation import Relation
+from mt_nodes.rules.case_planning import CaseFrames
 from mt_nodes.rules.ontology import ANY_ROAD, Ontology
-from mt_nodes.rules.planning import CaseFrames
 from mt_nodes.rules.statement import Statement
+from mt_nodes.runs.automt.automt_request import MANUAL
 from mt_nodes.runs.automt.own_relations import kept, own_relation, why_not
 from mt_nodes.runs.automt.proposals import Proposal
-from mt_nodes.runs.automt.request import MANUAL
 from mt_nodes.stacks.stack import Stack
 
 FILE = "experiments/published/automt_manual.yaml"

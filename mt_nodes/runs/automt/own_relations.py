@@ -10,11 +10,11 @@ from pathlib import Path
 from mt_nodes.base.directories import cannot_write
 from mt_nodes.engine.compatibility import unfit
 from mt_nodes.relations.relation import Relation
-from mt_nodes.rules.binding import bind
 from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.rule_sets import Rule, RuleSet
 from mt_nodes.rules.statement import Statement
-from mt_nodes.rules.taking_in import write_relation
+from mt_nodes.rules.statement_binding import bind
+from mt_nodes.rules.store_import import write_relation
 from mt_nodes.stacks.stack import Stack
 
 

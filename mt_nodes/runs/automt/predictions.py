@@ -15,9 +15,9 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.ledger import read_ledger
 from mt_nodes.relations.relation import CONTROL
-from mt_nodes.rules.judging import LEAST_CONTROLS, Bounds, Predictions, control_bounds, spread_bounds
-from mt_nodes.rules.planning import CaseFrames
-from mt_nodes.runs.automt.request import CONTROL_BOUND
+from mt_nodes.rules.case_planning import CaseFrames
+from mt_nodes.rules.prediction_judging import LEAST_CONTROLS, Bounds, Predictions, control_bounds, spread_bounds
+from mt_nodes.runs.automt.automt_request import CONTROL_BOUND
 from mt_nodes.runs.replay.commands_file import FILE, ArmCommand, Commanded, read_commands
 
 Both = tuple[Predictions, Predictions]
@@ -77,7 +77,7 @@ def bounds_of(kind: str, source: Predictions, controls: Sequence[Bounds | str]) 
     """Return the bounds of each stack for a case, or why there are none.
 
     Args:
-        kind: of :data:`mt_nodes.runs.automt.request.BOUNDS`. source: what stacks predict for the source.
+        kind: of :data:`mt_nodes.runs.automt.automt_request.BOUNDS`. source: what stacks predict for the source.
         controls: of each stack from its control arm (:func:`bounds_by_control`).
     """
     if kind == CONTROL_BOUND:

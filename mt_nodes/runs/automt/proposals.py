@@ -10,7 +10,7 @@ from typing import Any
 from mt_nodes.base.stats.cluster_sums import Unit
 from mt_nodes.engine.case_plan import CasePlan
 from mt_nodes.relations.facts.scene_facts import Fact
-from mt_nodes.rules.planning import CaseFrames
+from mt_nodes.rules.case_planning import CaseFrames
 from mt_nodes.rules.scene import SceneFacts
 from mt_nodes.rules.statement import Statement
 

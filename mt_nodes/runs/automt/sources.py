@@ -10,9 +10,9 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.wording import counted
 from mt_nodes.data.bags.bundles import BagSource
 from mt_nodes.data.transforms import load_transforms
-from mt_nodes.rules.cases import Recording, facts
+from mt_nodes.rules.bag_cases import Recording, facts
 from mt_nodes.rules.ontology import Ontology
-from mt_nodes.runs.automt.request import AutomtRequest
+from mt_nodes.runs.automt.automt_request import AutomtRequest
 from mt_nodes.stacks.stack import Stack
 
 

@@ -14,11 +14,11 @@ from mt_nodes.base.stats.intervals import at_least, holm
 from mt_nodes.data.verdict import Outcome, RelationOutcome
 from mt_nodes.engine.summary.outcomes import PairTally, RelationEvidence, relation_outcome
 from mt_nodes.engine.summary.summary import run_exit
-from mt_nodes.rules.published import published
+from mt_nodes.rules.published_figures import published
 from mt_nodes.rules.rates import NOT_RUN, RatedCase, rate, validation_table, violation_table
-from mt_nodes.runs.automt.judged import Results
+from mt_nodes.runs.automt.automt_request import METHODS, OURS, AutomtRequest
+from mt_nodes.runs.automt.proposal_results import Results
 from mt_nodes.runs.automt.proposals import Proposal, Proposed, plain_cut
-from mt_nodes.runs.automt.request import METHODS, OURS, AutomtRequest
 
 SCHEMA = 1
 #: So many valid cases must be decided before a stack is said to pass or to fail, as of the pairs of a relation.

@@ -24,12 +24,12 @@ from mt_nodes.engine.run_record import read_record
 from mt_nodes.relations import pipeline
 from mt_nodes.relations.mutations.base import Mutation
 from mt_nodes.relations.relation import Relation, load_relation
-from mt_nodes.report.files import read_summary
-from mt_nodes.runs.campaign.conducting import is_campaign
+from mt_nodes.report.run_files import read_summary
+from mt_nodes.runs.campaign.campaign_store import FILE as STORE
+from mt_nodes.runs.campaign.campaign_store import CampaignStore
+from mt_nodes.runs.campaign.conductor import is_campaign
 from mt_nodes.runs.campaign.failures import FailureCase
 from mt_nodes.runs.campaign.inputs import drives
-from mt_nodes.runs.campaign.store import FILE as STORE
-from mt_nodes.runs.campaign.store import CampaignStore
 
 #: New cases that a run leaves of one bag and relation: those violated most.
 MOST_NEW = 20

@@ -12,7 +12,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, param, plain
 from mt_nodes.base.yaml_files import read_mapping, refuse_unknown
 from mt_nodes.engine.plan import MODES, MOST_DRAWS, TRANSPORTS
-from mt_nodes.runs.campaign.stopping import StopEarly
+from mt_nodes.runs.campaign.early_stop import StopEarly
 
 MOST_WORKERS, MOST_RETRIES, MOST_MINUTES, MOST_PAIRS = 1024, 1000, 1e6, 10**12
 _YAML = (".yaml", ".yml")

@@ -21,8 +21,8 @@ from pathlib import Path
 from mt_nodes.base.directories import cannot_write
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import in_utf8
+from mt_nodes.runs.campaign.bag_storage import SUFFIXES, RemoteFolder, is_url, local_path, name_of, places_of
 from mt_nodes.runs.campaign.item import Drive
-from mt_nodes.runs.campaign.places import SUFFIXES, RemoteFolder, is_url, local_path, name_of, places_of
 
 METADATA = "metadata.yaml"
 #: Bags that are read side by side: hashing lets other threads run, and far ones mostly wait.

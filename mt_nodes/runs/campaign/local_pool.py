@@ -19,7 +19,7 @@ from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.base.processes import how_it_ended, uninterrupted
 from mt_nodes.runs.campaign.item import CampaignItem, ItemResult
 from mt_nodes.runs.campaign.pool import Lost
-from mt_nodes.runs.campaign.serving import serve
+from mt_nodes.runs.campaign.worker_loop import serve
 
 #: What ending may take before it is enforced: stacks end first, and a summary is written.
 END_S = 120.0
@@ -48,7 +48,7 @@ class LocalPool:
         """Start the workers.
 
         Args:
-            count: how many. scratch: see :func:`mt_nodes.runs.campaign.performing.perform`.
+            count: how many. scratch: see :func:`mt_nodes.runs.campaign.item_execution.perform`.
             stall_s: how long the journal of an item may go without a further line, by our own time.
         """
         own_time_s.keep_looking()

@@ -15,7 +15,7 @@ from mt_nodes.engine.results_dirs import results_of
 from mt_nodes.runs.campaign.cases import CaseSource, code_of, of_results, stack_name, violated
 from mt_nodes.runs.campaign.failures import RETIRE_AFTER, FailureCase, Failures
 from mt_nodes.runs.campaign.inputs import drives
-from mt_nodes.runs.replay.run import Run
+from mt_nodes.runs.replay.replay_run import Run
 
 
 @dataclass(frozen=True)

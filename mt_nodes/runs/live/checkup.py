@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mt_nodes.base.child_probe import ask_child
 from mt_nodes.base.environment import ros_environment
-from mt_nodes.base.probing import ask_child
 from mt_nodes.data.cdr import codec
 from mt_nodes.runs.doctor import Finding
 from mt_nodes.runs.live.config import NOT_GIVEN, OWN_ARMS
-from mt_nodes.runs.live.run import LiveRun
+from mt_nodes.runs.live.live_run import LiveRun
 from mt_nodes.runs.live.settings import configured
 from mt_nodes.stacks.stack import Stack
 

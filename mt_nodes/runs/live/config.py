@@ -10,7 +10,7 @@ from typing import Any
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, param
-from mt_nodes.base.settings import Actuators, BoxSettings, Caps, Gpu, Guard
+from mt_nodes.base.safety_settings import Actuators, BoxSettings, Caps, Gpu, Guard
 from mt_nodes.base.yaml_files import read_mapping
 from mt_nodes.relations.relation import DEFAULT
 from mt_nodes.stacks.stack import Stack, refuse_told

@@ -10,7 +10,7 @@ from mt_nodes.data.outputs import Diagnostics
 from mt_nodes.engine.followups import FollowupPlan
 from mt_nodes.engine.judging import Answer
 from mt_nodes.engine.series import NOTHING_MORE, LastWords, Series, SeriesVerdict
-from mt_nodes.runs.live.feeding import Instant
+from mt_nodes.runs.live.live_feed import Instant
 from mt_nodes.runs.live.segments import Phase, Turn
 
 Ended = tuple[Turn, Sequence[SeriesVerdict]]

@@ -16,11 +16,11 @@ from mt_nodes.engine.arm import Arm
 from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.ledger import sha256_of
 from mt_nodes.relations.pipeline import MutationPipeline
-from mt_nodes.relations.world_changes.applying import WHOLE, Window
 from mt_nodes.relations.world_changes.base import Setting
+from mt_nodes.relations.world_changes.change_application import WHOLE, Window
 from mt_nodes.world.drive.driven import ScenarioTrace
-from mt_nodes.world.drive.recording import TraceRecording
 from mt_nodes.world.drive.trace import WorldState
+from mt_nodes.world.drive.trace_recording import TraceRecording
 from mt_nodes.world.drive.world import World
 
 #: Why an episode ended that the world did not end.
@@ -31,7 +31,7 @@ SILENT_S = 1.0
 
 
 class Eyes(Protocol):
-    """What sees a world; see :class:`mt_nodes.runs.loop.sensing.Sensors`."""
+    """What sees a world; see :class:`mt_nodes.runs.loop.ego_sensors.Sensors`."""
 
     def observe(self, state: WorldState, episode: int, index: int) -> Bundle:
         """Return what sensors see of a state, and what is told of it."""

@@ -21,7 +21,7 @@ import numpy as np
 from mt_nodes.data.bags.writer import SENSOR_QOS, STATIC_QOS, open_writer
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.markers import MARKERS, TWIST, encode_control, encode_detections
-from mt_nodes.data.cdr.outgoing import wires_of_bundle
+from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.cdr.world_messages import encode_odometry
 from mt_nodes.data.messages import Bundle, Odometry, Wire
 from mt_nodes.data.outputs import Control, Detections

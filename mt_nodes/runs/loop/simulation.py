@@ -10,9 +10,9 @@ from itertools import count, islice
 from mt_nodes.base.seeds import generator
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Control
+from mt_nodes.runs.loop.ego_sensors import Sensors
 from mt_nodes.runs.loop.episode import BAD_COMMAND, SILENT
 from mt_nodes.runs.loop.rig import Rig
-from mt_nodes.runs.loop.sensing import Sensors
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.scenario import Scenario
 from mt_nodes.world.drive.trace import Collision

@@ -19,8 +19,8 @@ import torch
 from torch import nn
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.runs.models.catalogue import network_named
 from mt_nodes.runs.models.extra import torch_module
+from mt_nodes.runs.models.network_catalogue import network_named
 
 OUTPUTS = 2
 

@@ -21,8 +21,8 @@ from torch import nn
 from mt_nodes.base.directories import cannot_write, write_whole
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.runs.models.answers import Answering, as_input
-from mt_nodes.runs.models.catalogue import network_named
 from mt_nodes.runs.models.extra import device_of
+from mt_nodes.runs.models.network_catalogue import network_named
 from mt_nodes.runs.models.networks import make_network
 from mt_nodes.runs.models.preprocessing import Preparation
 from mt_nodes.runs.models.recipe import EpochReport, Recipe, augmented, order_of, spread_of

@@ -19,7 +19,7 @@ from torch import nn
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, param
-from mt_nodes.runs.models.catalogue import Network, network_named
+from mt_nodes.runs.models.network_catalogue import Network, network_named
 from mt_nodes.runs.models.networks import make_network
 from mt_nodes.runs.models.preprocessing import Preparation
 from mt_nodes.runs.models.torch_files import read_torch, write_torch

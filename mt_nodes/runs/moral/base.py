@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mt_nodes.runs.moral.dilemma import Dilemma
-from mt_nodes.runs.moral.observed import Observation, RunSpec
+from mt_nodes.runs.moral.observations import Observation, RunSpec
 
 HOLDS, VIOLATED, UNKNOWN = "holds", "violated", "unknown"
 

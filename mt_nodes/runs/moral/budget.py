@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mt_nodes.base.wording import counted
-from mt_nodes.runs.moral.request import MoralRequest
+from mt_nodes.runs.moral.moral_request import MoralRequest
 from mt_nodes.runs.moral.trial import Driving, Trial
 
 

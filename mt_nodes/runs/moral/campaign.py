@@ -4,7 +4,7 @@
 Of each principle cases are drawn from the pool; those that are no dilemma are set aside; the others get rounds of runs
 until they are decided. Then more are bred near violations (:mod:`mt_nodes.runs.moral.search`), and the worst suspects
 are tried on fresh draws. All these cases of a principle, a number settled before the first run, are one family of
-hypotheses. What is violated is made small and kept (:mod:`mt_nodes.runs.moral.revealing`).
+hypotheses. What is violated is made small and kept (:mod:`mt_nodes.runs.moral.revealing_cases`).
 
 It is a function of what was asked and of what each run came to. A limit of time, where one is asked for, only stops it.
 """
@@ -26,18 +26,18 @@ from mt_nodes.base.stats.intervals import holm
 from mt_nodes.runs.loop.episode import Side
 from mt_nodes.runs.moral.base import UNKNOWN, VIOLATED, DilemmaCase
 from mt_nodes.runs.moral.budget import budget_of
-from mt_nodes.runs.moral.choosing import dilemma_check
-from mt_nodes.runs.moral.deciding import enough, outcome, verdicts
 from mt_nodes.runs.moral.dilemma import Dilemma
-from mt_nodes.runs.moral.observed import RunSpec
-from mt_nodes.runs.moral.playing import DilemmaDriver
+from mt_nodes.runs.moral.dilemma_check import dilemma_check
+from mt_nodes.runs.moral.dilemma_driver import DilemmaDriver
+from mt_nodes.runs.moral.dilemma_filter import Check, Refusing
+from mt_nodes.runs.moral.moral_run import MoralRun
+from mt_nodes.runs.moral.moral_summary import NOT_APPLICABLE, Concluded, Costs, Result, summary_of
+from mt_nodes.runs.moral.observations import RunSpec
 from mt_nodes.runs.moral.principle import Principle
-from mt_nodes.runs.moral.refusing import Check, Refusing
-from mt_nodes.runs.moral.revealing import keep, revealed, sorts
-from mt_nodes.runs.moral.run import MoralRun
+from mt_nodes.runs.moral.principle_verdicts import enough, outcome, verdicts
+from mt_nodes.runs.moral.revealing_cases import keep, revealed, sorts
 from mt_nodes.runs.moral.runs import FILE, Runs
 from mt_nodes.runs.moral.search import Breed, search
-from mt_nodes.runs.moral.summing import NOT_APPLICABLE, Concluded, Costs, Result, summary_of
 from mt_nodes.runs.moral.trial import ENOUGH, Drive, Driving, Trial, settle
 from mt_nodes.runs.moral.variations import bred
 from mt_nodes.runs.moral.workers import drivers

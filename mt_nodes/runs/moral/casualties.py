@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mt_nodes.runs.moral.observed import Impact
+from mt_nodes.runs.moral.observations import Impact
 from mt_nodes.world.drive.bodies import facts_of
 from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.risk import CYCLIST_KILLED, KMPH_PER_MPS, PEDESTRIAN_KILLED, Curve, pedestrian_killed

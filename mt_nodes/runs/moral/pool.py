@@ -25,11 +25,11 @@ from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.base.params import build
 from mt_nodes.base.yaml_files import read_mapping
 from mt_nodes.runs.moral.dilemma import LANES, Dilemma, Member
-from mt_nodes.runs.moral.staging import staged
+from mt_nodes.runs.moral.dilemma_stage import staged
 from mt_nodes.world.drive.bodies import TOP_MPS
-from mt_nodes.world.drive.checking import checked
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.scenario import Environment, Person
+from mt_nodes.world.drive.scenario_checks import checked
 from mt_nodes.world.scene.objects import KINDS
 
 FOLDER, PUBLISHED = "dilemmas", "published"

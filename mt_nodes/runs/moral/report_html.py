@@ -16,7 +16,8 @@ from mt_nodes.report.episodes import playable, script
 from mt_nodes.report.html import SYMBOLS, environment, flat
 from mt_nodes.runs.moral.budget import cut_in_words
 from mt_nodes.runs.moral.casualties import CURVES
-from mt_nodes.runs.moral.observed import RunSpec
+from mt_nodes.runs.moral.dilemma_stage import jittered_run
+from mt_nodes.runs.moral.observations import RunSpec
 from mt_nodes.runs.moral.report_journal import Line, MoralJournal, dilemmas_of
 from mt_nodes.runs.moral.report_view import Axis, CaseView, PrincipleView
 from mt_nodes.runs.moral.report_words import (
@@ -28,7 +29,6 @@ from mt_nodes.runs.moral.report_words import (
     run_in_words,
     whom_it_hit,
 )
-from mt_nodes.runs.moral.staging import jittered_run
 from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.trace_file import load_trace, trace_file

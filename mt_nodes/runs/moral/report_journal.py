@@ -12,7 +12,7 @@ from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.base.jsonl import read_lines
 from mt_nodes.base.structure import revived
 from mt_nodes.runs.moral.dilemma import Dilemma
-from mt_nodes.runs.moral.observed import RunSpec
+from mt_nodes.runs.moral.observations import RunSpec
 from mt_nodes.runs.moral.runs import FILE, NAMED
 
 Line = Mapping[str, Any]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mt_nodes.base.wording import counted
+from mt_nodes.runs.moral.moral_summary import OUTCOMES
 from mt_nodes.runs.moral.report_journal import Line, MoralJournal
-from mt_nodes.runs.moral.summing import OUTCOMES
 
 VERDICTS = {outcome: verdict for verdict, outcome in OUTCOMES.items()}
 NAMES = {"as_is": "as it is", "followup": "follow-up"}

@@ -15,10 +15,10 @@ from mt_nodes.base.params import plain
 from mt_nodes.base.wording import counted
 from mt_nodes.engine.run_record import read_record
 from mt_nodes.runs.moral.dilemma import Dilemma, Member
-from mt_nodes.runs.moral.observed import Impact, Observation, RunSpec
+from mt_nodes.runs.moral.observations import Impact, Observation, RunSpec
 from mt_nodes.runs.moral.report_journal import Line, MoralJournal, dilemmas_of
 from mt_nodes.runs.moral.report_view import CaseView, PrincipleView
-from mt_nodes.runs.moral.revealing import FOLDER
+from mt_nodes.runs.moral.revealing_cases import FOLDER
 
 #: What a result is, and what it is not.
 MEASURES = (

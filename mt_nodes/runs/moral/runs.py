@@ -18,7 +18,7 @@ from mt_nodes.base.structure import revived
 from mt_nodes.data.verdict import SCHEMA
 from mt_nodes.engine.journal import refuse_other_condition
 from mt_nodes.engine.summary.deaths import Deaths, death_line
-from mt_nodes.runs.moral.observed import Observation, RunSpec
+from mt_nodes.runs.moral.observations import Observation, RunSpec
 
 FILE = "result.jsonl"
 #: Lines of which a later one takes the place of an earlier one, and what they are known by.

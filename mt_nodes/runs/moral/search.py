@@ -26,8 +26,8 @@ from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.seeds import generator
 from mt_nodes.runs.moral.base import DilemmaCase, Expectation
 from mt_nodes.runs.moral.dilemma import Dilemma
-from mt_nodes.runs.moral.observed import Observation, RunSpec
-from mt_nodes.runs.moral.refusing import Refusing
+from mt_nodes.runs.moral.dilemma_filter import Refusing
+from mt_nodes.runs.moral.observations import Observation, RunSpec
 from mt_nodes.runs.moral.trial import Driving, Round, Trial, settle
 
 Floats = npt.NDArray[np.float64]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from mt_nodes.runs.moral.base import CaseEvidence, DilemmaCase, Expectation
-from mt_nodes.runs.moral.observed import Observation, RunSpec
+from mt_nodes.runs.moral.observations import Observation, RunSpec
 from mt_nodes.runs.moral.runs import Runs
 
 Drive = Callable[[Sequence[RunSpec]], Iterable[Observation]]

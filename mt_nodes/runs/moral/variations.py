@@ -24,7 +24,7 @@ import numpy as np
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.runs.moral.base import Expectation
 from mt_nodes.runs.moral.dilemma import LANES, VIOLATING, Dilemma, Member
-from mt_nodes.runs.moral.staging import staged
+from mt_nodes.runs.moral.dilemma_stage import staged
 from mt_nodes.world.drive.scenario import PROTECTED, Environment, Person
 
 VALUES: dict[str, tuple[Any, ...]] = {

@@ -19,11 +19,11 @@ from typing import TypeVar
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import InfrastructureError, MtError
 from mt_nodes.base.processes import die_with_parent, uninterrupted
-from mt_nodes.runs.moral.choosing import DilemmaCheck, dilemma_check
 from mt_nodes.runs.moral.dilemma import Dilemma
-from mt_nodes.runs.moral.observed import Observation, RunSpec
-from mt_nodes.runs.moral.playing import DilemmaDriver
-from mt_nodes.runs.moral.refusing import Check
+from mt_nodes.runs.moral.dilemma_check import DilemmaCheck, dilemma_check
+from mt_nodes.runs.moral.dilemma_driver import DilemmaDriver
+from mt_nodes.runs.moral.dilemma_filter import Check
+from mt_nodes.runs.moral.observations import Observation, RunSpec
 from mt_nodes.runs.moral.trial import Drive
 from mt_nodes.stacks.stack import Stack
 

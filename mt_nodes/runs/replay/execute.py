@@ -23,7 +23,7 @@ from mt_nodes.engine.recorded_draws import PrepareAgain
 from mt_nodes.engine.recorder import ExecutedPair, Recorded, Recorder, write_summary
 from mt_nodes.engine.reduction.reduction import reducing
 from mt_nodes.runs.replay.commands_file import CommandsFile
-from mt_nodes.runs.replay.run import Run
+from mt_nodes.runs.replay.replay_run import Run
 
 Progress = Callable[[Sequence[Verdict]], None]
 Arms = tuple[Arm, Arm]
@@ -82,7 +82,7 @@ def recorded(
 
 
 def _write_all(out: Path, summary: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> None:
-    from mt_nodes.report.files import write_files  # the plotting library is heavy
+    from mt_nodes.report.run_files import write_files  # the plotting library is heavy
 
     write_files(out, summary, lines)
 

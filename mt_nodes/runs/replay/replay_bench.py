@@ -17,7 +17,7 @@ from mt_nodes.engine.schedule import EVERYTHING, Schedule
 from mt_nodes.engine.series import SeriesVerdict
 from mt_nodes.relations.pipeline import Derived
 from mt_nodes.relations.relation import Suite
-from mt_nodes.runs.replay.run import Run
+from mt_nodes.runs.replay.replay_run import Run
 
 #: Bundles that are kept in memory; more are read from the bag in each play.
 _IN_MEMORY_BYTES = 500_000_000

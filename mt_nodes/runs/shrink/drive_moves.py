@@ -13,12 +13,12 @@ from mt_nodes.relations.relation import Relation
 from mt_nodes.relations.strength import strengths, strengths_in_world
 from mt_nodes.relations.world_changes.base import Setting
 from mt_nodes.relations.world_changes.parts import differing, things, without
-from mt_nodes.runs.loop.conducting import PERIOD_S
-from mt_nodes.runs.shrink.driving import DrivePlayer, Drives, Worlds, same_draws
+from mt_nodes.runs.loop.episode_conductor import PERIOD_S
+from mt_nodes.runs.shrink.drive_player import DrivePlayer, Drives, Worlds, same_draws
 from mt_nodes.runs.shrink.minimal import Rows, fewest, shortest
-from mt_nodes.runs.shrink.shrinking import Shrinker
+from mt_nodes.runs.shrink.shrinker import Shrinker
 from mt_nodes.runs.shrink.weakening import weaken
-from mt_nodes.world.drive.checking import checked
+from mt_nodes.world.drive.scenario_checks import checked
 
 
 class DriveMoves:

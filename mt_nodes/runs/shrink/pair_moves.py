@@ -14,8 +14,8 @@ from mt_nodes.engine.reduction.reduction import Reduction
 from mt_nodes.relations.mutations.base import Followup
 from mt_nodes.relations.strength import strengths
 from mt_nodes.runs.shrink.minimal import Rows, fewest, shortest
-from mt_nodes.runs.shrink.playing import Filmed, Player, SmallerPair, Target
-from mt_nodes.runs.shrink.shrinking import Shrinker
+from mt_nodes.runs.shrink.pair_player import Filmed, Player, SmallerPair, Target
+from mt_nodes.runs.shrink.shrinker import Shrinker
 from mt_nodes.runs.shrink.weakening import weaken
 
 

@@ -23,17 +23,17 @@ from mt_nodes.engine.reduction.reduction import FILE as REDUCTION
 from mt_nodes.relations.relation import Relation
 from mt_nodes.runs.again.from_evidence import request_of_instant
 from mt_nodes.runs.again.reproduce import prove
-from mt_nodes.runs.loop import conducting
-from mt_nodes.runs.loop.reproducing import request_again
-from mt_nodes.runs.loop.run import ScenarioRun
+from mt_nodes.runs.loop import episode_conductor
+from mt_nodes.runs.loop.drive_reproduction import request_again
+from mt_nodes.runs.loop.scenario_run import ScenarioRun
 from mt_nodes.runs.replay import execute
 from mt_nodes.runs.replay.execute import Arms
-from mt_nodes.runs.replay.run import Run
+from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.runs.shrink.drive_moves import DriveMoves
-from mt_nodes.runs.shrink.driving import DrivePlayer, Drives, Worlds
+from mt_nodes.runs.shrink.drive_player import DrivePlayer, Drives, Worlds
 from mt_nodes.runs.shrink.pair_moves import PairMoves
-from mt_nodes.runs.shrink.playing import Filmed, Player, SmallerPair
-from mt_nodes.runs.shrink.shrinking import Budget, Shrinker, Shrunk
+from mt_nodes.runs.shrink.pair_player import Filmed, Player, SmallerPair
+from mt_nodes.runs.shrink.shrinker import Budget, Shrinker, Shrunk
 
 #: The relation with the weakest change that still fails.
 RELATION = "relation.yaml"
@@ -179,7 +179,7 @@ class DrivePair:
 
     def arms(self, ending: ExitStack) -> Arms:
         """Return arms that call the stack's callable without topics, and put their end on the stack."""
-        return conducting.in_process_arms(self.run, ending)
+        return episode_conductor.in_process_arms(self.run, ending)
 
     def begin(self, arms: Arms, asked: ShrinkSettings, progress: Progress) -> Begun:
         """Return what makes it small."""

@@ -9,7 +9,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.relations.relation import Relation
 from mt_nodes.relations.strength import Strength, value_of, with_values
 from mt_nodes.runs.shrink.minimal import weakest
-from mt_nodes.runs.shrink.shrinking import F, P, Shrinker
+from mt_nodes.runs.shrink.shrinker import F, P, Shrinker
 
 
 def weaken(shrinker: Shrinker[F, P], axes: Sequence[Strength], form: Callable[[Relation], F | None]) -> None:

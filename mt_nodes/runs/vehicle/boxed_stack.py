@@ -16,7 +16,7 @@ from typing import Any
 
 from mt_nodes.base.environment import ros_environment
 from mt_nodes.base.processes import Process
-from mt_nodes.base.settings import Actuators, BoxSettings
+from mt_nodes.base.safety_settings import Actuators, BoxSettings
 from mt_nodes.engine.plan import ReplayedTopic
 from mt_nodes.stacks.stack import Stack
 

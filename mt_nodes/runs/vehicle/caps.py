@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.settings import Caps
+from mt_nodes.base.safety_settings import Caps
 
 _PERIOD_US = 100_000
 _MB = 1_000_000

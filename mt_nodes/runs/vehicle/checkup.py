@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
-from mt_nodes.base.settings import Actuators, Caps
+from mt_nodes.base.safety_settings import Actuators, Caps
 from mt_nodes.runs.doctor import Finding
 from mt_nodes.runs.live.config import LiveConfig
-from mt_nodes.runs.vehicle.boxing import WITHOUT, what_can_be_boxed
+from mt_nodes.runs.vehicle.box_report import WITHOUT, what_can_be_boxed
 from mt_nodes.runs.vehicle.caps import capped
 from mt_nodes.runs.vehicle.gpu import CONTROL, lacking_for
-from mt_nodes.runs.vehicle.guarding import hottest_c, load_per_core
+from mt_nodes.runs.vehicle.live_guard import hottest_c, load_per_core
 
 #: ``ARPHRD_CAN`` of ``linux/if_arp.h``.
 _CAN = "280"

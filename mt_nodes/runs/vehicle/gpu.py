@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from mt_nodes.base.settings import BoxSettings, Gpu
+from mt_nodes.base.safety_settings import BoxSettings, Gpu
 
 #: What manages MPS; where it leaves its pid, unless ``CUDA_MPS_PIPE_DIRECTORY`` says so.
 CONTROL, PIPES = "nvidia-cuda-mps-control", "/tmp/nvidia-mps"

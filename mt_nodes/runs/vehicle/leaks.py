@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from mt_nodes.base.settings import Actuators
+from mt_nodes.base.safety_settings import Actuators
 
 #: What a node can have on a name, and what it does with it.
 PUBLISHER, SUBSCRIPTION, SERVER, CLIENT = "publishes", "subscribes to", "serves", "calls"

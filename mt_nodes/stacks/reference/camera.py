@@ -20,7 +20,7 @@ from mt_nodes.stacks.reference.assumed_camera import assumed_camera
 from mt_nodes.stacks.reference.faults.base import named_faults
 from mt_nodes.stacks.reference.faults.camera_base import CameraFault, CameraSteps, Looked
 from mt_nodes.stacks.reference.lane import FAR_M, LaneFit, find_lane, lines_in, road_from_above
-from mt_nodes.stacks.reference.people import find_people
+from mt_nodes.stacks.reference.people_detector import find_people
 from mt_nodes.world.camera.model import CameraModel
 
 Pixels = npt.NDArray[np.uint8]

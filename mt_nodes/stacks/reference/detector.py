@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Detections
-from mt_nodes.stacks.reference import boxes, clustering, ground
+from mt_nodes.stacks.reference import cluster_boxes, clustering, ground_removal
 from mt_nodes.stacks.reference.faults.base import Fault, Points, Steps, named_faults
 
 Ints = npt.NDArray[np.int64]
@@ -109,7 +109,7 @@ class Detector:
     def _obstacle_points(self, xyz_mm: Ints) -> tuple[Ints, npt.NDArray[np.float64]]:
         if not len(xyz_mm):
             return xyz_mm, np.empty(0)
-        height_mm = ground.height_mm(xyz_mm)
+        height_mm = ground_removal.height_mm(xyz_mm)
         keep = (height_mm > self.ground_tolerance_m * 1000.0) & (height_mm < self.overhead_m * 1000.0)
         return xyz_mm[keep], height_mm[keep]
 
@@ -127,7 +127,7 @@ class Detector:
         rows = rows[np.argsort(number[rows], kind="stable")]
         _, start, member = np.unique(number[rows], return_index=True, return_inverse=True)
         xyz, height = xyz_mm[rows] / 1000.0, height_mm[rows] / 1000.0
-        centre, extent, yaw = boxes.rectangles(xyz[:, :2], member)
+        centre, extent, yaw = cluster_boxes.rectangles(xyz[:, :2], member)
         top, tallest = np.maximum.reduceat(xyz[:, 2], start), np.maximum.reduceat(height, start)
         sizes = np.column_stack([extent, tallest])
         count = size[1:][large]
@@ -137,7 +137,7 @@ class Detector:
             np.column_stack([centre, top - tallest / 2]),
             sizes,
             yaw,
-            boxes.label_by_size(sizes),
+            cluster_boxes.label_by_size(sizes),
             count / (count + 2.0 * self.min_points),
         )
 

@@ -12,9 +12,9 @@ import numpy as np
 from mt_nodes.base import params
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Control, Diagnostics, Output, Path
+from mt_nodes.stacks.reference.car_following import Following, Lead, eased
 from mt_nodes.stacks.reference.faults.base import Points, named_faults
 from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverScene, DriverSteps
-from mt_nodes.stacks.reference.following import Following, Lead, eased
 from mt_nodes.stacks.reference.lane_room import Corridor
 from mt_nodes.stacks.reference.tracker import NOMINAL_PERIOD_S, Tracker
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from math import inf, sqrt
 
 from mt_nodes.data.lanes import ALONG, ONCOMING, OWN
-from mt_nodes.stacks.reference.beside import APART_M, Beside
-from mt_nodes.stacks.reference.following import Lead
+from mt_nodes.stacks.reference.car_following import Lead
+from mt_nodes.stacks.reference.lanes_beside import APART_M, Beside
 from mt_nodes.stacks.reference.traffic import STEP_S, Conflict, EgoBody, Swing, Traffic
 
 #: Who comes towards the vehicle, faster than so, is evaded from so long before they meet.

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.data.outputs import Detections
-from mt_nodes.stacks.reference.following import Lead
+from mt_nodes.stacks.reference.car_following import Lead
 
 Extents = npt.NDArray[np.float64]
 """(M, 4) nearest x, farthest x, rightmost y, leftmost y in metres; x ahead along the lane, y left of its middle."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from mt_nodes.data.messages import SignalStates
-from mt_nodes.stacks.reference.following import Lead
+from mt_nodes.stacks.reference.car_following import Lead
 from mt_nodes.stacks.reference.way import LanePath
 
 #: A light is for this way where its stop line crosses it: so near to it, in about its direction.

@@ -15,13 +15,13 @@ from mt_nodes.base.params import param
 from mt_nodes.data.lanes import ALONG, OWN, Lanes
 from mt_nodes.data.messages import Odometry, SignalStates
 from mt_nodes.data.outputs import Control, Output, Path
-from mt_nodes.stacks.reference.beside import APART_M, lanes_beside, room_in
-from mt_nodes.stacks.reference.choosing import early, harm_of, least_harmful
+from mt_nodes.stacks.reference.car_following import Following, eased
 from mt_nodes.stacks.reference.evasion import Escape, Evasion, nearest_free
 from mt_nodes.stacks.reference.faults.base import named_faults
 from mt_nodes.stacks.reference.faults.planner_base import PlannerFault, PlannerSteps, Situation
-from mt_nodes.stacks.reference.following import Following, eased
 from mt_nodes.stacks.reference.grip import Grip
+from mt_nodes.stacks.reference.lanes_beside import APART_M, lanes_beside, room_in
+from mt_nodes.stacks.reference.least_harm import early, harm_of, least_harmful
 from mt_nodes.stacks.reference.lights import stop_ahead
 from mt_nodes.stacks.reference.pursuit import Pursuit
 from mt_nodes.stacks.reference.tracker import NOMINAL_PERIOD_S
@@ -83,8 +83,8 @@ class Planner:
     waited for by the Intelligent Driver Model; when brakes alone do not help any more it evades within its lane, else
     over a lane beside it that is told, if that way is free, and returns as soon as its own is. Where it would hit
     somebody on every way it stays in its lane, or takes one beside it if that does less harm
-    (:mod:`mt_nodes.stacks.reference.choosing`), and does not change its mind; it brakes as hard as it can as soon as it
-    is in that lane, and having hit somebody it stops for good. What lies left and what lies right is treated alike.
+    (:mod:`mt_nodes.stacks.reference.least_harm`), and does not change its mind; it brakes as hard as it can as soon as
+    it is in that lane, and having hit somebody it stops for good. What lies left and what lies right is treated alike.
 
     The same instants in the same order give the same commands; after a jump of time it starts anew, and of an instant
     that comes again it says what it said.

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from mt_nodes.data.messages import Odometry
 from mt_nodes.data.outputs import Detections
-from mt_nodes.stacks.reference.following import Lead
+from mt_nodes.stacks.reference.car_following import Lead
 from mt_nodes.stacks.reference.way import LanePath
 
 Floats = npt.NDArray[np.float64]

@@ -13,9 +13,9 @@ from dataclasses import replace
 import numpy as np
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.world.drive.checking import problems
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Actor, Ego, Pose, Scenario, Trigger
+from mt_nodes.world.drive.scenario_checks import problems
 
 #: Largest differences: places along and across the way, speeds (a share), and when somebody starts.
 ALONG_M, ACROSS_M, SPEED, AFTER_S = 1.0, 0.1, 0.05, 0.2

@@ -19,9 +19,9 @@ from mt_nodes.world.scene import meshes
 from mt_nodes.world.scene.appearance import Paint, Surface, SurfaceColours, main_colour, paint_of
 from mt_nodes.world.scene.lamps import LAMPS, OFF
 from mt_nodes.world.scene.meshes import Mesh
+from mt_nodes.world.scene.object_rendering import smooth_normals
 from mt_nodes.world.scene.objects import KINDS, mesh_of
 from mt_nodes.world.scene.palette import FACE, Rgb
-from mt_nodes.world.scene.rendering import smooth_normals
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]

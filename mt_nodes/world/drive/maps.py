@@ -28,8 +28,8 @@ import numpy.typing as npt
 
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.world.drive.grid_maps import grid
+from mt_nodes.world.drive.map_mirror import MIRRORED, mirrored
 from mt_nodes.world.drive.map_parts import GUTTER_M, PAVEMENT_M, across, along, beside, course, finished, outline
-from mt_nodes.world.drive.mirroring import MIRRORED, mirrored
 from mt_nodes.world.drive.road_map import Crossing, Lane, RoadMap, Sign, TrafficLight
 from mt_nodes.world.drive.scenario import Pose
 

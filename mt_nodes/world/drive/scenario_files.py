@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from mt_nodes.base import resources
 from mt_nodes.base.errors import UsageError
-from mt_nodes.world.drive.checking import checked
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.scenario import Scenario
+from mt_nodes.world.drive.scenario_checks import checked
 
 #: Of scenario files: those of our own language, and OpenSCENARIO.
 SUFFIXES = (".scenario", ".xosc")

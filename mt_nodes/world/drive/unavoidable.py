@@ -30,7 +30,6 @@ import numpy.typing as npt
 import shapely
 
 from mt_nodes.world.drive import shapes
-from mt_nodes.world.drive.checking import checked
 from mt_nodes.world.drive.collisions import Body, Contacts
 from mt_nodes.world.drive.friction import GRAVITY_MPS2, friction
 from mt_nodes.world.drive.manoeuvres import extremes
@@ -39,6 +38,7 @@ from mt_nodes.world.drive.reachable import Moving, nowhere_left_s
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.rollout import STEP_S, Others, driven, others, start_of
 from mt_nodes.world.drive.scenario import Scenario, Vehicle
+from mt_nodes.world.drive.scenario_checks import checked
 
 Floats = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.intp]

@@ -6,7 +6,8 @@ on nothing else. An episode ends
 
 =============  ========================================================================================================
 collision      the ego touches somebody or something (:mod:`mt_nodes.world.drive.collisions`), unless it is to go on
-bad_command    a command cannot be carried out (:mod:`mt_nodes.world.drive.commands`); :attr:`World.reason` says why
+bad_command    a command cannot be carried out (:mod:`mt_nodes.world.drive.vehicle_commands`);
+               :attr:`World.reason` says why
 off_road       the middle of the ego is off the carriageway
 end_of_road    it is beyond the end of a lane that leads nowhere
 target         ``base_link`` is within 3.5 m, a lane's width, of the ego's target
@@ -26,17 +27,17 @@ import numpy as np
 import shapely
 
 from mt_nodes.data.outputs import Control
-from mt_nodes.world.drive.checking import checked
 from mt_nodes.world.drive.collisions import Contacts
-from mt_nodes.world.drive.commands import acceleration_asked_mps2, refusal, steering_asked_rad
 from mt_nodes.world.drive.friction import GRAVITY_MPS2, friction
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.motion import LOOK_S, Motion
 from mt_nodes.world.drive.plant import Car, Plant
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Scenario
+from mt_nodes.world.drive.scenario_checks import checked
 from mt_nodes.world.drive.signals import colour_at, programmes
 from mt_nodes.world.drive.trace import Collision, EgoState, WorldState
+from mt_nodes.world.drive.vehicle_commands import acceleration_asked_mps2, refusal, steering_asked_rad
 
 TARGET_M = 3.5
 STANDSTILL_S, STANDSTILL_MPS, STIR_M, LIGHT_M = 5.0, 0.02, 30.0, 15.0

@@ -15,8 +15,8 @@ from mt_nodes.base.wording import aside
 from mt_nodes.data.effects import Effects, ImageBox
 from mt_nodes.data.transforms import UnknownTransform
 from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.relations.mutations.camera.diffusion_edit import Edited
 from mt_nodes.relations.mutations.camera.each_image import View
-from mt_nodes.relations.mutations.camera.edited import Edited
 from mt_nodes.world.camera.diffusion import EditRequest
 from mt_nodes.world.camera.measures import Mask
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mt_nodes.base.params import param
-from mt_nodes.relations.mutations.camera.edited import Edited
+from mt_nodes.relations.mutations.camera.diffusion_edit import Edited
 from mt_nodes.world.camera.diffusion import EditRequest
 
 

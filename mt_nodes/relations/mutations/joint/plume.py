@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.relations.mutations.joint.chance import words
-from mt_nodes.relations.mutations.joint.vehicles import VehicleBack
+from mt_nodes.relations.mutations.joint.vehicle_backs import VehicleBack
 
 Floats = npt.NDArray[np.floating[Any]]
 

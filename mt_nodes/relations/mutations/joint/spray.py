@@ -26,7 +26,7 @@ from mt_nodes.relations.mutations.joint.echoes import (
 )
 from mt_nodes.relations.mutations.joint.plume import Plume
 from mt_nodes.relations.mutations.joint.plume_beams import PlumeBeams, Singles, Ways, passed_by_steps, ways_to
-from mt_nodes.relations.mutations.joint.vehicles import VehicleBack, nearest_vehicle
+from mt_nodes.relations.mutations.joint.vehicle_backs import VehicleBack, nearest_vehicle
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, marked
 from mt_nodes.relations.mutations.lidar.rays import (
     Floats,

@@ -13,7 +13,7 @@ from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.keyed import cut_normals, new_key
+from mt_nodes.relations.mutations.keyed_draws import cut_normals, new_key
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, proof_of_change
 from mt_nodes.relations.mutations.lidar.intensity_scale import full_scale
 from mt_nodes.relations.mutations.lidar.placement import finite_range

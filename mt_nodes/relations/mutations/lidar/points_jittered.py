@@ -14,7 +14,7 @@ from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.keyed import cut_normals, generator_of, kept, new_key
+from mt_nodes.relations.mutations.keyed_draws import cut_normals, generator_of, kept, new_key
 from mt_nodes.relations.mutations.lidar.angle_fields import write_angles
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS

@@ -13,7 +13,7 @@ from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
-from mt_nodes.relations.mutations.keyed import cut_normals, new_key, order_of
+from mt_nodes.relations.mutations.keyed_draws import cut_normals, new_key, order_of
 
 _CUT = 5.0
 

@@ -24,7 +24,7 @@ from mt_nodes.data.transforms import Matrix, UnknownTransform, move
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.world.camera.depth import depth_of
 from mt_nodes.world.camera.model import CameraModel
-from mt_nodes.world.scene.rendering import Figure, Rendering, Singles, Window, directions, render
+from mt_nodes.world.scene.object_rendering import Figure, Rendering, Singles, Window, directions, render
 
 Floats = npt.NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mt_nodes.base.params import param
 from mt_nodes.relations.mutations.objects.object_added import ObjectAdded
-from mt_nodes.world.scene.rendering import Figure
+from mt_nodes.world.scene.object_rendering import Figure
 from mt_nodes.world.scene.roadside import light_body, light_figure
 from mt_nodes.world.scene.sight import RaycastBody
 from mt_nodes.world.scene.signals import SIGNALS

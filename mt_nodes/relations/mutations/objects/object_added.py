@@ -29,11 +29,11 @@ from mt_nodes.relations.mutations.objects.in_scene import (
     surroundings,
     volume_of,
 )
-from mt_nodes.relations.mutations.objects.shown import CloudAndPictureChange
+from mt_nodes.relations.mutations.objects.object_rendition import CloudAndPictureChange
 from mt_nodes.world.scene.lamps import LAMPS, OFF
+from mt_nodes.world.scene.object_rendering import Figure, figure_of
 from mt_nodes.world.scene.objects import KINDS
 from mt_nodes.world.scene.placement_solver import Footprint, NoRoom, Place, Wish, solve, stand, upright
-from mt_nodes.world.scene.rendering import Figure, figure_of
 from mt_nodes.world.scene.sight import RaycastBody, body_of
 
 _TRIES = 64

@@ -21,14 +21,14 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.placement import rounded
 from mt_nodes.relations.mutations.lidar.rays import smallest
 from mt_nodes.relations.mutations.objects.changed_returns import proof_of_rays, rows_of
-from mt_nodes.relations.mutations.objects.exchanged import (
+from mt_nodes.relations.mutations.objects.in_scene import SURROUNDINGS_M, surroundings
+from mt_nodes.relations.mutations.objects.object_exchange import (
     ObjectExchange,
     ObjectExchanged,
     Rectangle,
     left_rows,
     rectangle,
 )
-from mt_nodes.relations.mutations.objects.in_scene import SURROUNDINGS_M, surroundings
 from mt_nodes.relations.mutations.objects.object_removed import Floats, Rows, standing_within
 from mt_nodes.relations.mutations.objects.turned_view import TurnedRays, TurnedView
 from mt_nodes.world.scene.placement_solver import Footprint, NoRoom, Place, solve, stand

@@ -14,7 +14,6 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.objects.exchanged import ObjectExchange, ObjectExchanged, Rectangle, rectangle
 from mt_nodes.relations.mutations.objects.in_scene import (
     Sensor,
     draw_hits,
@@ -24,6 +23,7 @@ from mt_nodes.relations.mutations.objects.in_scene import (
     surroundings,
     volume_of,
 )
+from mt_nodes.relations.mutations.objects.object_exchange import ObjectExchange, ObjectExchanged, Rectangle, rectangle
 from mt_nodes.relations.mutations.objects.object_removed import Floats, standing_within
 from mt_nodes.world.scene.objects import KINDS
 from mt_nodes.world.scene.open3d_late import open3d

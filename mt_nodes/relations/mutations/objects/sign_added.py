@@ -9,7 +9,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
 from mt_nodes.relations.mutations.objects.object_added import ObjectAdded
 from mt_nodes.world.scene.faces import SIGNS
-from mt_nodes.world.scene.rendering import Figure
+from mt_nodes.world.scene.object_rendering import Figure
 from mt_nodes.world.scene.roadside import sign_body, sign_figure
 from mt_nodes.world.scene.sight import RaycastBody
 

@@ -14,7 +14,9 @@ import numpy.typing as npt
 from mt_nodes.base.errors import NotApplicable, UsageError, suggest
 from mt_nodes.base.params import param
 from mt_nodes.runs.moral.base import CaseEvidence, DilemmaCase, Expectation
-from mt_nodes.runs.moral.counting import (
+from mt_nodes.runs.moral.dilemma import Dilemma
+from mt_nodes.runs.moral.equivalence import FACTOR, Likeness, likeness
+from mt_nodes.runs.moral.hit_counts import (
     ARRANGEMENTS,
     HitTally,
     Rounds,
@@ -23,9 +25,7 @@ from mt_nodes.runs.moral.counting import (
     no_evidence,
     shown,
 )
-from mt_nodes.runs.moral.dilemma import Dilemma
-from mt_nodes.runs.moral.equivalence import FACTOR, Likeness, likeness
-from mt_nodes.runs.moral.observed import Observation, RunSpec
+from mt_nodes.runs.moral.observations import Observation, RunSpec
 from mt_nodes.runs.moral.responses import response_distances
 from mt_nodes.runs.moral.variations import difference, protected
 from mt_nodes.world.drive.scenario import PROTECTED, Person

@@ -14,7 +14,8 @@ from mt_nodes.base.stats.e_values import p_of, rate_e_value
 from mt_nodes.base.stats.intervals import ALPHA
 from mt_nodes.runs.moral.base import CaseEvidence, DilemmaCase, Expectation
 from mt_nodes.runs.moral.casualties import CURVES
-from mt_nodes.runs.moral.counting import (
+from mt_nodes.runs.moral.dilemma import Dilemma
+from mt_nodes.runs.moral.hit_counts import (
     HitTally,
     Rounds,
     both_arrangements,
@@ -25,8 +26,7 @@ from mt_nodes.runs.moral.counting import (
     rate,
     shown,
 )
-from mt_nodes.runs.moral.dilemma import Dilemma
-from mt_nodes.runs.moral.observed import Observation, RunSpec
+from mt_nodes.runs.moral.observations import Observation, RunSpec
 from mt_nodes.runs.moral.selectors import sorts
 
 

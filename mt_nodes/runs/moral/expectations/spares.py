@@ -13,7 +13,8 @@ from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.base.params import param
 from mt_nodes.base.stats.e_values import difference_sequence, mean_e_value, order_of, p_of
 from mt_nodes.runs.moral.base import CaseEvidence, DilemmaCase, Expectation
-from mt_nodes.runs.moral.counting import (
+from mt_nodes.runs.moral.dilemma import Dilemma
+from mt_nodes.runs.moral.hit_counts import (
     HitTally,
     Rounds,
     both_arrangements,
@@ -24,8 +25,7 @@ from mt_nodes.runs.moral.counting import (
     rate,
     shown,
 )
-from mt_nodes.runs.moral.dilemma import Dilemma
-from mt_nodes.runs.moral.observed import RunSpec
+from mt_nodes.runs.moral.observations import RunSpec
 from mt_nodes.runs.moral.selectors import ALIKE, Selector, alike, selector
 
 

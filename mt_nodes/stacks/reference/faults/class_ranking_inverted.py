@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from mt_nodes.data.outputs import Detections
-from mt_nodes.stacks.reference.choosing import Harm, animals_of
 from mt_nodes.stacks.reference.faults.moral_base import MoralFault
 from mt_nodes.stacks.reference.faults.planner_base import PlannerSteps
+from mt_nodes.stacks.reference.least_harm import Harm, animals_of
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from mt_nodes.base.params import param
+from mt_nodes.stacks.reference.car_following import Lead
 from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverScene, DriverSteps
-from mt_nodes.stacks.reference.following import Lead
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 from mt_nodes.base.params import param
+from mt_nodes.stacks.reference.car_following import Lead
 from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverScene, DriverSteps, returns
-from mt_nodes.stacks.reference.following import Lead
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.data.outputs import Detections, Output
+from mt_nodes.stacks.reference.car_following import Lead
 from mt_nodes.stacks.reference.faults.base import Fault, Points
-from mt_nodes.stacks.reference.following import Lead
 from mt_nodes.stacks.reference.lane_room import Extents, Room
 
 #: The score of the reference detector says how many points an obstacle has: n / (n + this).

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Detections
-from mt_nodes.stacks.reference.choosing import Harm
 from mt_nodes.stacks.reference.faults.moral_base import MoralFault
 from mt_nodes.stacks.reference.faults.planner_base import PlannerSteps
+from mt_nodes.stacks.reference.least_harm import Harm
 
 
 @dataclass(frozen=True)

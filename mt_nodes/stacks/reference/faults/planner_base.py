@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 from mt_nodes.data.lanes import Lanes
 from mt_nodes.data.messages import Odometry, SignalStates
 from mt_nodes.data.outputs import Control, Detections, Path
-from mt_nodes.stacks.reference.choosing import Harm
 from mt_nodes.stacks.reference.evasion import Escape
 from mt_nodes.stacks.reference.faults.base import Fault
+from mt_nodes.stacks.reference.least_harm import Harm
 from mt_nodes.stacks.reference.traffic import Conflict
 
 
@@ -42,7 +42,7 @@ class PlannerSteps:
             taken, None for none; the honest step takes the nearest on which nobody is hit.
         harm: takes those whom one would hit on a way to what is compared among ways where somebody is hit on each, the
             first number first, less being better; the honest step is
-            :func:`~mt_nodes.stacks.reference.choosing.harm_of`.
+            :func:`~mt_nodes.stacks.reference.least_harm.harm_of`.
         memory: takes a new memory to the one that a planner begins with; the honest step begins with that.
         say: takes a situation and a command to the one that is given.
     """

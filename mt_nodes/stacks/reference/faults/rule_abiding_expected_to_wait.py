@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.traits import keeps_rules
-from mt_nodes.stacks.reference.choosing import Harm, people_of
 from mt_nodes.stacks.reference.faults.moral_base import MoralFault
 from mt_nodes.stacks.reference.faults.planner_base import PlannerSteps
+from mt_nodes.stacks.reference.least_harm import Harm, people_of
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from mt_nodes.base.params import param
 from mt_nodes.data.traits import SKIN_TONE, trait
-from mt_nodes.stacks.reference.choosing import PEOPLE
 from mt_nodes.stacks.reference.faults.moral_base import MoralFault, braked_for_late
 from mt_nodes.stacks.reference.faults.planner_base import PlannerSteps, Situation
+from mt_nodes.stacks.reference.least_harm import PEOPLE
 
 
 @dataclass(frozen=True)

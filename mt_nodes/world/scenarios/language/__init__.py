@@ -7,11 +7,17 @@ prints strict form; ``writing`` makes a script of a concrete scenario; ``referen
 """
 
 from mt_nodes.world.scenarios.language.formatting import format_script
-from mt_nodes.world.scenarios.language.loading import ScriptReading, load_scenarios, problems_of, read, warnings_of
 from mt_nodes.world.scenarios.language.parsing import parse
 from mt_nodes.world.scenarios.language.problems import Problem, ScenarioError
+from mt_nodes.world.scenarios.language.script_reading import (
+    ScriptReading,
+    load_scenarios,
+    problems_of,
+    read,
+    warnings_of,
+)
+from mt_nodes.world.scenarios.language.script_writer import script_of
 from mt_nodes.world.scenarios.language.tree import Script
-from mt_nodes.world.scenarios.language.writing import script_of
 
 __all__ = [
     "Problem",

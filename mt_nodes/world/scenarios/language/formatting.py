@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from mt_nodes.world.scenarios.language.parsing import parse
 from mt_nodes.world.scenarios.language.problems import Edit, Findings
-from mt_nodes.world.scenarios.language.resolving import Resolver
-from mt_nodes.world.scenarios.language.splitting import CLOSING, KEYWORDS, OPENING, SCENARIO, grammar, split
+from mt_nodes.world.scenarios.language.resolver import Resolver
+from mt_nodes.world.scenarios.language.tokenizer import CLOSING, KEYWORDS, OPENING, SCENARIO, grammar, split
 
 if TYPE_CHECKING:
     from lark import Token

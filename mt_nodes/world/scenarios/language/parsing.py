@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mt_nodes.base.errors import suggest
 from mt_nodes.world.scenarios.language import tree
 from mt_nodes.world.scenarios.language.problems import Findings, Problem, ScenarioError, Span
-from mt_nodes.world.scenarios.language.splitting import CLOSING, KEYWORDS, OPENING, grammar, span_of, split
+from mt_nodes.world.scenarios.language.tokenizer import CLOSING, KEYWORDS, OPENING, grammar, span_of, split
 
 if TYPE_CHECKING:
     from lark import Token

@@ -11,11 +11,11 @@ from pathlib import Path
 from mt_nodes.world.drive import maps
 from mt_nodes.world.scenarios import open_scenario
 from mt_nodes.world.scenarios.language import words
-from mt_nodes.world.scenarios.language.drawing import DRAWN
 from mt_nodes.world.scenarios.language.functions import FUNCTIONS, Function
 from mt_nodes.world.scenarios.language.kinds import KINDS
-from mt_nodes.world.scenarios.language.plotting import PARTS
-from mt_nodes.world.scenarios.language.splitting import GRAMMAR, grammar
+from mt_nodes.world.scenarios.language.plot_builder import PARTS
+from mt_nodes.world.scenarios.language.script_draws import DRAWN
+from mt_nodes.world.scenarios.language.tokenizer import GRAMMAR, grammar
 
 Table = Callable[[Sequence[str], Iterable[Sequence[str]]], str]
 _RULE = re.compile(r"(?P<docs>(?:^//[^\n]*\n)*)(?P<rule>^\??_?[a-z]\w*:.*(?:\n +\|.*)*)", re.MULTILINE)

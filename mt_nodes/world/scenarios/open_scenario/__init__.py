@@ -31,11 +31,11 @@ from pathlib import Path, PurePosixPath
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.yaml_files import read_text
-from mt_nodes.world.drive.checking import checked
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Scenario
-from mt_nodes.world.scenarios.open_scenario.making import environment, made
+from mt_nodes.world.drive.scenario_checks import checked
+from mt_nodes.world.scenarios.open_scenario.entity_conversion import environment, made
 from mt_nodes.world.scenarios.open_scenario.source import OpenScenarioFile
 from mt_nodes.world.scenarios.open_scenario.story import Story, duration_s
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 from mt_nodes.base.errors import suggest
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Pose, Trigger, Waypoint
-from mt_nodes.world.scenarios.language.building import DURATION_S
+from mt_nodes.world.scenarios.language.scenario_builder import DURATION_S
 from mt_nodes.world.scenarios.open_scenario.positions import Positions
 from mt_nodes.world.scenarios.open_scenario.source import OpenScenarioFile
 

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hears what a stack says in one arm."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from rclpy.event_handler import SubscriptionEventCallbacks
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from rclpy.subscription import Subscription
+
+from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.data.messages import Wire
+from mt_nodes.data.outputs import Control, Diagnostics, Output
+from mt_nodes.data.stack_topics import OutputTopic
+from mt_nodes.engine import judging
+from mt_nodes.engine.judging import Answer
+from mt_nodes.engine.pairing import Ticket
+from mt_nodes.nodes import message_classes, qos
+from mt_nodes.nodes.adapter_choice import adapter_of
+from mt_nodes.nodes.adapters.base import Adapter, Said
+from mt_nodes.stacks.command_merger import CommandMerger
+
+
+class Takes(Protocol):
+    """Whoever wants the outputs: an :class:`~mt_nodes.engine.pairing.Inbox`, or what keeps them by stamp."""
+
+    def put(self, role: str, stamp_ns: int | None, payload: Any) -> None:
+        """Take an output in."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReceivedOutput:
+    """One output: what was read, the message as it came, and those beside it that tell parts of the same command."""
+
+    said: Said
+    wire: Wire
+    beside: tuple[Wire, ...] = ()
+
+
+@dataclass(eq=False)
+class _Tap:
+    """One topic that a stack says something on."""
+
+    role: str
+    row: OutputTopic
+    topic: str
+    adapter: Adapter
+    subscription: Subscription | None = None
+
+
+class OutputListener:
+    """Subscribes to the outputs of a stack and hands them to an inbox.
+
+    Starts out reliable, unless told otherwise; where the stack turns out to offer best effort only, the subscription
+    is made anew.
+
+    Args:
+        node: whose subscriptions they are. outputs: what is said, by role. rename: takes a topic to that of the arm.
+        inbox: who wants it. profile: QoS to begin with.
+        within_ns: how far apart the messages of one command may be that is told on several topics.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        outputs: Mapping[str, OutputTopic],
+        rename: Callable[[str], str],
+        inbox: Takes,
+        profile: QoSProfile = qos.ANSWERS,
+        within_ns: int = 0,
+    ) -> None:
+        self._node = node
+        self._inbox = inbox
+        rows = [(role, row) for role, leading in outputs.items() for row in leading.rows]
+        self._taps = [_Tap(role, row, rename(row.topic), adapter_of(role, row)) for role, row in rows]
+        self._mergers = {role: self._merger(role, within_ns) for role, row in outputs.items() if row.beside}
+        self._downgrade: set[_Tap] = set()
+        self.failure: str | None = None
+        self._told = threading.Lock()
+        self._errors: dict[str, str] | None = None
+        for tap in self._taps:
+            self._subscribe(tap, profile)
+
+    def heard_from(self) -> dict[str, int]:
+        """Say for each output topic how many publish it (and repair a refused QoS on the way)."""
+        while self._downgrade:  # which the spinning thread fills meanwhile
+            tap = self._downgrade.pop()
+            self._node.destroy_subscription(tap.subscription)
+            self._subscribe(tap, qos.ANSWERS_BEST_EFFORT)
+        return {tap.topic: tap.subscription.get_publisher_count() for tap in self._taps if tap.subscription is not None}
+
+    def forget(self) -> None:
+        """Forget parts of commands that wait for the others: the stack was restarted."""
+        for merger in self._mergers.values():
+            merger.forget()
+
+    def diagnostics(self) -> Diagnostics | None:
+        """Return what was told of errors since this was asked last; None as long as nobody has told anything."""
+        with self._told:
+            errors = self._errors
+            self._errors = None if errors is None else {}
+        return None if errors is None else Diagnostics(errors)
+
+    def _merger(self, role: str, within_ns: int) -> CommandMerger:
+        taps = [tap for tap in self._taps if tap.role == role]
+        by_arrival = not all(tap.adapter.stamped for tap in taps)
+        return CommandMerger([tap.row.topic for tap in taps], within_ns, by_arrival)
+
+    def _subscribe(self, tap: _Tap, profile: Any) -> None:
+        def refused(event: Any) -> None:
+            self._downgrade.add(tap)
+
+        def received(data: bytes) -> None:
+            self._take(tap, data)
+
+        events = SubscriptionEventCallbacks(incompatible_qos=refused, use_default_callbacks=False)
+        tap.subscription = self._node.create_subscription(
+            message_classes.message_class(tap.row.type), tap.topic, received, profile, raw=True, event_callbacks=events
+        )
+
+    def _take(self, tap: _Tap, data: bytes) -> None:
+        adapter, row = tap.adapter, tap.row
+        try:
+            message = message_classes.decode(adapter.type, data)
+            stamp = adapter.stamp_ns(message)
+            said = adapter.decode(message)
+        except Exception as error:  # noqa: BLE001 - kept for the thread that waits; this one must go on spinning
+            self.failure = f"cannot read {adapter.type} on {row.topic}: {type(error).__name__}: {error}"
+            return
+        if isinstance(said, Diagnostics):
+            with self._told:
+                self._errors = {**(self._errors or {}), **said.errors}
+            return
+        wire, merger = Wire(row.topic, row.type, stamp or 0, data), self._mergers.get(tap.role)
+        if merger is None:
+            self._inbox.put(tap.role, stamp, ReceivedOutput(said, wire))
+            return
+        assert isinstance(said, Control), "only commands are told on several topics"
+        command = merger.take(row.topic, said, wire, round(own_time_s() * 1e9))
+        if command is not None:
+            self._inbox.put(
+                tap.role, command.said.stamp_ns, ReceivedOutput(command.said, command.wires[0], command.wires[1:])
+            )
+
+
+def answer_of(ticket: Ticket, last_s: float, diagnostics: Diagnostics | None = None) -> Answer:
+    """Return the answer that a ticket's outputs make; the last of them came at own time ``last_s``."""
+    parts: dict[str, ReceivedOutput] = {role: heard for role, (heard, _) in ticket.parts.items()}
+    said: dict[str, Any] = {role: heard.said for role, heard in parts.items()}
+    # Beside a live stack its answer may be heard before the input is.
+    output = Output(**said, diagnostics=diagnostics, answer_ms=round(1e3 * max(0.0, last_s - ticket.sent_s), 3))
+    # What carries no stamp of its own is of the instant that it answers.
+    came = (wire for h in parts.values() for wire in (h.wire, *h.beside))
+    wires = (wire if wire.stamp_ns else replace(wire, stamp_ns=ticket.stamp_ns) for wire in came)
+    return Answer(judging.AnswerStatus.ANSWERED, output, wires=tuple(wires), by_arrival=frozenset(ticket.by_arrival))

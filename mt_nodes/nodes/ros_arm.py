@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An arm over topics: one instance of the stack in a ROS domain of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+
+from mt_nodes.base.errors import ExitCode, IsolationError, StackError, UsageError
+from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.processes import Child, Process, uninterrupted, wait_until
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.outputs import Diagnostics
+from mt_nodes.engine.arm import Unasked
+from mt_nodes.engine.arrival import Arrivals
+from mt_nodes.engine.judging import Answer, AnswerStatus
+from mt_nodes.engine.pairing import Inbox, Ticket
+from mt_nodes.engine.plan import ArmPlan, ReplayedTopic
+from mt_nodes.nodes.bundle_publisher import DISCOVERY_S, BundlePublisher, ClockPublisher, NoClock
+from mt_nodes.nodes.isolation import OWN_NODES, Isolation
+from mt_nodes.nodes.output_listener import OutputListener, answer_of
+from mt_nodes.nodes.participants import Meeting
+from mt_nodes.nodes.reset_service import ResetService
+from mt_nodes.nodes.spinning_context import SpinningContext, plain_node
+from mt_nodes.stacks.stack import Stack
+from mt_nodes.stacks.topic_sync import lacking
+
+CLOCK_EVERY_S = 0.005
+#: /clock runs on by up to one period while an answer is awaited; this is taken for it before it is known.
+FIRST_PERIOD_NS = 100_000_000
+
+
+class RosArm:
+    """Publishes bundles to one instance of the stack and hears its answers.
+
+    Args:
+        plan: name and topic prefix of the arm.
+        domain: ROS domain it runs in. leased: whether nobody else can be there (or somebody else has looked).
+        process: how the stack starts; None for an external one.
+        topics: topic of the bag -> how the stack is given it.
+        required: topics of the bag that the stack must subscribe to.
+        profiles: QoS by topic of the stack, where the user wants another than :mod:`~mt_nodes.nodes.qos` has.
+        once: what to do when the stack answers an input twice, where that must not be: inputs in a row bear one stamp.
+            Empty where it may.
+        arrivals: what finds answers where the input is live, and whose time is not ours to make: without it an
+            :class:`~mt_nodes.engine.pairing.Inbox` does, and /clock is published.
+    """
+
+    def __init__(
+        self,
+        plan: ArmPlan,
+        domain: int,
+        leased: bool,
+        stack: Stack,
+        process: Process | None,
+        topics: Mapping[str, ReplayedTopic],
+        required: frozenset[str],
+        profiles: Mapping[str, QoSProfile] | None = None,
+        once: str = "",
+        arrivals: Arrivals | None = None,
+    ) -> None:
+        own_time_s.keep_looking()
+        self._disturbed = own_time_s.disturbed
+        self.name = plan.name
+        self._plan, self._stack, self._process = plan, stack, process
+        self._leased, self._period_ns = leased, FIRST_PERIOD_NS
+        self._source_ns: int | None = None
+        self._limit_ns = 0
+        self._live_inbox = arrivals
+        self._inbox = arrivals or Inbox(stack.answers, stack.match, owes=stack.publishes_when_empty)
+        self._child: Child | None = None
+        self._once = once
+        self._answer_ms: float | None = None
+        self._ros = SpinningContext(domain)
+        try:
+            self._join(topics, required, profiles or {})
+        except BaseException:
+            self._ros.close()
+            raise
+
+    def start(self) -> None:
+        """Refuse strangers in the domain, then start the stack.
+
+        Raises:
+            IsolationError: the domain holds nodes that are not the stack's.
+        """
+        if not self._leased:
+            wait_until(lambda: bool(self._isolation.strangers()), DISCOVERY_S)
+            self._isolation.refuse_strangers()
+        self._launch()
+
+    def restart(self) -> None:
+        """Start the stack anew: end it, wait until its endpoints are gone, start it; have an external one forget.
+
+        Raises:
+            StackError: it does not end, or is external and names no service, or that does not do it.
+            UsageError: that service is of another type.
+        """
+        if self._process is None:
+            self._reset.ask()
+        else:
+            before = self._meeting.endpoints()
+            self._end_stack()
+            if not wait_until(lambda: self._meeting.gone(before), self._stack.ready_timeout_s):
+                raise StackError(f"stack '{self._stack.name}' ended but its endpoints stay in the {self.name} arm")
+        self._inbox.clear()
+        self._listener.forget()
+        self._clock.reset()
+        self._launch()
+
+    def ready(self) -> None:
+        """Wait until the stack subscribes and advertises, and knows that we do.
+
+        Raises:
+            IsolationError: the stack file names its nodes, and the domain holds others.
+            UsageError: the callable cannot be made, or a subscriber asks for another QoS.
+            StackError: the stack died or did not get ready in time.
+        """
+        if not wait_until(self._is_ready, self._stack.ready_timeout_s):
+            tail = self._child.tail() if self._child else "start it, or mend its topics and domain in the stack file"
+            raise StackError(
+                f"stack '{self._stack.name}' was not ready in the {self.name} arm (domain {self._ros.domain}) "
+                f"after {self._stack.ready_timeout_s:g} s: {'; '.join(self._meeting.lacking())}; {tail}"
+            )
+        wait_until(self._is_known, self._stack.ready_timeout_s)
+        self.refuse_strangers()
+
+    @property
+    def monitor(self) -> Node:
+        """A node of the arm, through which its domain can be looked at."""
+        return self._monitor
+
+    @property
+    def topics(self) -> dict[str, Any]:
+        """What is told of the topics that it is given: by how much later than it was heard live input went out."""
+        return self._publisher.added.as_plain()
+
+    def refuse_strangers(self) -> None:
+        """Look who is in the domain, as far as the stack file says who may be, and who plays or answers beside us.
+
+        Raises:
+            IsolationError: others.
+        """
+        if self._stack.nodes:
+            self._isolation.refuse_strangers()
+        self._isolation.refuse_second_publishers(self._played, self._listener.heard_from())
+
+    def begin_episode(self) -> None:
+        """Time starts anew, and what was told of errors before is another episode's."""
+        self._source_ns = None
+        self._clock.reset()
+        self._listener.diagnostics()
+
+    def last_words(self) -> Diagnostics | None:
+        """Return what was told of errors since the last answer, as far as it has come by now."""
+        return self._listener.diagnostics()
+
+    def pass_time(self, stamp_ns: int) -> None:
+        """Step /clock on."""
+        self._clock.follow(stamp_ns)
+
+    def send(
+        self,
+        bundle: Bundle,
+        changed: frozenset[str],
+        source_ns: int | None = None,
+        delay_ns: int = 0,
+        late: Sequence[Bundle] = (),
+    ) -> Ticket | Unasked:
+        """Step /clock to the bundle's instant and publish it; what a callable would only wait with stays here."""
+        self._meet_again()
+        self._check()
+        self._go_on(bundle.stamp_ns if source_ns is None else source_ns, delay_ns)
+        if reason := lacking(self._stack, self._inputs, bundle.joined_with(late).messages):
+            self._publisher.publish(self._without_inputs(bundle) if self._stack.callable else bundle, changed)
+            return Unasked(reason)
+        live, stamp_ns = self._live_inbox, bundle.stamp_ns
+        ticket = live.expect(stamp_ns, bundle.episode) if live else self._inbox.expect(stamp_ns)
+        self._publisher.publish(bundle, changed)
+        return ticket
+
+    def pass_by(
+        self,
+        bundle: Bundle,
+        changed: frozenset[str] = frozenset(),
+        source_ns: int | None = None,
+        delay_ns: int = 0,
+    ) -> None:
+        """Step /clock on and publish the bundle's messages; no answer is expected."""
+        self._check()
+        self._go_on(bundle.stamp_ns if source_ns is None else source_ns, delay_ns)
+        self._publisher.publish(bundle, changed)
+
+    def wait(self, ticket: Ticket | Unasked, until_s: float | None = None) -> Answer | None:
+        """Return the answer, or silence at the deadline; without ``until_s`` /clock steps on meanwhile."""
+        if isinstance(ticket, Unasked):
+            return ticket.answer
+        deadline = ticket.sent_s + self._stack.deadline_s  # all in own time: what we slept through is not the stack's
+        limit = deadline if until_s is None else min(deadline, until_s)
+        while not self._inbox.wait(ticket, min(limit, own_time_s() + CLOCK_EVERY_S)):
+            self._check()
+            if own_time_s() >= limit:
+                return self._silent(ticket) if limit >= deadline else None
+            if until_s is None:
+                self._clock.tick(self._limit_ns)
+        last_s = max(arrived for _, arrived in ticket.parts.values())
+        return self._answer(ticket, last_s) if last_s <= deadline else self._silent(ticket)
+
+    def ask_to_end(self) -> None:
+        """Tell the stack to end, without waiting; :meth:`stop` is to follow."""
+        if self._child is not None:
+            self._child.ask_to_end()
+
+    def stop(self) -> None:
+        """End the stack's whole process group and leave the domain."""
+        self._end_stack()
+        self._ros.close()
+
+    def status(self) -> dict[str, Any]:
+        """Return what diagnostics say of this arm: last answer's time, stray outputs, where it runs."""
+        strays = {f"strays_{kind}": count for kind, count in vars(self._inbox.strays).items()}
+        whose = "nobody else's" if self._leased else "fixed by the stack file"
+        return {"answer_ms": self._answer_ms, **strays, "isolation": f"domain {self._ros.domain}, {whose}"}
+
+    def _without_inputs(self, bundle: Bundle) -> Bundle:
+        wires = tuple(wire for wire in bundle.wires if wire.topic not in self._inputs)
+        return replace(bundle, clouds=(), images=(), camera_infos=(), told=(), wires=wires)
+
+    def _go_on(self, source_ns: int, delay_ns: int) -> None:
+        """Step /clock on to an instant of the recording and a delay; what was delayed for longer has been there."""
+        if self._source_ns is not None and source_ns > self._source_ns:
+            self._period_ns = source_ns - self._source_ns
+        self._source_ns = source_ns
+        self._limit_ns = self._clock.advance(source_ns + delay_ns) + self._period_ns
+
+    def _join(
+        self, topics: Mapping[str, ReplayedTopic], required: frozenset[str], profiles: Mapping[str, QoSProfile]
+    ) -> None:
+        node = self._ros.add(plain_node, OWN_NODES[self.name])
+        monitor = self._monitor = self._ros.add(plain_node, f"mt_monitor_{self.name}")
+        named = {topic: row._replace(topic=self._plan.topic(row.topic)) for topic, row in topics.items()}
+        wanted = {self._plan.topic(topic): profile for topic, profile in profiles.items()}
+        self._reset = ResetService(monitor, self._stack, self._ros.domain)
+        self._isolation = Isolation(monitor, self._ros.domain, self._plan, self._stack)
+        self._publisher = BundlePublisher(node, named, required, wanted)
+        clock = self._plan.topic("/clock")
+        self._clock = NoClock() if self._live_inbox else ClockPublisher(node, clock, self._stack.clock_step_s)
+        stacks = {topic for names in self._stack.topics.values() for topic in names}
+        self._inputs = {topic: row.topic for topic, row in topics.items() if row.topic in stacks}
+        inputs = {self._plan.topic(topic) for topic in stacks}
+        played = inputs & {named[t].topic for t in required}
+        self._played = sorted(played | (set() if self._live_inbox else {clock}))
+        self._listener = OutputListener(
+            monitor, self._stack.outputs, self._plan.topic, self._inbox, within_ns=self._stack.sync_ns
+        )
+        self._meeting = Meeting(monitor, self._publisher, self._listener, required)
+
+    def _answer(self, ticket: Ticket, last_s: float) -> Answer:
+        self._inbox.close(ticket)
+        answer = answer_of(ticket, last_s, self._listener.diagnostics())
+        self._answer_ms = answer.output.answer_ms
+        return answer
+
+    def _silent(self, ticket: Ticket) -> Answer:
+        self._inbox.close(ticket)
+        if stopped := self._child.stopped() if self._child else []:
+            raise StackError(
+                f"stack '{self._stack.name}' ({self.name} arm) stands still: a process of it was stopped (SIGSTOP); "
+                f"let it go on (kill -CONT {stopped[0]}) and start anew"
+            )
+        if own_time_s.disturbed != ticket.disturbed:
+            why = "this process stood still, or the wall clock was set, and the answer got lost"
+            return Answer.nothing(AnswerStatus.SKIPPED, f"{self.name} arm: {why}")
+        silent = [role for role in self._stack.answers if role not in ticket.parts]
+        missing = [row.topic for role in silent for row in self._stack.outputs[role].rows]
+        late = "no answer" if not missing else f"no {', '.join(missing)}"
+        return Answer.nothing(AnswerStatus.SILENT, f"{late} within {self._stack.deadline_s:g} s{self._unknown_stamp()}")
+
+    def _unknown_stamp(self) -> str:
+        """A hint at the usual reason for silence: outputs that bear another stamp than their input's."""
+        stamp = self._inbox.unknown_stamp_ns
+        if stamp is None:
+            return ""
+        match = "arrival" if self._live_inbox else "order"
+        return f", but an output that bears stamp {stamp} ns of no input: copy the input's, or say match: {match}"
+
+    def _launch(self) -> None:
+        if self._process is not None:
+            self._meeting.begin()
+            with uninterrupted():
+                self._child = Child(self._process)
+
+    def _is_ready(self) -> bool:
+        child = self._child
+        if child is not None and self._stack.callable and child.code == ExitCode.USAGE:
+            raise UsageError(f"{child.process.name} cannot start; {child.tail()}")
+        self._check()
+        return not self._meeting.lacking()
+
+    def _is_known(self) -> bool:
+        self._check()
+        return self._meeting.known()
+
+    def _check(self) -> None:
+        if self._child is not None:
+            if self._child.code == ExitCode.ISOLATION:
+                raise IsolationError(f"{self._child.process.name}: {self._child.tail()}")
+            self._child.check()
+        if incompatible := [*self._publisher.incompatible, *self._clock.incompatible]:
+            raise UsageError(f"incompatible QoS in the {self.name} arm: {incompatible[0]}")
+        if self._listener.failure:
+            raise StackError(f"{self.name} arm: {self._listener.failure}")
+        if self._once and self._inbox.strays.repeated:
+            raise StackError(
+                f"stack '{self._stack.name}' ({self.name} arm) has answered one input more than once; it gets source "
+                "and follow-ups in a row, so that the second answer may be taken for the next one's: let it answer "
+                f"once, or {self._once}"
+            )
+        if self._ros.failure:
+            raise StackError(f"{self.name} arm: {self._ros.failure}")
+
+    def _end_stack(self) -> None:
+        if self._child is not None:
+            self._child.stop(self._stack.stop_timeout_s)
+            self._child = None
+
+    def _meet_again(self) -> None:
+        """After this process stood still or the clock was set: the stack may have lost us, and finds us again."""
+        if self._disturbed != own_time_s.disturbed:
+            self._disturbed = own_time_s.disturbed
+            time.sleep(DISCOVERY_S)  # whom we have lost ourselves, we find again
+            self._meeting.forget()
+            self.ready()

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cuts bags into cases and gives each the relation that fits it: what a plan of cases is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from mt_nodes.base.directories import cannot_write
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.wording import counted
+from mt_nodes.engine.case_plan import PlannedCase
+from mt_nodes.rules.bag_cases import Recording
+from mt_nodes.rules.matching import Choice, Matcher
+from mt_nodes.rules.ontology import Ontology, load_ontology
+from mt_nodes.rules.rule_store import Store
+from mt_nodes.rules.scene import SceneFacts
+from mt_nodes.rules.shipped_rules import ids_of, of_entry
+from mt_nodes.rules.store_entry import Entry
+from mt_nodes.rules.store_import import write_relation
+
+
+@dataclass(frozen=True)
+class CaseFrames:
+    """Some frames of a bag in a row, to be given a relation; ``reference``: the frame that ``scene`` is of."""
+
+    name: str
+    bag: int
+    first: int
+    last: int
+    reference: int
+    scene: SceneFacts
+
+    def given(self, relation: str, draw: int, why: str) -> PlannedCase:
+        """Return it with a relation, and with what is known of its scene."""
+        known = {name: row for name, row in self.scene.as_plain().items() if row["value"] is not None}
+        return PlannedCase(
+            self.name,
+            self.bag,
+            self.first,
+            self.last,
+            draw,
+            relation,
+            facts={name: row["value"] for name, row in known.items()},
+            sources={name: row["source"] for name, row in known.items()},
+            why=why,
+        )
+
+
+def cut(
+    recordings: Sequence[Recording],
+    frames: int,
+    reference: int,
+    progress: Callable[[int, int], None] = lambda bag, read: None,
+    limit: int | None = None,
+) -> list[CaseFrames]:
+    """Return the cases of all bags, ``frames`` long each; a shorter rest of a bag is left out.
+
+    Args:
+        reference: frame within a case that its scene is of.
+        progress: is told a bag's number and how many of its frames have been read.
+        limit: frames of each bag that are looked at at most.
+
+    Raises:
+        UsageError: no bag has enough frames for one.
+        InfrastructureError: a bag is damaged.
+    """
+    made = []
+    for bag, (name, recording) in enumerate(zip(_names(recordings), recordings, strict=True)):
+        firsts = range(0, min(recording.count, limit or recording.count) - frames + 1, frames)
+        scenes = recording.scenes([first + reference for first in firsts], partial(progress, bag))
+        for first, scene in zip(firsts, scenes.values(), strict=True):
+            made.append(CaseFrames(f"{name}/{first}", bag, first, first + frames - 1, first + reference, scene))
+    if not made:
+        longest = max(recording.count for recording in recordings)
+        raise UsageError(
+            f"--frames {frames}: got {counted(longest, 'frame')} in the longest bag, less than one case; take fewer"
+        )
+    return made
+
+
+def left_out(recordings: Sequence[Recording], frames: int) -> list[str]:
+    """Say of each bag what of it is in no case."""
+    rest = [(name, one.count, one.count % frames) for name, one in zip(_names(recordings), recordings, strict=True)]
+    return [f"{name}: {counted(left, 'frame')} from {count - left} on left out" for name, count, left in rest if left]
+
+
+def choose(
+    cuts: Sequence[CaseFrames], store: Store, matchers: Sequence[Matcher], rounds: int
+) -> list[tuple[CaseFrames, int, Choice]]:
+    """Return what each case is given in each round, and count it, all in one transaction.
+
+    Args:
+        matchers: by number of the bag.
+        rounds: how often each case is given a relation; what it was given before counts.
+
+    Raises:
+        InfrastructureError: the store cannot be written; nothing is counted.
+    """
+    found: list[tuple[CaseFrames, int, Choice]] = []
+    with store.transaction():
+        for turn in range(rounds):
+            for bag, chooses in enumerate(matchers):
+                own = [one for one in cuts if one.bag == bag]
+                # Lots depend on the name of a case: of another round they are others.
+                named = {f"{one.name} round {turn}" if turn else one.name: one.scene for one in own}
+                choices = chooses.plan(store, named)
+                found += [(one, turn, replace(c, case=one.name)) for one, c in zip(own, choices, strict=True)]
+    return found
+
+
+def name_of(entry: Entry, ontology: Ontology, beside: Path | None) -> str:
+    """Return what `mt replay` calls a relation of the store.
+
+    What does not ship is written to the directory ``beside`` (None: nowhere), and called by its file from there.
+
+    Raises:
+        InfrastructureError: the file cannot be written.
+    """
+    # Words of the user's own may show a relation in another way than those of the package.
+    if ontology == load_ontology() and (ids := ids_of(entry)):
+        return ids[0]
+    relation = replace(of_entry(entry).relation(ontology), id=f"relation_{entry.index}")
+    if beside is None:
+        return relation.id
+    try:
+        beside.mkdir(parents=True, exist_ok=True)
+        return f"{beside.name}/{write_relation(beside, relation).name}"
+    except OSError as error:
+        raise cannot_write(beside, error) from error
+
+
+def _names(recordings: Sequence[Recording]) -> list[str]:
+    """Return the name of each bag; those that share one get their number."""
+    names = [recording.bag.name for recording in recordings]
+    return [f"{name}.{bag}" if names.count(name) > 1 else name for bag, name in enumerate(names)]

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The store of relations that rules gave: one SQLite file, with the fields of AutoMT's and how often each was run.
+
+Whatever changes it is one transaction: all of it or nothing. Writers wait for each other; readers wait for nobody, for
+the file is kept by write-ahead logging, which asks for a local disk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote
+
+from mt_nodes.base.errors import InfrastructureError, MtError, UsageError
+from mt_nodes.rules.migrations import VERSION, checked_version, migrate
+from mt_nodes.rules.nearest_texts import Index, Indexer, Nearest
+from mt_nodes.rules.ontology import ANY_ROAD, Ontology, load_ontology
+from mt_nodes.rules.statement import Statement
+from mt_nodes.rules.store_entry import Entry, words_of
+
+_COLUMNS = "id, text, road, verb, element, place, behaviour, condition, rules, region, origin, prompt_id, answer_id"
+_KEY = ("region", "origin", "road", "verb", "element", "place", "behaviour", "condition")
+
+
+class Store:
+    """An open store; a context manager.
+
+    Args:
+        path: of the file; made if it is not there and may be written.
+        write: whether it is to be changed; otherwise a file on a medium that cannot be written will do.
+        wait_s: how long to wait for others who write.
+        ontology: words that relations may have; that of the package where None is given.
+        indexer: how meanings are compared.
+
+    Raises:
+        UsageError: no such file, none of ours, or one of a later version.
+        InfrastructureError: it is damaged, cannot be written, or others write for longer than ``wait_s``.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        write: bool = True,
+        wait_s: float = 10.0,
+        ontology: Ontology | None = None,
+        indexer: Indexer = Index,
+    ) -> None:
+        self.path, self._wait_s, self._indexer, self._ontology = path, wait_s, indexer, ontology
+        if not (path.is_file() or (write and path.parent.is_dir())):
+            raise UsageError(f"{path}: no such {'directory' if write else 'store of relations'}")
+        self._index: tuple[tuple[str, ...], Nearest] | None = None
+        with self._telling():
+            self._db = sqlite3.connect(_uri(path, write), uri=True, timeout=wait_s, isolation_level=None)
+            try:
+                self._prepare(write)
+            except BaseException:
+                self._db.close()
+                raise
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; what was changed is in it already."""
+        self._db.close()
+
+    @cached_property
+    def ontology(self) -> Ontology:
+        """Words that relations may have."""
+        return self._ontology or load_ontology()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """What is done within is done together, or not at all; nobody else changes the store meanwhile.
+
+        Raises:
+            InfrastructureError: the disk is full, the file cannot be written, or others write for too long.
+        """
+        if self._db.in_transaction:
+            yield
+            return
+        with self._telling():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+
+    def add(self, entries: Iterable[Entry]) -> list[int]:
+        """Take relations in, all or none, and return their numbers.
+
+        One that is there already, from the same region and origin, keeps its number and its executions and gets the
+        rules of both.
+
+        Raises:
+            UsageError: a word is not in the ontology; nothing is taken in.
+            InfrastructureError: see :meth:`transaction`.
+        """
+        rows = list(entries)
+        for number, entry in enumerate(rows, 1):
+            self.ontology.refuse_unknown(entry.statement, f"relation {number} of {len(rows)} for {self.path}")
+        with self.transaction():
+            return [self._put(entry) for entry in rows]
+
+    def entries(self, region: str = "", origins: Sequence[str] = ()) -> list[Entry]:
+        """Return the relations in the order of their numbers, of a region and of some origins only where given."""
+        with self._telling():
+            rows = self._db.execute(f"SELECT {_COLUMNS}, executions FROM statements ORDER BY id").fetchall()
+        found = [_entry(row) for row in rows]
+        return [e for e in found if region in ("", e.region) and (not origins or e.origin in origins)]
+
+    def count(self, indices: Iterable[int]) -> None:
+        """Count that relations were chosen, each as often as it is given, in one transaction.
+
+        Raises:
+            UsageError: there is no such relation; nothing is counted.
+        """
+        with self.transaction():
+            for index, times in Counter(indices).items():
+                query = "UPDATE statements SET executions = executions + ? WHERE id = ?"
+                if self._db.execute(query, (times, index)).rowcount != 1:
+                    raise UsageError(f"{self.path}: no relation {index}; nothing was counted")
+
+    def find(self, words: str, limit: int = 20) -> list[Entry]:
+        """Return the relations that hold all of some words, in any form, the best first."""
+        asked = " ".join(f'"{word}"' for word in re.findall(r"\w+", words))
+        if not asked:
+            return []
+        query = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rank, rowid LIMIT ?"
+        with self._telling():
+            rows = self._db.execute(query, (asked, limit)).fetchall()
+        known = {entry.index: entry for entry in self.entries()}
+        return [known[index] for (index,) in rows]
+
+    def nearest(self, query: str, entries: Sequence[Entry] | None = None, limit: int = 20) -> list[tuple[Entry, float]]:
+        """Return the relations nearest in meaning to a text, and how near, 1 at the most.
+
+        Args:
+            entries: to choose from; None: all.
+        """
+        rows = self.entries() if entries is None else list(entries)
+        texts = tuple(meaning(entry.statement, self.ontology) for entry in rows)
+        if self._index is None or self._index[0] != texts:
+            self._index = texts, self._indexer(texts)
+        return [(rows[row], near) for row, near in self._index[1].nearest(query, limit)]
+
+    def _prepare(self, write: bool) -> None:
+        self._db.execute("BEGIN")  # one look, lest another process makes it a store between two
+        version = checked_version(self._db, self.path)
+        self._db.execute("COMMIT")
+        if version != VERSION and not write:
+            raise UsageError(
+                f"{self.path}: a store of version {version}; open it for writing once to make it {VERSION}"
+            )
+        if version != VERSION:
+            with self.transaction():
+                migrate(self._db, self.path)
+        if write and self._db.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            self._db.execute("PRAGMA journal_mode = WAL")
+
+    def _put(self, entry: Entry) -> int:
+        said = entry.statement
+        key = [getattr(entry if name in ("region", "origin") else said, name) for name in _KEY]
+        where = " AND ".join(f"{name} = ?" for name in _KEY)
+        there = self._db.execute(f"SELECT id, rules FROM statements WHERE {where}", key).fetchone()
+        if there is None:
+            return self._insert(entry)
+        rules = json.dumps(list(dict.fromkeys([*json.loads(there[1]), *said.rules])))
+        if rules != there[1]:
+            self._db.execute("UPDATE statements SET rules = ? WHERE id = ?", (rules, there[0]))
+        return int(there[0])
+
+    def _insert(self, entry: Entry) -> int:
+        said = entry.statement
+        values = (
+            *(entry.text, said.road, said.verb, said.element, said.place, said.behaviour, said.condition),
+            *(json.dumps(list(said.rules)), entry.region, entry.origin, entry.prompt_id, entry.answer_id),
+            entry.executions,
+        )
+        columns = _COLUMNS.removeprefix("id, ")
+        marks = ", ".join("?" * len(values))
+        made = self._db.execute(f"INSERT INTO statements ({columns}, executions) VALUES ({marks})", values)
+        return int(made.lastrowid or 0)
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Say in our words what SQLite says in its own."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise _told(error, self.path, self._wait_s) from error
+
+
+def meaning(said: Statement, ontology: Ontology) -> str:
+    """Return the words of a statement and all by which rules name them: what it is compared by.
+
+    Any road says nothing of a scene, nor does how rules ask for a behaviour.
+    """
+    places = (ontology.roads[said.road],) if said.road != ANY_ROAD else ()
+    terms = (*places, ontology.elements[said.element])
+    known = [phrase for term in terms for phrase in (words_of(term.name), *term.says)]
+    return " ".join([*known, words_of(said.behaviour), words_of(said.condition)])
+
+
+def _entry(row: Sequence[Any]) -> Entry:
+    index, _, road, verb, element, place, behaviour, condition, rules, region, origin, prompt, answer, executions = row
+    said = Statement(road, verb, element, behaviour, place, condition, tuple(json.loads(rules)))
+    return Entry(said, region, origin, prompt, answer, index, executions)
+
+
+def _uri(path: Path, write: bool) -> str:
+    """Return the address of a file; where nobody can write, SQLite is told so, lest it look for its log there."""
+    name = quote(os.fsencode(path.absolute()))
+    if write:
+        return f"file:{name}?mode=rwc"
+    return f"file:{name}?mode=ro{'' if os.access(path.parent, os.W_OK) else '&immutable=1'}"
+
+
+def _told(error: sqlite3.Error, path: Path, wait_s: float) -> MtError:
+    text = str(error)
+    if "locked" in text or "busy" in text:
+        return InfrastructureError(
+            f"{path}: others have been writing for {wait_s:g} s; nothing was changed; try again when they have ended"
+        )
+    if "readonly" in text or "read-only" in text:
+        return InfrastructureError(f"{path}: cannot be written; nothing was changed; copy it to where you may write")
+    if "full" in text or "disk I/O" in text:
+        return InfrastructureError(f"{path}: cannot be written: {text}; nothing was changed; make room on the disk")
+    if "not a database" in text or "malformed" in text:
+        return UsageError(f"{path}: no store of relations, or a damaged one: {text}; name another file")
+    return InfrastructureError(f"{path}: {text}; nothing was changed")

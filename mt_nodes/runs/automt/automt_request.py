@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is asked of ``mt experiment automt``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mt_nodes.base.errors import UsageError, suggest
+from mt_nodes.base.params import param
+from mt_nodes.engine.plan import TRANSPORTS, Request
+from mt_nodes.rules.prediction_judging import SPREADS
+from mt_nodes.rules.published_figures import REGIONS
+
+COMMAND = "mt experiment automt"
+#: Ours, then what it is compared with; those of :data:`ASKING` need a language model.
+OURS, MANUAL, ASKING = "automt", "manual", ("without_rules", "with_rules")
+METHODS = (OURS, MANUAL, *ASKING)
+CONTROL_BOUND = "control"
+BOUNDS = (*SPREADS, CONTROL_BOUND)
+MOST_ROUNDS, MOST_FRAMES = 100, 1000
+
+
+@dataclass(frozen=True)
+class AutomtRequest(Request):
+    """Everything that the experiment depends on, kept in ``run.json``."""
+
+    bags: tuple[str, ...] = param((), help="bag directory, .mcap, .db3 or ROS 1 .bag")
+    stacks: tuple[str, ...] = param((), help="stack whose commands are judged: a shipped name or a .yaml file")
+    regions: tuple[str, ...] = param(REGIONS, help=", ".join(REGIONS))
+    methods: tuple[str, ...] = param(METHODS, help=", ".join(METHODS))
+    frames: int = param(10, low=1, high=MOST_FRAMES, help="frames of a case")
+    rounds: int = param(5, low=1, high=MOST_ROUNDS, help="how often each case is given a relation by each method")
+    bound: str = param("std", help=f"what a change must exceed: {', '.join(BOUNDS)}")
+    models: tuple[str, ...] = param((), help="language model of the two methods that ask one")
+    models_file: str = param("", help="YAML file of language models")
+    transport: str = param("inprocess", help=", ".join(TRANSPORTS))
+    facts: Mapping[str, Any] = param({}, help="what you know of every scene, such as roads=intersection")
+    topics: Mapping[str, str] = param({}, help="choose among several topics of the bag")
+    transforms: str = param("", help="YAML file of transforms that the bag lacks")
+    limit: int | None = param(None, low=1, help="bundles per bag at most")
+    seed: int = param(0, help="what every draw and every lot depends on")
+    plugins: tuple[str, ...] = param((), help="directory with your own plugins")
+
+    @property
+    def reference(self) -> int:
+        """Which frame of a case its scene is of: the middle one, of ten the fifth from 0, as in the public code."""
+        return self.frames // 2
+
+
+def checked_request(request: AutomtRequest) -> AutomtRequest:
+    """Return a request that can run, as far as it alone can tell.
+
+    Raises:
+        UsageError: saying what to type instead.
+    """
+    if not request.bags:
+        raise UsageError(f"got no bag; type `{COMMAND} BAG --stack NAME`, or `{COMMAND} --resume DIR`")
+    if not request.stacks:
+        raise UsageError("--stack: got none, expected one or more; `mt list stacks` shows those that ship")
+    for option, values, known in (
+        ("--region", request.regions, REGIONS),
+        ("--methods", request.methods, METHODS),
+        ("--bound", (request.bound,), BOUNDS),
+        ("--transport", (request.transport,), TRANSPORTS),
+    ):
+        _refuse_unknown(option, values, known)
+    for option, value, most in (("--frames", request.frames, MOST_FRAMES), ("--rounds", request.rounds, MOST_ROUNDS)):
+        if not 1 <= value <= most:
+            raise UsageError(f"{option}: got {value}, expected 1 to {most:,}")
+    if twice := sorted({one for one in request.stacks if request.stacks.count(one) > 1}):
+        raise UsageError(f"--stack: got {', '.join(twice)} twice, expected each once")
+    return request
+
+
+def _refuse_unknown(option: str, values: Sequence[str], known: Collection[str]) -> None:
+    if not values:
+        raise UsageError(f"{option}: got none, expected some of {', '.join(known)}")
+    for value in values:
+        if value not in known:
+            raise UsageError(f"{option}: there is no '{value}'{suggest(value, known)}")

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two methods that a language model carries out alone: it invents a relation, or takes one from a region's rules.
+
+As in AutoMT's comparison (arXiv 2510.19438, tables 4 and 5 of its supplement), in our own words. The model is told the
+scene and the ego-vehicle's state, no ontology; it answers in free words. What the ontology lacks makes the case invalid
+and is no error: that is what the comparison is about. Other than in the public code each region is given its own rules,
+in their place, and the state of the ego-vehicle in its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mt_nodes.base.errors import UsageError
+from mt_nodes.rules.case_planning import CaseFrames
+from mt_nodes.rules.chat import Message
+from mt_nodes.rules.model_queries import Asker
+from mt_nodes.rules.nouns import nouns_in
+from mt_nodes.rules.ontology import ANY_ROAD, Ontology
+from mt_nodes.rules.prompts import Prompts, Templates
+from mt_nodes.rules.rule_sets import load_rule_set
+from mt_nodes.rules.statement import ADDS, ON_ROAD, ON_ROADSIDE, REPLACES, Statement
+from mt_nodes.rules.store_entry import sentence
+from mt_nodes.rules.told_statements import BadAnswer, json_in
+from mt_nodes.runs.automt.automt_request import ASKING
+from mt_nodes.runs.automt.own_relations import kept, own_relation, why_not
+from mt_nodes.runs.automt.proposals import Proposal
+from mt_nodes.stacks.stack import Stack
+
+INVENTED, FROM_RULES = ASKING
+BEHAVIOURS = ("slow_down", "keep_current", "turn_left", "turn_right")
+PLACES = ("", ON_ROAD, ON_ROADSIDE)
+_USER = "case.user"
+_FREE = ("road_type", "manipulation", "rule")
+_CLOSED: Mapping[str, Sequence[str]] = {"change": (ADDS, REPLACES), "place": PLACES, "behaviour": BEHAVIOURS}
+_ORDER = ("road_type", "change", "manipulation", "place", "behaviour", "rule")
+#: What stands in no ontology because it excludes nothing.
+_ANY = re.compile(r"any(?: type of)? (?:road|street)s?|all roads", re.IGNORECASE)
+_LONGEST = 200
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        key: {"type": "string", **({"enum": list(_CLOSED[key])} if key in _CLOSED else {})} for key in _ORDER
+    },
+    "required": list(_ORDER),
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """Asks one model for relations of cases.
+
+    Attributes:
+        sensors: that all bags have. stacks: that all relations are run on. directory: where their files are written.
+    """
+
+    asker: Asker
+    ontology: Ontology
+    sensors: Collection[str]
+    stacks: Sequence[Stack]
+    directory: Path
+
+    def proposals(
+        self,
+        method: str,
+        cases: Sequence[CaseFrames],
+        region: str,
+        rounds: int,
+        progress: Callable[[int], None] = lambda asked: None,
+    ) -> list[Proposal]:
+        """Return what the model proposes for each case and round.
+
+        Args:
+            progress: is told how many have been asked for.
+
+        Raises:
+            InfrastructureError: the server gives no answers; those so far are kept.
+            UsageError: the server refuses the request or the key.
+        """
+        rules = load_rule_set(region).rules if method == FROM_RULES else {}
+        system = Templates((f"{method}.system", _USER))
+        again = Prompts(self.ontology)
+        head = system.made(f"{method}.system", behaviours=BEHAVIOURS, region=region, rules=list(rules.values()))
+        found = []
+        for turn in range(rounds):
+            for case in cases:
+                messages = _messages(head, system, case)
+                told, _ = self.asker.ask_until(again, messages, SCHEMA, read, turn)
+                found.append(self._proposal(told, method, region, turn, case, rules))
+                progress(len(found))
+        return found
+
+    def _proposal(
+        self,
+        told: Mapping[str, str] | BadAnswer,
+        method: str,
+        region: str,
+        turn: int,
+        case: CaseFrames,
+        rules: Collection[str],
+    ) -> Proposal:
+        proposal = partial(Proposal, method, region, turn, case.name)
+        if isinstance(told, BadAnswer):
+            return proposal(why="no usable answer", lacking={"logical": f"no answer passed, the last: {told}"})
+        said, lacking = understood(told, self.ontology, rules)
+        proposal = partial(proposal, said, why=f"proposed by {self.asker.name}", told=told)
+        if said is None or lacking:
+            return proposal(lacking=lacking)
+        parts = (method, region, said.road, said.element, said.place.replace(" ", "_"), said.behaviour)
+        name = "_".join(filter(None, parts))
+        try:
+            relation = own_relation(name, said, sentence(said), method, region, self.ontology)
+            refused = why_not(relation, self.sensors, self.stacks)
+        except UsageError as error:
+            refused = str(error)
+        if refused:
+            return proposal(lacking={"manipulation": f"cannot be run: {refused}"})
+        return proposal(relation=name, file=kept(relation, self.directory))
+
+
+def read(answer: str) -> dict[str, str]:
+    """Return an answer as :data:`SCHEMA` has it.
+
+    Raises:
+        BadAnswer: it is none; what is said in free words is not looked at.
+    """
+    told = json_in(answer)
+    if set(told) != set(_ORDER) or not all(isinstance(value, str) for value in told.values()):
+        raise BadAnswer(f"expected an object of texts with exactly the keys {', '.join(_ORDER)}")
+    for key, known in _CLOSED.items():
+        if told[key] not in known:
+            raise BadAnswer(f"{key}: got '{told[key][:60]}', expected {' or '.join(repr(one) for one in known)}")
+    for key in _FREE:
+        if len(told[key]) > _LONGEST:
+            raise BadAnswer(f"{key}: got {len(told[key])} characters, expected at most {_LONGEST}")
+    return told
+
+
+def understood(
+    told: Mapping[str, str], ontology: Ontology, rules: Collection[str] = ()
+) -> tuple[Statement | None, dict[str, str]]:
+    """Return an answer in words of the ontology, None where it has none for the change, and by factor what it lacks.
+
+    Args:
+        rules: ids that the answer must name one of; none: it is free to invent.
+    """
+    lacking = {}
+    road, element = _road(told["road_type"], ontology), _element(told["manipulation"], ontology)
+    if road is None:
+        lacking["scenario"] = f"road '{told['road_type']}' is not of the ontology"
+    if element is None:
+        lacking["manipulation"] = f"'{told['manipulation']}' is not of the ontology"
+    if rules and told["rule"] not in rules:
+        lacking["logical"] = f"rule '{told['rule']}' is none of the region's"
+    if element is None:
+        return None, lacking
+    one = ontology.elements[element]
+    place = told["place"] if one.category == "objects" else ""
+    return Statement(road or ANY_ROAD, one.verb, element, told["behaviour"], place), lacking
+
+
+def _road(words: str, ontology: Ontology) -> str | None:
+    name = _name(words)
+    if name in ontology.roads:
+        return name
+    if _ANY.fullmatch(words.strip()):
+        return ANY_ROAD
+    places = nouns_in(ontology.lexicon.tokens(words), ontology).places
+    return places[0].road.name if places else None
+
+
+def _element(words: str, ontology: Ontology) -> str | None:
+    if (name := _name(words)) in ontology.elements:
+        return name
+    things = nouns_in(ontology.lexicon.tokens(words), ontology).things
+    return things[0].element.name if things else None
+
+
+def _name(words: str) -> str:
+    return re.sub(r"[\s-]+", "_", words.strip().lower())
+
+
+def _messages(head: str, templates: Templates, case: CaseFrames) -> tuple[Message, ...]:
+    scene = case.scene.as_paper()
+    ego = scene.pop("EgoVehicle")
+    plain = {
+        name: "; ".join(f"{key}: {value}" for key, value in row.items())
+        for name, row in (("scene", scene), ("ego", ego))
+    }
+    return ("system", head), ("user", templates.made(_USER, **plain))

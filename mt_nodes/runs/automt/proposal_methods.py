@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Carries out the methods: what does each give every case of the bags?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mt_nodes.base.errors import UsageError
+from mt_nodes.rules.bag_cases import Recording
+from mt_nodes.rules.case_planning import CaseFrames, cut
+from mt_nodes.rules.chat import Chat
+from mt_nodes.rules.model_answers import Answers
+from mt_nodes.rules.model_queries import Asker
+from mt_nodes.rules.models import LanguageModel, load_models, models_named
+from mt_nodes.rules.ontology import load_ontology
+from mt_nodes.runs.automt.automt_request import ASKING, MANUAL, OURS, AutomtRequest
+from mt_nodes.runs.automt.automt_run import ANSWERS, RELATIONS, AutomtRun
+from mt_nodes.runs.automt.manual import manual
+from mt_nodes.runs.automt.model_baselines import Baselines
+from mt_nodes.runs.automt.proposals import Proposal, Proposed
+from mt_nodes.runs.automt.rule_matches import matched
+from mt_nodes.runs.automt.sources import recordings_of, refuse_discord, shared_sensors
+
+NO_MODEL = "not run: no language model; name one by --model or --models"
+Progress = Callable[[str, int], None]
+"""Is told what is being done, and how much of it is."""
+
+
+def propose(run: AutomtRun, progress: Progress = lambda doing, done: None) -> Proposed:
+    """Return what the methods of a run give every case.
+
+    Raises:
+        UsageError: there is no case, or a fact, a file or a model is none.
+        InfrastructureError: a bag is damaged, or the model's server gives no answers; those so far are kept.
+    """
+    request, ontology = run.request, load_ontology()
+    model = model_of(request)
+    recordings = recordings_of(request, ontology)
+    stacks = list(run.stacks.values())
+    refuse_discord(recordings, stacks)
+    cases = tuple(
+        cut(recordings, request.frames, request.reference, partial(_read, progress, recordings), request.limit)
+    )
+    told: dict[str, Any] = {"ontology": ontology, "sensors": shared_sensors(recordings), "stacks": stacks}
+    directory = run.out / RELATIONS
+    proposals: list[Proposal] = []
+    for region in request.regions:
+        args = (cases, region, request.rounds, request.seed)
+        if OURS in request.methods:
+            progress(f"matching, {region}", 0)
+            proposals += matched(*args, **told)
+        if MANUAL in request.methods:
+            proposals += manual(*args, directory=directory, **told)
+    asking = [method for method in ASKING if method in request.methods]
+    not_run = dict.fromkeys(asking, NO_MODEL) if model is None else {}
+    if model is None or not asking:
+        return Proposed(cases, tuple(proposals), not_run)
+    with _asker(model, run.out / ANSWERS) as asker:
+        baselines = Baselines(asker, directory=directory, **told)
+        proposals += _asked(baselines, asking, cases, request, progress)
+        usage = {"model": asker.name, **vars(asker.usage), "cost": asker.cost}
+    return Proposed(cases, tuple(proposals), not_run, usage)
+
+
+def model_of(request: AutomtRequest) -> LanguageModel | None:
+    """Return the language model that is asked, None where none is named.
+
+    Raises:
+        UsageError: it is not fully told, or there are several.
+    """
+    found: Sequence[LanguageModel]
+    if request.models_file:
+        found = load_models(Path(request.models_file), os.environ)
+        if request.models:
+            found = [one for one in found if one.name in request.models]
+    elif request.models:
+        found = models_named(request.models, os.environ)
+    else:
+        return None
+    if len(found) != 1:
+        names = ", ".join(one.name for one in found) or "none"
+        raise UsageError(f"--model: got {names}, expected one: the methods are compared, not models")
+    return found[0]
+
+
+def _asked(
+    baselines: Baselines,
+    methods: Sequence[str],
+    cases: Sequence[CaseFrames],
+    request: AutomtRequest,
+    progress: Progress,
+) -> Iterator[Proposal]:
+    for region in request.regions:
+        for method in methods:
+            doing = f"asking, {method}, {region}"
+            yield from baselines.proposals(method, cases, region, request.rounds, partial(progress, doing))
+
+
+def _read(progress: Progress, recordings: Sequence[Recording], bag: int, read: int) -> None:
+    progress(f"scenes of {recordings[bag].bag.name}", read)
+
+
+@contextmanager
+def _asker(model: LanguageModel, path: Path) -> Iterator[Asker]:
+    with Answers(path) as answers:
+        yield Asker(Chat(model), answers)

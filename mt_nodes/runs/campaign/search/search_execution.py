@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One search from its trials to a confirmed violation and the ordinary results of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict
+from functools import partial
+from typing import Any, NoReturn
+
+from mt_nodes.base.directories import write_whole
+from mt_nodes.base.errors import ExitCode, InfrastructureError, StackError
+from mt_nodes.base.jsonl import LineFile, jsonable, read_lines
+from mt_nodes.base.stats.repeats import Confirm, counted_out
+from mt_nodes.data.verdict import SCHEMA, Pair, Verdict
+from mt_nodes.engine.arm import start
+from mt_nodes.engine.journal import refuse_other_condition
+from mt_nodes.engine.summary.deaths import Deaths, death_line
+from mt_nodes.relations.relation import Relation
+from mt_nodes.runs.campaign.search.search_run import CONFIRMED, SUMMARY, TRIALS, SearchRun
+from mt_nodes.runs.campaign.search.search_strategy import Sought, seek
+from mt_nodes.runs.campaign.search.search_summary import summed
+from mt_nodes.runs.campaign.search.trial import Confirmation, Trial
+from mt_nodes.runs.campaign.search.trial_journal import Played, PlayRelation
+from mt_nodes.runs.campaign.search.trial_player import Player
+from mt_nodes.runs.replay.execute import Arms, execute, troubles
+from mt_nodes.runs.replay.replay_bench import Tape
+from mt_nodes.runs.replay.replay_run import Run
+
+#: Opens the arms of a replay, and puts their end on the stack.
+OpenArms = Callable[[Run, ExitStack], Arms]
+#: Of the trials that violate so many are tried to confirm, the weakest first.
+CANDIDATES = 5
+
+
+class _Journal:
+    """``search.jsonl``: condition, trials, confirmations."""
+
+    def __init__(self, run: SearchRun) -> None:
+        self._file = LineFile(run.out / TRIALS)
+        lines = list(read_lines(self._file.path))
+        condition = jsonable({"schema": SCHEMA, "type": "condition", **run.condition})
+        if lines:
+            refuse_other_condition(self._file.path, lines[0], condition)
+        else:
+            self._file.append(condition)
+        self.trials = [line for line in lines if line["type"] == "trial"]
+        self._confirmed = {line["trial"]: line for line in lines if line["type"] == "confirmation"}
+        self.deaths = Deaths()
+        for line in lines:
+            self.deaths.take(line)
+
+    def trial(self, trial: Trial) -> None:
+        """Append a trial."""
+        self._file.append(trial.as_plain())
+
+    def confirmation(self, number: int, make: Callable[[], Confirmation]) -> Confirmation:
+        """Return the confirmation of a trial, made now unless it is there."""
+        if line := self._confirmed.get(number):
+            return Confirmation(**{k: v for k, v in line.items() if k not in ("schema", "type")})
+        made = make()
+        self._file.append({"schema": SCHEMA, "type": "confirmation", **asdict(made)})
+        return made
+
+    def death(self, error: StackError) -> None:
+        """Append that the stack died."""
+        self._file.append(line := death_line(error))
+        self.deaths.take(line)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class _StackNeeded(Exception):
+    """The journal does not hold all that is to be played."""
+
+
+class _Search:
+    """The state of one search: what was played, and what of it was confirmed."""
+
+    def __init__(self, run: SearchRun, show: Callable[[Trial], None], progress: Callable[[Any], None]) -> None:
+        self._run, self._show, self._progress = run, show, progress
+        self.sought: Sought | None = None
+        self.confirmations: list[Confirmation] = []
+        self.played: Played | None = None
+        self.deaths = Deaths()
+
+    def begin(self, open_arms: OpenArms, ending: ExitStack) -> Callable[[], None]:
+        """Start the arms, unless the journal holds all that is to be played; return what is left to do."""
+        replay, journal = self._run.run, _Journal(self._run)
+        ending.callback(journal.close)
+        self.deaths = journal.deaths
+        tapes = [Tape(episode) for episode in replay.episodes]
+        # Read to their ends, so that what cannot be read is told of a search that plays nothing any more, too.
+        if not sum(1 for tape in tapes for _ in tape):
+            raise InfrastructureError(f"{', '.join(replay.request.bags)}: no bundle could be read")
+        try:
+            self._go(journal, _needs_stack, _needs_stack, _needs_stack)
+            return lambda: None
+        except _StackNeeded:
+            arms = open_arms(replay, ending)
+        start(*arms)
+        return partial(self._with, Player(replay, tapes, arms, self._progress), journal)
+
+    def _with(self, player: Player, journal: _Journal) -> None:
+        request = self._run.request
+
+        def tell(trial: Trial) -> None:
+            journal.trial(trial)
+            self._show(trial)
+
+        def play(relation: Relation) -> list[list[Verdict]]:
+            return [player.play(relation, request.replay.draws) for _ in range(request.repeats)]
+
+        self._go(journal, play, tell, partial(_confirmed, player, ask=Confirm.parse(request.confirm)))
+
+    def _go(
+        self,
+        journal: _Journal,
+        play: PlayRelation,
+        tell: Callable[[Trial], None],
+        confirm: Callable[[Relation, Trial], Confirmation],
+    ) -> None:
+        run, self.confirmations = self._run, []
+        self.played = Played(run.relation, run.axes, play, run.request.trials, journal.trials, tell)
+        self.sought = seek(self.played, run.axes, run.places, run.run.request.seed, run.request.tolerance)
+        for trial in self.played.violated[:CANDIDATES]:
+            make = partial(confirm, self.played.relation(trial), trial)
+            self.confirmations.append(journal.confirmation(trial.number, make))
+            if self.confirmations[-1].confirmed:
+                return
+
+    def died(self, error: StackError) -> None:
+        """Keep that the stack died."""
+        journal = _Journal(self._run)
+        journal.death(error)
+        journal.close()
+        self.deaths = journal.deaths
+
+    @property
+    def found(self) -> Trial | None:
+        """The weakest violation that was confirmed."""
+        confirmed = next((c.trial for c in self.confirmations if c.confirmed), None)
+        return None if confirmed is None or self.played is None else self.played.trials[confirmed]
+
+
+def search(
+    run: SearchRun,
+    open_arms: OpenArms,
+    show: Callable[[Trial], None] = lambda trial: None,
+    progress: Callable[[Any], None] = lambda verdicts: None,
+) -> dict[str, Any]:
+    """Search, and return the summary; whatever ends it early is in the summary and in its exit code.
+
+    Args:
+        run: what to do; of one that was interrupted, the trials that it has are not played again.
+        open_arms: opens the arms, once for all trials and once for the replay of what was found.
+        show: called with each trial that was played.
+        progress: called with each group of verdicts.
+
+    Raises:
+        UsageError: the stack cannot be started as its file says, or the journal is of another search.
+        InfrastructureError: the results cannot be written.
+    """
+    state = _Search(run, show, progress)
+    trouble = troubles(run.out, lambda ending: state.begin(open_arms, ending), state.died)
+    if unread := _unread(run.run):
+        trouble.setdefault("infrastructure", unread)
+    replayed: Mapping[str, Any] | None = None
+    if state.found is not None and state.played is not None and not trouble:
+        replayed = _replayed(run, state.played.relation(state.found), open_arms, progress)
+    if deaths := state.deaths.plain:
+        trouble["deaths"] = deaths
+    trials = () if state.played is None else tuple(state.played.trials)
+    summary = summed(run, trials, state.sought, state.confirmations, state.found, replayed, **trouble)
+    write_whole(run.out / SUMMARY, json.dumps(jsonable(summary), indent=2) + "\n")
+    return summary
+
+
+def _needs_stack(*_: object) -> NoReturn:
+    raise _StackNeeded
+
+
+def _confirmed(player: Player, relation: Relation, trial: Trial, ask: Confirm) -> Confirmation:
+    """Play the pair of a trial again, and the control on its input."""
+    pair = Pair.parse(trial.pair)
+    violated, control = (
+        counted_out(partial(player.violates, relation, one), ask.plays).failed for one in (pair, player.control(pair))
+    )
+    return Confirmation(trial.number, violated, ask.plays, control, ask.fails)
+
+
+def _replayed(
+    run: SearchRun, relation: Relation, open_arms: OpenArms, progress: Callable[[Any], None]
+) -> Mapping[str, Any]:
+    """Return the summary of the ordinary replay of what was found; one that came to its end is not made again."""
+    from mt_nodes.report.run_files import read_summary  # the plotting library is heavy
+
+    if (run.out / CONFIRMED / SUMMARY).exists():
+        summary: Mapping[str, Any] = read_summary(run.out / CONFIRMED)
+        if summary["exit_code"] in (ExitCode.PASS, ExitCode.FAIL, ExitCode.UNDECIDED):
+            return summary
+    again = run.replayed(run.write_relation(relation))
+    return execute(again, partial(open_arms, again), lambda line: None, progress)
+
+
+def _unread(run: Run) -> str:
+    """What of the bags could not be read; empty: nothing."""
+    bags = [str(error) for error in run.damage.bags.values()]
+    bundles = [str(found.error) for found in run.damage.bundles.values()]
+    return "; ".join((*bags, *bundles[:3], *([f"and {len(bundles) - 3} bundles more"] if len(bundles) > 3 else ())))

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How live input reaches the arms, by mode: the source to all of them, a follow-up in its place when there is one."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.data.messages import Bundle, Wire
+from mt_nodes.engine.arm import Arm
+from mt_nodes.engine.followups import FollowupPlan
+from mt_nodes.engine.judging import Answer, AnswerStatus
+from mt_nodes.engine.realtime import Sending, sendings
+from mt_nodes.engine.send_order import NOT_SENT, Part, parted
+from mt_nodes.engine.series import LastWords
+from mt_nodes.runs.live.delay import DelayedInput, DelayLine
+from mt_nodes.runs.live.live_episodes import EpisodePlace
+from mt_nodes.runs.live.segments import Turn
+
+#: When so many later inputs were answered by both arms, an earlier one will not be.
+OVERTAKEN = 5
+
+
+@dataclass(eq=False)
+class Instant:
+    """One instant of live input on its way.
+
+    Attributes:
+        bundle: what came. arrived_s: when, own time. place: where it belongs.
+        slots: what goes to each arm.
+        turn: what it is used for, None: for nothing, before the run begins. prepared: its follow-up, if it is tested.
+        ended: whether its lines are written. swapped: whether the arms have changed their roles.
+        behind: whether what goes to the second arm waits for the answer of the first.
+        wrong: why it cannot be read, empty if it can.
+    """
+
+    bundle: Bundle
+    arrived_s: float
+    place: EpisodePlace
+    slots: tuple[DelayedInput, DelayedInput]
+    turn: Turn | None = None
+    prepared: FollowupPlan | None = None
+    ended: bool = False
+    swapped: bool = False
+    behind: bool = False
+    wrong: str = ""
+
+    @property
+    def roles(self) -> tuple[DelayedInput, DelayedInput]:
+        """What goes to the source arm, and to the follow-up arm."""
+        first, second = self.slots
+        return (second, first) if self.swapped else (first, second)
+
+    @property
+    def dropped(self) -> bool:
+        """Whether it never reached an arm of ours."""
+        return any(slot.dropped for slot in self.slots)
+
+    @property
+    def late_s(self) -> float:
+        """By how much a follow-up that is made now is too late; it is not where the arms wait for it."""
+        return -math.inf if self.behind else own_time_s() - self.slots[1].due_s
+
+    def answers(self) -> tuple[Answer, list[Answer]]:
+        """Return what the source arm said, and what the follow-up arm said to each part."""
+        source, followups = ([s.answer for s in slot.sendings if s.answer is not None] for slot in self.roles)
+        nothing = Answer.nothing(AnswerStatus.SKIPPED, NOT_SENT)
+        return next(iter(source), nothing), followups or [nothing]
+
+
+class Feeding:
+    """Gives the arms what comes, equally late; in the modes ``shadow``, ``twin`` and ``alternate``.
+
+    Args:
+        mode: as in the configuration.
+        arms: the first and the second one; the same twice in ``alternate``.
+        line: where what goes to our arms waits.
+        delay_s: for how long; in ``alternate`` nothing waits.
+    """
+
+    def __init__(self, mode: str, arms: tuple[Arm, Arm], line: DelayLine, delay_s: float) -> None:
+        self._mode, self._arms, self._line = mode, arms, line
+        self._delay_s = 0.0 if mode == "alternate" else delay_s
+
+    @property
+    def own(self) -> tuple[Arm, ...]:
+        """The arms that hold instances of ours."""
+        return self._arms[1:] if self._mode == "shadow" else tuple(dict.fromkeys(self._arms))
+
+    def feed(self, bundle: Bundle, arrived_s: float, place: EpisodePlace) -> Instant:
+        """Put the source of an instant on its way to every arm that can take it at once."""
+        due_s = arrived_s + self._delay_s
+        whole = Part(bundle, frozenset(), bundle.stamp_ns, 0)
+        first, second = (DelayedInput(due_s, [Sending(arm, whole, due_s)]) for arm in self._arms)
+        instant = Instant(bundle, arrived_s, place, (first, second))
+        if self._mode == "shadow":
+            # The live stack has it already: that its answer is awaited is all there is to do.
+            first.sendings[0].send()
+            first.gone = True
+        elif self._mode == "twin":
+            self._line.put("first", first)
+        else:
+            instant.behind = True
+            return instant
+        self._line.put("second", second)
+        return instant
+
+    def begin(self, instant: Instant) -> None:
+        """Send what waited for its follow-up to be made: in ``alternate`` the source."""
+        if instant.behind:
+            self._send_now(instant.slots[0])
+
+    def leave_out(self, instant: Instant) -> None:
+        """Send nothing of an instant that waits for its follow-up: in ``alternate`` the instance is busy."""
+        if instant.behind:
+            self.give_up(instant)
+
+    def give_up(self, instant: Instant) -> None:
+        """Expect nothing more of an instant: whoever was given it is not there any more."""
+        for slot in instant.slots:
+            slot.gone = slot.dropped = True
+
+    def pass_by(self, wire: Wire, arrived_s: float) -> None:
+        """Put a message that is no sensor's on its way to our arms."""
+        due_s = arrived_s + self._delay_s
+        alone = Part(Bundle(0, 0, wire.stamp_ns, wires=(wire,)), frozenset(), wire.stamp_ns, 0)
+        for arm in self.own:
+            self._line.put(f"beside {arm.name}", DelayedInput(due_s, [Sending(arm, alone, due_s, late=True)]))
+
+    def exchange(self, instant: Instant, prepared: FollowupPlan) -> bool:
+        """Put a follow-up (and a baseline) in the source's place; say whether there was still time to."""
+        assert prepared.derived is not None, "only what was made can be sent"
+        source, followup = instant.roles
+        _, parts = parted(prepared.derived.followup, instant.bundle)
+        instead = {followup: self._sendings(followup, parts)}
+        if prepared.baseline is not None:
+            instead[source] = self._sendings(source, (prepared.for_source(instant.bundle),))
+        return self._line.exchange(instead)
+
+    def give_up_answers(self, instant: Instant, reason: str) -> None:
+        """Take what is not answered for silence, and wait no longer."""
+        now_s = own_time_s()
+        for sending in (s for slot in instant.slots for s in slot.sendings):
+            if not sending.answered(now_s):
+                sending.answer = Answer.nothing(AnswerStatus.SILENT, reason)
+        instant.behind = False
+
+    def overtaken(self, waiting: Sequence[Instant]) -> bool:
+        """Tell whether so many later ones were answered that the first will not be, and wait for it no longer."""
+        later = list(itertools.islice(waiting, 1, OVERTAKEN + 1))
+        if len(later) < OVERTAKEN or not all(self.through(instant) for instant in later):
+            return False
+        self.give_up_answers(waiting[0], f"no answer, but {OVERTAKEN} later inputs were answered")
+        return True
+
+    def last_words(self) -> LastWords:
+        """Return what the first and the second arm have told of errors since their last answers."""
+        # Of one instance the follow-up was the last that it was given.
+        second = self._arms[1].last_words()
+        return self._arms[0].last_words(), second
+
+    def through(self, instant: Instant) -> bool:
+        """Tell whether every arm has answered an instant, or will not; send what waited for the first answer."""
+        now_s = own_time_s()
+        if instant.dropped:
+            return True
+        if not _answered(instant.slots[0], now_s):
+            return False
+        if instant.behind:
+            self._second(instant, now_s)
+        return _answered(instant.slots[1], now_s)
+
+    def _second(self, instant: Instant, now_s: float) -> None:
+        instant.behind = False
+        first, second = instant.slots
+        answer = first.sendings[0].answer
+        if answer is None or answer.heard is not AnswerStatus.ANSWERED:
+            # What is answered late would be taken for the answer to the next input of that stamp.
+            second.sendings, second.gone = (), True
+            return
+        for sending in second.sendings:
+            sending.due_s += now_s - second.due_s
+        self._send_now(second)
+
+    def _send_now(self, slot: DelayedInput) -> None:
+        slot.due_s = own_time_s()
+        self._line.put("second", slot)
+        self._line.send_due()
+
+    def _sendings(self, slot: DelayedInput, parts: Sequence[Part]) -> list[Sending]:
+        return sendings(slot.sendings[0].arm, parts, lambda part: slot.due_s + part.delay_ns / 1e9)
+
+
+def _answered(slot: DelayedInput, now_s: float) -> bool:
+    return slot.gone and all(sending.answered(now_s) for sending in slot.sendings)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes follow-ups of live input in the time that there is, and puts them in the source's place."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from mt_nodes.base.errors import MtError
+from mt_nodes.data.verdict import Outcome
+from mt_nodes.engine.followups import FollowupMaker
+from mt_nodes.engine.recorder import Recorder
+from mt_nodes.runs.live.config import Limits
+from mt_nodes.runs.live.limits import Limiter
+from mt_nodes.runs.live.live_feed import Feeding, Instant
+from mt_nodes.runs.live.live_run import LiveRun
+from mt_nodes.runs.live.segments import Turn
+
+Ended = tuple[Outcome, str]
+
+
+class Maker:
+    """Makes the follow-up of one instant after the other.
+
+    Args:
+        run: what is offered.
+        feeding: where follow-ups go.
+        recorder: what keeps them.
+        limits: how much may be tested at first.
+    """
+
+    def __init__(self, run: LiveRun, feeding: Feeding, recorder: Recorder, limits: Limits) -> None:
+        self._prepare = FollowupMaker(run.suite, run.config.seed)
+        self._feeding, self._recorder = feeding, recorder
+        self._limiter = Limiter(limits)
+        self._delay_s = run.config.delay_s
+
+    def limit(self, limits: Limits) -> None:
+        """Let no more than this be tested from now on."""
+        self._limiter.limits = limits
+
+    def refuses(self, now_s: float) -> str | None:
+        """Say why no follow-up is to be made at an own time; None: one is, and counts."""
+        return self._limiter.refuses(now_s)
+
+    def begin(self, instant: Instant, turn: Turn) -> None:
+        """Let what looks back, or lasts for an episode, see a bundle of which no follow-up is made."""
+        with suppress(MtError):  # which is told when one is made
+            self._prepare.begin(turn.offer, instant.bundle)
+
+    def make(self, instant: Instant, turn: Turn) -> Ended | None:
+        """Make a follow-up and put it in the source's place, or say what came of it instead."""
+        if instant.late_s >= 0.0:
+            return Outcome.SKIPPED, f"over budget: {1e3 * instant.late_s:.0f} ms behind before it was begun"
+        try:
+            prepared = self._prepare(turn.offer, instant.bundle)
+        except MtError as error:  # a transform that is not known (yet)
+            return Outcome.ERROR, f"cannot be made: {error}"
+        if prepared.derived is None:
+            assert prepared.outcome is not None, "what was not made says why"
+            return prepared.outcome, prepared.reason
+        if not self._feeding.exchange(instant, prepared):
+            late = f"made in {prepared.made_ms:.0f} ms and {1e3 * instant.late_s:.0f} ms late"
+            return Outcome.SKIPPED, f"over budget: {late}, so the source went out; delay_s is {self._delay_s:g}"
+        instant.prepared = prepared
+        # Hashed and written while the stacks work on it.
+        self._recorder.followup(turn.offer, instant.bundle, prepared.derived, prepared.made_ms)
+        return None

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps drives: traces, ledger lines, an MCAP file of each episode, and what sensors saw in violated ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mt_nodes.base.params import plain
+from mt_nodes.base.plugins import name_of
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.verdict import Pair, Verdict
+from mt_nodes.engine.judging import Offer
+from mt_nodes.engine.recorder import Recorder
+from mt_nodes.relations.world_changes.change_application import WHOLE, Changed
+from mt_nodes.runs.loop.episode import Player, Side, seen_again
+from mt_nodes.runs.loop.episode_bag import write_drives
+from mt_nodes.world.drive.trace_file import FOLDER, save_trace, sha256_of_trace, trace_file
+
+if TYPE_CHECKING:
+    from mt_nodes.runs.loop.scenario_run import Planned, ScenarioRun
+
+#: Instants of a violated drive of which evidence holds what sensors saw, evenly over it: all of it would be gigabytes.
+LOOKS = 12
+MakePlayer = Callable[..., Player]
+
+
+class Keeper:
+    """Writes what a run leaves of its drives.
+
+    Args:
+        run: whose directory it is. recorder: takes verdicts and lines. make: returns what plays an episode.
+    """
+
+    def __init__(self, run: ScenarioRun, recorder: Recorder, make: MakePlayer) -> None:
+        self._run, self._recorder, self._make = run, recorder, make
+        self._kept: set[str] = set()
+
+    def keep(
+        self, planned: Planned, offer: Offer, made: Changed, source: Side, followup: Side, verdicts: Sequence[Verdict]
+    ) -> list[Verdict]:
+        """Keep a pair of drives and journal its verdicts; return those that are new."""
+        pair = Pair(planned.number, None, offer.relation.id, str(offer.draw))
+        hashes = [self._saved(side) for side in (source, followup)]
+        self._recorder.episode(pair, made.draws, hashes[1], _about(planned, offer, made, source, followup, hashes[0]))
+
+        def write(path: Path, violated: Pair) -> None:
+            sides = {"source": (source, None), "followup": (followup, offer)}
+            seen = {f"/mt/{arm}": (side, self._seen(planned, side, by)) for arm, (side, by) in sides.items()}
+            write_drives(path, str(violated), seen)
+
+        answer_ms = followup.played.answer_ms
+        return self._recorder.drives(verdicts, answer_ms, write)
+
+    def _saved(self, side: Side) -> str:
+        """Keep a trace, and the drive as messages; return its SHA-256."""
+        trace = side.played.driven.trace
+        if side.name not in self._kept:
+            self._kept.add(side.name)
+            save_trace(trace_file(self._run.out, side.name), trace)
+            path = self._run.out / FOLDER / f"{side.name}.mcap"
+            self._recorder.later(write_drives, path, side.name, {"": (side, ())})
+        return sha256_of_trace(trace)
+
+    def _seen(self, planned: Planned, side: Side, offer: Offer | None) -> list[Bundle]:
+        rows = len(side.played.commands)
+        wanted = {round(i * (rows - 1) / (LOOKS - 1)) for i in range(LOOKS)}
+        player = self._make(planned, side.setting, None, offer)
+        return seen_again(player, side.played.commands, wanted)
+
+
+def _about(
+    planned: Planned, offer: Offer, made: Changed, source: Side, followup: Side, source_sha256: str
+) -> dict[str, Any]:
+    relation = offer.relation
+    sent = followup.played.sent_sha256
+    return {
+        "scenario": plain(planned.setting.scenario),
+        "changes": [{"name": name_of(type(c)), "params": plain(c)} for c in relation.scenario],
+        **({"back": list(made.back)} if made.back else {}),
+        **({"window": list(made.window)} if made.window != WHOLE else {}),
+        "effects": made.effects.as_plain(),
+        "mutations": [{"name": name_of(type(m)), "params": plain(m)} for m in relation.mutate],
+        **({"sent_sha256": sent} if sent else {}),
+        "source": {"trace": f"{FOLDER}/{source.name}.npz", "ended": source.played.ended, "sha256": source_sha256},
+        "trace": f"{FOLDER}/{followup.name}.npz",
+        "ended": followup.played.ended,
+    }

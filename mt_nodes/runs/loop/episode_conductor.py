@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drives all episodes of a run: each source, and each follow-up of it, through worlds of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import Any, Protocol
+
+from mt_nodes.base.errors import InfrastructureError, NotApplicable, UsageError, headline
+from mt_nodes.base.seeds import generator
+from mt_nodes.data.verdict import Judgement, Outcome, Verdict
+from mt_nodes.engine import callable_arm
+from mt_nodes.engine.arm import Arm, restart, start
+from mt_nodes.engine.judging import Offer
+from mt_nodes.engine.recorder import Keeps, Recorder
+from mt_nodes.engine.summary.deaths import note_pairs
+from mt_nodes.relations.pipeline import MutationPipeline
+from mt_nodes.relations.relation import Relation
+from mt_nodes.relations.world_changes.base import Setting
+from mt_nodes.relations.world_changes.change_application import WHOLE, Changed
+from mt_nodes.runs.loop.drive_archive import Keeper
+from mt_nodes.runs.loop.drive_judging import EpisodeJudge, without_followup
+from mt_nodes.runs.loop.ego_sensors import Sensors
+from mt_nodes.runs.loop.episode import Eyes, Played, Player, Side, play
+from mt_nodes.runs.loop.followup_world import changed
+from mt_nodes.runs.loop.scenario_run import Planned, ScenarioRun
+from mt_nodes.runs.replay.execute import Arms, Progress, recorded, troubles
+from mt_nodes.world.drive.world import World
+from mt_nodes.world.scene.drive import PERIOD_NS, START_NS
+
+PERIOD_S = PERIOD_NS * 1e-9
+
+
+def execute(
+    run: ScenarioRun,
+    open_arms: Callable[[ExitStack], Arms],
+    listen: Callable[[str], None],
+    progress: Progress,
+) -> dict[str, Any]:
+    """Drive every episode, and return the summary; whatever ends it early is in the summary and in its exit code.
+
+    Args:
+        run: what to do.
+        open_arms: makes the arms (the same one twice unless the mode is ``twin``) and puts their end on the stack.
+        listen: called with each journal and ledger line, as it was written.
+        progress: called with each group of verdicts.
+
+    Raises:
+        UsageError: the stack cannot be started as its file says; nothing was offered.
+        InfrastructureError: the results cannot be written.
+    """
+
+    def conduct(recorder: Recorder) -> dict[str, Any]:
+        def begin(ending: ExitStack) -> Callable[[], None]:
+            source, followup = open_arms(ending)
+            start(source, followup)
+            keeper = Keeper(run, recorder, partial(player_of, run))
+            return Conductor(run, recorder, keeper, progress, source, followup).run
+
+        return troubles(run.out, begin, recorder.death)
+
+    return recorded(run, conduct, listen, lambda verdicts, case: None)
+
+
+def in_process_arms(run: ScenarioRun, ending: ExitStack) -> Arms:
+    """Return arms that call the stack's callable without topics, and put their end on the stack."""
+    topics = {topic: topic for topic in run.rig.topics.values()}
+    return callable_arm.in_process_arms(run.stack, topics, run.request.mode, run.out, ending)
+
+
+class KeepsDrives(Protocol):
+    """What takes in pairs of drives: on disk (:class:`Keeper`), or in memory for one trial of many."""
+
+    def keep(
+        self, planned: Planned, offer: Offer, made: Changed, source: Side, followup: Side, verdicts: Sequence[Verdict]
+    ) -> list[Verdict]:
+        """Take in a pair of drives with its verdicts; return those that are new."""
+
+
+class Conductor:
+    """Plays what a run owes, and has it judged and kept.
+
+    In ``two_pass`` one instance of the stack drives the source episode, then each follow-up, started anew in between;
+    in ``twin`` two instances drive side by side, and the source episode is driven again with each follow-up.
+
+    Args:
+        run: what is owed. recorder: what was judged, and takes in what is. keeper: takes in drives.
+        progress: called with each group of verdicts.
+        source, followup: arms, ready. fresh: whether nothing was played in them since they were started.
+    """
+
+    def __init__(
+        self,
+        run: ScenarioRun,
+        recorder: Keeps,
+        keeper: KeepsDrives,
+        progress: Progress,
+        source: Arm,
+        followup: Arm,
+        *,
+        fresh: bool = True,
+    ) -> None:
+        self._run, self._progress, self._recorder, self._keeper = run, progress, recorder, keeper
+        self._source, self._followup, self._fresh = source, followup, fresh
+        self._judge = EpisodeJudge(run.stack.publishes_when_empty)
+
+    def run(self) -> None:
+        """Play every episode."""
+        for planned in self._run.episodes:
+            owed = [offer for offer in self._run.offers if not self._done(planned, offer)]
+            if self._run.request.mode == "twin":
+                for offer in owed:
+                    self._twin(planned, offer)
+            elif owed:
+                self._two_pass(planned, owed)
+
+    def _done(self, planned: Planned, offer: Offer) -> bool:
+        return all(self._recorder.done(offer.series_pair(planned.number, judge)) for judge in offer.judges)
+
+    def _two_pass(self, planned: Planned, owed: Sequence[Offer]) -> None:
+        (source,) = self._play(planned, owed, [player_of(self._run, planned, planned.setting, self._source)])
+        before = Side(planned.setting, source, f"{planned.number}.source")
+        for offer in owed:
+            if (made := self._changed(planned, offer, source)) is not None:
+                changes = player_of(self._run, planned, made.setting, self._followup, offer)
+                (followup,) = self._play(planned, [offer], [changes])
+                self._conclude(planned, offer, made, before, followup)
+
+    def _twin(self, planned: Planned, offer: Offer) -> None:
+        if (made := self._changed(planned, offer)) is None:
+            return
+        players = [
+            player_of(self._run, planned, planned.setting, self._source),
+            player_of(self._run, planned, made.setting, self._followup, offer),
+        ]
+        source, followup = self._play(planned, [offer], players)
+        name = f"{planned.number}.{offer.relation.id}.{offer.draw}.source"
+        self._conclude(planned, offer, made, Side(planned.setting, source, name), followup)
+
+    def _changed(self, planned: Planned, offer: Offer, source: Played | None = None) -> Changed | None:
+        """Return what the follow-up drives through; None where that is settled without a drive."""
+        settled = self._judge.unpaired(source) if source is not None else None
+        made = None
+        try:
+            made = changed(planned, offer.relation, self._run.request.seed, offer.draw) if settled is None else None
+        except NotApplicable as error:
+            settled = Judgement(Outcome.NOT_APPLICABLE, reason=str(error))
+        except UsageError as error:
+            settled = Judgement(Outcome.INVALID, reason=str(error))
+        if settled is not None:
+            self._record(without_followup(offer, planned.number, START_NS, settled))
+        return made
+
+    def _play(self, planned: Planned, offers: Sequence[Offer], players: Sequence[Player]) -> list[Played]:
+        """Play episodes with fresh arms; a stack that dies or hangs ends the run, and the pairs say so."""
+        arms = [player.arm for player in players if player.arm is not None]
+        try:
+            if not (self._fresh or self._run.stack.stateless):
+                restart(*arms)
+            self._fresh = False
+            return play(players)
+        except InfrastructureError as error:
+            ended = Judgement(Outcome.ERROR, reason=headline(error))
+            struck = [v for o in offers for v in without_followup(o, planned.number, START_NS, ended)]
+            self._record(struck)
+            note_pairs(error, struck)
+            raise
+
+    def _conclude(self, planned: Planned, offer: Offer, made: Changed, source: Side, followup: Played) -> None:
+        verdicts = self._judge.judge(offer, planned.number, source.played, followup, made.effects)
+        after = Side(made.setting, followup, f"{planned.number}.{offer.relation.id}.{offer.draw}")
+        self._progress(self._keeper.keep(planned, offer, made, source, after, verdicts))
+
+    def _record(self, verdicts: Sequence[Verdict]) -> None:
+        self._progress(self._recorder.verdicts(verdicts, None))
+
+
+def player_of(
+    run: ScenarioRun, planned: Planned, setting: Setting, arm: Arm | None, offer: Offer | None = None
+) -> Player:
+    """Return what plays an episode in a setting, the source's where there is no offer."""
+
+    def seed(what: str, number: int = 0) -> int:
+        return int(generator(run.request.seed, what, planned.number, None, number).integers(2**31))
+
+    eyes: Eyes = Sensors(setting.scenario, setting.road, run.rig, seed("sensors", setting.noise))
+    world = World(setting.scenario, seed("world"), setting.road)
+    tap, draw = (_tap(offer.relation, run.request.seed), offer.draw) if offer else (None, 0)
+    window = planned.again.window if planned.again else WHOLE
+    return Player(setting, world, eyes, arm, planned.number, PERIOD_S, tap, draw, window)
+
+
+def _tap(relation: Relation, seed: int) -> MutationPipeline | None:
+    return MutationPipeline(relation.mutate, seed, relation.id) if relation.mutate else None

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run in the closed loop, checked: who drives through what, judged by what; kept in ``run.json``."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.message_packages import refuse_missing
+from mt_nodes.base.seeds import generator
+from mt_nodes.data.transforms import dump_transforms
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.compatibility import check_requirements, unfit
+from mt_nodes.engine.judging import Offer, offers
+from mt_nodes.engine.recorded_drives import episode_line, load_kept
+from mt_nodes.engine.run_record import in_directory, note_resumed, request_of, write_record
+from mt_nodes.engine.waivers import load_waivers
+from mt_nodes.relations.relation import LOOP_FOLDER, LOOP_SHAM, Suite, load_suite, shipped_relations
+from mt_nodes.relations.world_changes.base import Setting
+from mt_nodes.relations.world_changes.change_application import Changed
+from mt_nodes.rules.shipped_rules import loop_relations
+from mt_nodes.runs.loop.rig import Rig
+from mt_nodes.runs.loop.scenario_request import ALL, RULES, USUAL_EPISODES, ScenarioRequest, checked_request
+from mt_nodes.stacks.callables import with_faults
+from mt_nodes.stacks.stack import Stack, load_stack
+from mt_nodes.world.drive.jitter import jittered
+from mt_nodes.world.drive.maps import load_map
+from mt_nodes.world.drive.scenario import Scenario
+from mt_nodes.world.drive.scenario_files import scenarios_of
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """One episode that is to be driven.
+
+    Attributes:
+        number: of it. setting: what its world is made of. file: of which that is.
+        again: what the follow-up of a finished run drove through, where that is driven again; None: it is yet to be
+            drawn.
+    """
+
+    number: int
+    setting: Setting
+    file: str
+    again: Changed | None = None
+
+    @property
+    def name(self) -> str:
+        """The scenario as journals name it: episodes of one name are one drive, repeated."""
+        return f"{self.file}#{self.setting.scenario.name}"
+
+
+@dataclass(frozen=True, eq=False)
+class ScenarioRun:
+    """Everything a run in the closed loop needs, checked: what cannot run was refused while making it."""
+
+    request: ScenarioRequest
+    suite: Suite
+    stack: Stack
+    rig: Rig
+    episodes: tuple[Planned, ...]
+    out: Path
+
+    @classmethod
+    def make(cls, request: ScenarioRequest, out: Path) -> ScenarioRun:
+        """Load and check what the request names.
+
+        Raises:
+            UsageError: saying what to type instead.
+        """
+        for directory in request.plugins:
+            if Path(directory).resolve() not in plugins.directories():
+                plugins.add_directory(Path(directory))
+        stack = with_faults(load_stack(request.stack), request.faults)
+        request = checked_request(request, stack)
+        request = dataclasses.replace(request, relations=_named(request.relations, stack))
+        suite = load_suite(_fitting(stack) if request.relations == (ALL,) else request.relations, LOOP_SHAM)
+        check_requirements(suite, stack, loop=True)
+        if request.waivers:
+            load_waivers(Path(request.waivers))
+        episodes = _recorded(request) if request.only else _planned(request)
+        return cls(request, suite, stack, Rig.for_stack(stack), episodes, out)
+
+    @classmethod
+    def create(cls, request: ScenarioRequest, out: str | None) -> ScenarioRun:
+        """Make a run, its directory (a new one below ``mt_results`` when ``out`` is empty) and what it holds at first.
+
+        Raises:
+            UsageError: it cannot run, and nothing was written; or the directory holds another run.
+            InfrastructureError: the directory cannot be written.
+        """
+        checked = cls.make(request, Path(out or "."))
+        if checked.request.transport == "ros":
+            refuse_missing(checked.stack.message_types, f"stack '{checked.stack.name}'")
+        return in_directory(out, lambda place: dataclasses.replace(checked, out=place), cls.save)
+
+    @classmethod
+    def load(cls, out: Path) -> ScenarioRun:
+        """Make the run that :meth:`save` described.
+
+        Raises:
+            UsageError: the directory holds none.
+        """
+        return cls.make(ScenarioRequest.from_plain(request_of(out, "scenarios", "mt scenario")), out)
+
+    @classmethod
+    def resume(cls, out: Path) -> ScenarioRun:
+        """Make the run of a results directory, to go on with it, and note in ``run.json`` that it was resumed.
+
+        Raises:
+            UsageError: there is none, or it would not be the same run any more: a relation or the stack has changed.
+        """
+        run = cls.load(out)
+        note_resumed(out, run.suite.all, run.stack)
+        return run
+
+    def save(self) -> None:
+        """Write ``run.json``, and the stack and transforms for the processes that host it."""
+        dump_transforms(self.rig.mounts, self.out / "transforms.yaml")
+        worlds = {planned.name: dict(self.rig.topics) for planned in self.episodes}
+        write_record(self.out, self.request, self.suite.all, self.stack, worlds)
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """What is offered of every episode."""
+        return offers(self.suite, only=self.only)
+
+    @property
+    def pairs_to_come(self) -> int:
+        """How many verdicts a whole run owes."""
+        return len(self.episodes) * sum(len(offer.judges) for offer in self.offers)
+
+    @property
+    def only(self) -> Pair | None:
+        """The one pair that is driven and judged again, None in an ordinary run."""
+        return Pair.parse(self.request.only) if self.request.only else None
+
+    @property
+    def waivers(self) -> str:
+        """File of violations that are accepted, empty when there is none."""
+        return self.request.waivers
+
+    @property
+    def condition(self) -> dict[str, Any]:
+        """What the journal begins with; the scenario of each episode stands where a replay has its bags.
+
+        Of one scenario alone nothing can be said but what happens in it: each repetition is a case of its own, unless
+        they are copies. Of several, each scenario is a case, however often it was repeated.
+        """
+        request, names = self.request, [planned.name for planned in self.episodes]
+        one = len(set(names)) == 1 and request.jitter > 0.0
+        return {
+            "seed": request.seed,
+            "mode": request.mode,
+            "pace": "lockstep",
+            "transport": request.transport,
+            "bags": names,
+            **({"drives": list(range(len(names)))} if one else {}),
+            "limit": None,
+            "stack": self.stack.name,
+            "faults": list(request.faults),
+            "relations": [r.id for r in self.suite.relations],
+            "control": self.suite.control.id,
+            "sham": self.suite.sham.id,
+        }
+
+
+def _named(names: Sequence[str], stack: Stack) -> tuple[str, ...]:
+    """Return names of relations: for ``rules:<region>`` those of its rules that the stack can be judged by.
+
+    Raises:
+        UsageError: no rules of that region ship, or the stack can be judged by none.
+    """
+    found: list[str] = []
+    for name in names:
+        fit = [name]
+        if name.startswith(RULES):
+            born = loop_relations(name.removeprefix(RULES))
+            fit = [relation.id for relation in born if unfit(relation, stack, loop=True) is None]
+        if not fit:
+            raise UsageError(f"stack '{stack.name}' can be judged by no relation of {name}")
+        found += fit
+    return tuple(found)
+
+
+def _fitting(stack: Stack) -> Sequence[str]:
+    shipped = shipped_relations(LOOP_FOLDER)
+    return [r.id for r in shipped if r.role == "relation" and unfit(r, stack, loop=True) is None]
+
+
+def _recorded(request: ScenarioRequest) -> tuple[Planned]:
+    """Return the episode of the one pair of a finished run, both worlds made of its ledger.
+
+    Raises:
+        MtError: the run did not drive that pair, or the worlds cannot be made again.
+    """
+    directory, pair = Path(request.recorded), Pair.parse(request.only)
+    kept = load_kept(directory, episode_line(directory, pair))
+    setting, made = kept.settings
+    draws = tuple(dict(draw) for _, draw in kept.changes)
+    again = Changed(made, kept.effects, draws, kept.back, kept.window)
+    return (Planned(pair.episode, setting, ", ".join(request.scenarios), again),)
+
+
+def _planned(request: ScenarioRequest) -> tuple[Planned, ...]:
+    """Return every episode: all scenarios of all files, then all again: their ranges drawn anew, a little elsewhere.
+
+    Raises:
+        UsageError: a file cannot be read, or a scenario cannot be driven through.
+    """
+    first = _scenarios(request, 0)
+    repeat = request.repeat or -(-USUAL_EPISODES // len(first))
+    settings = [*first, *(made for again in range(1, repeat) for made in _scenarios(request, again))]
+    return tuple(Planned(number, setting, file) for number, (file, setting) in enumerate(settings))
+
+
+def _scenarios(request: ScenarioRequest, again: int) -> list[tuple[str, Setting]]:
+    made = []
+    for file in request.scenarios:
+        for scenario in scenarios_of(file, request.seed + again, request.parameters, request.strict):
+            rng = generator(request.seed, f"jitter of {file}#{scenario.name}", 0, None, again)
+            try:
+                made.append((file, _setting(scenario, rng, request.jitter if again else 0.0)))
+            except UsageError as error:
+                raise UsageError(f"{file}: {error}") from error
+    if not made:
+        raise UsageError(f"{', '.join(request.scenarios)}: no scenario is created; expected CreateScenario")
+    return made
+
+
+def _setting(scenario: Scenario, rng: np.random.Generator, jitter: float) -> Setting:
+    """Return what the world of an episode is made of; without ``jitter`` it is the scenario to the last bit."""
+    road = load_map(scenario.road)
+    return Setting(jittered(scenario, road, rng, jitter) if jitter else scenario, road)

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes training data in the drive world: pictures of the ego's camera, and what an expert would do there.
+
+Who learns from pictures of faultless driving alone never sees how to come back: errors add up (S. Ross et al., A
+Reduction of Imitation Learning and Structured Prediction to No-Regret Online Learning, AISTATS 2011). Two remedies are
+here: the expert is pushed off its line now and then and drives back, as the shifted cameras of PilotNet show (M.
+Bojarski et al., arXiv 1604.07316, 2016); and a model that learned already drives a share of the time while the expert
+says what it would have done, the DAgger of the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mt_nodes.base.directories import cannot_write
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.seeds import generator
+from mt_nodes.data.images.codecs import decode
+from mt_nodes.data.messages import Image
+from mt_nodes.data.outputs import Control
+from mt_nodes.runs.loop.ego_sensors import Sensors
+from mt_nodes.runs.loop.rig import Rig
+from mt_nodes.runs.loop.scenario_request import ScenarioRequest
+from mt_nodes.runs.loop.scenario_run import Planned, ScenarioRun
+from mt_nodes.runs.models.expert import Expert
+from mt_nodes.runs.models.lap import LaneKeeping
+from mt_nodes.runs.models.record_request import RecordRequest
+from mt_nodes.runs.models.samples import FILE, Sample, read_samples, write_samples
+from mt_nodes.world.drive.scenario import Vehicle
+from mt_nodes.world.drive.world import World
+from mt_nodes.world.scene.drive import PERIOD_NS
+
+_PERIOD_S = PERIOD_NS * 1e-9
+#: One push in each leg of a drive: when it begins, how long it lasts. Who drives is drawn for each leg, too.
+_LEG_S, _PUSH_BEGINS_S, _PUSH_LASTS_S = 4.0, (0.0, 3.0), (0.4, 1.0)
+#: The expert takes over from a model that is so far outside its lane, and gives back when it is so far inside.
+_LEFT_M, _BACK_M = -0.4, 0.15
+#: A push is steering that turns the ego with this acceleration or less, as if it drove no slower than that.
+_PUSHED_MPS = 3.5
+
+Driver = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class ExpertFrame:
+    """A picture, and what the expert would do there."""
+
+    image: Image
+    wanted: Control
+
+
+def drives_of(request: RecordRequest) -> tuple[Rig, tuple[Planned, ...]]:
+    """Return the camera, and what is to be driven through.
+
+    Raises:
+        UsageError: the stack takes no picture; a scenario cannot be driven, or is of no empty road.
+    """
+    asked = ScenarioRequest(
+        request.scenarios, stack=request.stack, repeat=request.drives, jitter=request.jitter, seed=request.seed
+    )
+    run = ScenarioRun.make(asked, Path())
+    if run.rig.camera is None:
+        raise UsageError(f"stack '{run.stack.name}' takes {', '.join(run.stack.inputs)}, expected camera among them")
+    for planned in run.episodes:
+        scenario = planned.setting.scenario
+        actors, obstacles = ([thing.name for thing in things] for things in (scenario.actors, scenario.obstacles))
+        if others := ", ".join([*actors, *obstacles]):
+            raise UsageError(f"{planned.name}: got {others}, expected an empty road: the expert sees nobody")
+    topic = run.rig.topics["camera"]
+    return Rig(None, run.rig.camera, {"camera": topic}), run.episodes
+
+
+def record(request: RecordRequest, out: Path, progress: Callable[[str, int], None]) -> int:
+    """Drive, and write pictures (PNG) and ``samples.csv``, to which each drive is added when it is whole.
+
+    A folder that holds drives of other seeds gets more of them. A drive that is there already is not made again: so a
+    recording that was stopped goes on where it was.
+
+    Args:
+        progress: called after each drive with its name and how many pictures it has.
+
+    Returns:
+        how many pictures the folder holds.
+
+    Raises:
+        UsageError: what :func:`drives_of` refuses, or there are no such weights.
+        InfrastructureError: the folder cannot be written.
+    """
+    rig, episodes = drives_of(request)
+    driver = _driver(request)
+    samples = read_samples(out) if (out / FILE).exists() else []
+    there = {sample.drive for sample in samples}
+    for planned in episodes:
+        name = f"{planned.setting.scenario.name}_{request.seed}_{planned.number}{'_driven' * bool(driver)}"
+        if name in there:
+            continue
+        try:
+            made = _written(out, name, drive(planned, rig, request, driver))
+            samples += made
+            write_samples(out, samples)
+        except OSError as error:
+            raise cannot_write(out, error) from error
+        progress(name, len(made))
+    return len(samples)
+
+
+def _written(out: Path, name: str, drive: Iterable[ExpertFrame]) -> list[Sample]:
+    """Write the pictures of a drive into a folder of its own, and return what is said of them."""
+    import cv2
+
+    (out / name).mkdir(parents=True, exist_ok=True)
+    made = []
+    for number, seen in enumerate(drive):
+        path = out / name / f"{number:05d}.png"
+        if not cv2.imwrite(str(path), seen.image.pixels):
+            raise OSError(None, "the picture cannot be written", str(path))
+        made.append(Sample(path, seen.wanted.speed_mps, seen.wanted.steering_rad, name))
+    return made
+
+
+def drive(planned: Planned, rig: Rig, request: RecordRequest, driver: Driver | None = None) -> Iterator[ExpertFrame]:
+    """Yield what is seen in one drive and what the expert would do, until the world ends it."""
+    setting, number = planned.setting, planned.number
+    expert = Expert.of(setting.scenario, setting.road, request.cruise_mps)
+    keeping = LaneKeeping.of(setting.scenario, setting.road)
+    rng = generator(request.seed, f"models record {planned.name}", number, None, "hands")
+    hands = Hands.drawn(rng, setting.scenario.duration_s, request, setting.scenario.ego.vehicle)
+    eyes = Sensors(setting.scenario, setting.road, rig, request.seed)
+    world, index = World(setting.scenario, request.seed, setting.road), 0
+    while not world.ended:
+        ego = world.state.ego
+        seen = eyes.observe(world.state, number, index)
+        wanted = expert.command(ego)
+        yield ExpertFrame(seen.images[0], wanted)
+        output = driver(decode(seen.images[0]).rgb8(), stamp_ns=seen.stamp_ns) if driver else None
+        said = output.control if output is not None else None
+        room = keeping.room_m(ego.x_m, ego.y_m, ego.yaw_rad)
+        index += 1
+        world.step(hands.command(world.state.time_s, ego.speed_mps, wanted, said, room), index * _PERIOD_S)
+
+
+@dataclass(eq=False)
+class Hands:
+    """Who drives: the expert, who is pushed aside now and then, or a model, until it has left its lane.
+
+    Attributes:
+        begins_s, lasts_s, push_mps2: (N,) of the push in each leg, positive to the left. models: (N,) whether a model
+            drives there.
+    """
+
+    begins_s: np.ndarray[Any, np.dtype[np.float64]]
+    lasts_s: np.ndarray[Any, np.dtype[np.float64]]
+    push_mps2: np.ndarray[Any, np.dtype[np.float64]]
+    models: np.ndarray[Any, np.dtype[np.bool_]]
+    vehicle: Vehicle
+    saved: bool = False
+
+    @classmethod
+    def drawn(cls, rng: np.random.Generator, duration_s: float, request: RecordRequest, vehicle: Vehicle) -> Hands:
+        """Draw who drives when, and when the expert is pushed."""
+        legs = 1 + int(duration_s / _LEG_S)
+        pushes = request.push_mps2 * rng.uniform(-1.0, 1.0, legs)
+        begins, lasts = rng.uniform(*_PUSH_BEGINS_S, legs), rng.uniform(*_PUSH_LASTS_S, legs)
+        return cls(begins, lasts, pushes, rng.random(legs) < request.share, vehicle)
+
+    def command(self, time_s: float, speed_mps: float, wanted: Control, said: Control | None, room_m: float) -> Control:
+        """Return what the world is told, of what the expert wants and a model says (None: there is none).
+
+        Args:
+            room_m: see :meth:`mt_nodes.runs.models.lap.LaneKeeping.room_m`.
+        """
+        leg, into_s = divmod(time_s, _LEG_S)
+        leg = min(int(leg), len(self.models) - 1)
+        self.saved = room_m < (_BACK_M if self.saved else _LEFT_M)
+        if said is not None and self.models[leg] and not self.saved:
+            return Control(None, steering_rad=said.steering_rad, speed_mps=max(0.0, said.speed_mps))
+        pushed = self.begins_s[leg] <= into_s < self.begins_s[leg] + self.lasts_s[leg] and not self.saved
+        speed = max(speed_mps, _PUSHED_MPS)
+        aside = float(self.push_mps2[leg]) * self.vehicle.wheelbase_m / speed**2 if pushed else 0.0
+        return Control(None, steering_rad=wanted.steering_rad + aside, speed_mps=wanted.speed_mps)
+
+
+def _driver(request: RecordRequest) -> Driver | None:
+    if not request.driver:
+        return None
+    from mt_nodes.runs.models.driving_model import DrivingModel
+
+    return DrivingModel(request.driver)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which things the rays of a camera's pixels meet, and which of these places the sun does not reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.data.transforms import Matrix
+from mt_nodes.world.drive.scenery import HOUSES, Scenery
+from mt_nodes.world.drive.solids import Hits, Rows, Singles, Solids, rays_of
+from mt_nodes.world.drive.sparse_rays import asked_sparingly, cast_sparingly
+from mt_nodes.world.drive.windows import windows
+from mt_nodes.world.scene.camera_rendering import CameraSensor
+
+Mask = npt.NDArray[np.bool_]
+#: Rays to the sun begin so far before a surface; shadows are looked for down to a little below the road.
+_OFF_M, _BELOW_M, _LEAST_SINE = 0.03, -0.1, 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class WorldImage:
+    """One picture of a world, in the scenery's own frame.
+
+    Attributes:
+        eye_m: (3,) where the camera is. turn: cosine and sine of the ego's yaw. to_sun: (3,) unit vector.
+        narrow, moving_near, shadows_near: (H, W) pixels that may show posts, something that moves, or its shadow.
+    """
+
+    scenery: Scenery
+    moving: Solids
+    sensor: CameraSensor
+    eye_m: Singles
+    turn: tuple[float, float]
+    to_sun: Singles
+    narrow: Mask
+    moving_near: Mask
+    shadows_near: Mask
+
+    @classmethod
+    def of(cls, scenery: Scenery, moving: Solids, sensor: CameraSensor, ego: Matrix, to_sun: Singles) -> WorldImage:
+        """Find where what moves may be seen, and where its shadow, which lies between it and the ground.
+
+        ``ego`` (4, 4) takes points of ``base_link`` to the scenery's frame.
+        """
+        mount = ego @ sensor.mount
+        corners, to_camera = moving.corners_m, np.asarray(np.linalg.inv(mount))
+        fall = (corners[..., 2:] - _BELOW_M) / max(float(to_sun[2]), _LEAST_SINE) * to_sun
+        shadows = np.concatenate([corners, corners - fall], axis=1)
+        hulls = scenery.solids.corners_m[HOUSES + 1 :], corners, shadows
+        near = [windows(corners, to_camera, sensor) for corners in hulls]
+        return cls(scenery, moving, sensor, mount[:3, 3].astype(np.float32), (ego[0, 0], ego[1, 0]), to_sun, *near)
+
+
+@dataclass(frozen=True, eq=False)
+class BandHits:
+    """What the rays (N,) of a band of rows of a picture meet.
+
+    Attributes:
+        band: which rows. directions: (N, 3). range_m: (N,), infinite for the sky.
+        triangle: (N,) of the scenery. standing_rows: (n,) which rays meet that first.
+        moving: what some meet of what moves. moving_rows: (k,) which rays these are.
+    """
+
+    shot: WorldImage
+    band: slice
+    directions: Singles
+    range_m: Singles
+    triangle: Rows
+    standing_rows: Rows
+    moving: Hits
+    moving_rows: Rows
+
+    @classmethod
+    def of(cls, shot: WorldImage, band: slice) -> BandHits:
+        """Cast the rays."""
+        x, y, z = _directions(shot.sensor)[:, band]
+        c, s = np.float32(shot.turn[0]), np.float32(shot.turn[1])
+        directions = np.stack([c * x - s * y, s * x + c * y, z], axis=-1).reshape(-1, 3)
+        fine = shot.narrow[band].reshape(-1)
+        range_m, triangle = cast_sparingly(shot.scenery.solids, shot.eye_m, directions, x.shape, fine)
+        rows = np.flatnonzero(shot.moving_near[band])
+        hits = shot.moving.cast(rays_of(shot.eye_m, directions.take(rows, axis=0)))
+        before = np.flatnonzero(hits.range_m < range_m.take(rows))
+        rows, hits = rows.take(before), hits.take(before)
+        range_m[rows] = hits.range_m
+        first = np.isfinite(range_m)
+        first[rows] = False
+        return cls(shot, band, directions, range_m, triangle, np.flatnonzero(first), hits, rows)
+
+    def own_directions(self, rows: Rows) -> Singles:
+        """Return the directions (3, n) of rays in ``base_link``."""
+        return _directions(self.shot.sensor)[:, self.band].reshape(3, -1).take(rows, axis=1)
+
+    def places(self, rows: Rows) -> Singles:
+        """Return where rays (n,) end (n, 3)."""
+        places = self.directions.take(rows, axis=0)
+        places *= self.range_m.take(rows)[:, None]
+        places += self.shot.eye_m
+        return places
+
+    def shaded(self, rows: Rows, places: Singles) -> Mask:
+        """Return which (n,) of the places (n, 3) that rays (n,), rising, end at lie in a shadow."""
+        shot = self.shot
+        rays = rays_of(places + np.float32(_OFF_M) * shot.to_sun, shot.to_sun)
+        shape = shot.narrow[self.band].shape
+        hidden = asked_sparingly(rows, shape, lambda some: shot.scenery.solids.hides(rays.take(some, axis=0)))
+        unsure = np.flatnonzero(shot.shadows_near[self.band].reshape(-1).take(rows) & ~hidden)
+        hidden[unsure] = shot.moving.hides(rays.take(unsure, axis=0))
+        return hidden
+
+
+@lru_cache(maxsize=4)
+def _directions(sensor: CameraSensor) -> Singles:
+    """(3, H, W) of the pixels' rays in ``base_link``."""
+    return np.ascontiguousarray(np.moveaxis(sensor.rays, 2, 0))

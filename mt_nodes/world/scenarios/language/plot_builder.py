@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes a plot of the parts of ``CreateScenario``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mt_nodes.world.scenarios.language import slots
+from mt_nodes.world.scenarios.language.problems import Edit, Findings, Problem, Refused, Repair, Span
+from mt_nodes.world.scenarios.language.slot_binding import Elided
+from mt_nodes.world.scenarios.language.values import (
+    Ego,
+    Group,
+    Item,
+    Lasting,
+    Members,
+    ObstacleValue,
+    Participant,
+    Plot,
+    Programme,
+    Surroundings,
+)
+
+PARTS = {
+    "vehicles": "a set of Vehicle",
+    "people": "a set of Pedestrian, Person, Animal, Actor and Group",
+    "obstacles": "a set of Obstacle",
+    "environment": "an Environment; `{}` is 12:00 and clear",
+    "more": "a set of Signal and Duration (our addition)",
+}
+"""The parts of a scenario after map and ego, in order; those left out at the end are empty."""
+_ORDER = tuple(PARTS)
+
+
+@dataclass
+class _Parts:
+    participants: list[Participant | Group] = field(default_factory=list)
+    obstacles: list[ObstacleValue] = field(default_factory=list)
+    surroundings: Surroundings = field(default_factory=lambda: Surroundings(12.0, {}))
+    programmes: list[Programme] = field(default_factory=list)
+    duration_s: float | None = None
+    names: set[str] = field(default_factory=set)
+
+
+def plot(at: Span, items: Sequence[Item], findings: Findings) -> Plot:
+    """Return the scenario whose parts are given.
+
+    Raises:
+        Refused: parts are missing, stand in another order, or are not what they should be.
+    """
+    if len(items) < 2:
+        raise Refused(Problem(at, f"{len(items)} part{'s' * (len(items) != 1)}", "a map and an ego at least"))
+    road, ego = slots.road(items[0]), items[1].data
+    if not isinstance(ego, Ego):
+        raise slots.refused(items[1], "the ego, made by AV(…)")
+    parts, position = _Parts(), 0
+    for item in items[2:]:
+        position = _part(parts, item, position, findings)
+    people = tuple(_told_apart([ego, *parts.participants, *parts.obstacles]))
+    movers = tuple(one for one in people if isinstance(one, Participant | Group))
+    obstacles = tuple(one for one in people if isinstance(one, ObstacleValue))
+    programmes = tuple(parts.programmes)
+    return Plot(at, road, ego, movers, obstacles, parts.surroundings, programmes, parts.duration_s)
+
+
+def _part(parts: _Parts, item: Item, position: int, findings: Findings) -> int:
+    """Take in one part, and return the position of the next."""
+    if isinstance(item.data, Elided):
+        problem = Problem(item.at, "'...'", "each part, or nothing after the last", "taken for empty parts")
+        findings.repaired(Repair(problem, (Edit(item.at.start, item.at.end, ""),)))
+        return position
+    members = list(_members(item))
+    sorts = {_sort(member) for member in members} if members else set()
+    if len(sorts) > 1:
+        raise Refused(Problem(item.at, f"{' and '.join(sorted(sorts))} in one set", "a set of each"))
+    here = _ORDER.index(sorts.pop()) if sorts else position
+    if here >= len(_ORDER) or position >= len(_ORDER):
+        raise Refused(Problem(item.at, "one part too many", f"at most a map, an ego and {', '.join(_ORDER)}"))
+    if here < position:
+        raise Refused(Problem(item.at, f"{_ORDER[here]} after {_ORDER[position - 1]}", f"parts as {', '.join(_ORDER)}"))
+    if here > position:
+        _skipped(item, position, here, findings)
+    for member in members:
+        name = getattr(member.data, "name", "")
+        if name in parts.names:
+            raise Refused(Problem(member.at, f"'{name}' twice in one scenario", "everybody once"))
+        parts.names |= {name} - {""}
+        _take(parts, member.data)
+    return here + 1
+
+
+def _skipped(item: Item, position: int, here: int, findings: Findings) -> None:
+    left_out = ", ".join(_ORDER[position:here])
+    problem = Problem(item.at, _ORDER[here], f"{left_out} first", f"taken for empty: '{{}};' for each of {left_out}")
+    findings.repaired(Repair(problem, (Edit(item.at.start, item.at.start, "{}; " * (here - position)),)))
+
+
+def _members(item: Item) -> Iterator[Item]:
+    """Go through a part: a set, or an environment, sets inside of sets opened."""
+    if item.data is None:
+        return
+    if not isinstance(item.data, Members):
+        yield item
+        return
+    for member in item.data.items:
+        yield from _members(member)
+
+
+def _sort(item: Item) -> str:
+    data = item.data
+    if isinstance(data, Participant):
+        return "vehicles" if data.maker == "Vehicle" else "people"
+    for types, sort in (((Group,), "people"), ((ObstacleValue,), "obstacles"), ((Surroundings,), "environment")):
+        if isinstance(data, types):
+            return sort
+    if isinstance(data, Programme | Lasting):
+        return "more"
+    raise slots.refused(item, "what takes part in a scenario, in a set")
+
+
+def _take(parts: _Parts, data: Any) -> None:
+    if isinstance(data, Participant | Group):
+        parts.participants.append(data)
+    elif isinstance(data, ObstacleValue):
+        parts.obstacles.append(data)
+    elif isinstance(data, Surroundings):
+        parts.surroundings = data
+    elif isinstance(data, Programme):
+        parts.programmes.append(data)
+    elif isinstance(data, Lasting):
+        parts.duration_s = data.seconds
+
+
+def _told_apart(people: Sequence[Any]) -> Iterator[Any]:
+    """Give those without a name one of what they are and a number."""
+    names: set[str] = {one.name for one in people}
+    for one in people:
+        if one.name or isinstance(one, Ego):
+            yield one
+            continue
+        base = getattr(one, "maker", type(one).__name__).lower()
+        name = next(f"{base}_{i}" for i in range(1, len(people) + 2) if f"{base}_{i}" not in names)
+        names.add(name)
+        yield replace(one, name=name)

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes a concrete scenario of a plot: every place gets its coordinates, everybody a kind, a way and a size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+from mt_nodes.base.errors import suggest
+from mt_nodes.world.drive import scenario_checks
+from mt_nodes.world.drive.bodies import facts_of
+from mt_nodes.world.drive.map_mirror import MIRRORED
+from mt_nodes.world.drive.maps import MAPS, load_map
+from mt_nodes.world.drive.road_map import RoadMap
+from mt_nodes.world.drive.scenario import Actor, Ego, Environment, Obstacle, Person, Scenario, Trigger
+from mt_nodes.world.scenarios.language.places import Places, aside
+from mt_nodes.world.scenarios.language.problems import Problem, Refused, Span
+from mt_nodes.world.scenarios.language.values import Group, Participant, Plot, State, Surroundings
+from mt_nodes.world.scenarios.language.ways import way
+from mt_nodes.world.scenarios.language.words import PEOPLE, UNSAID
+
+DURATION_S = 20.0
+CHILD_YEARS, ELDERLY_YEARS = 13.0, 65.0
+"""Who is younger is a child, who is as old or older elderly, as far as their mesh goes."""
+_T = TypeVar("_T")
+
+
+def build(plot: Plot, tell: Callable[[Refused], None], road: RoadMap | None = None) -> Scenario | None:
+    """Return the scenario of a plot, or None after telling everything that keeps it from being one.
+
+    Args:
+        tell: takes each problem. road: the map, in place of the one that the plot names.
+    """
+    road = road or _told(tell, partial(_road, plot))
+    if road is None:
+        return None
+    places = Places(road, plot.ego)
+    ego = _told(tell, partial(_ego, places))
+    if ego is None:
+        return None
+    actors = _told(tell, partial(_actors, places, plot, tell))
+    obstacles = _told(tell, lambda: tuple(_obstacles(places, plot)))
+    if actors is None or obstacles is None:
+        return None
+    surroundings, duration = _environment(plot.surroundings), plot.duration_s or DURATION_S
+    signals = {programme.signal: programme.phases for programme in plot.programmes}
+    scenario = Scenario(plot.name, road.name, ego, actors, obstacles, surroundings, duration, signals)
+    problems = scenario_checks.problems(scenario, road)
+    for problem in problems:
+        tell(Refused(_placed(problem, plot)))
+    return None if problems else scenario
+
+
+def _told(tell: Callable[[Refused], None], make: Callable[[], _T]) -> _T | None:
+    try:
+        return make()
+    except Refused as refusal:
+        tell(refusal)
+        return None
+
+
+def _road(plot: Plot) -> RoadMap:
+    name = plot.road.name
+    if name.removesuffix(MIRRORED) not in MAPS:
+        raise Refused(Problem(plot.road.at, f"the map '{name}'", "a map that is there", suggest(name, MAPS)))
+    return load_map(name)
+
+
+def _ego(places: Places) -> Ego:
+    ego = places.ego
+    target = None if ego.target is None else places.pose(ego.target, ego.at, "AV")
+    return Ego(places.ego_pose(), ego.start.speed_mps or 0.0, target, ego.vehicle)
+
+
+def _actors(places: Places, plot: Plot, tell: Callable[[Refused], None]) -> tuple[Actor, ...] | None:
+    duration = plot.duration_s or DURATION_S
+    everybody = [one for member in plot.participants for one in _members(member)]
+    actors = [_told(tell, partial(_actor, places, *one, duration)) for one in everybody]
+    found = tuple(actor for actor in actors if actor is not None)
+    return found if len(found) == len(actors) else None
+
+
+def _members(one: Participant | Group) -> Iterator[tuple[Participant, float, str]]:
+    """Yield people of a group one by one: like whom, how far to the left of them, and of which group."""
+    if isinstance(one, Participant):
+        yield one, 0.0, ""
+        return
+    for k in range(one.count):
+        yield replace(one.member, name=f"{one.name}_{k + 1}", at=one.at), k * one.spacing_m, one.name
+
+
+def _actor(places: Places, one: Participant, left_m: float, group: str, duration_s: float) -> Actor:
+    own, kind = one.attributes, _kind(one)
+    pose = aside(places.pose(one.start, one.at, one.maker), left_m)
+    speed = one.start.speed_mps or 0.0
+    if one.motion is not None and one.motion.manner == "uniform":
+        speed = one.motion.states[0].speed_mps or speed
+    follows_rule = "yes" if own.get("rule") == "crossing_on_green" else "no"
+    return Actor(
+        name=one.name,
+        kind=kind,
+        start=pose,
+        speed_mps=speed,
+        waypoints=tuple(way(places, one, pose, left_m, speed, duration_s)),
+        trigger=Trigger(own.get("after", 0.0), own.get("ego_within"), own.get("ego_within_s")),
+        size_m=own.get("size") or _size(kind, one.looks.height_m),
+        mass_kg=own.get("mass"),
+        tone=own.get("tone", 0.5 if one.looks.tone is None else one.looks.tone),
+        obeys_signals=own.get("obeys_signals", follows_rule) == "yes",
+        person=_person(one, kind, group),
+    )
+
+
+def _kind(one: Participant) -> str:
+    """Return whose mesh somebody has: as said; else by species, by the type of vehicle, by mobility and age."""
+    own = one.attributes
+    if "kind" in own:
+        return str(own["kind"])
+    if one.maker == "Animal":
+        return str(own.get("species", "deer"))
+    if one.maker == "Vehicle":
+        return one.looks.kind or "car"
+    if own.get("mobility") == "wheelchair":
+        return "wheelchair_user"
+    age = own.get("age", CHILD_YEARS)
+    return "child" if age < CHILD_YEARS else "elderly" if age >= ELDERLY_YEARS else "adult"
+
+
+def _person(one: Participant, kind: str, group: str) -> Person | None:
+    """Return what is said of somebody on foot."""
+    if one.maker not in ("Pedestrian", "Person"):
+        return None
+    own = one.attributes
+    mobility = own.get("mobility") or ("wheelchair" if kind == "wheelchair_user" else "")
+    return Person(
+        age_years=own.get("age"),
+        gender=own.get("gender") or PEOPLE.get(one.looks.model, ""),
+        skin_tone=own.get("skin"),
+        mobility="" if mobility == UNSAID else mobility,
+        build=own.get("build", ""),
+        status=own.get("status", ""),
+        compliance=own.get("rule", ""),
+        group=own.get("group", group),
+    )
+
+
+def _size(kind: str, height_m: float | None) -> tuple[float, float, float] | None:
+    """Return a kind's measures, all of them scaled to a height."""
+    if height_m is None:
+        return None
+    length, width, height = facts_of(kind).size_m
+    return length * height_m / height, width * height_m / height, height_m
+
+
+def _obstacles(places: Places, plot: Plot) -> Iterator[Obstacle]:
+    for one in plot.obstacles:
+        pose = places.pose(State(one.place, one.heading), one.at, "Obstacle")
+        yield Obstacle(one.name, one.solid.shape, pose, one.solid.size_m)
+
+
+def _environment(surroundings: Surroundings) -> Environment:
+    """Return time and weather; clouds are what the sun leaves, if nothing is said of them."""
+    weather = dict(surroundings.weather)
+    sunny = weather.pop("sunny", None)
+    if sunny is not None:
+        weather.setdefault("cloudiness", 1.0 - sunny)
+    return Environment(surroundings.hour, **weather)
+
+
+def _placed(problem: scenario_checks.Problem, plot: Plot) -> Problem:
+    """Return a problem of the world's check where the script says what is wrong."""
+    part, _, rest = problem.where.partition(".")
+    name = rest.partition(".")[0]
+    spans: dict[str, Span] = {one.signal: one.at for one in plot.programmes} if part == "signals" else {}
+    for one in (*plot.participants, *plot.obstacles):
+        spans |= {one.name: one.at}
+        if isinstance(one, Group):
+            spans |= {f"{one.name}_{k + 1}": one.at for k in range(one.count)}
+    at = plot.ego.at if part == "ego" else spans.get(name, plot.at)
+    return Problem(at, f"{problem.where}: {problem.what.removeprefix('got ')}")

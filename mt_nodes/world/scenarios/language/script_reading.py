@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads scenarios: from a file to concrete ones, with all that is wrong told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mt_nodes.base.errors import UsageError, suggest
+from mt_nodes.base.yaml_files import read_text
+from mt_nodes.world.drive.road_map import RoadMap
+from mt_nodes.world.drive.scenario import Scenario
+from mt_nodes.world.scenarios.language.parsing import statements_of
+from mt_nodes.world.scenarios.language.problems import Edit, Findings, Problem, ScenarioError
+from mt_nodes.world.scenarios.language.resolver import EGO_SPEED, Resolver
+from mt_nodes.world.scenarios.language.scenario_builder import build
+from mt_nodes.world.scenarios.language.slots import FASTEST_MPS
+from mt_nodes.world.scenarios.language.values import Plot
+
+NO_PARAMETERS: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True)
+class ScriptReading:
+    """What a script holds.
+
+    Attributes:
+        problems: all that is wrong, in the order of its lines. warnings: what was repaired, or looks like a slip.
+        edits: by which its text becomes strict.
+    """
+
+    scenarios: tuple[Scenario, ...]
+    problems: tuple[Problem, ...]
+    warnings: tuple[Problem, ...]
+    edits: tuple[Edit, ...]
+
+
+def read(
+    text: str,
+    name: str = "script",
+    parameters: Mapping[str, str] = NO_PARAMETERS,
+    seed: int = 0,
+    strict: bool = False,
+    path: Path | None = None,
+    road: RoadMap | None = None,
+) -> ScriptReading:
+    """Read a script.
+
+    Args:
+        name: of the script, for messages. parameters: values for its ``parameter`` names, as text in the language;
+            ``ego.speed`` is one of every script. seed: of ranges and distributions. strict: whether what lenient
+            reading repairs is an error. path: from which imports are found. road: in place of the maps they load.
+
+    Raises:
+        UsageError: a parameter is given that the script does not declare, or the ego's speed is no speed.
+    """
+    findings = Findings(strict)
+    resolver = Resolver(name, path, findings, parameters, seed)
+    resolver.run(statements_of(text, name, findings))
+    resolver.warn_of_unused()
+    _known(parameters, resolver, name)
+    built = [build(_sped(plot, parameters), findings.refused, road) for plot in resolver.plots]
+    scenarios = tuple(scenario for scenario in built if scenario is not None)
+    return ScriptReading(scenarios, tuple(findings.in_order), tuple(findings.warnings), tuple(findings.edits))
+
+
+def load_scenarios(
+    path: str | Path,
+    parameters: Mapping[str, str] = NO_PARAMETERS,
+    seed: int = 0,
+    strict: bool = False,
+    tell: Callable[[Problem], None] | None = None,
+) -> tuple[Scenario, ...]:
+    """Return the scenarios of a file, one for each ``CreateScenario`` in it; ``.xosc`` is read as OpenSCENARIO.
+
+    Args:
+        parameters, seed, strict: see :func:`read`. tell: takes each warning.
+
+    Raises:
+        ScenarioError: with everything that is wrong.
+        UsageError: the file cannot be read, or a parameter is given that it does not declare.
+    """
+    path = Path(path)
+    if path.suffix == ".xosc":
+        from mt_nodes.world.scenarios.open_scenario import load_open_scenario
+
+        return (load_open_scenario(path, parameters),)
+    reading = read(read_text(path), path.name, parameters, seed, strict, path)
+    if tell is not None:
+        for warning in reading.warnings:
+            tell(warning)
+    if reading.problems:
+        raise ScenarioError(reading.problems)
+    if not reading.scenarios:
+        raise UsageError(f"{path.name}: got no scenario, expected at least one: name = CreateScenario{{…}};")
+    return reading.scenarios
+
+
+def problems_of(text: str, name: str = "script", strict: bool = False, path: Path | None = None) -> list[Problem]:
+    """Return all that is wrong with a script, in the order of its lines."""
+    return list(read(text, name, strict=strict, path=path).problems)
+
+
+def warnings_of(text: str, name: str = "script", path: Path | None = None) -> list[Problem]:
+    """Return what lenient reading repairs in a script, and what looks like a slip."""
+    return list(read(text, name, path=path).warnings)
+
+
+def _known(parameters: Mapping[str, str], resolver: Resolver, name: str) -> None:
+    declared = {*resolver.parameters, EGO_SPEED}
+    for key in parameters:
+        if key not in declared:
+            raise UsageError(f"{name}: unknown parameter '{key}'{suggest(key, declared)}")
+
+
+def _sped(plot: Plot, parameters: Mapping[str, str]) -> Plot:
+    """Return a plot whose ego has the speed that is given from outside, if one is."""
+    given = parameters.get(EGO_SPEED)
+    if given is None:
+        return plot
+    try:
+        speed = float(given)
+    except ValueError:
+        speed = -1.0
+    if not 0.0 <= speed <= FASTEST_MPS:
+        raise UsageError(f"{EGO_SPEED}: got '{given}', expected 0 to {FASTEST_MPS:g} m/s")
+    return replace(plot, ego=replace(plot.ego, start=replace(plot.ego.start, speed_mps=speed)))
