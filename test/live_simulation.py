@@ -95,10 +95,10 @@ class Simulation:
             stateless=self.stateless,
             publishes_when_empty=self.publishes_when_empty,
         )
-        self.run = LiveRun(LiveConfig(**self.config), self.relations, stack, Path())
-        if self.run.config.mode == "alternate":
+        self.run = LiveRun(LiveConfig(**self.config), stack, Path(), self.relations)
+        if self.run.request.mode == "alternate":
             self.arms = (self.arms[0], self.arms[0])
-        self.commands = Commands(self.run.config, [r.id for r in self.relations.relations])
+        self.commands = Commands(self.run.request, [r.id for r in self.relations.relations])
         self.driver = LiveDriver(
             *(self.run, self.arms, self.recorder, self.commands),  # type: ignore[arg-type]
             missed=self.missed,

@@ -65,11 +65,11 @@ def made_run(
     (out / "evidence").mkdir(parents=True, exist_ok=True)
     return ScenarioRun(
         ScenarioRequest(**wanted),
-        load_suite(relations, LOOP_SHAM),
         under_test,
+        out,
+        load_suite(relations, LOOP_SHAM),
         Rig.for_stack(under_test, lidar),
         episodes,
-        out,
     )
 
 

@@ -111,7 +111,7 @@ def test_a_configuration_that_cannot_run_leaves_no_directory(
 def test_the_example_could_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     run = LiveRun.make(configured(Path("examples/live/live.yaml"), {}), tmp_path)
-    assert (run.config.mode, run.stack.name, len(run.suite.relations)) == ("shadow", "detector", 3)
+    assert (run.request.mode, run.stack.name, len(run.suite.relations)) == ("shadow", "detector", 3)
 
 
 def test_what_the_page_says_of_a_configuration_is_so() -> None:

@@ -433,8 +433,8 @@ def test_a_run_is_what_its_directory_says(tmp_path: Path, monkeypatch: pytest.Mo
     config = LiveConfig(mode="twin", segments=Segments(test_bundles=7), relations=("noise_outside_roi_10",))
     made = LiveRun.create(config, str(tmp_path / "run"))
     again = LiveRun.load(made.out)
-    assert again.config == made.config and again.config.segments.test_bundles == 7
-    assert again.config.live_domain == 17, "that of this process"
+    assert again.request == made.request and again.request.segments.test_bundles == 7
+    assert again.request.live_domain == 17, "that of this process"
     assert [o.relation.id for o in again.offers] == ["identity", "noise_outside_roi_10", "points_permuted"]
     with pytest.raises(UsageError, match="expected the directory of a running `mt live`"):
         told_domains(made.out)
@@ -464,10 +464,10 @@ def test_a_replay_is_no_live_run_and_a_live_run_no_replay(tmp_path: Path) -> Non
     record = json.loads((made.out / "run.json").read_text())
     record["request"] = ReplayRequest(("bag",)).as_plain()
     (made.out / "run.json").write_text(json.dumps(record))
-    with pytest.raises(UsageError, match="holds a replay, expected a run of `mt live`"):
+    with pytest.raises(UsageError, match="holds another kind of run, expected one of `mt live`"):
         LiveRun.load(made.out)
     verdict = Verdict(Pair(0, 7, "noise_outside_roi_10"), 5, Judgement(Outcome.VIOLATED))
-    finished = RecordedPair(made.out, {"request": made.config.as_plain()}, verdict.pair, verdict, "sha")
+    finished = RecordedPair(made.out, {"request": made.request.as_plain()}, verdict.pair, verdict, "sha")
     with pytest.raises(UsageError, match=r"a run of `mt live`, whose input is gone.*0_7_noise_outside_roi_10_0\.mcap"):
         finished.request()
     stack = replace(load_stack("reference_detector"), match="arrival")

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -312,6 +313,6 @@ def test_a_damaged_bag_is_judged_as_far_as_it_can_be_read(recorded: execute.Run)
                     raise InfrastructureError("bag: damaged")
                 yield bundle
 
-    torn = execute.Run(recorded.request, recorded.suite, recorded.stack, (Torn(),), recorded.out)  # type: ignore[arg-type]
+    torn = replace(recorded, sources=(Torn(),))  # type: ignore[arg-type]
     summary = carried_out(torn, FakeArm("source"), FakeArm("followup"))
     assert summary["exit_code"] == 4 and summary["offered"] == 6 and "ERROR" not in summary["outcomes"]

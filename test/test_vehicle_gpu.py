@@ -73,7 +73,7 @@ def test_an_instance_is_started_with_them_in_a_box_too(use: str, tmp_path: Path)
         config=live_config(given, "test"), stack=load_stack(str(tmp_path / "stack.yaml")), out=tmp_path
     )
     safety = LiveSafety.__new__(LiveSafety)
-    safety._run, safety._config = cast(Any, run), run.config
+    safety._run, safety._config = cast(Any, run), run.request
     started = safety.process(
         Process("stack", (sys.executable,), {"A": "b"}, tmp_path / "log"), ArmPlan("followup", None), 1, {}, ()
     )

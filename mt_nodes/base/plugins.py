@@ -10,7 +10,7 @@ import inspect
 import pkgutil
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -43,6 +43,17 @@ def add_directory(path: Path) -> None:
         raise UsageError(f"--plugins {path}: no such directory")
     _directories.append(path.resolve())
     catalogue.cache_clear()
+
+
+def add_directories(paths: Iterable[Path]) -> None:
+    """Add each directory that was not given before.
+
+    Raises:
+        UsageError: one does not exist.
+    """
+    for path in paths:
+        if path.resolve() not in _directories:
+            add_directory(path)
 
 
 def directories() -> tuple[Path, ...]:

@@ -53,9 +53,7 @@ class RecordedPair:
         """
         pair, about = Pair.parse(text), read_record(directory)
         finished = cls(directory, about, pair, _verdict(directory, pair), "")
-        for name in map(finished.located, about["request"].get("plugins", ())):
-            if Path(name).resolve() not in plugins.directories():
-                plugins.add_directory(Path(name))
+        plugins.add_directories(Path(finished.located(name)) for name in about["request"].get("plugins", ()))
         lines = [find_followup(directory, pair)] if pair.bundle is not None else find_followups(directory, pair)
         sha256, milder = joined([str(line["sha256"]) for line in lines]), [baseline_of(line) for line in lines]
         return dataclasses.replace(

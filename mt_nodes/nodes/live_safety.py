@@ -41,7 +41,7 @@ class LiveSafety:
     """
 
     def __init__(self, run: LiveRun, ending: ExitStack, tap: str) -> None:
-        config: LiveConfig = run.config
+        config: LiveConfig = run.request
         self._run, self._config, self._tap = run, config, f"/{tap}"
         self._missing = what_can_be_boxed().shortfalls if config.box.use != "off" else ()
         if self._missing and config.box.use == "required":

@@ -61,13 +61,13 @@ def _carry_out(run: LiveRun, events: ProgressEvents) -> dict[str, Any]:
     clean_shared_memory()
     own_time_s.keep_looking()
     with ExitStack() as ending:
-        given = run.config.control_domain
-        lease = ending.enter_context(free_domains(int(given == NOT_GIVEN), {run.config.live_domain}))
+        given = run.request.control_domain
+        lease = ending.enter_context(free_domains(int(given == NOT_GIVEN), {run.request.live_domain}))
         control_ros = SpinningContext((*lease.domains, given)[0])
         ending.callback(control_ros.close)
         control: ControlNode = control_ros.add(ControlNode)
         ending.callback(control.flush, 2.0)
-        commands = Commands(run.config, [relation.id for relation in run.suite.relations])
+        commands = Commands(run.request, [relation.id for relation in run.suite.relations])
         live_control: LiveControl = control_ros.add(LiveControl, commands)
         safety = LiveSafety(run, ending, TAP_NODE)
         suite = _LiveSuite(run, commands, control, events, control_ros.domain, live_control.pings.offsets, safety)
@@ -89,7 +89,7 @@ class _LiveSuite:
     ) -> None:
         self._clocks, self._safety = clocks, safety
         self._run, self._commands, self._control, self._events = run, commands, control, events
-        self._domains = {"live": run.config.live_domain, "control": control_domain}
+        self._domains = {"live": run.request.live_domain, "control": control_domain}
         self._arms: Sequence[RosArm | ListeningArm] = ()
         self._taps: LiveTaps | None = None
         self._live: SpinningContext | None = None
@@ -104,7 +104,7 @@ class _LiveSuite:
     def _begin(self, ending: ExitStack, recorder: Recorder) -> Callable[[], None]:
         """Join the live domain, wait for its topics, start our instances; return what is to be done then."""
         self._tell_domains()
-        live = self._live = SpinningContext(self._run.config.live_domain)
+        live = self._live = SpinningContext(self._run.request.live_domain)
         ending.callback(live.close)
         node: Node = live.add(quiet_node, TAP_NODE)
         topics = self._topics(node)
@@ -130,12 +130,12 @@ class _LiveSuite:
             forbidden=self._safety.health,
         )
         self._safety.stop = driver.line.hold
-        self._taps = LiveTaps(node, self._run.stack, beside, self._run.transforms, driver)
+        self._taps = LiveTaps(node, self._run.stack, beside, self._run.static_transforms, driver)
         return driver.run
 
     def _topics(self, node: Node) -> LiveTopics:
         """Wait until it is known how the inputs are published: what our instances are given has to be advertised."""
-        config = self._run.config
+        config = self._run.request
         topics = LiveTopics(node, self._run.stack, config.use_sim_time)
         began_s = own_time_s()
 
@@ -195,12 +195,12 @@ class _LiveSuite:
 
     def _over(self, began_s: float | None = None) -> bool:
         lasted_s = own_time_s() - began_s if began_s is not None else 0.0
-        return self._commands.wishes.state is RunState.STOPPING or 0.0 < self._run.config.duration_s < lasted_s
+        return self._commands.wishes.state is RunState.STOPPING or 0.0 < self._run.request.duration_s < lasted_s
 
     def _open_arms(
         self, ending: ExitStack, node: Node, topics: dict[str, ReplayedTopic]
     ) -> tuple[RosArm | ListeningArm, RosArm | ListeningArm]:
-        mode, stack = self._run.config.mode, self._run.stack
+        mode, stack = self._run.request.mode, self._run.stack
         plans = [ArmPlan(name, stack.domain.get(name)) for name in OWN_ARMS[mode]]
         leased = [plan for plan in plans if plan.domain is None]
         free = ending.enter_context(free_domains(len(leased), self._domains.values()))
@@ -211,7 +211,7 @@ class _LiveSuite:
             arms.append(self._open_arm(plan, topics))
             ending.callback(arms[-1].stop)
         if mode == "shadow":
-            arms.insert(0, ListeningArm(node, stack, self._run.config.window_s))
+            arms.insert(0, ListeningArm(node, stack, self._run.request.window_s))
         return arms[0], arms[-1]
 
     def _open_arm(self, plan: ArmPlan, topics: dict[str, ReplayedTopic]) -> RosArm:
@@ -219,8 +219,8 @@ class _LiveSuite:
         required = frozenset((*sensor_topics(run.stack), *run.stack.needs))
         process = stack_process(run.stack, plan, domain, run.out, os.environ)
         process = self._safety.process(process, plan, domain, topics, required)
-        profiles = {CLOCK: qos.CLOCK, **(load_overrides(Path(run.config.qos)) if run.config.qos else {})}
-        stack, config = run.stack, run.config
+        profiles = {CLOCK: qos.CLOCK, **(load_overrides(Path(run.request.qos)) if run.request.qos else {})}
+        stack, config = run.stack, run.request
         arrivals = Arrivals(stack.answers, stack.match, config.window_s, deadline_s=stack.deadline_s)
         once = "use mode: twin or shadow" if config.mode == "alternate" else ""
         make = ExternalArm if stack.external else RosArm

@@ -72,9 +72,7 @@ def _details(results_dir: Path, pairs: set[str]) -> dict[str, dict[str, Any]]:
 
 def _check(record: Mapping[str, Any], pair: Pair) -> Check | None:
     """Return the check that judged a pair, as the run recorded it: it tells the region."""
-    for name in record["request"].get("plugins", ()):
-        if Path(name).resolve() not in plugins.directories():
-            plugins.add_directory(Path(name))
+    plugins.add_directories(map(Path, record["request"].get("plugins", ())))
     told = next((row["check"] for row in record["relations"] if row["id"] == pair.judged_for), None)
     if not told:
         return None

@@ -138,6 +138,4 @@ def _move_to(place: ProcessPlace, stack: Stack) -> None:
     os.environ.update({**place.env, **stack.env})
     os.chdir(place.directory)
     sys.path[:] = [*place.path, *(p for p in sys.path if p not in place.path)]
-    for directory in place.plugins:
-        if directory not in plugins.directories():
-            plugins.add_directory(directory)
+    plugins.add_directories(place.plugins)

@@ -49,9 +49,7 @@ class AutomtRun:
         Raises:
             UsageError: saying what to type instead.
         """
-        for directory in request.plugins:
-            if Path(directory).resolve() not in plugins.directories():
-                plugins.add_directory(Path(directory))
+        plugins.add_directories(map(Path, request.plugins))
         request = checked_request(request)
         stacks: dict[str, Stack] = {}
         for name in request.stacks:

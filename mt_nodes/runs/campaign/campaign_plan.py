@@ -246,7 +246,7 @@ class _Checked:
         except InfrastructureError:  # a damaged bag is the trouble of its own items
             return None
         request = dataclasses.replace(self.request, bags=(drive.url,), first_episode=drive.number)
-        run = Run(request, self.suite, self.stack, (source,), Path())
+        run = Run(request, self.stack, Path(), self.suite, (source,))
         return run.bundles_to_come, run.pairs_to_come
 
 

@@ -95,9 +95,7 @@ def of_results(directory: Path, cache: Path) -> list[FailureCase]:
     request = ReplayRequest.from_plain(record["request"])
     if request.only:
         raise UsageError(f"{directory}: holds one pair that was made again; give the run that it is of")
-    for name in request.plugins:
-        if Path(name).resolve() not in plugins.directories():
-            plugins.add_directory(Path(name))
+    plugins.add_directories(map(Path, request.plugins))
     started_in = Path(record.get("directory", "."))
     bags = [bag if "://" in bag else str((started_in / bag).resolve()) for bag in request.bags]
     known = _noted(directory)

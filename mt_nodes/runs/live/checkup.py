@@ -59,7 +59,7 @@ def check_live_config(file: Path, typed: Mapping[str, Any], env: Mapping[str, st
         MtError: the child failed.
     """
     run = LiveRun.make(configured(file, typed), Path())
-    stack, config = run.stack, run.config
+    stack, config = run.stack, run.request
     arms = {arm: stack.domain.get(arm) for arm in OWN_ARMS[config.mode]}
     with ThreadPoolExecutor() as pool:  # each look lasts some seconds, and nobody is in another's way
         hear = {"hear": _sensors(stack), "given": _given(stack), "qos": config.qos}
@@ -74,7 +74,7 @@ def check_live_config(file: Path, typed: Mapping[str, Any], env: Mapping[str, st
 
 def judge_live(run: LiveRun, graph: Graph) -> Iterator[Finding]:
     """Judge the domain of the live stack."""
-    stack, shadow = run.stack, run.config.mode == "shadow"
+    stack, shadow = run.stack, run.request.mode == "shadow"
     title = f"live domain {graph.domain}"
     if not graph.nodes:
         yield Finding("error", title, "no node is there", f"start the stack; or set live_domain, and use {SAME}")

@@ -63,7 +63,7 @@ class LiveDriver:
         presence: Callable[[], Presence] = always_there,
         forbidden: Callable[[], str] = lambda: "",
     ) -> None:
-        config, stack = run.config, run.stack
+        config, stack = run.request, run.stack
         self._config, self._commands = config, commands
         self._tell, self._look, self._presence, self._forbidden = tell, presence, Presence(), forbidden
         self._wishes = commands.wishes

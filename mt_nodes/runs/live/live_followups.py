@@ -29,10 +29,10 @@ class Maker:
     """
 
     def __init__(self, run: LiveRun, feeding: Feeding, recorder: Recorder, limits: Limits) -> None:
-        self._prepare = FollowupMaker(run.suite, run.config.seed)
+        self._prepare = FollowupMaker(run.suite, run.request.seed)
         self._feeding, self._recorder = feeding, recorder
         self._limiter = Limiter(limits)
-        self._delay_s = run.config.delay_s
+        self._delay_s = run.request.delay_s
 
     def limit(self, limits: Limits) -> None:
         """Let no more than this be tested from now on."""

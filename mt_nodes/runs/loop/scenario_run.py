@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,21 +13,20 @@ import numpy as np
 
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.message_packages import refuse_missing
 from mt_nodes.base.seeds import generator
-from mt_nodes.data.transforms import dump_transforms
+from mt_nodes.data.transforms import TransformTree
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.compatibility import check_requirements, unfit
 from mt_nodes.engine.judging import Offer, offers
 from mt_nodes.engine.recorded_drives import episode_line, load_kept
-from mt_nodes.engine.run_record import in_directory, note_resumed, request_of, write_record
 from mt_nodes.engine.waivers import load_waivers
-from mt_nodes.relations.relation import LOOP_FOLDER, LOOP_SHAM, Suite, load_suite, shipped_relations
+from mt_nodes.relations.relation import LOOP_FOLDER, LOOP_SHAM, load_suite, shipped_relations
 from mt_nodes.relations.world_changes.base import Setting
 from mt_nodes.relations.world_changes.change_application import Changed
 from mt_nodes.rules.shipped_rules import loop_relations
 from mt_nodes.runs.loop.rig import Rig
 from mt_nodes.runs.loop.scenario_request import ALL, RULES, USUAL_EPISODES, ScenarioRequest, checked_request
+from mt_nodes.runs.run_directory import SuiteRun
 from mt_nodes.stacks.callables import with_faults
 from mt_nodes.stacks.stack import Stack, load_stack
 from mt_nodes.world.drive.jitter import jittered
@@ -58,15 +57,13 @@ class Planned:
 
 
 @dataclass(frozen=True, eq=False)
-class ScenarioRun:
+class ScenarioRun(SuiteRun[ScenarioRequest]):
     """Everything a run in the closed loop needs, checked: what cannot run was refused while making it."""
 
-    request: ScenarioRequest
-    suite: Suite
-    stack: Stack
+    COMMAND, KEY = "mt scenario", "scenarios"
+
     rig: Rig
     episodes: tuple[Planned, ...]
-    out: Path
 
     @classmethod
     def make(cls, request: ScenarioRequest, out: Path) -> ScenarioRun:
@@ -75,9 +72,7 @@ class ScenarioRun:
         Raises:
             UsageError: saying what to type instead.
         """
-        for directory in request.plugins:
-            if Path(directory).resolve() not in plugins.directories():
-                plugins.add_directory(Path(directory))
+        plugins.add_directories(map(Path, request.plugins))
         stack = with_faults(load_stack(request.stack), request.faults)
         request = checked_request(request, stack)
         request = dataclasses.replace(request, relations=_named(request.relations, stack))
@@ -86,46 +81,22 @@ class ScenarioRun:
         if request.waivers:
             load_waivers(Path(request.waivers))
         episodes = _recorded(request) if request.only else _planned(request)
-        return cls(request, suite, stack, Rig.for_stack(stack), episodes, out)
+        return cls(request, stack, out, suite, Rig.for_stack(stack), episodes)
 
     @classmethod
-    def create(cls, request: ScenarioRequest, out: str | None) -> ScenarioRun:
-        """Make a run, its directory (a new one below ``mt_results`` when ``out`` is empty) and what it holds at first.
+    def read_request(cls, plain: Mapping[str, Any], out: Path) -> ScenarioRequest:
+        """Return the request."""
+        return ScenarioRequest.from_plain(plain)
 
-        Raises:
-            UsageError: it cannot run, and nothing was written; or the directory holds another run.
-            InfrastructureError: the directory cannot be written.
-        """
-        checked = cls.make(request, Path(out or "."))
-        if checked.request.transport == "ros":
-            refuse_missing(checked.stack.message_types, f"stack '{checked.stack.name}'")
-        return in_directory(out, lambda place: dataclasses.replace(checked, out=place), cls.save)
+    @property
+    def static_transforms(self) -> TransformTree:
+        """Where the sensors are mounted."""
+        return self.rig.mounts
 
-    @classmethod
-    def load(cls, out: Path) -> ScenarioRun:
-        """Make the run that :meth:`save` described.
-
-        Raises:
-            UsageError: the directory holds none.
-        """
-        return cls.make(ScenarioRequest.from_plain(request_of(out, "scenarios", "mt scenario")), out)
-
-    @classmethod
-    def resume(cls, out: Path) -> ScenarioRun:
-        """Make the run of a results directory, to go on with it, and note in ``run.json`` that it was resumed.
-
-        Raises:
-            UsageError: there is none, or it would not be the same run any more: a relation or the stack has changed.
-        """
-        run = cls.load(out)
-        note_resumed(out, run.suite.all, run.stack)
-        return run
-
-    def save(self) -> None:
-        """Write ``run.json``, and the stack and transforms for the processes that host it."""
-        dump_transforms(self.rig.mounts, self.out / "transforms.yaml")
-        worlds = {planned.name: dict(self.rig.topics) for planned in self.episodes}
-        write_record(self.out, self.request, self.suite.all, self.stack, worlds)
+    @property
+    def topics_of_sources(self) -> dict[str, Any]:
+        """Scenario -> role -> topic."""
+        return {planned.name: dict(self.rig.topics) for planned in self.episodes}
 
     @property
     def offers(self) -> tuple[Offer, ...]:
@@ -138,38 +109,16 @@ class ScenarioRun:
         return len(self.episodes) * sum(len(offer.judges) for offer in self.offers)
 
     @property
-    def only(self) -> Pair | None:
-        """The one pair that is driven and judged again, None in an ordinary run."""
-        return Pair.parse(self.request.only) if self.request.only else None
-
-    @property
-    def waivers(self) -> str:
-        """File of violations that are accepted, empty when there is none."""
-        return self.request.waivers
-
-    @property
-    def condition(self) -> dict[str, Any]:
-        """What the journal begins with; the scenario of each episode stands where a replay has its bags.
+    def input_condition(self) -> dict[str, Any]:
+        """What is driven through: the scenario of each episode stands where a replay has its bags.
 
         Of one scenario alone nothing can be said but what happens in it: each repetition is a case of its own, unless
         they are copies. Of several, each scenario is a case, however often it was repeated.
         """
         request, names = self.request, [planned.name for planned in self.episodes]
         one = len(set(names)) == 1 and request.jitter > 0.0
-        return {
-            "seed": request.seed,
-            "mode": request.mode,
-            "pace": "lockstep",
-            "transport": request.transport,
-            "bags": names,
-            **({"drives": list(range(len(names)))} if one else {}),
-            "limit": None,
-            "stack": self.stack.name,
-            "faults": list(request.faults),
-            "relations": [r.id for r in self.suite.relations],
-            "control": self.suite.control.id,
-            "sham": self.suite.sham.id,
-        }
+        drives = {"drives": list(range(len(names)))} if one else {}
+        return {"pace": "lockstep", "transport": request.transport, "bags": names, **drives, "limit": None}
 
 
 def _named(names: Sequence[str], stack: Stack) -> tuple[str, ...]:

@@ -3,47 +3,44 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.message_packages import refuse_missing
 from mt_nodes.base.params import plain
-from mt_nodes.data.transforms import dump_transforms
-from mt_nodes.engine.run_record import in_directory, note_resumed, request_of, write_record
+from mt_nodes.data.transforms import TransformTree
 from mt_nodes.runs.loop.rig import Rig
 from mt_nodes.runs.moral.dilemma import Dilemma
 from mt_nodes.runs.moral.moral_request import MoralRequest, checked_request
 from mt_nodes.runs.moral.pool import load_pool, published
 from mt_nodes.runs.moral.principle import Principle, load_principle
+from mt_nodes.runs.run_directory import RunDirectory
 from mt_nodes.stacks.callables import with_faults
-from mt_nodes.stacks.stack import Stack, load_stack
+from mt_nodes.stacks.stack import load_stack
 
 COMMAND = "mt experiment moral"
 EXPERIMENT = "moral"
 
 
 @dataclass(frozen=True, eq=False)
-class MoralRun:
+class MoralRun(RunDirectory[MoralRequest]):
     """Everything that a campaign needs, checked: what cannot run was refused while making it.
 
     Attributes:
         pool: dilemmas to draw from. published: those that come first, whatever is drawn.
     """
 
-    request: MoralRequest
+    COMMAND, KEY = COMMAND, "principles"
+
     principles: tuple[Principle, ...]
     pool: tuple[Dilemma, ...]
     published: tuple[Dilemma, ...]
-    stack: Stack
     rig: Rig
-    out: Path
 
     @classmethod
     def make(cls, request: MoralRequest, out: Path) -> MoralRun:
@@ -52,9 +49,7 @@ class MoralRun:
         Raises:
             UsageError: saying what to type instead.
         """
-        for directory in request.plugins:
-            if Path(directory).resolve() not in plugins.directories():
-                plugins.add_directory(Path(directory))
+        plugins.add_directories(map(Path, request.plugins))
         stack = with_faults(load_stack(request.stack), request.faults)
         request = checked_request(request, stack)
         principles = _principles(request.principles)
@@ -62,45 +57,27 @@ class MoralRun:
         if not pool:
             raise UsageError(f"--pool {request.pool}: got no dilemma, expected one or more")
         first = published() if request.pool == MoralRequest().pool else ()
-        return cls(request, principles, pool, first, stack, Rig.for_stack(stack), out)
+        return cls(request, stack, out, principles, pool, first, Rig.for_stack(stack))
 
     @classmethod
-    def create(cls, request: MoralRequest, out: str | None) -> MoralRun:
-        """Make a run, its directory (a new one below ``mt_results`` when ``out`` is empty) and what it holds at first.
+    def read_request(cls, plain: Mapping[str, Any], out: Path) -> MoralRequest:
+        """Return the request."""
+        return MoralRequest.from_plain(plain)
 
-        Raises:
-            UsageError: it cannot run, and nothing was written; or the directory holds another run.
-            InfrastructureError: the directory cannot be written.
-        """
-        checked = cls.make(request, Path(out or "."))
-        if checked.request.transport == "ros":
-            refuse_missing(checked.stack.message_types, f"stack '{checked.stack.name}'")
-        return in_directory(out, lambda place: dataclasses.replace(checked, out=place), cls.save)
+    @property
+    def judges(self) -> Sequence[Principle]:
+        """The principles."""
+        return self.principles
 
-    @classmethod
-    def load(cls, out: Path) -> MoralRun:
-        """Make the run that :meth:`save` described.
+    @property
+    def static_transforms(self) -> TransformTree:
+        """Where the sensors are mounted."""
+        return self.rig.mounts
 
-        Raises:
-            UsageError: the directory holds none.
-        """
-        return cls.make(MoralRequest.from_plain(request_of(out, "principles", COMMAND)), out)
-
-    @classmethod
-    def resume(cls, out: Path) -> MoralRun:
-        """Make the run of a results directory, to go on with it, and note in ``run.json`` that it was resumed.
-
-        Raises:
-            UsageError: there is none, or it would not be the same run any more: a principle or the stack has changed.
-        """
-        run = cls.load(out)
-        note_resumed(out, run.principles, run.stack)
-        return run
-
-    def save(self) -> None:
-        """Write ``run.json``, and the stack and transforms for the processes that host it."""
-        dump_transforms(self.rig.mounts, self.out / "transforms.yaml")
-        write_record(self.out, self.request, self.principles, self.stack, {EXPERIMENT: dict(self.rig.topics)})
+    @property
+    def topics_of_sources(self) -> dict[str, Any]:
+        """The experiment -> role -> topic."""
+        return {EXPERIMENT: dict(self.rig.topics)}
 
     @property
     def condition(self) -> dict[str, Any]:

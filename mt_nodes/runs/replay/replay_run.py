@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,11 @@ import numpy as np
 
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import InfrastructureError, UsageError
-from mt_nodes.base.message_packages import refuse_missing
 from mt_nodes.data.bags.bundles import BagSource, Source, Unreadable
 from mt_nodes.data.bags.reader import Topic
 from mt_nodes.data.messages import Bundle, Episode
 from mt_nodes.data.scenes import in_scenes
-from mt_nodes.data.transforms import TransformTree, UnknownTransform, dump_transforms, load_transforms
+from mt_nodes.data.transforms import TransformTree, UnknownTransform, load_transforms
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.case_plan import FILE, CasePlan, write_cases
 from mt_nodes.engine.compatibility import check_needs, check_requirements
@@ -29,13 +28,13 @@ from mt_nodes.engine.first_pairs import FirstPairs
 from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.plan import ReplayedTopic, ReplayRequest, check_request
 from mt_nodes.engine.reduction.reduction import Reduction
-from mt_nodes.engine.run_record import in_directory, note_resumed, request_of, write_record
 from mt_nodes.engine.schedule import EVERYTHING, Schedule
 from mt_nodes.engine.waivers import load_waivers
-from mt_nodes.relations.relation import Suite, load_suite, sham_for
+from mt_nodes.relations.relation import load_suite, sham_for
 from mt_nodes.runs.replay.planned_cases import plan_of, refuse_missing_frames, schedule_of
+from mt_nodes.runs.run_directory import SuiteRun
 from mt_nodes.stacks.callables import with_faults
-from mt_nodes.stacks.stack import Stack, load_stack
+from mt_nodes.stacks.stack import load_stack
 
 #: Topics of a bag that are the suite's own or the middleware's.
 NEVER_REPLAYED = frozenset({"/clock", "/rosout", "/parameter_events"})
@@ -50,14 +49,12 @@ class Damage:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Run(SuiteRun[ReplayRequest]):
     """Everything a replay needs, checked: what cannot run was refused while making it."""
 
-    request: ReplayRequest
-    suite: Suite
-    stack: Stack
+    COMMAND, KEY = "mt replay", "bags"
+
     sources: tuple[Source, ...]
-    out: Path
     damage: Damage = field(default_factory=Damage)
     plan: CasePlan | None = None
     schedule: Schedule = EVERYTHING
@@ -69,9 +66,7 @@ class Run:
         Raises:
             UsageError: saying what to type instead.
         """
-        for directory in request.plugins:
-            if Path(directory).resolve() not in plugins.directories():
-                plugins.add_directory(Path(directory))
+        plugins.add_directories(map(Path, request.plugins))
         stack = with_faults(load_stack(request.stack), request.faults)
         check_request(request, stack)
         plan = plan_of(request, stack)
@@ -96,50 +91,29 @@ class Run:
         if plan and not request.only:
             refuse_missing_frames(plan, request, sources)
         alone = FirstPairs.of(request, remembers=not stack.stateless) if request.only_first else None
-        return cls(request, suite, stack, sources, out, plan=plan, schedule=alone or schedule_of(plan))
+        return cls(request, stack, out, suite, sources, plan=plan, schedule=alone or schedule_of(plan))
 
     @classmethod
-    def create(cls, request: ReplayRequest, out: str | None) -> Run:
-        """Make a run, its directory (a new one below ``mt_results`` when ``out`` is empty) and what it holds at first.
-
-        Raises:
-            UsageError: it cannot run, and nothing was written; or the directory holds another run.
-            InfrastructureError: the directory cannot be written.
-        """
-        checked = cls.make(request, Path(out or "."))
-        if request.transport == "ros":
-            refuse_missing(checked.message_types, f"stack '{checked.stack.name}'")
-        return in_directory(out, lambda place: dataclasses.replace(checked, out=place), cls.save)
-
-    @classmethod
-    def load(cls, out: Path) -> Run:
-        """Make the run that :meth:`save` described.
-
-        Raises:
-            UsageError: the directory holds none.
-        """
-        request = ReplayRequest.from_plain(request_of(out, "bags", "mt replay"))
-        return cls.make(dataclasses.replace(request, cases=request.cases and str(out / FILE)), out)
-
-    @classmethod
-    def resume(cls, out: Path) -> Run:
-        """Make the run of a results directory, to go on with it, and note in ``run.json`` that it was resumed.
-
-        Raises:
-            UsageError: there is none, or it would not be the same run any more: a relation or the stack has changed.
-        """
-        run = cls.load(out)
-        note_resumed(out, run.suite.all, run.stack)
-        return run
+    def read_request(cls, plain: Mapping[str, Any], out: Path) -> ReplayRequest:
+        """Return the request; its cases are those that the directory keeps."""
+        request = ReplayRequest.from_plain(plain)
+        return dataclasses.replace(request, cases=request.cases and str(out / FILE))
 
     def save(self) -> None:
-        """Write ``run.json``, and the stack and transforms for the processes that host it; and the cases, if any."""
-        dump_transforms(self._static_transforms(), self.out / "transforms.yaml")
+        """Write the cases, if any, beside what every run has."""
         if self.plan is not None:
             write_cases(self.plan, self.out / FILE)
-        topics = {source.reader.path.name: source.roles for source in self.sources}
-        planned = {} if self.plan is None else {"cases": self.plan.as_plain()}
-        write_record(self.out, self.request, self.suite.all, self.stack, topics, **planned)
+        super().save()
+
+    @property
+    def more_of_record(self) -> dict[str, Any]:
+        """The cases, if any."""
+        return {} if self.plan is None else {"cases": self.plan.as_plain()}
+
+    @property
+    def topics_of_sources(self) -> dict[str, Any]:
+        """Bag -> role -> topic."""
+        return {source.reader.path.name: source.roles for source in self.sources}
 
     @property
     def episodes(self) -> list[Episode]:
@@ -157,34 +131,17 @@ class Run:
             self.damage.bags[str(source.reader.path)] = error
 
     @property
-    def only(self) -> Pair | None:
-        """The one pair that is judged again, None in an ordinary run."""
-        return Pair.parse(self.request.only) if self.request.only else None
-
-    @property
-    def waivers(self) -> str:
-        """File of violations that are accepted, empty when there is none."""
-        return self.request.waivers
+    def input_condition(self) -> dict[str, Any]:
+        """What is replayed, and how."""
+        request = self.request
+        first = {"first_episode": request.first_episode} if request.first_episode else {}
+        how = {"pace": request.pace, "transport": request.transport}
+        return {**how, "bags": list(request.bags), "limit": request.limit, **first}
 
     @property
     def condition(self) -> dict[str, Any]:
-        """What the journal begins with."""
-        request = self.request
-        return {
-            "seed": request.seed,
-            "mode": request.mode,
-            "pace": request.pace,
-            "transport": request.transport,
-            "bags": list(request.bags),
-            "limit": request.limit,
-            **({"first_episode": request.first_episode} if request.first_episode else {}),
-            "stack": self.stack.name,
-            "faults": list(request.faults),
-            "relations": [r.id for r in self.suite.relations],
-            "control": self.suite.control.id,
-            "sham": self.suite.sham.id,
-            **({"cases": self.plan.sha256} if self.plan else {}),
-        }
+        """What the journal begins with; the plan of cases among it, if any."""
+        return {**super().condition, **({"cases": self.plan.sha256} if self.plan else {})}
 
     @property
     def offers(self) -> tuple[Offer, ...]:
@@ -264,7 +221,8 @@ class Run:
             required |= {*roles, *self.stack.needs}
         return mapped, frozenset(required)
 
-    def _static_transforms(self) -> TransformTree:
+    @property
+    def static_transforms(self) -> TransformTree:
         """Transforms for hosted callables, who have no /tf: the same for every bag, or the run is refused."""
         trees = []
         for source in self.sources:

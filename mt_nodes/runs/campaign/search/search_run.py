@@ -4,20 +4,21 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from mt_nodes.base.directories import write_whole
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.message_packages import refuse_missing
-from mt_nodes.engine.run_record import in_directory, note_resumed, request_of, write_record
+from mt_nodes.data.transforms import TransformTree
 from mt_nodes.relations.relation import Relation, Suite
 from mt_nodes.relations.strength import Strength
 from mt_nodes.runs.campaign.search.search_request import SUFFIX, SearchRequest, axes_of, checked, places_of
 from mt_nodes.runs.replay.replay_run import Run
-from mt_nodes.stacks.stack import Stack
+from mt_nodes.runs.run_directory import RunDirectory
 
 COMMAND = "mt search"
 #: Beside ``run.json``: the trials, what they came to, the relation that was found, and the replay with it.
@@ -27,22 +28,20 @@ STACK = "stack"
 
 
 @dataclass(frozen=True, eq=False)
-class SearchRun:
+class SearchRun(RunDirectory[SearchRequest]):
     """Everything that a search needs, checked: what cannot run was refused while making it.
 
     Attributes:
-        request: what was asked.
         run: the replay that each trial is one of.
         relation: what is searched, under its id of the search.
         axes: what of it is varied.
-        out: results directory.
     """
 
-    request: SearchRequest
+    COMMAND, KEY = COMMAND, "replay"
+
     run: Run
     relation: Relation
     axes: tuple[Strength, ...]
-    out: Path
 
     @classmethod
     def make(cls, request: SearchRequest, out: Path) -> SearchRun:
@@ -55,13 +54,8 @@ class SearchRun:
         (relation,) = run.suite.relations
         if relation.loop:
             raise UsageError(f"relation '{relation.id}' is of the closed loop, which is not searched")
-        return cls(
-            request,
-            run,
-            dataclasses.replace(relation, id=relation.id + SUFFIX),
-            axes_of(request, relation),
-            out,
-        )
+        varied = dataclasses.replace(relation, id=relation.id + SUFFIX)
+        return cls(request, run.stack, out, run, varied, axes_of(request, relation))
 
     @classmethod
     def create(cls, request: SearchRequest, out: str | None) -> SearchRun:
@@ -71,34 +65,16 @@ class SearchRun:
             UsageError: it cannot run, and nothing was written; or the directory holds another run.
             InfrastructureError: the directory cannot be written.
         """
-        made = cls.make(request, Path(out or "."))
-        if request.replay.transport == "ros":
-            refuse_missing(made.run.message_types, f"stack '{made.stack.name}'")
         if out and (Path(out) / TRIALS).exists():
             raise UsageError(f"--out {out}: holds the results of a search already; choose another directory")
-        return in_directory(out, made.moved, cls.save)
+        return super().create(request, out)
 
     @classmethod
-    def load(cls, out: Path) -> SearchRun:
-        """Make the search that :meth:`save` described.
+    def read_request(cls, plain: Mapping[str, Any], out: Path) -> SearchRequest:
+        """Return the request."""
+        return SearchRequest.from_plain(plain)
 
-        Raises:
-            UsageError: the directory holds none.
-        """
-        return cls.make(SearchRequest.from_plain(request_of(out, "replay", COMMAND)), out)
-
-    @classmethod
-    def resume(cls, out: Path) -> SearchRun:
-        """Make the search of a results directory, to go on with it, and note that in ``run.json``.
-
-        Raises:
-            UsageError: there is none, or it would not be the same any more: relation or stack have changed.
-        """
-        made = cls.load(out)
-        note_resumed(out, made.run.suite.all, made.stack)
-        return made
-
-    def moved(self, out: Path) -> SearchRun:
+    def at(self, out: Path) -> SearchRun:
         """Return it with another results directory."""
         return dataclasses.replace(self, out=out, run=dataclasses.replace(self.run, out=out / STACK))
 
@@ -106,8 +82,7 @@ class SearchRun:
         """Write what the processes of the stack are started from, and ``run.json``."""
         self.run.out.mkdir(exist_ok=True)
         self.run.save()
-        topics = {source.reader.path.name: source.roles for source in self.run.sources}
-        write_record(self.out, self.request, self.suite.all, self.stack, topics)
+        super().save()
 
     @property
     def suite(self) -> Suite:
@@ -115,9 +90,29 @@ class SearchRun:
         return self.run.suite
 
     @property
-    def stack(self) -> Stack:
-        """What is under test."""
-        return self.run.stack
+    def judges(self) -> Sequence[Relation]:
+        """All relations that are offered, control and sham included."""
+        return self.suite.all
+
+    @property
+    def over_topics(self) -> bool:
+        """Whether ROS carries the messages."""
+        return self.run.over_topics
+
+    @property
+    def message_types(self) -> dict[str, str]:
+        """Topic of the stack -> message type, of what it must get and of what it says."""
+        return self.run.message_types
+
+    @property
+    def static_transforms(self) -> TransformTree:
+        """Transforms of the replay."""
+        return self.run.static_transforms
+
+    @property
+    def topics_of_sources(self) -> dict[str, Any]:
+        """Bag -> role -> topic."""
+        return self.run.topics_of_sources
 
     @property
     def places(self) -> tuple[bool, ...]:

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The directory of a run: made, loaded, gone on with and written in one way, whatever kind of run it holds."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+from mt_nodes.base.message_packages import refuse_missing
+from mt_nodes.data.transforms import TransformTree, dump_transforms
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.run_record import (
+    Judge,
+    RecordableRun,
+    in_directory,
+    note_resumed,
+    request_of,
+    write_record,
+)
+from mt_nodes.relations.relation import Suite
+from mt_nodes.stacks.stack import Stack
+
+Q = TypeVar("Q", bound=RecordableRun)
+D = TypeVar("D", bound="RunDirectory[Any]")
+
+
+@dataclass(frozen=True, eq=False)
+class RunDirectory(ABC, Generic[Q]):
+    """Everything that a run needs, checked: what cannot run was refused while making it.
+
+    Attributes:
+        request: what was asked.
+        stack: what is under test, faults planted.
+        out: results directory.
+    """
+
+    request: Q
+    stack: Stack
+    out: Path
+
+    #: The command that makes such a run, and a key of its request that no other kind of run has.
+    COMMAND: ClassVar[str]
+    KEY: ClassVar[str]
+
+    @classmethod
+    @abstractmethod
+    def make(cls: type[D], request: Any, out: Path) -> D:
+        """Load and check what the request names.
+
+        Raises:
+            UsageError: saying what to type instead.
+        """
+
+    @classmethod
+    @abstractmethod
+    def read_request(cls, plain: Mapping[str, Any], out: Path) -> Any:
+        """Return the request that ``run.json`` of a directory holds.
+
+        Raises:
+            UsageError: it is none.
+        """
+
+    @classmethod
+    def create(cls: type[D], request: Any, out: str | None) -> D:
+        """Make a run, its directory (a new one below ``mt_results`` when ``out`` is empty) and what it holds at first.
+
+        Raises:
+            UsageError: it cannot run, and nothing was written; or the directory holds another run.
+            InfrastructureError: the directory cannot be written.
+        """
+        checked = cls.make(request, Path(out or "."))
+        if checked.over_topics:
+            refuse_missing(checked.message_types, f"stack '{checked.stack.name}'")
+        return in_directory(out, checked.at, cls.save)
+
+    @classmethod
+    def load(cls: type[D], out: Path) -> D:
+        """Make the run that :meth:`save` described.
+
+        Raises:
+            UsageError: the directory holds none.
+        """
+        return cls.make(cls.read_request(request_of(out, cls.KEY, cls.COMMAND), out), out)
+
+    @classmethod
+    def resume(cls: type[D], out: Path) -> D:
+        """Make the run of a results directory, to go on with it, and note in ``run.json`` that it was resumed.
+
+        Raises:
+            UsageError: there is none, or it would not be the same run any more: its judges or the stack have changed.
+        """
+        run = cls.load(out)
+        note_resumed(out, run.judges, run.stack)
+        return run
+
+    def at(self: D, out: Path) -> D:
+        """Return it with another results directory."""
+        return dataclasses.replace(self, out=out)
+
+    def save(self) -> None:
+        """Write ``run.json``, and the stack and transforms for the processes that host it."""
+        dump_transforms(self.static_transforms, self.out / "transforms.yaml")
+        record = (self.request, self.judges, self.stack, self.topics_of_sources)
+        write_record(self.out, *record, **self.more_of_record)
+
+    @property
+    @abstractmethod
+    def judges(self) -> Sequence[Judge]:
+        """What the run is judged by: all relations that are offered, or principles."""
+
+    @property
+    @abstractmethod
+    def static_transforms(self) -> TransformTree:
+        """Transforms for callables that are hosted, which have no ``/tf``."""
+
+    @property
+    @abstractmethod
+    def topics_of_sources(self) -> Mapping[str, Any]:
+        """Source of the input (bag, scenario, mode) -> role -> topic."""
+
+    @property
+    def more_of_record(self) -> dict[str, Any]:
+        """What else ``run.json`` keeps, by key."""
+        return {}
+
+    @property
+    @abstractmethod
+    def condition(self) -> dict[str, Any]:
+        """What the journal begins with."""
+
+    @property
+    def over_topics(self) -> bool:
+        """Whether ROS carries the messages."""
+        request: Any = self.request
+        return bool(request.transport == "ros")
+
+    @property
+    def message_types(self) -> dict[str, str]:
+        """Topic of the stack -> message type that must be installed for it."""
+        return self.stack.message_types
+
+
+@dataclass(frozen=True, eq=False)
+class SuiteRun(RunDirectory[Q]):
+    """A run that is judged by a suite of relations.
+
+    Attributes:
+        suite: relations, control and sham.
+    """
+
+    suite: Suite
+
+    @property
+    def judges(self) -> Sequence[Judge]:
+        """All relations that are offered, control and sham included."""
+        return self.suite.all
+
+    @property
+    def only(self) -> Pair | None:
+        """The one pair that is judged again, None in an ordinary run."""
+        request: Any = self.request
+        return Pair.parse(request.only) if request.only else None
+
+    @property
+    def waivers(self) -> str:
+        """File of violations that are accepted, empty when there is none."""
+        request: Any = self.request
+        return str(request.waivers)
+
+    @property
+    @abstractmethod
+    def input_condition(self) -> dict[str, Any]:
+        """What the journal's first line says of the input, ``pace`` to ``limit``."""
+
+    @property
+    def condition(self) -> dict[str, Any]:
+        """What the journal begins with."""
+        request: Any = self.request
+        return {
+            "seed": request.seed,
+            "mode": request.mode,
+            **self.input_condition,
+            "stack": self.stack.name,
+            "faults": list(request.faults),
+            "relations": [r.id for r in self.suite.relations],
+            "control": self.suite.control.id,
+            "sham": self.suite.sham.id,
+        }
