@@ -14,7 +14,7 @@ import pytest
 
 from mt_nodes.base.wording import counted
 from mt_nodes.cli import catalogue, demo_command, list_command
-from mt_nodes.cli.main import COMMANDS, main
+from mt_nodes.cli.main import COMMANDS, GROUPS, HIDDEN, main
 from mt_nodes.data.bags.bundles import BagSource, write_bundles
 from mt_nodes.world.scene.drive import generate_drive
 
@@ -96,7 +96,28 @@ def test_every_help_has_an_example(command: str, capsys: pytest.CaptureFixture[s
     with pytest.raises(SystemExit) as ended:
         main([command, "--help"])
     assert ended.value.code == 0
-    assert f"example: mt {command}" in capsys.readouterr().out
+    now = {"coverage": "report --coverage", "failures": "replay failures"}
+    assert f"example: mt {now.get(command, command)}" in capsys.readouterr().out
+
+
+def test_help_shows_commands_in_groups_the_usual_ones_first(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    shown = capsys.readouterr().out
+    listed = [line.split()[0] for line in shown.splitlines() if line.startswith("  ") and not line.startswith("  -")]
+    assert listed[:6] == ["demo", "replay", "live", "scenario", "campaign", "doctor"]
+    assert listed == [name for group in GROUPS.values() for name in group]
+    assert set(COMMANDS) == {*listed, *HIDDEN} and not HIDDEN.keys() & set(listed)
+    assert max(map(len, shown.splitlines())) <= 80, "it fits a terminal"
+
+
+def test_names_of_before_go_on_working(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = ["--failures-file", str(tmp_path / "none.sqlite")]
+    assert main(["failures", "list", *file]) == main(["replay", "failures", "list", *file]) == 2
+    before, now = capsys.readouterr().err.splitlines()
+    assert before == now and "no such file; `mt replay failures add DIR`" in now
+    assert main(["replay", "failures"]) == 2, "a bag of this name, without a verb"
+    assert "no bag failures; expected" in capsys.readouterr().err
 
 
 def test_a_bag_is_mutated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -217,9 +217,13 @@ def test_on_the_command_line(run: Path, tmp_path: Path, capsys: pytest.CaptureFi
     printed = capsys.readouterr().out
     assert "pedestrian" in printed and "fog" in printed and "never tried" in printed
     written = json.loads((tmp_path / "out" / "coverage.json").read_text())
-    assert main(["coverage", str(run), "--out", str(tmp_path / "out"), "--json"]) == 0
+    assert main(["report", "--coverage", str(run), "--out", str(tmp_path / "out"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == written == coverage([run]).as_plain()
     assert "<h1>Coverage</h1>" in (tmp_path / "out" / "coverage.html").read_text()
     assert main(["coverage", str(tmp_path)]) == 2
     made_run(tmp_path / "nothing", [told(0, Outcome.NOT_APPLICABLE)], BY_HAND)
     assert main(["coverage", str(tmp_path / "nothing")]) == 3
+    capsys.readouterr()
+    assert main(["report", str(run), str(run)]) == 2 == main(["report", "--coverage", str(run), "--pair", "0/1/x/0"])
+    several, beside = capsys.readouterr().err.splitlines()
+    assert "go with --coverage" in several and "takes no --waivers" in beside

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``mt coverage DIR…``."""
+"""``mt report --coverage DIR…``, before: ``mt coverage DIR…``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mt_nodes.base.errors import ExitCode
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
-    parser.epilog = "example: mt coverage mt_results/latest"
+    parser.epilog = "example: mt report --coverage mt_results/latest"
     add = parser.add_argument
     about = "results directory of a run, of a campaign (all its cells), or of a search (what it found)"
     add("dirs", type=Path, nargs="+", metavar="DIR", help=about)

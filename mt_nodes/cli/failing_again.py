@@ -112,7 +112,7 @@ def _refuse(asked: ReplayRequest, path: Path) -> None:
             raise UsageError(f"--failures without a bag: cases say themselves what is judged; leave --{name} out")
     if not path.is_file():
         raise UsageError(
-            f"{path}: no such file; `mt failures add DIR` makes it of results, `mt replay BAG --failures` too"
+            f"{path}: no such file; `mt replay failures add DIR` makes it of results, `mt replay BAG --failures` too"
         )
 
 

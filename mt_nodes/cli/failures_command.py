@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``mt failures list``, ``mt failures add DIR…`` and ``mt failures forget KEY…``."""
+"""``mt replay failures list``, ``mt replay failures add DIR…`` and ``mt replay failures forget KEY…``."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _SHOWN = 12
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
-    parser.epilog = "example: mt failures add night && mt replay --failures"
+    parser.epilog = "example: mt replay failures add night && mt replay --failures"
     add = parser.add_argument
     about = "list the cases; add the violated pairs of finished runs, campaigns, searches; take some out"
     add("verb", choices=("list", "add", "forget"), help=about)
-    about = "of add: a results directory; of forget: a case, or how it begins, as `mt failures list` shows it"
+    about = "of add: a results directory; of forget: a case, or how it begins, as `mt replay failures list` shows it"
     add("which", metavar="DIR|KEY", nargs="*", help=about)
     add("--all", action="store_true", help="forget every case")
     add("--failures-file", type=Path, metavar="FILE", help="database (default mt_failures.sqlite)")
@@ -41,8 +41,8 @@ def run(args: argparse.Namespace) -> int:
         return int(ExitCode.PASS)
     if not path.is_file():
         raise UsageError(
-            f"{path}: no such file; `mt failures add DIR` makes it of results, and so does `mt replay BAG --failures`, "
-            "when something fails"
+            f"{path}: no such file; `mt replay failures add DIR` makes it of results, "
+            "and so does `mt replay BAG --failures`, when something fails"
         )
     with Failures(path) as failures:
         if args.verb == "list":
@@ -96,11 +96,13 @@ def _refuse(args: argparse.Namespace) -> None:
         UsageError: saying what was expected.
     """
     if args.verb == "list" and (args.which or args.all):
-        raise UsageError("mt failures list: takes no KEY and no --all")
+        raise UsageError("mt replay failures list: takes no KEY and no --all")
     if args.verb == "add" and (args.all or not args.which):
-        raise UsageError("mt failures add: expected one or more results directories, of a run, a campaign or a search")
+        raise UsageError(
+            "mt replay failures add: expected one or more results directories, of a run, a campaign or a search"
+        )
     if args.verb == "forget" and bool(args.which) == args.all:
-        raise UsageError("mt failures forget: expected keys, or --all")
+        raise UsageError("mt replay failures forget: expected keys, or --all")
 
 
 def _shown(case: Any) -> dict[str, Any]:

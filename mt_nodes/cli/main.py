@@ -17,31 +17,44 @@ from mt_nodes.base import plugins
 from mt_nodes.base.errors import ExitCode, MtError
 from mt_nodes.cli.leaving import no_early_end, reader_is_gone
 
-#: command -> module in mt_nodes.cli that has ``add_arguments(parser)`` and ``run(args) -> int``
-COMMANDS = {
-    "demo": "run the main job on a generated drive: an honest stack passes, a planted fault is found",
-    "replay": "replay bags through the mutators into a stack and judge",
-    "campaign": "replay many drives into many stacks, by workers, to be gone on with after any kill",
-    "live": "test beside a running stack; start, pause, stop or change such a run",
-    "inline": "stand in live topics on a test bench: forward them, and change them while it is safe",
-    "scenario": "drive scenarios in a closed loop, through changed worlds, too, and judge",
-    "experiment": "repeat a published experiment on your bags and stack",
-    "rules": "make relations of traffic rules: extract, check, import, export, list, match, count them",
-    "models": "train driving models on pictures with speed and steering, and say how good they are",
-    "search": "search a relation's parameters for the least change that violates it",
-    "watch": "look at a run in progress, or at its end",
-    "mutate": "write a mutated bag",
-    "list": "list mutations, manipulations, conditions, checks, relations, adapters, stacks, faults, regions, ...",
-    "show": "show one of them with its parameters",
-    "report": "make the report, pairs.csv and junit.xml of a finished run anew",
-    "reproduce": "make one pair of a finished run again, prove it and have it judged",
-    "shrink": "make a violated pair small: the weakest change, the fewest points, the shortest window that still fail",
-    "failures": "list or forget cases that failed before, which `mt replay --failures` judges first",
-    "compare": "say what fails newly, no longer or still in the second of two runs, or the trend over many",
-    "review": "have people rate cases of a run, blind, and say how far they agree with its verdicts",
-    "coverage": "say what runs tried: range, bearing, class and weather, and what never was",
-    "doctor": "say what is wrong on this machine and what to type",
+#: group -> command -> summary; its module in mt_nodes.cli has ``add_arguments(parser)`` and ``run(args) -> int``
+GROUPS = {
+    "run": {
+        "demo": "test an honest and a faulty stack on a generated drive",
+        "replay": "replay rosbags through the mutators into a stack and judge",
+        "live": "test beside a running stack; start, pause or stop such a run",
+        "scenario": "drive scenarios in a closed loop and judge",
+        "campaign": "replay many drives into many stacks; resumable after any kill",
+        "doctor": "say what is wrong on this machine and what to type",
+        "inline": "forward live topics on a test bench, and mutate them while safe",
+        "experiment": "repeat a published experiment on your bags and stack",
+    },
+    "look": {
+        "watch": "look at a run in progress, or at its end",
+        "report": "make the report of a finished run again; what was covered",
+        "compare": "compare two runs, or show the trend over many",
+        "list": "list mutations, checks, relations, adapters, stacks, faults, ...",
+        "show": "show one of them with its parameters",
+    },
+    "author": {
+        "mutate": "write a mutated bag",
+        "rules": "turn traffic rules into relations, and manage them",
+        "models": "train driving models on camera images, and evaluate them",
+    },
+    "maintain": {
+        "reproduce": "make one pair of a finished run again and judge it",
+        "shrink": "reduce a violated pair to the smallest change that still fails",
+        "search": "search a relation's parameters for the least violating change",
+        "review": "have people rate cases blind, and measure their agreement",
+    },
 }
+#: Commands of before, each with what to type now; they go on working for one release.
+HIDDEN = {
+    "coverage": "show what runs covered: range, bearing, class and weather (now `mt report --coverage`)",
+    "failures": "list, add or forget cases that failed before (now `mt replay failures`)",
+}
+COMMANDS = {name: summary for group in (*GROUPS.values(), HIDDEN) for name, summary in group.items()}
+FAILURES_VERBS = ("list", "add", "forget")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -76,19 +89,29 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mt",
-        description="Metamorphic testing of a driving stack while it runs.",
-        epilog="example: mt replay my_bag --stack my_stack.yaml",
+        usage="mt [-h] [--version] COMMAND ...",
+        description=_overview(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="`mt COMMAND --help` has an example; begin with: mt demo",
     )
     parser.add_argument("--version", action="version", version=f"mt {__version__}")
-    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", help=argparse.SUPPRESS)
     asked = next((word for word in words if word in COMMANDS), None)
     for name, summary in COMMANDS.items():
-        sub = subparsers.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+        sub = subparsers.add_parser(name, description=summary[0].upper() + summary[1:] + ".")
         add_common(sub)
         if name == asked:
             # Only the command that runs brings its own arguments, so that the others cost nothing to start.
             importlib.import_module(f"mt_nodes.cli.{name}_command").add_arguments(sub)
     return parser
+
+
+def _overview() -> str:
+    """Return the commands in their groups: 22 are too many to read as one list."""
+    lines = ["Metamorphic testing of a driving stack while it runs."]
+    for group, commands in GROUPS.items():
+        lines += ["", f"{group}:", *(f"  {name:<11}{summary}" for name, summary in commands.items())]
+    return "\n".join(lines)
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
@@ -100,6 +123,8 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 def _name_first(words: Sequence[str]) -> list[str]:
     """Return the words with the name of an experiment, or a verb, before its options, typed in any order."""
     command, *others = words or ("",)
+    if command == "replay" and others[:1] == ["failures"] and others[1:2] and others[1] in FAILURES_VERBS:
+        return ["failures", *others[1:]]
     if command in ("experiment", "models", "rules"):
         names = importlib.import_module(f"mt_nodes.cli.{command}_command").NAMES
         first = next((at for at, word in enumerate(others) if word in names), 0)

@@ -6,20 +6,44 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from mt_nodes.base.errors import UsageError
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     parser.epilog = "example: mt report mt_results/latest --waivers waivers.yaml"
-    parser.add_argument("dir", type=Path, metavar="DIR", help="directory of a finished run, or of a campaign")
+    about = "directory of a finished run, or of a campaign; with --coverage also of a search, and several"
+    parser.add_argument("dirs", type=Path, nargs="+", metavar="DIR", help=about)
     parser.add_argument("--waivers", type=Path, metavar="FILE", help="mark these in place of the waivers of the run")
     about = "show this pair of drives, too, violated or not; 'all': every one that was judged"
     parser.add_argument("--drive", action="append", default=[], metavar="PAIR", help=about)
     about = "show this violated pair with pictures, too: clouds to turn, cameras, what was reported"
     parser.add_argument("--pair", action="append", default=[], metavar="PAIR", help=about)
+    about = "show what the runs covered instead: range, bearing, class and weather, and what was never tried"
+    parser.add_argument("--coverage", action="store_true", help=about)
+    about = "with --coverage: where coverage.json and coverage.html go (default the first DIR)"
+    parser.add_argument("--out", type=Path, metavar="DIR", help=about)
+    parser.add_argument("--json", action="store_true", help="with --coverage: print coverage.json instead of a table")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make report.html, pairs.csv and junit.xml anew; the exit code says only whether that worked."""
+    """Make report.html, pairs.csv and junit.xml again, or the coverage; the exit code says only whether that worked."""
+    if args.coverage:
+        from mt_nodes.cli import coverage_command
+
+        _refuse_beside_coverage(args)
+        return coverage_command.run(args)
+    if len(args.dirs) > 1 or args.out or args.json:
+        raise UsageError("mt report: several DIR, --out and --json go with --coverage")
+    return _remake(args.dirs[0], args)
+
+
+def _refuse_beside_coverage(args: argparse.Namespace) -> None:
+    if args.waivers or args.drive or args.pair:
+        raise UsageError("mt report --coverage: takes no --waivers, --drive or --pair; they are of the report")
+
+
+def _remake(directory: Path, args: argparse.Namespace) -> int:
     from mt_nodes.cli.outcome import print_waivers
     from mt_nodes.cli.terminal import text
     from mt_nodes.engine.waivers import load_waivers
@@ -27,17 +51,17 @@ def run(args: argparse.Namespace) -> int:
     from mt_nodes.runs.campaign import conductor
     from mt_nodes.runs.moral.report_journal import is_campaign
 
-    if is_campaign(args.dir):
+    if is_campaign(directory):
         from mt_nodes.cli import moral_results
 
-        return moral_results.report(args.dir, args)
-    if conductor.is_campaign(args.dir):
+        return moral_results.report(directory, args)
+    if conductor.is_campaign(directory):
         from mt_nodes.cli import campaign_command
 
-        return campaign_command.report(args.dir, args)
-    summary = remake(args.dir, load_waivers(args.waivers) if args.waivers else None, args.drive, args.pair)
+        return campaign_command.report(directory, args)
+    summary = remake(directory, load_waivers(args.waivers) if args.waivers else None, args.drive, args.pair)
     if args.waivers:
         print_waivers(summary)
         text(f"exit code of the run: {summary['exit_code']}: {summary['exit_why']}")
-    text(str(args.dir / "report.html"))
+    text(str(directory / "report.html"))
     return 0

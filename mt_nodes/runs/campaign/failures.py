@@ -153,7 +153,9 @@ class Failures:
     def _one(self, begins: str) -> str:
         found = [case.key for case in self.cases() if begins and case.key.startswith(begins)]
         if len(found) != 1:
-            raise UsageError(f"{self.path}: {len(found)} cases begin with '{begins}', expected one; `mt failures list`")
+            raise UsageError(
+                f"{self.path}: {len(found)} cases begin with '{begins}', expected one; `mt replay failures list`"
+            )
         return found[0]
 
     def _known(self, key: str) -> FailureCase | None:
