@@ -36,7 +36,7 @@ LIGHT = (
     *("base.errors", "base.seeds", "base.params", "base.plugins", "base.resources", "base.environment"),
     "runs.doctor",
 )
-MOST_LINES = 360
+MOST_LINES = 320
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 #: What is wrong with the source of a module.

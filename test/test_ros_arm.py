@@ -269,12 +269,12 @@ def test_an_answer_found_after_its_deadline_is_too_late(played: Played) -> None:
 def test_a_restarted_stack_answers_and_time_begins_anew(played: Played) -> None:
     played.ask()
     played.ask()  # so that there is something to go back from
-    child = played.arm._child
+    child = played.arm._instance._child
     assert child is not None
     before = child.pid
     played.arm.restart()
     played.arm.ready()
-    assert played.arm._child is not None and played.arm._child.pid != before
+    assert played.arm._instance._child is not None and played.arm._instance._child.pid != before
     assert child.code is not None
     played.arm.begin_episode()
     played.count = 0
@@ -536,7 +536,7 @@ def test_a_domain_with_strangers_is_refused_before_anything_starts(
     arm = puppet_arm(ending, tmp_path, domains[2], leased=False)
     with pytest.raises(IsolationError, match=r"domain \d+ holds nodes that are not the stack's: /planner; stop them"):
         arm.start()
-    assert arm._child is None
+    assert arm._instance._child is None
 
 
 def test_nodes_that_are_allowed_and_the_suites_own_are_no_strangers(ending: ExitStack, domains: Any) -> None:

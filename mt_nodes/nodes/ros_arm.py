@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,9 +10,9 @@ from typing import Any
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
-from mt_nodes.base.errors import ExitCode, IsolationError, StackError, UsageError
+from mt_nodes.base.errors import StackError, UsageError
 from mt_nodes.base.process_clock import own_time_s
-from mt_nodes.base.processes import Child, Process, uninterrupted, wait_until
+from mt_nodes.base.processes import Process, wait_until
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Diagnostics
 from mt_nodes.engine.arm import Unasked
@@ -27,6 +26,7 @@ from mt_nodes.nodes.output_listener import OutputListener, answer_of
 from mt_nodes.nodes.participants import Meeting
 from mt_nodes.nodes.reset_service import ResetService
 from mt_nodes.nodes.spinning_context import SpinningContext, plain_node
+from mt_nodes.nodes.stack_instance import StackInstance
 from mt_nodes.stacks.stack import Stack
 from mt_nodes.stacks.topic_sync import lacking
 
@@ -67,13 +67,13 @@ class RosArm:
         own_time_s.keep_looking()
         self._disturbed = own_time_s.disturbed
         self.name = plan.name
-        self._plan, self._stack, self._process = plan, stack, process
+        self._plan, self._stack = plan, stack
+        self._instance = StackInstance(plan.name, stack, process)
         self._leased, self._period_ns = leased, FIRST_PERIOD_NS
         self._source_ns: int | None = None
         self._limit_ns = 0
         self._live_inbox = arrivals
         self._inbox = arrivals or Inbox(stack.answers, stack.match, owes=stack.publishes_when_empty)
-        self._child: Child | None = None
         self._once = once
         self._answer_ms: float | None = None
         self._ros = SpinningContext(domain)
@@ -101,11 +101,11 @@ class RosArm:
             StackError: it does not end, or is external and names no service, or that does not do it.
             UsageError: that service is of another type.
         """
-        if self._process is None:
+        if self._instance.external:
             self._reset.ask()
         else:
             before = self._meeting.endpoints()
-            self._end_stack()
+            self._instance.end()
             if not wait_until(lambda: self._meeting.gone(before), self._stack.ready_timeout_s):
                 raise StackError(f"stack '{self._stack.name}' ended but its endpoints stay in the {self.name} arm")
         self._inbox.clear()
@@ -122,10 +122,9 @@ class RosArm:
             StackError: the stack died or did not get ready in time.
         """
         if not wait_until(self._is_ready, self._stack.ready_timeout_s):
-            tail = self._child.tail() if self._child else "start it, or mend its topics and domain in the stack file"
             raise StackError(
                 f"stack '{self._stack.name}' was not ready in the {self.name} arm (domain {self._ros.domain}) "
-                f"after {self._stack.ready_timeout_s:g} s: {'; '.join(self._meeting.lacking())}; {tail}"
+                f"after {self._stack.ready_timeout_s:g} s: {'; '.join(self._meeting.lacking())}; {self._instance.tail}"
             )
         wait_until(self._is_known, self._stack.ready_timeout_s)
         self.refuse_strangers()
@@ -137,7 +136,7 @@ class RosArm:
 
     @property
     def topics(self) -> dict[str, Any]:
-        """What is told of the topics that it is given: by how much later than it was heard live input went out."""
+        """By how much later than it came live input went out, by topic."""
         return self._publisher.added.as_plain()
 
     def refuse_strangers(self) -> None:
@@ -213,12 +212,11 @@ class RosArm:
 
     def ask_to_end(self) -> None:
         """Tell the stack to end, without waiting; :meth:`stop` is to follow."""
-        if self._child is not None:
-            self._child.ask_to_end()
+        self._instance.ask_to_end()
 
     def stop(self) -> None:
         """End the stack's whole process group and leave the domain."""
-        self._end_stack()
+        self._instance.end()
         self._ros.close()
 
     def status(self) -> dict[str, Any]:
@@ -244,10 +242,11 @@ class RosArm:
         node = self._ros.add(plain_node, OWN_NODES[self.name])
         monitor = self._monitor = self._ros.add(plain_node, f"mt_monitor_{self.name}")
         named = {topic: row._replace(topic=self._plan.topic(row.topic)) for topic, row in topics.items()}
-        wanted = {self._plan.topic(topic): profile for topic, profile in profiles.items()}
         self._reset = ResetService(monitor, self._stack, self._ros.domain)
         self._isolation = Isolation(monitor, self._ros.domain, self._plan, self._stack)
-        self._publisher = BundlePublisher(node, named, required, wanted)
+        self._publisher = BundlePublisher(
+            node, named, required, {self._plan.topic(t): qos for t, qos in profiles.items()}
+        )
         clock = self._plan.topic("/clock")
         self._clock = NoClock() if self._live_inbox else ClockPublisher(node, clock, self._stack.clock_step_s)
         stacks = {topic for names in self._stack.topics.values() for topic in names}
@@ -268,16 +267,11 @@ class RosArm:
 
     def _silent(self, ticket: Ticket) -> Answer:
         self._inbox.close(ticket)
-        if stopped := self._child.stopped() if self._child else []:
-            raise StackError(
-                f"stack '{self._stack.name}' ({self.name} arm) stands still: a process of it was stopped (SIGSTOP); "
-                f"let it go on (kill -CONT {stopped[0]}) and start anew"
-            )
+        self._instance.refuse_stopped()
         if own_time_s.disturbed != ticket.disturbed:
             why = "this process stood still, or the wall clock was set, and the answer got lost"
             return Answer.nothing(AnswerStatus.SKIPPED, f"{self.name} arm: {why}")
-        silent = [role for role in self._stack.answers if role not in ticket.parts]
-        missing = [row.topic for role in silent for row in self._stack.outputs[role].rows]
+        missing = [r.topic for a in self._stack.answers if a not in ticket.parts for r in self._stack.outputs[a].rows]
         late = "no answer" if not missing else f"no {', '.join(missing)}"
         return Answer.nothing(AnswerStatus.SILENT, f"{late} within {self._stack.deadline_s:g} s{self._unknown_stamp()}")
 
@@ -290,15 +284,12 @@ class RosArm:
         return f", but an output that bears stamp {stamp} ns of no input: copy the input's, or say match: {match}"
 
     def _launch(self) -> None:
-        if self._process is not None:
+        if not self._instance.external:
             self._meeting.begin()
-            with uninterrupted():
-                self._child = Child(self._process)
+            self._instance.start()
 
     def _is_ready(self) -> bool:
-        child = self._child
-        if child is not None and self._stack.callable and child.code == ExitCode.USAGE:
-            raise UsageError(f"{child.process.name} cannot start; {child.tail()}")
+        self._instance.refuse_unmade()
         self._check()
         return not self._meeting.lacking()
 
@@ -307,32 +298,23 @@ class RosArm:
         return self._meeting.known()
 
     def _check(self) -> None:
-        if self._child is not None:
-            if self._child.code == ExitCode.ISOLATION:
-                raise IsolationError(f"{self._child.process.name}: {self._child.tail()}")
-            self._child.check()
+        self._instance.check()
         if incompatible := [*self._publisher.incompatible, *self._clock.incompatible]:
             raise UsageError(f"incompatible QoS in the {self.name} arm: {incompatible[0]}")
-        if self._listener.failure:
-            raise StackError(f"{self.name} arm: {self._listener.failure}")
+        if failure := self._listener.failure or self._ros.failure:
+            raise StackError(f"{self.name} arm: {failure}")
         if self._once and self._inbox.strays.repeated:
             raise StackError(
                 f"stack '{self._stack.name}' ({self.name} arm) has answered one input more than once; it gets source "
                 "and follow-ups in a row, so that the second answer may be taken for the next one's: let it answer "
                 f"once, or {self._once}"
             )
-        if self._ros.failure:
-            raise StackError(f"{self.name} arm: {self._ros.failure}")
-
-    def _end_stack(self) -> None:
-        if self._child is not None:
-            self._child.stop(self._stack.stop_timeout_s)
-            self._child = None
 
     def _meet_again(self) -> None:
         """After this process stood still or the clock was set: the stack may have lost us, and finds us again."""
         if self._disturbed != own_time_s.disturbed:
             self._disturbed = own_time_s.disturbed
-            time.sleep(DISCOVERY_S)  # whom we have lost ourselves, we find again
+            # Whom we have lost ourselves, we know at the latest after this time, and find again.
+            wait_until(lambda: bool(self._meeting.lacking()), DISCOVERY_S)
             self._meeting.forget()
             self.ready()

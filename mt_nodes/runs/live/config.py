@@ -110,6 +110,10 @@ class LiveConfig:
         """Return what JSON and YAML can hold, and :func:`live_config` reads."""
         return asdict(self)
 
+    def enough(self, instants: int) -> bool:
+        """Whether as many instants of input were taken as the run is to last."""
+        return 0 < self.bundles <= instants
+
 
 #: Parts of a configuration, whose keys are named ``part.key``: name -> names of its keys.
 PARTS: dict[str, tuple[str, ...]] = {

@@ -170,12 +170,8 @@ class LiveDriver:
             self._rotation.interrupted()
         lasted_s = own_time_s() - self._began_s
         over = 0.0 < self._config.duration_s <= lasted_s
-        if wishes.state is RunState.STOPPING or over or self._full:
+        if wishes.state is RunState.STOPPING or over or self._config.enough(self._counts["instants"]):
             self._ending = True
-
-    @property
-    def _full(self) -> bool:
-        return 0 < self._config.bundles <= self._counts["instants"]
 
     def _look_for_instance(self) -> None:
         """See whether the instance is there that somebody else runs; what it was given when it went is given up."""
@@ -203,7 +199,7 @@ class LiveDriver:
             self._begin_episode(instant)
         busy = bool(self._open)
         self._open.append(instant)
-        if self._wishes.state is RunState.WAITING or self._full:
+        if self._wishes.state is RunState.WAITING or self._config.enough(self._counts["instants"]):
             self._feeding.leave_out(instant)
             return
         self._counts["instants"] += 1

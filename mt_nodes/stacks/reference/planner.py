@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from math import atan, isfinite, sin
 from typing import Any
@@ -19,12 +19,11 @@ from mt_nodes.stacks.reference.car_following import Following, eased
 from mt_nodes.stacks.reference.evasion import Escape, Evasion, nearest_free
 from mt_nodes.stacks.reference.faults.base import named_faults
 from mt_nodes.stacks.reference.faults.planner_base import PlannerFault, PlannerSteps, Situation
-from mt_nodes.stacks.reference.grip import Grip
 from mt_nodes.stacks.reference.lanes_beside import APART_M, lanes_beside, room_in
 from mt_nodes.stacks.reference.least_harm import early, harm_of, least_harmful
 from mt_nodes.stacks.reference.lights import stop_ahead
+from mt_nodes.stacks.reference.planner_memory import Memory
 from mt_nodes.stacks.reference.pursuit import Pursuit
-from mt_nodes.stacks.reference.tracker import NOMINAL_PERIOD_S
 from mt_nodes.stacks.reference.traffic import Conflict, EgoBody, EgoPose, Traffic, pose_of
 from mt_nodes.stacks.reference.way import LanePath
 
@@ -42,27 +41,6 @@ _GRIP_USED = 0.85
 _MARGIN = 2.0
 #: Conflicts on a way past somebody are looked for as if it were there already.
 _AT_ONCE_M = 0.1
-#: After a pause that is longer, or a step back in time, it takes over anew.
-_PAUSE_S = 1.0
-
-
-@dataclass
-class Memory:
-    """What the planner carries from instant to instant; without an acceleration it takes over just now.
-
-    ``harmful`` is where it cannot but hit somebody, ``stays`` when it has decided to do so in its lane, and ``struck``
-    when it has done so: then it stops for good.
-    """
-
-    stamp_ns: int | None = None
-    acceleration_mps2: float | None = None
-    aside_m: float = 0.0
-    escape: Escape | None = None
-    harmful: bool = False
-    stays: bool = False
-    struck: bool = False
-    grip: Grip = field(default_factory=Grip)
-    said: Output = field(default_factory=Output)
 
 
 @dataclass(frozen=True)
@@ -147,7 +125,7 @@ class Planner:
 
     def drive(self, situation: Situation, stamp_ns: int | None) -> Output:
         """Return what is said of a situation."""
-        elapsed_s = self._elapsed_s(stamp_ns)
+        elapsed_s = self._memory.elapsed_s(stamp_ns)
         if elapsed_s != 0.0:  # the same instant again tells nothing new
             known = replace(situation, objects=situation.objects.take(situation.objects.finite))
             self._memory.said = self._decided(self._steps.look(known), elapsed_s)
@@ -164,16 +142,9 @@ class Planner:
 
     @cached_property
     def _following(self) -> Following:
-        return Following(
-            self.time_gap_s,
-            self.standstill_m,
-            self.acceleration_mps2,
-            self.braking_mps2,
-            self.emergency_s,
-            self.emergency_mps2,
-            self.jerk_mps3,
-            self.emergency_jerk_mps3,
-        )
+        usual = (self.time_gap_s, self.standstill_m, self.acceleration_mps2, self.braking_mps2)
+        emergency = (self.emergency_s, self.emergency_mps2)
+        return Following(*usual, *emergency, self.jerk_mps3, self.emergency_jerk_mps3)
 
     @property
     def _across_mps2(self) -> float:
@@ -203,18 +174,6 @@ class Planner:
         )
         planted: list[PlannerFault] = [fault for fault in self.faults if isinstance(fault, PlannerFault)]
         return reduce(lambda steps, fault: fault.plant(steps), planted, honest)
-
-    def _elapsed_s(self, stamp_ns: int | None) -> float:
-        memory = self._memory
-        unknown = stamp_ns is None or memory.stamp_ns is None
-        elapsed = NOMINAL_PERIOD_S if unknown else (stamp_ns - memory.stamp_ns) * 1e-9  # type: ignore[operator]
-        if not 0.0 <= elapsed <= _PAUSE_S:
-            memory.acceleration_mps2, memory.aside_m, memory.escape = None, 0.0, None
-            memory.harmful = memory.stays = memory.struck = False
-            memory.grip = Grip()
-            elapsed = NOMINAL_PERIOD_S
-        memory.stamp_ns = stamp_ns
-        return elapsed
 
     def _decided(self, situation: Situation, elapsed_s: float) -> Output:
         way, here = LanePath.of(situation.route), pose_of(situation.odometry)
