@@ -26,7 +26,7 @@ from mt_nodes.runs.campaign.campaign_plan import Cell, Plan
 from mt_nodes.runs.campaign.campaign_store import FILE, CampaignStore
 from mt_nodes.runs.campaign.item import CampaignItem, Drive, ItemResult
 from mt_nodes.runs.campaign.leader import Leader, Limits, StoppedRelations
-from mt_nodes.runs.campaign.pool import Lost
+from mt_nodes.runs.campaign.pool import LostItem
 
 HOUR_S = 3600.0
 #: Verdicts that a worker journals while it plays.
@@ -128,14 +128,14 @@ class SimulatedPool:
         self.played.busy_s += taken_s
         heapq.heappush(self._events, (began_s + taken_s, next(self._serial), dead, item.key, taken_s))
 
-    def finished(self, timeout_s: float) -> Iterator[ItemResult | Lost]:
+    def finished(self, timeout_s: float) -> Iterator[ItemResult | LostItem]:
         """Go on to the next event."""
         if not self._events:
             return
         self.played.end_s, _, dead, key, taken_s = heapq.heappop(self._events)
         heapq.heappush(self._idle, self.played.end_s)
         self.played.lost += dead
-        yield Lost(key, "simulated") if dead else ItemResult(key, 0, (), "", taken_s, "simulated")
+        yield LostItem(key, "simulated") if dead else ItemResult(key, 0, (), "", taken_s, "simulated")
 
     def journalled(self, key: str) -> int:
         """Return how many lines of an item are kept where the next worker finds them."""

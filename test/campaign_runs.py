@@ -13,11 +13,11 @@ from made_runs import sparse_drive
 
 from mt_nodes.base.jsonl import seal
 from mt_nodes.engine.journal import read_journal
-from mt_nodes.runs.campaign.conductor import CELLS, ITEMS, Conducted, begin, conduct, resume
+from mt_nodes.runs.campaign.conductor import CELLS, ITEMS, PlannedCampaign, begin, conduct, resume
 from mt_nodes.runs.campaign.file import Campaign
 from mt_nodes.runs.campaign.item import CampaignItem, ItemResult
 from mt_nodes.runs.campaign.item_execution import perform
-from mt_nodes.runs.campaign.pool import Lost
+from mt_nodes.runs.campaign.pool import LostItem
 
 #: A reference stack that is wrong in a way that noise outside shows.
 FAULT = "grid_index_wrap"
@@ -37,7 +37,7 @@ def campaign_file(place: Path, bags: Sequence[Path], **more: Any) -> Path:
     return path
 
 
-def planned(place: Path, bags: Sequence[Path], out: str = "out", **more: Any) -> Conducted:
+def planned(place: Path, bags: Sequence[Path], out: str = "out", **more: Any) -> PlannedCampaign:
     """Begin a campaign."""
     return begin(Campaign.load(campaign_file(place, bags, **more)), str(place / out))
 
@@ -47,15 +47,15 @@ class Here:
 
     def __init__(self, scratch: Path, kills: Sequence[int] = ()) -> None:
         self._scratch, self._kills = scratch, set(kills)
-        self._ended: list[ItemResult | Lost] = []
+        self._ended: list[ItemResult | LostItem] = []
         self.given: list[str] = []
 
     def submit(self, item: CampaignItem) -> None:
         self.given.append(item.key)
         killed = len(self.given) in self._kills
-        self._ended.append(Lost(item.key, "killed") if killed else perform(item, self._scratch))
+        self._ended.append(LostItem(item.key, "killed") if killed else perform(item, self._scratch))
 
-    def finished(self, timeout_s: float) -> Iterator[ItemResult | Lost]:
+    def finished(self, timeout_s: float) -> Iterator[ItemResult | LostItem]:
         ended, self._ended = self._ended, []
         yield from ended
 

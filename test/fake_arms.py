@@ -26,7 +26,7 @@ from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.mutations.base import Mutation
 from mt_nodes.relations.mutations.lidar.points_permuted import PointsPermuted
 from mt_nodes.relations.mutations.stream.identity import Identity
-from mt_nodes.relations.pipeline import Derived
+from mt_nodes.relations.pipeline import DerivedFollowup
 from mt_nodes.relations.relation import Relation, Suite
 
 
@@ -160,11 +160,11 @@ class FakeRecorder:
         self._before = set(before)
         self.fresh = not self._before
         self.lines: dict[str, Verdict] = {}
-        self.followups: list[tuple[str, Derived]] = []
+        self.followups: list[tuple[str, DerivedFollowup]] = []
         self.cases: list[ExecutedPair | None] = []
         self.judged: list[SeriesVerdict] = []
 
-    def followup(self, offer: Offer, bundle: Bundle, derived: Derived, made_ms: float) -> None:
+    def followup(self, offer: Offer, bundle: Bundle, derived: DerivedFollowup, made_ms: float) -> None:
         self.followups.append((str(offer.followup_pair(bundle)), derived))
 
     def done(self, pair: Pair) -> bool:

@@ -12,7 +12,7 @@ from mt_nodes.relations.relation import LOOP_SHAM, load_suite
 from mt_nodes.relations.world_changes.base import Setting
 from mt_nodes.runs.loop.rig import Rig
 from mt_nodes.runs.loop.scenario_request import ScenarioRequest
-from mt_nodes.runs.loop.scenario_run import Planned, ScenarioRun
+from mt_nodes.runs.loop.scenario_run import PlannedEpisode, ScenarioRun
 from mt_nodes.stacks.stack import Stack, load_stack
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.scenario import Actor, Ego, Obstacle, Pose, Scenario, Trigger, Waypoint
@@ -61,7 +61,7 @@ def made_run(
     """Return a run over settings, in process, as :meth:`ScenarioRun.create` makes it from files."""
     under_test = stack or load_stack("reference_planner")
     wanted = {"scenarios": ("made",), "relations": tuple(relations), "transport": "inprocess", **asked}
-    episodes = tuple(Planned(i, one, "made") for i, one in enumerate([*settings] * repeat))
+    episodes = tuple(PlannedEpisode(i, one, "made") for i, one in enumerate([*settings] * repeat))
     (out / "evidence").mkdir(parents=True, exist_ok=True)
     return ScenarioRun(
         ScenarioRequest(**wanted),

@@ -29,15 +29,15 @@ from mt_nodes.rules.scene import SceneFacts, given
 from mt_nodes.rules.statement import Statement
 from mt_nodes.rules.validation import Factor, Validation
 from mt_nodes.runs.automt.automt_request import AutomtRequest, checked_request
-from mt_nodes.runs.automt.followup_validity import Made, validation_of
+from mt_nodes.runs.automt.followup_validity import CaseFollowups, validation_of
 from mt_nodes.runs.automt.manual import manual, manual_relations
 from mt_nodes.runs.automt.predictions import StackPredictions, bounds_by_control, bounds_of, of_stack, predicted
 from mt_nodes.runs.automt.proposal_results import ProposalResult, Results, _Judge
-from mt_nodes.runs.automt.proposals import Proposal, Proposed, plan_of
+from mt_nodes.runs.automt.proposals import Proposal, ProposalSet, plan_of
 from mt_nodes.runs.automt.rule_matches import matched
 from mt_nodes.runs.automt.second_look import second_look
 from mt_nodes.runs.automt.tables import LEAST_DECIDED, tabulate
-from mt_nodes.runs.replay.commands_file import ArmCommand, Commanded
+from mt_nodes.runs.replay.commands_file import ArmCommand, CommandPair
 
 ONTOLOGY = load_ontology()
 HOLDS, VIOLATED, NOTHING = Outcome.HOLDS, Outcome.VIOLATED, Outcome.NOT_APPLICABLE
@@ -57,14 +57,14 @@ def cut(number: int = 0, **facts: Any) -> CaseFrames:
     return CaseFrames(f"drive/{first}", 0, first, first + FRAMES - 1, first + FRAMES // 2, scene(**facts))
 
 
-def table(case: CaseFrames, base: float, slower: float, left: float, noise: float = 0.0) -> dict[Pair, Commanded]:
+def table(case: CaseFrames, base: float, slower: float, left: float, noise: float = 0.0) -> dict[Pair, CommandPair]:
     """What a stack commands in a case, and in the same with nothing changed, where it errs by some noise."""
     made = {}
     for frame in range(case.first, case.last + 1):
         err = noise * (-1.0) ** frame
         for name, after in (("r", ArmCommand(base - slower, left)), ("identity", ArmCommand(base + err, 0.0))):
             pair = Pair(0, frame, name, "0")
-            made[pair] = Commanded(pair, case.name, ArmCommand(base, 0.0), after)
+            made[pair] = CommandPair(pair, case.name, ArmCommand(base, 0.0), after)
     return made
 
 
@@ -209,12 +209,12 @@ def test_a_plan_has_each_relation_of_a_case_and_round_once_and_is_kept_as_it_is(
     one = Proposal("automt", "germany", 0, case.name, said, "rule_germany_1", why="nearest")
     other = replace(one, method="manual", relation="own", file="/somewhere/own.yaml", why="lot")
     none = replace(one, relation="", statement=None, lacking={"logical": "none applies"})
-    proposed = Proposed((case,), (one, replace(one, method="with_rules"), other, none), {"x": "not run"}, {})
+    proposed = ProposalSet((case,), (one, replace(one, method="with_rules"), other, none), {"x": "not run"}, {})
     plan = plan_of(proposed, {"seed": 0})
     rows = [(one.relation, one.first, one.last, one.draw) for one in plan.cases]
     assert rows == [("rule_germany_1", 0, 4, 0), ("/somewhere/own.yaml", 0, 4, 0)]
     assert plan.cases[0].facts["speed_kmh"] == 60.0 and plan.cases[0].sources["moving"]
-    again = Proposed.from_plain(json.loads(json.dumps(proposed.as_plain())))
+    again = ProposalSet.from_plain(json.loads(json.dumps(proposed.as_plain())))
     assert again.proposals == proposed.proposals and again.cases[0].scene.known == case.scene.known
     assert again.cases[0].scene.roads == case.scene.roads
 
@@ -225,15 +225,17 @@ SIGN = Statement("any_road", "adds", "speed_limit_sign", "slow_down")
 @pytest.mark.parametrize(
     ("facts", "road", "made", "holds"),
     [
-        ({}, "any_road", Made((0, 1, 2), 5), (True, True, True)),
-        ({}, "tunnel", Made((0, 1, 2), 5), (False, True, True)),
-        ({}, "any_road", Made((0, 1), 5, "no room"), (True, False, True)),
-        ({}, "any_road", Made((0, 1, 2), 5, broken="too few"), (True, False, True)),
-        ({}, "any_road", Made((0, 1, 2), 5, look=(False, "pixels")), (True, False, True)),
-        ({"speed_kmh": 20.0}, "any_road", Made((0, 1, 2), 5), (True, True, False)),
+        ({}, "any_road", CaseFollowups((0, 1, 2), 5), (True, True, True)),
+        ({}, "tunnel", CaseFollowups((0, 1, 2), 5), (False, True, True)),
+        ({}, "any_road", CaseFollowups((0, 1), 5, "no room"), (True, False, True)),
+        ({}, "any_road", CaseFollowups((0, 1, 2), 5, broken="too few"), (True, False, True)),
+        ({}, "any_road", CaseFollowups((0, 1, 2), 5, look=(False, "pixels")), (True, False, True)),
+        ({"speed_kmh": 20.0}, "any_road", CaseFollowups((0, 1, 2), 5), (True, True, False)),
     ],
 )
-def test_the_three_factors_of_a_case(facts: Mapping[str, Any], road: str, made: Made, holds: tuple[bool, ...]) -> None:
+def test_the_three_factors_of_a_case(
+    facts: Mapping[str, Any], road: str, made: CaseFollowups, holds: tuple[bool, ...]
+) -> None:
     """The last is the paper's own failure: a limit that is not below the speed asks for nothing."""
     one = Proposal("automt", "germany", 0, "drive/0", replace(SIGN, road=road), "r")
     found = validation_of(one, cut(**facts), made, ONTOLOGY)
@@ -291,7 +293,7 @@ SUMMARY = {"outcomes": {}, "interrupted": False, "infrastructure": None, "exit_c
 
 def told(found: Results, not_run: Mapping[str, str] | None = None, **summary: Any) -> dict[str, Any]:
     request = AutomtRequest(bags=("b",), stacks=("s",), regions=("germany",))
-    proposed = Proposed((), tuple(one.proposal for one in found.judged), not_run or {})
+    proposed = ProposalSet((), tuple(one.proposal for one in found.judged), not_run or {})
     return tabulate(request, ["stack"], proposed, found, {"stack": {**SUMMARY, **summary}})
 
 

@@ -23,7 +23,7 @@ from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.rule_sets import load_rule_set
 from mt_nodes.rules.told_statements import BadAnswer
 from mt_nodes.runs.automt.automt_request import AutomtRequest
-from mt_nodes.runs.automt.followup_validity import Made, validation_of
+from mt_nodes.runs.automt.followup_validity import CaseFollowups, validation_of
 from mt_nodes.runs.automt.model_baselines import SCHEMA, Baselines, read, understood
 from mt_nodes.runs.automt.proposal_methods import model_of
 from mt_nodes.runs.automt.proposals import Proposal
@@ -164,7 +164,7 @@ def test_a_server_that_gives_nothing_ends_the_run_and_what_was_answered_is_kept(
 def test_a_relation_of_a_model_is_validated_like_any_other(tmp_path: Path) -> None:
     with asking(tmp_path, says(answer(manipulation="speed limit sign"))) as (_, ask):
         one = ask()[0]
-    made = Made((0, 1, 2), 5)
+    made = CaseFollowups((0, 1, 2), 5)
     assert validation_of(one, cut(), made, ONTOLOGY).valid is True
     assert validation_of(one, cut(speed_kmh=20.0), made, ONTOLOGY).logical.holds is False
 

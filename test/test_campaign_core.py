@@ -50,7 +50,7 @@ from mt_nodes.runs.campaign.item import CampaignItem, Drive, ItemTally, PartResu
 from mt_nodes.runs.campaign.item_execution import perform
 from mt_nodes.runs.campaign.leader import Leader, Limits, StoppedRelations
 from mt_nodes.runs.campaign.local_pool import LocalPool
-from mt_nodes.runs.campaign.pool import Lost
+from mt_nodes.runs.campaign.pool import LostItem
 from mt_nodes.runs.replay.replay_run import Run
 
 SEEDS, BUNDLES = [0, 1], 2
@@ -308,7 +308,7 @@ def test_a_worker_that_gets_no_further_is_ended_and_replaced(
         [before] = pool.pids
         time.now_s = 821.0
         [lost] = pool.finished(0.0)
-        assert isinstance(lost, Lost) and lost.key == item.key
+        assert isinstance(lost, LostItem) and lost.key == item.key
         assert "no further for 2 min (stall_minutes)" in lost.why and "SIGTERM" in lost.why
         assert pool.free == 1 and pool.pids != (before,)
     finally:

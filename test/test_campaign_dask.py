@@ -33,7 +33,7 @@ from mt_nodes.runs.campaign.inputs import drives as found
 from mt_nodes.runs.campaign.item import CampaignItem, ItemResult
 from mt_nodes.runs.campaign.item_execution import perform
 from mt_nodes.runs.campaign.parcels import pack, unpack
-from mt_nodes.runs.campaign.pool import Lost, Pool
+from mt_nodes.runs.campaign.pool import LostItem, Pool
 
 GENEROUS_S = 150.0
 BUNDLES = 8
@@ -142,7 +142,7 @@ def test_an_item_whose_process_dies_is_lost(items: list[CampaignItem], shared: D
             children = [pid for found in pool._client.run(_children, str(tmp_path)).values() for pid in found]
         os.kill(children[0], signal.SIGKILL)
         ended = waited(pool)
-        assert isinstance(ended, Lost) and "the process that did it was ended by SIGKILL" in ended.why
+        assert isinstance(ended, LostItem) and "the process that did it was ended by SIGKILL" in ended.why
         assert done(pool, items[:1])
     assert shared._client.run(os.getpid) == workers
 
@@ -154,11 +154,11 @@ def test_an_item_that_kills_every_worker_is_lost(
     monkeypatch.setattr("mt_nodes.runs.campaign.dask_pool.dask_worker.do", _dies)
     shared.submit(items[0])
     ended = waited(shared)
-    assert isinstance(ended, Lost) and ended.key == items[0].key
+    assert isinstance(ended, LostItem) and ended.key == items[0].key
     assert ended.why.startswith("KilledWorker: "), ended.why
 
 
-def waited(pool: Pool) -> ItemResult | Lost:
+def waited(pool: Pool) -> ItemResult | LostItem:
     until_s = time.monotonic() + GENEROUS_S
     while time.monotonic() < until_s:
         for ended in pool.finished(0.1):

@@ -25,8 +25,8 @@ from mt_nodes.runs.campaign.campaign_store import DONE, FILE, CampaignProgress, 
 from mt_nodes.runs.campaign.campaign_view import LOCK, WatchedCampaign
 from mt_nodes.runs.campaign.conductor import ITEMS, conduct
 from mt_nodes.runs.campaign.item import CampaignItem, ItemResult
-from mt_nodes.runs.campaign.leader import PAUSES, SHOW_EVERY_S, Leader, Limits, Paced, StoppedRelations
-from mt_nodes.runs.campaign.pool import Lost
+from mt_nodes.runs.campaign.leader import PAUSES, SHOW_EVERY_S, Leader, Limits, PacedCall, StoppedRelations
+from mt_nodes.runs.campaign.pool import LostItem
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 from simulate_campaign import made_plan
@@ -65,7 +65,7 @@ class Dying:
         self._item = item
         self.given[item.key] += 1
 
-    def finished(self, timeout_s: float) -> Iterator[ItemResult | Lost]:
+    def finished(self, timeout_s: float) -> Iterator[ItemResult | LostItem]:
         if self._clock:
             self._clock.sleep(0.01)
         key, self._item = (self._item.key if self._item else ""), None
@@ -73,7 +73,7 @@ class Dying:
             yield ItemResult(key, 0, (), "", 1.0, "here")
         else:
             self.kept[key] += self._lines
-            yield Lost(key, "killed")
+            yield LostItem(key, "killed")
 
     @property
     def free(self) -> int:
@@ -163,7 +163,7 @@ def test_a_campaign_looks_at_the_journals_of_its_items(tmp_path: Path, monkeypat
 
 def test_it_says_how_far_it_is_now_and_then(clock: Clock) -> None:
     told: list[float] = []
-    paced = Paced(lambda: told.append(clock.now_s))
+    paced = PacedCall(lambda: told.append(clock.now_s))
     for _ in range(1000):
         paced()
         clock.sleep(0.01)
@@ -174,7 +174,7 @@ def test_it_says_how_far_it_is_now_and_then(clock: Clock) -> None:
 
 def test_what_takes_long_is_said_less_often(clock: Clock) -> None:
     """As of a million items, where counting alone takes long."""
-    paced = Paced(lambda: clock.sleep(0.2))
+    paced = PacedCall(lambda: clock.sleep(0.2))
     for _ in range(100_000):
         paced()
         clock.sleep(0.001)

@@ -37,7 +37,7 @@ from mt_nodes.relations.checks.still_answers import StillAnswers
 from mt_nodes.relations.checks.stops_within import StopsWithin
 from mt_nodes.relations.checks.turns_within import TurnsWithin
 from mt_nodes.relations.conditions.base import Condition
-from mt_nodes.relations.pipeline import Derived
+from mt_nodes.relations.pipeline import DerivedFollowup
 
 HOLDS, VIOLATED, NOTHING = Outcome.HOLDS, Outcome.VIOLATED, Outcome.NOT_APPLICABLE
 STEP_NS = 100_000_000
@@ -313,7 +313,7 @@ PAIRS = bundles(4)
 
 
 def prepared(offer: Offer, effects: Effects | None = None, **rest: Any) -> FollowupPlan:
-    derived = None if effects is None else Derived(replace_followup(effects), [])
+    derived = None if effects is None else DerivedFollowup(replace_followup(effects), [])
     return FollowupPlan(offer, derived, **rest)
 
 

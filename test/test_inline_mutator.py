@@ -19,7 +19,7 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.transforms import dump_transforms
 from mt_nodes.nodes.inline_mutator import InlineMutator
 from mt_nodes.relations.mutations.base import Followup
-from mt_nodes.relations.pipeline import Derived
+from mt_nodes.relations.pipeline import DerivedFollowup
 from mt_nodes.runs.vehicle.inline import Between, InlineConfig
 from mt_nodes.world.scene.drive import generate_drive
 
@@ -37,16 +37,16 @@ class Offered:
         )
         self.mutator = InlineMutator(config, self, ledger)  # type: ignore[arg-type]
         self._ledger = place
-        self.made: list[Derived] = []
+        self.made: list[DerivedFollowup] = []
         self._derive = self.mutator._pipeline.derive
 
     def offer(self, number: int, stamp_ns: int, data: bytes) -> None:
         self.offers.append((number, stamp_ns, data))
 
-    def receive(self, change: Callable[[Derived], Derived] = lambda derived: derived) -> dict[str, Any]:
+    def receive(self, change: Callable[[DerivedFollowup], DerivedFollowup] = lambda derived: derived) -> dict[str, Any]:
         """Let it have a bundle, and its follow-up be changed; return what it wrote down."""
 
-        def derive(bundle: Bundle) -> Derived:
+        def derive(bundle: Bundle) -> DerivedFollowup:
             self.made.append(change(self._derive(bundle)))
             return self.made[-1]
 
@@ -63,10 +63,10 @@ def offered(tmp_path: Path) -> Iterator[Offered]:
         yield Offered(tmp_path / "offered.jsonl", ledger)
 
 
-def parts(*of: tuple[int, int]) -> Callable[[Derived], Derived]:
+def parts(*of: tuple[int, int]) -> Callable[[DerivedFollowup], DerivedFollowup]:
     """Make a follow-up of parts: delay of each, and by how much its stamp is another, ns."""
 
-    def changed(derived: Derived) -> Derived:
+    def changed(derived: DerivedFollowup) -> DerivedFollowup:
         (_, bundle) = derived.followup.bundles[0]
         bundles = [(delay_ns, replace(bundle, stamp_ns=bundle.stamp_ns + moved_ns)) for delay_ns, moved_ns in of]
         return replace(derived, followup=Followup(bundles, derived.followup.effects))
@@ -94,7 +94,7 @@ def test_a_follow_up_that_is_proven_is_offered_in_the_place_of_its_source(offere
     ids=["not proven", "delayed", "repeated", "dropped", "another stamp"],
 )
 def test_what_cannot_take_the_place_of_its_source_is_not_offered(
-    offered: Offered, change: Callable[[Derived], Derived], says: str
+    offered: Offered, change: Callable[[DerivedFollowup], DerivedFollowup], says: str
 ) -> None:
     row = offered.receive(change)
     assert not offered.offers

@@ -29,7 +29,7 @@ from mt_nodes.relations.world_changes.sensors_resampled import SensorsResampled
 from mt_nodes.relations.world_changes.world_mirrored import WorldMirrored
 from mt_nodes.relations.world_changes.world_moved import WorldMoved
 from mt_nodes.runs.loop.followup_world import changed
-from mt_nodes.runs.loop.scenario_run import Planned
+from mt_nodes.runs.loop.scenario_run import PlannedEpisode
 from mt_nodes.world.drive.maps import MAPS, load_map
 from mt_nodes.world.drive.scenario import Environment, Person, Pose, Scenario, Trigger, Waypoint
 from mt_nodes.world.drive.scenario_checks import checked, problems
@@ -260,7 +260,7 @@ def test_fog_rises_where_there_is_less() -> None:
 def test_changes_are_drawn_by_seed_relation_episode_and_draw_alone() -> None:
     def made(seed: int = 1, episode: int = 2, draw: int = 0, name: str = "r") -> dict[str, Any]:
         asked = replace(relation(WorldMoved(), SensorsResampled()), id=name)
-        return changed(Planned(episode, SCENE, "f"), asked, seed, draw).draws[0]
+        return changed(PlannedEpisode(episode, SCENE, "f"), asked, seed, draw).draws[0]
 
     assert made() == made()
     others = [made(seed=2), made(episode=3), made(draw=1), made(name="s")]
@@ -268,7 +268,7 @@ def test_changes_are_drawn_by_seed_relation_episode_and_draw_alone() -> None:
 
 
 def test_two_changes_are_applied_one_after_the_other() -> None:
-    done = changed(Planned(0, SCENE, "f"), relation(WorldMirrored(), WorldMoved(), FogInWorld()), 5)
+    done = changed(PlannedEpisode(0, SCENE, "f"), relation(WorldMirrored(), WorldMoved(), FogInWorld()), 5)
     assert done.setting.scenario.environment.fog == 0.8 and done.effects.carried.mirrored
     walker = SCENE.scenario.actor("walker").start
     assert same(done.effects.carried.pose(walker), done.setting.scenario.actor("walker").start)

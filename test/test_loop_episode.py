@@ -27,7 +27,7 @@ from mt_nodes.relations.relation import Relation
 from mt_nodes.relations.world_changes.base import Setting, WorldEffects
 from mt_nodes.runs.loop.drive_judging import EpisodeJudge
 from mt_nodes.runs.loop.ego_sensors import Sensors
-from mt_nodes.runs.loop.episode import SILENT_S, Played, Player, play, seen_again
+from mt_nodes.runs.loop.episode import SILENT_S, PlayedEpisode, Player, play, seen_again
 from mt_nodes.runs.loop.rig import Rig
 from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.drive.driven import ScenarioTrace
@@ -81,7 +81,7 @@ def player(says: Says = cruise, scene: Setting = SCENE, seed: int = 0, **rest: A
     return Player(scene, world, eyes, arm, 4, **rest)
 
 
-def drive(says: Says = cruise, scene: Setting = SCENE, seed: int = 0, **rest: Any) -> Played:
+def drive(says: Says = cruise, scene: Setting = SCENE, seed: int = 0, **rest: Any) -> PlayedEpisode:
     (played,) = play([player(says, scene, seed, **rest)])
     return played
 
@@ -183,7 +183,7 @@ class Tapped(Mutation):
         return "it is broken" if self.does == "breaks" and source.index == 2 else None
 
 
-def tapped(does: str) -> Played:
+def tapped(does: str) -> PlayedEpisode:
     return drive(tap=MutationPipeline((Tapped(does),), 0, "r"), draw=0)
 
 
@@ -251,7 +251,7 @@ HITS = Relation("hits", "necessary", "for tests", (Identity(),), CollisionsNotMo
 CONTROL = Relation("identity", "necessary", "for tests", (Identity(),), None)
 
 
-def outcomes(source: Played, followup: Played, says_when_empty: bool = True) -> Sequence[Outcome]:
+def outcomes(source: PlayedEpisode, followup: PlayedEpisode, says_when_empty: bool = True) -> Sequence[Outcome]:
     offer = Offer(CONTROL, (SAME, HITS))
     verdicts = EpisodeJudge(says_when_empty).judge(offer, 4, source, followup, WorldEffects())
     assert [str(v.pair) for v in verdicts] == ["4/-/identity/0@same", "4/-/identity/0@hits"]
@@ -278,7 +278,9 @@ HOLDS, VIOLATED, ERROR = Outcome.HOLDS, Outcome.VIOLATED, Outcome.ERROR
         (GOOD, tapped("refuses"), True, [Outcome.NOT_APPLICABLE] * 2),
     ],
 )
-def test_pairs(source: Played, followup: Played, says_when_empty: bool, expected: Sequence[Outcome]) -> None:
+def test_pairs(
+    source: PlayedEpisode, followup: PlayedEpisode, says_when_empty: bool, expected: Sequence[Outcome]
+) -> None:
     assert outcomes(source, followup, says_when_empty) == expected
 
 

@@ -23,7 +23,7 @@ from mt_nodes.data.outputs import Control, Output
 from mt_nodes.relations.world_changes.base import Setting
 from mt_nodes.runs.loop.ego_sensors import Sensors
 from mt_nodes.runs.loop.rig import Rig, windscreen_camera
-from mt_nodes.runs.models.drive_recording import Hands, drive, drives_of, record
+from mt_nodes.runs.models.drive_recording import RecordedDriver, drive, drives_of, record
 from mt_nodes.runs.models.expert import Expert
 from mt_nodes.runs.models.lap import LaneKeeping, kept
 from mt_nodes.runs.models.lap_evaluation import expert_drive
@@ -162,9 +162,9 @@ def test_every_option_of_the_command_line_is_asked_for(monkeypatch: pytest.Monke
 # --- who drives
 
 
-def hands(push_mps2: float, *models: bool) -> Hands:
+def hands(push_mps2: float, *models: bool) -> RecordedDriver:
     legs = len(models)
-    return Hands(np.full(legs, 1.0), np.full(legs, 0.5), np.full(legs, push_mps2), np.array(models), Vehicle())
+    return RecordedDriver(np.full(legs, 1.0), np.full(legs, 0.5), np.full(legs, push_mps2), np.array(models), Vehicle())
 
 
 EXPERT, MODEL = Control(None, steering_rad=0.1, speed_mps=8.0), Control(None, steering_rad=-0.2, speed_mps=-1.0)
@@ -211,7 +211,7 @@ def test_a_model_drives_in_the_world_while_the_expert_says_what_it_would_have_do
 
 def test_draws_depend_on_the_generator_and_are_as_large_as_asked() -> None:
     request = RecordRequest(("x",), share=0.25, push_mps2=2.0)
-    drawn = Hands.drawn(np.random.default_rng(0), 3999.0, request, Vehicle())
+    drawn = RecordedDriver.drawn(np.random.default_rng(0), 3999.0, request, Vehicle())
     assert len(drawn.models) == 1000
     assert 0.2 < drawn.models.mean() < 0.3
     assert 1.9 < np.abs(drawn.push_mps2).max() <= 2.0

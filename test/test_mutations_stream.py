@@ -34,7 +34,7 @@ from mt_nodes.relations.mutations.stream.frames_repeated import FramesRepeated
 from mt_nodes.relations.mutations.stream.rate_reduced import RateReduced
 from mt_nodes.relations.mutations.stream.stamps_jittered import StampsJittered
 from mt_nodes.relations.mutations.stream.whole_stream import NowAndThen, OneKind, same_content, with_messages
-from mt_nodes.relations.pipeline import Derived, MutationPipeline
+from mt_nodes.relations.pipeline import DerivedFollowup, MutationPipeline
 from mt_nodes.relations.relation import load_relation
 
 DRIVE = bundles(40)
@@ -53,7 +53,7 @@ MUTATIONS: tuple[Mutation, ...] = (
 every_mutation = pytest.mark.parametrize("mutation", MUTATIONS, ids=repr)
 
 
-def derived(mutation: Mutation, source: Iterable[Bundle] = DRIVE, seed: int = 7) -> list[Derived]:
+def derived(mutation: Mutation, source: Iterable[Bundle] = DRIVE, seed: int = 7) -> list[DerivedFollowup]:
     pipeline = MutationPipeline([mutation], seed, "r")
     return [pipeline.derive(bundle) for bundle in source]
 

@@ -13,10 +13,10 @@ from mt_nodes.base.seeds import generator
 from mt_nodes.data.messages import Bundle
 from mt_nodes.engine.ledger import sha256_of_followup
 from mt_nodes.relations import pipeline
-from mt_nodes.relations.pipeline import Derived, MutationPipeline
+from mt_nodes.relations.pipeline import DerivedFollowup, MutationPipeline
 
 
-def hashes(made: list[Derived]) -> list[str]:
+def hashes(made: list[DerivedFollowup]) -> list[str]:
     return [sha256_of_followup(d.followup) for d in made]
 
 

@@ -15,12 +15,12 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.judging import Answer
 from mt_nodes.runs.replay import replay_bench
-from mt_nodes.runs.replay.replay_bench import Played, ReplayBench, Tape
+from mt_nodes.runs.replay.replay_bench import PlayResult, ReplayBench, Tape
 
 SUITE, DRIVE = suite(relation("shuffled")), bundles(3)
 
 
-def played(plays: int, behave: Behaviour, **traits: bool) -> tuple[list[str], list[Played]]:
+def played(plays: int, behave: Behaviour, **traits: bool) -> tuple[list[str], list[PlayResult]]:
     """Play so often in one arm; return when it was started anew, by the number of the play, and what was heard."""
     stack = {"stateless": True, "publishes_when_empty": False, "external": False, **traits}
     run: Any = SimpleNamespace(request=SimpleNamespace(seed=0, mode="alternate"), stack=SimpleNamespace(**stack))
@@ -30,7 +30,7 @@ def played(plays: int, behave: Behaviour, **traits: bool) -> tuple[list[str], li
     bench = ReplayBench(run, (arm, arm))
     for play in range(plays):
         before = len(arm.events)
-        heard.append(bench.play(Played(), SUITE, [lambda: iter(DRIVE)], only=Pair(0, 2, "shuffled", "0")))
+        heard.append(bench.play(PlayResult(), SUITE, [lambda: iter(DRIVE)], only=Pair(0, 2, "shuffled", "0")))
         first = next((name for name, _ in arm.events[before:]), "")
         restarts += [str(play)] if first == "restart" else []
     assert bench.plays == plays

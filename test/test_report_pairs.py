@@ -39,7 +39,7 @@ from mt_nodes.report.html import write_report
 from mt_nodes.report.packed_pairs import packed_pairs
 from mt_nodes.report.page_data import coded, packed
 from mt_nodes.report.pair_views import MOST_POINTS, packed_view
-from mt_nodes.report.verdict_obstacle import Concerned, concerned
+from mt_nodes.report.verdict_obstacle import VerdictObstacle, concerned
 
 RELATIONS = [RelationInfo(name, "expected", 20, "x") for name in ("noise", "fog", "steer")]
 DTYPES = {
@@ -103,7 +103,7 @@ def test_values_go_by_number(values: list[str]) -> None:
     ],
 )
 def test_whom_a_verdict_is_about(detail: dict[str, Any], classes: str, range_m: float | None) -> None:
-    assert concerned(detail) == Concerned(classes, range_m)
+    assert concerned(detail) == VerdictObstacle(classes, range_m)
 
 
 def arrays(**more: Any) -> dict[str, Any]:

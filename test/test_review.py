@@ -30,7 +30,7 @@ from mt_nodes.runs.review.case_files import Shower, case_file
 from mt_nodes.runs.review.ratings import FILE, Rating, Ratings, read_ratings
 from mt_nodes.runs.review.review_page import whole_page
 from mt_nodes.runs.review.review_server import MOST_BYTES, ReviewServer
-from mt_nodes.runs.review.sample import CHECK, FOLDER, HOLDS, VIOLATED, Sample, Sampled, draw, shares
+from mt_nodes.runs.review.sample import CHECK, FOLDER, HOLDS, VIOLATED, Sample, SampledCase, draw, shares
 
 RELATION = "noise_outside_roi_1000"
 #: What a page must not hold before a case is rated; the reason of a verdict would tell it, too.
@@ -126,7 +126,7 @@ def test_what_was_concluded_is_not_drawn(reviewed: Path, monkeypatch: pytest.Mon
 
 
 def test_no_text_of_a_case_gets_out_of_its_element(tmp_path: Path) -> None:
-    sample = Sample("r", 0, 1, 1, {}, (Sampled("a", "0/0/x/0", HOLDS, ""),), {})
+    sample = Sample("r", 0, 1, 1, {}, (SampledCase("a", "0/0/x/0", HOLDS, ""),), {})
     path = case_file(tmp_path, "a")
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps({"because": "</script><script>alert(1)</script>", "pictures": [], "answers": [[], []]}))
@@ -145,7 +145,7 @@ def test_a_draw_goes_by_its_seed(made: Path) -> None:
 def test_what_cannot_be_shown_makes_way_and_is_told(made: Path) -> None:
     seen: list[str] = []
 
-    def show(case: Sampled) -> str:
+    def show(case: SampledCase) -> str:
         seen.append(case.pair)
         return "" if len(seen) > 1 else "its bag is gone"
 

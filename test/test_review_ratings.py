@@ -20,7 +20,7 @@ from mt_nodes.engine.waivers import load_waivers
 from mt_nodes.runs.review.agreement import fleiss_kappa, kappa_interval
 from mt_nodes.runs.review.rating_summary import majority, summarise
 from mt_nodes.runs.review.ratings import Rating, Ratings, read_download, read_ratings
-from mt_nodes.runs.review.sample import CHECK, HOLDS, VIOLATED, Sample, Sampled, by_stratum, shares
+from mt_nodes.runs.review.sample import CHECK, HOLDS, VIOLATED, Sample, SampledCase, by_stratum, shares
 
 #: Fleiss (Psychological Bulletin 76, 1971), table 1: diagnoses of 30 patients by 6 psychiatrists each.
 DIAGNOSES = """00060 03003 01401 00006 03030 20400 00402 20310 20040 00006 10050 11040 03300 10050 02031
@@ -155,7 +155,7 @@ def sample(**strata: int) -> Sample:
     draw = {"check": "0@noise"}
     relation = {"check": "identity"}
     cases = tuple(
-        Sampled(f"{name}{n}", f"0/{n}/{relation.get(name, 'noise')}/{draw.get(name, '0')}", names[name], "x")
+        SampledCase(f"{name}{n}", f"0/{n}/{relation.get(name, 'noise')}/{draw.get(name, '0')}", names[name], "x")
         for name, count in strata.items()
         for n in range(count)
     )

@@ -27,7 +27,7 @@ from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.base.processes import Child, Process
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.outputs import Detections
-from mt_nodes.engine.arm import Unasked
+from mt_nodes.engine.arm import UnansweredInput
 from mt_nodes.engine.arrival import Arrivals
 from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.pairing import Ticket
@@ -242,7 +242,7 @@ def test_silence_counts_when_the_instance_spoke_later_and_what_it_had_when_it_we
     assert arm.wait(asked, own_time_s()) is None, "it may have been killed"
     said: list[Answer] = []
 
-    def answered(ticket: Ticket | Unasked) -> bool:
+    def answered(ticket: Ticket | UnansweredInput) -> bool:
         said.extend(filter(None, [arm.wait(ticket, own_time_s())]))
         return bool(said)
 

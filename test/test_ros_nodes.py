@@ -39,7 +39,7 @@ from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
 from mt_nodes.nodes.bundle_publisher import DISCOVERY_S, BundlePublisher
 from mt_nodes.nodes.control import ControlNode
 from mt_nodes.nodes.introduction import Introduction
-from mt_nodes.nodes.ledger_topic import LedgerTopic, Offered
+from mt_nodes.nodes.ledger_topic import LedgerTopic, OfferedInstant
 from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.nodes.monitor import Monitor
 from mt_nodes.nodes.mutator import Mutator
@@ -335,7 +335,7 @@ def test_what_goes_wrong_in_a_proof_is_not_passed_over(
     relation, bundle = load_relation("noise_outside_roi_10"), Bundle(0, 0, 0, (made_cloud(),), transforms=TREE)
     derived, proof = MutationPipeline(relation.mutate, 0, relation.id).derive_unproven(bundle)
     through = Peer(ending, domains[1], "other").publisher(codec.POINT_CLOUD, "/out")
-    ledger.sent(Offered(relation.id, bundle, 0), derived, proof, through, 0)
+    ledger.sent(OfferedInstant(relation.id, bundle, 0), derived, proof, through, 0)
     with pytest.raises(RuntimeError, match="a defect"):
         ledger.close()
 

@@ -24,7 +24,7 @@ from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.messages import Bundle, Odometry, WorldMessage
 from mt_nodes.data.outputs import Control
 from mt_nodes.data.stack_topics import TOLD_TYPES
-from mt_nodes.engine.arm import Unasked
+from mt_nodes.engine.arm import UnansweredInput
 from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.plan import ArmPlan, ReplayedTopic, stack_process
 from mt_nodes.nodes import qos
@@ -88,7 +88,7 @@ def test_the_planner_in_its_own_process_answers_each_instant_as_it_does_in_ours(
 
 def test_an_instant_that_lacks_a_part_is_not_waited_for(planner: RosArm) -> None:
     ticket = planner.send(without(told_bundle(40), "route"), NOTHING)
-    assert isinstance(ticket, Unasked) and "no message of /planning/route" in ticket.reason
+    assert isinstance(ticket, UnansweredInput) and "no message of /planning/route" in ticket.reason
     assert len(commands(planner, [told_bundle(41)])) == 1
 
 

@@ -30,7 +30,7 @@ from mt_nodes.runs.campaign.search.search_request import SearchRequest, axes_of,
 from mt_nodes.runs.campaign.search.search_run import SearchRun
 from mt_nodes.runs.campaign.search.search_strategy import near, seek
 from mt_nodes.runs.campaign.search.trial import Trial, summed_up
-from mt_nodes.runs.campaign.search.trial_journal import Played, TrialsSpent
+from mt_nodes.runs.campaign.search.trial_journal import TrialJournal, TrialsSpent
 from mt_nodes.runs.replay.execute import in_process_arms
 from mt_nodes.runs.replay.replay_run import Run
 
@@ -45,7 +45,7 @@ def judged(margin: float | None, bound: float | None = 1.0) -> Verdict:
 
 def made_up(
     relation: str, names: Sequence[str], margin: Callable[..., float | None], most: int = 200
-) -> tuple[Played, tuple[Strength, ...]]:
+) -> tuple[TrialJournal, tuple[Strength, ...]]:
     """Trials whose margin is a function of the values."""
     loaded = load_relation(relation)
     axes = tuple(axis(loaded, name) for name in names)
@@ -54,7 +54,7 @@ def made_up(
         values = [getattr(varied.mutate[one.step], one.parameter) for one in axes]
         return [[judged(margin(*values))]]
 
-    return Played(loaded, axes, play, most), axes
+    return TrialJournal(loaded, axes, play, most), axes
 
 
 def wobble(value: float, size: float) -> float:
@@ -207,11 +207,11 @@ def test_a_search_that_goes_on_finds_its_trials_again() -> None:
             made = varied.mutate[0]
             return [[judged(jittered(made.size_m, made.share))]]  # type: ignore[attr-defined]
 
-        again = Played(relation, axes, play, 50, lines[:count], fresh.append)
+        again = TrialJournal(relation, axes, play, 50, lines[:count], fresh.append)
         seek(again, axes, (False, False), 3, TOLERANCE)
         assert again.trials == whole.trials and len(fresh) == 50 - count
     lines[1]["values"]["points_jittered.share"] = 0.5
-    other = Played(relation, axes, play, 50, lines)
+    other = TrialJournal(relation, axes, play, 50, lines)
     with pytest.raises(InfrastructureError, match="trial 1 had the values"):
         seek(other, axes, (False, False), 3, TOLERANCE)
 

@@ -23,7 +23,7 @@ from mt_nodes.engine.compatibility import unfit
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.ledger import find_followups
 from mt_nodes.engine.recorder import Recorder
-from mt_nodes.engine.summary.noise_floor import Measured, noise_floor
+from mt_nodes.engine.summary.noise_floor import PairMeasure, noise_floor
 from mt_nodes.relations.relation import load_relation
 from mt_nodes.report.run_files import remake
 from mt_nodes.report.series_view import draw_stretches
@@ -224,8 +224,8 @@ def test_a_stack_that_tells_no_diagnostics_is_refused(relations: list[str], tmp_
 
 
 def test_a_violation_above_the_floor_missed_its_bound_by_more_than_any_of_control_and_sham() -> None:
-    def measured(*values: float, unit: str = "m/s") -> list[Measured]:
-        return [Measured(v, 0.5, 0.5 - v, unit) for v in values]
+    def measured(*values: float, unit: str = "m/s") -> list[PairMeasure]:
+        return [PairMeasure(v, 0.5, 0.5 - v, unit) for v in values]
 
     floor = noise_floor(measured(0.1, 0.6, 0.8), measured(0.2, 0.7), measured(0.1))
     assert floor is not None and (floor["violated"], floor["above"]) == (2, 1)

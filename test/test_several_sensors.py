@@ -29,7 +29,7 @@ from mt_nodes.data.cdr import codec
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
 from mt_nodes.data.verdict import Pair, Verdict
-from mt_nodes.engine.arm import Unasked
+from mt_nodes.engine.arm import UnansweredInput
 from mt_nodes.engine.bag_mutation import mutate_bag
 from mt_nodes.engine.callable_arm import CallableArm
 from mt_nodes.engine.evidence import write_evidence
@@ -301,7 +301,7 @@ def skewed(bundle: Bundle, by_ns: int) -> Bundle:
 def test_an_input_that_lacks_something_is_not_asked_about(tmp_path: Path, change: Any, says: str) -> None:
     made, [bundle, _] = arm(tmp_path)
     ticket = made.send(change(bundle), frozenset())
-    assert isinstance(ticket, Unasked)
+    assert isinstance(ticket, UnansweredInput)
     with pytest.raises(AssertionError, match=says):
         raise AssertionError(made.wait(ticket).reason)
 

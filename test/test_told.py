@@ -24,7 +24,7 @@ from mt_nodes.data.messages import Cloud, Odometry, SignalStates, WorldMessage
 from mt_nodes.data.outputs import Control, Detections, Output
 from mt_nodes.data.stack_topics import TOLD_TYPES, ToldTopic
 from mt_nodes.engine import ledger
-from mt_nodes.engine.arm import Unasked
+from mt_nodes.engine.arm import UnansweredInput
 from mt_nodes.engine.callable_arm import CallableArm
 from mt_nodes.engine.judging import AnswerStatus
 from mt_nodes.engine.plan import ReplayRequest, check_request
@@ -229,11 +229,11 @@ def test_a_callable_of_objects_alone_gets_them_as_they_are(
 def test_without_a_part_no_answer_is_expected(stack: Callable[..., Stack]) -> None:
     arm = arm_of(stack({"objects": None, "odometry": None}))
     ticket = arm.send(without(told_bundle(), "odometry"), frozenset())
-    assert isinstance(ticket, Unasked) and "no message of /localization/odometry" in ticket.reason
+    assert isinstance(ticket, UnansweredInput) and "no message of /localization/odometry" in ticket.reason
     late = told_bundle()
     late = replace(late, told=(late.told[0], replace(late.told[1], stamp_ns=START_NS + 30_000_000)))
     ticket = arm.send(late, frozenset())
-    assert isinstance(ticket, Unasked) and "+0.030 s off" in ticket.reason
+    assert isinstance(ticket, UnansweredInput) and "+0.030 s off" in ticket.reason
 
 
 def test_a_cloud_and_what_is_told_are_one_instant(stack: Callable[..., Stack], seen: Callable[[], Any]) -> None:

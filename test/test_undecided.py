@@ -11,7 +11,7 @@ import pytest
 from mt_nodes.cli.outcome import print_summary
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
-from mt_nodes.engine.summary.undecided_reasons import TOLD, Undecided, over_all
+from mt_nodes.engine.summary.undecided_reasons import TOLD, UndecidedReasons, over_all
 
 
 def line(bundle: int, outcome: str, reason: str = "", relation: str = "fog_10") -> dict[str, object]:
@@ -23,7 +23,7 @@ def test_reasons_that_differ_in_numbers_only_are_one_and_the_order_of_pairs_is_n
     reasons = ("12 ms behind", "7.5 ms behind", "fog_10 does not fit fog_20", "fog_10 does not fit fog_30")
     told = []
     for order in permutations(reasons):
-        counted = Undecided()
+        counted = UndecidedReasons()
         for reason in order:
             counted.take(Outcome.SKIPPED, reason)
         told.append(counted.plain())

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.base.processes import wait_until
-from mt_nodes.runs.vehicle.offers import MOST_BYTES, Offers, OffersTaken
+from mt_nodes.runs.vehicle.offers import MOST_BYTES, Offers, OfferServer
 
 LONG_S = 30.0
 Offer = tuple[int, int, bytes]
@@ -28,7 +28,7 @@ class Taken:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.offers: list[Offer] = []
-        self.end = OffersTaken(path, self._take)
+        self.end = OfferServer(path, self._take)
 
     def _take(self, number: int, stamp_ns: int, data: memoryview) -> None:
         self.offers.append((number, stamp_ns, bytes(data)))
@@ -146,4 +146,4 @@ def test_a_socket_that_another_left_behind_is_replaced(taken: Taken) -> None:
 
 def test_a_path_that_is_too_long_is_said(tmp_path: Path) -> None:
     with pytest.raises(InfrastructureError, match="choose a shorter --out"):
-        OffersTaken(tmp_path / ("x" * 120), lambda number, stamp_ns, data: None)
+        OfferServer(tmp_path / ("x" * 120), lambda number, stamp_ns, data: None)

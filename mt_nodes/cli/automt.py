@@ -19,7 +19,7 @@ from mt_nodes.runs.automt.automt_request import BOUNDS, METHODS, AutomtRequest
 if TYPE_CHECKING:
     from mt_nodes.cli.automt_progress import ProgressBar
     from mt_nodes.runs.automt.automt_run import AutomtRun
-    from mt_nodes.runs.automt.proposals import Proposed
+    from mt_nodes.runs.automt.proposals import ProposalSet
     from mt_nodes.runs.replay.replay_run import Run
 
 
@@ -98,7 +98,7 @@ def conduct(run: AutomtRun, *, as_json: bool = False) -> int:
     return int(table["exit_code"])
 
 
-def _proposed(run: AutomtRun, show: ProgressBar) -> Proposed:
+def _proposed(run: AutomtRun, show: ProgressBar) -> ProposalSet:
     """Return what every case is given, frozen by now."""
     from mt_nodes.runs.automt.proposal_methods import propose
 
@@ -164,7 +164,7 @@ def _interrupted(run: AutomtRun) -> int:
     return int(ExitCode.INTERRUPTED)
 
 
-def _nothing_applies(run: AutomtRun, proposed: Proposed) -> int:
+def _nothing_applies(run: AutomtRun, proposed: ProposalSet) -> int:
     from mt_nodes.base.wording import counted
 
     whys = sorted({one.why for one in proposed.proposals}) or sorted(set(proposed.not_run.values()))

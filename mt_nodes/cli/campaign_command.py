@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from mt_nodes.runs.campaign.campaign_view import WatchedCampaign
-    from mt_nodes.runs.campaign.conductor import Conducted
+    from mt_nodes.runs.campaign.conductor import PlannedCampaign
     from mt_nodes.runs.campaign.file import Campaign
 
 #: Lines of reasons after the table at most.
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     return int(summary["exit_code"])
 
 
-def _conducted(args: argparse.Namespace) -> Conducted:
+def _conducted(args: argparse.Namespace) -> PlannedCampaign:
     from mt_nodes.runs.campaign.conductor import begin, resume
     from mt_nodes.runs.campaign.file import Campaign
 

@@ -13,8 +13,8 @@ from mt_nodes.cli.rules_store import add_store, named, ontology_of, opened
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mt_nodes.rules.binding_checks import Checked
-    from mt_nodes.rules.shipped_rules import Born
+    from mt_nodes.rules.binding_checks import BindingResult
+    from mt_nodes.rules.shipped_rules import RuleStatement
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     return int(code)
 
 
-def _relations(args: argparse.Namespace) -> Sequence[Born]:
+def _relations(args: argparse.Namespace) -> Sequence[RuleStatement]:
     from mt_nodes.rules.shipped_rules import in_store, of_entry
 
     if args.store is None:
@@ -64,7 +64,9 @@ def _left_out() -> list[dict[str, Any]]:
     return shown + [{"rule": rule.id, "element": "", "why": found.why} for rule, found in read if found.why]
 
 
-def _tell(args: argparse.Namespace, rows: Sequence[Checked], bound: int, left_out: Sequence[dict[str, Any]]) -> None:
+def _tell(
+    args: argparse.Namespace, rows: Sequence[BindingResult], bound: int, left_out: Sequence[dict[str, Any]]
+) -> None:
     from mt_nodes.base.wording import counted
     from mt_nodes.cli.terminal import text
 

@@ -13,7 +13,7 @@ from mt_nodes.engine.judging import Answer, AnswerStatus
 
 
 @dataclass(frozen=True)
-class Unasked:
+class UnansweredInput:
     """The ticket of an input that no answer can be expected to, and why."""
 
     reason: str
@@ -59,7 +59,8 @@ class Arm(Protocol):
 
         The stack's time goes on to ``delay_ns`` after the instant of the recording, ``source_ns`` (the bundle's own
         stamp where it is not given); it never goes back. What is ``late`` of the same input comes with :meth:`pass_by`.
-        To an input that lacks what the stack needs for an answer, none is expected: the ticket is :class:`Unasked`.
+        An input that lacks what the stack needs for an answer has no answer to come: its ticket is an
+        :class:`UnansweredInput`.
         """
 
     def pass_by(

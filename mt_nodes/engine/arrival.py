@@ -20,7 +20,7 @@ AHEAD_S = 1.0
 
 
 @dataclass(eq=False)
-class Awaited(Ticket):
+class AwaitedAnswer(Ticket):
     """One input that awaits its answer: an output that arrives from ``since_s`` on and before ``until_s`` (own time).
 
     ``lap`` is the pass of a looped bag, or the episode, that it belongs to.
@@ -37,7 +37,7 @@ class _Output:
     stamp_ns: int | None
     payload: Any
     #: The input that it answers.
-    of: Awaited | None = None
+    of: AwaitedAnswer | None = None
 
 
 class Arrivals:
@@ -71,7 +71,7 @@ class Arrivals:
         self._order: dict[str, deque[_Output]] = defaultdict(deque)
         self._unstamped: dict[str, deque[_Output]] = defaultdict(lambda: deque(maxlen=KEPT))
         #: By stamp, the one that was used last at the end.
-        self._awaited: dict[int, list[Awaited]] = {}
+        self._awaited: dict[int, list[AwaitedAnswer]] = {}
         #: When the last inputs went out, and how many outputs without a stamp each role has had since the last one.
         self._sent_s: deque[float] = deque(maxlen=KEPT)
         self._since_sent: dict[str, int] = {}
@@ -82,7 +82,7 @@ class Arrivals:
         #: Stamp of the last output since the last input that is no input's.
         self.unknown_stamp_ns: int | None = None
 
-    def expect(self, stamp_ns: int, lap: int = 0, sent_s: float | None = None) -> Awaited:
+    def expect(self, stamp_ns: int, lap: int = 0, sent_s: float | None = None) -> AwaitedAnswer:
         """Open a ticket for an input that an arm is given now, or was given at an own time before."""
         sent_s = own_time_s() if sent_s is None else sent_s
         with self._changed:
@@ -93,7 +93,7 @@ class Arrivals:
                 since_s = max(since_s, (former[-1].sent_s + sent_s) / 2)
                 for ticket in former:
                     self._end(ticket, since_s)
-            ticket = Awaited(stamp_ns, sent_s, lap=lap, since_s=since_s, until_s=until_s)
+            ticket = AwaitedAnswer(stamp_ns, sent_s, lap=lap, since_s=since_s, until_s=until_s)
             self._awaited[stamp_ns] = [*(t for t in same if t is same[-1] or self.lacks(t)), ticket]
             self._sent_s.append(sent_s)
             self._since_sent.clear()
@@ -158,7 +158,7 @@ class Arrivals:
                     output.of, ticket.parts[role] = ticket, (output.payload, output.arrived_s)
                     break
 
-    def _end(self, ticket: Awaited, until_s: float) -> None:
+    def _end(self, ticket: AwaitedAnswer, until_s: float) -> None:
         """Let an input have no output that came later; what it had of that is free again."""
         ticket.until_s = min(ticket.until_s, until_s)
         for role, by_stamp in self._stamped.items():
@@ -195,7 +195,7 @@ class Arrivals:
                 return
             del self._awaited[oldest]
 
-    def lacks(self, ticket: Awaited) -> bool:
+    def lacks(self, ticket: AwaitedAnswer) -> bool:
         """Whether an answer, or a part of one, may still come for an input."""
         return own_time_s() < ticket.until_s and not all(role in ticket.parts for role in self._roles)
 

@@ -13,7 +13,7 @@ from mt_nodes.base.errors import InfrastructureError, StackError
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Output
 from mt_nodes.data.transforms import UnknownTransform
-from mt_nodes.engine.arm import Unasked
+from mt_nodes.engine.arm import UnansweredInput
 from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.stacks.stack import Stack
 from mt_nodes.stacks.stack_host import StackCall, StackReply
@@ -107,13 +107,13 @@ class CallableArm:
         source_ns: int | None = None,
         delay_ns: int = 0,
         late: Sequence[Bundle] = (),
-    ) -> CallTicket | Unasked:
+    ) -> CallTicket | UnansweredInput:
         """Have the callable called with the bundle."""
         self._now_ns = max(self._now_ns, (bundle.stamp_ns if source_ns is None else source_ns) + delay_ns)
         whole = bundle.joined_with(late)
         reason = lacking(self._stack, self._inputs, whole.messages)
         if reason is not None:
-            return Unasked(reason)
+            return UnansweredInput(reason)
         sensors = {self._inputs[m.topic]: m for m in whole.messages if m.topic in self._inputs}
         lead = sensors[self._stack.leading_topic]
         self._settle()
@@ -131,14 +131,14 @@ class CallableArm:
         """Let time go on: a callable sees whole inputs only."""
         self._now_ns = max(self._now_ns, (bundle.stamp_ns if source_ns is None else source_ns) + delay_ns)
 
-    def wait(self, ticket: CallTicket | Unasked, until_s: float | None = None) -> Answer:
+    def wait(self, ticket: CallTicket | UnansweredInput, until_s: float | None = None) -> Answer:
         """Return the answer to an input.
 
         Raises:
             StackError: the callable raised, its process died, or it has not answered within the stack's deadline.
             UsageError: no transform leads to the frame it asks for.
         """
-        if isinstance(ticket, Unasked):
+        if isinstance(ticket, UnansweredInput):
             return ticket.answer
         if ticket.reply is None:
             self._settle()

@@ -14,7 +14,7 @@ from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.open_loop import OpenLoop, settling_reason
 from mt_nodes.engine.schedule import EVERYTHING, Schedule
 from mt_nodes.engine.send_order import Part
-from mt_nodes.relations.pipeline import Derived, MutationPipeline
+from mt_nodes.relations.pipeline import DerivedFollowup, MutationPipeline
 from mt_nodes.relations.relation import Suite
 
 
@@ -26,7 +26,7 @@ class FollowupPlan:
     """
 
     offer: Offer
-    derived: Derived | None
+    derived: DerivedFollowup | None
     outcome: Outcome | None = None
     reason: str = ""
     made_ms: float = 0.0
@@ -50,14 +50,14 @@ class FollowupPlan:
         return Part(given, given.changed_topics(source), source.stamp_ns, 0)
 
     @classmethod
-    def ready(cls, offer: Offer, derived: Derived, made_ms: float) -> FollowupPlan:
+    def ready(cls, offer: Offer, derived: DerivedFollowup, made_ms: float) -> FollowupPlan:
         """Return a follow-up that may go out."""
         if derived.followup.bundles:
             return cls(offer, derived, made_ms=made_ms)
         return cls(offer, derived, Outcome.SKIPPED, "the follow-up sends nothing", made_ms)
 
 
-class Prepares(Protocol):
+class FollowupSource(Protocol):
     """What makes follow-ups for a run."""
 
     def __call__(self, offer: Offer, bundle: Bundle) -> FollowupPlan:
@@ -100,7 +100,7 @@ class FollowupMaker:
 
 
 def prepared_for(
-    prepare: Prepares, offer: Offer, bundle: Bundle, loop: OpenLoop, stretch: int | None = None
+    prepare: FollowupSource, offer: Offer, bundle: Bundle, loop: OpenLoop, stretch: int | None = None
 ) -> FollowupPlan:
     """Make the follow-up of a bundle, unless the arms are to settle first: then the source goes out."""
     settling = loop.settling(bundle, stretch)

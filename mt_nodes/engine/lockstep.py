@@ -14,10 +14,10 @@ from mt_nodes.data.messages import Bundle, Episode
 from mt_nodes.data.outputs import Diagnostics
 from mt_nodes.data.verdict import Outcome, Pair, Verdict
 from mt_nodes.engine.arm import Arm, restart
-from mt_nodes.engine.followups import FollowupMaker, FollowupPlan, Prepares, prepared_for
+from mt_nodes.engine.followups import FollowupMaker, FollowupPlan, FollowupSource, prepared_for
 from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer
 from mt_nodes.engine.open_loop import OpenLoop, settled
-from mt_nodes.engine.recorder import ExecutedPair, Keeps, owed
+from mt_nodes.engine.recorder import ExecutedPair, ResultSink, owed
 from mt_nodes.engine.schedule import EVERYTHING, Schedule
 from mt_nodes.engine.send_order import NOT_SENT, Part, parted
 from mt_nodes.engine.series import NOTHING_MORE, LastWords, Series
@@ -46,21 +46,21 @@ class Lockstep:
         self,
         suite: Suite,
         seed: int,
-        recorder: Keeps,
+        recorder: ResultSink,
         *,
         mode: str,
         stateless: bool,
         publishes_when_empty: bool,
         draws: int = 1,
         only: Pair | None = None,
-        prepare: Prepares | None = None,
+        prepare: FollowupSource | None = None,
         schedule: Schedule = EVERYTHING,
         answered: Callable[[ExecutedPair], None] = lambda case: None,
         progress: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
     ) -> None:
         self._schedule, self._answered = schedule, answered
         self._offers = schedule.offers(suite, draws, only)
-        self._prepare: Prepares = prepare or FollowupMaker(suite, seed, schedule)
+        self._prepare: FollowupSource = prepare or FollowupMaker(suite, seed, schedule)
         self._engine = Engine(publishes_when_empty, schedule.facts)
         self._recorder = recorder
         self._mode = mode

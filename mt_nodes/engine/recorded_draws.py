@@ -15,7 +15,7 @@ from mt_nodes.data.verdict import Outcome, Pair
 from mt_nodes.engine.followups import FollowupPlan
 from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.ledger import baseline_of, load_draws, read_ledger
-from mt_nodes.relations.pipeline import Derived, MutationPipeline
+from mt_nodes.relations.pipeline import DerivedFollowup, MutationPipeline
 from mt_nodes.relations.relation import Relation
 
 
@@ -33,7 +33,7 @@ class RecordedDraws:
         self._baseline = MutationPipeline(relation.baseline, 0, relation.id) if relation.baseline else None
         self.lines = {line["pair"]: line for line in read_ledger(directory) if line["relation"] == relation.id}
 
-    def again(self, pair: Pair, bundle: Bundle) -> Derived | None:
+    def again(self, pair: Pair, bundle: Bundle) -> DerivedFollowup | None:
         """Return a pair's follow-up, made again; None when the run sent none.
 
         Raises:
@@ -58,9 +58,9 @@ class RecordedDraws:
         for pipeline in filter(None, (self._pipeline, self._baseline)):
             pipeline.meet(bundle)
 
-    def _made(self, pipeline: MutationPipeline, bundle: Bundle, line: dict[str, Any]) -> Derived:
+    def _made(self, pipeline: MutationPipeline, bundle: Bundle, line: dict[str, Any]) -> DerivedFollowup:
         draws = load_draws(self._directory, line)
-        return Derived(pipeline.again(bundle, draws), draws)
+        return DerivedFollowup(pipeline.again(bundle, draws), draws)
 
 
 class PrepareAgain:
@@ -70,7 +70,7 @@ class PrepareAgain:
         self,
         relation: Relation,
         directory: Path,
-        reduced: Callable[[Derived, Bundle], Derived] = lambda derived, bundle: derived,
+        reduced: Callable[[DerivedFollowup, Bundle], DerivedFollowup] = lambda derived, bundle: derived,
     ) -> None:
         """Read the ledger of the results directory.
 

@@ -32,7 +32,7 @@ class RecordedDrives:
         settings, drives: of the source and of the follow-up. effects: how the follow-up's world differs.
         changes: what was done to the source's world, by name, and what was drawn for it.
         back, window: what `mt shrink` left of it, see
-            :class:`mt_nodes.relations.world_changes.change_application.Changed`.
+            :class:`mt_nodes.relations.world_changes.change_application.ChangedWorld`.
     """
 
     settings: tuple[Setting, Setting]

@@ -32,7 +32,7 @@ from mt_nodes.engine.summary.summary import RelationInfo, summarise
 from mt_nodes.engine.waivers import load_waivers, marked
 from mt_nodes.engine.worst import WorstSoFar
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.pipeline import Derived
+from mt_nodes.relations.pipeline import DerivedFollowup
 from mt_nodes.relations.relation import Suite
 from mt_nodes.stacks.stack import Stack
 
@@ -68,7 +68,7 @@ class ExecutedPair:
         return self.source if self.baseline is None else self.baseline
 
 
-class Recorded(Protocol):
+class JournalRun(Protocol):
     """What must be known of a run to keep it."""
 
     @property
@@ -96,14 +96,14 @@ class Recorded(Protocol):
         """What the journal begins with."""
 
 
-class Keeps(Protocol):
+class ResultSink(Protocol):
     """What takes in what happens in a run: on disk (:class:`Recorder`), or in memory for one trial of many."""
 
     @property
     def fresh(self) -> bool:
         """Whether nothing was judged before: the run is no resumed one."""
 
-    def followup(self, offer: Offer, bundle: Bundle, derived: Derived, made_ms: float) -> None:
+    def followup(self, offer: Offer, bundle: Bundle, derived: DerivedFollowup, made_ms: float) -> None:
         """Take a follow-up that goes out."""
 
     def done(self, pair: Pair) -> bool:
@@ -121,7 +121,7 @@ class Recorder:
 
     def __init__(
         self,
-        run: Recorded,
+        run: JournalRun,
         listen: Callable[[str], None],
         show: Callable[[Sequence[Verdict], ExecutedPair], None] = lambda verdicts, case: None,
     ) -> None:
@@ -144,7 +144,7 @@ class Recorder:
         self._ledger.close()
         self._evidence.close()
 
-    def followup(self, offer: Offer, bundle: Bundle, derived: Derived, made_ms: float) -> None:
+    def followup(self, offer: Offer, bundle: Bundle, derived: DerivedFollowup, made_ms: float) -> None:
         """Record a follow-up that goes out."""
         pair = offer.followup_pair(bundle)
         milder = derived.baseline
@@ -257,7 +257,7 @@ class Recorder:
         )
 
 
-def owed(recorder: Keeps, offer: Offer, episode: Episode, schedule: Schedule = EVERYTHING) -> bool:
+def owed(recorder: ResultSink, offer: Offer, episode: Episode, schedule: Schedule = EVERYTHING) -> bool:
     """Tell whether a run owes anything for an offer over an episode; unless it is a resumed one it owes all."""
     if recorder.fresh:
         return True

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mt_nodes.data.messages import Bundle
-from mt_nodes.engine.arm import Arm, Unasked
+from mt_nodes.engine.arm import Arm, UnansweredInput
 from mt_nodes.relations.mutations.base import Followup
 
 NOT_SENT = "not sent: an earlier input of this bundle was not answered and its answer may still come"
@@ -30,7 +30,7 @@ class Part:
     def send(self, arm: Arm) -> Any:
         """Give it to an arm, and at once all that is late; return the ticket."""
         ticket = self.begin(arm)
-        if not isinstance(ticket, Unasked):
+        if not isinstance(ticket, UnansweredInput):
             for piece in self.late:
                 piece.pass_by(arm)
         return ticket

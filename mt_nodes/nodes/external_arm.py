@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from mt_nodes.base.process_clock import own_time_s
-from mt_nodes.engine.arm import Unasked
+from mt_nodes.engine.arm import UnansweredInput
 from mt_nodes.engine.arrival import Arrivals
 from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.pairing import Ticket
@@ -44,9 +44,9 @@ class ExternalArm(RosArm):
         self._look()
         self.refuse_strangers()
 
-    def wait(self, ticket: Ticket | Unasked, until_s: float | None = None) -> Answer | None:
+    def wait(self, ticket: Ticket | UnansweredInput, until_s: float | None = None) -> Answer | None:
         """Return the answer; silence only of one that is there, and None as long as that is not known."""
-        if isinstance(ticket, Unasked) or self._inbox.wait(ticket, 0.0):
+        if isinstance(ticket, UnansweredInput) or self._inbox.wait(ticket, 0.0):
             return super().wait(ticket, until_s)
         away, who = self.presence().away, self._attendance
         if ticket.sent_s <= who.lost_s:

@@ -30,7 +30,7 @@ from mt_nodes.engine.ledger import sha256_of_followup
 from mt_nodes.nodes.live_inputs import InstantReader, LiveInputs
 from mt_nodes.nodes.node_main import quick_executor
 from mt_nodes.nodes.spinning_context import quiet_node
-from mt_nodes.relations.pipeline import Derived, MutationPipeline
+from mt_nodes.relations.pipeline import DerivedFollowup, MutationPipeline
 from mt_nodes.relations.relation import load_relation, refuse_baseline
 from mt_nodes.runs.vehicle.caps import capped
 from mt_nodes.runs.vehicle.inline import InlineConfig, load_inline_config
@@ -72,7 +72,7 @@ class InlineMutator:
         except MtError as error:
             self.failure = error
 
-    def _offer(self, bundle: Bundle, derived: Derived) -> None:
+    def _offer(self, bundle: Bundle, derived: DerivedFollowup) -> None:
         (_, sent) = derived.followup.bundles[0]
         changed = sent.changed_topics(bundle)
         for wire in wires_of_bundle(sent, changed):
@@ -85,7 +85,7 @@ class InlineMutator:
         )
 
 
-def _refused(bundle: Bundle, derived: Derived) -> str:
+def _refused(bundle: Bundle, derived: DerivedFollowup) -> str:
     """Say why a follow-up cannot take the place of its source, empty where it can."""
     if derived.broken:
         return derived.broken

@@ -19,7 +19,7 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import SCHEMA, Outcome, Pair
 from mt_nodes.engine.ledger import sha256_of_followup
 from mt_nodes.nodes import qos
-from mt_nodes.relations.pipeline import Derived
+from mt_nodes.relations.pipeline import DerivedFollowup
 
 #: A reliable subscriber tells within some 5 ms that it got a message; who does not is not waited for longer.
 TAKEN_S = 0.02
@@ -30,7 +30,7 @@ Proof = Callable[[], str | None]
 
 
 @dataclass(frozen=True)
-class Offered:
+class OfferedInstant:
     """One instant that a mutator offers: the relation whose follow-up it gets, and when it came, system time in ns."""
 
     relation: str
@@ -38,7 +38,7 @@ class Offered:
     came_ns: int
 
     @classmethod
-    def now(cls, relation: str, bundle: Bundle) -> Offered:
+    def now(cls, relation: str, bundle: Bundle) -> OfferedInstant:
         """Return what is offered of a bundle that came when its leading message did."""
         came_s = bundle.wires[0].came_s
         waited_s = 0.0 if came_s is None else time.monotonic() - came_s
@@ -61,11 +61,13 @@ class LedgerTopic:
         self._lines = node.create_publisher(String, "/mt/ledger", qos.JOURNAL)
         self._background = Background()
 
-    def sent(self, offered: Offered, derived: Derived, proof: Proof, through: Publisher, sent_ns: int) -> None:
+    def sent(
+        self, offered: OfferedInstant, derived: DerivedFollowup, proof: Proof, through: Publisher, sent_ns: int
+    ) -> None:
         """Prove what goes out at a system time, and tell of it, or why it is INVALID."""
         self._background.do(self._prove, offered, derived, proof, through, sent_ns)
 
-    def not_judged(self, offered: Offered, outcome: Outcome, reason: str) -> None:
+    def not_judged(self, offered: OfferedInstant, outcome: Outcome, reason: str) -> None:
         """Tell of a pair that is not to be judged, so that it is accounted for all the same."""
         self._background.do(self._tell_not_judged, offered, outcome, reason)
 
@@ -81,7 +83,9 @@ class LedgerTopic:
         finally:
             self._background.close()
 
-    def _prove(self, offered: Offered, derived: Derived, proof: Proof, through: Publisher, sent_ns: int) -> None:
+    def _prove(
+        self, offered: OfferedInstant, derived: DerivedFollowup, proof: Proof, through: Publisher, sent_ns: int
+    ) -> None:
         through.wait_for_all_acked(Duration(seconds=TAKEN_S))
         if broken := proof():
             self._tell_not_judged(offered, Outcome.INVALID, broken)
@@ -93,7 +97,7 @@ class LedgerTopic:
             about = {"effects": derived.effects.as_plain(), "sha256": sha256_of_followup(derived.followup)}
             self._tell(offered, **answers, **about)
 
-    def _tell_not_judged(self, offered: Offered, outcome: Outcome, reason: str) -> None:
+    def _tell_not_judged(self, offered: OfferedInstant, outcome: Outcome, reason: str) -> None:
         log = self._node.get_logger()
         text = f"bundle {offered.bundle.index} is {outcome.value}: {reason}"
         if outcome is Outcome.INVALID:
@@ -102,7 +106,7 @@ class LedgerTopic:
             log.warning(text, throttle_duration_sec=5.0)
         self._tell(offered, outcome=outcome.value, reason=reason)
 
-    def _tell(self, offered: Offered, **what: Any) -> None:
+    def _tell(self, offered: OfferedInstant, **what: Any) -> None:
         bundle = offered.bundle
         line = {
             "schema": SCHEMA,

@@ -25,7 +25,7 @@ from mt_nodes.runs.live.config import LiveConfig
 from mt_nodes.runs.live.live_run import LiveRun
 from mt_nodes.runs.vehicle.box_report import what_can_be_boxed
 from mt_nodes.runs.vehicle.boxed_stack import boxed_stack, bridge_process
-from mt_nodes.runs.vehicle.caps import Held, capped
+from mt_nodes.runs.vehicle.caps import HeldLimits, capped
 from mt_nodes.runs.vehicle.gpu import gpu_environment, lacking_for
 from mt_nodes.runs.vehicle.leaks import PUBLISHER, GraphEndpoint, LeakQuery, leaks_in_arm, leaks_in_live
 from mt_nodes.runs.vehicle.live_guard import ComputerGuard
@@ -46,7 +46,7 @@ class LiveSafety:
         self._missing = what_can_be_boxed().shortfalls if config.box.use != "off" else ()
         if self._missing and config.box.use == "required":
             raise IsolationError(f"box.use: required, and {'; '.join(self._missing)}")
-        self._held: Held = ending.enter_context(capped(config.caps))
+        self._held: HeldLimits = ending.enter_context(capped(config.caps))
         self._computer = ComputerGuard(config.guard)
         self._watch: LiveWatch | None = None
         self._leaks: LeakWatch | None = None

@@ -28,7 +28,7 @@ from mt_nodes.data.outputs import Output
 from mt_nodes.data.transforms import TransformTree, load_transforms
 from mt_nodes.data.verdict import Outcome, Pair, Verdict
 from mt_nodes.engine import judging
-from mt_nodes.engine.arrival import AHEAD_S, Arrivals, Awaited
+from mt_nodes.engine.arrival import AHEAD_S, Arrivals, AwaitedAnswer
 from mt_nodes.engine.judging import Answer, Engine, Offer
 from mt_nodes.engine.silent_followups import NOT_COUNTED, PairAnswers, SilentFollowups
 from mt_nodes.nodes import qos
@@ -71,7 +71,7 @@ class Waiting:
     """One line of the ledger, and what both arms are to answer."""
 
     line: dict[str, Any]
-    tickets: tuple[Awaited, Awaited]
+    tickets: tuple[AwaitedAnswer, AwaitedAnswer]
 
     @property
     def control(self) -> bool:
@@ -176,7 +176,7 @@ class Monitor(ManagedNode):
             offer, bundle, effects = self._offer(pair.line), self._bundle(pair.line), pair.line["effects"]
             self._tell(Engine(counts).judge(offer, bundle, (source, followup), Effects.from_plain(effects)))
 
-    def _answer(self, ticket: Awaited, why_silent: str) -> Answer:
+    def _answer(self, ticket: AwaitedAnswer, why_silent: str) -> Answer:
         if not set(self._stack.answers) <= set(ticket.parts):
             return Answer.nothing(judging.AnswerStatus.SILENT, why_silent)
         return Answer(

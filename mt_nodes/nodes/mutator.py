@@ -29,7 +29,7 @@ from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.transforms import TransformTree, load_transforms
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.nodes import qos
-from mt_nodes.nodes.ledger_topic import LedgerTopic, Offered
+from mt_nodes.nodes.ledger_topic import LedgerTopic, OfferedInstant
 from mt_nodes.nodes.live_inputs import InstantReader, LiveInputs
 from mt_nodes.nodes.managed_node import ManagedNode, ManagedParameters
 from mt_nodes.nodes.message_classes import message_class
@@ -130,10 +130,10 @@ class Mutator(ManagedNode):
             bundle = replace(self._reader.read(index, wires), episode=lap)
         except MtError as error:
             unread = Bundle(lap, index, wires[0].stamp_ns, wires=tuple(wires))
-            self._ledger.not_judged(Offered.now(relation, unread), Outcome.ERROR, f"cannot be read: {error}")
+            self._ledger.not_judged(OfferedInstant.now(relation, unread), Outcome.ERROR, f"cannot be read: {error}")
             return
         self._pipelines[self._relation.id].meet(bundle)
-        self._answer(Offered.now(relation, bundle))
+        self._answer(OfferedInstant.now(relation, bundle))
         self._ledger.then(self._pipelines[self._turn(lap, index + 1)].foresee, lap, index + 1)
 
     def _turn(self, lap: int, index: int) -> str:
@@ -141,7 +141,7 @@ class Mutator(ManagedNode):
         every = self._given.control_every
         return CONTROL if every and not (index + lap) % every else self._relation.id
 
-    def _answer(self, offered: Offered) -> None:
+    def _answer(self, offered: OfferedInstant) -> None:
         """Send the follow-up of a bundle, if it has one, and have it told what became of it."""
         bundle, pipeline = offered.bundle, self._pipelines[offered.relation]
         publisher = self._publisher(bundle.wires[0].topic)

@@ -26,7 +26,7 @@ from mt_nodes.nodes.adapters.base import Adapter, Said
 from mt_nodes.stacks.command_merger import CommandMerger
 
 
-class Takes(Protocol):
+class OutputSink(Protocol):
     """Whoever wants the outputs: an :class:`~mt_nodes.engine.pairing.Inbox`, or what keeps them by stamp."""
 
     def put(self, role: str, stamp_ns: int | None, payload: Any) -> None:
@@ -70,7 +70,7 @@ class OutputListener:
         node: Node,
         outputs: Mapping[str, OutputTopic],
         rename: Callable[[str], str],
-        inbox: Takes,
+        inbox: OutputSink,
         profile: QoSProfile = qos.ANSWERS,
         within_ns: int = 0,
     ) -> None:

@@ -37,7 +37,7 @@ from mt_nodes.runs.vehicle.baton import Baton, Phase
 from mt_nodes.runs.vehicle.events import EventWriter
 from mt_nodes.runs.vehicle.inline import InlineConfig, load_inline_config
 from mt_nodes.runs.vehicle.interlock import Interlock, Permission
-from mt_nodes.runs.vehicle.offers import OffersTaken
+from mt_nodes.runs.vehicle.offers import OfferServer
 from mt_nodes.runs.vehicle.sentry import RelayFate, Sentry
 
 #: Its node is called after this, its run's socket and its number in the run.
@@ -94,13 +94,13 @@ class Relay:
         self._took_over: dict[str, Any] | None = None
         self._began_s = time.monotonic()
         self.failure: MtError | None = None
-        self._offers: OffersTaken | None = None
+        self._offers: OfferServer | None = None
         self._permits = Permits(node, Interlock(armed, config.permits, config.dead_man), self._against)
         self._baton.announce(number, gid_of(node, config.dead_man.topic))
         if not standing_by:
             self._baton.forget()
             self._baton.begin(os.getpid())
-            self._offers = OffersTaken(offers, self._offered)
+            self._offers = OfferServer(offers, self._offered)
         self._releasing = threading.Thread(target=self._release, name="release", daemon=True)
         self._releasing.start()
         self.look()
@@ -113,7 +113,7 @@ class Relay:
         self._standing_by = False
         in_doubt = sum([topic.relieve() for topic in list(self._topics.values())])
         self._took_over = {"why": fate.value, "in_doubt": in_doubt}
-        self._offers = OffersTaken(self._offers_at, self._offered)
+        self._offers = OfferServer(self._offers_at, self._offered)
 
     def is_behind(self) -> bool:
         """Whether the relay that serves leaves out what has been here for long."""

@@ -15,7 +15,7 @@ from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.base.processes import Process, wait_until
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Diagnostics
-from mt_nodes.engine.arm import Unasked
+from mt_nodes.engine.arm import UnansweredInput
 from mt_nodes.engine.arrival import Arrivals
 from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.pairing import Inbox, Ticket
@@ -170,14 +170,14 @@ class RosArm:
         source_ns: int | None = None,
         delay_ns: int = 0,
         late: Sequence[Bundle] = (),
-    ) -> Ticket | Unasked:
+    ) -> Ticket | UnansweredInput:
         """Step /clock to the bundle's instant and publish it; what a callable would only wait with stays here."""
         self._meet_again()
         self._check()
         self._go_on(bundle.stamp_ns if source_ns is None else source_ns, delay_ns)
         if reason := lacking(self._stack, self._inputs, bundle.joined_with(late).messages):
             self._publisher.publish(self._without_inputs(bundle) if self._stack.callable else bundle, changed)
-            return Unasked(reason)
+            return UnansweredInput(reason)
         live, stamp_ns = self._live_inbox, bundle.stamp_ns
         ticket = live.expect(stamp_ns, bundle.episode) if live else self._inbox.expect(stamp_ns)
         self._publisher.publish(bundle, changed)
@@ -195,9 +195,9 @@ class RosArm:
         self._go_on(bundle.stamp_ns if source_ns is None else source_ns, delay_ns)
         self._publisher.publish(bundle, changed)
 
-    def wait(self, ticket: Ticket | Unasked, until_s: float | None = None) -> Answer | None:
+    def wait(self, ticket: Ticket | UnansweredInput, until_s: float | None = None) -> Answer | None:
         """Return the answer, or silence at the deadline; without ``until_s`` /clock steps on meanwhile."""
-        if isinstance(ticket, Unasked):
+        if isinstance(ticket, UnansweredInput):
             return ticket.answer
         deadline = ticket.sent_s + self._stack.deadline_s  # all in own time: what we slept through is not the stack's
         limit = deadline if until_s is None else min(deadline, until_s)

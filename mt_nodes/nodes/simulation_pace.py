@@ -119,7 +119,7 @@ class LockstepPace:
         self._go(said, self._simulation.due_s)
 
 
-class Newest:
+class NewestCommand:
     """Keeps the newest command: who comes later counts."""
 
     def __init__(self) -> None:
@@ -159,7 +159,7 @@ class RealtimePace:
         go: Go,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.inbox = Newest()
+        self.inbox = NewestCommand()
         self.late, self.slipped_s = 0, 0.0
         self._simulation, self._clock, self._look, self._go = simulation, clock, look, go
         self._rate, self._late_s, self._now_s = rate, late_s, now_s

@@ -65,7 +65,7 @@ class SimulatorParameters(ManagedParameters):
     clock_step_s: float = param(0.01, low=0.0001, high=1.0, unit="s", help="largest step of /clock")
 
 
-class DriveFailed(MtError):
+class DriveFailure(MtError):
     """The stack has to answer for the end of an episode."""
 
     exit_code = ExitCode.FAIL
@@ -202,7 +202,7 @@ class SimulatorNode(ManagedNode):
         self._publisher.flush(FLUSH_S)
         self._diagnostics.wait_for_all_acked(Duration(seconds=FLUSH_S))
         if failed := [row for row in rows if row.failed]:
-            self.failure = DriveFailed(f"{len(failed)} of {len(rows)} episodes failed, the first: {failed[0]}")
+            self.failure = DriveFailure(f"{len(failed)} of {len(rows)} episodes failed, the first: {failed[0]}")
         self.finished = True
 
     def _tell(self) -> None:

@@ -19,7 +19,7 @@ from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 
 
 @dataclass(frozen=True, eq=False)
-class Derived:
+class DerivedFollowup:
     """One follow-up, how it was drawn, and what of its guarantee is broken (None: nothing).
 
     ``baseline`` is what goes to the source arm in place of the source, None where that is the source itself.
@@ -28,7 +28,7 @@ class Derived:
     followup: Followup
     draws: list[Draw]
     broken: str | None = None
-    baseline: Derived | None = None
+    baseline: DerivedFollowup | None = None
 
     @property
     def effects(self) -> Effects:
@@ -83,7 +83,7 @@ class MutationPipeline:
         keys = (self._key(episode, index, "0", step, 0) for step in range(len(self.mutations)))
         self._foreseen = {key: generator(*key) for key in keys}
 
-    def derive(self, bundle: Bundle, draw_number: str | int = "0", first: int | None = None) -> Derived:
+    def derive(self, bundle: Bundle, draw_number: str | int = "0", first: int | None = None) -> DerivedFollowup:
         """Draw and make a follow-up, and prove every step on its own input and output; a broken step is the last.
 
         Args:
@@ -95,11 +95,13 @@ class MutationPipeline:
         draws: list[Draw] = []
         followup, broken = self._run(self.meet(bundle), self._drawing(draw_number, draws, first), self._proof)
         if self._baseline is None:
-            return Derived(followup, draws, broken)
+            return DerivedFollowup(followup, draws, broken)
         baseline = self._baseline.derive(bundle, draw_number, first)
-        return Derived(followup, draws, broken or _unfit(baseline, followup), baseline)
+        return DerivedFollowup(followup, draws, broken or _unfit(baseline, followup), baseline)
 
-    def derive_unproven(self, bundle: Bundle, draw_number: str | int = "0") -> tuple[Derived, Callable[[], str | None]]:
+    def derive_unproven(
+        self, bundle: Bundle, draw_number: str | int = "0"
+    ) -> tuple[DerivedFollowup, Callable[[], str | None]]:
         """Draw and make a follow-up that cannot wait for its proof: the function returned does that later.
 
         It tells what is broken, None: nothing.
@@ -111,7 +113,7 @@ class MutationPipeline:
         steps: list[tuple[int, Bundle, Followup, Draw]] = []
         drawing = self._drawing(draw_number, draws, None)
         followup, _ = self._run(self.meet(bundle), drawing, lambda *step: steps.append(step))
-        return Derived(followup, draws), lambda: next((b for step in steps if (b := self._proof(*step))), None)
+        return DerivedFollowup(followup, draws), lambda: next((b for step in steps if (b := self._proof(*step))), None)
 
     def begun(self, episode: int, first: int | None = None) -> bool:
         """Whether the first bundle of an episode, or of a stretch of it, that counts for later ones has come along."""
@@ -207,7 +209,7 @@ def refuse_loose(mutation: Mutation, bundle: Bundle) -> None:
             )
 
 
-def _unfit(baseline: Derived, followup: Followup) -> str | None:
+def _unfit(baseline: DerivedFollowup, followup: Followup) -> str | None:
     """Say why what was made for the source arm cannot stand in the source's place; None: it can."""
     if baseline.broken:
         return f"baseline: {baseline.broken}"

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import shapely
 
 from mt_nodes.engine.series_tables import ARMS
-from mt_nodes.report.episode_view import PLOTTED, DrawnBody, DrawnHit, EpisodeView
+from mt_nodes.report.episode_view import PLOTTED, CollisionMark, DrawnBody, EpisodeView
 from mt_nodes.world.drive.markings import markings
 from mt_nodes.world.drive.signals import colour_at
 
@@ -165,7 +165,7 @@ def _hits(view: EpisodeView) -> Iterator[str]:
         yield f'<text {_at(x + beside * c, y)} dy="{dy}"{anchor}>{_speed(view, hit)}</text></g>'
 
 
-def _speed(view: EpisodeView, hit: DrawnHit) -> str:
+def _speed(view: EpisodeView, hit: CollisionMark) -> str:
     return f"{view.names[hit.arm]}: {hit.told.closing_mps:.1f} m/s, {escape(hit.told.name)}"
 
 

@@ -68,7 +68,7 @@ class DrawnBody:
 
 
 @dataclass(frozen=True)
-class DrawnHit:
+class CollisionMark:
     """A collision of one arm."""
 
     arm: int
@@ -92,7 +92,7 @@ class EpisodeView:
     times_s: tuple[Floats, Floats]
     egos: tuple[DrawnBody, DrawnBody]
     bodies: tuple[DrawnBody, ...]
-    hits: tuple[DrawnHit, ...]
+    hits: tuple[CollisionMark, ...]
     plotted: tuple[tuple[Floats, Floats], ...]
     names: tuple[str, str] = NAMES
 
@@ -212,10 +212,10 @@ def _alike(one: DrawnBody, other: DrawnBody) -> bool:
     return np.array_equal(one.corners_m, other.corners_m) and bool(apart.max() < _ALIKE_M)
 
 
-def _hits(arm: int, drive: ScenarioTrace, carry: Carry) -> Iterator[DrawnHit]:
+def _hits(arm: int, drive: ScenarioTrace, carry: Carry) -> Iterator[CollisionMark]:
     for told in drive.trace.collisions:
         x, y = carry.places(np.array([[told.x_m, told.y_m]]))[0].tolist()
-        yield DrawnHit(arm, told, x, y)
+        yield CollisionMark(arm, told, x, y)
 
 
 def _plotted(arms: Sequence[tuple[ScenarioTrace, Carry]], column: str, factor: float) -> tuple[Floats, Floats]:

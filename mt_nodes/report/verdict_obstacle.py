@@ -16,7 +16,7 @@ _PLACES = ("lost_at", "gained_at", "changed_at")
 _BOXES = ("lost_px", "gained_px")
 
 
-class Concerned(NamedTuple):
+class VerdictObstacle(NamedTuple):
     """Classes of the obstacles, sorted and joined by ``;``, empty where not told; range of the nearest in m, or None.
 
     Ranges are from the origin of the frame that the check judges in.
@@ -26,21 +26,25 @@ class Concerned(NamedTuple):
     range_m: float | None = None
 
 
-def concerned(detail: Mapping[str, Any]) -> Concerned:
+def concerned(detail: Mapping[str, Any]) -> VerdictObstacle:
     """Return whom a verdict is about, from its ``detail``.
 
     That is who was lost, else gained, else changed; where objects were added, those that were not found, else all.
     Of a pair that holds there may be no more than the classes that were judged.
     """
     if rows := _first(detail, _PLACES):
-        return Concerned(_classes(row[2:] for row in rows), round(min(math.hypot(row[0], row[1]) for row in rows), 2))
+        return VerdictObstacle(
+            _classes(row[2:] for row in rows), round(min(math.hypot(row[0], row[1]) for row in rows), 2)
+        )
     if rows := _first(detail, _BOXES):
-        return Concerned(_classes(row[4:] for row in rows))
+        return VerdictObstacle(_classes(row[4:] for row in rows))
     if rows := detail.get(OBJECTS, ()):
         missed = [row for row in rows if not row[1]] or rows
         in_metres = detail.get(OBJECTS_BY, {}).get("unit") == "m"
-        return Concerned(_classes(row[2:] for row in missed), min(row[0] for row in missed) if in_metres else None)
-    return Concerned(";".join(sorted(detail.get(JUDGED_IN, ()))))
+        return VerdictObstacle(
+            _classes(row[2:] for row in missed), min(row[0] for row in missed) if in_metres else None
+        )
+    return VerdictObstacle(";".join(sorted(detail.get(JUDGED_IN, ()))))
 
 
 def _first(detail: Mapping[str, Any], names: Sequence[str]) -> Sequence[Sequence[Any]]:

@@ -10,15 +10,15 @@ from mt_nodes.base import plugins
 from mt_nodes.base.errors import UsageError
 from mt_nodes.relations.relation import Relation
 from mt_nodes.rules.ontology import Ontology
-from mt_nodes.rules.shipped_rules import Born
+from mt_nodes.rules.shipped_rules import RuleStatement
 from mt_nodes.rules.store_entry import sentence
 
 
 @dataclass(frozen=True, eq=False)
-class Checked:
+class BindingResult:
     """One relation: what it is bound to, or, with ``relation`` None, ``why`` it is bound to nothing."""
 
-    born: Born
+    born: RuleStatement
     relation: Relation | None
     why: str = ""
 
@@ -35,14 +35,14 @@ class Checked:
         }
 
 
-def checked(relations: Iterable[Born], ontology: Ontology) -> list[Checked]:
+def checked(relations: Iterable[RuleStatement], ontology: Ontology) -> list[BindingResult]:
     """Bind each relation, in their order."""
     return [_checked(one, ontology) for one in relations]
 
 
-def _checked(one: Born, ontology: Ontology) -> Checked:
+def _checked(one: RuleStatement, ontology: Ontology) -> BindingResult:
     try:
         made = one.relation(ontology)
     except UsageError as error:
-        return Checked(one, None, str(error))
-    return Checked(one, made)
+        return BindingResult(one, None, str(error))
+    return BindingResult(one, made)

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from mt_nodes.rules.models import LanguageModel
-from mt_nodes.rules.service import ATTEMPTS, Failed, Service
+from mt_nodes.rules.service import ATTEMPTS, Service, ServiceFailure
 
 #: What is said: a text, or parts of the protocol, texts and pictures.
 Content = str | tuple[Mapping[str, Any], ...]
@@ -115,9 +115,9 @@ def _told(data: bytes, kind: str) -> _Told:
         usage = completion.get("usage") or {}
         counts = (_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise Failed(f"got no completion but {kind}: {data[:80]!r}") from error
+        raise ServiceFailure(f"got no completion but {kind}: {data[:80]!r}") from error
     if not isinstance(text, str):
-        raise Failed(f"got content of {type(text).__name__}, expected a text")
+        raise ServiceFailure(f"got content of {type(text).__name__}, expected a text")
     # A lone surrogate, which JSON can hold, has no UTF-8.
     return str(refusal or text).encode("utf-8", "replace").decode(), finish, counts
 

@@ -20,7 +20,7 @@ import numpy as np
 from mt_nodes.base.errors import UsageError
 from mt_nodes.rules.models import DEFAULTS
 from mt_nodes.rules.nearest_texts import Floats, cosines, ranked, unit
-from mt_nodes.rules.service import Failed, Service
+from mt_nodes.rules.service import Service, ServiceFailure
 from mt_nodes.rules.vector_file import VectorFile
 
 #: Texts of one request, and bytes of its answer: 64 vectors of 8,192 numbers of 24 characters have room.
@@ -107,9 +107,9 @@ def _told(data: bytes, kind: str, count: int) -> tuple[str, Floats]:
         rows = {row["index"]: row["embedding"] for row in answer["data"]}
         served = str(answer.get("model") or "")
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise Failed(f"got no vectors but {kind}: {data[:80]!r}") from error
+        raise ServiceFailure(f"got no vectors but {kind}: {data[:80]!r}") from error
     if sorted(rows, key=str) != sorted(range(count), key=str) or len(answer["data"]) != count:
-        raise Failed(f"got {len(answer['data'])} vectors for {count} texts, expected one each")
+        raise ServiceFailure(f"got {len(answer['data'])} vectors for {count} texts, expected one each")
     return served, _matrix([rows[row] for row in range(count)])
 
 
@@ -117,15 +117,15 @@ def _matrix(rows: Sequence[Any]) -> Floats:
     try:
         told = np.array(rows)
     except ValueError as error:
-        raise Failed("got vectors of several lengths, expected one length") from error
+        raise ServiceFailure("got vectors of several lengths, expected one length") from error
     if told.ndim != 2 or told.dtype.kind not in "fi" or not told.size:
-        raise Failed(f"got vectors of {told.dtype} {told.shape}, expected lists of numbers")
+        raise ServiceFailure(f"got vectors of {told.dtype} {told.shape}, expected lists of numbers")
     with np.errstate(over="ignore"):
         made = told.astype(np.float32)
     if not np.isfinite(made).all():
-        raise Failed("got vectors with numbers that are none (NaN or infinite)")
+        raise ServiceFailure("got vectors with numbers that are none (NaN or infinite)")
     if not np.any(made, axis=1).all():
-        raise Failed("got a vector of zeros, which is near to nothing")
+        raise ServiceFailure("got a vector of zeros, which is near to nothing")
     return made.astype(np.float64)
 
 

@@ -18,7 +18,7 @@ _FILE = "experiments/published/automt.yaml"
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedFigures:
     """Tables VIII and IX of the paper and what is needed beside them; shares are 0 to 1.
 
     Attributes:
@@ -47,7 +47,7 @@ class Published:
 
 
 @lru_cache
-def published() -> Published:
+def published() -> PublishedFigures:
     """Return the published figures.
 
     Raises:
@@ -56,7 +56,7 @@ def published() -> Published:
     path = resources.config_dir() / _FILE
     data = read_mapping(path)
     stacks, methods = tuple(data["stacks"]), dict(data["methods"])
-    return Published(
+    return PublishedFigures(
         methods=methods,
         stacks=stacks,
         cases=dict(data["cases"]),

@@ -33,7 +33,7 @@ class NoAnswer(InfrastructureError):
     """The server gave no usable answer, however often it was asked."""
 
 
-class Failed(Exception):
+class ServiceFailure(Exception):
     """One try failed; ``wait_s``: what the server asks to wait."""
 
     def __init__(self, why: str, wait_s: float | None = None) -> None:
@@ -72,7 +72,8 @@ class Service:
         self._next_at, self._lock = 0.0, Lock()
 
     def insist(self, once: Callable[[], _T]) -> tuple[_T, float, int]:
-        """Return what one try gives that does not raise :class:`Failed`, the seconds it took, and how many tries.
+        """Return what one try gives that does not raise :class:`ServiceFailure`, the seconds it took, and how many
+        tries.
 
         Raises:
             NoAnswer: every try failed; says how the last did.
@@ -82,7 +83,7 @@ class Service:
             self._wait_turn()
             try:
                 return once(), self._clock() - began, attempt
-            except Failed as failed:
+            except ServiceFailure as failed:
                 why = str(failed)
                 pause = wait_s if failed.wait_s is None else failed.wait_s
                 if pause > LONGEST_WAIT_S:
@@ -131,10 +132,10 @@ class Service:
         except self._library.APIStatusError as error:
             if (error.status_code in _AGAIN and error.code != _SPENT) or error.status_code >= 500:
                 why = f"the server says {error.status_code}: {_short(error)}"
-                raise Failed(why, _retry_after(error.response.headers)) from error
+                raise ServiceFailure(why, _retry_after(error.response.headers)) from error
             raise
         except (self._library.APIConnectionError, self._transport.HTTPError) as error:
-            raise Failed(f"{type(error).__name__}: {_short(error.__cause__ or error)}") from error
+            raise ServiceFailure(f"{type(error).__name__}: {_short(error.__cause__ or error)}") from error
 
     def _read(self, response: Any, largest: int) -> bytes:
         """Return the body; the library's timeout is one of each part, so a trickle has to be ended here."""
@@ -142,9 +143,9 @@ class Service:
         for chunk in response.iter_bytes():
             data += chunk
             if len(data) > largest:
-                raise Failed(f"the answer is larger than {largest / 1e6:g} MB")
+                raise ServiceFailure(f"the answer is larger than {largest / 1e6:g} MB")
             if self._clock() > until:
-                raise Failed(f"the answer was not complete after {self.model.timeout_s:g} s")
+                raise ServiceFailure(f"the answer was not complete after {self.model.timeout_s:g} s")
         return bytes(data)
 
 

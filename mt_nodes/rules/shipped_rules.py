@@ -28,7 +28,7 @@ from mt_nodes.rules.world_binding import bind_in_world, gap_in_world
 
 
 @dataclass(frozen=True, eq=False)
-class Born:
+class RuleStatement:
     """A statement and the rules that its first rule is of: what a relation is made of.
 
     Attributes:
@@ -81,10 +81,10 @@ def readings() -> Mapping[str, tuple[tuple[Rule, Reading], ...]]:
 
 
 @lru_cache(maxsize=1)
-def born() -> Mapping[str, Born]:
+def born() -> Mapping[str, RuleStatement]:
     """Return every statement of the shipped rules by the id of its relation, those that nothing shows, too."""
     return {
-        (name := relation_id(region, rule.id, nth)): Born(name, said, load_rule_set(region), nth)
+        (name := relation_id(region, rule.id, nth)): RuleStatement(name, said, load_rule_set(region), nth)
         for region, rows in readings().items()
         for rule, reading in rows
         for nth, said in enumerate(reading.statements, 1)
@@ -92,14 +92,14 @@ def born() -> Mapping[str, Born]:
 
 
 @lru_cache(maxsize=1)
-def in_store() -> Mapping[str, Born]:
+def in_store() -> Mapping[str, RuleStatement]:
     """Return those that something shows: the relations of the shipped store, by id."""
     ontology = load_ontology()
     return {name: one for name, one in born().items() if not one.gap(ontology)}
 
 
 @lru_cache(maxsize=1)
-def in_loop() -> Mapping[str, Born]:
+def in_loop() -> Mapping[str, RuleStatement]:
     """Return those that the closed loop has, too, by id."""
     ontology = load_ontology()
     return {name: one for name, one in in_store().items() if not one.gap_in_world(ontology)}
@@ -158,7 +158,7 @@ def _ids() -> Mapping[tuple[str, Statement], tuple[str, ...]]:
     return found
 
 
-def of_entry(entry: Entry) -> Born:
+def of_entry(entry: Entry) -> RuleStatement:
     """Return what the relation of a store's entry is made of; a rule that does not ship is quoted by what it says."""
     named = entry.statement.rules or (f"relation_{entry.index}",)
     if entry.region in shipped_rule_sets() and named[0] in (shipped := load_rule_set(entry.region)).rules:
@@ -166,7 +166,7 @@ def of_entry(entry: Entry) -> Born:
     else:
         region = entry.region or "own"
         rules = RuleSet(region, region, {named[0]: Rule(named[0], entry.text)}, Path("the store"))
-    return Born(f"relation {entry.index}", replace(entry.statement, rules=named), rules)
+    return RuleStatement(f"relation {entry.index}", replace(entry.statement, rules=named), rules)
 
 
 @contextmanager

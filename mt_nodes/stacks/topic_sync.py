@@ -13,7 +13,7 @@ from mt_nodes.stacks.stack import Stack
 KEPT = 16
 
 
-class Stamped(Protocol):
+class StampedMessage(Protocol):
     """Anything with a stamp."""
 
     @property
@@ -21,7 +21,7 @@ class Stamped(Protocol):
         """Header stamp in nanoseconds."""
 
 
-M = TypeVar("M", bound=Stamped)
+M = TypeVar("M", bound=StampedMessage)
 
 
 class Joiner(Generic[M]):

@@ -17,7 +17,7 @@ from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.engine.reduction.difference import Difference
 from mt_nodes.engine.reduction.row_matching import Mask
 from mt_nodes.relations.mutations.base import Followup
-from mt_nodes.relations.pipeline import Derived
+from mt_nodes.relations.pipeline import DerivedFollowup
 
 FILE = "reduction.npz"
 
@@ -40,7 +40,7 @@ class Reduction:
         """Whether the follow-up is that of the relation."""
         return self.kept is None or bool(self.kept.all())
 
-    def of(self, derived: Derived, difference: Difference | None) -> Derived:
+    def of(self, derived: DerivedFollowup, difference: Difference | None) -> DerivedFollowup:
         """Return a follow-up with nothing but the atoms that are kept; its effects stay those of the mutation.
 
         Args:
@@ -85,14 +85,14 @@ class Reduction:
             raise InfrastructureError(f"{path}: cannot read what `mt shrink` left of the input: {error}") from error
 
 
-def reducing(request: ReplayRequest) -> Callable[[Derived, Bundle], Derived]:
+def reducing(request: ReplayRequest) -> Callable[[DerivedFollowup, Bundle], DerivedFollowup]:
     """Return what makes the follow-up of the one pair of a request small, and leaves every other as it is.
 
     It is given the follow-up and the bundle of the bag.
     """
     left, only = Reduction.of_request(request), Pair.parse(request.only) if request.only else None
 
-    def reduced(derived: Derived, source: Bundle) -> Derived:
+    def reduced(derived: DerivedFollowup, source: Bundle) -> DerivedFollowup:
         if left is None or only is None or source.index != only.bundle:
             return derived
         return left.of(derived, difference_of(derived, source))
@@ -100,7 +100,7 @@ def reducing(request: ReplayRequest) -> Callable[[Derived, Bundle], Derived]:
     return reduced
 
 
-def difference_of(derived: Derived, source: Bundle) -> Difference | None:
+def difference_of(derived: DerivedFollowup, source: Bundle) -> Difference | None:
     """Return what tells a follow-up from what the source arm is given; None of one that is no one bundle in its place.
 
     Args:

@@ -13,7 +13,7 @@ from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.summary.noise_floor import Numbers
 from mt_nodes.engine.summary.outcomes import PairTally
 from mt_nodes.engine.summary.recall import Recall
-from mt_nodes.engine.summary.undecided_reasons import Undecided
+from mt_nodes.engine.summary.undecided_reasons import UndecidedReasons
 from mt_nodes.engine.summary.verdict_rows import VerdictRow, in_order
 
 
@@ -23,7 +23,7 @@ class ArmSums:
     def __init__(self, needed: int) -> None:
         """Begin without any pair; ``needed``: how many clusters are enough."""
         self.outcomes: Counter[str] = Counter()
-        self.undecided = Undecided()
+        self.undecided = UndecidedReasons()
         self.numbers, self.recall = Numbers(), Recall()
         #: Of the cases of drives that are not settled: violated and decided pairs.
         self.cases: dict[Unit, list[int]] = {}

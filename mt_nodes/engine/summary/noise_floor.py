@@ -17,7 +17,7 @@ CONTINUOUS = frozenset(
 )
 
 
-class Measured(NamedTuple):
+class PairMeasure(NamedTuple):
     """The numbers of one decided pair."""
 
     value: float
@@ -26,12 +26,12 @@ class Measured(NamedTuple):
     unit: str
 
 
-def measured_of(line: Any) -> Measured | None:
+def measured_of(line: Any) -> PairMeasure | None:
     """Return the numbers of a verdict line, None where nothing continuous was measured."""
     value, bound, margin = (line.get(name) for name in ("measured", "bound", "margin"))
     if line.get("unit") not in CONTINUOUS or value is None or bound is None or margin is None:
         return None
-    return Measured(float(value), float(bound), float(margin), line["unit"])
+    return PairMeasure(float(value), float(bound), float(margin), line["unit"])
 
 
 @dataclass
@@ -46,12 +46,12 @@ class _OfUnit:
 class Numbers:
     """The numbers of many pairs, sixteen bytes each."""
 
-    def __init__(self, found: Iterable[Measured] = ()) -> None:
+    def __init__(self, found: Iterable[PairMeasure] = ()) -> None:
         self._units: dict[str, _OfUnit] = {}
         for measured in found:
             self.take(measured)
 
-    def take(self, measured: Measured) -> None:
+    def take(self, measured: PairMeasure) -> None:
         """Take in those of a pair."""
         of = self._units.setdefault(measured.unit, _OfUnit())
         of.values.append(measured.value)
@@ -69,7 +69,7 @@ class Numbers:
 
 
 def noise_floor(
-    relation: Iterable[Measured], control: Iterable[Measured], sham: Iterable[Measured]
+    relation: Iterable[PairMeasure], control: Iterable[PairMeasure], sham: Iterable[PairMeasure]
 ) -> dict[str, Any] | None:
     """Return :func:`floor_of` of what was measured in decided pairs."""
     return floor_of(Numbers(relation), Numbers(control), Numbers(sham))

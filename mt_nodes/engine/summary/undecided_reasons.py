@@ -15,7 +15,7 @@ TOLD = 3
 _NUMBER = re.compile(r"(?<![\w.])\d[\d.,]*")
 
 
-class Undecided:
+class UndecidedReasons:
     """Outcomes that are no decision, counted by their reasons; reasons that differ in numbers only are one."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Undecided:
 
 def over_all(relations: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return a line for each of the most frequent reasons over relations, as a summary tells of them."""
-    together = Undecided()
+    together = UndecidedReasons()
     for relation in relations:
         for row in relation.get("undecided", ()):
             together.take(Outcome(row["outcome"]), row["reason"], row["pairs"])

@@ -13,7 +13,7 @@ from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.base.stats.cluster_sums import Unit
 from mt_nodes.data.verdict import Outcome, Pair
 from mt_nodes.engine.summary.laps import Laps
-from mt_nodes.engine.summary.noise_floor import Measured, measured_of
+from mt_nodes.engine.summary.noise_floor import PairMeasure, measured_of
 from mt_nodes.engine.summary.outcomes import PairTally
 from mt_nodes.engine.summary.recall import about_objects
 from mt_nodes.relations.relation import CONTROL, LOOP_SHAM, SHAMS
@@ -32,7 +32,7 @@ class VerdictRow(NamedTuple):
     gained: int
     counts: Mapping[str, Sequence[int]]
     objects: Line
-    measured: Measured | None
+    measured: PairMeasure | None
     #: What is compared with control and sham: of live input a round, in which none shares a bundle with them.
     case: Unit
     #: Drive and bundle.

@@ -16,7 +16,7 @@ WHOLE: Window = (0, None)
 
 
 @dataclass(frozen=True, eq=False)
-class Changed:
+class ChangedWorld:
     """What a follow-up drives through, how it differs from the source, and how it was drawn.
 
     Attributes:
@@ -38,10 +38,10 @@ def applied(
     draws: Sequence[Draw],
     back: Sequence[str] = (),
     window: Window = WHOLE,
-) -> Changed:
+) -> ChangedWorld:
     """Apply changes with draws that were made before, one after the other, and put parts of the world back."""
     made, effects = setting, WorldEffects()
     for change, draw in zip(changes, draws, strict=True):
         made, more = change.apply(made, draw)
         effects = effects.merged(more)
-    return Changed(put_back(setting, made, back), left_of(effects, back), tuple(draws), tuple(back), window)
+    return ChangedWorld(put_back(setting, made, back), left_of(effects, back), tuple(draws), tuple(back), window)

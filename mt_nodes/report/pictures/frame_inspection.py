@@ -16,7 +16,7 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.transforms import Matrix, TransformTree
 from mt_nodes.relations.mutations.base import Mutation
-from mt_nodes.relations.pipeline import Derived, MutationPipeline
+from mt_nodes.relations.pipeline import DerivedFollowup, MutationPipeline
 from mt_nodes.report.pictures.cloud_diff import CloudChange, compare
 
 #: Frames before and after the one looked at that show when things are sent.
@@ -60,7 +60,7 @@ class MutatedFrame:
     mutations: tuple[Mutation, ...]
     seed: int
     source: Bundle
-    derived: Derived
+    derived: DerivedFollowup
     change: CloudChange | None
     sources: tuple[SentBundle, ...]
     sent: tuple[SentBundle, ...]
@@ -160,7 +160,7 @@ class _Passing:
         self.sources: list[SentBundle] = []
         self.sent: list[SentBundle] = []
 
-    def take(self, bundle: Bundle) -> Derived | None:
+    def take(self, bundle: Bundle) -> DerivedFollowup | None:
         """Return the follow-up, None where there is none or it is of no interest."""
         self._contents.setdefault(_digest(bundle), bundle.index)
         if bundle.index < self._frame - BEFORE and self._pipeline.begun(bundle.episode):
@@ -172,7 +172,7 @@ class _Passing:
             self.sent += [self._sent(bundle, delay_ns, made) for delay_ns, made in derived.followup.bundles]
         return derived
 
-    def _derived(self, bundle: Bundle) -> Derived | None:
+    def _derived(self, bundle: Bundle) -> DerivedFollowup | None:
         looked_at = bundle.index == self._frame
         try:
             # What a baseline persists with begins where it is derived, too, and that is with its proof only.
@@ -194,7 +194,7 @@ class _Passing:
         return SentBundle(source.index, source.stamp_ns + delay_ns, _stamp_ns(made), content)
 
 
-def _change(source: Bundle, derived: Derived) -> CloudChange | None:
+def _change(source: Bundle, derived: DerivedFollowup) -> CloudChange | None:
     if not source.clouds:
         return None
     effects, milder = derived.effects, derived.baseline

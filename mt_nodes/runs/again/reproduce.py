@@ -16,7 +16,7 @@ from mt_nodes.engine.ledger import baseline_of, sha256_of_followup
 from mt_nodes.engine.recorded_draws import RecordedDraws
 from mt_nodes.engine.recorded_pair import RecordedPair, joined
 from mt_nodes.engine.reduction.reduction import reducing
-from mt_nodes.relations.pipeline import Derived, MutationPipeline
+from mt_nodes.relations.pipeline import DerivedFollowup, MutationPipeline
 from mt_nodes.runs.replay.replay_run import Run
 
 
@@ -130,13 +130,13 @@ def _up_to(source: Source, pair: Pair) -> Iterator[Bundle]:
     )
 
 
-def _hashes(made: Derived | None) -> tuple[str | None, str | None]:
+def _hashes(made: DerivedFollowup | None) -> tuple[str | None, str | None]:
     """Return the SHA-256 of a follow-up and of its baseline, None for what there is none of."""
     follow, milder = (None if d is None else sha256_of_followup(d.followup) for d in (made, made and made.baseline))
     return follow, milder
 
 
-def _from_draws(recorded: RecordedDraws, pair: Pair, bundle: Bundle) -> tuple[Derived | None, str]:
+def _from_draws(recorded: RecordedDraws, pair: Pair, bundle: Bundle) -> tuple[DerivedFollowup | None, str]:
     try:
         return recorded.again(pair, bundle), ""
     except InfrastructureError as error:
@@ -145,7 +145,7 @@ def _from_draws(recorded: RecordedDraws, pair: Pair, bundle: Bundle) -> tuple[De
 
 def _from_seed(
     seeded: MutationPipeline, draw: int, bundle: Bundle, first: int | None = None
-) -> tuple[Derived | None, str]:
+) -> tuple[DerivedFollowup | None, str]:
     try:
         derived = seeded.derive(bundle, draw, first)
     except NotApplicable as why:

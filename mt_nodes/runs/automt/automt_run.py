@@ -23,7 +23,7 @@ from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.engine.run_record import FILE as RECORD
 from mt_nodes.engine.run_record import request_of, write_request
 from mt_nodes.runs.automt.automt_request import COMMAND, AutomtRequest, checked_request
-from mt_nodes.runs.automt.proposals import Proposed, plan_of
+from mt_nodes.runs.automt.proposals import ProposalSet, plan_of
 from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.stacks.stack import Stack, load_stack, refuse_told
 
@@ -88,12 +88,12 @@ class AutomtRun:
         return cls.make(AutomtRequest.from_plain(request_of(out, "rounds", COMMAND)), out)
 
     @property
-    def proposed(self) -> Proposed | None:
+    def proposed(self) -> ProposalSet | None:
         """What every case was given, None before that is frozen."""
         path = self.out / PROPOSALS
-        return Proposed.from_plain(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
+        return ProposalSet.from_plain(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
 
-    def freeze(self, proposed: Proposed) -> None:
+    def freeze(self, proposed: ProposalSet) -> None:
         """Keep what every case was given, the plan of the replays first.
 
         Raises:

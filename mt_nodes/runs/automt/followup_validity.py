@@ -32,7 +32,7 @@ from mt_nodes.rules.validation import (
     manipulation_verification,
     scenario_alignment,
 )
-from mt_nodes.runs.automt.proposals import Proposal, Proposed
+from mt_nodes.runs.automt.proposals import Proposal, ProposalSet
 from mt_nodes.runs.automt.second_look import Look, second_look
 from mt_nodes.runs.replay.replay_run import Run
 
@@ -41,7 +41,7 @@ Key = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
-class Made:
+class CaseFollowups:
     """What became of the follow-ups of a case.
 
     Attributes:
@@ -70,8 +70,8 @@ def key_of(one: Proposal) -> Key:
 
 
 def followups_made(
-    run: Run, proposed: Proposed, progress: Callable[[int], None] = lambda looked: None
-) -> dict[Key, Made]:
+    run: Run, proposed: ProposalSet, progress: Callable[[int], None] = lambda looked: None
+) -> dict[Key, CaseFollowups]:
     """Return what became of the follow-ups of every proposal that was run.
 
     Args:
@@ -91,7 +91,7 @@ def followups_made(
     return made
 
 
-def validation_of(one: Proposal, case: CaseFrames, made: Made | None, ontology: Ontology) -> Validation:
+def validation_of(one: Proposal, case: CaseFrames, made: CaseFollowups | None, ontology: Ontology) -> Validation:
     """Return the three factors of a proposal.
 
     Args:
@@ -128,17 +128,17 @@ def _failed(run: Run) -> dict[Pair, tuple[str, str]]:
     return {Pair.parse(line["pair"]): (line["outcome"], line["reason"]) for line in lines}
 
 
-def _made(key: Key, case: CaseFrames, sent: set[Pair], failed: Mapping[Pair, tuple[str, str]]) -> Made:
+def _made(key: Key, case: CaseFrames, sent: set[Pair], failed: Mapping[Pair, tuple[str, str]]) -> CaseFollowups:
     relation, _, draw = key
     pairs = {frame: Pair(case.bag, frame, relation, str(draw)) for frame in range(case.first, case.last + 1)}
     frames = tuple(frame for frame, pair in pairs.items() if pair in sent)
     missing = [failed.get(pair, ("", "it was not sent")) for frame, pair in pairs.items() if frame not in frames]
     broken = [why for outcome, why in missing if outcome == Outcome.INVALID.value]
-    return Made(frames, len(pairs), missing[0][1] if missing else "", broken[0] if broken else "")
+    return CaseFollowups(frames, len(pairs), missing[0][1] if missing else "", broken[0] if broken else "")
 
 
 def _looks(
-    run: Run, asked: Mapping[Key, Proposal], made: Mapping[Key, Made], cases: Mapping[str, CaseFrames]
+    run: Run, asked: Mapping[Key, Proposal], made: Mapping[Key, CaseFollowups], cases: Mapping[str, CaseFrames]
 ) -> Iterator[tuple[Key, Look, Facts]]:
     """Look at one follow-up of each, made again from its draws."""
     at: dict[tuple[int, int], list[Key]] = {}

@@ -18,7 +18,7 @@ from mt_nodes.relations.relation import CONTROL
 from mt_nodes.rules.case_planning import CaseFrames
 from mt_nodes.rules.prediction_judging import LEAST_CONTROLS, Bounds, Predictions, control_bounds, spread_bounds
 from mt_nodes.runs.automt.automt_request import CONTROL_BOUND
-from mt_nodes.runs.replay.commands_file import FILE, ArmCommand, Commanded, read_commands
+from mt_nodes.runs.replay.commands_file import FILE, ArmCommand, CommandPair, read_commands
 
 Both = tuple[Predictions, Predictions]
 """What was predicted for the source and for the follow-up."""
@@ -29,7 +29,7 @@ _NOTHING = ArmCommand()
 class StackPredictions:
     """What one stack commanded, by follow-up, and the follow-ups that it was given, answered or not."""
 
-    commands: Mapping[Pair, Commanded]
+    commands: Mapping[Pair, CommandPair]
     given: frozenset[Pair]
 
     @classmethod

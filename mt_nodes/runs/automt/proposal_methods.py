@@ -22,7 +22,7 @@ from mt_nodes.runs.automt.automt_request import ASKING, MANUAL, OURS, AutomtRequ
 from mt_nodes.runs.automt.automt_run import ANSWERS, RELATIONS, AutomtRun
 from mt_nodes.runs.automt.manual import manual
 from mt_nodes.runs.automt.model_baselines import Baselines
-from mt_nodes.runs.automt.proposals import Proposal, Proposed
+from mt_nodes.runs.automt.proposals import Proposal, ProposalSet
 from mt_nodes.runs.automt.rule_matches import matched
 from mt_nodes.runs.automt.sources import recordings_of, refuse_discord, shared_sensors
 
@@ -31,7 +31,7 @@ Progress = Callable[[str, int], None]
 """Is told what is being done, and how much of it is."""
 
 
-def propose(run: AutomtRun, progress: Progress = lambda doing, done: None) -> Proposed:
+def propose(run: AutomtRun, progress: Progress = lambda doing, done: None) -> ProposalSet:
     """Return what the methods of a run give every case.
 
     Raises:
@@ -59,12 +59,12 @@ def propose(run: AutomtRun, progress: Progress = lambda doing, done: None) -> Pr
     asking = [method for method in ASKING if method in request.methods]
     not_run = dict.fromkeys(asking, NO_MODEL) if model is None else {}
     if model is None or not asking:
-        return Proposed(cases, tuple(proposals), not_run)
+        return ProposalSet(cases, tuple(proposals), not_run)
     with _asker(model, run.out / ANSWERS) as asker:
         baselines = Baselines(asker, directory=directory, **told)
         proposals += _asked(baselines, asking, cases, request, progress)
         usage = {"model": asker.name, **vars(asker.usage), "cost": asker.cost}
-    return Proposed(cases, tuple(proposals), not_run, usage)
+    return ProposalSet(cases, tuple(proposals), not_run, usage)
 
 
 def model_of(request: AutomtRequest) -> LanguageModel | None:

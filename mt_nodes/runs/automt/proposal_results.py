@@ -32,7 +32,7 @@ from mt_nodes.runs.automt.predictions import (
     predicted,
     undisturbed,
 )
-from mt_nodes.runs.automt.proposals import Proposal, Proposed, unit_of
+from mt_nodes.runs.automt.proposals import Proposal, ProposalSet, unit_of
 from mt_nodes.runs.replay.replay_run import Run
 
 #: What a follow-up that equals its source asks for.
@@ -114,7 +114,7 @@ class _Judge:
 
 def judge_all(
     run: AutomtRun,
-    proposed: Proposed,
+    proposed: ProposalSet,
     replays: Mapping[str, Run],
     progress: Callable[[int], None] = lambda looked: None,
     ontology: Ontology | None = None,

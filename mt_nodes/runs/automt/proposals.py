@@ -50,7 +50,7 @@ class Proposal:
 
 
 @dataclass(frozen=True)
-class Proposed:
+class ProposalSet:
     """All that is asked of stacks.
 
     Attributes:
@@ -76,7 +76,7 @@ class Proposed:
         }
 
     @classmethod
-    def from_plain(cls, data: Mapping[str, Any]) -> Proposed:
+    def from_plain(cls, data: Mapping[str, Any]) -> ProposalSet:
         """Read what :meth:`as_plain` made."""
         return cls(
             tuple(map(_cut, data["cases"])),
@@ -86,7 +86,7 @@ class Proposed:
         )
 
 
-def plan_of(proposed: Proposed, made_by: Mapping[str, Any]) -> CasePlan:
+def plan_of(proposed: ProposalSet, made_by: Mapping[str, Any]) -> CasePlan:
     """Return the plan of one replay: every relation on every case and round once, whoever proposed it."""
     cases = {case.name: case for case in proposed.cases}
     planned = {

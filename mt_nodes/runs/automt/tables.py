@@ -18,7 +18,7 @@ from mt_nodes.rules.published_figures import published
 from mt_nodes.rules.rates import NOT_RUN, RatedCase, rate, validation_table, violation_table
 from mt_nodes.runs.automt.automt_request import METHODS, OURS, AutomtRequest
 from mt_nodes.runs.automt.proposal_results import Results
-from mt_nodes.runs.automt.proposals import Proposal, Proposed, plain_cut
+from mt_nodes.runs.automt.proposals import Proposal, ProposalSet, plain_cut
 
 SCHEMA = 1
 #: So many valid cases must be decided before a stack is said to pass or to fail, as of the pairs of a relation.
@@ -30,7 +30,7 @@ _PAPER = "figures of the paper: of its data, its edited images and its driving m
 def tabulate(
     request: AutomtRequest,
     stacks: Sequence[str],
-    proposed: Proposed,
+    proposed: ProposalSet,
     results: Results,
     summaries: Mapping[str, Mapping[str, Any]],
 ) -> Table:
@@ -69,7 +69,9 @@ def methods_of(request: AutomtRequest) -> list[str]:
     return [method for method in METHODS if method in request.methods]
 
 
-def _region(region: str, request: AutomtRequest, stacks: Sequence[str], proposed: Proposed, results: Results) -> Table:
+def _region(
+    region: str, request: AutomtRequest, stacks: Sequence[str], proposed: ProposalSet, results: Results
+) -> Table:
     methods: dict[str, list[RatedCase] | None] = {
         method: None if method in proposed.not_run else results.of(region, method) for method in methods_of(request)
     }

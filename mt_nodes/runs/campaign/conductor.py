@@ -42,7 +42,7 @@ Change = Callable[[Campaign], Campaign]
 
 
 @dataclass(frozen=True)
-class Conducted:
+class PlannedCampaign:
     """A campaign that is planned and has a directory."""
 
     out: Path
@@ -69,7 +69,7 @@ def is_campaign(directory: Path) -> bool:
     return (directory / FILE).is_file()
 
 
-def begin(campaign: Campaign, out: str | None, changed: Change = lambda campaign: campaign) -> Conducted:
+def begin(campaign: Campaign, out: str | None, changed: Change = lambda campaign: campaign) -> PlannedCampaign:
     """Plan a campaign, in a new directory or in the one that it was begun in.
 
     Args:
@@ -89,10 +89,10 @@ def begin(campaign: Campaign, out: str | None, changed: Change = lambda campaign
         (made / "evidence").rmdir()
     with CampaignStore(made / FILE) as store:
         store.begin(plan, {"campaign": campaign.as_plain()})
-    return Conducted(made, changed(campaign), plan)
+    return PlannedCampaign(made, changed(campaign), plan)
 
 
-def resume(out: Path, changed: Change = lambda campaign: campaign) -> Conducted:
+def resume(out: Path, changed: Change = lambda campaign: campaign) -> PlannedCampaign:
     """Go on with the campaign of a directory: with its drives, wherever they were found.
 
     Args:
@@ -109,7 +109,7 @@ def resume(out: Path, changed: Change = lambda campaign: campaign) -> Conducted:
     return _taken_up(out, campaign, urls, changed)
 
 
-def _taken_up(out: Path, campaign: Campaign, bags: tuple[str, ...], changed: Change) -> Conducted:
+def _taken_up(out: Path, campaign: Campaign, bags: tuple[str, ...], changed: Change) -> PlannedCampaign:
     with CampaignStore(out / FILE) as store:
         before, asked = store.plan(), store.about["campaign"]
     # Early stop orders the drives: that it is another now is told as such, not as another order.
@@ -124,11 +124,11 @@ def _taken_up(out: Path, campaign: Campaign, bags: tuple[str, ...], changed: Cha
     if told:
         raise UsageError(f"{out}: cannot be gone on with, changed since: {'; '.join(told)}; use another --out")
     before.within(changed(campaign).budget.pairs)
-    return Conducted(out, changed(campaign), before)
+    return PlannedCampaign(out, changed(campaign), before)
 
 
 def conduct(
-    conducted: Conducted,
+    conducted: PlannedCampaign,
     interrupted: Callable[[], bool],
     show: Callable[[CampaignProgress], None] = lambda standing: None,
     start: Callable[[Campaign, Path], Pool] | None = None,
@@ -189,7 +189,7 @@ def _policy(plan: Plan, campaign: Campaign) -> Policy:
     return Policy(campaign.stop_early, sum(len(cell.relations) for cell in plan.cells), campaign.waivers)
 
 
-def _merged(conducted: Conducted, store: CampaignStore, stops: StoppedRelations, *, interrupted: bool) -> Summary:
+def _merged(conducted: PlannedCampaign, store: CampaignStore, stops: StoppedRelations, *, interrupted: bool) -> Summary:
     out, plan, campaign = conducted.out, conducted.plan, conducted.campaign
     items = store.standing().items
     cut = _cut_by_time(conducted, store, stops, interrupted=interrupted)
@@ -233,7 +233,7 @@ class BudgetCut:
 
 
 def _cut_by_time(
-    conducted: Conducted, store: CampaignStore, stops: StoppedRelations, *, interrupted: bool
+    conducted: PlannedCampaign, store: CampaignStore, stops: StoppedRelations, *, interrupted: bool
 ) -> BudgetCut:
     """Return what is still wanted of the plan; what every relation of a cell ended before is not."""
     minutes, cells = conducted.campaign.budget.minutes, {cell.name: cell for cell in conducted.plan.cells}
@@ -246,13 +246,13 @@ def _cut_by_time(
     )
 
 
-def _left_within(conducted: Conducted, items: Mapping[str, int]) -> int:
+def _left_within(conducted: PlannedCampaign, items: Mapping[str, int]) -> int:
     """Return how many items are left that the budget of pairs has room for."""
     beyond = len(conducted.plan.drives) - conducted.allowed
     return items.get(PLANNED, 0) + items.get(RUNNING, 0) - beyond * len(conducted.plan.cells)
 
 
-def _why_left(conducted: Conducted, items: Mapping[str, int], cut: BudgetCut, *, interrupted: bool) -> list[str]:
+def _why_left(conducted: PlannedCampaign, items: Mapping[str, int], cut: BudgetCut, *, interrupted: bool) -> list[str]:
     """Return what kept items from being done."""
     beyond, pairs = len(conducted.plan.drives) - conducted.allowed, conducted.campaign.budget.pairs
     whys = []
@@ -277,7 +277,7 @@ def _journalled(out: Path) -> Callable[[str], int]:
 
 
 def _merged_cell(
-    conducted: Conducted, cell: Cell, store: CampaignStore, stops: StoppedRelations, interrupted: bool, cut: str
+    conducted: PlannedCampaign, cell: Cell, store: CampaignStore, stops: StoppedRelations, interrupted: bool, cut: str
 ) -> Summary:
     out, plan = conducted.out, conducted.plan
     ended = store.ended(cell.name)

@@ -20,7 +20,7 @@ from mt_nodes.runs.campaign import dask_worker
 from mt_nodes.runs.campaign.clusters import asked_of, client_of
 from mt_nodes.runs.campaign.item import CampaignItem, ItemResult
 from mt_nodes.runs.campaign.parcels import unpack
-from mt_nodes.runs.campaign.pool import Lost
+from mt_nodes.runs.campaign.pool import LostItem
 
 
 class DaskPool:
@@ -54,7 +54,7 @@ class DaskPool:
         self._out[name] = future, item.key
         future.add_done_callback(self._ended.put)
 
-    def finished(self, timeout_s: float) -> Iterator[ItemResult | Lost]:
+    def finished(self, timeout_s: float) -> Iterator[ItemResult | LostItem]:
         """Yield what ended; waits so long for the first at most."""
         try:
             ended = self._ended.get(timeout=timeout_s)
@@ -83,16 +83,16 @@ class DaskPool:
         self._out.clear()
         self._ending.close()
 
-    def _home_with(self, future: Any, key: str) -> ItemResult | Lost:
+    def _home_with(self, future: Any, key: str) -> ItemResult | LostItem:
         try:
             answer = future.result()
         # A worker's error is raised here as it was there, whatever it was; KilledWorker, where workers died of it.
         except Exception as error:  # noqa: BLE001
-            return Lost(key, f"{type(error).__name__}: {error}")
+            return LostItem(key, f"{type(error).__name__}: {error}")
         try:
             self._bring(answer, self._home / key)
         except InfrastructureError as error:
-            return Lost(key, str(error))
+            return LostItem(key, str(error))
         result: ItemResult = answer.result
         return result
 

@@ -13,7 +13,7 @@ from mt_nodes.base.errors import ExitCode
 from mt_nodes.runs.campaign.campaign_plan import Plan
 from mt_nodes.runs.campaign.campaign_store import CampaignStore, Work
 from mt_nodes.runs.campaign.item import ItemResult, ItemTally, PartResult
-from mt_nodes.runs.campaign.pool import Lost, Pool
+from mt_nodes.runs.campaign.pool import LostItem, Pool
 
 #: How long a signal or the end of the time may go unnoticed.
 LOOK_EVERY_S = 0.5
@@ -88,7 +88,7 @@ class Limits:
     seconds: float | None = None
 
 
-class Paced:
+class PacedCall:
     """Calls something now and then, for no more than a small share of the time."""
 
     def __init__(self, call: Callable[[], None]) -> None:
@@ -122,7 +122,7 @@ class Leader:
         Args:
             show: called now and then, and at the end. journalled: lines that are kept of an item, by its key.
         """
-        self._store, self._pool, self._stops, self._limits, self._show = store, pool, stops, limits, Paced(show)
+        self._store, self._pool, self._stops, self._limits, self._show = store, pool, stops, limits, PacedCall(show)
         self._journalled = journalled
         #: Lines that were kept of what is being done when its worker began.
         self._before: dict[str, int] = {}
@@ -166,20 +166,20 @@ class Leader:
         self._running[item.key], self._before[item.key] = work, self._journalled(item.key)
         self._pool.submit(item)
 
-    def _take(self, ended: ItemResult | Lost) -> None:
+    def _take(self, ended: ItemResult | LostItem) -> None:
         work, before = self._running.pop(ended.key), self._before.pop(ended.key)
         if isinstance(ended, ItemResult) and not ended.trouble:
             self._store.done(work, ended)
             for part in ended.parts:
                 self._stops.take(work.cell, work.drive, part)
-        elif isinstance(ended, Lost) and self._journalled(ended.key) > before:
+        elif isinstance(ended, LostItem) and self._journalled(ended.key) > before:
             # It got on with what is kept, so that a next worker has less to do: no reason to give it up.
             self._store.put_back(work, ended.why)
         elif not self._tried_again(work, ended):
             self._stops.fail(work.cell, work.drive)
 
-    def _tried_again(self, work: Work, ended: ItemResult | Lost) -> bool:
-        if isinstance(ended, Lost):
+    def _tried_again(self, work: Work, ended: ItemResult | LostItem) -> bool:
+        if isinstance(ended, LostItem):
             return self._store.trouble(work, ended.why, self._limits.retries)
         again = ended.exit_code == ExitCode.INFRASTRUCTURE
         return self._store.trouble(work, ended.trouble, self._limits.retries, ended, again)

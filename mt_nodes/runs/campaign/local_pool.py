@@ -18,7 +18,7 @@ from mt_nodes.base import plugins
 from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.base.processes import how_it_ended, uninterrupted
 from mt_nodes.runs.campaign.item import CampaignItem, ItemResult
-from mt_nodes.runs.campaign.pool import Lost
+from mt_nodes.runs.campaign.pool import LostItem
 from mt_nodes.runs.campaign.worker_loop import serve
 
 #: What ending may take before it is enforced: stacks end first, and a summary is written.
@@ -68,7 +68,7 @@ class LocalPool:
         with contextlib.suppress(OSError):  # it died: the end of its pipe tells
             worker.pipe.send(item)
 
-    def finished(self, timeout_s: float) -> Iterator[ItemResult | Lost]:
+    def finished(self, timeout_s: float) -> Iterator[ItemResult | LostItem]:
         """Yield what ended; waits so long for the first at most."""
         by_pipe = {worker.pipe: worker for worker in self._workers}
         for ready in connection.wait(list(by_pipe), timeout_s):
@@ -79,14 +79,14 @@ class LocalPool:
             except (EOFError, OSError):
                 why = self._replace(worker)
                 if key:
-                    yield Lost(key, why)
+                    yield LostItem(key, why)
             else:
                 worker.key = ""
                 yield answer
         for worker in [w for w in self._workers if w.key and self._stands_still(w)]:
             worker.process.terminate()
             why = f"got no further for {self._stall_s / 60:g} min (stall_minutes)"
-            yield Lost(worker.key, f"{why}; {self._replace(worker)}")
+            yield LostItem(worker.key, f"{why}; {self._replace(worker)}")
 
     @property
     def free(self) -> int:

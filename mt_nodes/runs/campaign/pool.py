@@ -11,7 +11,7 @@ from mt_nodes.runs.campaign.item import CampaignItem, ItemResult
 
 
 @dataclass(frozen=True)
-class Lost:
+class LostItem:
     """An item whose worker died; it goes back."""
 
     key: str
@@ -24,7 +24,7 @@ class Pool(Protocol):
     def submit(self, item: CampaignItem) -> None:
         """Have an item done."""
 
-    def finished(self, timeout_s: float) -> Iterator[ItemResult | Lost]:
+    def finished(self, timeout_s: float) -> Iterator[ItemResult | LostItem]:
         """Yield what ended; waits so long for the first at most."""
 
     @property

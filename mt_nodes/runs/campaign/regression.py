@@ -19,7 +19,7 @@ from mt_nodes.runs.replay.replay_run import Run
 
 
 @dataclass(frozen=True)
-class Stored:
+class FormerCases:
     """What the database holds for a run.
 
     Attributes:
@@ -57,7 +57,7 @@ class Stored:
         return told
 
 
-def stored_for(failures: Failures, run: Run) -> Stored:
+def stored_for(failures: Failures, run: Run) -> FormerCases:
     """Return what the database holds for a run that has not begun.
 
     Raises:
@@ -76,7 +76,7 @@ def stored_for(failures: Failures, run: Run) -> Stored:
     expired = tuple(case for case in known if case.code != codes[case.pair.relation])
     fresh = [case for case in known if case not in expired]
     first = tuple(case for case in fresh if _is_pair_of(run, bags, case))
-    return Stored(bags, first, expired, tuple(case for case in cases if case not in (*expired, *first)))
+    return FormerCases(bags, first, expired, tuple(case for case in cases if case not in (*expired, *first)))
 
 
 def _is_pair_of(run: Run, bags: Sequence[str], case: FailureCase) -> bool:
@@ -88,7 +88,7 @@ def _is_pair_of(run: Run, bags: Sequence[str], case: FailureCase) -> bool:
 
 
 def note(
-    failures: Failures, stored: Stored, run: Run, summary: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]
+    failures: Failures, stored: FormerCases, run: Run, summary: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]
 ) -> list[str]:
     """Keep what came of a run, and say so: how stored cases ended, and what else was violated.
 
@@ -137,7 +137,7 @@ def stack_of(run: Run) -> str:
     return stack_name(run.stack.name, run.request.faults)
 
 
-def _judged(stored: Stored, run: Run) -> CaseSource:
+def _judged(stored: FormerCases, run: Run) -> CaseSource:
     def drive(episode: int) -> tuple[str, str]:
         place = episode - run.request.first_episode
         return str(Path(run.request.bags[place]).resolve()), stored.bags[place]

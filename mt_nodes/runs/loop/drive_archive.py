@@ -13,20 +13,20 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Pair, Verdict
 from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.recorder import Recorder
-from mt_nodes.relations.world_changes.change_application import WHOLE, Changed
+from mt_nodes.relations.world_changes.change_application import WHOLE, ChangedWorld
 from mt_nodes.runs.loop.episode import Player, Side, seen_again
 from mt_nodes.runs.loop.episode_bag import write_drives
 from mt_nodes.world.drive.trace_file import FOLDER, save_trace, sha256_of_trace, trace_file
 
 if TYPE_CHECKING:
-    from mt_nodes.runs.loop.scenario_run import Planned, ScenarioRun
+    from mt_nodes.runs.loop.scenario_run import PlannedEpisode, ScenarioRun
 
 #: Instants of a violated drive of which evidence holds what sensors saw, evenly over it: all of it would be gigabytes.
 LOOKS = 12
 MakePlayer = Callable[..., Player]
 
 
-class Keeper:
+class DriveArchive:
     """Writes what a run leaves of its drives.
 
     Args:
@@ -38,7 +38,13 @@ class Keeper:
         self._kept: set[str] = set()
 
     def keep(
-        self, planned: Planned, offer: Offer, made: Changed, source: Side, followup: Side, verdicts: Sequence[Verdict]
+        self,
+        planned: PlannedEpisode,
+        offer: Offer,
+        made: ChangedWorld,
+        source: Side,
+        followup: Side,
+        verdicts: Sequence[Verdict],
     ) -> list[Verdict]:
         """Keep a pair of drives and journal its verdicts; return those that are new."""
         pair = Pair(planned.number, None, offer.relation.id, str(offer.draw))
@@ -63,7 +69,7 @@ class Keeper:
             self._recorder.later(write_drives, path, side.name, {"": (side, ())})
         return sha256_of_trace(trace)
 
-    def _seen(self, planned: Planned, side: Side, offer: Offer | None) -> list[Bundle]:
+    def _seen(self, planned: PlannedEpisode, side: Side, offer: Offer | None) -> list[Bundle]:
         rows = len(side.played.commands)
         wanted = {round(i * (rows - 1) / (LOOKS - 1)) for i in range(LOOKS)}
         player = self._make(planned, side.setting, None, offer)
@@ -71,7 +77,7 @@ class Keeper:
 
 
 def _about(
-    planned: Planned, offer: Offer, made: Changed, source: Side, followup: Side, source_sha256: str
+    planned: PlannedEpisode, offer: Offer, made: ChangedWorld, source: Side, followup: Side, source_sha256: str
 ) -> dict[str, Any]:
     relation = offer.relation
     sent = followup.played.sent_sha256

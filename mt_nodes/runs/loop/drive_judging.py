@@ -12,7 +12,7 @@ from mt_nodes.relations.checks.there import WAY, ThereCheck
 from mt_nodes.relations.checks.trace_check import TraceCheck
 from mt_nodes.relations.relation import Relation
 from mt_nodes.relations.world_changes.base import WorldEffects
-from mt_nodes.runs.loop.episode import BAD_COMMAND, SILENT, Played
+from mt_nodes.runs.loop.episode import BAD_COMMAND, SILENT, PlayedEpisode
 from mt_nodes.world.drive.driven import ScenarioTrace
 
 
@@ -27,7 +27,7 @@ class EpisodeJudge:
         self._publishes_when_empty = publishes_when_empty
 
     def judge(
-        self, offer: Offer, episode: int, source: Played, followup: Played, effects: WorldEffects
+        self, offer: Offer, episode: int, source: PlayedEpisode, followup: PlayedEpisode, effects: WorldEffects
     ) -> list[Verdict]:
         """Return the verdicts on two episodes."""
         return [
@@ -37,14 +37,14 @@ class EpisodeJudge:
             for judge in offer.judges
         ]
 
-    def unpaired(self, source: Played) -> Judgement | None:
+    def unpaired(self, source: PlayedEpisode) -> Judgement | None:
         """Say what becomes of every pair of a source episode that no follow-up can be compared with, None otherwise."""
         if source.ended == BAD_COMMAND:
             return Judgement(Outcome.ERROR, reason=f"source arm: {source.reason}")
         return Judgement(Outcome.UNPAIRED_SOURCE, reason=_silence("source", source)) if source.ended == SILENT else None
 
     def _judge(
-        self, offer: Offer, judge: Relation, source: Played, followup: Played, effects: WorldEffects
+        self, offer: Offer, judge: Relation, source: PlayedEpisode, followup: PlayedEpisode, effects: WorldEffects
     ) -> Judgement:
         if followup.unfit is not None:
             return Judgement(followup.unfit, reason=followup.reason)
@@ -65,7 +65,7 @@ def without_followup(offer: Offer, episode: int, stamp_ns: int, judgement: Judge
     return [Verdict(offer.series_pair(episode, judge), stamp_ns, judgement) for judge in offer.judges]
 
 
-def _checked(judge: Relation, source: Played, followup: Played, effects: WorldEffects) -> Judgement:
+def _checked(judge: Relation, source: PlayedEpisode, followup: PlayedEpisode, effects: WorldEffects) -> Judgement:
     assert isinstance(judge.check, TraceCheck), "relations of the loop have no other check"
     try:
         if judge.given and (why := _unmet(judge, source.driven, followup.driven, effects)):
@@ -88,6 +88,6 @@ def _unmet(judge: Relation, source: ScenarioTrace, followup: ScenarioTrace, effe
     return next(filter(None, (condition.unmet(known, Output()) for condition in judge.given)), None)
 
 
-def _silence(arm: str, played: Played) -> str:
+def _silence(arm: str, played: PlayedEpisode) -> str:
     at_s = played.driven.trace.time_s[-1]
     return f"{arm} arm: no command any more at {at_s:.1f} s ({played.silence})"

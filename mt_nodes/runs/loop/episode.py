@@ -30,7 +30,7 @@ BAD_COMMAND = "bad_command"
 SILENT_S = 1.0
 
 
-class Eyes(Protocol):
+class WorldSensors(Protocol):
     """What sees a world; see :class:`mt_nodes.runs.loop.ego_sensors.Sensors`."""
 
     def observe(self, state: WorldState, episode: int, index: int) -> Bundle:
@@ -38,7 +38,7 @@ class Eyes(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Played:
+class PlayedEpisode:
     """One episode as it was.
 
     Attributes:
@@ -71,7 +71,7 @@ class Side:
     """An episode of one arm: what its world was made of, how it went, and the name of its files."""
 
     setting: Setting
-    played: Played
+    played: PlayedEpisode
     name: str
 
 
@@ -89,7 +89,7 @@ class Player:
 
     setting: Setting
     world: World
-    eyes: Eyes
+    eyes: WorldSensors
     arm: Arm | None
     episode: int
     period_s: float = 0.1
@@ -176,11 +176,11 @@ class Player:
         self._recording.add(self._state, command, command is not None)
         self.world.step(command, len(self._commands) * self.period_s)
 
-    def played(self) -> Played:
+    def played(self) -> PlayedEpisode:
         """Return the episode that has ended."""
         trace = self._recording.trace(self._ended)
         unfit, reason = self._unfit or (None, self.world.reason)
-        return Played(
+        return PlayedEpisode(
             ScenarioTrace(trace, self.setting.scenario),
             tuple(self._commands),
             self._stamp_ns,
@@ -202,7 +202,7 @@ class Player:
         return None
 
 
-def play(players: Sequence[Player]) -> list[Played]:
+def play(players: Sequence[Player]) -> list[PlayedEpisode]:
     """Play episodes side by side, each in its arm, to their ends."""
     for arm in dict.fromkeys(player.arm for player in players if player.arm is not None):
         arm.begin_episode()

@@ -14,18 +14,18 @@ from mt_nodes.data.verdict import Judgement, Outcome, Verdict
 from mt_nodes.engine import callable_arm
 from mt_nodes.engine.arm import Arm, restart, start
 from mt_nodes.engine.judging import Offer
-from mt_nodes.engine.recorder import Keeps, Recorder
+from mt_nodes.engine.recorder import Recorder, ResultSink
 from mt_nodes.engine.summary.deaths import note_pairs
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.relations.relation import Relation
 from mt_nodes.relations.world_changes.base import Setting
-from mt_nodes.relations.world_changes.change_application import WHOLE, Changed
-from mt_nodes.runs.loop.drive_archive import Keeper
+from mt_nodes.relations.world_changes.change_application import WHOLE, ChangedWorld
+from mt_nodes.runs.loop.drive_archive import DriveArchive
 from mt_nodes.runs.loop.drive_judging import EpisodeJudge, without_followup
 from mt_nodes.runs.loop.ego_sensors import Sensors
-from mt_nodes.runs.loop.episode import Eyes, Played, Player, Side, play
+from mt_nodes.runs.loop.episode import PlayedEpisode, Player, Side, WorldSensors, play
 from mt_nodes.runs.loop.followup_world import changed
-from mt_nodes.runs.loop.scenario_run import Planned, ScenarioRun
+from mt_nodes.runs.loop.scenario_run import PlannedEpisode, ScenarioRun
 from mt_nodes.runs.replay.execute import Arms, Progress, recorded, troubles
 from mt_nodes.world.drive.world import World
 from mt_nodes.world.scene.drive import PERIOD_NS, START_NS
@@ -56,7 +56,7 @@ def execute(
         def begin(ending: ExitStack) -> Callable[[], None]:
             source, followup = open_arms(ending)
             start(source, followup)
-            keeper = Keeper(run, recorder, partial(player_of, run))
+            keeper = DriveArchive(run, recorder, partial(player_of, run))
             return Conductor(run, recorder, keeper, progress, source, followup).run
 
         return troubles(run.out, begin, recorder.death)
@@ -71,10 +71,16 @@ def in_process_arms(run: ScenarioRun, ending: ExitStack) -> Arms:
 
 
 class KeepsDrives(Protocol):
-    """What takes in pairs of drives: on disk (:class:`Keeper`), or in memory for one trial of many."""
+    """What takes in pairs of drives: on disk (:class:`DriveArchive`), or in memory for one trial of many."""
 
     def keep(
-        self, planned: Planned, offer: Offer, made: Changed, source: Side, followup: Side, verdicts: Sequence[Verdict]
+        self,
+        planned: PlannedEpisode,
+        offer: Offer,
+        made: ChangedWorld,
+        source: Side,
+        followup: Side,
+        verdicts: Sequence[Verdict],
     ) -> list[Verdict]:
         """Take in a pair of drives with its verdicts; return those that are new."""
 
@@ -94,7 +100,7 @@ class Conductor:
     def __init__(
         self,
         run: ScenarioRun,
-        recorder: Keeps,
+        recorder: ResultSink,
         keeper: KeepsDrives,
         progress: Progress,
         source: Arm,
@@ -116,10 +122,10 @@ class Conductor:
             elif owed:
                 self._two_pass(planned, owed)
 
-    def _done(self, planned: Planned, offer: Offer) -> bool:
+    def _done(self, planned: PlannedEpisode, offer: Offer) -> bool:
         return all(self._recorder.done(offer.series_pair(planned.number, judge)) for judge in offer.judges)
 
-    def _two_pass(self, planned: Planned, owed: Sequence[Offer]) -> None:
+    def _two_pass(self, planned: PlannedEpisode, owed: Sequence[Offer]) -> None:
         (source,) = self._play(planned, owed, [player_of(self._run, planned, planned.setting, self._source)])
         before = Side(planned.setting, source, f"{planned.number}.source")
         for offer in owed:
@@ -128,7 +134,7 @@ class Conductor:
                 (followup,) = self._play(planned, [offer], [changes])
                 self._conclude(planned, offer, made, before, followup)
 
-    def _twin(self, planned: Planned, offer: Offer) -> None:
+    def _twin(self, planned: PlannedEpisode, offer: Offer) -> None:
         if (made := self._changed(planned, offer)) is None:
             return
         players = [
@@ -139,7 +145,9 @@ class Conductor:
         name = f"{planned.number}.{offer.relation.id}.{offer.draw}.source"
         self._conclude(planned, offer, made, Side(planned.setting, source, name), followup)
 
-    def _changed(self, planned: Planned, offer: Offer, source: Played | None = None) -> Changed | None:
+    def _changed(
+        self, planned: PlannedEpisode, offer: Offer, source: PlayedEpisode | None = None
+    ) -> ChangedWorld | None:
         """Return what the follow-up drives through; None where that is settled without a drive."""
         settled = self._judge.unpaired(source) if source is not None else None
         made = None
@@ -153,7 +161,7 @@ class Conductor:
             self._record(without_followup(offer, planned.number, START_NS, settled))
         return made
 
-    def _play(self, planned: Planned, offers: Sequence[Offer], players: Sequence[Player]) -> list[Played]:
+    def _play(self, planned: PlannedEpisode, offers: Sequence[Offer], players: Sequence[Player]) -> list[PlayedEpisode]:
         """Play episodes with fresh arms; a stack that dies or hangs ends the run, and the pairs say so."""
         arms = [player.arm for player in players if player.arm is not None]
         try:
@@ -168,7 +176,9 @@ class Conductor:
             note_pairs(error, struck)
             raise
 
-    def _conclude(self, planned: Planned, offer: Offer, made: Changed, source: Side, followup: Played) -> None:
+    def _conclude(
+        self, planned: PlannedEpisode, offer: Offer, made: ChangedWorld, source: Side, followup: PlayedEpisode
+    ) -> None:
         verdicts = self._judge.judge(offer, planned.number, source.played, followup, made.effects)
         after = Side(made.setting, followup, f"{planned.number}.{offer.relation.id}.{offer.draw}")
         self._progress(self._keeper.keep(planned, offer, made, source, after, verdicts))
@@ -178,14 +188,14 @@ class Conductor:
 
 
 def player_of(
-    run: ScenarioRun, planned: Planned, setting: Setting, arm: Arm | None, offer: Offer | None = None
+    run: ScenarioRun, planned: PlannedEpisode, setting: Setting, arm: Arm | None, offer: Offer | None = None
 ) -> Player:
     """Return what plays an episode in a setting, the source's where there is no offer."""
 
     def seed(what: str, number: int = 0) -> int:
         return int(generator(run.request.seed, what, planned.number, None, number).integers(2**31))
 
-    eyes: Eyes = Sensors(setting.scenario, setting.road, run.rig, seed("sensors", setting.noise))
+    eyes: WorldSensors = Sensors(setting.scenario, setting.road, run.rig, seed("sensors", setting.noise))
     world = World(setting.scenario, seed("world"), setting.road)
     tap, draw = (_tap(offer.relation, run.request.seed), offer.draw) if offer else (None, 0)
     window = planned.again.window if planned.again else WHOLE

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from mt_nodes.base.seeds import generator
 from mt_nodes.relations.relation import Relation
 from mt_nodes.relations.world_changes.base import WorldEffects
-from mt_nodes.relations.world_changes.change_application import Changed
+from mt_nodes.relations.world_changes.change_application import ChangedWorld
 from mt_nodes.world.drive.scenario_checks import checked
 
 if TYPE_CHECKING:
-    from mt_nodes.runs.loop.scenario_run import Planned
+    from mt_nodes.runs.loop.scenario_run import PlannedEpisode
 
 
-def changed(planned: Planned, relation: Relation, seed: int, draw: int = 0) -> Changed:
+def changed(planned: PlannedEpisode, relation: Relation, seed: int, draw: int = 0) -> ChangedWorld:
     """Apply a relation's changes one after the other; each draws by seed, relation, episode and draw number only.
 
     Where a finished run is driven again, it is what was made then.
@@ -33,4 +33,4 @@ def changed(planned: Planned, relation: Relation, seed: int, draw: int = 0) -> C
         effects = effects.merged(more)
         draws.append(drawn)
     checked(setting.scenario, setting.road)
-    return Changed(setting, effects, tuple(draws))
+    return ChangedWorld(setting, effects, tuple(draws))

@@ -22,7 +22,7 @@ from mt_nodes.engine.recorded_drives import episode_line, load_kept
 from mt_nodes.engine.waivers import load_waivers
 from mt_nodes.relations.relation import LOOP_FOLDER, LOOP_SHAM, load_suite, shipped_relations
 from mt_nodes.relations.world_changes.base import Setting
-from mt_nodes.relations.world_changes.change_application import Changed
+from mt_nodes.relations.world_changes.change_application import ChangedWorld
 from mt_nodes.rules.shipped_rules import loop_relations
 from mt_nodes.runs.loop.rig import Rig
 from mt_nodes.runs.loop.scenario_request import ALL, RULES, USUAL_EPISODES, ScenarioRequest, checked_request
@@ -36,7 +36,7 @@ from mt_nodes.world.drive.scenario_files import scenarios_of
 
 
 @dataclass(frozen=True, eq=False)
-class Planned:
+class PlannedEpisode:
     """One episode that is to be driven.
 
     Attributes:
@@ -48,7 +48,7 @@ class Planned:
     number: int
     setting: Setting
     file: str
-    again: Changed | None = None
+    again: ChangedWorld | None = None
 
     @property
     def name(self) -> str:
@@ -63,7 +63,7 @@ class ScenarioRun(SuiteRun[ScenarioRequest]):
     COMMAND, KEY = "mt scenario", "scenarios"
 
     rig: Rig
-    episodes: tuple[Planned, ...]
+    episodes: tuple[PlannedEpisode, ...]
 
     @classmethod
     def make(cls, request: ScenarioRequest, out: Path) -> ScenarioRun:
@@ -144,7 +144,7 @@ def _fitting(stack: Stack) -> Sequence[str]:
     return [r.id for r in shipped if r.role == "relation" and unfit(r, stack, loop=True) is None]
 
 
-def _recorded(request: ScenarioRequest) -> tuple[Planned]:
+def _recorded(request: ScenarioRequest) -> tuple[PlannedEpisode]:
     """Return the episode of the one pair of a finished run, both worlds made of its ledger.
 
     Raises:
@@ -154,11 +154,11 @@ def _recorded(request: ScenarioRequest) -> tuple[Planned]:
     kept = load_kept(directory, episode_line(directory, pair))
     setting, made = kept.settings
     draws = tuple(dict(draw) for _, draw in kept.changes)
-    again = Changed(made, kept.effects, draws, kept.back, kept.window)
-    return (Planned(pair.episode, setting, ", ".join(request.scenarios), again),)
+    again = ChangedWorld(made, kept.effects, draws, kept.back, kept.window)
+    return (PlannedEpisode(pair.episode, setting, ", ".join(request.scenarios), again),)
 
 
-def _planned(request: ScenarioRequest) -> tuple[Planned, ...]:
+def _planned(request: ScenarioRequest) -> tuple[PlannedEpisode, ...]:
     """Return every episode: all scenarios of all files, then all again: their ranges drawn anew, a little elsewhere.
 
     Raises:
@@ -167,7 +167,7 @@ def _planned(request: ScenarioRequest) -> tuple[Planned, ...]:
     first = _scenarios(request, 0)
     repeat = request.repeat or -(-USUAL_EPISODES // len(first))
     settings = [*first, *(made for again in range(1, repeat) for made in _scenarios(request, again))]
-    return tuple(Planned(number, setting, file) for number, (file, setting) in enumerate(settings))
+    return tuple(PlannedEpisode(number, setting, file) for number, (file, setting) in enumerate(settings))
 
 
 def _scenarios(request: ScenarioRequest, again: int) -> list[tuple[str, Setting]]:

@@ -25,7 +25,7 @@ FAILED = frozenset({"collision", "off_road", BAD_COMMAND, SILENT})
 
 
 @dataclass(frozen=True)
-class Ended:
+class EpisodeEnd:
     """How an episode went."""
 
     number: int
@@ -68,7 +68,7 @@ class Simulation:
         self._rig, self._seed, self._silent_s = rig, seed, silent_s
         numbers: Iterator[int] = islice(count(), episodes or None)
         self._to_come = ((number, scenarios[number % len(scenarios)]) for number in numbers)
-        self.ended: list[Ended] = []
+        self.ended: list[EpisodeEnd] = []
         self.instant = 0
         self.next_episode()
 
@@ -109,10 +109,10 @@ class Simulation:
         self.world.step(command, until_s)
         return self.world.collisions[before:]
 
-    def end(self) -> Ended:
+    def end(self) -> EpisodeEnd:
         """Close the present episode."""
         world = self.world
         seen = self.instant - self._first
         row = (world.scenario.name, self.over, world.reason, world.state.time_s, seen, self.unanswered)
-        self.ended.append(Ended(self.number, *row, world.collisions))
+        self.ended.append(EpisodeEnd(self.number, *row, world.collisions))
         return self.ended[-1]

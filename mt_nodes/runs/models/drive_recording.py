@@ -26,7 +26,7 @@ from mt_nodes.data.outputs import Control
 from mt_nodes.runs.loop.ego_sensors import Sensors
 from mt_nodes.runs.loop.rig import Rig
 from mt_nodes.runs.loop.scenario_request import ScenarioRequest
-from mt_nodes.runs.loop.scenario_run import Planned, ScenarioRun
+from mt_nodes.runs.loop.scenario_run import PlannedEpisode, ScenarioRun
 from mt_nodes.runs.models.expert import Expert
 from mt_nodes.runs.models.lap import LaneKeeping
 from mt_nodes.runs.models.record_request import RecordRequest
@@ -54,7 +54,7 @@ class ExpertFrame:
     wanted: Control
 
 
-def drives_of(request: RecordRequest) -> tuple[Rig, tuple[Planned, ...]]:
+def drives_of(request: RecordRequest) -> tuple[Rig, tuple[PlannedEpisode, ...]]:
     """Return the camera, and what is to be driven through.
 
     Raises:
@@ -123,13 +123,15 @@ def _written(out: Path, name: str, drive: Iterable[ExpertFrame]) -> list[Sample]
     return made
 
 
-def drive(planned: Planned, rig: Rig, request: RecordRequest, driver: Driver | None = None) -> Iterator[ExpertFrame]:
+def drive(
+    planned: PlannedEpisode, rig: Rig, request: RecordRequest, driver: Driver | None = None
+) -> Iterator[ExpertFrame]:
     """Yield what is seen in one drive and what the expert would do, until the world ends it."""
     setting, number = planned.setting, planned.number
     expert = Expert.of(setting.scenario, setting.road, request.cruise_mps)
     keeping = LaneKeeping.of(setting.scenario, setting.road)
     rng = generator(request.seed, f"models record {planned.name}", number, None, "hands")
-    hands = Hands.drawn(rng, setting.scenario.duration_s, request, setting.scenario.ego.vehicle)
+    hands = RecordedDriver.drawn(rng, setting.scenario.duration_s, request, setting.scenario.ego.vehicle)
     eyes = Sensors(setting.scenario, setting.road, rig, request.seed)
     world, index = World(setting.scenario, request.seed, setting.road), 0
     while not world.ended:
@@ -145,7 +147,7 @@ def drive(planned: Planned, rig: Rig, request: RecordRequest, driver: Driver | N
 
 
 @dataclass(eq=False)
-class Hands:
+class RecordedDriver:
     """Who drives: the expert, who is pushed aside now and then, or a model, until it has left its lane.
 
     Attributes:
@@ -161,7 +163,9 @@ class Hands:
     saved: bool = False
 
     @classmethod
-    def drawn(cls, rng: np.random.Generator, duration_s: float, request: RecordRequest, vehicle: Vehicle) -> Hands:
+    def drawn(
+        cls, rng: np.random.Generator, duration_s: float, request: RecordRequest, vehicle: Vehicle
+    ) -> RecordedDriver:
         """Draw who drives when, and when the expert is pushed."""
         legs = 1 + int(duration_s / _LEG_S)
         pushes = request.push_mps2 * rng.uniform(-1.0, 1.0, legs)

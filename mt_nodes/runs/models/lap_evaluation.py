@@ -13,7 +13,7 @@ from mt_nodes.relations.world_changes.base import Setting
 from mt_nodes.runs.loop.ego_sensors import Sensors
 from mt_nodes.runs.loop.episode import SILENT, Player, play
 from mt_nodes.runs.loop.episode_conductor import PERIOD_S
-from mt_nodes.runs.loop.scenario_run import Planned, ScenarioRun
+from mt_nodes.runs.loop.scenario_run import PlannedEpisode, ScenarioRun
 from mt_nodes.runs.models.expert import Expert
 from mt_nodes.runs.models.lap import LaneKeeping, LapResult, kept
 from mt_nodes.world.drive.trace import Trace
@@ -25,7 +25,7 @@ from mt_nodes.world.drive.world import World
 class Lap:
     """One episode: what was planned, how the stack drove it and how the expert did."""
 
-    planned: Planned
+    planned: PlannedEpisode
     stack: LapResult
     expert: LapResult
 
@@ -60,7 +60,7 @@ def expert_drive(setting: Setting) -> Trace:
     return recording.trace()
 
 
-def stack_drive(run: ScenarioRun, planned: Planned, arm: Arm) -> Trace:
+def stack_drive(run: ScenarioRun, planned: PlannedEpisode, arm: Arm) -> Trace:
     """Return how an arm with the stack, made anew where it remembers, drives."""
     setting = planned.setting
     if not run.stack.stateless:

@@ -31,7 +31,7 @@ from mt_nodes.runs.moral.dilemma_check import dilemma_check
 from mt_nodes.runs.moral.dilemma_driver import DilemmaDriver
 from mt_nodes.runs.moral.dilemma_filter import Check, Refusing
 from mt_nodes.runs.moral.moral_run import MoralRun
-from mt_nodes.runs.moral.moral_summary import NOT_APPLICABLE, Concluded, Costs, Result, summary_of
+from mt_nodes.runs.moral.moral_summary import NOT_APPLICABLE, Costs, PrincipleResult, Result, summary_of
 from mt_nodes.runs.moral.observations import RunSpec
 from mt_nodes.runs.moral.principle import Principle
 from mt_nodes.runs.moral.principle_verdicts import enough, outcome, verdicts
@@ -266,7 +266,7 @@ class Campaign:
                 self._runs.note(result.line)
             self._runs.note(concluded.line)
 
-    def _concluded(self, family: Family) -> Concluded:
+    def _concluded(self, family: Family) -> PrincipleResult:
         principle, evidence = family.principle, [trial.evidence for trial in family.trials]
         found = verdicts(evidence, family.size, principle.alpha)
         rest = [1.0] * (family.size - len(evidence))
@@ -291,7 +291,7 @@ class Campaign:
         if self._driving.spent and (not family.trials or any(trial.cut for trial in family.trials)):
             why += f"; {self._driving.spent}"
         ended, why = self._runs.deaths.weighed(principle.id, ended, why)
-        return Concluded(principle, ended, why, (*results, *refused), family.searched)
+        return PrincipleResult(principle, ended, why, (*results, *refused), family.searched)
 
     def _tell(self, doing: str = "") -> None:
         self._doing = doing or self._doing

@@ -65,7 +65,7 @@ class Result:
 
 
 @dataclass(frozen=True, eq=False)
-class Concluded:
+class PrincipleResult:
     """How a principle ended, with its cases, and what a search for more looked at."""
 
     principle: Principle
@@ -115,7 +115,10 @@ class Costs:
 
 
 def summary_of(
-    concluded: Sequence[Concluded], revealing: Sequence[Mapping[str, Any]], costs: Costs, trouble: Mapping[str, Any]
+    concluded: Sequence[PrincipleResult],
+    revealing: Sequence[Mapping[str, Any]],
+    costs: Costs,
+    trouble: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return ``summary.json``.
 

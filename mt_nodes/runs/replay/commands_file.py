@@ -35,7 +35,7 @@ class ArmCommand:
 
 
 @dataclass(frozen=True)
-class Commanded:
+class CommandPair:
     """A line: what a follow-up was, in which case, and what source and follow-up arm commanded."""
 
     pair: Pair
@@ -64,7 +64,7 @@ class CommandsFile:
         self._file.close()
 
 
-def read_commands(directory: Path) -> list[Commanded]:
+def read_commands(directory: Path) -> list[CommandPair]:
     """Return what was commanded in a run of cases, in the order in which it was played, each pair of a case once.
 
     Raises:
@@ -78,6 +78,6 @@ def read_commands(directory: Path) -> list[Commanded]:
         rows.pop((line["pair"], line["case"]), None)
         rows[line["pair"], line["case"]] = line
     return [
-        Commanded(Pair.parse(pair), case, ArmCommand(**line["source"]), ArmCommand(**line["followup"]))
+        CommandPair(Pair.parse(pair), case, ArmCommand(**line["source"]), ArmCommand(**line["followup"]))
         for (pair, case), line in rows.items()
     ]

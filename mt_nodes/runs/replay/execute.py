@@ -20,7 +20,7 @@ from mt_nodes.engine.judging import Engine
 from mt_nodes.engine.lockstep import Lockstep
 from mt_nodes.engine.realtime import Realtime
 from mt_nodes.engine.recorded_draws import PrepareAgain
-from mt_nodes.engine.recorder import ExecutedPair, Recorded, Recorder, write_summary
+from mt_nodes.engine.recorder import ExecutedPair, JournalRun, Recorder, write_summary
 from mt_nodes.engine.reduction.reduction import reducing
 from mt_nodes.runs.replay.commands_file import CommandsFile
 from mt_nodes.runs.replay.replay_run import Run
@@ -58,7 +58,7 @@ def execute(
 
 
 def recorded(
-    run: Recorded,
+    run: JournalRun,
     play: Callable[[Recorder], dict[str, Any]],
     listen: Callable[[str], None],
     show: Show,

@@ -9,13 +9,13 @@ from typing import TypeVar
 from mt_nodes.data.messages import Bundle, Episode
 from mt_nodes.data.verdict import Outcome, Pair, Verdict
 from mt_nodes.engine.arm import Arm, restart
-from mt_nodes.engine.followups import Prepares
+from mt_nodes.engine.followups import FollowupSource
 from mt_nodes.engine.judging import AnswerStatus, Offer
 from mt_nodes.engine.lockstep import Lockstep
 from mt_nodes.engine.recorder import ExecutedPair
 from mt_nodes.engine.schedule import EVERYTHING, Schedule
 from mt_nodes.engine.series import SeriesVerdict
-from mt_nodes.relations.pipeline import Derived
+from mt_nodes.relations.pipeline import DerivedFollowup
 from mt_nodes.relations.relation import Suite
 from mt_nodes.runs.replay.replay_run import Run
 
@@ -23,7 +23,7 @@ from mt_nodes.runs.replay.replay_run import Run
 _IN_MEMORY_BYTES = 500_000_000
 
 
-class Played:
+class PlayResult:
     """What came of one play: its verdicts. It takes in what a run loop has to say as a recorder would.
 
     Attributes:
@@ -41,7 +41,7 @@ class Played:
         """Nothing was judged before."""
         return False
 
-    def followup(self, offer: Offer, bundle: Bundle, derived: Derived, made_ms: float) -> None:
+    def followup(self, offer: Offer, bundle: Bundle, derived: DerivedFollowup, made_ms: float) -> None:
         """Nothing to keep: a follow-up that matters is made again."""
 
     def verdicts(self, verdicts: Sequence[Verdict], case: ExecutedPair | None) -> list[Verdict]:
@@ -60,7 +60,7 @@ class Played:
         return any(v.outcome is Outcome.VIOLATED for v in self.judged if v.pair == pair)
 
 
-P = TypeVar("P", bound=Played)
+P = TypeVar("P", bound=PlayResult)
 
 
 class ReplayBench:
@@ -90,7 +90,7 @@ class ReplayBench:
         schedule: Schedule = EVERYTHING,
         draws: int = 1,
         only: Pair | None = None,
-        prepare: Prepares | None = None,
+        prepare: FollowupSource | None = None,
     ) -> P:
         """Play episodes once, and return ``played`` with what came of it; see
         :class:`mt_nodes.engine.lockstep.Lockstep`.

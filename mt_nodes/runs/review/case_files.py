@@ -28,7 +28,7 @@ from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.report import birdseye, camera_view
 from mt_nodes.report.evidence_view import keep_views
 from mt_nodes.runs.again.changed_since import judged_again
-from mt_nodes.runs.review.sample import FOLDER, Sampled
+from mt_nodes.runs.review.sample import FOLDER, SampledCase
 
 #: Of arrays of a picture: what was concluded from it, and what only a violated pair would have.
 _TELLING = ("lost_at", "gained_at", "lost_px", "gained_px", "added_xyz", "added_px", "expected_path_px")
@@ -50,7 +50,7 @@ class Shower:
         """
         self._dir, self._play, self._how = results_dir, play, (transport, bag)
 
-    def __call__(self, case: Sampled) -> str:
+    def __call__(self, case: SampledCase) -> str:
         """Make what is shown of a case; return why that cannot be, "" when it could."""
         pair = Pair.parse(case.pair)
         if pair.bundle is None:

@@ -17,7 +17,7 @@ from mt_nodes.base.stats.intervals import proportion_interval, wilson_interval
 from mt_nodes.engine.waivers import Waiver
 from mt_nodes.runs.review.agreement import RESAMPLES, fleiss_kappa, kappa_interval
 from mt_nodes.runs.review.ratings import REALISTIC, SCHEMA, WRONG, Rating
-from mt_nodes.runs.review.sample import CHECK, HOLDS, VIOLATED, Sample, Sampled
+from mt_nodes.runs.review.sample import CHECK, HOLDS, VIOLATED, Sample, SampledCase
 
 #: Above it a follow-up counts as realistic.
 NEUTRAL = 3
@@ -65,7 +65,7 @@ def majority(ratings: Sequence[Rating]) -> str | None:
 
 
 def confusion(
-    cases: Sequence[Sampled], majorities: Mapping[str, str | None], sizes: Mapping[str, int]
+    cases: Sequence[SampledCase], majorities: Mapping[str, str | None], sizes: Mapping[str, int]
 ) -> dict[str, Any]:
     """Return verdicts against people's majorities; positive is VIOLATED, true what people call wrong.
 
@@ -149,13 +149,13 @@ def _points(given: Sequence[Sequence[Rating]]) -> dict[str, Any]:
     }
 
 
-def _checks(cases: Sequence[Sampled], majorities: Mapping[str, str | None]) -> dict[str, int]:
+def _checks(cases: Sequence[SampledCase], majorities: Mapping[str, str | None]) -> dict[str, int]:
     """Return what people made of the hidden checks, whose follow-ups nobody should call wrongly answered for them."""
     said = Counter(majorities[case.id] for case in cases if case.stratum == CHECK)
     return {"wrong": said["yes"], "right": said["no"], "undecided": said[None]}
 
 
-def _relations(cases: Sequence[Sampled], by_case: ByCase) -> dict[str, Any]:
+def _relations(cases: Sequence[SampledCase], by_case: ByCase) -> dict[str, Any]:
     found: dict[str, list[Sequence[Rating]]] = {}
     for case in cases:
         found.setdefault(case.relation, []).append(by_case[case.id])
@@ -166,7 +166,7 @@ def _relations(cases: Sequence[Sampled], by_case: ByCase) -> dict[str, Any]:
 
 
 def _triage(
-    cases: Sequence[Sampled], by_case: ByCase, majorities: Mapping[str, str | None], today: datetime.date
+    cases: Sequence[SampledCase], by_case: ByCase, majorities: Mapping[str, str | None], today: datetime.date
 ) -> dict[str, Any]:
     wanted = {"false_alarms": (VIOLATED, "no"), "misses": (HOLDS, "yes")}
     told: dict[str, Any] = {
@@ -193,7 +193,7 @@ def _unrealistic(ratings: Sequence[Rating]) -> bool:
     return bool(told) and median(told) < NEUTRAL
 
 
-def _told(case: Sampled, ratings: Sequence[Rating]) -> dict[str, Any]:
+def _told(case: SampledCase, ratings: Sequence[Rating]) -> dict[str, Any]:
     points = [r.realistic for r in ratings if r.realistic is not None]
     return {
         "pair": case.pair,

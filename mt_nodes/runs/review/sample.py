@@ -25,7 +25,7 @@ _TRIES = 3
 
 
 @dataclass(frozen=True)
-class Sampled:
+class SampledCase:
     """One case: an id that tells nothing, the pair, its stratum, and the reason why its relation should hold."""
 
     id: str
@@ -55,7 +55,7 @@ class Sample:
     asked: int
     raters: int
     sizes: Mapping[str, int]
-    cases: tuple[Sampled, ...]
+    cases: tuple[SampledCase, ...]
     left_out: Mapping[str, str]
 
     def save(self, directory: Path) -> None:
@@ -74,7 +74,7 @@ class Sample:
             return None
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
-            return cls(**{**data, "cases": tuple(Sampled(**case) for case in data["cases"])})
+            return cls(**{**data, "cases": tuple(SampledCase(**case) for case in data["cases"])})
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InfrastructureError(f"{path}: cannot be read: {error}; expected the sample of a review") from error
 
@@ -83,7 +83,7 @@ def draw(
     results_dir: Path,
     becauses: Mapping[str, str],
     wanted: Mapping[str, int],
-    show: Callable[[Sampled], str],
+    show: Callable[[SampledCase], str],
     seed: int = 0,
     raters: int = 3,
 ) -> Sample:
@@ -102,7 +102,7 @@ def draw(
     strata = by_stratum(read_journal(results_dir / "result.jsonl"))
     if not any(strata.values()):
         raise UsageError(f"{results_dir}: no pair was decided, there is nothing to rate")
-    cases: list[Sampled] = []
+    cases: list[SampledCase] = []
     left_out: dict[str, str] = {}
     lacking = 0
     for name, pairs in strata.items():
@@ -150,13 +150,13 @@ def _shown(
     order: Sequence[str],
     count: int,
     becauses: Mapping[str, str],
-    show: Callable[[Sampled], str],
+    show: Callable[[SampledCase], str],
     left_out: dict[str, str],
-) -> Iterator[Sampled]:
+) -> Iterator[SampledCase]:
     for pair in order:
         if count == 0:
             return
-        case = Sampled(secrets.token_hex(8), pair, name, becauses.get(Pair.parse(pair).judged_for, ""))
+        case = SampledCase(secrets.token_hex(8), pair, name, becauses.get(Pair.parse(pair).judged_for, ""))
         if why := show(case):
             left_out[pair] = why
         else:
@@ -164,7 +164,7 @@ def _shown(
             yield case
 
 
-def _mixed(cases: Iterable[Sampled]) -> tuple[Sampled, ...]:
+def _mixed(cases: Iterable[SampledCase]) -> tuple[SampledCase, ...]:
     """Sort by the ids, which tell nothing: the order of strata would."""
     return tuple(sorted(cases, key=lambda case: case.id))
 

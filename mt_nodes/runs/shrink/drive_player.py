@@ -16,13 +16,13 @@ from mt_nodes.engine.recorder import Recorder
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.relation import Relation, Suite
 from mt_nodes.relations.world_changes.base import Setting
-from mt_nodes.relations.world_changes.change_application import WHOLE, Changed, Window, applied
-from mt_nodes.runs.loop.drive_archive import Keeper
+from mt_nodes.relations.world_changes.change_application import WHOLE, ChangedWorld, Window, applied
+from mt_nodes.runs.loop.drive_archive import DriveArchive
 from mt_nodes.runs.loop.episode import Side
 from mt_nodes.runs.loop.episode_conductor import Conductor, player_of
 from mt_nodes.runs.loop.followup_world import changed
-from mt_nodes.runs.loop.scenario_run import Planned, ScenarioRun
-from mt_nodes.runs.replay.replay_bench import Played
+from mt_nodes.runs.loop.scenario_run import PlannedEpisode, ScenarioRun
+from mt_nodes.runs.replay.replay_bench import PlayResult
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Worlds:
         relation: whose changes they are, perhaps weaker ones.
         setting: of the source. draws: of the changes.
         back, window: what is left of the changes, see
-            :class:`mt_nodes.relations.world_changes.change_application.Changed`.
+            :class:`mt_nodes.relations.world_changes.change_application.ChangedWorld`.
     """
 
     relation: Relation
@@ -43,7 +43,7 @@ class Worlds:
     window: Window = WHOLE
 
     @cached_property
-    def made(self) -> Changed | None:
+    def made(self) -> ChangedWorld | None:
         """What the follow-up drives through; None where the changes cannot be made in the source's world."""
         try:
             return applied(self.setting, self.relation.scenario, self.draws, self.back, self.window)
@@ -51,16 +51,22 @@ class Worlds:
             return None
 
 
-class Drives(Played):
+class Drives(PlayResult):
     """What came of driving a pair once, and all that it takes to record it."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._kept: list[tuple[Planned, Offer, Changed, Side, Side, Sequence[Verdict]]] = []
+        self._kept: list[tuple[PlannedEpisode, Offer, ChangedWorld, Side, Side, Sequence[Verdict]]] = []
         self._settled: list[Sequence[Verdict]] = []
 
     def keep(
-        self, planned: Planned, offer: Offer, made: Changed, source: Side, followup: Side, verdicts: Sequence[Verdict]
+        self,
+        planned: PlannedEpisode,
+        offer: Offer,
+        made: ChangedWorld,
+        source: Side,
+        followup: Side,
+        verdicts: Sequence[Verdict],
     ) -> list[Verdict]:
         """Take in a pair of drives."""
         self._kept.append((planned, offer, made, source, followup, verdicts))
@@ -74,7 +80,7 @@ class Drives(Played):
 
     def record(self, run: ScenarioRun, recorder: Recorder) -> None:
         """Have all of it recorded as drives of a run."""
-        keeper = Keeper(run, recorder, partial(player_of, run))
+        keeper = DriveArchive(run, recorder, partial(player_of, run))
         for pair in self._kept:
             keeper.keep(*pair)
 

@@ -14,7 +14,7 @@ from mt_nodes.engine.reduction.reduction import Reduction
 from mt_nodes.relations.mutations.base import Followup
 from mt_nodes.relations.strength import strengths
 from mt_nodes.runs.shrink.minimal import Rows, fewest, shortest
-from mt_nodes.runs.shrink.pair_player import Filmed, Player, SmallerPair, Target
+from mt_nodes.runs.shrink.pair_player import Player, RecordablePlay, SmallerPair, Target
 from mt_nodes.runs.shrink.shrinker import Shrinker
 from mt_nodes.runs.shrink.weakening import weaken
 
@@ -26,7 +26,7 @@ class PairMoves:
         shrinker: tries it. player: which pair it is.
     """
 
-    def __init__(self, shrinker: Shrinker[SmallerPair, Filmed], player: Player) -> None:
+    def __init__(self, shrinker: Shrinker[SmallerPair, RecordablePlay], player: Player) -> None:
         self._shrinker, self._player = shrinker, player
 
     @property

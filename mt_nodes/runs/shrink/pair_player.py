@@ -18,9 +18,9 @@ from mt_nodes.engine.recorder import ExecutedPair, Recorder
 from mt_nodes.engine.reduction.difference import Difference
 from mt_nodes.engine.reduction.reduction import Reduction, difference_of
 from mt_nodes.engine.series import SeriesVerdict
-from mt_nodes.relations.pipeline import Derived
+from mt_nodes.relations.pipeline import DerivedFollowup
 from mt_nodes.relations.relation import Relation, Suite
-from mt_nodes.runs.replay.replay_bench import Played, ReplayBench, Tape
+from mt_nodes.runs.replay.replay_bench import PlayResult, ReplayBench, Tape
 from mt_nodes.runs.replay.replay_run import Run
 
 #: Follow-ups of so long a window are kept, to be recorded without another play.
@@ -50,18 +50,18 @@ class Target:
         return None if made is None else difference_of(made, self.bundle)
 
 
-class Filmed(Played):
+class RecordablePlay(PlayResult):
     """What came of one play, and all that it takes to record it: follow-ups and cases."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._followups: list[tuple[Offer, Bundle, Derived, float]] = []
+        self._followups: list[tuple[Offer, Bundle, DerivedFollowup, float]] = []
         self._cases: list[tuple[Sequence[Verdict], ExecutedPair | None]] = []
         self._over_series: list[Sequence[SeriesVerdict]] = []
         #: Whether everything was kept; else the follow-up last sent alone.
         self.whole = True
 
-    def followup(self, offer: Offer, bundle: Bundle, derived: Derived, made_ms: float) -> None:
+    def followup(self, offer: Offer, bundle: Bundle, derived: DerivedFollowup, made_ms: float) -> None:
         """Take in a follow-up that goes out."""
         if len(self._followups) >= _KEPT_BUNDLES:
             self.whole = False
@@ -142,7 +142,7 @@ class Player:
             self._target = Target(relation, preparer(offer, bundle), bundle)
         return self._target
 
-    def play(self, form: SmallerPair) -> Filmed:
+    def play(self, form: SmallerPair) -> RecordablePlay:
         """Play a smaller form in arms as fresh as the stack needs.
 
         Raises:
@@ -151,7 +151,7 @@ class Player:
         run, suite = self._run, self.suite(form.relation)
         prepare = _Reduced(self, form, FollowupMaker(suite, run.request.seed, run.schedule))
         return self._bench.play(
-            Filmed(),
+            RecordablePlay(),
             suite,
             [prepare.episode],
             schedule=run.schedule,
@@ -160,7 +160,7 @@ class Player:
             prepare=prepare,
         )
 
-    def fails(self, played: Filmed) -> bool:
+    def fails(self, played: RecordablePlay) -> bool:
         """Tell whether the pair was violated in a play."""
         return played.violated(self.pair)
 

@@ -24,7 +24,7 @@ from mt_nodes.runs.loop.scenario_run import ScenarioRun
 from mt_nodes.runs.replay.execute import Arms, recorded, troubles
 from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.runs.shrink.shrinker import Budget, Shrunk
-from mt_nodes.runs.shrink.subjects import Begun, Progress, ShrinkSettings, Subject, Tell, subject_of
+from mt_nodes.runs.shrink.subjects import Progress, ShrinkSession, ShrinkSettings, Subject, Tell, subject_of
 
 #: What was asked, and what came of it.
 ASKED, TOLD = "shrink.json", "shrunk.json"
@@ -141,7 +141,7 @@ def carry_out(
         InfrastructureError: the results cannot be written.
     """
     asked, run = shrinking.asked, shrinking.run
-    kept: list[Begun] = []
+    kept: list[ShrinkSession] = []
 
     def begin(ending: ExitStack) -> Callable[[], None]:
         arms = open_arms(ending)
@@ -173,7 +173,7 @@ def _exit_code(told: Shrunk[Any, Any], summary: dict[str, Any], trouble: dict[st
 
 
 def _kept(
-    run: Run | ScenarioRun, begun: Begun | None, trouble: dict[str, Any], listen: Callable[[str], None]
+    run: Run | ScenarioRun, begun: ShrinkSession | None, trouble: dict[str, Any], listen: Callable[[str], None]
 ) -> dict[str, Any]:
     """Write the results directory of the smallest form, if there is one."""
     if begun is not None and begun.told.best is not None:

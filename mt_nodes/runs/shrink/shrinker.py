@@ -14,7 +14,7 @@ from mt_nodes.base.wording import counted
 from mt_nodes.relations.relation import Relation
 
 
-class Form(Protocol):
+class SmallerForm(Protocol):
     """A smaller form of a pair: a relation that may be weaker, and what is left of all else."""
 
     @property
@@ -22,11 +22,11 @@ class Form(Protocol):
         """Whose change it is."""
 
 
-F = TypeVar("F", bound=Form)
+F = TypeVar("F", bound=SmallerForm)
 P = TypeVar("P")
 
 
-class Plays(Protocol[F, P]):
+class FormPlayer(Protocol[F, P]):
     """Plays forms of one pair in the loop."""
 
     @property
@@ -118,7 +118,7 @@ class Shrinker(Generic[F, P]):
 
     def __init__(
         self,
-        player: Plays[F, P],
+        player: FormPlayer[F, P],
         budget: Budget,
         confirm: Confirm | None,
         tell: Callable[[str], None] = lambda words: None,

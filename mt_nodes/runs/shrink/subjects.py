@@ -32,7 +32,7 @@ from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.runs.shrink.drive_moves import DriveMoves
 from mt_nodes.runs.shrink.drive_player import DrivePlayer, Drives, Worlds
 from mt_nodes.runs.shrink.pair_moves import PairMoves
-from mt_nodes.runs.shrink.pair_player import Filmed, Player, SmallerPair
+from mt_nodes.runs.shrink.pair_player import Player, RecordablePlay, SmallerPair
 from mt_nodes.runs.shrink.shrinker import Budget, Shrinker, Shrunk
 
 #: The relation with the weakest change that still fails.
@@ -41,7 +41,7 @@ Progress = Callable[[Sequence[Verdict]], None]
 Tell = Callable[[int, str], None]
 
 
-class Begun(Protocol):
+class ShrinkSession(Protocol):
     """A shrinking whose arms are ready."""
 
     @property
@@ -83,7 +83,7 @@ class Subject(Protocol):
     def arms(self, ending: ExitStack) -> Arms:
         """Return arms that call the stack's callable without topics, and put their end on the stack."""
 
-    def begin(self, arms: Arms, asked: ShrinkSettings, progress: Progress) -> Begun:
+    def begin(self, arms: Arms, asked: ShrinkSettings, progress: Progress) -> ShrinkSession:
         """Return what makes it small, in arms that are ready."""
 
 
@@ -119,7 +119,7 @@ class ReplayPair:
         """Return arms that call the stack's callable without topics, and put their end on the stack."""
         return execute.in_process_arms(self.run, ending)
 
-    def begin(self, arms: Arms, asked: ShrinkSettings, progress: Progress) -> Begun:
+    def begin(self, arms: Arms, asked: ShrinkSettings, progress: Progress) -> ShrinkSession:
         """Return what makes it small."""
         return _BegunReplay(self.run, Player(self.run, arms, progress), asked)
 
@@ -128,11 +128,11 @@ class _BegunReplay:
     def __init__(self, run: Run, player: Player, asked: ShrinkSettings) -> None:
         self._run = run
         tell = _telling(player, asked.tell)
-        self._shrinker: Shrinker[SmallerPair, Filmed] = Shrinker(player, asked.budget, asked.confirm, tell)
+        self._shrinker: Shrinker[SmallerPair, RecordablePlay] = Shrinker(player, asked.budget, asked.confirm, tell)
         self._moves = PairMoves(self._shrinker, player).all
 
     @property
-    def told(self) -> Shrunk[SmallerPair, Filmed]:
+    def told(self) -> Shrunk[SmallerPair, RecordablePlay]:
         return self._shrinker.told
 
     def go_on(self) -> None:
@@ -181,7 +181,7 @@ class DrivePair:
         """Return arms that call the stack's callable without topics, and put their end on the stack."""
         return episode_conductor.in_process_arms(self.run, ending)
 
-    def begin(self, arms: Arms, asked: ShrinkSettings, progress: Progress) -> Begun:
+    def begin(self, arms: Arms, asked: ShrinkSettings, progress: Progress) -> ShrinkSession:
         """Return what makes it small."""
         return _BegunDrives(DrivePlayer(self.run, arms, progress), self.run, asked)
 

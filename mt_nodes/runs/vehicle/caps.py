@@ -23,7 +23,7 @@ _MB = 1_000_000
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldLimits:
     """How each limit that was asked for is held, by name of its setting; or why it is not."""
 
     how: Mapping[str, str]
@@ -42,7 +42,7 @@ class _Limit:
 
 
 @contextmanager
-def capped(caps: Caps, proc: Path = Path("/proc/self")) -> Iterator[Held]:
+def capped(caps: Caps, proc: Path = Path("/proc/self")) -> Iterator[HeldLimits]:
     """Limit this process and all that it starts meanwhile; the groups go when the block ends.
 
     Args:
@@ -63,7 +63,7 @@ def capped(caps: Caps, proc: Path = Path("/proc/self")) -> Iterator[Held]:
                 how.setdefault(limit.setting, _grouped(limit, proc, ending))
             except OSError as error:
                 lacking[limit.setting] = f"{limit.without}no control group for it ({error.strerror or error})"
-        yield Held(how, lacking)
+        yield HeldLimits(how, lacking)
 
 
 def _keep_to(cores: tuple[int, ...], ending: ExitStack) -> str:

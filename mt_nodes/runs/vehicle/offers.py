@@ -24,7 +24,7 @@ MOST_BYTES = 256 * 1024 * 1024
 Take = Callable[[int, int, memoryview], None]
 
 
-class OffersTaken:
+class OfferServer:
     """The relay's end: hears whoever connects, in a thread of its own, until :meth:`close`.
 
     Args:

@@ -19,7 +19,7 @@ _INNER = (0.5, 0.75, 0.25)
 
 
 @dataclass(frozen=True)
-class Bisected:
+class BisectionResult:
     """What came of it.
 
     Attributes:
@@ -33,7 +33,7 @@ class Bisected:
     contradiction: str = ""
 
 
-def bisect(play: Play, near: Near, probes: int = PROBES) -> Bisected:
+def bisect(play: Play, near: Near, probes: int = PROBES) -> BisectionResult:
     """Find the threshold between the fractions 0 and 1.
 
     Both ends are played first. A violation below one that does not violate is a contradiction, and ends the halving.
@@ -47,13 +47,13 @@ def bisect(play: Play, near: Near, probes: int = PROBES) -> Bisected:
     if not strong.violated:
         found = next((trial for f in _INNER if (trial := play(f, "probe")).violated), None)
         said = f"{_said(found)} and {_said(strong)}" if found else ""
-        return Bisected(found, None if found else strong, said)
+        return BisectionResult(found, None if found else strong, said)
     weak = play(0.0, "ends")
     if weak.violated:
-        return Bisected(weak, None, _above(play, 0.0, probes))
+        return BisectionResult(weak, None, _above(play, 0.0, probes))
     low, high, least, most = narrowed(play, near, "bisect", strong, weak)
     contradiction = _above(play, high, probes) or _below(play, low, least, probes)
-    return Bisected(least, most, contradiction)
+    return BisectionResult(least, most, contradiction)
 
 
 def narrowed(play: Play, near: Near, stage: str, strong: Trial, weak: Trial) -> tuple[float, float, Trial, Trial]:

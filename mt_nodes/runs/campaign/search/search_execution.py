@@ -20,10 +20,10 @@ from mt_nodes.engine.journal import refuse_other_condition
 from mt_nodes.engine.summary.deaths import Deaths, death_line
 from mt_nodes.relations.relation import Relation
 from mt_nodes.runs.campaign.search.search_run import CONFIRMED, SUMMARY, TRIALS, SearchRun
-from mt_nodes.runs.campaign.search.search_strategy import Sought, seek
+from mt_nodes.runs.campaign.search.search_strategy import SearchResult, seek
 from mt_nodes.runs.campaign.search.search_summary import summed
 from mt_nodes.runs.campaign.search.trial import Confirmation, Trial
-from mt_nodes.runs.campaign.search.trial_journal import Played, PlayRelation
+from mt_nodes.runs.campaign.search.trial_journal import PlayRelation, TrialJournal
 from mt_nodes.runs.campaign.search.trial_player import Player
 from mt_nodes.runs.replay.execute import Arms, execute, troubles
 from mt_nodes.runs.replay.replay_bench import Tape
@@ -83,9 +83,9 @@ class _Search:
 
     def __init__(self, run: SearchRun, show: Callable[[Trial], None], progress: Callable[[Any], None]) -> None:
         self._run, self._show, self._progress = run, show, progress
-        self.sought: Sought | None = None
+        self.sought: SearchResult | None = None
         self.confirmations: list[Confirmation] = []
-        self.played: Played | None = None
+        self.played: TrialJournal | None = None
         self.deaths = Deaths()
 
     def begin(self, open_arms: OpenArms, ending: ExitStack) -> Callable[[], None]:
@@ -125,7 +125,7 @@ class _Search:
         confirm: Callable[[Relation, Trial], Confirmation],
     ) -> None:
         run, self.confirmations = self._run, []
-        self.played = Played(run.relation, run.axes, play, run.request.trials, journal.trials, tell)
+        self.played = TrialJournal(run.relation, run.axes, play, run.request.trials, journal.trials, tell)
         self.sought = seek(self.played, run.axes, run.places, run.run.request.seed, run.request.tolerance)
         for trial in self.played.violated[:CANDIDATES]:
             make = partial(confirm, self.played.relation(trial), trial)

@@ -11,14 +11,14 @@ from mt_nodes.relations.strength import Strength
 from mt_nodes.runs.campaign.search.bisection import Near, bisect, narrowed
 from mt_nodes.runs.campaign.search.sampling import sample
 from mt_nodes.runs.campaign.search.trial import Trial
-from mt_nodes.runs.campaign.search.trial_journal import Played, TrialsSpent
+from mt_nodes.runs.campaign.search.trial_journal import TrialJournal, TrialsSpent
 
 #: Of the trials so many are kept for making a violation weaker.
 _KEPT_FOR_LESS = 0.4
 
 
 @dataclass(frozen=True)
-class Sought:
+class SearchResult:
     """How a search went.
 
     Attributes:
@@ -32,7 +32,9 @@ class Sought:
     spent: bool = False
 
 
-def seek(played: Played, axes: Sequence[Strength], places: Sequence[bool], seed: int, tolerance: float) -> Sought:
+def seek(
+    played: TrialJournal, axes: Sequence[Strength], places: Sequence[bool], seed: int, tolerance: float
+) -> SearchResult:
     """Play trials until the least violating change is known to the tolerance, or the trials are spent.
 
     Args:
@@ -47,12 +49,12 @@ def seek(played: Played, axes: Sequence[Strength], places: Sequence[bool], seed:
             method = "bisection"
             found = bisect(lambda f, stage: played.play((f,), stage), near(axes[0], tolerance))
             if not found.contradiction:
-                return Sought(method)
+                return SearchResult(method)
             method, note = "bisection, then sampling", f"stronger is not always worse: {found.contradiction}"
         _sampled(played, axes, places, seed, tolerance)
     except TrialsSpent:
-        return Sought(method, note, spent=True)
-    return Sought(method, note)
+        return SearchResult(method, note, spent=True)
+    return SearchResult(method, note)
 
 
 def near(axis: Strength, tolerance: float) -> Near:
@@ -66,7 +68,9 @@ def near(axis: Strength, tolerance: float) -> Near:
     return enough
 
 
-def _sampled(played: Played, axes: Sequence[Strength], places: Sequence[bool], seed: int, tolerance: float) -> None:
+def _sampled(
+    played: TrialJournal, axes: Sequence[Strength], places: Sequence[bool], seed: int, tolerance: float
+) -> None:
     sample(played.play, len(axes), seed, max(1, round((1.0 - _KEPT_FOR_LESS) * played.left)))
     if played.best is None:
         sample(played.play, len(axes), seed + 1, played.left)
@@ -74,7 +78,7 @@ def _sampled(played: Played, axes: Sequence[Strength], places: Sequence[bool], s
         _turned_down(played, axes, places, tolerance)
 
 
-def _turned_down(played: Played, axes: Sequence[Strength], places: Sequence[bool], tolerance: float) -> None:
+def _turned_down(played: TrialJournal, axes: Sequence[Strength], places: Sequence[bool], tolerance: float) -> None:
     """Turn all strengths of the best violation down together, then each by itself."""
     steps = [("ray", tuple(not place for place in places))]
     steps += [("axis", tuple(j == i for j in range(len(axes)))) for i, place in enumerate(places) if not place]
@@ -84,7 +88,7 @@ def _turned_down(played: Played, axes: Sequence[Strength], places: Sequence[bool
         _along(played, best, stage, partial(_scaled, best.fractions, turned), _enough(axes, best, turned, tolerance))
 
 
-def _along(played: Played, strong: Trial, stage: str, at: Callable[[float], Sequence[float]], near: Near) -> None:
+def _along(played: TrialJournal, strong: Trial, stage: str, at: Callable[[float], Sequence[float]], near: Near) -> None:
     """Halve along a way from a violation (1) to a weaker change (0)."""
     weak = played.play(at(0.0), stage)
     if not weak.violated:

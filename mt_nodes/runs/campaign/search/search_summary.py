@@ -13,7 +13,7 @@ from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import SCHEMA, Outcome
 from mt_nodes.engine.summary.deaths import said_of
 from mt_nodes.runs.campaign.search.search_run import CONFIRMED, RELATIONS, SearchRun
-from mt_nodes.runs.campaign.search.search_strategy import Sought
+from mt_nodes.runs.campaign.search.search_strategy import SearchResult
 from mt_nodes.runs.campaign.search.trial import UNDECIDED, Trial
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def summed(
     run: SearchRun,
     trials: Sequence[Trial],
-    sought: Sought | None,
+    sought: SearchResult | None,
     confirmations: Sequence[Confirmation],
     found: Trial | None,
     replayed: Mapping[str, Any] | None,

@@ -20,7 +20,7 @@ class TrialsSpent(Exception):
     """No trial is left."""
 
 
-class Played:
+class TrialJournal:
     """Plays trials. Who asks for the same trials again, in the same order, is given what they came to before.
 
     Args:

@@ -12,7 +12,7 @@ from mt_nodes.engine.judging import Offer, offers
 from mt_nodes.engine.schedule import Schedule
 from mt_nodes.relations.relation import Relation, Suite
 from mt_nodes.runs.replay.execute import Arms
-from mt_nodes.runs.replay.replay_bench import Played, ReplayBench, Tape
+from mt_nodes.runs.replay.replay_bench import PlayResult, ReplayBench, Tape
 from mt_nodes.runs.replay.replay_run import Run
 
 
@@ -61,8 +61,8 @@ class Player:
             wanted = [[b for b in bundles if first <= b.index <= (pair.bundle or 0)] for bundles in wanted]
         return [_episode(bundles) for bundles in wanted if bundles]
 
-    def _played(self, suite: Suite, offered: tuple[Offer, ...], episodes: Sequence[Episode]) -> Played:
-        return self._bench.play(Played(), suite, episodes, schedule=_Offered(offered))
+    def _played(self, suite: Suite, offered: tuple[Offer, ...], episodes: Sequence[Episode]) -> PlayResult:
+        return self._bench.play(PlayResult(), suite, episodes, schedule=_Offered(offered))
 
 
 def _episode(bundles: Iterable[Bundle]) -> Episode:

@@ -15,18 +15,18 @@ from mt_nodes.world.scenarios.language import slots, tree
 from mt_nodes.world.scenarios.language.functions import FUNCTIONS
 from mt_nodes.world.scenarios.language.parsing import DEEPEST
 from mt_nodes.world.scenarios.language.plot_builder import plot
-from mt_nodes.world.scenarios.language.problems import Findings, Problem, Refused
+from mt_nodes.world.scenarios.language.problems import Findings, Problem, ValueRefusal
 from mt_nodes.world.scenarios.language.script_draws import DRAWN, Draws
-from mt_nodes.world.scenarios.language.slot_binding import Elided, Model, bind
+from mt_nodes.world.scenarios.language.slot_binding import ElidedItems, Model, bind
 from mt_nodes.world.scenarios.language.tokenizer import SCENARIO
 from mt_nodes.world.scenarios.language.values import (
+    AttributeValues,
     Coordinate,
     Ego,
     Heading,
     Hours,
     Item,
     LanePlace,
-    Marked,
     Members,
     Participant,
     Plot,
@@ -39,7 +39,7 @@ from mt_nodes.world.scenarios.language.values import (
 class Evaluator:
     """What values mean, given what names do.
 
-    Attributes:
+    AttributeValues:
         look_up: gives the value of a name, or raises Refused. model: gives the type that a name like that of what is
             being defined says.
     """
@@ -61,7 +61,7 @@ class Evaluator:
     @evaluate.register
     def _(self, node: tree.Number) -> float:
         if not math.isfinite(node.value):
-            raise Refused(Problem(node.at, "a number too large", "one that a computer can hold"))
+            raise ValueRefusal(Problem(node.at, "a number too large", "one that a computer can hold"))
         return node.value
 
     @evaluate.register
@@ -75,7 +75,7 @@ class Evaluator:
     @evaluate.register
     def _(self, node: tree.Clock) -> Hours:
         if node.hour > 23 or node.minute > 59:
-            raise Refused(Problem(node.at, f"the time {node.hour}:{node.minute:02d}", "0:00 to 23:59"))
+            raise ValueRefusal(Problem(node.at, f"the time {node.hour}:{node.minute:02d}", "0:00 to 23:59"))
         return Hours(node.hour + node.minute / 60.0)
 
     @evaluate.register
@@ -83,11 +83,11 @@ class Evaluator:
         return None
 
     @evaluate.register
-    def _(self, node: tree.Dots) -> Elided:
-        return Elided()
+    def _(self, node: tree.Dots) -> ElidedItems:
+        return ElidedItems()
 
     @evaluate.register
-    def _(self, node: tree.Signed) -> float:
+    def _(self, node: tree.SignedValue) -> float:
         value = slots.number(self.item(node.value))
         return -value if node.sign == "-" else value
 
@@ -104,8 +104,8 @@ class Evaluator:
     def _(self, node: tree.Row) -> Any:
         items = self._all(node.items)
         for item in items:
-            if isinstance(item.data, Elided):
-                raise Refused(Problem(item.at, "'...'", "a value", "it stands for slots of a word, as in AV(…)"))
+            if isinstance(item.data, ElidedItems):
+                raise ValueRefusal(Problem(item.at, "'...'", "a value", "it stands for slots of a word, as in AV(…)"))
         return items[0].data if len(items) == 1 and isinstance(items[0].data, float) else Values(tuple(items))
 
     @evaluate.register
@@ -113,16 +113,16 @@ class Evaluator:
         items = self._all(node.items)
         unknown = [item for item in items if isinstance(item.data, Word) and item.data.unknown]
         if unknown:
-            raise Refused(*(problem for item in unknown for problem in slots.refused(item, "a member").problems))
+            raise ValueRefusal(*(problem for item in unknown for problem in slots.refused(item, "a member").problems))
         return Members(tuple(items))
 
     @evaluate.register
-    def _(self, node: tree.Attributes) -> Marked:
+    def _(self, node: tree.Attributes) -> AttributeValues:
         keys = [pair.key for pair in node.pairs]
         again = [pair for k, pair in enumerate(node.pairs) if pair.key in keys[:k]]
         if again:
-            raise Refused(*(Problem(pair.at, f"'{pair.key}' a second time", "it once") for pair in again))
-        return Marked(dict(zip(keys, self._all([pair.value for pair in node.pairs]), strict=True)))
+            raise ValueRefusal(*(Problem(pair.at, f"'{pair.key}' a second time", "it once") for pair in again))
+        return AttributeValues(dict(zip(keys, self._all([pair.value for pair in node.pairs]), strict=True)))
 
     @evaluate.register
     def _(self, node: tree.Call) -> Any:
@@ -132,14 +132,14 @@ class Evaluator:
         function = FUNCTIONS.get(node.name)
         if function is None:
             hint = suggest(node.name, {*FUNCTIONS, *DRAWN})
-            raise Refused(Problem(node.at, f"the unknown word '{node.name}(…)'", hint=hint))
+            raise ValueRefusal(Problem(node.at, f"the unknown word '{node.name}(…)'", hint=hint))
         slots = bind(function, node.name, node.at, items, self.findings, self.model())
         return function.make(node.at, slots)
 
     @evaluate.register
     def _(self, node: tree.Block) -> Plot:
         if node.name != SCENARIO:
-            raise Refused(
+            raise ValueRefusal(
                 Problem(node.at, f"'{node.name}' before '{{'", f"'{SCENARIO}'", suggest(node.name, [SCENARIO]))
             )
         return plot(node.at, self._all(node.items), self.findings)
@@ -153,16 +153,16 @@ class Evaluator:
     def _(self, node: tree.Spread) -> Coordinate:
         where = slots.place(self.item(node.coordinate))
         if not isinstance(where, Coordinate):
-            raise Refused(Problem(node.coordinate.at, "a place on a lane", "a coordinate before 'range'"))
+            raise ValueRefusal(Problem(node.coordinate.at, "a place on a lane", "a coordinate before 'range'"))
         sides = [self._all(side.items) for side in (node.x, node.y)]
         for side, items in zip((node.x, node.y), sides, strict=True):
             if len(items) != 2:
-                raise Refused(Problem(side.at, f"{len(items)} bounds", "a lower and an upper one"))
+                raise ValueRefusal(Problem(side.at, f"{len(items)} bounds", "a lower and an upper one"))
         x, y = (self.draws.between(*items) for items in sides)
         return Coordinate(where.x_m + x, where.y_m + y, where.frame)
 
     @evaluate.register
-    def _(self, node: tree.Turned) -> Heading:
+    def _(self, node: tree.RelativeAngle) -> Heading:
         angle = slots.number(self.item(node.angle))
         rad = math.radians(angle) if node.unit == "deg" else angle
         return Heading(rad, None if node.reference is None else self._reference(node.reference))
@@ -173,7 +173,7 @@ class Evaluator:
             return item.data
         if isinstance(item.data, Ego | Participant):
             if _chain(item.data) > DEEPEST:
-                raise Refused(Problem(node.at, f"more than {DEEPEST} headings related to each other", "fewer"))
+                raise ValueRefusal(Problem(node.at, f"more than {DEEPEST} headings related to each other", "fewer"))
             return item.data
         return slots.word(item, ("EGO", "EAST"), "EGO, EAST, a place on a lane, or the name of somebody")
 
@@ -187,10 +187,10 @@ class Evaluator:
         for node in nodes:
             try:
                 items.append(self.item(node))
-            except Refused as refusal:
+            except ValueRefusal as refusal:
                 self.findings.refused(refusal)
         if len(items) < len(nodes):
-            raise Refused
+            raise ValueRefusal
         return items
 
 
@@ -215,9 +215,9 @@ def _joined(node: tree.Binary, left: Item, right: Item) -> Any:
     try:
         value = _OPERATORS[node.operator](slots.number(left), slots.number(right))
     except ArithmeticError as error:
-        raise Refused(Problem(node.at, "a sum that has no value", "a number")) from error
+        raise ValueRefusal(Problem(node.at, "a sum that has no value", "a number")) from error
     if not isinstance(value, float) or not math.isfinite(value):
-        raise Refused(Problem(node.at, "a sum that has no value", "a number"))
+        raise ValueRefusal(Problem(node.at, "a sum that has no value", "a number"))
     return value
 
 

@@ -10,8 +10,9 @@ from typing import Any
 from mt_nodes.base.errors import suggest
 from mt_nodes.world.drive.scenario import Vehicle
 from mt_nodes.world.scenarios.language import slots
-from mt_nodes.world.scenarios.language.problems import Problem, Refused, Span
+from mt_nodes.world.scenarios.language.problems import Problem, Span, ValueRefusal
 from mt_nodes.world.scenarios.language.values import (
+    AttributeValues,
     Coordinate,
     Ego,
     Group,
@@ -19,7 +20,6 @@ from mt_nodes.world.scenarios.language.values import (
     Item,
     Lasting,
     Looks,
-    Marked,
     Motion,
     ObstacleValue,
     Participant,
@@ -67,7 +67,7 @@ def _participant(maker: str) -> Callable[[Span, Mapping[str, Any]], Participant]
     def make(at: Span, slot: Mapping[str, Any]) -> Participant:
         marked = attributes(slot["attributes"], maker)
         if maker == "Actor" and "kind" not in marked:
-            raise Refused(Problem(at, "an Actor without a kind", "{kind: …} among its attributes"))
+            raise ValueRefusal(Problem(at, "an Actor without a kind", "{kind: …} among its attributes"))
         looks = slot.get("type") or Looks()
         return Participant(at, maker, slot["start"], slot["motion"], slot["target"], looks, marked)
 
@@ -82,7 +82,7 @@ def _ego(at: Span, slot: Mapping[str, Any]) -> Ego:
 def _group(at: Span, slot: Mapping[str, Any]) -> Group:
     count = slot["count"]
     if count != int(count) or not 1 <= count <= CROWD:
-        raise Refused(Problem(at, f"{count:g} people", f"a whole number of 1 to {CROWD}"))
+        raise ValueRefusal(Problem(at, f"{count:g} people", f"a whole number of 1 to {CROWD}"))
     return Group(at, int(count), slot["person"], attributes(slot["attributes"], "Group").get("spacing", 0.8))
 
 
@@ -103,11 +103,13 @@ def _coordinate(frame: str) -> Callable[[Span, Mapping[str, Any]], Coordinate]:
 
 
 def _wgs84(at: Span, slot: Mapping[str, Any]) -> Coordinate:
-    raise Refused(Problem(at, "WGS84 coordinates", "ENU ones", "the maps have no geographic origin"))
+    raise ValueRefusal(Problem(at, "WGS84 coordinates", "ENU ones", "the maps have no geographic origin"))
 
 
 def _random(at: Span, slot: Mapping[str, Any]) -> Motion:
-    raise Refused(Problem(at, "the motion Random", "Uniform or Waypoint", "draw its places: Waypoint with range(…)"))
+    raise ValueRefusal(
+        Problem(at, "the motion Random", "Uniform or Waypoint", "draw its places: Waypoint with range(…)")
+    )
 
 
 def _uniform(at: Span, slot: Mapping[str, Any]) -> Motion:
@@ -202,7 +204,7 @@ FUNCTIONS = {
 }
 
 
-def attributes(marked: Marked | None, maker: str) -> dict[str, Any]:
+def attributes(marked: AttributeValues | None, maker: str) -> dict[str, Any]:
     """Return attributes of what a word makes, each of its own type.
 
     Raises:
@@ -212,7 +214,7 @@ def attributes(marked: Marked | None, maker: str) -> dict[str, Any]:
 
     def make(key: str, item: Item) -> Any:
         if key not in known:
-            raise Refused(Problem(item.at, f"'{key}'", f"an attribute of {maker}", suggest(key, known)))
+            raise ValueRefusal(Problem(item.at, f"'{key}'", f"an attribute of {maker}", suggest(key, known)))
         return _attribute(key, item)
 
     return slots.each(marked, make) if marked else {}

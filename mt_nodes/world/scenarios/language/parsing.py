@@ -187,7 +187,7 @@ def _values(children: list[Any], make: _Make) -> tuple[tree.Node, ...]:
 
 def _turned(at: Span, children: list[Any], make: _Make) -> tree.Node:
     reference = None if children[-1] is None else make(children[-1])
-    return tree.Turned(at, make(children[0]), str(children[1]), reference)
+    return tree.RelativeAngle(at, make(children[0]), str(children[1]), reference)
 
 
 _BRANCHES: dict[str, Callable[[Span, list[Any], _Make], Any]] = {
@@ -200,7 +200,7 @@ _BRANCHES: dict[str, Callable[[Span, list[Any], _Make], Any]] = {
     "spread": lambda at, c, make: tree.Spread(at, make(c[0]), make(c[2]), make(c[3])),  # type: ignore[arg-type]
     "turned": _turned,
     "binary": lambda at, c, make: tree.Binary(at, make(c[0]), str(c[1]), make(c[2])),
-    "signed": lambda at, c, make: tree.Signed(at, str(c[0]), make(c[1])),
+    "signed": lambda at, c, make: tree.SignedValue(at, str(c[0]), make(c[1])),
     "times_pi": lambda at, c, make: tree.TimesPi(at, make(c[0])),
     "call": lambda at, c, make: tree.Call(at, str(c[0]), _slots(c[1:], make)),
     "row": lambda at, c, make: tree.Row(at, _slots(c, make)),

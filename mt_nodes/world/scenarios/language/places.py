@@ -14,7 +14,7 @@ from mt_nodes.base.errors import suggest
 from mt_nodes.world.drive.road_map import Lane, RoadMap
 from mt_nodes.world.drive.route import Route
 from mt_nodes.world.drive.scenario import Pose
-from mt_nodes.world.scenarios.language.problems import Problem, Refused, Span
+from mt_nodes.world.scenarios.language.problems import Problem, Span, ValueRefusal
 from mt_nodes.world.scenarios.language.values import Ego, Heading, LanePlace, Participant, State
 
 CROSSING_M = 3.0
@@ -60,7 +60,7 @@ class Places:
         if place.frame == "ENU":
             return place.x_m, place.y_m
         if maker == "AV":
-            raise Refused(Problem(at, "the ego's start in its own frame, IMU", "ENU or a place on a lane"))
+            raise ValueRefusal(Problem(at, "the ego's start in its own frame, IMU", "ENU or a place on a lane"))
         ego = self.ego_pose()
         c, s = math.cos(ego.yaw_rad), math.sin(ego.yaw_rad)
         return ego.x_m + c * place.x_m - s * place.y_m, ego.y_m + s * place.x_m + c * place.y_m
@@ -69,10 +69,10 @@ class Places:
         lane = self.road.lanes.get(place.lane)
         if lane is None:
             hint = suggest(place.lane, self.road.lanes)
-            raise Refused(Problem(place.at, f"the lane '{place.lane}'", f"a lane of map '{self.road.name}'", hint))
+            raise ValueRefusal(Problem(place.at, f"the lane '{place.lane}'", f"a lane of map '{self.road.name}'", hint))
         if not 0.0 <= place.station_m <= lane.length_m:
             expected = f"0 to {lane.length_m:.1f} m, the length of '{place.lane}'"
-            raise Refused(Problem(place.at, f"{place.station_m:g} m along a lane", expected))
+            raise ValueRefusal(Problem(place.at, f"{place.station_m:g} m along a lane", expected))
         return lane.pose_at(place.station_m)
 
     def _yaw(self, state: State, x: float, y: float, at: Span, maker: str) -> float:
@@ -82,7 +82,7 @@ class Places:
             return heading.rad
         if reference == "EGO":
             if maker == "AV":
-                raise Refused(Problem(at, "the ego's heading related to itself", "to something else"))
+                raise ValueRefusal(Problem(at, "the ego's heading related to itself", "to something else"))
             return self.ego_pose().yaw_rad + heading.rad
         if isinstance(reference, LanePlace):
             return self._on_lane(reference).yaw_rad + heading.rad

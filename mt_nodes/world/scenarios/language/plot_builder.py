@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mt_nodes.world.scenarios.language import slots
-from mt_nodes.world.scenarios.language.problems import Edit, Findings, Problem, Refused, Repair, Span
-from mt_nodes.world.scenarios.language.slot_binding import Elided
+from mt_nodes.world.scenarios.language.problems import Edit, Findings, Problem, Repair, Span, ValueRefusal
+from mt_nodes.world.scenarios.language.slot_binding import ElidedItems
 from mt_nodes.world.scenarios.language.values import (
     Ego,
     Group,
@@ -51,7 +51,7 @@ def plot(at: Span, items: Sequence[Item], findings: Findings) -> Plot:
         Refused: parts are missing, stand in another order, or are not what they should be.
     """
     if len(items) < 2:
-        raise Refused(Problem(at, f"{len(items)} part{'s' * (len(items) != 1)}", "a map and an ego at least"))
+        raise ValueRefusal(Problem(at, f"{len(items)} part{'s' * (len(items) != 1)}", "a map and an ego at least"))
     road, ego = slots.road(items[0]), items[1].data
     if not isinstance(ego, Ego):
         raise slots.refused(items[1], "the ego, made by AV(…)")
@@ -67,25 +67,27 @@ def plot(at: Span, items: Sequence[Item], findings: Findings) -> Plot:
 
 def _part(parts: _Parts, item: Item, position: int, findings: Findings) -> int:
     """Take in one part, and return the position of the next."""
-    if isinstance(item.data, Elided):
+    if isinstance(item.data, ElidedItems):
         problem = Problem(item.at, "'...'", "each part, or nothing after the last", "taken for empty parts")
         findings.repaired(Repair(problem, (Edit(item.at.start, item.at.end, ""),)))
         return position
     members = list(_members(item))
     sorts = {_sort(member) for member in members} if members else set()
     if len(sorts) > 1:
-        raise Refused(Problem(item.at, f"{' and '.join(sorted(sorts))} in one set", "a set of each"))
+        raise ValueRefusal(Problem(item.at, f"{' and '.join(sorted(sorts))} in one set", "a set of each"))
     here = _ORDER.index(sorts.pop()) if sorts else position
     if here >= len(_ORDER) or position >= len(_ORDER):
-        raise Refused(Problem(item.at, "one part too many", f"at most a map, an ego and {', '.join(_ORDER)}"))
+        raise ValueRefusal(Problem(item.at, "one part too many", f"at most a map, an ego and {', '.join(_ORDER)}"))
     if here < position:
-        raise Refused(Problem(item.at, f"{_ORDER[here]} after {_ORDER[position - 1]}", f"parts as {', '.join(_ORDER)}"))
+        raise ValueRefusal(
+            Problem(item.at, f"{_ORDER[here]} after {_ORDER[position - 1]}", f"parts as {', '.join(_ORDER)}")
+        )
     if here > position:
         _skipped(item, position, here, findings)
     for member in members:
         name = getattr(member.data, "name", "")
         if name in parts.names:
-            raise Refused(Problem(member.at, f"'{name}' twice in one scenario", "everybody once"))
+            raise ValueRefusal(Problem(member.at, f"'{name}' twice in one scenario", "everybody once"))
         parts.names |= {name} - {""}
         _take(parts, member.data)
     return here + 1

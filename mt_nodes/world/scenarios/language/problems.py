@@ -65,7 +65,7 @@ class Repair:
     edits: tuple[Edit, ...] = ()
 
 
-class Refused(Exception):
+class ValueRefusal(Exception):
     """Raised where a value cannot be used; carries the problems, or none where they have been told already."""
 
     def __init__(self, *problems: Problem) -> None:
@@ -102,7 +102,7 @@ class Findings:
         (self.problems if self.strict else self.warnings).append(repair.problem)
         self.edits.extend(repair.edits)
 
-    def refused(self, refusal: Refused) -> None:
+    def refused(self, refusal: ValueRefusal) -> None:
         """Take note of what a refusal carries and has not been told yet."""
         self.problems += [problem for problem in refusal.problems if problem not in self.problems]
 

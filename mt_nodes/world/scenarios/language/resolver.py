@@ -16,7 +16,7 @@ from mt_nodes.base.yaml_files import read_text
 from mt_nodes.world.scenarios.language import kinds, slots, tree
 from mt_nodes.world.scenarios.language.evaluator import Evaluator
 from mt_nodes.world.scenarios.language.parsing import DEEPEST, statements_of
-from mt_nodes.world.scenarios.language.problems import Findings, Problem, Refused, Span
+from mt_nodes.world.scenarios.language.problems import Findings, Problem, Span, ValueRefusal
 from mt_nodes.world.scenarios.language.script_draws import Draws
 from mt_nodes.world.scenarios.language.slot_binding import Model
 from mt_nodes.world.scenarios.language.values import Item, Plot, Word, named, shown
@@ -67,7 +67,7 @@ class Resolver:
         for statement in statements:
             try:
                 self._do(statement)
-            except Refused as refusal:
+            except ValueRefusal as refusal:
                 self.findings.refused(refusal)
 
     def warn_of_unused(self) -> None:
@@ -83,13 +83,15 @@ class Resolver:
     @_do.register
     def _(self, statement: tree.Import) -> None:
         if self.path is None:
-            raise Refused(Problem(statement.at, "an import in a text", "it in a file", "imports are found beside it"))
+            raise ValueRefusal(
+                Problem(statement.at, "an import in a text", "it in a file", "imports are found beside it")
+            )
         if not statement.path.isprintable():
-            raise Refused(Problem(statement.at, f"an import of {statement.path!r}", "the name of a file"))
+            raise ValueRefusal(Problem(statement.at, f"an import of {statement.path!r}", "the name of a file"))
         path = (self.path.parent / statement.path).resolve()
         circle = (*self.importing, self.path.resolve())
         if path in circle or len(circle) > DEEPEST:
-            raise Refused(Problem(statement.at, f"an import of '{statement.path}' in a circle", "another script"))
+            raise ValueRefusal(Problem(statement.at, f"an import of '{statement.path}' in a circle", "another script"))
         if path not in self.imported:
             self.imported[path] = self._imported(statement, path, circle)
         inner = self.imported[path]
@@ -97,7 +99,7 @@ class Resolver:
             self._define(name, known.value, known.at, used=True)
         self.parameters |= inner.parameters
         for problem in inner.findings.problems:
-            self.findings.refused(Refused(problem))
+            self.findings.refused(ValueRefusal(problem))
         self.findings.warnings.extend(inner.findings.warnings)
 
     def _imported(self, statement: tree.Import, path: Path, circle: tuple[Path, ...]) -> Resolver:
@@ -107,7 +109,7 @@ class Resolver:
             why = str(error).removeprefix(f"{path}: ")
             near = [other.name for other in path.parent.glob("*.scenario") if other != self.path]
             got = f"an import of '{statement.path}', which {why}"
-            raise Refused(
+            raise ValueRefusal(
                 Problem(statement.at, got, hint=suggest(path.name, near, "is it beside this script?"))
             ) from error
         findings, name = Findings(self.findings.strict), os.path.relpath(path, circle[0].parent)
@@ -148,7 +150,7 @@ class Resolver:
         """Read ``Trace t = EXE(scenario);``: whoever runs the scenario has its trace."""
         value = statement.value
         if not isinstance(value, tree.Call) or value.name != "EXE" or len(value.items) != 1:
-            raise Refused(Problem(value.at, "another value of a Trace", "EXE(scenario)"))
+            raise ValueRefusal(Problem(value.at, "another value of a Trace", "EXE(scenario)"))
         self._define(statement.name, None, statement.at)
         kinds.KINDS["Scenario"].make(self._values.item(value.items[0]))
         self._define(statement.name, Word(statement.name), statement.at, used=True)
@@ -171,7 +173,7 @@ class Resolver:
             data = named(self._values.evaluate(value), name)
             if demanded:
                 data = self._demanded(demanded, Item(data, value.at), at)
-        except Refused:
+        except ValueRefusal:
             self._define(name, None, at)
             raise
         if isinstance(data, Word) and data.unknown:
@@ -183,18 +185,20 @@ class Resolver:
 
     def _demanded(self, demanded: str, item: Item, at: Span) -> Any:
         if demanded not in kinds.KINDS:
-            raise Refused(Problem(at, f"the type '{demanded}'", "a type", suggest(demanded, kinds.KINDS)))
+            raise ValueRefusal(Problem(at, f"the type '{demanded}'", "a type", suggest(demanded, kinds.KINDS)))
         try:
             return kinds.KINDS[demanded].make(item)
-        except Refused as refusal:
+        except ValueRefusal as refusal:
             about = kinds.KINDS[demanded].about.replace("`", "'")
-            raise Refused(Problem(item.at, shown(item.data), f"{demanded}: {about}")) from refusal
+            raise ValueRefusal(Problem(item.at, shown(item.data), f"{demanded}: {about}")) from refusal
 
     def _define(self, name: str, value: Any, at: Span, used: bool = False) -> None:
         earlier = self._names.get(name)
         if earlier and earlier.at != at:
             where = f"line {earlier.at.line}" if earlier.at.file == at.file else f"{earlier.at.file}:{earlier.at.line}"
-            self.findings.refused(Refused(Problem(at, f"'{name}' a second time", "a new name", f"first in {where}")))
+            self.findings.refused(
+                ValueRefusal(Problem(at, f"'{name}' a second time", "a new name", f"first in {where}"))
+            )
         self._names[name] = _Known(value, at, used)
 
     def _look_up(self, node: tree.Name) -> Any:
@@ -207,7 +211,7 @@ class Resolver:
             return Word(node.name, suggest(node.name, {*self._names, *WORDS}, "names are defined before they are used"))
         known.used = True
         if known.value is None:
-            raise Refused  # its definition has been told to be wrong
+            raise ValueRefusal  # its definition has been told to be wrong
         return known.value
 
     def _model(self) -> Model | None:

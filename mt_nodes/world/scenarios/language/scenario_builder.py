@@ -16,7 +16,7 @@ from mt_nodes.world.drive.maps import MAPS, load_map
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Actor, Ego, Environment, Obstacle, Person, Scenario, Trigger
 from mt_nodes.world.scenarios.language.places import Places, aside
-from mt_nodes.world.scenarios.language.problems import Problem, Refused, Span
+from mt_nodes.world.scenarios.language.problems import Problem, Span, ValueRefusal
 from mt_nodes.world.scenarios.language.values import Group, Participant, Plot, State, Surroundings
 from mt_nodes.world.scenarios.language.ways import way
 from mt_nodes.world.scenarios.language.words import PEOPLE, UNSAID
@@ -27,7 +27,7 @@ CHILD_YEARS, ELDERLY_YEARS = 13.0, 65.0
 _T = TypeVar("_T")
 
 
-def build(plot: Plot, tell: Callable[[Refused], None], road: RoadMap | None = None) -> Scenario | None:
+def build(plot: Plot, tell: Callable[[ValueRefusal], None], road: RoadMap | None = None) -> Scenario | None:
     """Return the scenario of a plot, or None after telling everything that keeps it from being one.
 
     Args:
@@ -49,14 +49,14 @@ def build(plot: Plot, tell: Callable[[Refused], None], road: RoadMap | None = No
     scenario = Scenario(plot.name, road.name, ego, actors, obstacles, surroundings, duration, signals)
     problems = scenario_checks.problems(scenario, road)
     for problem in problems:
-        tell(Refused(_placed(problem, plot)))
+        tell(ValueRefusal(_placed(problem, plot)))
     return None if problems else scenario
 
 
-def _told(tell: Callable[[Refused], None], make: Callable[[], _T]) -> _T | None:
+def _told(tell: Callable[[ValueRefusal], None], make: Callable[[], _T]) -> _T | None:
     try:
         return make()
-    except Refused as refusal:
+    except ValueRefusal as refusal:
         tell(refusal)
         return None
 
@@ -64,7 +64,7 @@ def _told(tell: Callable[[Refused], None], make: Callable[[], _T]) -> _T | None:
 def _road(plot: Plot) -> RoadMap:
     name = plot.road.name
     if name.removesuffix(MIRRORED) not in MAPS:
-        raise Refused(Problem(plot.road.at, f"the map '{name}'", "a map that is there", suggest(name, MAPS)))
+        raise ValueRefusal(Problem(plot.road.at, f"the map '{name}'", "a map that is there", suggest(name, MAPS)))
     return load_map(name)
 
 
@@ -74,7 +74,7 @@ def _ego(places: Places) -> Ego:
     return Ego(places.ego_pose(), ego.start.speed_mps or 0.0, target, ego.vehicle)
 
 
-def _actors(places: Places, plot: Plot, tell: Callable[[Refused], None]) -> tuple[Actor, ...] | None:
+def _actors(places: Places, plot: Plot, tell: Callable[[ValueRefusal], None]) -> tuple[Actor, ...] | None:
     duration = plot.duration_s or DURATION_S
     everybody = [one for member in plot.participants for one in _members(member)]
     actors = [_told(tell, partial(_actor, places, *one, duration)) for one in everybody]

@@ -9,7 +9,7 @@ import numpy as np
 
 from mt_nodes.base import seeds
 from mt_nodes.world.scenarios.language import slots
-from mt_nodes.world.scenarios.language.problems import Problem, Refused, Span
+from mt_nodes.world.scenarios.language.problems import Problem, Span, ValueRefusal
 from mt_nodes.world.scenarios.language.values import Item
 
 DRAWN = {
@@ -46,11 +46,11 @@ class Draws:
         rng = self._generator()
         if name == "choice":
             if not items or any(item.data is None for item in items):
-                raise Refused(Problem(at, f"{name}(…) with an empty slot", "values"))
+                raise ValueRefusal(Problem(at, f"{name}(…) with an empty slot", "values"))
             return items[int(rng.integers(len(items)))].data
         counts = (2, 4) if name == "normal" else (2,)
         if len(items) not in counts:
-            raise Refused(Problem(at, f"{len(items)} values in {name}(…)", DRAWN[name].replace("`", "'")))
+            raise ValueRefusal(Problem(at, f"{len(items)} values in {name}(…)", DRAWN[name].replace("`", "'")))
         numbers = [slots.number(item) for item in items]
         if name == "normal":
             return _normal(rng, at, numbers)
@@ -63,16 +63,16 @@ class Draws:
     def _between(self, rng: np.random.Generator, at: Span, bounds: Sequence[float]) -> float:
         low, high = bounds
         if low > high or not np.isfinite(high - low):
-            raise Refused(Problem(at, f"a range from {low:g} to {high:g}", "the lower bound first"))
+            raise ValueRefusal(Problem(at, f"a range from {low:g} to {high:g}", "the lower bound first"))
         return float(rng.uniform(low, high))
 
 
 def _normal(rng: np.random.Generator, at: Span, numbers: Sequence[float]) -> float:
     mean, deviation, low, high = (*numbers, -np.inf, np.inf)[:4]
     if deviation < 0.0:
-        raise Refused(Problem(at, f"a deviation of {deviation:g}", "0 or more"))
+        raise ValueRefusal(Problem(at, f"a deviation of {deviation:g}", "0 or more"))
     drawn = rng.normal(mean, deviation, _TRIES)
     inside = drawn[(drawn >= low) & (drawn <= high)]
     if not len(inside):
-        raise Refused(Problem(at, f"bounds {low:g} to {high:g}", "some that a draw hits once in a thousand"))
+        raise ValueRefusal(Problem(at, f"bounds {low:g} to {high:g}", "some that a draw hits once in a thousand"))
     return float(inside[0])

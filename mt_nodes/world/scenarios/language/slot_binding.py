@@ -9,13 +9,13 @@ from typing import Any
 
 from mt_nodes.world.scenarios.language.functions import Function, Slot
 from mt_nodes.world.scenarios.language.kinds import KINDS
-from mt_nodes.world.scenarios.language.problems import Edit, Findings, Problem, Refused, Repair, Span
+from mt_nodes.world.scenarios.language.problems import Edit, Findings, Problem, Repair, Span, ValueRefusal
 from mt_nodes.world.scenarios.language.slots import fits
-from mt_nodes.world.scenarios.language.values import Item, Marked
+from mt_nodes.world.scenarios.language.values import AttributeValues, Item
 
 
 @dataclass(frozen=True)
-class Elided:
+class ElidedItems:
     """``...`` among the items, instead of data."""
 
 
@@ -40,18 +40,20 @@ def bind(
         Refused: what stands in a slot is not of its kind, a slot is not there, or one that is needed is empty.
     """
     items = list(items)
-    dots = [k for k, item in enumerate(items) if isinstance(item.data, Elided)]
+    dots = [k for k, item in enumerate(items) if isinstance(item.data, ElidedItems)]
     if len(dots) > 1:
-        raise Refused(Problem(items[dots[1]].at, "'...' a second time", "it once"))
+        raise ValueRefusal(Problem(items[dots[1]].at, "'...' a second time", "it once"))
     if dots:
         items = _aligned(function, items, dots[0], findings, model)
-    elif not function.more and items and isinstance(items[-1].data, Marked):
+    elif not function.more and items and isinstance(items[-1].data, AttributeValues):
         items = _attributes_last(function, items)
     slots = function.slots
     if function.more:
         slots = (*slots[:-1], *[slots[-1]] * max(1, len(items) - len(slots) + 1))
     if len(items) > len(slots):
-        raise Refused(Problem(items[len(slots)].at, f"{len(items)} values in {name}(…)", _signature(name, function)))
+        raise ValueRefusal(
+            Problem(items[len(slots)].at, f"{len(items)} values in {name}(…)", _signature(name, function))
+        )
     items += [Item(None, at)] * (len(slots) - len(items))
     return _made(slots, items, name, at, findings, function.more)
 
@@ -64,18 +66,18 @@ def _made(
     for slot, item in zip(slots, items, strict=True):
         try:
             if item.data is None and slot.needed:
-                raise Refused(
+                raise ValueRefusal(
                     Problem(item.at, f"no {slot.name} in {name}(…)", KINDS[slot.kind].about.replace("`", "'"))
                 )
             value = None if item.data is None else KINDS[slot.kind].make(item)
-        except Refused as refusal:
+        except ValueRefusal as refusal:
             findings.refused(refusal)
             wrong = True
             continue
         several = more and slot is slots[-1]
         values[slot.name] = (*values.get(slot.name, ()), value) if several else value
     if wrong:
-        raise Refused
+        raise ValueRefusal
     return values
 
 
@@ -84,9 +86,9 @@ def _signature(name: str, function: Function) -> str:
 
 
 def _attributes_last(function: Function, items: list[Item]) -> list[Item]:
-    """Attributes stand last, after whatever slots were left out."""
+    """AttributeValues stand last, after whatever slots were left out."""
     left_out = len(function.slots) - len(items)
-    if function.slots[-1].kind == "Attributes" and left_out > 0:
+    if function.slots[-1].kind == "AttributeValues" and left_out > 0:
         return [*items[:-1], *[Item(None, items[-1].at)] * left_out, items[-1]]
     return items
 
@@ -106,7 +108,9 @@ def _aligned(function: Function, items: list[Item], k: int, findings: Findings, 
             -1,
         )
         if high < 0:
-            raise Refused(Problem(item.at, "what fits no slot after '...'", "a value of a slot that '...' left out"))
+            raise ValueRefusal(
+                Problem(item.at, "what fits no slot after '...'", "a value of a slot that '...' left out")
+            )
         filled[high] = item
     left_out = (high if behind else len(function.slots)) - k
     text, taken = ", " * (left_out - 1) if behind else "", ""

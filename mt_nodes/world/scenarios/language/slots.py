@@ -7,15 +7,15 @@ from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 from mt_nodes.base.errors import suggest
-from mt_nodes.world.scenarios.language.problems import Problem, Refused
+from mt_nodes.world.scenarios.language.problems import Problem, ValueRefusal
 from mt_nodes.world.scenarios.language.values import (
+    AttributeValues,
     Coordinate,
     Heading,
     Hours,
     Item,
     LanePlace,
     Looks,
-    Marked,
     Members,
     Motion,
     Participant,
@@ -34,10 +34,10 @@ FASTEST_MPS = 100.0
 """Faster is taken for a slip: 360 km/h."""
 
 
-def refused(item: Item, expected: str, hint: str = "") -> Refused:
+def refused(item: Item, expected: str, hint: str = "") -> ValueRefusal:
     """Return the error that says what stands there and what should."""
     unknown = item.data.unknown if isinstance(item.data, Word) else ""
-    return Refused(Problem(item.at, shown(item.data), expected, hint or unknown))
+    return ValueRefusal(Problem(item.at, shown(item.data), expected, hint or unknown))
 
 
 def number(item: Item) -> float:
@@ -211,7 +211,7 @@ def hours(item: Item) -> Hours:
 
 def weather(item: Item) -> dict[str, float]:
     """Return numbers of 0 to 1 by kind of weather."""
-    if not isinstance(item.data, Marked):
+    if not isinstance(item.data, AttributeValues):
         if isinstance(item.data, Members) and not item.data.items:
             return {}
         raise refused(item, "weather, as {rain: 0.5, fog: light}")
@@ -220,22 +220,22 @@ def weather(item: Item) -> dict[str, float]:
 
 def _weather(key: str, part: Item) -> float:
     if key not in WEATHER:
-        raise Refused(Problem(part.at, f"'{key}'", "a kind of weather", suggest(key, WEATHER)))
+        raise ValueRefusal(Problem(part.at, f"'{key}'", "a kind of weather", suggest(key, WEATHER)))
     level = part.data.name if isinstance(part.data, Word) else ""
     return LEVELS[level] if level in LEVELS else within(part, 0.0, 1.0, "light, middle, heavy or a number")
 
 
-def each(marked: Marked, make: Callable[[str, Item], _T]) -> dict[str, _T]:
+def each(marked: AttributeValues, make: Callable[[str, Item], _T]) -> dict[str, _T]:
     """Return what is made of each attribute, or raise with all that is wrong with any."""
     found: dict[str, _T] = {}
     problems: list[Problem] = []
     for key, part in marked.pairs.items():
         try:
             found[key] = make(key, part)
-        except Refused as refusal:
+        except ValueRefusal as refusal:
             problems += refusal.problems
     if problems:
-        raise Refused(*problems)
+        raise ValueRefusal(*problems)
     return found
 
 
@@ -246,9 +246,9 @@ def road(item: Item) -> RoadValue:
     return item.data
 
 
-def marked(item: Item) -> Marked:
+def marked(item: Item) -> AttributeValues:
     """Return attributes."""
-    if not isinstance(item.data, Marked):
+    if not isinstance(item.data, AttributeValues):
         raise refused(item, "attributes, as {age: 7}")
     return item.data
 
@@ -272,6 +272,6 @@ def fits(make: Callable[[Item], Any], item: Item) -> bool:
     """Whether a value can be of a kind."""
     try:
         make(item)
-    except Refused:
+    except ValueRefusal:
         return False
     return True

@@ -55,7 +55,7 @@ class Dots(Node):
 
 
 @dataclass(frozen=True)
-class Signed(Node):
+class SignedValue(Node):
     """A sign before a value."""
 
     sign: str
@@ -141,7 +141,7 @@ class Spread(Node):
 
 
 @dataclass(frozen=True)
-class Turned(Node):
+class RelativeAngle(Node):
     """An angle, its unit, and what it is measured from."""
 
     angle: Node

@@ -42,7 +42,7 @@ class Members:
 
 
 @dataclass(frozen=True)
-class Marked:
+class AttributeValues:
     """Attributes by name."""
 
     pairs: Mapping[str, Item]
@@ -241,7 +241,7 @@ _SHOWN: tuple[tuple[Any, Callable[[Any], str]], ...] = (
     (Word, lambda d: f"the unknown name '{d.name}'" if d.unknown else f"'{d.name}'"),
     (Values, lambda d: f"{len(d.items)} value{'s' * (len(d.items) != 1)} in brackets"),
     (Members, lambda _: "a set"),
-    (Marked, lambda _: "attributes"),
+    (AttributeValues, lambda _: "attributes"),
     (Hours, lambda _: "a time of day"),
     ((Coordinate, LanePlace), lambda _: "a position"),
     (Heading, lambda _: "a heading"),

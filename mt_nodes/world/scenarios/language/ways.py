@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from mt_nodes.world.drive.scenario import Pose, Waypoint
 from mt_nodes.world.scenarios.language.places import Places, aside
-from mt_nodes.world.scenarios.language.problems import Problem, Refused
+from mt_nodes.world.scenarios.language.problems import Problem, ValueRefusal
 from mt_nodes.world.scenarios.language.values import LanePlace, Participant, State
 
 _BEYOND_M = 20.0
@@ -37,7 +37,7 @@ def way(
     for state in states:
         speed = state.speed_mps if legs else speed_mps or state.speed_mps
         if not speed:
-            raise Refused(Problem(one.at, f"a way of '{one.name}' without a speed", "a speed above 0 to go it"))
+            raise ValueRefusal(Problem(one.at, f"a way of '{one.name}' without a speed", "a speed above 0 to go it"))
         x, y = places.point(state, one.at, one.maker)
         there = aside(Pose(x, y, start.yaw_rad), left_m)
         stays = drives and on_lane and isinstance(state.place, LanePlace)
