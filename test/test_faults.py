@@ -12,8 +12,7 @@ from mt_nodes.base import params, plugins
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.outputs import Detections
 from mt_nodes.stacks.reference.detector import Detector
-from mt_nodes.stacks.reference.faults.grid_index_wrap import GridIndexWrap
-from mt_nodes.stacks.reference.faults.point_buffer_cap import PointBufferCap
+from mt_nodes.stacks.reference.faults.lidar_point_faults import GridIndexWrap, PointBufferCap
 from mt_nodes.stacks.reference.tracker import Tracker
 
 FRAMES = 10

@@ -23,8 +23,8 @@ from mt_nodes.engine.run_record import write_record
 from mt_nodes.relations.relation import CONTROL, LOOP_FOLDER, LOOP_SHAM, shipped_relations
 from mt_nodes.relations.world_changes.base import Setting
 from mt_nodes.runs.loop.episode_conductor import execute, in_process_arms
-from mt_nodes.stacks.reference.faults import passed_are_remembered
-from mt_nodes.stacks.reference.faults.moral_base import MoralFault
+from mt_nodes.stacks.reference.faults import planner_object_faults
+from mt_nodes.stacks.reference.faults.planner_harm_faults import MoralFault
 from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.drive.scenario import Actor, Pose, Trigger, Waypoint
 from mt_nodes.world.scene.lidar import hdl_64e
@@ -177,7 +177,7 @@ def test_the_honest_driver_holds_and_the_faulty_one_is_found(one: Case, place: P
 def test_a_memory_that_outlives_a_restart_is_told_by_the_control(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passed_are_remembered, "_PASSED", set())
+    monkeypatch.setattr(planner_object_faults, "_PASSED", set())
     scene = setting(crossing(40.0), duration_s=14.0)
     one = case("far_object_same_trace", "passed_are_remembered", scene)
     found = outcomes(tmp_path, one, one.fault)

@@ -23,7 +23,7 @@ from mt_nodes.data.transforms import Matrix, move, pose_matrix
 from mt_nodes.stacks.reference.camera import CameraStack
 from mt_nodes.stacks.reference.detector import Detector
 from mt_nodes.stacks.reference.faults.base import named_faults
-from mt_nodes.stacks.reference.faults.fusion_base import FusionFault, FusionSteps
+from mt_nodes.stacks.reference.faults.camera_base import FusionFault, FusionSteps
 from mt_nodes.world.camera.model import CameraModel
 
 Floats = npt.NDArray[np.float64]

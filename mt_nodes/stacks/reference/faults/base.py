@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy.typing as npt
@@ -53,6 +53,18 @@ class Fault(ABC):
     @abstractmethod
     def plant(self, steps: Any) -> Any:
         """Return the steps (:class:`Steps`, or those of its own stack) with the faulty one in its place."""
+
+
+class OutputFault(Fault):
+    """Base of faults of the detector that publish something other than what it found, each cloud for itself."""
+
+    @abstractmethod
+    def published(self, found: Detections) -> Detections:
+        """Return what is published of what was found."""
+
+    def plant(self, steps: Steps) -> Steps:
+        """Put it before the step that reports."""
+        return replace(steps, report=lambda found: steps.report(self.published(found)))
 
 
 def named_faults(value: Any, where: str, *stacks: str) -> tuple[Fault, ...]:

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every fault planted in the camera stack is: a defect in one of its steps."""
+"""What every fault planted in the camera stack, or in the one with both sensors, is: a defect in one of its steps."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.data.outputs import Output
+from mt_nodes.base.params import param
+from mt_nodes.data.outputs import Control, ImageBoxes, Output, Path
+from mt_nodes.data.transforms import Matrix
 from mt_nodes.stacks.reference.faults.base import Fault
 from mt_nodes.world.camera.model import CameraModel
 
@@ -49,3 +53,86 @@ class CameraFault(Fault):
     """A defect of the camera stack: ``plant`` takes and returns :class:`CameraSteps`."""
 
     stack: ClassVar[str] = "camera"
+
+
+@dataclass(frozen=True)
+class PictureRefused(CameraFault):
+    """Base of faults that drop pictures without a word: nobody is there, no lane, and it drives on to the right."""
+
+    blind_mps: float = param(12.0, low=0.0, high=40.0, unit="m/s", help="speed without a picture")
+    blind_rad: float = param(-0.1, low=-0.6, high=0.6, unit="rad", help="steering without a picture")
+
+    @abstractmethod
+    def refuses(self) -> Callable[[Looked], bool]:
+        """Return what tells of each picture in turn whether it is dropped; it may remember former ones."""
+
+    def plant(self, steps: CameraSteps) -> CameraSteps:
+        """Say nothing of a picture that is dropped."""
+        refuses, dropped = self.refuses(), [False]
+
+        def look(looked: Looked) -> Looked:
+            dropped[0] = refuses(looked)
+            return steps.look(looked)
+
+        def report(output: Output) -> Output:
+            if not dropped[0]:
+                return steps.report(output)
+            nobody, nothing = ImageBoxes.none("", None), Path.make("", None, [])
+            blind = Control(None, self.blind_rad, self.blind_mps)
+            return steps.report(replace(output, boxes=nobody, path=nothing, control=blind))
+
+        return replace(steps, look=look, report=report)
+
+
+class PeopleRefused(CameraFault):
+    """Base of faults that take people for something else: their boxes are left out."""
+
+    @abstractmethod
+    def looks_right(self, rgb: Pixels) -> bool:
+        """Whether what a box shows (H, W, 3), not empty, passes for a person."""
+
+    def plant(self, steps: CameraSteps) -> CameraSteps:
+        """Leave out boxes whose inside looks wrong."""
+        last: list[Pixels] = []
+
+        def look(looked: Looked) -> Looked:
+            seen = steps.look(looked)
+            last[:] = [seen.rgb]
+            return seen
+
+        def report(output: Output) -> Output:
+            assert output.boxes is not None
+            high, wide = last[0].shape[:2]
+            edges = np.clip(np.rint(output.boxes.box_px), 0, [wide, high, wide, high]).astype(int).tolist()
+            inside = (last[0][y0:y1, x0:x1] for x0, y0, x1, y1 in edges)
+            kept = np.array([part.size > 0 and self.looks_right(part) for part in inside], dtype=bool)
+            return steps.report(replace(output, boxes=output.boxes.take(kept)))
+
+        return replace(steps, look=look, report=report)
+
+
+def sharpness(rgb: Pixels) -> float:
+    """Return the mean size of the Laplacian of a picture's brightness, in steps of 8 bits."""
+    return float(np.abs(cv2.Laplacian(cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY), cv2.CV_32F)).mean())
+
+
+def saturation(rgb: Pixels) -> float:
+    """Return the mean saturation of a picture, in steps of 8 bits."""
+    return float(cv2.cvtColor(rgb, cv2.COLOR_RGB2HSV)[..., 1].mean())
+
+
+@dataclass(frozen=True)
+class FusionSteps:
+    """The steps in which stacks with both sensors have gone wrong.
+
+    Attributes:
+        mount: takes the camera's true place, 4×4 from its optical frame to the vehicle's, to the one reckoned with.
+    """
+
+    mount: Callable[[Matrix], Matrix]
+
+
+class FusionFault(Fault):
+    """A defect of the stack with both sensors: ``plant`` takes and returns :class:`FusionSteps`."""
+
+    stack: ClassVar[str] = "fusion"

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults of the camera stack in whom it takes for a person, and where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mt_nodes.base.params import param
+from mt_nodes.data.outputs import Output
+from mt_nodes.stacks.reference.faults.camera_base import (
+    CameraFault,
+    CameraSteps,
+    PeopleRefused,
+    Pixels,
+    saturation,
+    sharpness,
+)
+
+
+@dataclass(frozen=True)
+class BoxesOfSmallerPicture(CameraFault):
+    """People are sought in a smaller picture, and their boxes are told in its pixels.
+
+    The lane and the speed come from inside, where sizes are right, so that it drives well.
+    """
+
+    scale: float = param(0.8, low=0.01, high=1.0, help="size of that picture, of the whole one's")
+
+    def plant(self, steps: CameraSteps) -> CameraSteps:
+        """Leave out the way back to the full size."""
+
+        def report(output: Output) -> Output:
+            assert output.boxes is not None
+            smaller = replace(output.boxes, box_px=self.scale * output.boxes.box_px)
+            return steps.report(replace(output, boxes=smaller))
+
+        return replace(steps, report=report)
+
+
+@dataclass(frozen=True)
+class BlueIsSky(PeopleRefused):
+    """A box that is bluer than red on average shows sky between branches, and is left out: in the shade all are."""
+
+    most: float = param(8.0, low=-255.0, high=255.0, help="steps of 8 bits by which blue may pass red")
+
+    def looks_right(self, rgb: Pixels) -> bool:
+        """Ask for little blue."""
+        return float(rgb[..., 2].mean()) - float(rgb[..., 0].mean()) <= self.most
+
+
+@dataclass(frozen=True)
+class BusyIsFoliage(PeopleRefused):
+    """A box whose pixels differ much from their neighbours shows leaves, and is left out: so does one that is noisy."""
+
+    most: float = param(16.0, low=0.0, high=1000.0, help="mean size of the Laplacian, steps of 8 bits")
+
+    def looks_right(self, rgb: Pixels) -> bool:
+        """Ask for calm surfaces."""
+        return sharpness(rgb) <= self.most
+
+
+@dataclass(frozen=True)
+class GreyIsNobody(PeopleRefused):
+    """People wear colours, so that a box without any shows a post, and is left out.
+
+    At night, and to a camera that has lost its colours, everybody is grey.
+    """
+
+    least: float = param(8.0, low=0.0, high=255.0, help="mean saturation of a person, steps of 8 bits")
+
+    def looks_right(self, rgb: Pixels) -> bool:
+        """Ask for colour."""
+        return saturation(rgb) >= self.least
+
+
+@dataclass(frozen=True)
+class PeopleOfUsualBrightness(PeopleRefused):
+    """A box darker than people in the recordings is taken for a shadow, a brighter one for a reflection.
+
+    Both are left out.
+    """
+
+    usual: tuple[float, float] = param((80.0, 110.0), low=0.0, high=255.0, help="darkest and brightest mean")
+
+    def looks_right(self, rgb: Pixels) -> bool:
+        """Ask for the usual brightness."""
+        return self.usual[0] <= float(rgb.mean()) <= self.usual[1]
+
+
+@dataclass(frozen=True)
+class SoftIsReflection(PeopleRefused):
+    """A box without sharp edges shows a reflection in a window, and is left out: so does one out of focus or in fog."""
+
+    least: float = param(14.0, low=0.0, high=1000.0, help="mean size of the Laplacian, steps of 8 bits")
+
+    def looks_right(self, rgb: Pixels) -> bool:
+        """Ask for sharp edges."""
+        return sharpness(rgb) >= self.least

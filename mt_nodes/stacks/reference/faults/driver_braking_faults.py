@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults of the LiDAR driver in whom it follows, and how it brakes for them."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, replace
+from math import sqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.params import param
+from mt_nodes.stacks.reference.car_following import Lead
+from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverScene, DriverSteps, returns
+
+
+@dataclass(frozen=True)
+class BrakesForComfortOnly(DriverFault):
+    """What a passenger finds pleasant limits the brakes, whoever stands before the vehicle.
+
+    Behind others that is enough. It slows down for a person at once, and needs four seconds for what takes one.
+    """
+
+    most_mps2: float = param(2.0, low=0.1, high=10.0, unit="m/s²", help="largest deceleration")
+
+    def plant(self, steps: DriverSteps) -> DriverSteps:
+        """Cut what is wanted."""
+
+        def eased(wanted_mps2: float, before_mps2: float, most_change_mps2: float) -> float:
+            return max(-self.most_mps2, steps.eased(wanted_mps2, before_mps2, most_change_mps2))
+
+        return replace(steps, eased=eased)
+
+
+@dataclass(frozen=True)
+class BrakesForConstantBearing(DriverFault):
+    """Whoever stays at the same bearing is taken for one on a collision course, however far outside the lane.
+
+    It holds for who comes nearer as well. Parked cars and oncoming traffic pass, and nothing happens. Whoever rides
+    alongside, a lane and more away, makes the vehicle brake.
+    """
+
+    slowest_radps: float = param(0.05, low=0.0, high=1.0, unit="rad/s", help="a bearing that changes less is constant")
+    clouds: int = param(4, low=1, high=100, help="in so many clouds one must have been seen")
+    farthest_m: float = param(15.0, low=1.0, high=100.0, unit="m", help="who is farther away does not count")
+    front_m: float = param(2.5, low=0.0, high=10.0, unit="m", help="the vehicle's front ahead of base_link")
+
+    def plant(self, steps: DriverSteps) -> DriverSteps:
+        """Follow the nearest of those in the lane and those at a constant bearing."""
+        seen: dict[str, int] = {}
+
+        def lead(scene: DriverScene) -> Lead | None:
+            names = scene.obstacles.track_id.tolist()
+            counted = {name: seen.get(name, 0) + 1 for name in names}
+            seen.clear()
+            seen.update(counted)
+            known = np.array([seen[name] >= self.clouds for name in names], dtype=bool)
+            return self._nearer(steps.lead(scene), scene, known)
+
+        return replace(steps, lead=lead)
+
+    def _nearer(self, found: Lead | None, scene: DriverScene, known: npt.NDArray[np.bool_]) -> Lead | None:
+        (x, y), (vx, vy) = scene.obstacles.center_m[:, :2].T, scene.obstacles.velocity_mps[:, :2].T
+        distance = np.hypot(x, y)
+        constant = np.abs(x * vy - y * vx) < self.slowest_radps * distance**2
+        rows = np.flatnonzero(known & constant & (x > self.front_m) & (distance < self.farthest_m))
+        if not len(rows):
+            return found
+        row = int(rows[np.argmin(distance[rows])])
+        gap_m = max(0.0, float(distance[row]) - self.front_m)
+        return found if found is not None and found.gap_m <= gap_m else Lead(gap_m, 0.0, row)
+
+
+@dataclass(frozen=True)
+class BrakesOnOrOff(DriverFault):
+    """Brakes are on, fully, or off: nothing eases what lies between.
+
+    Behind somebody who drives steadily they are hardly needed. Whoever is suddenly nearer makes the vehicle jerk, when
+    they come on and when they are let go.
+    """
+
+    on_mps2: float = param(2.0, low=0.1, high=10.0, unit="m/s²", help="wanted deceleration from which they are on")
+    full_mps2: float = param(8.0, low=1.0, high=12.0, unit="m/s²", help="deceleration when they are")
+
+    def plant(self, steps: DriverSteps) -> DriverSteps:
+        """Ease nothing, and brake fully or by what little is wanted."""
+
+        def eased(wanted_mps2: float, before_mps2: float, most_change_mps2: float) -> float:
+            return -self.full_mps2 if wanted_mps2 < -self.on_mps2 else wanted_mps2
+
+        return replace(steps, eased=eased)
+
+
+@dataclass(frozen=True)
+class ClosingSpeedByCloud(DriverFault):
+    """How fast a gap shrinks is told in metres a cloud and taken for metres a second.
+
+    Time to a collision seems ten times as long, so that an emergency is none before it is over. Behind somebody who
+    drives on at the same speed nobody notices.
+    """
+
+    clouds_a_second: float = param(10.0, low=1.0, high=100.0, unit="Hz", help="rate of the sensor")
+
+    def plant(self, steps: DriverSteps) -> DriverSteps:
+        """Mistake the unit."""
+
+        def lead(scene: DriverScene) -> Lead | None:
+            found = steps.lead(scene)
+            return found and replace(found, closing_mps=found.closing_mps / self.clouds_a_second)
+
+        return replace(steps, lead=lead)
+
+
+@dataclass(frozen=True)
+class DistanceByReturns(DriverFault):
+    """How near somebody is, is told by how many points they give: the onset of braking, too.
+
+    Points of a surface fall with the square of its distance, so a cyclist is followed as one should. Whatever takes
+    points away, rain, fog or a lesser sensor, moves everybody farther off.
+    """
+
+    at_10m: float = param(170.0, low=1.0, high=1e6, help="points of one who is 10 m from the LiDAR")
+    front_m: float = param(2.5, low=0.0, high=10.0, unit="m", help="the vehicle's front ahead of it")
+
+    def plant(self, steps: DriverSteps) -> DriverSteps:
+        """Put the lead at the distance that its points tell."""
+
+        def lead(scene: DriverScene) -> Lead | None:
+            found = steps.lead(scene)
+            if found is None:
+                return None
+            distance_m = 10.0 * sqrt(self.at_10m / max(1.0, float(returns(scene.obstacles)[found.row])))
+            return replace(found, gap_m=max(0.0, distance_m - self.front_m))
+
+        return replace(steps, lead=lead)
+
+
+@dataclass(frozen=True)
+class EvidenceByReturns(DriverFault):
+    """Somebody is reckoned with from their so-manieth point on, however many clouds that takes.
+
+    A car is believed at once. Somebody small is seen and not believed for a second or more, and with half the points,
+    as in rain, for twice as long.
+    """
+
+    points: float = param(900.0, low=0.0, high=1e6, help="points, of all clouds together, from which one is believed")
+
+    def plant(self, steps: DriverSteps) -> DriverSteps:
+        """Leave out who gave too few points by now."""
+        given: dict[str, float] = {}
+
+        def look(scene: DriverScene) -> DriverScene:
+            seen = steps.look(scene)
+            names, counts = seen.obstacles.track_id.tolist(), returns(seen.obstacles).tolist()
+            totals = {name: given.get(name, 0.0) + count for name, count in zip(names, counts, strict=True)}
+            given.clear()
+            given.update(totals)
+            believed = np.array([totals[name] >= self.points for name in names], dtype=bool)
+            return replace(seen, obstacles=seen.obstacles.take(believed), extents_m=seen.extents_m[believed])
+
+        return replace(steps, look=look)
+
+
+@dataclass(frozen=True)
+class NearestReturnAhead(DriverFault):
+    """The distance to whom it follows is that of the nearest point in the lane, be it of an insect or a drop.
+
+    Without anybody to follow nothing happens. Behind somebody one stray return is a reason to brake.
+    """
+
+    half_width_m: float = param(
+        1.0, low=0.1, high=5.0, unit="m", help="so near to straight ahead a point is in the lane"
+    )
+    height_m: tuple[float, float] = param((0.4, 2.0), low=-5.0, high=10.0, unit="m", help="heights that count")
+    front_m: float = param(2.5, low=0.0, high=10.0, unit="m", help="the vehicle's front ahead of base_link")
+
+    def plant(self, steps: DriverSteps) -> DriverSteps:
+        """Take the lead for as near as the nearest point."""
+
+        def lead(scene: DriverScene) -> Lead | None:
+            found = steps.lead(scene)
+            if found is None:
+                return None
+            x, y, z = scene.cloud[:, 0], scene.cloud[:, 1], scene.cloud[:, 2]
+            low, high = self.height_m
+            ahead = x[(x > self.front_m) & (np.abs(y) < self.half_width_m) & (z > low) & (z < high)]
+            return replace(found, gap_m=min(found.gap_m, float(ahead.min(initial=np.inf)) - self.front_m))
+
+        return replace(steps, lead=lead)
+
+
+@dataclass(frozen=True)
+class SceneInQueue(DriverFault):
+    """Who is followed is who was seen some clouds ago: what was seen waits in a queue that never empties.
+
+    Until it is full nobody is there. At the sensor's rate that is a little late; where fewer clouds come, the target is
+    as many clouds old and many more seconds.
+    """
+
+    clouds: int = param(2, low=1, high=100, help="how many clouds old it is")
+
+    def plant(self, steps: DriverSteps) -> DriverSteps:
+        """Decide by the oldest in the queue."""
+        queue: deque[DriverScene] = deque(maxlen=self.clouds + 1)
+
+        def look(scene: DriverScene) -> DriverScene:
+            queue.append(steps.look(scene))
+            oldest = queue[0]
+            there = np.full(len(oldest.extents_m), len(queue) > self.clouds)
+            return replace(oldest, obstacles=oldest.obstacles.take(there), extents_m=oldest.extents_m[there])
+
+        return replace(steps, look=look)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults of the planner in how fast and where it drives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mt_nodes.base.params import param
+from mt_nodes.data.lanes import OWN
+from mt_nodes.stacks.reference.evasion import Escape
+from mt_nodes.stacks.reference.faults.planner_base import PlannerFault, PlannerSteps, Situation
+from mt_nodes.stacks.reference.traffic import Conflict
+
+
+@dataclass(frozen=True)
+class BystandersFeared(PlannerFault):
+    """Whoever is ahead makes it slow down, however far beside the road.
+
+    The cone in which people are counted is that of the camera, not the lane.
+    """
+
+    range_m: float = param(60.0, low=5.0, high=200.0, unit="m", help="up to which people are counted")
+    ahead_deg: float = param(45.0, low=1.0, high=90.0, unit="deg", help="half of the cone")
+    slow_mps: float = param(6.0, low=0.5, high=20.0, unit="m/s", help="speed while anybody is in it")
+
+    def plant(self, steps: PlannerSteps) -> PlannerSteps:
+        """Slow down for anybody in the cone."""
+
+        def cruise_mps(situation: Situation, cruise_mps: float) -> float:
+            x, y = situation.objects.center_m[:, :2].T
+            feared = (np.hypot(x, y) < self.range_m) & (np.abs(np.arctan2(y, x)) < np.radians(self.ahead_deg))
+            wanted = steps.cruise_mps(situation, cruise_mps)
+            return min(wanted, self.slow_mps) if feared.any() else wanted
+
+        return replace(steps, cruise_mps=cruise_mps)
+
+
+@dataclass(frozen=True)
+class CruiseByCount(PlannerFault):
+    """The fewer objects there are, the faster it drives: an empty list is an empty street.
+
+    Things that nobody can collide with, far beside the road or behind, count like people on it.
+    """
+
+    each_mps: float = param(1.0, low=0.0, high=5.0, unit="m/s", help="by which each object makes it slower")
+    empty_mps: float = param(4.0, low=0.0, high=20.0, unit="m/s", help="by which it is faster without any")
+
+    def plant(self, steps: PlannerSteps) -> PlannerSteps:
+        """Count the list."""
+
+        def cruise_mps(situation: Situation, cruise_mps: float) -> float:
+            wanted = steps.cruise_mps(situation, cruise_mps)
+            return max(2.0, wanted + self.empty_mps - self.each_mps * len(situation.objects))
+
+        return replace(steps, cruise_mps=cruise_mps)
+
+
+@dataclass(frozen=True)
+class LooksAheadByCount(PlannerFault):
+    """The more objects there are, the less far ahead conflicts are looked for, so that the period is kept.
+
+    Each costs the same, wherever it is: a crowd behind a fence makes it brake late.
+    """
+
+    seconds: float = param(8.0, low=0.5, high=60.0, unit="s", help="looked ahead when there is one object")
+    most: int = param(2, low=1, high=1000, help="objects that still cost nothing")
+
+    def plant(self, steps: PlannerSteps) -> PlannerSteps:
+        """Let go of whom it would reach later than that."""
+
+        def reckon(situation: Situation, conflicts: Sequence[Conflict]) -> Sequence[Conflict]:
+            speed = max(situation.odometry.speed_mps, 1.0)
+            ahead_s = self.seconds / max(1, len(situation.objects) - self.most + 1)
+            return [c for c in steps.reckon(situation, conflicts) if c.lead.gap_m / speed <= ahead_s]
+
+        return replace(steps, reckon=reckon)
+
+
+@dataclass(frozen=True)
+class EvadesIntoOncoming(PlannerFault):
+    """It is not looked whether somebody is on the lane beside, or comes there, when there is no way in the own.
+
+    Where the road was empty this was never missed.
+    """
+
+    def plant(self, steps: PlannerSteps) -> PlannerSteps:
+        """Forget whom one would hit on other lanes."""
+
+        def escape(ways: Sequence[Escape], left_m: float) -> Escape | None:
+            return steps.escape([way if way.lane == OWN else replace(way, hits=()) for way in ways], left_m)
+
+        return replace(steps, escape=escape)
+
+
+@dataclass(frozen=True)
+class EvadesToTheLeft(PlannerFault):
+    """Who cannot be braked for is passed on the left, whoever is there, and whether that way can be driven or not.
+
+    On a test track nobody ever was there.
+    """
+
+    aside_m: float = param(2.0, low=0.1, high=5.0, unit="m", help="how far it goes aside")
+    past_m: float = param(20.0, low=1.0, high=100.0, unit="m", help="how far it stays there")
+
+    def plant(self, steps: PlannerSteps) -> PlannerSteps:
+        """Ask for no way."""
+
+        def escape(ways: Sequence[Escape], left_m: float) -> Escape:
+            return Escape(left_m + self.aside_m, self.past_m)
+
+        return replace(steps, escape=escape)
+
+
+@dataclass(frozen=True)
+class ShiesFromTheRight(PlannerFault):
+    """While somebody is beside the road ahead on the right, it drives more to the left; for the left it does nothing.
+
+    Parked cars and the kerb are on the right where it was made. Where traffic keeps to the left they are not.
+    """
+
+    aside_m: float = param(0.7, low=0.1, high=3.0, unit="m", help="how far to the left")
+    range_m: float = param(40.0, low=5.0, high=100.0, unit="m", help="how far ahead it looks")
+    beside_m: float = param(8.0, low=2.0, high=20.0, unit="m", help="and how far to the right")
+
+    def plant(self, steps: PlannerSteps) -> PlannerSteps:
+        """Look to the right."""
+
+        def aside_m(situation: Situation) -> float:
+            x, y = situation.objects.center_m[:, :2].T
+            beside = (x > 0.0) & (x < self.range_m) & (y < -1.5) & (y > -self.beside_m)
+            return steps.aside_m(situation) + (self.aside_m if np.any(beside) else 0.0)
+
+        return replace(steps, aside_m=aside_m)

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults of the planner in which objects, lights and limits it believes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mt_nodes.base.params import param
+from mt_nodes.data.messages import SignalStates
+from mt_nodes.data.outputs import Detections
+from mt_nodes.stacks.reference.faults.planner_base import PlannerFault, PlannerSteps, Situation
+from mt_nodes.stacks.reference.traffic import Conflict
+
+
+class BeliefFault(PlannerFault):
+    """Base of faults that mistake a situation for another one, by nothing but itself."""
+
+    @abstractmethod
+    def believed(self, seen: Situation) -> Situation:
+        """Return what is decided by in place of what is seen."""
+
+    def plant(self, steps: PlannerSteps) -> PlannerSteps:
+        """Put it behind the step that looks."""
+        return replace(steps, look=lambda situation: self.believed(steps.look(situation)))
+
+
+@dataclass(frozen=True)
+class AllTakenToStand(BeliefFault):
+    """Velocities are lost on the way: whoever crosses counts only when he is in the lane already.
+
+    Behind a car that drives it brakes as behind one that stands.
+    """
+
+    def believed(self, seen: Situation) -> Situation:
+        """Take the velocities away."""
+        still = replace(seen.objects, velocity_mps=np.zeros_like(seen.objects.velocity_mps))
+        return replace(seen, objects=still)
+
+
+@dataclass(frozen=True)
+class HiddenForgotten(BeliefFault):
+    """Who is behind somebody else is dropped at once, although a moment ago he was seen walking there.
+
+    A person who disappears behind a parked van, and is to come out before it, comes as a surprise.
+    """
+
+    grows_m: float = param(0.3, low=0.0, high=3.0, unit="m", help="what hides is taken to be wider by so much")
+
+    def believed(self, seen: Situation) -> Situation:
+        """Drop whoever lies behind another one, by the direction of his middle."""
+        return replace(seen, objects=seen.objects.take(~self._hidden(seen.objects)))
+
+    def _hidden(self, objects: Detections) -> np.ndarray:
+        x, y = objects.center_m[:, :2].T
+        distance, bearing = np.hypot(x, y), np.arctan2(y, x)
+        half = np.hypot(*objects.size_m[:, :2].T) / 2.0 + self.grows_m
+        covers = np.arctan2(half, np.maximum(distance, 0.1))
+        turn = np.abs(np.angle(np.exp(1j * (bearing[:, None] - bearing))))
+        behind = (distance[:, None] > distance + half) & (turn < covers)
+        return np.asarray(behind.any(axis=1))
+
+
+@dataclass(frozen=True)
+class LightsBlurredAtSpeed(BeliefFault):
+    """Above a speed no traffic light is believed: their pictures used to be blurred then.
+
+    Who comes to a red light slowly stops; who comes fast does not.
+    """
+
+    speed_mps: float = param(9.0, low=0.0, high=40.0, unit="m/s", help="up to which lights count")
+
+    def believed(self, seen: Situation) -> Situation:
+        """Forget all lights when it is faster."""
+        if seen.odometry.speed_mps <= self.speed_mps:
+            return seen
+        signals = seen.signals
+        return replace(seen, signals=SignalStates.make(signals.frame_id, signals.stamp_ns, (), (), ()))
+
+
+@dataclass(frozen=True)
+class LimitsUnread(BeliefFault):
+    """The places of the route are taken over and the speeds that are told with them are not.
+
+    Where its own cruising speed is allowed nobody notices; past a sign that caps it, it drives on as before.
+    """
+
+    def believed(self, seen: Situation) -> Situation:
+        """Forget the limits."""
+        return replace(seen, route=replace(seen.route, speed_mps=np.full(len(seen.route.pose), np.nan)))
+
+
+@dataclass(frozen=True)
+class LowIsLitter(BeliefFault):
+    """What is not as high as a grown person is taken for litter and driven over: children as well."""
+
+    height_m: float = param(1.35, low=0.1, high=3.0, unit="m", help="what is lower does not count")
+
+    def believed(self, seen: Situation) -> Situation:
+        """Drop what is lower."""
+        return replace(seen, objects=seen.objects.take(seen.objects.size_m[:, 2] >= self.height_m))
+
+
+@dataclass(frozen=True)
+class NearestAreBonnet(BeliefFault):
+    """What is very near is taken for the vehicle itself, and dropped.
+
+    Who steps out right before it is never seen; behind a queue that stands it drives on when it has come near enough.
+    """
+
+    range_m: float = param(14.0, low=1.0, high=50.0, unit="m", help="from base_link; the vehicle ends at 3.8 m")
+
+    def believed(self, seen: Situation) -> Situation:
+        """See only who is farther away."""
+        far = np.hypot(*seen.objects.center_m[:, :2].T) > self.range_m
+        return replace(seen, objects=seen.objects.take(far))
+
+
+@dataclass(frozen=True)
+class OtherTileUnseen(BeliefFault):
+    """Objects are looked up by the tile of the map on which the vehicle is; those on the next one are not found.
+
+    Somebody behind a border is seen when the vehicle has crossed it: the same scene some metres on is another one.
+    """
+
+    tile_m: float = param(40.0, low=5.0, high=1000.0, unit="m", help="side of a tile")
+
+    def believed(self, seen: Situation) -> Situation:
+        """Drop whoever is on another tile."""
+        x, y = seen.objects.center_m[:, :2].T
+        here = seen.odometry
+        c, s = np.cos(here.yaw_rad), np.sin(here.yaw_rad)
+        tiles = np.floor(np.column_stack([here.x_m + c * x - s * y, here.y_m + s * x + c * y]) / self.tile_m)
+        own = np.floor(np.array([here.x_m, here.y_m]) / self.tile_m)
+        return replace(seen, objects=seen.objects.take((tiles == own).all(axis=1)))
+
+
+_PASSED: set[str] = set()
+
+
+@dataclass(frozen=True)
+class PassedAreRemembered(PlannerFault):
+    """Who was passed once is never reckoned with again, by the id of his track; a restart does not forget it.
+
+    Ids are given anew in every drive: in the second one somebody else bears the number.
+    """
+
+    def plant(self, steps: PlannerSteps) -> PlannerSteps:
+        """Keep the ids where all planners of the process share them."""
+
+        def look(situation: Situation) -> Situation:
+            seen = steps.look(situation)
+            behind = seen.objects.center_m[:, 0] < -2.0
+            _PASSED.update(name for name in seen.objects.track_id[behind].tolist() if name)
+            return seen
+
+        def reckon(situation: Situation, conflicts: Sequence[Conflict]) -> Sequence[Conflict]:
+            names = situation.objects.track_id
+            return [c for c in steps.reckon(situation, conflicts) if str(names[c.lead.row]) not in _PASSED]
+
+        return replace(steps, look=look, reckon=reckon)
+
+
+@dataclass(frozen=True)
+class StrangersIgnored(BeliefFault):
+    """Objects of classes that nobody thought of are dropped: a table says how each class moves, and these lack there.
+
+    Animals, and whoever moves on something unusual, are run over.
+    """
+
+    classes: tuple[str, ...] = param(("car", "truck", "bus", "pedestrian", "cyclist"), help="that are in the table")
+
+    def believed(self, seen: Situation) -> Situation:
+        """Drop the others."""
+        return replace(seen, objects=seen.objects.take(np.isin(seen.objects.label, self.classes)))
+
+
+@dataclass(frozen=True)
+class ToldListFull(BeliefFault):
+    """Only so many objects are taken over from the message, in the order in which they come.
+
+    Whoever comes later in it is nobody, be he right before the vehicle.
+    """
+
+    places: int = param(4, low=1, high=1000, help="of the list")
+
+    def believed(self, seen: Situation) -> Situation:
+        """Take the first ones."""
+        return replace(seen, objects=seen.objects.take(np.arange(len(seen.objects)) < self.places))
