@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 JOBS := 3
 WORKERS := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo test test-extras lint bench faults kills fuzz soak docs gallery clean
+.PHONY: help demo test test-extras lint bench faults kills fuzz soak docs site gallery clean
 .DEFAULT_GOAL := help
 
 help: ## Say what there is
@@ -57,11 +57,14 @@ soak: .venv/demo.stamp ## Replay in real time for an hour: every pair accounted 
 docs: .venv/test.stamp ## Make the tables of docs/, docs/catalogue.md and docs/gallery.md anew
 	$(BIN)/python scripts/make_docs.py
 
+site: .venv/test.stamp ## Build the documentation as a site, in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 gallery: docs ## Draw what each mutation does to a frame, for docs/gallery.md (some minutes)
 	$(BIN)/python scripts/make_gallery.py $(ARGS)
 
 clean: ## Remove what was made here, .venv too
-	rm -rf .venv build dist install log *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv build dist install log site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/demo.stamp: $(PINNED)
