@@ -18,9 +18,7 @@ from mt_nodes.data.effects import Effects, Volume
 from mt_nodes.data.outputs import Detections, Output, Path
 from mt_nodes.data.transforms import TransformTree, pose_matrix
 from mt_nodes.data.verdict import Judgement, Outcome
-from mt_nodes.relations.checks.monotone import Monotone
-from mt_nodes.relations.checks.obstacle_count_not_less import ObstacleCountNotLess
-from mt_nodes.relations.checks.obstacles_kept import ObstaclesKept
+from mt_nodes.relations.checks.obstacle_checks import Monotone, ObstacleCountNotLess, ObstaclesKept
 from mt_nodes.relations.conditions.obstacles_within import ObstaclesWithin
 from mt_nodes.relations.conditions.path_reaches import PathReaches
 from mt_nodes.relations.conditions.points_at_least import PointsAtLeast

@@ -20,7 +20,7 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.outputs import Control, ImageBoxes, Output
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.relations.checks.base import Check
-from mt_nodes.relations.checks.box_found import BoxFound
+from mt_nodes.relations.checks.boxes import BoxFound
 from mt_nodes.relations.checks.camera_and_lidar_agree import CameraAndLidarAgree
 from mt_nodes.relations.checks.object_found import ObjectFound
 from mt_nodes.relations.checks.sequence import SequenceCheck

@@ -22,14 +22,11 @@ from mt_nodes.data.transforms import Transform, TransformTree
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer
 from mt_nodes.relations.checks.base import Check
-from mt_nodes.relations.checks.box_found import BoxFound
-from mt_nodes.relations.checks.boxes_kept import BoxesKept
+from mt_nodes.relations.checks.boxes import BoxesKept, BoxFound
 from mt_nodes.relations.checks.camera_and_lidar_agree import CameraAndLidarAgree
-from mt_nodes.relations.checks.lane_offset_stable import LaneOffsetStable
-from mt_nodes.relations.checks.slows_down import SlowsDown
-from mt_nodes.relations.checks.speed_not_higher import SpeedNotHigher
-from mt_nodes.relations.checks.steering_mirrored import SteeringMirrored
-from mt_nodes.relations.checks.steering_within import SteeringWithin
+from mt_nodes.relations.checks.path_checks import LaneOffsetStable
+from mt_nodes.relations.checks.speed_checks import SlowsDown, SpeedNotHigher
+from mt_nodes.relations.checks.steering_checks import SteeringMirrored, SteeringWithin
 from mt_nodes.relations.mutations.stream.identity import Identity
 from mt_nodes.relations.relation import Relation
 from mt_nodes.world.scene.camera_rendering import CameraSensor

@@ -20,21 +20,17 @@ from mt_nodes.data.outputs import Control, Output, Path
 from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix, quaternion_of_yaw
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer
-from mt_nodes.relations.checks.acceleration_within import AccelerationWithin
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.controls import CRAWL_MPS
-from mt_nodes.relations.checks.keeps_current import KeepsCurrent
-from mt_nodes.relations.checks.lane_offset_stable import LaneOffsetStable
-from mt_nodes.relations.checks.path_deviation import PathDeviation
-from mt_nodes.relations.checks.path_geometry import DISTANCES, apart_m, resampled
-from mt_nodes.relations.checks.slows_down import SlowsDown
-from mt_nodes.relations.checks.speed_not_higher import SpeedNotHigher
-from mt_nodes.relations.checks.speed_within import SpeedWithin
-from mt_nodes.relations.checks.steering_mirrored import SteeringMirrored
-from mt_nodes.relations.checks.steering_within import SteeringWithin
-from mt_nodes.relations.checks.stops import Stops
-from mt_nodes.relations.checks.turns_left import TurnsLeft
-from mt_nodes.relations.checks.turns_right import TurnsRight
+from mt_nodes.relations.checks.path_checks import DISTANCES, LaneOffsetStable, PathDeviation, apart_m, resampled
+from mt_nodes.relations.checks.speed_checks import AccelerationWithin, SlowsDown, SpeedNotHigher, SpeedWithin, Stops
+from mt_nodes.relations.checks.steering_checks import (
+    KeepsCurrent,
+    SteeringMirrored,
+    SteeringWithin,
+    TurnsLeft,
+    TurnsRight,
+)
 from mt_nodes.relations.relation import Relation
 
 HOLDS, VIOLATED, NOTHING, ERROR = Outcome.HOLDS, Outcome.VIOLATED, Outcome.NOT_APPLICABLE, Outcome.ERROR

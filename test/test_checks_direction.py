@@ -27,17 +27,9 @@ from mt_nodes.data.outputs import Control, Output, Path
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.controls import STANDS_MPS, FasterOrSlower, faster_by
-from mt_nodes.relations.checks.keeps_current import KeepsCurrent
-from mt_nodes.relations.checks.lane_offset_stable import LaneOffsetStable
-from mt_nodes.relations.checks.path_deviation import PathDeviation
-from mt_nodes.relations.checks.path_geometry import DISTANCES
-from mt_nodes.relations.checks.slows_down import SlowsDown
-from mt_nodes.relations.checks.speed_not_higher import SpeedNotHigher
-from mt_nodes.relations.checks.speed_within import SpeedWithin
-from mt_nodes.relations.checks.steering_within import SteeringWithin
-from mt_nodes.relations.checks.stops import Stops
-from mt_nodes.relations.checks.turns_left import TurnsLeft
-from mt_nodes.relations.checks.turns_right import TurnsRight
+from mt_nodes.relations.checks.path_checks import DISTANCES, LaneOffsetStable, PathDeviation
+from mt_nodes.relations.checks.speed_checks import SlowsDown, SpeedNotHigher, SpeedWithin, Stops
+from mt_nodes.relations.checks.steering_checks import KeepsCurrent, SteeringWithin, TurnsLeft, TurnsRight
 
 SPEEDS: list[tuple[Check, float, float, Outcome]] = [
     (Stops(), 8.0, -10.0, VIOLATED),

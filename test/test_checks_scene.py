@@ -24,16 +24,20 @@ from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.engine.compatibility import unfit
 from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer
 from mt_nodes.relations.checks.base import Check
-from mt_nodes.relations.checks.box_stable import BoxStable
-from mt_nodes.relations.checks.class_stable import ClassStable
-from mt_nodes.relations.checks.confidence_not_raised import ConfidenceNotRaised
 from mt_nodes.relations.checks.object_found import ObjectFound
-from mt_nodes.relations.checks.obstacle_count_not_less import ObstacleCountNotLess
-from mt_nodes.relations.checks.obstacles_equal import ObstaclesEqual
-from mt_nodes.relations.checks.obstacles_kept import ObstaclesKept
-from mt_nodes.relations.checks.obstacles_not_gained import ObstaclesNotGained
-from mt_nodes.relations.checks.removed_gone import RemovedGone
-from mt_nodes.relations.checks.track_identity_stable import TrackIdentityStable
+from mt_nodes.relations.checks.obstacle_checks import (
+    ObstacleCountNotLess,
+    ObstaclesEqual,
+    ObstaclesKept,
+    ObstaclesNotGained,
+    RemovedGone,
+)
+from mt_nodes.relations.checks.obstacle_property_checks import (
+    BoxStable,
+    ClassStable,
+    ConfidenceNotRaised,
+    TrackIdentityStable,
+)
 from mt_nodes.relations.conditions.obstacles_within import ObstaclesWithin
 from mt_nodes.relations.relation import REQUIRABLE, load_relation, shipped_relations
 from mt_nodes.stacks.stack import Stack, load_stack

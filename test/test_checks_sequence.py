@@ -24,18 +24,17 @@ from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.engine.followups import FollowupPlan
 from mt_nodes.engine.judging import Answer, AnswerStatus, Offer
 from mt_nodes.engine.series import Series, worst
-from mt_nodes.relations.checks.brake_onset_not_later import BrakeOnsetNotLater
+from mt_nodes.relations.checks.answer_checks import LatencyNotWorse, NoNewErrors, OutputRateNotLower, StillAnswers
 from mt_nodes.relations.checks.command_series import rate_of_change
-from mt_nodes.relations.checks.jerk_bounded import JerkBounded
-from mt_nodes.relations.checks.keeps_current_throughout import KeepsCurrentThroughout
-from mt_nodes.relations.checks.latency_not_worse import LatencyNotWorse
-from mt_nodes.relations.checks.no_new_errors import NoNewErrors
-from mt_nodes.relations.checks.output_rate_not_lower import OutputRateNotLower
-from mt_nodes.relations.checks.reaction_time_not_longer import ReactionTimeNotLonger
+from mt_nodes.relations.checks.command_series_checks import (
+    BrakeOnsetNotLater,
+    JerkBounded,
+    KeepsCurrentThroughout,
+    ReactionTimeNotLonger,
+    StopsWithin,
+    TurnsWithin,
+)
 from mt_nodes.relations.checks.sequence import SequenceCheck
-from mt_nodes.relations.checks.still_answers import StillAnswers
-from mt_nodes.relations.checks.stops_within import StopsWithin
-from mt_nodes.relations.checks.turns_within import TurnsWithin
 from mt_nodes.relations.conditions.base import Condition
 from mt_nodes.relations.pipeline import DerivedFollowup
 

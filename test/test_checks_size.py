@@ -19,14 +19,15 @@ from mt_nodes.data.effects import Effects, Volume
 from mt_nodes.data.outputs import Detections, Output
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.relations.checks.base import Check
-from mt_nodes.relations.checks.box_found import BoxFound
-from mt_nodes.relations.checks.boxes_kept import BoxesKept
-from mt_nodes.relations.checks.monotone import Monotone
+from mt_nodes.relations.checks.boxes import BoxesKept, BoxFound
 from mt_nodes.relations.checks.object_found import ObjectFound
-from mt_nodes.relations.checks.obstacle_count_not_less import ObstacleCountNotLess
-from mt_nodes.relations.checks.obstacles_equal import ObstaclesEqual
-from mt_nodes.relations.checks.obstacles_kept import ObstaclesKept
-from mt_nodes.relations.checks.obstacles_not_gained import ObstaclesNotGained
+from mt_nodes.relations.checks.obstacle_checks import (
+    Monotone,
+    ObstacleCountNotLess,
+    ObstaclesEqual,
+    ObstaclesKept,
+    ObstaclesNotGained,
+)
 
 HOLDS, VIOLATED, NOTHING = Outcome.HOLDS, Outcome.VIOLATED, Outcome.NOT_APPLICABLE
 

@@ -14,7 +14,7 @@ from mt_nodes.data.outputs import Control, Detections, Output
 from mt_nodes.data.verdict import Judgement, Outcome, Verdict
 from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer, offers
 from mt_nodes.relations.checks.base import Check
-from mt_nodes.relations.checks.obstacles_kept import ObstaclesKept
+from mt_nodes.relations.checks.obstacle_checks import ObstaclesKept
 from mt_nodes.relations.conditions.base import Condition
 
 BUNDLE = bundles(4)[3]

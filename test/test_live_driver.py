@@ -22,8 +22,8 @@ from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.outputs import Control, Output
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
-from mt_nodes.relations.checks.output_rate_not_lower import OutputRateNotLower
-from mt_nodes.relations.checks.speed_not_higher import SpeedNotHigher
+from mt_nodes.relations.checks.answer_checks import OutputRateNotLower
+from mt_nodes.relations.checks.speed_checks import SpeedNotHigher
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 from mt_nodes.runs.live.commands import Commands
 from mt_nodes.runs.live.config import Limits, Segments

@@ -16,7 +16,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build
 from mt_nodes.data.outputs import Diagnostics
 from mt_nodes.engine.judging import Answer, AnswerStatus
-from mt_nodes.relations.checks.no_new_errors import NoNewErrors
+from mt_nodes.relations.checks.answer_checks import NoNewErrors
 from mt_nodes.runs.live.attendance import LEASE_S, Attendance, Presence
 from mt_nodes.runs.live.config import LiveConfig, Segments, check_live
 from mt_nodes.runs.live.live_run import LiveRun

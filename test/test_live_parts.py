@@ -24,7 +24,7 @@ from mt_nodes.engine.plan import ReplayRequest, check_request
 from mt_nodes.engine.realtime import Sending
 from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.engine.send_order import Part
-from mt_nodes.relations.checks.steering_within import SteeringWithin
+from mt_nodes.relations.checks.steering_checks import SteeringWithin
 from mt_nodes.runs.live.config import Limits, LiveConfig, Segments
 from mt_nodes.runs.live.delay import DelayedInput, DelayLine
 from mt_nodes.runs.live.limits import Limiter

@@ -18,19 +18,23 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Output
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.relations.checks.base import Check
-from mt_nodes.relations.checks.brakes_no_later import BrakesNoLater
-from mt_nodes.relations.checks.clearance_not_less import ClearanceNotLess
-from mt_nodes.relations.checks.collisions_not_more import CollisionsNotMore
-from mt_nodes.relations.checks.comfort_not_worse import ComfortNotWorse
-from mt_nodes.relations.checks.drives_no_faster import DrivesNoFaster
-from mt_nodes.relations.checks.drives_no_faster_there import DrivesNoFasterThere
-from mt_nodes.relations.checks.keeps_way_there import KeepsWayThere
-from mt_nodes.relations.checks.same_trace import SameTrace
-from mt_nodes.relations.checks.slows_down_there import SlowsDownThere
-from mt_nodes.relations.checks.stops_there import StopsThere
+from mt_nodes.relations.checks.drive_checks import (
+    BrakesNoLater,
+    ClearanceNotLess,
+    CollisionsNotMore,
+    ComfortNotWorse,
+    DrivesNoFaster,
+    SameTrace,
+)
+from mt_nodes.relations.checks.place_checks import (
+    DrivesNoFasterThere,
+    KeepsWayThere,
+    SlowsDownThere,
+    StopsThere,
+    TurnsLeftThere,
+    TurnsRightThere,
+)
 from mt_nodes.relations.checks.trace_check import TraceCheck
-from mt_nodes.relations.checks.turns_left_there import TurnsLeftThere
-from mt_nodes.relations.checks.turns_right_there import TurnsRightThere
 from mt_nodes.relations.world_changes.base import WorldEffects
 from mt_nodes.relations.world_changes.scenario_carry import Carry
 from mt_nodes.world.drive.clearance import least_m

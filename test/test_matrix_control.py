@@ -22,9 +22,9 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.engine.compatibility import unfit
 from mt_nodes.engine.lockstep import Lockstep
 from mt_nodes.engine.open_loop import commands
-from mt_nodes.relations.checks.acceleration_within import AccelerationWithin
-from mt_nodes.relations.checks.latency_not_worse import LatencyNotWorse
+from mt_nodes.relations.checks.answer_checks import LatencyNotWorse
 from mt_nodes.relations.checks.sequence import SequenceCheck
+from mt_nodes.relations.checks.speed_checks import AccelerationWithin
 from mt_nodes.relations.relation import load_suite, shipped_relations
 from mt_nodes.stacks.stack import Stack, load_stack
 from mt_nodes.world.scene.drive import CLOUD_TOPIC, generate_drive

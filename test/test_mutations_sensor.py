@@ -20,7 +20,7 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.outputs import Detections, Output
 from mt_nodes.data.verdict import Outcome
-from mt_nodes.relations.checks.obstacles_kept import ObstaclesKept
+from mt_nodes.relations.checks.obstacle_checks import ObstaclesKept
 from mt_nodes.relations.mutations.base import Followup, Mutation
 from mt_nodes.relations.mutations.lidar.beams_lost import BeamsLost
 from mt_nodes.relations.mutations.lidar.beams_miscalibrated import BeamsMiscalibrated

@@ -22,11 +22,11 @@ from mt_nodes.engine.judging import Answer, AnswerStatus, Offer
 from mt_nodes.engine.open_loop import AGREE, OpenLoop, agree
 from mt_nodes.engine.realtime import Realtime
 from mt_nodes.relations.checks.base import Check
-from mt_nodes.relations.checks.brake_onset_not_later import BrakeOnsetNotLater
-from mt_nodes.relations.checks.keeps_current import KeepsCurrent
-from mt_nodes.relations.checks.path_deviation import PathDeviation
+from mt_nodes.relations.checks.command_series_checks import BrakeOnsetNotLater
+from mt_nodes.relations.checks.path_checks import PathDeviation
 from mt_nodes.relations.checks.sequence import SequenceCheck
-from mt_nodes.relations.checks.slows_down import SlowsDown
+from mt_nodes.relations.checks.speed_checks import SlowsDown
+from mt_nodes.relations.checks.steering_checks import KeepsCurrent
 from mt_nodes.relations.mutations.stream.identity import Identity
 
 STEP_NS = 100_000_000

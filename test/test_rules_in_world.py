@@ -26,10 +26,8 @@ from mt_nodes.data.verdict import Judgement, Outcome, Pair
 from mt_nodes.engine.compatibility import unfit
 from mt_nodes.engine.run_record import write_record
 from mt_nodes.relations.checks.base import Check
-from mt_nodes.relations.checks.keeps_way_there import KeepsWayThere
-from mt_nodes.relations.checks.slows_down_there import SlowsDownThere
-from mt_nodes.relations.checks.stretch import RoadStretch, stretch_of
-from mt_nodes.relations.checks.there import ThereCheck
+from mt_nodes.relations.checks.place_checks import KeepsWayThere, SlowsDownThere
+from mt_nodes.relations.checks.trace_check import RoadStretch, ThereCheck, stretch_of
 from mt_nodes.relations.manipulations import manipulations
 from mt_nodes.relations.relation import load_relation, load_suite
 from mt_nodes.relations.world_changes.actor_added import ActorAdded

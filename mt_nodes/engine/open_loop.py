@@ -16,8 +16,8 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Judgement, Outcome, Verdict
 from mt_nodes.engine.judging import Answer, AnswerStatus, Offer, checked
 from mt_nodes.relations.checks.base import Check
-from mt_nodes.relations.checks.keeps_current import KeepsCurrent
 from mt_nodes.relations.checks.sequence import SequenceCheck
+from mt_nodes.relations.checks.steering_checks import KeepsCurrent
 from mt_nodes.relations.relation import Relation
 
 #: Parts of an output that a stack goes by itself, in a closed loop.

@@ -20,7 +20,7 @@ from mt_nodes.data.transforms import UnknownTransform, move
 from mt_nodes.engine.pair_view import PairView
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.obstacles import ObstacleCheck
-from mt_nodes.relations.checks.path_geometry import expected_places, resampled
+from mt_nodes.relations.checks.path_checks import expected_places, resampled
 
 Arrays = dict[str, npt.NDArray[Any]]
 #: Wider pictures are made smaller.

@@ -11,7 +11,7 @@ import numpy as np
 from mt_nodes.base.seeds import generator
 from mt_nodes.data.messages import Bundle, Odometry, SignalStates, WorldMessage
 from mt_nodes.data.outputs import Detections
-from mt_nodes.relations.checks.stretch import RoadStretch
+from mt_nodes.relations.checks.trace_check import RoadStretch
 from mt_nodes.relations.facts.condition import HAS
 from mt_nodes.relations.facts.derived_facts import with_derived
 from mt_nodes.relations.facts.scene_ego import told_motion

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.relations.checks.there import PLACE, WAY
+from mt_nodes.relations.checks.trace_check import PLACE, WAY
 from mt_nodes.relations.facts.condition import Facts, parse
 from mt_nodes.relations.manipulations import find
 from mt_nodes.relations.relation import Relation

@@ -13,8 +13,8 @@ from mt_nodes.data.arm_series import COMMANDED, ArmSeries, Flags, Numbers, Serie
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.controls import CRAWL_MPS, DRIVES, along_motion, at_most, nothing_to_judge
-from mt_nodes.relations.checks.keeps_current import KeepsCurrent
 from mt_nodes.relations.checks.sequence import SequenceCheck
+from mt_nodes.relations.checks.steering_checks import KeepsCurrent
 
 #: Numbers that say how fast to go.
 DRIVING = ("speed_mps", "acceleration_mps2", "throttle", "brake")

@@ -14,8 +14,8 @@ from mt_nodes.base.params import param
 from mt_nodes.data.association import bev_iou, footprints
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.verdict import OBJECTS, OBJECTS_BY, Judgement, Outcome
+from mt_nodes.relations.checks.obstacle_checks import ObstaclesKept
 from mt_nodes.relations.checks.obstacles import Comparison, Mask, describe, places, touching
-from mt_nodes.relations.checks.obstacles_kept import ObstaclesKept
 
 Floats = npt.NDArray[np.float64]
 _BY_RANGE = {"name": "range", "unit": "m", "bin": 10.0}

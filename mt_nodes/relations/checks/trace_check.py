@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every check of the closed loop is: a judgement over two drives through worlds that obeyed."""
+"""What every check of the closed loop is: a judgement over two drives through worlds that obeyed, or a part of them."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Output
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.relations.checks.base import Check
+from mt_nodes.relations.checks.controls import nothing_to_judge
 
 if TYPE_CHECKING:
     from mt_nodes.relations.world_changes.base import WorldEffects
@@ -32,3 +38,122 @@ class TraceCheck(Check):
     def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
         """Say that one instant is no drive."""
         return Judgement(Outcome.NOT_APPLICABLE, reason="one instant is no drive")
+
+
+Floats = npt.NDArray[np.float64]
+
+#: A stretch begins so far before its place and ends so far after it: rear axle of the ego, along its way. Of a limit,
+#: which holds from its place on, the other way round.
+BEFORE_M, AFTER_M = 30.0, 10.0
+#: Whose front is farther off the place than that never came there; less way than the other number is no stretch.
+_OFF_M, _LEAST_M = 3.0, 5.0
+_STEP_M = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class RoadStretch:
+    """Places of the source's way, a metre apart.
+
+    Attributes:
+        at_m: (K,) how far the source had driven there. before_mps, after_mps: (K,) speeds of source and follow-up after
+            so much way; of who ended earlier, the last one: 0 of who stands.
+        aside_m: (K,) how far to the left of the source the follow-up was, NaN where it did not come.
+        rows: of the source's trace: the first on the stretch, and the one after the last.
+        now: the row at which facts count: the first, in the middle of a whole way.
+        limit_mps: that holds there in the follow-up's world only; 0 where there is none.
+    """
+
+    at_m: Floats
+    before_mps: Floats
+    after_mps: Floats
+    aside_m: Floats
+    rows: tuple[int, int]
+    now: int
+    limit_mps: float = 0.0
+
+
+def stretch_of(
+    source: ScenarioTrace, followup: ScenarioTrace, effects: WorldEffects, *, whole: bool = False
+) -> RoadStretch | str:
+    """Return the stretch before and at what is another in the follow-up's world, or why there is none.
+
+    That is the place of the effects; of somebody who moves, where the follow-up came nearest to him; where nothing is
+    at a place, as in control and sham, the middle of the source's way.
+
+    Args:
+        whole: all of the source's way instead.
+    """
+    end_m = float(source.way_m[-1])
+    if whole:
+        return _stretch(source, followup, 0.0, end_m, now_m=end_m / 2.0)
+    place = _place(followup, effects)
+    if place is None:
+        here_m = end_m / 2.0
+    else:
+        away = np.hypot(*(source.places_m - place).T)
+        nearest = int(np.argmin(away))
+        if away[nearest] > source.scenario.ego.vehicle.front_m + _OFF_M:
+            return f"the source does not come there: its way ends {away[nearest]:.0f} m off"
+        here_m = float(source.way_m[nearest])
+    limit_mps = effects.numbers.get("limit_mps", 0.0)
+    before_m, after_m = (AFTER_M, BEFORE_M) if limit_mps else (BEFORE_M, AFTER_M)
+    begin_m = max(0.0, here_m - before_m)
+    return _stretch(source, followup, begin_m, min(end_m, here_m + after_m), now_m=begin_m, limit_mps=limit_mps)
+
+
+def _place(followup: ScenarioTrace, effects: WorldEffects) -> Floats | None:
+    if effects.at is not None:
+        return np.array([effects.at.x_m, effects.at.y_m])
+    columns = [i for i, name in enumerate(followup.trace.names) if name in effects.added]
+    if not columns:
+        return None
+    actors = followup.trace.actors[:, columns, :2]
+    away = np.linalg.norm(actors - followup.places_m[:, None], axis=2).min(axis=1)
+    return np.asarray(followup.places_m[int(np.argmin(away))])
+
+
+def _stretch(
+    source: ScenarioTrace,
+    followup: ScenarioTrace,
+    begin_m: float,
+    end_m: float,
+    *,
+    now_m: float,
+    limit_mps: float = 0.0,
+) -> RoadStretch | str:
+    if end_m - begin_m < _LEAST_M:
+        return f"the source drives {max(0.0, end_m - begin_m):.1f} m of it, less than {_LEAST_M:g} m"
+    at_m = np.arange(begin_m, end_m + 1e-9, _STEP_M)
+    before, after = (np.interp(at_m, d.way_m, d.trace.column("speed_mps")) for d in (source, followup))
+    here, there = (np.column_stack([np.interp(at_m, d.way_m, xy) for xy in d.places_m.T]) for d in (source, followup))
+    yaw = np.interp(at_m, source.way_m, np.unwrap(source.trace.column("yaw_rad")))
+    off = there - here
+    aside = np.where(at_m <= followup.way_m[-1] + 1e-6, np.cos(yaw) * off[:, 1] - np.sin(yaw) * off[:, 0], np.nan)
+    first, last, now = np.searchsorted(source.way_m, [begin_m, end_m, now_m]).tolist()
+    return RoadStretch(at_m, before, after, aside, (first, max(first, last) + 1), now, limit_mps)
+
+
+PLACE, WAY = "place", "way"
+
+
+@dataclass(frozen=True)
+class ThereCheck(TraceCheck):
+    """Base of checks of a stretch: 30 m before a place to 10 m after it, or all of the source's way.
+
+    A source that does not come there leaves nothing to demand. Who hits what was added is no example of anything.
+    """
+
+    along: str = param(PLACE, choices=(PLACE, WAY), help="where: at what was changed, or on the whole way")
+
+    def judge_drives(self, source: ScenarioTrace, followup: ScenarioTrace, effects: WorldEffects) -> Judgement:
+        """Compare both drives on the stretch."""
+        stretch = stretch_of(source, followup, effects, whole=self.along == WAY)
+        if isinstance(stretch, str):
+            return nothing_to_judge(stretch)
+        if run_over := sorted(set(followup.hit) & set(effects.added)):
+            return Judgement(Outcome.VIOLATED, reason=f"the follow-up hits {run_over[0]}, which was added")
+        return self.decide(stretch)
+
+    @abstractmethod
+    def decide(self, stretch: RoadStretch) -> Judgement:
+        """Judge what both did on the stretch."""

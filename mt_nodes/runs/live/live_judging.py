@@ -17,7 +17,7 @@ from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, offers
 from mt_nodes.engine.memory_guard import MemoryGuard
 from mt_nodes.engine.recorder import ExecutedPair, Recorder
 from mt_nodes.engine.series import LastWords
-from mt_nodes.relations.checks.keeps_current import KeepsCurrent
+from mt_nodes.relations.checks.steering_checks import KeepsCurrent
 from mt_nodes.runs.live.live_feed import Instant
 from mt_nodes.runs.live.live_run import LiveRun
 from mt_nodes.runs.live.segment_series import Ended, SegmentSeries

@@ -7,9 +7,7 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Output
 from mt_nodes.data.verdict import Judgement, Outcome, Verdict
 from mt_nodes.engine.judging import Offer, judge_for
-from mt_nodes.relations.checks.stretch import stretch_of
-from mt_nodes.relations.checks.there import WAY, ThereCheck
-from mt_nodes.relations.checks.trace_check import TraceCheck
+from mt_nodes.relations.checks.trace_check import WAY, ThereCheck, TraceCheck, stretch_of
 from mt_nodes.relations.relation import Relation
 from mt_nodes.relations.world_changes.base import WorldEffects
 from mt_nodes.runs.loop.episode import BAD_COMMAND, SILENT, PlayedEpisode

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stack drives on as before."""
+"""Checks of where one command steers: as before, to the other side of a mirror, or further to one side."""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 
 from mt_nodes.base.params import param
@@ -11,7 +12,32 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Control, Output
 from mt_nodes.data.verdict import Judgement, Outcome
-from mt_nodes.relations.checks.controls import DRIVES, SteeringCheck, at_most, drive, told
+from mt_nodes.relations.checks.base import Check
+from mt_nodes.relations.checks.controls import DRIVES, SteeringCheck, at_least, at_most, drive, told
+
+
+@dataclass(frozen=True)
+class SteeringWithin(SteeringCheck):
+    """The follow-up's command steers as the source's, within a tolerance.
+
+    Deviations of the steering are what DeepTest and its followers judge; what is tolerable is the vehicle's affair.
+    """
+
+    tolerance: float = param(0.02, low=0.0, high=3.2, help="largest deviation, in rad (steering) or rad/s (yaw_rate)")
+
+    def decide(self, expected: float, after: float) -> Judgement:
+        """Compare the two commands."""
+        reason = f"steers {after:+.4f}, expected {expected:+.4f} {self.unit}"
+        return at_most(abs(after - expected), self.tolerance, self.unit, reason)
+
+
+@dataclass(frozen=True)
+class SteeringMirrored(SteeringWithin):
+    """Where the mutation swaps left and right, the command is the source's with the other sign, within a tolerance.
+
+    Where it does not, as with control and sham, the stack must steer as before: how much a stack wavers by itself is
+    what its asymmetry is measured against.
+    """
 
 
 @dataclass(frozen=True)
@@ -64,3 +90,47 @@ class KeepsCurrent(SteeringCheck):
 def _share(part: Judgement) -> float:
     assert part.measured is not None and part.bound is not None
     return part.measured / part.bound
+
+
+@dataclass(frozen=True)
+class TurnCheck(SteeringCheck):
+    """Base of checks that ask for steering to one side, by at least so much more than the source, or than straight.
+
+    Of control and sham, which give no reason to turn, it demands that the steering changes by no more than that.
+    """
+
+    by_at_least: float = param(0.05, low=0.0, high=3.2, help="how much further, in rad (steering) or rad/s (yaw_rate)")
+    than: str = param("source", choices=("source", "straight"), help="than what: the source's command, or straight on")
+
+    @property
+    @abstractmethod
+    def side(self) -> float:
+        """1 to the left, -1 to the right."""
+
+    @property
+    def background(self) -> Check:
+        """What control and sham are judged by."""
+        return SteeringWithin(self.of, self.wheelbase_m, self.by_at_least)
+
+    def decide(self, expected: float, after: float) -> Judgement:
+        """Look how far to the side the follow-up steers."""
+        start = expected if self.than == "source" else 0.0
+        where = "left" if self.side > 0 else "right"
+        reason = (
+            f"steers {after:+.4f}, at least {self.by_at_least:g} to the {where} of {start:+.4f} {self.unit} is asked"
+        )
+        return at_least(self.side * (after - start), self.by_at_least, self.unit, reason)
+
+
+@dataclass(frozen=True)
+class TurnsLeft(TurnCheck):
+    """The follow-up steers further to the left than the source, or than straight on: AutoMT's ``turn_left``."""
+
+    side = 1.0
+
+
+@dataclass(frozen=True)
+class TurnsRight(TurnCheck):
+    """The follow-up steers further to the right than the source, or than straight on: AutoMT's ``turn_right``."""
+
+    side = -1.0

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of how a stack answers over a sequence: whether, how often, how fast, and with which errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from mt_nodes.base.params import param
+from mt_nodes.data.arm_series import ANSWER_MS, Flags, SeriesWindow
+from mt_nodes.data.verdict import Judgement
+from mt_nodes.relations.checks.controls import at_least, at_most, nothing_to_judge
+from mt_nodes.relations.checks.sequence import SequenceCheck
+
+_PERCENTILE = 95
+
+
+@dataclass(frozen=True)
+class LatencyNotWorse(SequenceCheck):
+    """The 95th percentile of the follow-up arm's answer times is at most the source arm's, times a factor, and so much.
+
+    Both arms share the machine, and one of them may be the younger instance: how far they differ without any change
+    is what control says of the same run. In mode ``alternate`` there is one instance; ``swap_arms`` of live runs lets
+    two exchange their roles.
+    """
+
+    reads: ClassVar[tuple[str, ...]] = (ANSWER_MS,)
+
+    factor: float = param(1.5, low=1.0, high=100.0, help="how many times as long")
+    tolerance_ms: float = param(10.0, low=0.0, high=60_000.0, unit="ms", help="and how much longer")
+    at_least_answers: int = param(20, low=1, high=1_000_000, help="of each arm; fewer say nothing of a percentile")
+
+    def judge_series(self, stretch: SeriesWindow) -> Judgement:
+        """Compare the percentiles."""
+        times = [arm[ANSWER_MS][np.isfinite(arm[ANSWER_MS])] for arm in (stretch.source, stretch.followup)]
+        fewest = min(map(len, times))
+        if fewest < self.at_least_answers:
+            return nothing_to_judge(f"{fewest} answers of an arm were timed, {self.at_least_answers} are needed", "ms")
+        before, after = (float(np.percentile(arm, _PERCENTILE)) for arm in times)
+        reason = f"{_PERCENTILE} % of the answers took at most {before:.1f}, now {after:.1f} ms"
+        return at_most(after, before * self.factor + self.tolerance_ms, "ms", reason)
+
+
+@dataclass(frozen=True)
+class NoNewErrors(SequenceCheck):
+    """No diagnostic status of the follow-up arm is at ERROR that was not so in the source arm, too.
+
+    Statuses are known by their names (``diagnostic_msgs/DiagnosticStatus``); an output ``diagnostics`` of the stack
+    file says where they are told. An arm that told none leaves nothing to compare.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ("diagnostics",)
+
+    new_at_most: int = param(0, low=0, high=1000, unit="statuses", help="new errors that are let pass")
+
+    def judge_series(self, stretch: SeriesWindow) -> Judgement:
+        """Compare the names."""
+        before, after = stretch.source.errors, stretch.followup.errors
+        if before is None or after is None:
+            return nothing_to_judge("an arm told no diagnostics", "statuses")
+        new = sorted(set(after) - set(before))
+        reason = f"at ERROR in the follow-up alone: {', '.join(new)}" if new else "no status is at ERROR anew"
+        return at_most(len(new), self.new_at_most, "statuses", reason, gained=len(new), lost=0, detail={"errors": new})
+
+
+@dataclass(frozen=True)
+class OutputRateNotLower(SequenceCheck):
+    """The follow-up arm answers at least as many inputs a second as the source arm, but for a share.
+
+    Only instants at which both arms were asked count, and time is that of the input's stamps: in lockstep nobody is
+    hurried, and what is late is there all the same.
+    """
+
+    tolerance_share: float = param(0.05, low=0.0, high=1.0, help="share of the source's rate that may be missing")
+
+    def judge_series(self, stretch: SeriesWindow) -> Judgement:
+        """Compare the rates."""
+        both, time_s = stretch.compared, stretch.time_s
+        if both.sum() < 2 or np.ptp(time_s[both]) <= 0.0:
+            return nothing_to_judge("fewer than two instants at which both arms were asked", "Hz")
+        # As many intervals as instants, each as long as they are on average.
+        lasted_s = np.ptp(time_s[both]) * both.sum() / (both.sum() - 1)
+        before, after = (float((arm.answered & both).sum() / lasted_s) for arm in (stretch.source, stretch.followup))
+        reason = f"answered {before:.2f}, now {after:.2f} inputs a second"
+        return at_least(after, before * (1.0 - self.tolerance_share), "Hz", reason)
+
+
+@dataclass(frozen=True)
+class StillAnswers(SequenceCheck):
+    """The follow-up arm is never silent for more inputs in a row than the source arm, and so many.
+
+    Only instants at which both arms were asked count. A stack that dies ends the run by itself; this is for one that
+    runs and says nothing any more, or needs long to come back to itself.
+    """
+
+    more_by_at_most: int = param(2, low=0, high=10_000, unit="inputs", help="how many more in a row are let pass")
+
+    def judge_series(self, stretch: SeriesWindow) -> Judgement:
+        """Compare the longest silences."""
+        both = stretch.compared
+        if not both.any():
+            return nothing_to_judge("there is no instant at which both arms were asked", "inputs")
+        before, after = (_longest(~arm.answered[both]) for arm in (stretch.source, stretch.followup))
+        reason = f"silent for at most {before} inputs in a row, now for {after}"
+        return at_most(after, before + self.more_by_at_most, "inputs", reason)
+
+
+def _longest(flags: Flags) -> int:
+    """Return how many in a row are set at the most."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]])))
+    return int((edges[1::2] - edges[::2]).max(initial=0))

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of which obstacles are seen: none is lost, none is gained, as many, or those that were taken away are gone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import shapely
+
+from mt_nodes.base.params import param
+from mt_nodes.data.association import Polygons, accounted_for, covered, footprints, grown, newly_covered
+from mt_nodes.data.outputs import Detections
+from mt_nodes.data.verdict import Judgement, Outcome
+from mt_nodes.relations.checks.obstacles import Comparison, Mask, ObstacleCheck, describe, places, touching
+
+#: A box stands for so many neighbours that were merged at the most, and so much of it must lie in their surroundings.
+_MOST_MERGED, _LEAST_ACCOUNTED = 3, 0.5
+#: Of a box of which the follow-up shows parts, so much must lie in the surroundings of these.
+_LEAST_PARTS = 0.1
+
+
+@dataclass(frozen=True)
+class ObstaclesKept(ObstacleCheck):
+    """O ⊆ O′: each demanded obstacle of the source output is in the follow-up output.
+
+    It is there when it has a partner of its own, or when the follow-up's boxes together cover enough of its
+    footprint: an obstacle that was split, or merged with another, was not lost. A box of the follow-up stands for
+    somebody only if half of it lies in the surroundings, as wide as the gates of their classes, of at most three
+    neighbours that the source shows or the mutation added: a box around half the street has kept nobody. Nor has a
+    neighbour's box that covers no more than it did in the source.
+    """
+
+    coverage: float = param(0.5, low=0.01, high=1.0, help="share of a footprint that counts as covered")
+
+    def decide(self, compared: Comparison) -> Judgement:
+        """Demand every obstacle by itself."""
+        before, after = compared.source, compared.followup
+        lost, gained = self.lost(compared), self.gained(compared)
+        bound, missing = int(compared.demanded.sum()), int(lost.sum())
+        return Judgement(
+            Outcome.VIOLATED if missing else Outcome.HOLDS,
+            measured=bound - missing,
+            bound=bound,
+            margin=-missing,
+            unit="obstacles",
+            reason=f"lost {describe(before, lost)}{self._too_large(compared, lost)}"
+            if missing
+            else f"kept all {bound}",
+            lost=missing,
+            gained=int(gained.sum()),
+            detail={"counts": compared.counts, "lost_at": places(before, lost), "gained_at": places(after, gained)},
+        )
+
+    def lost(self, compared: Comparison) -> Mask:
+        """Tell which source obstacles (M,) are demanded and not there."""
+        before, after = compared.source, compared.followup
+        answers, there = self.answers(compared), compared.matched.copy()
+        there[there] = answers[compared.partner[there]]
+        lost = compared.demanded & ~there
+        if lost.any():
+            known = np.full(len(after), shapely.Polygon())
+            known[compared.partner[compared.matched]] = footprints(before.take(compared.matched))
+            lost[lost] = self._uncovered(before.take(lost), after.take(answers), known[answers])
+        return lost
+
+    def gained(self, compared: Comparison) -> Mask:
+        """Tell which sure follow-up obstacles (K,) of the keep zone are none of the source's."""
+        before, after = compared.source, compared.followup
+        new = compared.new & (after.score >= self.score_high)
+        if new.any():
+            parts = covered(before, grown(after.take(after.score >= self.score_low)), False)
+            rows = (before.score >= self.score_low) & (parts >= _LEAST_PARTS)
+            known = np.full(len(before), shapely.Polygon())
+            known[compared.matched] = footprints(after.take(compared.partner[compared.matched]))
+            new[new] = self._uncovered(after.take(new), before.take(rows), known[rows])
+        return new
+
+    def _uncovered(self, obstacles: Detections, by: Detections, known: Polygons) -> Mask:
+        """Tell which obstacles (M,) were neither split nor merged."""
+        return newly_covered(obstacles, by, known, self.per_category) < self.coverage
+
+    def answers(self, compared: Comparison) -> Mask:
+        """Tell which follow-up obstacles (K,) are sure enough, and not too large, to stand for somebody."""
+        sure, known = compared.followup.score >= self.score_low, compared.source.score >= self.score_low
+        around = np.concatenate([footprints(grown(o)) for o in (compared.source.take(known), compared.added)])
+        return np.asarray(sure & (accounted_for(compared.followup, around, _MOST_MERGED) >= _LEAST_ACCOUNTED))
+
+    def _too_large(self, compared: Comparison, lost: Mask) -> str:
+        """Say that somebody is lost where a box is that was too large to stand for him."""
+        large = (compared.followup.score >= self.score_low) & ~self.answers(compared)
+        where = touching(compared.source.take(lost), footprints(compared.followup.take(large)))
+        return "; a box that reaches far beyond what it covers stands for nobody" if where.any() else ""
+
+
+@dataclass(frozen=True)
+class ObstaclesEqual(ObstaclesKept):
+    """O = O′: nothing that was seen is lost, and nothing is gained.
+
+    Lost and gained are as in ``obstacles_kept``, which demands the first half only; obstacles that split, merge or
+    stand in a volume that the mutation added are not gained.
+    """
+
+    def demands(self, compared: Comparison) -> bool:
+        """An obstacle out of nothing is a difference, too."""
+        return super().demands(compared) or bool(self.gained(compared).any())
+
+    def decide(self, compared: Comparison) -> Judgement:
+        """Demand that nobody is lost or gained."""
+        before, after = compared.source, compared.followup
+        lost, gained = self.lost(compared), self.gained(compared)
+        missing, fresh = int(lost.sum()), int(gained.sum())
+        texts = [f"lost {describe(before, lost)}"] * bool(missing) + [f"gained {describe(after, gained)}"] * bool(fresh)
+        return Judgement(
+            Outcome.VIOLATED if texts else Outcome.HOLDS,
+            measured=missing + fresh,
+            bound=0,
+            margin=-(missing + fresh),
+            unit="obstacles",
+            reason="; ".join(texts) or f"kept all {int(compared.demanded.sum())}, gained none",
+            lost=missing,
+            gained=fresh,
+            detail={"counts": compared.counts, "lost_at": places(before, lost), "gained_at": places(after, gained)},
+        )
+
+
+@dataclass(frozen=True)
+class ObstaclesNotGained(ObstaclesKept):
+    """O′ ⊆ O: what takes sight away (fog, lost returns, a nearer horizon) never shows more.
+
+    It compares none with some of a change. Some with more of it needs two follow-ups of one source bundle.
+    """
+
+    def demands(self, compared: Comparison) -> bool:
+        """With nothing on either side there is nothing to judge."""
+        return super().demands(compared) or bool(self.gained(compared).any())
+
+    def decide(self, compared: Comparison) -> Judgement:
+        """Demand that nobody is gained; who is lost is said beside it."""
+        before, after = compared.source, compared.followup
+        lost, gained = self.lost(compared), self.gained(compared)
+        fresh = int(gained.sum())
+        return Judgement(
+            Outcome.VIOLATED if fresh else Outcome.HOLDS,
+            measured=fresh,
+            bound=0,
+            margin=-fresh,
+            unit="obstacles",
+            reason=f"gained {describe(after, gained)}" if fresh else "gained none",
+            lost=int(lost.sum()),
+            gained=fresh,
+            detail={"counts": compared.counts, "lost_at": places(before, lost), "gained_at": places(after, gained)},
+        )
+
+
+@dataclass(frozen=True)
+class Monotone(ObstaclesKept):
+    """O(more) ⊆ O(less): what is seen through more of a change (fog, rain, lost returns) is seen through less of it.
+
+    It compares two follow-ups of one bundle, drawn alike: the relation's ``baseline`` makes the milder one, which the
+    source arm is given, and ``mutate`` the stronger one. An obstacle that the stronger shows with a score of
+    ``score_high`` or more must have its partner in the milder, with ``score_low`` or more, or lie within what the
+    milder's boxes cover. Who is lost on the way is said beside it: that is what more fog is for.
+
+    Control and sham have no baseline: they demand the same of the source itself and the source once more, that nobody
+    is gained. How often a stack shows something out of nothing is what its violations are measured against.
+    """
+
+    gained_at_most: int = param(0, low=0, high=1000, unit="obstacles", help="obstacles that more of it may show anew")
+
+    def demands(self, compared: Comparison) -> bool:
+        """With nothing on either side there is nothing to judge."""
+        return super().demands(compared) or bool(self.gained(compared).any())
+
+    def decide(self, compared: Comparison) -> Judgement:
+        """Demand that more of the change shows nobody anew."""
+        less, more = compared.source, compared.followup
+        lost, gained = self.lost(compared), self.gained(compared)
+        fresh = int(gained.sum())
+        margin = self.gained_at_most - fresh
+        return Judgement(
+            Outcome.VIOLATED if margin < 0 else Outcome.HOLDS,
+            measured=fresh,
+            bound=self.gained_at_most,
+            margin=margin,
+            unit="obstacles",
+            reason=f"seen only through more of it: {describe(more, gained)}" if fresh else "more of it shows none anew",
+            lost=int(lost.sum()),
+            gained=fresh,
+            detail={"counts": compared.counts, "lost_at": places(less, lost), "gained_at": places(more, gained)},
+        )
+
+
+@dataclass(frozen=True)
+class RemovedGone(ObstaclesNotGained):
+    """No obstacle that stood wholly in a volume that the mutation removed has a partner in the follow-up.
+
+    A result kept from a former frame, or made up, is seen by this. That there is nothing must be said: the
+    follow-up arm's silence is a violation where the stack promises to publish when empty.
+
+    Where nothing was removed, as by control and sham, it demands that nothing is gained: how often a stack sees what
+    is not there is what its ghosts are measured against.
+    """
+
+    silence_is_nothing_seen: ClassVar[bool] = False
+
+    def demands(self, compared: Comparison) -> bool:
+        """What stays matters only where nothing was removed."""
+        return len(compared.removed) > 0 or super().demands(compared)
+
+    def decide(self, compared: Comparison) -> Judgement:
+        """Demand that everything removed is gone."""
+        if not len(compared.removed):
+            return super().decide(compared)
+        before = compared.source
+        removed = self._removed(compared)
+        if not removed.any():
+            reason = "no obstacle of the source stood wholly in a removed volume"
+            return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit="obstacles")
+        still = removed & compared.matched
+        ghosts, bound = int(still.sum()), int(removed.sum())
+        return Judgement(
+            Outcome.VIOLATED if ghosts else Outcome.HOLDS,
+            measured=ghosts,
+            bound=0,
+            margin=-ghosts,
+            unit="obstacles",
+            reason=f"removed and still seen: {describe(before, still)}" if ghosts else f"all {bound} removed are gone",
+            gained=ghosts,
+            detail={"counts": compared.counts, "gained_at": places(before, still)},
+        )
+
+    def _removed(self, compared: Comparison) -> Mask:
+        away = shapely.union_all(compared.removed)
+        inside = shapely.covers(away, footprints(compared.source))
+        return np.asarray(inside & (compared.source.score >= self.score_high))
+
+
+@dataclass(frozen=True)
+class ObstacleCountNotLess(ObstacleCheck):
+    """|O| ≤ |O′|, as in Zhou and Sun's table: a new obstacle makes up for a lost one, wherever it is.
+
+    The demanded obstacles are counted against their partners (wherever those are, so that nobody is lost by crossing an
+    outline) and the new obstacles of the keep zone. ``per_category`` counts each class by itself.
+    """
+
+    def decide(self, compared: Comparison) -> Judgement:
+        """Demand as many obstacles as there were."""
+        before, after = compared.source, compared.followup
+        lost = compared.demanded & ~compared.matched
+        margin, bound, category = self._worst(compared, lost)
+        counts = f"{category}: {bound} before, {bound + margin} after"
+        return Judgement(
+            Outcome.VIOLATED if margin < 0 else Outcome.HOLDS,
+            measured=bound + margin,
+            bound=bound,
+            margin=margin,
+            unit="obstacles",
+            reason=f"{counts}; lost {describe(before, lost)}" if margin < 0 else counts,
+            lost=int(lost.sum()),
+            gained=int(compared.new.sum()),
+            detail={
+                "counts": compared.counts,
+                "lost_at": places(before, lost),
+                "gained_at": places(after, compared.new),
+            },
+        )
+
+    def _worst(self, compared: Comparison, lost: Mask) -> tuple[int, int, str]:
+        """Return margin, bound and name of the worst category; one holds all unless they are apart."""
+        demanded = _labels(compared.source, compared.demanded, self.per_category)
+        missing = _labels(compared.source, lost, self.per_category)
+        new = _labels(compared.followup, compared.new, self.per_category)
+        return min((new.count(c) - missing.count(c), demanded.count(c), c) for c in sorted(set(demanded)))
+
+
+def _labels(obstacles: Detections, rows: Mask, apart: bool) -> list[str]:
+    labels: list[str] = obstacles.label[rows].tolist()
+    return labels if apart else ["obstacles"] * int(np.count_nonzero(rows))

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of how fast one command goes: as fast as before, no faster, slower, or to a standstill."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import param
+from mt_nodes.data.outputs import Control
+from mt_nodes.data.verdict import Judgement
+from mt_nodes.relations.checks.base import Check
+from mt_nodes.relations.checks.controls import (
+    DRIVES,
+    STANDS_MPS,
+    DriveCheck,
+    FasterOrSlower,
+    at_least,
+    at_most,
+    faster_by,
+    nothing_to_judge,
+)
+
+
+@dataclass(frozen=True)
+class AccelerationWithin(DriveCheck):
+    """The follow-up commands the source's acceleration, within a tolerance."""
+
+    tolerance_mps2: float = param(0.5, low=0.0, high=50.0, unit="m/s²", help="largest deviation")
+
+    def quantity(self, source: Control) -> str:
+        """Return what is compared."""
+        return "acceleration"
+
+    def decide(self, quantity: str, before: float, after: float) -> Judgement:
+        """Compare the two commands."""
+        reason = f"acceleration was {before:.2f}, is {after:.2f} m/s²"
+        return at_most(abs(after - before), self.tolerance_mps2, "m/s²", reason)
+
+
+@dataclass(frozen=True)
+class SpeedWithin(DriveCheck):
+    """The follow-up's speed is the source's, within the larger of ``tolerance_mps`` and a share of the source's."""
+
+    tolerance_mps: float = param(0.5, low=0.0, high=50.0, unit="m/s", help="largest deviation")
+    tolerance_share: float = param(0.0, low=0.0, high=10.0, help="the same as a share of the source's speed")
+
+    def quantity(self, source: Control) -> str:
+        """Return what is compared."""
+        return "speed"
+
+    def decide(self, quantity: str, before: float, after: float) -> Judgement:
+        """Compare the two commands."""
+        reason = f"speed was {before:.2f}, is {after:.2f} m/s"
+        return at_most(abs(after - before), max(self.tolerance_mps, self.tolerance_share * abs(before)), "m/s", reason)
+
+
+@dataclass(frozen=True)
+class SpeedNotHigher(FasterOrSlower):
+    """The follow-up's speed is at most the source's, but for an allowance.
+
+    The allowance is the larger of ``by_at_most_mps`` and ``by_at_most_share`` of the source's speed; backwards is as
+    fast as forwards. Who turns from one to the other may not go faster there than the allowance. Of a stack that
+    commands an acceleration or pedals in place of a speed, those are compared, each with an allowance of its own.
+    """
+
+    by_at_most_mps: float = param(0.5, low=0.0, high=50.0, unit="m/s", help="rise of the speed that is still none")
+    by_at_most_share: float = param(0.0, low=0.0, high=10.0, help="the same as a share of the source's speed")
+    by_at_most_mps2: float = param(0.5, low=0.0, high=20.0, unit="m/s²", help="rise of an acceleration")
+    by_at_most_pedal: float = param(0.1, low=0.0, high=2.0, help="rise of throttle less brake")
+
+    def decide(self, quantity: str, before: float, after: float) -> Judgement:
+        """Compare the commands."""
+        allowed = {
+            "speed": max(self.by_at_most_mps, self.by_at_most_share * abs(before)),
+            "acceleration": self.by_at_most_mps2,
+            "pedals": self.by_at_most_pedal,
+        }[quantity]
+        unit = DRIVES[quantity]
+        reason = f"{quantity} was {before:.2f}, is {after:.2f} {unit}, at most {allowed:.2f} more is allowed"
+        rise = float(faster_by(before, after)) if quantity == "speed" else after - before
+        return at_most(rise, allowed, unit, reason)
+
+
+@dataclass(frozen=True)
+class SlowsDown(FasterOrSlower):
+    """The follow-up's speed is lower than the source's, by at least so much: AutoMT's ``slow_down``.
+
+    That is the larger of ``by_at_least_mps`` and ``by_at_least_share`` of the source's speed. Who drives slower than
+    ``from_mps`` already need not slow down: NOT_APPLICABLE. Who turns from forwards to backwards, or back, has not
+    slowed down, unless it stands. Of a stack that commands an acceleration or pedals in place of a speed, those are
+    compared; who brakes harder than ``until_mps2`` or ``until_pedal`` already need not.
+
+    Of control and sham, which give no reason to slow down, it demands that the speed does not rise by as much: how
+    far a stack's speed wavers by itself is what is measured against.
+    """
+
+    by_at_least_mps: float = param(0.5, low=0.0, high=50.0, unit="m/s", help="how much slower")
+    by_at_least_share: float = param(0.0, low=0.0, high=1.0, help="the same as a share of the source's speed")
+    from_mps: float = param(1.0, low=0.0, high=50.0, unit="m/s", help="speed from which slowing down is demanded")
+    by_at_least_mps2: float = param(0.5, low=0.0, high=20.0, unit="m/s²", help="how much less of an acceleration")
+    until_mps2: float = param(3.0, low=0.0, high=20.0, unit="m/s²", help="who brakes so already need not brake harder")
+    by_at_least_pedal: float = param(0.1, low=0.0, high=2.0, help="how much less of throttle less brake")
+    until_pedal: float = param(0.5, low=0.0, high=1.0, help="who brakes so already need not brake harder")
+
+    @property
+    def background(self) -> Check:
+        """What control and sham are judged by."""
+        amounts = (self.by_at_least_mps, self.by_at_least_share, self.by_at_least_mps2, self.by_at_least_pedal)
+        return SpeedNotHigher(self.by, *amounts)
+
+    def decide(self, quantity: str, before: float, after: float) -> Judgement:
+        """Compare the commands."""
+        unit = DRIVES[quantity]
+        fast, fall = (
+            (abs(before), -float(faster_by(before, after))) if quantity == "speed" else (before, before - after)
+        )
+        lowest, least = {
+            "speed": (self.from_mps, max(self.by_at_least_mps, self.by_at_least_share * fast)),
+            "acceleration": (-self.until_mps2, self.by_at_least_mps2),
+            "pedals": (-self.until_pedal, self.by_at_least_pedal),
+        }[quantity]
+        if fast < lowest:
+            return nothing_to_judge(f"{quantity} was {before:.2f} {unit}, below {lowest:g} {unit} already", unit)
+        reason = f"{quantity} was {before:.2f}, is {after:.2f} {unit}, at least {least:.2f} less is demanded"
+        return at_least(fall, least, unit, reason)
+
+
+@dataclass(frozen=True)
+class Stops(FasterOrSlower):
+    """The follow-up commands a standstill: at most ``at_most_mps`` forwards or backwards, or so much braking.
+
+    It is the stricter reading of a rule that says "stop" or "wait", which AutoMT writes as ``slow_down``. A source
+    that drives slower than ``from_mps``, or brakes so already, leaves nothing to demand: NOT_APPLICABLE.
+
+    Of control and sham, which give no reason to stop, it demands that the speed does not rise by as much as it must
+    fall at the least.
+    """
+
+    at_most_mps: float = param(STANDS_MPS, low=0.0, high=5.0, unit="m/s", help="speed that counts as standing")
+    from_mps: float = param(1.0, low=0.0, high=50.0, unit="m/s", help="speed from which stopping is demanded")
+    at_least_mps2: float = param(2.0, low=0.0, high=20.0, unit="m/s²", help="deceleration, if that is what is told")
+    at_least_pedal: float = param(0.5, low=0.0, high=1.0, help="brake less throttle, if that is what is told")
+
+    def __post_init__(self) -> None:
+        if self.from_mps < self.at_most_mps:
+            raise UsageError(f"from_mps {self.from_mps:g} is below at_most_mps {self.at_most_mps:g}")
+
+    @property
+    def background(self) -> Check:
+        """What control and sham are judged by."""
+        fall = self.from_mps - self.at_most_mps
+        return SpeedNotHigher(self.by, fall, 0.0, self.at_least_mps2, self.at_least_pedal)
+
+    def decide(self, quantity: str, before: float, after: float) -> Judgement:
+        """Look whether the follow-up stands or brakes."""
+        unit = DRIVES[quantity]
+        reason = f"{quantity} was {before:.2f}, is {after:.2f} {unit}"
+        if quantity == "speed":
+            if abs(before) < self.from_mps:
+                return nothing_to_judge(f"drove {before:.2f} m/s, slower than {self.from_mps:g} m/s already", unit)
+            return at_most(abs(after), self.at_most_mps, unit, reason)
+        least = self.at_least_mps2 if quantity == "acceleration" else self.at_least_pedal
+        if -before >= least:
+            return nothing_to_judge(f"brakes by {-before:.2f} {unit} already", unit)
+        return at_least(-after, least, unit, reason)
