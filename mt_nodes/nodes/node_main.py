@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import rclpy
 from rclpy.context import Context
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
@@ -53,11 +56,24 @@ def spin(node: Node, executor: Any) -> None:
             executor.spin_once(timeout_sec=0.5)
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
+    except rclpy_implementation.RCLError:
+        if rclpy.ok():
+            raise  # else a signal shut the context down while a callback was publishing
     finally:
+        _ignore_interrupts()
         executor.shutdown()
         node.destroy_node()
     if failure := getattr(node, "failure", None):
         raise failure
+
+
+def _ignore_interrupts() -> None:
+    """Ignore further Ctrl-C: a node under ``ros2 launch`` gets two, from the terminal and from ``launch``.
+
+    The second would cut off the destruction of the node and leave its shared memory behind.
+    """
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, lambda number, frame: None)
 
 
 def quick_executor(context: Context | None = None) -> Any:
