@@ -107,7 +107,7 @@ def _exit_code(status: int, returned: mmap.mmap) -> int:
         print(
             f"mt: its process ended with exit code {code} before the command had come to its end, so there is no "
             "verdict: look for what calls exit() or _exit() in your plugins and in the libraries that they load; what "
-            "was judged until then is in the results directory",
+            "a run judged until then is in its results directory",
             file=sys.stderr,
         )
     return int(ExitCode.INFRASTRUCTURE)
