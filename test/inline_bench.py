@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -22,7 +23,7 @@ import pytest
 import yaml
 
 from mt_nodes.base.processes import wait_until
-from mt_nodes.base.subreaper import descendants_of, signal_all
+from mt_nodes.base.subreaper import children_of, descendants_of, signal_all
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.transforms import dump_transforms
 from mt_nodes.world.scene.drive import generate_drive
@@ -200,6 +201,12 @@ class Inline:
         """Stamps of what it has written down as replaced."""
         return [json.loads(line)["stamp_ns"] for line in (self.out / "replaced.jsonl").read_text().splitlines()]
 
+    @property
+    def worker(self) -> int:
+        """The process that does the work of the command, which the one started only waits for."""
+        [worker] = children_of(self.process.pid)
+        return worker
+
     def of(self, module: str) -> list[int]:
         return [
             pid
@@ -217,7 +224,7 @@ class Inline:
     def kill(self) -> None:
         """End it with its relays, which outlive it; stopped first, so that it starts no other one meanwhile."""
         if self.process.poll() is None:
-            self.process.send_signal(signal.SIGSTOP)
+            os.kill(self.worker, signal.SIGSTOP)
             left = [*self.of("nodes.standby_relay"), *self.of("nodes.relay")]
             self.process.kill()
             signal_all(left, signal.SIGKILL)

@@ -178,7 +178,8 @@ class Held:
         for arm, keeper in zip(("source", "followup"), keepers, strict=True):
             named[f"keeper {arm}"] = keeper
             [named[f"stack {arm}"]] = children_of(keeper)
-        return {"command line": self.ran.process.pid, "suite": suite, **named}
+        [worker] = children_of(self.ran.process.pid)
+        return {"command line": worker, "suite": suite, **named}
 
 
 pytestmark = pytest.mark.long

@@ -14,13 +14,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from mt_nodes.base import resources
 from mt_nodes.base.environment import free_domains, ros_environment
-from mt_nodes.base.errors import UsageError
+from mt_nodes.base.errors import MtError, UsageError
 from mt_nodes.base.processes import wait_until
 from mt_nodes.cli import demo_command, inline_command, replay_command
 from mt_nodes.cli.arguments import Argument, replay_arguments, request_from_texts
@@ -297,6 +298,40 @@ def test_a_replay(started: Any, bag: Path, tmp_path: Path) -> None:
     assert "exit code 0: all relations PASS" in said and str(out / "report.html") in said
     assert (out / "console.log").exists()
     assert nothing_left_of(launch, out)
+
+
+#: Launches what is said to be a suite, ends with 0 and leaves a summary or none.
+SUITE = """
+import os, sys
+from pathlib import Path
+from launch import LaunchDescription, LaunchService
+from mt_nodes.base.processes import Process
+from mt_nodes.nodes import launching
+
+out = Path(sys.argv[1])
+process = Process("suite", (sys.executable, "-c", "import ctypes; ctypes.CDLL(None)._exit(0)"), os.environ, out / "log")
+service = LaunchService(noninteractive=True)
+service.include_launch_description(LaunchDescription(launching._suite(process, out, 5.0)))
+sys.exit(service.run())
+"""
+
+
+@needs_launch
+def test_a_suite_that_ends_with_0_and_no_summary_is_an_error(tmp_path: Path) -> None:
+    ended = subprocess.run([sys.executable, "-c", SUITE, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    assert "the suite ended with exit code 0 and without a summary" in ended.stdout + ended.stderr
+
+
+@needs_launch
+@pytest.mark.parametrize("name", ["mutator", "monitor", "callable_stack"])
+def test_a_node_that_ends_with_0_before_anybody_ends_it_is_an_error(name: str) -> None:
+    node_ended = importlib.import_module("mt_nodes.nodes.launching")._node_ended
+    left = SimpleNamespace(returncode=0)
+    with pytest.raises(MtError, match=f"{name} ended with exit code 0"):
+        node_ended(name)(left, SimpleNamespace(is_shutdown=False))
+    node_ended(name)(left, SimpleNamespace(is_shutdown=True))
+    node_ended("replayer")(left, SimpleNamespace(is_shutdown=False))
 
 
 @needs_launch

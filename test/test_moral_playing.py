@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -120,6 +121,19 @@ def test_a_stack_that_raises_and_a_process_that_is_killed_are_told_and_nobody_is
     how = r"stack 'dies' \(source arm\) ended with exit code 3"
     with closing(Workers(stack_of("dies"), 0, 1)) as workers, pytest.raises(StackError, match=how):
         list(workers.runs(SPECS[:1]))
+
+
+class Leaving:
+    """A job that ends the process that takes it, with exit code 0, as code in C may."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return eval, ("__import__('ctypes').CDLL(None).exit(0)",)
+
+
+def test_a_process_that_ends_with_0_has_driven_nothing() -> None:
+    told = pytest.raises(InfrastructureError, match="a process that drove the stack ended")
+    with closing(Workers(stack_of("brakes"), 0, 1)) as workers, told:
+        list(workers.runs([Leaving()]))  # type: ignore[list-item]
 
 
 def test_workers_end_with_whoever_started_them_even_if_it_is_killed(tmp_path: Path) -> None:

@@ -169,24 +169,90 @@ def test_a_search_that_goes_on_after_a_death_is_not_clean(bag: Path, tmp_path: P
     assert summary["trials"] and WAYS["os._exit(0)"] in summary["exit_why"]
 
 
-@pytest.mark.parametrize("call", ["os._exit(0)", "sys.exit(0)"])
-@pytest.mark.parametrize("where", ["judge", "apply"])
-def test_a_plugin_that_exits_does_not_pass(bag: Path, tmp_path: Path, call: str, where: str) -> None:
-    plugins = tmp_path / "plugins"
+def leaving(place: Path, call: str, where: str) -> tuple[str, list[str]]:
+    """Write a relation whose check (``judge``) or mutation (``apply``) makes a call; return it, and what finds it."""
+    plugins = place / "plugins"
     plugins.mkdir()
     (plugins / "leaving.py").write_text(CHECK.format(call=call if where == "judge" else "pass"))
     (plugins / "going.py").write_text(MUTATION.format(call=call if where == "apply" else "pass"))
     made = {"id": "leaves", "kind": "necessary", "because": "x", "mutate": ["going"], "check": "leaving"}
-    (tmp_path / "leaves.yaml").write_text(yaml.safe_dump({**made, "min_decided": 1}))
-    words = ["--relations", str(tmp_path / "leaves.yaml"), "--plugins", str(plugins), "--out", str(tmp_path / "out")]
-    ended = subprocess.run(
-        [*MT, "replay", str(bag), "--transport", "inprocess", "--stack", str(stack(tmp_path, "pass")), *words],
-        capture_output=True,
-        text=True,
-        env=dict(os.environ),
-        check=False,
-    )
+    (place / "leaves.yaml").write_text(yaml.safe_dump({**made, "min_decided": 1}))
+    return str(place / "leaves.yaml"), ["--plugins", str(plugins), "--out", str(place / "out")]
+
+
+def mt(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*MT, *words], capture_output=True, text=True, env=dict(os.environ), check=False)
+
+
+@pytest.mark.parametrize("call", ["sys.exit(0)", "os._exit(0)", "C._exit(0)", "C.exit(0)", "C._exit(1)"])
+@pytest.mark.parametrize("where", ["judge", "apply"])
+def test_a_plugin_that_exits_does_not_pass(bag: Path, tmp_path: Path, call: str, where: str) -> None:
+    relation, words = leaving(tmp_path, call, where)
+    named = ("--stack", str(stack(tmp_path, "pass")), "--relations", relation, *words)
+    ended = mt("replay", str(bag), "--transport", "inprocess", *named)
     assert ended.returncode == 4, ended.stdout + ended.stderr
+    if call != "sys.exit(0)":
+        assert f"mt: its process ended with exit code {call[-2]} before the command had come to its end" in ended.stderr
+        assert not (tmp_path / "out" / "summary.json").exists()
+
+
+@pytest.mark.parametrize("where", ["judge", "apply"])
+def test_nor_does_one_in_a_search(bag: Path, tmp_path: Path, where: str) -> None:
+    relation, words = leaving(tmp_path, "C._exit(0)", where)
+    named = ("--stack", str(stack(tmp_path, "pass")), "--relation", relation, "--trials", "2", *words)
+    ended = mt("search", str(bag), "--transport", "inprocess", *named)
+    assert ended.returncode == 4 and "so there is no verdict" in ended.stderr, ended.stdout + ended.stderr
+
+
+def test_nor_does_one_in_a_campaigns_worker(bag: Path, tmp_path: Path) -> None:
+    relation, words = leaving(tmp_path, "C.exit(0)", "apply")
+    given = {"bags": [str(bag)], "stacks": [str(stack(tmp_path, "pass"))], "relations": [relation]}
+    (tmp_path / "campaign.yaml").write_text(yaml.safe_dump({**given, "transport": "inprocess", "retries": 1}))
+    assert mt("campaign", str(tmp_path / "campaign.yaml"), *words).returncode == 4
+    summary = summary_of(tmp_path / "out")
+    assert summary["items"]["failed"] == 1 and summary["exit_code"] == 4
+
+
+@pytest.mark.parametrize("where", ["judge", "apply"])
+def test_nor_does_one_over_topics(bag: Path, tmp_path: Path, domains: tuple[int, ...], where: str) -> None:
+    relation, words = leaving(tmp_path, "C._exit(0)", where)
+    ended = mt("replay", str(bag), "--stack", str(stack(tmp_path, "pass")), "--relations", relation, *words)
+    assert ended.returncode == 4 and "the suite process ended with exit code 0" in ended.stderr, ended.stderr
+    assert not (tmp_path / "out" / "summary.json").exists()
+
+
+def test_nor_does_a_check_of_whole_drives(tmp_path: Path) -> None:
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "watching.py").write_text(DRIVE_CHECK)
+    made = {"id": "leaves", "kind": "necessary", "because": "x", "scenario": ["pedestrian_nearer"]}
+    (tmp_path / "leaves.yaml").write_text(yaml.safe_dump({**made, "check": "watching", "min_decided": 1}))
+    words = ("--relations", str(tmp_path / "leaves.yaml"), "--plugins", str(plugins), "--out", str(tmp_path / "out"))
+    ended = mt("scenario", "pedestrian_crosses", "--transport", "inprocess", *words)
+    assert ended.returncode == 4 and "so there is no verdict" in ended.stderr, ended.stdout + ended.stderr
+    assert (tmp_path / "out" / "run.json").exists() and not (tmp_path / "out" / "summary.json").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("list", "checks"),
+        ("replay", "{bag}"),
+        ("scenario", "pedestrian_crosses"),
+        ("experiment", "moral", "--transport", "inprocess", "--runs", "20"),
+        ("live", "--config", "{live}"),
+        ("mutate", "{bag}", "--mutation", "fog", "--out", "{out}"),
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_no_command_ends_with_0_where_a_plugin_exits_as_it_is_imported(
+    bag: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    (tmp_path / "leaving.py").write_text("import ctypes\nctypes.CDLL(None).exit(0)\n")
+    (tmp_path / "live.yaml").write_text("mode: shadow\nrelations: [noise_outside_roi_10]\n")
+    places = {"bag": bag, "live": tmp_path / "live.yaml", "out": tmp_path / "out"}
+    ended = mt(*(word.format(**places) for word in words), "--plugins", str(tmp_path))
+    assert ended.returncode == 4 and "so there is no verdict" in ended.stderr, ended.stdout + ended.stderr
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]], ids=["table", "json"])
@@ -203,10 +269,12 @@ def test_a_run_whose_reader_went_away_does_not_pass(bag: Path, tmp_path: Path, r
 
 
 CHECK = """
-import os, sys
+import ctypes, os, sys
 from dataclasses import dataclass
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.data.verdict import Judgement, Outcome
+
+C = ctypes.CDLL(None)
 
 @dataclass(frozen=True)
 class Leaving(Check):
@@ -214,10 +282,22 @@ class Leaving(Check):
         {call}
         return Judgement(Outcome.HOLDS, margin=0)
 """
+DRIVE_CHECK = """
+import ctypes
+from dataclasses import dataclass
+from mt_nodes.relations.checks.trace_check import TraceCheck
+
+@dataclass(frozen=True)
+class Watching(TraceCheck):
+    def judge_drives(self, source, followup, effects):
+        ctypes.CDLL(None)._exit(0)
+"""
 MUTATION = """
-import os, sys
+import ctypes, os, sys
 from dataclasses import dataclass
 from mt_nodes.relations.mutations.lidar.intensity_changed import IntensityChanged
+
+C = ctypes.CDLL(None)
 
 @dataclass(frozen=True)
 class Going(IntensityChanged):

@@ -438,11 +438,11 @@ def test_a_suite_that_stands_still_lets_nothing_be_changed_and_holds_up_nobody(
 ) -> None:
     bench, inline = shared
     inline.hold(bench)
-    os.kill(inline.process.pid, signal.SIGSTOP)
+    os.kill(inline.worker, signal.SIGSTOP)
     try:
         bench.next(lambda replaced: not replaced, 10)
     finally:
-        os.kill(inline.process.pid, signal.SIGCONT)
+        os.kill(inline.worker, signal.SIGCONT)
     bench.next(lambda replaced: not replaced, 10)  # it reads again, and the switch was not let go since
     inline.hold(bench)
     bench.pressed = False

@@ -44,7 +44,7 @@ FROZEN_S = InlineConfig().frozen_s
 
 def relays(inline: Inline) -> list[int]:
     """The relay that serves, then its standby: the one was started before the other."""
-    words = {pid: command_of(pid).split("\0") for pid in children_of(inline.process.pid)}
+    words = {pid: command_of(pid).split("\0") for pid in children_of(inline.worker)}
     found = [pid for pid, row in words.items() if {"mt_nodes.nodes.relay", "mt_nodes.nodes.standby_relay"} & set(row)]
     return sorted(found, key=lambda pid: int(words[pid][words[pid].index("--number") + 1]))
 

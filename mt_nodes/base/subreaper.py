@@ -9,13 +9,12 @@ went, all of them are ended. Exits as the command did. Imports nothing but the s
 
 import ctypes
 import os
-import resource
 import signal
 import sys
 import time
 from pathlib import Path
 
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36
 #: What is left of a stack may end by itself, once told; then it is killed.
 GRACE_S = 2.0
 CANNOT_START = 127
@@ -67,7 +66,7 @@ def end_descendants(grace_s: float = GRACE_S, spare: frozenset[int] = frozenset(
         signal.sigtimedwait({signal.SIGCHLD}, min(0.05, max(over_s, 0.005)))
 
 
-def _reap() -> dict[int, int]:
+def reap() -> dict[int, int]:
     """Take in every child that has ended: status by process id."""
     ended: dict[int, int] = {}
     while True:
@@ -97,19 +96,30 @@ def _wait(parent: int, child: int) -> int | None:
     while os.getppid() == parent:
         # SIGINT and SIGTERM go to the whole group: the child answers them, this process only listens for its parent.
         signal.sigwait({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT})
-        ended = _reap()
+        ended = reap()
         if child in ended:
             return ended[child]
     return None
 
 
-def _leave_as(status: int | None) -> None:
-    if status is not None and os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
-        os.kill(os.getpid(), number)
-    sys.exit(1 if status is None else os.WEXITSTATUS(status))
+def end_by_signal(number: int) -> int:
+    """End this process by the signal that ended a child of it, without another core dump.
+
+    Returns:
+        The exit code that a shell makes of such an end, where a process cannot be ended so: the first of a container.
+    """
+    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0)
+    if number != signal.SIGKILL:  # Python ignores some others, such as SIGPIPE
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    os.kill(os.getpid(), number)
+    return 128 + number
+
+
+def _exit_code(status: int | None) -> int:
+    if status is None:
+        return 1
+    return end_by_signal(os.WTERMSIG(status)) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
 def main(parent: int, argv: list[str]) -> None:
@@ -122,7 +132,7 @@ def main(parent: int, argv: list[str]) -> None:
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     status = _wait(parent, _start(argv))
     end_descendants()
-    _leave_as(status)
+    sys.exit(_exit_code(status))
 
 
 if __name__ == "__main__":

@@ -8,37 +8,23 @@ import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
 
-from mt_nodes.base.errors import ExitCode, InfrastructureError
-
-_AT_ONCE = os._exit
+from mt_nodes.base.errors import InfrastructureError
 
 
 @contextmanager
 def no_early_end() -> Iterator[None]:
-    """Take ``sys.exit`` and ``os._exit`` in the block, by whomever and in whichever thread, for a breakdown.
-
-    Processes that were forked of this one end as they like.
+    """Take ``sys.exit`` in the block for a breakdown; what ends the process itself is for ``supervision`` to tell.
 
     Raises:
         InfrastructureError: something in the block wanted to exit.
     """
-    own = os.getpid()
-
-    def leave(status: int) -> NoReturn:
-        if os.getpid() == own:
-            print(f"mt: {_told(f'os._exit({status})')}", file=sys.stderr, flush=True)
-            status = ExitCode.INFRASTRUCTURE
-        _AT_ONCE(status)
-
-    os._exit = leave
     try:
         yield
     except SystemExit as error:
-        raise InfrastructureError(_told(f"sys.exit({error.code!r})")) from error
-    finally:
-        os._exit = _AT_ONCE
+        raise InfrastructureError(
+            f"a plugin, or what it uses, called sys.exit({error.code!r}) before the command had come to its end"
+        ) from error
 
 
 def reader_is_gone() -> bool:
@@ -55,7 +41,3 @@ def reader_is_gone() -> bool:
     os.dup2(nowhere, stdout)
     os.close(nowhere)
     return True
-
-
-def _told(call: str) -> str:
-    return f"a plugin, or what it uses, called {call} before the command had come to its end"

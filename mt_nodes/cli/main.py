@@ -16,6 +16,7 @@ from mt_nodes import __version__
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import ExitCode, MtError
 from mt_nodes.cli.leaving import no_early_end, reader_is_gone
+from mt_nodes.cli.supervision import supervised
 
 #: group -> command -> summary; its module in mt_nodes.cli has ``add_arguments(parser)`` and ``run(args) -> int``
 GROUPS = {
@@ -58,8 +59,17 @@ FAILURES_VERBS = ("list", "add", "forget")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; known errors are one line, unknown ones keep their traceback."""
-    words = _name_first(sys.argv[1:] if argv is None else argv)
+    """Run one command and return its exit code; known errors are one line, unknown ones keep their traceback.
+
+    Args:
+        argv: what follows ``mt``, to be run in this process; None: this process is that of ``mt``, which a child of it
+            does the work for (:mod:`mt_nodes.cli.supervision`).
+    """
+    return supervised(lambda: _run(sys.argv[1:])) if argv is None else _run(argv)
+
+
+def _run(argv: Sequence[str]) -> int:
+    words = _name_first(argv)
     if isinstance(sys.stdout, io.TextIOWrapper):  # file names may be no UTF-8, and are told all the same
         sys.stdout.reconfigure(errors="backslashreplace")
     try:

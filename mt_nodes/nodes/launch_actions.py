@@ -136,7 +136,7 @@ def _suite(suite: Process, out: Path, stop_s: float) -> list[Any]:
 
         file = out / "summary.json"
         if not file.exists():
-            return f"the suite ended with exit code {code} and without a summary; see {suite.log}"
+            raise MtError(f"the suite ended with exit code {code} and without a summary; see {suite.log}")
         summary = json.loads(file.read_text())
         print_summary(summary, out)
         return f"exit code {code}: {summary['exit_why']}"
@@ -211,7 +211,10 @@ def _texts(context: Any, arguments: Iterable[Argument]) -> dict[str, str]:
 
 
 def _supervised(process: Process, stop_s: float, tell: Callable[[int], str]) -> list[Any]:
-    """Return the action of a process whose end is the end of the launch; ``tell`` says in words how it ended."""
+    """Return the action of a process whose end is the end of the launch; ``tell`` says in words how it ended.
+
+    An error that ``tell`` raises ends the launch as an exit code does.
+    """
 
     def ended(event: Any, context: Any) -> Any:
         words = tell(event.returncode)
@@ -267,10 +270,10 @@ def _node(plan: NodePlan, context: Any) -> Any:
 
 
 def _node_ended(name: str) -> Callable[[Any, Any], Any]:
-    """Return the handler that ends the launch when a node dies; the replayer ends when its bag does."""
+    """Return the handler that ends the launch when a node ends by itself, which the replayer does with its bag."""
 
     def ended(event: Any, context: Any) -> Any:
-        if event.returncode and not context.is_shutdown:
+        if (event.returncode or name != "replayer") and not context.is_shutdown:
             raise MtError(f"{name} ended with exit code {event.returncode}")
         return LogInfo(msg=f"{name} has ended")
 
