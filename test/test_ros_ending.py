@@ -42,7 +42,9 @@ INTERRUPT = "os.kill(os.getpid(), signal.SIGINT)"
 def ended(domain: int, tick: str, destroy: str = "pass") -> subprocess.CompletedProcess[str]:
     code = NODE.format(tick=tick, destroy=destroy)
     env = ros_environment(os.environ, domain)
-    return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60, check=False
+    )
 
 
 @pytest.mark.parametrize(
