@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build
-from mt_nodes.base.stats.betting import STAKES, Bet, mean_sequence
+from mt_nodes.base.stats.betting import BOLD, Bet, mean_sequence
 from mt_nodes.base.stats.e_values import exact_interval
 from mt_nodes.engine.summary.summary import RelationInfo
 from mt_nodes.runs.campaign.early_stop import SequentialStopper, StopEarly, WatchedRelation, sequential_evidence
@@ -114,10 +114,10 @@ def test_a_bet_is_what_its_formula_says() -> None:
     bet, weights = Bet(0.25, 0.0), np.append(np.full(40, 0.5 / 40), 0.5)
     for x in (0.5, 1.0, 0.1):
         bet.add(x)
-    capitals = np.prod([1.0 + STAKES * (x - 0.25) / 0.25 for x in (0.5, 1.0, 0.1)], axis=0)
+    capitals = np.prod([1.0 + BOLD.shares * (x - 0.25) / 0.25 for x in (0.5, 1.0, 0.1)], axis=0)
     assert bet.e_value == pytest.approx(float(weights @ capitals))
     bet.add(0.0)  # who has staked all has lost all
-    assert bet.e_value == pytest.approx(float(weights[:-1] @ (capitals * (1.0 - STAKES))[:-1]))
+    assert bet.e_value == pytest.approx(float(weights[:-1] @ (capitals * (1.0 - BOLD.shares))[:-1]))
 
 
 def test_a_bet_refuses_a_mean_that_nothing_lies_below() -> None:

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from mt_nodes.base.stats.e_values import difference_sequence, mean_e_value, order_e_value, p_of, rate_e_value
+from mt_nodes.base.stats.betting import difference_sequence, mean_e_value
+from mt_nodes.base.stats.e_values import order_e_value, p_of, rate_e_value
 from mt_nodes.runs.moral.base import CaseEvidence
 from mt_nodes.runs.moral.equivalence import GUARD, equality, likeness
 from mt_nodes.runs.moral.principle_verdicts import enough, outcome, verdicts

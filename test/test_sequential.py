@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
+from mt_nodes.base.stats.betting import difference_sequence
 from mt_nodes.base.stats.e_values import (
     Order,
-    difference_sequence,
     exact_interval,
     order_e_value,
     order_of,

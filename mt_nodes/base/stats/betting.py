@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What bounded observations say of their mean, looked at after every one: bets against it, and an interval.
+"""What bounded observations say of their mean, looked at after every one: bets against it, and intervals.
 
 Who bets against "the mean of X is at most m" stakes a share c of the capital on each observation: it is multiplied by
 1 + c (X - m) / (m - low), low being the least that X can be. That factor is never below 0, and its mean is 1 at most
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,40 @@ from mt_nodes.base.stats.intervals import ALPHA
 
 Floats = npt.NDArray[np.float64]
 
-#: Shares of the capital that are staked side by side. Half of it bets all, which is best while nothing speaks for the
-#: hypothesis (a clean background, no violation at all) and costs a factor of 2 otherwise; the rest covers (0, 1).
-STAKES: Floats = np.append((np.arange(40) + 0.5) / 40.0, 1.0)
-_LOG_WEIGHTS: Floats = np.log(np.append(np.full(40, 0.5 / 40.0), 0.5))
+
+@dataclass(frozen=True, eq=False)
+class Stakes:
+    """Shares of the capital that are staked side by side.
+
+    Attributes:
+        shares: (S,), in (0, 1]. log_weights: (S,), logarithms of how the capital is divided among them.
+    """
+
+    shares: Floats
+    log_weights: Floats
+
+    def log_factors(self, observed: Floats, mean: float, low: float) -> Floats:
+        """Return (..., S) logarithms of what an observation multiplies each stake's capital by."""
+        with np.errstate(divide="ignore"):  # all was staked and lost
+            made: Floats = np.log1p(self.shares * ((observed - mean) / (mean - low))[..., None])
+        return made
+
+    def log_capital(self, logs: Floats) -> Floats:
+        """Return (...) the logarithm of the capital over all stakes, of their (..., S) logarithms."""
+        made: Floats = np.logaddexp.reduce(logs + self.log_weights, axis=-1)
+        return made
+
+
+_MIDDLES: Floats = np.linspace(0.5, 39.5, 40) / 40.0
+#: Alike in weight; their middles cover (0, 1) evenly.
+EVEN = Stakes(_MIDDLES, np.log(np.full(40, 1.0 / 40.0)))
+#: Half of the capital bets all, which is best while nothing speaks for the hypothesis (a clean background, no violation
+#: at all) and costs a factor of 2 otherwise; the rest covers (0, 1).
+BOLD = Stakes(np.append(_MIDDLES, 1.0), np.log(np.append(np.full(40, 0.5 / 40.0), 0.5)))
 #: Logarithm of the largest e-value given: what is capped has a smaller mean, so it is an e-value still.
 _MOST_LOG = 700.0
+#: What one run says of a difference.
+_SIGNS: Floats = np.array([1.0, -1.0, 0.0])
 #: Halvings of the span in which a bound of an interval is sought.
 _HALVINGS = 50
 
@@ -44,16 +73,16 @@ class Bet:
         if not low < mean:
             raise ValueError(f"got a mean of {mean} and {low} as the least value, expected it to be above")
         self._mean, self._low = mean, low
-        self._logs: Floats = np.zeros((*shape, len(STAKES)))
+        self._logs: Floats = np.zeros((*shape, len(BOLD.shares)))
 
     def add(self, observed: npt.ArrayLike) -> None:
         """Take in one observation of each bet, ``shape``."""
-        self._logs += _log_factors(np.asarray(observed, dtype=np.float64), self._mean, self._low)
+        self._logs += BOLD.log_factors(np.asarray(observed, dtype=np.float64), self._mean, self._low)
 
     @property
     def e_value(self) -> Any:
         """The e-value now, ``shape``: a float, or an array of them."""
-        made = np.exp(np.minimum(_log_capital(self._logs), _MOST_LOG))
+        made = np.exp(np.minimum(BOLD.log_capital(self._logs), _MOST_LOG))
         return made if made.ndim else float(made)
 
 
@@ -73,31 +102,52 @@ def mean_sequence(observed: Sequence[float] | Floats, alpha: float = ALPHA) -> t
         return 0.0, 1.0
     if not (values[0] >= 0.0 and values[-1] <= 1.0):
         raise ValueError(f"got {values[0]} to {values[-1]}, expected observations from 0 to 1")
-    return _lower(values, counts, alpha / 2.0), 1.0 - _lower(1.0 - values, counts, alpha / 2.0)
+    return _lower(values, counts, 0.0, alpha / 2.0), 1.0 - _lower(1.0 - values, counts, 0.0, alpha / 2.0)
 
 
-def _lower(values: Floats, counts: npt.NDArray[np.intp], alpha: float) -> float:
+def mean_e_value(up: int, down: int, zero: int, mean: float) -> float:
+    """Return the e-value against "the mean of X is at most ``mean``", X having been 1, -1 and 0 so often.
+
+    Sides swapped: with pairs of independent runs, one of each arrangement, looked at after whole pairs, it also holds
+    against "the means of both arrangements together are at most that on average", by the same inequality as in
+    :func:`mt_nodes.base.stats.e_values.rate_e_value`: its factors are affine in X, too, and never below 0.
+
+    Raises:
+        ValueError: a count is negative, or the mean is not between -1 and 1.
+    """
+    if min(up, down, zero) < 0 or not -1.0 < mean < 1.0:
+        raise ValueError(f"got counts {up}, {down}, {zero} and a mean of {mean}, expected 0 or more, one in (-1, 1)")
+    log_e = EVEN.log_capital(np.array([up, down, zero]) @ EVEN.log_factors(_SIGNS, mean, -1.0))
+    return math.exp(min(float(log_e), _MOST_LOG))
+
+
+def difference_sequence(first_only: int, second_only: int, alike: int, alpha: float = ALPHA) -> tuple[float, float]:
+    """Return an interval of Pr[first] - Pr[second] that covers it at all times at once but with probability alpha.
+
+    Both events are seen in each run, or each in one of two runs that make a pair, which may depend on each other. Per
+    run (or pair) X = 1, -1 or 0, and its mean is what is bet against. Each bound has alpha / 2.
+
+    Raises:
+        ValueError: a count is negative.
+    """
+    if min(first_only, second_only, alike) < 0:
+        raise ValueError(f"got counts {first_only}, {second_only}, {alike}, expected 0 or more")
+    if not first_only + second_only + alike:
+        return -1.0, 1.0
+    counts = np.array([first_only, second_only, alike])
+    low, high = (_lower(signs, counts, -1.0, alpha / 2.0, EVEN) for signs in (_SIGNS, -_SIGNS))
+    return low, -high
+
+
+def _lower(values: Floats, counts: npt.NDArray[np.intp], low: float, alpha: float, stakes: Stakes = BOLD) -> float:
     """Return the largest mean below which all are refuted: capital falls as the mean grows."""
-    refuted, kept = 0.0, float(np.average(values, weights=counts))
+    refuted, kept = low, float(np.average(values, weights=counts))
     for _ in range(_HALVINGS):
         middle = 0.5 * (refuted + kept)
-        if middle <= 0.0:
+        if middle <= low:
             break
-        if _log_capital(counts @ _log_factors(values, middle, 0.0)) >= -math.log(alpha):
+        if stakes.log_capital(counts @ stakes.log_factors(values, middle, low)) >= -math.log(alpha):
             refuted = middle
         else:
             kept = middle
     return refuted
-
-
-def _log_factors(observed: Floats, mean: float, low: float) -> Floats:
-    """Return (..., stakes) logarithms of what an observation multiplies each stake's capital by."""
-    with np.errstate(divide="ignore"):  # all was staked and lost
-        made: Floats = np.log1p(STAKES * ((observed - mean) / (mean - low))[..., None])
-    return made
-
-
-def _log_capital(logs: Floats) -> Floats:
-    """Return (...) the logarithm of the capital over all stakes."""
-    made: Floats = np.logaddexp.reduce(logs + _LOG_WEIGHTS, axis=-1)
-    return made

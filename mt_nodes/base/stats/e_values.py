@@ -17,17 +17,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from mt_nodes.base.stats.intervals import ALPHA
-
-Floats = npt.NDArray[np.float64]
 
 #: Logarithm of the largest e-value given: what is capped has a smaller mean, so it is an e-value still.
 _MOST_LOG = 700.0
-#: Shares of the capital that are staked against a mean, alike in weight; their middles cover (0, 1) evenly.
-_STAKES = (np.arange(40) + 0.5) / 40.0
 
 
 def order_e_value(towards: int, away: int) -> float:
@@ -130,58 +123,6 @@ def rate_e_value(hits: int, trials: int, rate: float) -> float:
 
     above = special.betaln(hits + 1, trials - hits + 1) + stats.beta.logsf(rate, hits + 1, trials - hits + 1)
     return _capped(float(above - math.log1p(-rate) - special.xlogy(hits, rate) - special.xlog1py(trials - hits, -rate)))
-
-
-def mean_e_value(up: int, down: int, zero: int, mean: float) -> float:
-    """Return the e-value against "the mean of X is at most ``mean``", X having been 1, -1 and 0 so often.
-
-    The capital of one who bets against it, as in :func:`difference_sequence`. Sides swapped: with pairs of independent
-    runs, one of each arrangement, looked at after whole pairs, it also holds against "the means of both arrangements
-    together are at most that on average", by the same inequality as in :func:`rate_e_value`: its factors are affine
-    in X, too, and never below 0.
-
-    Raises:
-        ValueError: a count is negative, or the mean is not between -1 and 1.
-    """
-    if min(up, down, zero) < 0 or not -1.0 < mean < 1.0:
-        raise ValueError(f"got counts {up}, {down}, {zero} and a mean of {mean}, expected 0 or more, one in (-1, 1)")
-    return _capped(_log_capital(up, down, zero, mean))
-
-
-def difference_sequence(first_only: int, second_only: int, alike: int, alpha: float = ALPHA) -> tuple[float, float]:
-    """Return an interval of Pr[first] - Pr[second] that covers it at all times at once but with probability alpha.
-
-    Both events are seen in each run, or each in one of two runs that make a pair, which may depend on each other. Per
-    run (or pair) X = 1, -1 or 0. Against "the mean of X is at most m" one bets: a stake c in (0, 1) of the capital
-    multiplies it by 1 + c (X - m) / (1 + m), whose mean is 1 at most and never below 0; the capitals of 40 stakes are
-    averaged (Waudby-Smith and Ramdas, Estimating means of bounded random variables by betting, arXiv 2010.09686).
-    Each factor falls as m grows, so what is refuted lies on one side. Each bound has alpha / 2.
-
-    Raises:
-        ValueError: a count is negative.
-    """
-    if min(first_only, second_only, alike) < 0:
-        raise ValueError(f"got counts {first_only}, {second_only}, {alike}, expected 0 or more")
-    low = _lower_mean(first_only, second_only, alike, alpha / 2.0)
-    return low, -_lower_mean(second_only, first_only, alike, alpha / 2.0)
-
-
-def _lower_mean(up: int, down: int, zero: int, alpha: float) -> float:
-    """Return the least mean of X that is not refuted at a level, at all times at once."""
-
-    def inside(mean: float) -> float:
-        return -math.log(alpha) - _log_capital(up, down, zero, mean)
-
-    return _border(inside, 1.0 - 1e-12, -1.0 + 1e-12) if up + zero else -1.0
-
-
-def _log_capital(up: int, down: int, zero: int, mean: float) -> float:
-    """Return the logarithm of what bets against "at most that mean" have made of 1, averaged over the stakes."""
-    fair = _STAKES / (1.0 + mean)
-    log_up, log_zero = np.log1p(fair * (1.0 - mean)), np.log1p(-fair * mean)
-    capitals = up * log_up + zero * log_zero + down * np.log1p(-_STAKES)
-    most = float(capitals.max())
-    return most + math.log(float(np.exp(capitals - most).mean()))
 
 
 def p_of(e_value: float) -> float:

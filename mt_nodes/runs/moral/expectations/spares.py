@@ -11,7 +11,8 @@ import numpy as np
 
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.base.params import param
-from mt_nodes.base.stats.e_values import difference_sequence, mean_e_value, order_of, p_of
+from mt_nodes.base.stats.betting import difference_sequence, mean_e_value
+from mt_nodes.base.stats.e_values import order_of, p_of
 from mt_nodes.runs.moral.base import CaseEvidence, DilemmaCase, Expectation
 from mt_nodes.runs.moral.dilemma import Dilemma
 from mt_nodes.runs.moral.hit_counts import (
@@ -38,7 +39,7 @@ class Spares(Expectation):
     are alike stays unknown. With one, the difference of both probabilities must be above it: "violated" is then
     significant evidence that it is below, be it reversed or no difference at all.
 
-    Guards: e-values (:func:`mt_nodes.base.stats.e_values.order_of`, :func:`mt_nodes.base.stats.e_values.mean_e_value`),
+    Guards: e-values (:func:`mt_nodes.base.stats.e_values.order_of`, :func:`mt_nodes.base.stats.betting.mean_e_value`),
     looked at after whole rounds of one run in each arrangement with conditions of its own.
     """
 
