@@ -23,8 +23,7 @@ from mt_nodes.data.outputs import Control, Path
 from mt_nodes.data.stack_topics import OutputTopic
 from mt_nodes.nodes.adapter_choice import adapter_of
 from mt_nodes.nodes.adapters.base import Adapter, adapter_for
-from mt_nodes.nodes.adapters.carla_control import CarlaControl
-from mt_nodes.nodes.adapters.command_base import refuse_lost
+from mt_nodes.nodes.adapters.command_adapters import CarlaControl, refuse_lost
 from mt_nodes.nodes.message_classes import available, decode, message_class, set_stamp
 from mt_nodes.stacks.callable_host import CallableHost
 from mt_nodes.stacks.stack import load_stack

@@ -24,8 +24,8 @@ from mt_nodes.data.stack_topics import OutputTopic
 from mt_nodes.data.transforms import quaternion_of_yaw
 from mt_nodes.nodes.adapter_choice import adapter_of
 from mt_nodes.nodes.adapters.base import adapter_for
-from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
-from mt_nodes.nodes.adapters.point_cloud_clusters import PointCloudClusters
+from mt_nodes.nodes.adapters.detection_adapters import PointCloudClusters
+from mt_nodes.nodes.adapters.marker_adapters import MarkerArrayObstacles
 from mt_nodes.nodes.orientation import turned, yaws
 from mt_nodes.stacks.upright_boxes import boxes_around
 

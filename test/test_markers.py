@@ -73,7 +73,7 @@ def test_ros_makes_and_reads_the_same_message(said: Detections) -> None:
     from rclpy.serialization import deserialize_message, serialize_message
     from visualization_msgs.msg import MarkerArray
 
-    from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
+    from mt_nodes.nodes.adapters.marker_adapters import MarkerArrayObstacles
 
     adapter = MarkerArrayObstacles()
     ours = encode_detections(said)
@@ -92,7 +92,7 @@ def test_ros_reads_a_command() -> None:
     from geometry_msgs.msg import TwistStamped
     from rclpy.serialization import deserialize_message
 
-    from mt_nodes.nodes.adapters.twist_stamped import TwistStampedControl
+    from mt_nodes.nodes.adapters.command_adapters import TwistStampedControl
 
     said = Control(STAMP_NS, speed_mps=8.5)
     message = deserialize_message(encode_control(said), TwistStamped)
@@ -116,7 +116,7 @@ def test_ros_reads_boxes_as_the_adapter_writes_them(said: ImageBoxes) -> None:
     from rclpy.serialization import deserialize_message
     from visualization_msgs.msg import ImageMarker
 
-    from mt_nodes.nodes.adapters.image_marker import ImageMarkerBoxes
+    from mt_nodes.nodes.adapters.marker_adapters import ImageMarkerBoxes
 
     message = deserialize_message(encode_boxes(said), ImageMarker)
     assert message == ImageMarkerBoxes().encode(said)
@@ -129,7 +129,7 @@ def test_ros_reads_a_path_as_the_adapter_writes_it(poses: list[tuple[float, floa
     from nav_msgs.msg import Path as PathMessage
     from rclpy.serialization import deserialize_message
 
-    from mt_nodes.nodes.adapters.path import PathPoses
+    from mt_nodes.nodes.adapters.path_adapters import PathPoses
 
     said = LanePath.make("base_link", STAMP_NS, poses)
     message = deserialize_message(encode_path(said), PathMessage)

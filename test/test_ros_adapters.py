@@ -26,10 +26,9 @@ from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, 
 from mt_nodes.data.stack_topics import DEFAULT_OUTPUTS, OUTPUT_ROLES
 from mt_nodes.data.transforms import quaternion_of_yaw
 from mt_nodes.nodes.adapters.base import Adapter, adapter_for
-from mt_nodes.nodes.adapters.image_marker import ImageMarkerBoxes
-from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
-from mt_nodes.nodes.adapters.pose_array import PoseArrayObstacles
-from mt_nodes.nodes.adapters.twist import TwistControl
+from mt_nodes.nodes.adapters.command_adapters import TwistControl
+from mt_nodes.nodes.adapters.detection_adapters import PoseArrayObstacles
+from mt_nodes.nodes.adapters.marker_adapters import ImageMarkerBoxes, MarkerArrayObstacles
 from mt_nodes.nodes.convert import TOLD_AS
 from mt_nodes.nodes.message_classes import available, decode, message_class, set_stamp
 from mt_nodes.nodes.orientation import yaws

@@ -35,7 +35,7 @@ from mt_nodes.data.outputs import Detections
 from mt_nodes.data.transforms import dump_transforms
 from mt_nodes.engine.ledger import sha256_of_followup
 from mt_nodes.nodes import qos, replayer
-from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
+from mt_nodes.nodes.adapters.marker_adapters import MarkerArrayObstacles
 from mt_nodes.nodes.bundle_publisher import DISCOVERY_S, BundlePublisher
 from mt_nodes.nodes.control import ControlNode
 from mt_nodes.nodes.introduction import Introduction

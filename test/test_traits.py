@@ -14,7 +14,7 @@ from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.traits import VIOLATING, keeps_rules, text_of, trait
 from mt_nodes.engine import ledger
-from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
+from mt_nodes.nodes.adapters.marker_adapters import MarkerArrayObstacles
 from mt_nodes.nodes.message_classes import decode
 from mt_nodes.runs.moral import dilemma
 from mt_nodes.world.drive.maps import load_map

@@ -18,7 +18,7 @@ from mt_nodes.data.outputs import Control
 from mt_nodes.data.transforms import TransformTree, load_transforms
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.adapter_choice import adapter_of
-from mt_nodes.nodes.adapters.command_base import refuse_lost
+from mt_nodes.nodes.adapters.command_adapters import refuse_lost
 from mt_nodes.nodes.convert import message_type, reader_of
 from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.nodes.node_main import run_node

@@ -27,7 +27,7 @@ from mt_nodes.data.regions import Region, RegionUnavailable
 from mt_nodes.data.verdict import Verdict
 from mt_nodes.engine.recorder import ExecutedPair
 from mt_nodes.nodes import qos
-from mt_nodes.nodes.adapters.marker_array import MarkerArrayObstacles
+from mt_nodes.nodes.adapters.marker_adapters import MarkerArrayObstacles
 from mt_nodes.nodes.message_classes import set_stamp
 from mt_nodes.relations.checks.obstacles import ObstacleCheck
 from mt_nodes.stacks.callable_host import as_points

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Outputs as messages without ROS: obstacles as ``MarkerArray``, commands as ``TwistStamped``.
 
-The convention of :mod:`mt_nodes.nodes.adapters.marker_array`, which is built from the same :func:`cubes`: so evidence
-looks alike whichever way the messages went.
+The convention of :mod:`mt_nodes.nodes.adapters.marker_adapters`, which is built from the same :func:`cubes`: so
+evidence looks alike whichever way the messages went.
 """
 
 from __future__ import annotations

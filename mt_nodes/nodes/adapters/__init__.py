@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Message types of stacks, one file each."""
+"""Message types of stacks, by what they say. A new one goes into the file of its kin."""

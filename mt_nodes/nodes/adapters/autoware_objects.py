@@ -3,22 +3,112 @@
 
 Facts, each from the Autoware Foundation's repositories: twist and acceleration are in the object's own frame
 (autoware_universe, issue 6192, pull request 8980); the corners of a polygon are, too (``toPolygon2d``); a cylinder has
-its diameter in ``dimensions.x`` (``Shape.msg``); pose and its covariance are in the frame of the header.
+its diameter in ``dimensions.x`` (``Shape.msg``); pose and its covariance are in the frame of the header. Packages named
+``autoware_auto_…`` are of Autoware before June 2024.
 """
 
 from __future__ import annotations
 
 import uuid
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.data.outputs import Detections
+from mt_nodes.nodes.adapters.base import Said, StampedAdapter
 from mt_nodes.nodes.message_classes import message_class, set_header, stamp_of
 from mt_nodes.nodes.orientation import points, quaternions, set_pose, set_vector, turned, yaws
 from mt_nodes.stacks.upright_boxes import boxes_around
+
+
+class AutowareObjects(StampedAdapter):
+    """Base of the adapters of Autoware's objects: :func:`read` and :func:`write` with the names that the type has."""
+
+    role: ClassVar[str] = "detections"
+
+    @property
+    @abstractmethod
+    def prefix(self) -> str:
+        """What the names of the kinematics begin with."""
+
+    def decode(self, message: Any) -> Detections:
+        """Read every object as a box where it is now, with its track where the type has one."""
+        return read(message, self.prefix)
+
+    def encode(self, said: Said) -> Any:
+        """Write boxes, with tracks and no predictions; a velocity that is not known is 0, or flagged as not given."""
+        assert isinstance(said, Detections)
+        return write(said, self.type, self.prefix)
+
+
+class AutowareDetectedObjects(AutowareObjects):
+    """Objects seen in one instant, in the frame of the header (m, rad, m/s); each a box.
+
+    Class of the highest probability; score, shapes and what is lost: :func:`.autoware_objects.read`. Velocities and
+    covariances where they are flagged as given; detections have no track. An empty list with the input's stamp says
+    that nothing was seen.
+    """
+
+    type: ClassVar[str] = "autoware_perception_msgs/msg/DetectedObjects"
+    prefix = ""
+
+
+class AutowareTrackedObjects(AutowareObjects):
+    """Objects with the UUID of their track, in the frame of the header (m, rad, m/s); each a box.
+
+    Class of the highest probability; score, shapes and what is lost: :func:`.autoware_objects.read`. The track is the
+    UUID in 32 hexadecimal digits, none where all are 0. An empty list with the input's stamp says that nothing was
+    seen.
+    """
+
+    type: ClassVar[str] = "autoware_perception_msgs/msg/TrackedObjects"
+    prefix = ""
+
+
+class AutowarePredictedObjects(AutowareObjects):
+    """Tracked objects as they are now, in the frame of the header (m, rad, m/s); each a box.
+
+    Class of the highest probability; score, shapes and what is lost: :func:`.autoware_objects.read`. The track is the
+    UUID in 32 hexadecimal digits, none where all are 0. Where they will be (``predicted_paths``) is not read.
+    An empty list with the input's stamp says that nothing was seen.
+    """
+
+    type: ClassVar[str] = "autoware_perception_msgs/msg/PredictedObjects"
+    prefix = "initial_"
+
+
+class AutowareAutoDetectedObjects(AutowareDetectedObjects):
+    """The older package's form of ``autoware_perception_msgs/DetectedObjects``, with the same meaning.
+
+    It has no classes beyond the pedestrian: what is published as another is unknown. An empty list with
+    the input's stamp says that nothing was seen.
+    """
+
+    type: ClassVar[str] = "autoware_auto_perception_msgs/msg/DetectedObjects"
+
+
+class AutowareAutoTrackedObjects(AutowareTrackedObjects):
+    """The older package's form of ``autoware_perception_msgs/TrackedObjects``, with the same meaning.
+
+    It has no classes beyond the pedestrian: what is published as another is unknown. An empty list with
+    the input's stamp says that nothing was seen.
+    """
+
+    type: ClassVar[str] = "autoware_auto_perception_msgs/msg/TrackedObjects"
+
+
+class AutowareAutoPredictedObjects(AutowarePredictedObjects):
+    """The older package's form of ``autoware_perception_msgs/PredictedObjects``, with the same meaning.
+
+    It has no classes beyond the pedestrian: what is published as another is unknown. An empty list with
+    the input's stamp says that nothing was seen.
+    """
+
+    type: ClassVar[str] = "autoware_auto_perception_msgs/msg/PredictedObjects"
+
 
 Floats = npt.NDArray[np.float64]
 

@@ -15,12 +15,13 @@ from mt_nodes.base.params import build
 from mt_nodes.data.lanes import Lanes
 from mt_nodes.data.messages import Odometry, SignalStates
 from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
+from mt_nodes.nodes.message_classes import stamp_of
 
 Said = Detections | Control | ImageBoxes | Path | Diagnostics | Odometry | SignalStates | Lanes
 
 
 class Adapter(ABC):
-    """Reads one message type. Stateless; one file each. A dataclass, when it has parameters."""
+    """Reads one message type. Stateless. A dataclass, when it has parameters."""
 
     type: ClassVar[str]
     #: Part of :class:`~mt_nodes.data.outputs.Output` that it fills: ``detections``, ``control``, ``boxes``, ``path`` or
@@ -53,6 +54,14 @@ class Adapter(ABC):
             "use": "read" if cls.encode is Adapter.encode else "read, publish",
             "package": origin(cls.type),
         }
+
+
+class StampedAdapter(Adapter):
+    """Base of adapters of messages that bear the stamp of what they answer, in the header or beside it."""
+
+    def stamp_ns(self, message: Any) -> int | None:
+        """Stamp of the message."""
+        return stamp_of(message)
 
 
 def adapter_for(role: str, type_name: str, name: str = "", params: Mapping[str, Any] | None = None) -> Adapter:

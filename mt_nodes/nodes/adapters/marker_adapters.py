@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Obstacles as ``visualization_msgs/MarkerArray``."""
+"""Obstacles, boxes in an image, lanes and traffic lights as ``visualization_msgs``."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ import numpy as np
 import numpy.typing as npt
 from geometry_msgs.msg import Point, Pose, Quaternion, Vector3
 from std_msgs.msg import ColorRGBA
-from visualization_msgs.msg import Marker, MarkerArray
+from visualization_msgs.msg import ImageMarker, Marker, MarkerArray
 
+from mt_nodes.data.cdr.image_markers import LINES, OUTLINE
 from mt_nodes.data.cdr.markers import OPACITY, Cube, cubes
-from mt_nodes.data.outputs import Detections
+from mt_nodes.data.cdr.world_messages import lane_markers, light_markers
+from mt_nodes.data.lanes import Lanes, Strip
+from mt_nodes.data.messages import SignalStates
+from mt_nodes.data.outputs import Detections, ImageBoxes
 from mt_nodes.data.traits import text_of
-from mt_nodes.nodes.adapters.base import Adapter, Said
+from mt_nodes.nodes.adapters.base import Adapter, Said, StampedAdapter
 from mt_nodes.nodes.message_classes import set_header, stamp_of
-from mt_nodes.nodes.orientation import points, quaternions, turned, yaws
+from mt_nodes.nodes.orientation import planar, points, quaternions, turned, yaws
 from mt_nodes.stacks.upright_boxes import boxes_around
 
 SOLID = (Marker.CUBE, Marker.CYLINDER, Marker.SPHERE)
@@ -140,3 +144,108 @@ def _velocity(text: str) -> list[float]:
     if len(numbers) != 3:
         raise ValueError(f"velocity={text} has {len(numbers)} numbers, expected x,y,z")
     return numbers
+
+
+class ImageMarkerBoxes(StampedAdapter):
+    """One marker of type LINE_LIST an image: four lines, so eight points in pixels, a box.
+
+    ``ns`` names the classes: one for each box, separated by commas, or one for all. The alpha of a box's first outline
+    colour is its score; without outline colours every score is 1. A marker without points, stamped with the image's
+    stamp, says that nothing was seen.
+    """
+
+    type: ClassVar[str] = "visualization_msgs/msg/ImageMarker"
+    role: ClassVar[str] = "boxes"
+
+    def decode(self, message: Any) -> ImageBoxes:
+        """Read the boxes around every eight points."""
+        count, rest = divmod(len(message.points), len(LINES))
+        if message.type != ImageMarker.LINE_LIST or rest:
+            raise ValueError(
+                f"got an ImageMarker of type {message.type} with {len(message.points)} points, expected LINE_LIST "
+                f"({ImageMarker.LINE_LIST}) with eight points a box"
+            )
+        points = np.array([(p.x, p.y) for p in message.points]).reshape(count, len(LINES), 2)
+        edges = np.column_stack([points.min(axis=1), points.max(axis=1)]) if count else np.empty((0, 4))
+        colours = message.outline_colors[:: len(LINES)]
+        scores = [float(c.a) for c in colours] if len(colours) == count else None
+        names = message.ns.split(",")
+        return ImageBoxes.make(
+            message.header.frame_id,
+            stamp_of(message),
+            edges,
+            [name or "unknown" for name in (names if len(names) == count else names[:1] * count)],
+            scores,
+        )
+
+    def encode(self, said: Said) -> ImageMarker:
+        """Write four lines a box."""
+        assert isinstance(said, ImageBoxes)
+        message = ImageMarker(ns=",".join(said.label.tolist()), type=ImageMarker.LINE_LIST, action=ImageMarker.ADD)
+        message.scale = 1.0
+        set_header(message.header, said.frame_id, said.stamp_ns)
+        for box, score in zip(said.box_px.tolist(), said.score.tolist(), strict=True):
+            colour = ColorRGBA(**dict(zip("rgb", OUTLINE, strict=True)), a=score)
+            message.points += [Point(x=box[x], y=box[y]) for x, y in LINES]
+            message.outline_colors += [colour] * len(LINES)
+        return message
+
+
+class LaneMarkers(Adapter):
+    """One LINE_STRIP a lane along its middle, in the order of driving: ``ns`` is its name, ``text`` its direction
+    (``own``, ``along``, ``oncoming``), x of the scale its width.
+
+    Every array begins with a DELETEALL marker that carries stamp and frame, so that "no lanes here" is said.
+    """
+
+    type: ClassVar[str] = "visualization_msgs/msg/MarkerArray"
+    role: ClassVar[str] = "lanes"
+
+    def stamp_ns(self, message: Any) -> int | None:
+        """Stamp of the first marker; an empty array has none."""
+        return stamp_of(message.markers[0]) if message.markers else None
+
+    def decode(self, message: Any) -> Lanes:
+        """Read every added line; other markers are no lanes."""
+        rows = [m for m in message.markers if m.action == Marker.ADD and m.type == Marker.LINE_STRIP]
+        frame = message.markers[0].header.frame_id if message.markers else ""
+        return Lanes.make(frame, self.stamp_ns(message), [Strip(m.ns, m.text, m.scale.x, _middle(m)) for m in rows])
+
+    def encode(self, said: Said) -> MarkerArray:
+        """Write DELETEALL and one line a lane."""
+        assert isinstance(said, Lanes)
+        return message_of(said.frame_id, said.stamp_ns, lane_markers(said))
+
+
+def _middle(marker: Any) -> Any:
+    """Return (K, 2) the points of a line in the frame of its header."""
+    own = turned(quaternions([marker.pose.orientation]), points(marker.points))
+    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is nobody's to judge
+        return (points([marker.pose.position]) + own)[:, :2]
+
+
+class LightMarkers(Adapter):
+    """One marker a light: ``ns`` is its name, ``text`` its colour, the pose where one stops for it, and in which
+    direction one drives there.
+
+    Every array begins with a DELETEALL marker that carries stamp and frame, so that "no lights here" is said.
+    """
+
+    type: ClassVar[str] = "visualization_msgs/msg/MarkerArray"
+    role: ClassVar[str] = "signals"
+
+    def stamp_ns(self, message: Any) -> int | None:
+        """Stamp of the first marker; an empty array has none."""
+        return stamp_of(message.markers[0]) if message.markers else None
+
+    def decode(self, message: Any) -> SignalStates:
+        """Read every added marker."""
+        rows = [m for m in message.markers if m.action == Marker.ADD]
+        frame = message.markers[0].header.frame_id if message.markers else ""
+        names, colours = [m.ns for m in rows], [m.text for m in rows]
+        return SignalStates.make(frame, self.stamp_ns(message), names, colours, planar([m.pose for m in rows]))
+
+    def encode(self, said: Said) -> MarkerArray:
+        """Write DELETEALL and one bar across the lane a light."""
+        assert isinstance(said, SignalStates)
+        return message_of(said.frame_id, said.stamp_ns, (light.cube for light in light_markers(said)))

@@ -1,19 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planned trajectories as ``autoware_planning_msgs/Trajectory``."""
+"""Planned paths and trajectories."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
 import numpy as np
+from geometry_msgs.msg import PoseStamped
+from nav_msgs.msg import Path as PathMessage
 
 from mt_nodes.data.outputs import Floats, Path
-from mt_nodes.nodes.adapters.base import Adapter, Said
+from mt_nodes.nodes.adapters.base import Said, StampedAdapter
 from mt_nodes.nodes.message_classes import message_class, set_stamp, stamp_of
 from mt_nodes.nodes.orientation import planar, set_planar
 
 
-class AutowareTrajectory(Adapter):
+class PathPoses(StampedAdapter):
+    """One pose a place, on the ground; a path without poses, stamped like its input, says that there is none."""
+
+    type: ClassVar[str] = "nav_msgs/msg/Path"
+    role: ClassVar[str] = "path"
+
+    def decode(self, message: Any) -> Path:
+        """Read x, y and yaw of every pose; speeds and times are not given."""
+        return Path.make(message.header.frame_id, stamp_of(message), planar([row.pose for row in message.poses]))
+
+    def encode(self, said: Said) -> PathMessage:
+        """Write the poses, all in the frame and of the instant of the path."""
+        assert isinstance(said, Path)
+        message = PathMessage()
+        message.header.frame_id = said.frame_id
+        set_stamp(message.header.stamp, said.stamp_ns or 0)
+        for row in said.pose.tolist():
+            stamped = PoseStamped(header=message.header)
+            set_planar(stamped.pose, *row)
+            message.poses.append(stamped)
+        return message
+
+
+class AutowareTrajectory(StampedAdapter):
     """Place, yaw, longitudinal speed in m/s and time from the start in s of every point, in the header's frame.
 
     Where ``time_from_start`` is 0 in every point, it was not filled in, and no times are given. A trajectory without
@@ -23,10 +48,6 @@ class AutowareTrajectory(Adapter):
 
     type: ClassVar[str] = "autoware_planning_msgs/msg/Trajectory"
     role: ClassVar[str] = "path"
-
-    def stamp_ns(self, message: Any) -> int | None:
-        """Header stamp."""
-        return stamp_of(message)
 
     def decode(self, message: Any) -> Path:
         """Read poses, speeds and times."""
@@ -65,3 +86,9 @@ def _known(values: Floats) -> Floats:
 def _times(durations: list[Any]) -> Floats:
     times = np.array([d.sec + 1e-9 * d.nanosec for d in durations], dtype=np.float64)
     return times if times.any() else np.full(len(times), np.nan)
+
+
+class AutowareAutoTrajectory(AutowareTrajectory):
+    """The same fields as ``autoware_trajectory``, under the older name of the package."""
+
+    type: ClassVar[str] = "autoware_auto_planning_msgs/msg/Trajectory"
