@@ -122,6 +122,7 @@ def test_the_relation_of_a_page_is_valid(page: str, tmp_path: Path, monkeypatch:
     text = (ROOT / page).read_text(encoding="utf-8")
     (block,) = [b for b in re.findall(r"```yaml\n(.*?)```", text, re.S) if "because:" in b]
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "my_region.yaml").write_text("frame_id: base_link\nbox_m: {x: [0, 30], y: [-5, 5]}\n")
+    (region,) = [b for b in re.findall(r"```yaml\n(.*?)```", text, re.S) if b.startswith("# my_region.yaml")]
+    (tmp_path / "my_region.yaml").write_text(region, encoding="utf-8")
     (tmp_path / "relation.yaml").write_text(block, encoding="utf-8")
     assert load_relation("relation.yaml").id == "noise_behind_the_kerb"

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import math
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
@@ -169,6 +170,16 @@ def test_a_parameter_that_is_not_worse_when_stronger_is_sampled() -> None:
     sought = seek(played, axes, (False,), 0, TOLERANCE)
     assert sought.method == "bisection, then sampling" and "not always worse" in sought.note
     assert played.best is not None and 20 < played.best.values["noise_outside_roi.points"] < 60
+
+
+def test_without_optuna_it_says_why_it_is_needed_and_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    played, axes = made_up(NOISE, ["points"], lambda points: -1.0 if 20 < points < 60 or points > 900 else 1.0)
+    with pytest.raises(UsageError, match=r"not always worse: .*mt_nodes\[search\].*--resume"):
+        seek(played, axes, (False,), 0, TOLERANCE)
+    played, axes = made_up("points_jittered_1_cm", ["size_m", "share"], lambda size_m, share: 1.0)
+    with pytest.raises(UsageError, match="several parameters are searched with optuna"):
+        seek(played, axes, (False, False), 0, TOLERANCE)
 
 
 def test_what_cannot_be_decided_is_not_taken_for_a_violation() -> None:

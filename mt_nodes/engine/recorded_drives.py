@@ -65,7 +65,10 @@ def episode_line(results_dir: Path, pair: Pair) -> dict[str, Any]:
     """
     for line in episode_lines(results_dir, [pair]).values():
         return line
-    raise UsageError(f"{results_dir}: pair '{pair}' drove nothing; expected a pair of a run of `mt scenario` that did")
+    raise UsageError(
+        f"{results_dir}: pair '{pair}' drove nothing; expected a pair of a run of `mt scenario` that did "
+        "(report.html shows the pairs of other runs, `mt reproduce` plays them again)"
+    )
 
 
 def load_kept(results_dir: Path, line: Line) -> RecordedDrives:

@@ -12,7 +12,7 @@ from mt_nodes.runs.campaign.search.trial import Trial
 PlayAll = Callable[[Sequence[float], str], Trial]
 
 
-def sample(play: PlayAll, axes: int, seed: int, trials: int) -> None:
+def sample(play: PlayAll, axes: int, seed: int, trials: int, note: str = "") -> None:
     """Play so many trials, the strong ends of all axes first; the sampler learns of each before it asks for the next.
 
     Args:
@@ -20,6 +20,7 @@ def sample(play: PlayAll, axes: int, seed: int, trials: int) -> None:
         axes: how many there are.
         seed: of the sampler; with the same answers it asks for the same trials.
         trials: how many.
+        note: why the search goes on in this way, where it began in another.
 
     Raises:
         UsageError: optuna is not installed.
@@ -27,8 +28,11 @@ def sample(play: PlayAll, axes: int, seed: int, trials: int) -> None:
     try:
         import optuna  # heavy, and only here
     except ImportError as error:
+        install = "type `pip install 'mt_nodes[search]'`"
         raise UsageError(
-            "several parameters are searched with optuna; type `pip install 'mt_nodes[search]'`"
+            f"{note}; to search on, {install}, then `mt search --resume DIR`"
+            if note
+            else f"several parameters are searched with optuna; {install}"
         ) from error
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     names = [f"x{i}" for i in range(axes)]

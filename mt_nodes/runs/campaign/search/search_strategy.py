@@ -51,7 +51,7 @@ def seek(
             if not found.contradiction:
                 return SearchResult(method)
             method, note = "bisection, then sampling", f"stronger is not always worse: {found.contradiction}"
-        _sampled(played, axes, places, seed, tolerance)
+        _sampled(played, axes, places, seed, tolerance, note)
     except TrialsSpent:
         return SearchResult(method, note, spent=True)
     return SearchResult(method, note)
@@ -69,9 +69,9 @@ def near(axis: Strength, tolerance: float) -> Near:
 
 
 def _sampled(
-    played: TrialJournal, axes: Sequence[Strength], places: Sequence[bool], seed: int, tolerance: float
+    played: TrialJournal, axes: Sequence[Strength], places: Sequence[bool], seed: int, tolerance: float, note: str
 ) -> None:
-    sample(played.play, len(axes), seed, max(1, round((1.0 - _KEPT_FOR_LESS) * played.left)))
+    sample(played.play, len(axes), seed, max(1, round((1.0 - _KEPT_FOR_LESS) * played.left)), note)
     if played.best is None:
         sample(played.play, len(axes), seed + 1, played.left)
     if played.best is not None and not all(places):
