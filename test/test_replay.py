@@ -386,7 +386,7 @@ def test_an_interrupted_run_keeps_what_was_judged_and_leaves_nobody_behind(place
     place.hold.touch()
     ran = place.start("interrupted", place.small, "--stack", place.model("mine", deadline_s=60), *NOISE)
     until(lambda: ran.journal.count("verdict") >= 6, "two bundles are judged, one is held")
-    assert len(ran.running()) == 6, "command line, suite, two keepers, two stacks"
+    assert len(ran.running()) == 7, "command line and who waits for it, suite, two keepers, two stacks"
     ran.process.send_signal(signal.SIGINT)
     ran.process.send_signal(signal.SIGINT)
     ran.over().wholly(130, HOLDS=6)
