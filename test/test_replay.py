@@ -429,7 +429,7 @@ def test_a_run_whose_every_process_was_killed_goes_on_as_if_nothing_had_been(pla
 
 def test_an_early_interruption_is_one_too(place: Place) -> None:
     ran = place.start("early", place.small, "--stack", place.model("mine"), *NOISE)
-    until(lambda: len(ran.running()) >= 2, "the suite is there")
+    until(lambda: len(ran.running()) >= 3, "the suite is there")
     ran.process.send_signal(signal.SIGINT)
     ran.over().wholly(130)
 
