@@ -386,7 +386,7 @@ def test_an_interrupted_run_keeps_what_was_judged_and_leaves_nobody_behind(place
     place.hold.touch()
     ran = place.start("interrupted", place.small, "--stack", place.model("mine", deadline_s=60), *NOISE)
     until(lambda: ran.journal.count("verdict") >= 6, "two bundles are judged, one is held")
-    assert len(ran.running()) == 6, "command line, suite, two keepers, two stacks"
+    assert len(ran.running()) == 7, "command line and who waits for it, suite, two keepers, two stacks"
     ran.process.send_signal(signal.SIGINT)
     ran.process.send_signal(signal.SIGINT)
     ran.over().wholly(130, HOLDS=6)
@@ -429,7 +429,7 @@ def test_a_run_whose_every_process_was_killed_goes_on_as_if_nothing_had_been(pla
 
 def test_an_early_interruption_is_one_too(place: Place) -> None:
     ran = place.start("early", place.small, "--stack", place.model("mine"), *NOISE)
-    until(lambda: len(ran.running()) >= 2, "the suite is there")
+    until(lambda: len(ran.running()) >= 3, "the suite is there")
     ran.process.send_signal(signal.SIGINT)
     ran.over().wholly(130)
 

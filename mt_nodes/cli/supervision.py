@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import mmap
 import os
 import signal
@@ -39,6 +40,7 @@ def supervised(command: Callable[[], int]) -> int:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, nobody learns how a child ended
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
     parent, returned = os.getpid(), mmap.mmap(-1, 2)
+    gc.freeze()  # looking for garbage would copy, page by page, what both share
     try:
         child = os.fork()
     except OSError as error:
