@@ -18,7 +18,7 @@ import rclpy
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from std_msgs.msg import String
-from mt_nodes.nodes.running import run_node
+from mt_nodes.nodes.node_main import run_node
 
 class Ending(Node):
     def __init__(self):
