@@ -306,12 +306,12 @@ import os, sys
 from pathlib import Path
 from launch import LaunchDescription, LaunchService
 from mt_nodes.base.processes import Process
-from mt_nodes.nodes import launching
+from mt_nodes.nodes import launch_actions
 
 out = Path(sys.argv[1])
 process = Process("suite", (sys.executable, "-c", "import ctypes; ctypes.CDLL(None)._exit(0)"), os.environ, out / "log")
 service = LaunchService(noninteractive=True)
-service.include_launch_description(LaunchDescription(launching._suite(process, out, 5.0)))
+service.include_launch_description(LaunchDescription(launch_actions._suite(process, out, 5.0)))
 sys.exit(service.run())
 """
 
@@ -326,7 +326,7 @@ def test_a_suite_that_ends_with_0_and_no_summary_is_an_error(tmp_path: Path) -> 
 @needs_launch
 @pytest.mark.parametrize("name", ["mutator", "monitor", "callable_stack"])
 def test_a_node_that_ends_with_0_before_anybody_ends_it_is_an_error(name: str) -> None:
-    node_ended = importlib.import_module("mt_nodes.nodes.launching")._node_ended
+    node_ended = importlib.import_module("mt_nodes.nodes.launch_actions")._node_ended
     left = SimpleNamespace(returncode=0)
     with pytest.raises(MtError, match=f"{name} ended with exit code 0"):
         node_ended(name)(left, SimpleNamespace(is_shutdown=False))
