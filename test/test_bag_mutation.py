@@ -21,9 +21,7 @@ from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.wire import encode_message
 from mt_nodes.engine.bag_mutation import mutate_bag
 from mt_nodes.relations.mutations.base import Mutation
-from mt_nodes.relations.mutations.stream.frames_delayed import FramesDelayed
-from mt_nodes.relations.mutations.stream.frames_reordered import FramesReordered
-from mt_nodes.relations.mutations.stream.rate_reduced import RateReduced
+from mt_nodes.relations.mutations.stream.frame_mutations import FramesDelayed, FramesReordered, RateReduced
 
 Rows = list[tuple[str, str, int, bytes]]
 

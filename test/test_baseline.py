@@ -22,7 +22,7 @@ from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.ledger import Ledger, baseline_of, draws_name, find_followup
 from mt_nodes.engine.realtime import Realtime
 from mt_nodes.relations.mutations.base import Mutation
-from mt_nodes.relations.mutations.lidar.cloud_rotated import CloudRotated
+from mt_nodes.relations.mutations.lidar.scene_moves import CloudRotated
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.relations.relation import load_relation, refuse_baseline
 from mt_nodes.runs.replay.execute import Run

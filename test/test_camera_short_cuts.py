@@ -18,11 +18,9 @@ from mt_nodes.data.transforms import move
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.camera.image_defocused import ImageDefocused, _widths
 from mt_nodes.relations.mutations.camera.image_motion_blurred import ImageMotionBlurred, _tiles
-from mt_nodes.relations.mutations.camera.image_scaled import ImageScaled
-from mt_nodes.relations.mutations.camera.image_sheared import ImageSheared
-from mt_nodes.relations.mutations.camera.image_translated import ImageTranslated
 from mt_nodes.relations.mutations.camera.image_warped import ImageWarped
-from mt_nodes.relations.mutations.camera.lens_drops import LensDrops
+from mt_nodes.relations.mutations.camera.image_warps import ImageScaled, ImageSheared, ImageTranslated
+from mt_nodes.relations.mutations.camera.on_the_lens import LensDrops
 from mt_nodes.relations.mutations.joint.particles_in_pictures import _widest, with_streaks
 from mt_nodes.world.camera import depth, relight
 from mt_nodes.world.camera.depth import _sky

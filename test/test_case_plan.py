@@ -25,7 +25,7 @@ from mt_nodes.data.messages import Bundle, Odometry, WorldMessage
 from mt_nodes.data.outputs import Control, Output
 from mt_nodes.engine import case_plan
 from mt_nodes.engine.case_plan import CasePlan, PlannedCase, load_cases, write_cases
-from mt_nodes.relations.conditions.known_to_be import KnownToBe
+from mt_nodes.relations.conditions.source_conditions import KnownToBe
 from mt_nodes.relations.facts import scene_ego
 from mt_nodes.relations.relation import load_relation
 from mt_nodes.rules import bag_cases, rule_sets, shipped_rules

@@ -19,9 +19,7 @@ from mt_nodes.data.outputs import Detections, Output, Path
 from mt_nodes.data.transforms import TransformTree, pose_matrix
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.relations.checks.obstacle_checks import Monotone, ObstacleCountNotLess, ObstaclesKept
-from mt_nodes.relations.conditions.obstacles_within import ObstaclesWithin
-from mt_nodes.relations.conditions.path_reaches import PathReaches
-from mt_nodes.relations.conditions.points_at_least import PointsAtLeast
+from mt_nodes.relations.conditions.source_conditions import ObstaclesWithin, PathReaches, PointsAtLeast
 from mt_nodes.relations.relation import DEFAULT, load_relation, load_suite, shipped_relations
 
 BUNDLE = made_bundle()

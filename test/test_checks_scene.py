@@ -38,7 +38,7 @@ from mt_nodes.relations.checks.obstacle_property_checks import (
     ConfidenceNotRaised,
     TrackIdentityStable,
 )
-from mt_nodes.relations.conditions.obstacles_within import ObstaclesWithin
+from mt_nodes.relations.conditions.source_conditions import ObstaclesWithin
 from mt_nodes.relations.relation import REQUIRABLE, load_relation, shipped_relations
 from mt_nodes.stacks.stack import Stack, load_stack
 

@@ -28,9 +28,7 @@ from mt_nodes.engine.lockstep import Lockstep
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.engine.recorder import Recorder
 from mt_nodes.relations.mutations.base import Mutation
-from mt_nodes.relations.mutations.stream.frames_delayed import FramesDelayed
-from mt_nodes.relations.mutations.stream.frames_reordered import FramesReordered
-from mt_nodes.relations.mutations.stream.frames_repeated import FramesRepeated
+from mt_nodes.relations.mutations.stream.frame_mutations import FramesDelayed, FramesReordered, FramesRepeated
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.runs.replay.execute import in_process_arms
 from mt_nodes.runs.replay.replay_run import Run

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from mt_nodes.data.messages import Bundle
-from mt_nodes.relations.mutations.camera.image_mirrored import ImageMirrored
-from mt_nodes.relations.mutations.lidar.range_biased import RangeBiased
+from mt_nodes.relations.mutations.camera.image_warps import ImageMirrored
+from mt_nodes.relations.mutations.lidar.range_errors import RangeBiased
 from mt_nodes.relations.mutations.objects.object_added import ObjectAdded
 from mt_nodes.report.image_picture import changed_pictures
 from mt_nodes.report.mutation_picture import draw, title

@@ -18,16 +18,11 @@ from mt_nodes.base import plugins
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import build, describe
 from mt_nodes.relations.relation import LOOP_FOLDER, Relation, shipped_relations
-from mt_nodes.relations.world_changes.actor_kind_changed import ActorKindChanged
+from mt_nodes.relations.world_changes.actor_changes import ActorKindChanged, ObjectAddedFar, PedestrianNearer
 from mt_nodes.relations.world_changes.base import Draw, ScenarioChange, Setting, WorldEffects
-from mt_nodes.relations.world_changes.fog_in_world import FogInWorld
-from mt_nodes.relations.world_changes.object_added_far import ObjectAddedFar
-from mt_nodes.relations.world_changes.pedestrian_nearer import PedestrianNearer
+from mt_nodes.relations.world_changes.environment_changes import FogInWorld, SensorsResampled
 from mt_nodes.relations.world_changes.scenario_carry import Carry, carried_road, carried_scenario
-from mt_nodes.relations.world_changes.scene_shifted_along_road import SceneShiftedAlongRoad
-from mt_nodes.relations.world_changes.sensors_resampled import SensorsResampled
-from mt_nodes.relations.world_changes.world_mirrored import WorldMirrored
-from mt_nodes.relations.world_changes.world_moved import WorldMoved
+from mt_nodes.relations.world_changes.world_moves import SceneShiftedAlongRoad, WorldMirrored, WorldMoved
 from mt_nodes.runs.loop.followup_world import changed
 from mt_nodes.runs.loop.scenario_run import PlannedEpisode
 from mt_nodes.world.drive.maps import MAPS, load_map

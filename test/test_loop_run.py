@@ -31,7 +31,7 @@ from mt_nodes.relations.relation import (
     shipped_relations,
 )
 from mt_nodes.relations.world_changes.base import Setting, WorldEffects
-from mt_nodes.relations.world_changes.world_moved import WorldMoved
+from mt_nodes.relations.world_changes.world_moves import WorldMoved
 from mt_nodes.runs.loop.episode_conductor import execute, in_process_arms
 from mt_nodes.runs.loop.scenario_request import ScenarioRequest
 from mt_nodes.runs.loop.scenario_run import ScenarioRun

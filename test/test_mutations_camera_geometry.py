@@ -17,12 +17,14 @@ from mt_nodes.data.effects import Effects, ImageBox
 from mt_nodes.data.images.codecs import decode
 from mt_nodes.data.messages import Bundle, CameraInfo, Image
 from mt_nodes.relations.mutations.base import Followup
-from mt_nodes.relations.mutations.camera.image_mirrored import ImageMirrored
-from mt_nodes.relations.mutations.camera.image_rotated import ImageRotated
-from mt_nodes.relations.mutations.camera.image_scaled import ImageScaled
-from mt_nodes.relations.mutations.camera.image_sheared import ImageSheared
-from mt_nodes.relations.mutations.camera.image_translated import ImageTranslated
 from mt_nodes.relations.mutations.camera.image_warped import ImageWarped
+from mt_nodes.relations.mutations.camera.image_warps import (
+    ImageMirrored,
+    ImageRotated,
+    ImageScaled,
+    ImageSheared,
+    ImageTranslated,
+)
 from mt_nodes.world.camera.model import CameraModel
 
 WIDTH, HEIGHT = 96, 64

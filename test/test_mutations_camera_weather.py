@@ -18,13 +18,12 @@ from mt_nodes.data.images.codecs import decode
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.relations.mutations.camera.low_light import Night
 from mt_nodes.relations.mutations.camera.low_sun import LowSun
-from mt_nodes.relations.mutations.camera.night import Night
 from mt_nodes.relations.mutations.joint.every_sensor import EverySensor
-from mt_nodes.relations.mutations.joint.fog import LN_20, Fog
+from mt_nodes.relations.mutations.joint.fog_dust_smoke import LN_20, Fog
 from mt_nodes.relations.mutations.joint.particles_in_pictures import _particles, streaks
-from mt_nodes.relations.mutations.joint.rain import Rain
-from mt_nodes.relations.mutations.joint.snow import Snow
+from mt_nodes.relations.mutations.joint.rain_snow_hail import Rain, Snow
 from mt_nodes.relations.mutations.joint.sun_glare import SunGlare
 from mt_nodes.relations.mutations.joint.wet_ground import WetGround
 from mt_nodes.relations.mutations.joint.wet_road_in_pictures import fresnel

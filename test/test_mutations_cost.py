@@ -16,23 +16,21 @@ from made_bundles import made_bundle, made_cloud
 from mt_nodes.data.messages import Cloud, Points
 from mt_nodes.relations.mutations.base import Mutation
 from mt_nodes.relations.mutations.joint.attenuation import Receiver
-from mt_nodes.relations.mutations.joint.dust import Dust
-from mt_nodes.relations.mutations.joint.fog import Fog
+from mt_nodes.relations.mutations.joint.fog_dust_smoke import Dust, Fog
 from mt_nodes.relations.mutations.joint.plume import Plume, places, within
 from mt_nodes.relations.mutations.joint.plume_beams import PlumeBeams, passed_by_steps, ways_to
-from mt_nodes.relations.mutations.joint.rain import Rain
-from mt_nodes.relations.mutations.joint.snow import Snow
+from mt_nodes.relations.mutations.joint.rain_snow_hail import Rain, Snow
 from mt_nodes.relations.mutations.joint.spray import Spray
 from mt_nodes.relations.mutations.joint.sun_glare import SunGlare
 from mt_nodes.relations.mutations.joint.vehicle_backs import VehicleBack
 from mt_nodes.relations.mutations.joint.wet_ground import WetGround
 from mt_nodes.relations.mutations.lidar.added_points import added_rows, proof_of_addition, with_added
-from mt_nodes.relations.mutations.lidar.density_decreased import DensityDecreased
 from mt_nodes.relations.mutations.lidar.density_increased import DensityIncreased
 from mt_nodes.relations.mutations.lidar.each_cloud import proof_of_changes
 from mt_nodes.relations.mutations.lidar.ghost_reflections import GhostReflections
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
 from mt_nodes.relations.mutations.lidar.region_cut_out import RegionCutOut
+from mt_nodes.relations.mutations.lidar.scan_limits import DensityDecreased
 from mt_nodes.world.scene.drive import generate_drive
 
 STREET = next(iter(generate_drive(1)))

@@ -19,21 +19,22 @@ from mt_nodes.base.params import build
 from mt_nodes.base.seeds import generator
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
-from mt_nodes.relations.mutations.lidar.density_decreased import DensityDecreased
 from mt_nodes.relations.mutations.lidar.density_increased import DensityIncreased
-from mt_nodes.relations.mutations.lidar.far_points_dropped import FarPointsDropped
+from mt_nodes.relations.mutations.lidar.drawn_returns import (
+    FarPointsDropped,
+    PointsDropped,
+    PointsDuplicated,
+    SectorDropped,
+)
 from mt_nodes.relations.mutations.lidar.intensity_changed import IntensityChanged
 from mt_nodes.relations.mutations.lidar.noise_clustered_outside_roi import NoiseClusteredOutsideRoi
 from mt_nodes.relations.mutations.lidar.noise_inside_roi import NoiseInsideRoi
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
-from mt_nodes.relations.mutations.lidar.points_dropped import PointsDropped
-from mt_nodes.relations.mutations.lidar.points_duplicated import PointsDuplicated
 from mt_nodes.relations.mutations.lidar.points_jittered import PointsJittered
-from mt_nodes.relations.mutations.lidar.range_biased import RangeBiased
-from mt_nodes.relations.mutations.lidar.range_quantised import RangeQuantised
+from mt_nodes.relations.mutations.lidar.range_errors import RangeBiased, RangeQuantised
 from mt_nodes.relations.mutations.lidar.region_cut_out import RegionCutOut
 from mt_nodes.relations.mutations.lidar.returns_emptied import ReturnsEmptied
-from mt_nodes.relations.mutations.lidar.sector_dropped import SectorDropped
+from mt_nodes.relations.mutations.lidar.scan_limits import DensityDecreased
 from mt_nodes.world.scene.drive import LIDAR_HEIGHT_M, generate_drive
 
 STREET = next(iter(generate_drive(1)))

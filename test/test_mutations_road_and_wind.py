@@ -28,7 +28,7 @@ from mt_nodes.relations.mutations.joint import blown_leaves, covered_road_in_pic
 from mt_nodes.relations.mutations.joint.blown_leaves import BlownLeaves
 from mt_nodes.relations.mutations.joint.echoes import Echoes
 from mt_nodes.relations.mutations.joint.every_sensor import surroundings
-from mt_nodes.relations.mutations.joint.hail import Hail
+from mt_nodes.relations.mutations.joint.rain_snow_hail import Hail
 from mt_nodes.relations.mutations.joint.road_covered import RoadCovered
 from mt_nodes.relations.mutations.joint.road_covers import COVERS, TILE_M, share_at
 from mt_nodes.world.camera.light import light_of

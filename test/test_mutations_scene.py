@@ -18,11 +18,8 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.transforms import Transform, TransformTree, move, pose_matrix
 from mt_nodes.relations.mutations.base import Draw, Followup
-from mt_nodes.relations.mutations.lidar.cloud_mirrored import CloudMirrored
-from mt_nodes.relations.mutations.lidar.cloud_rotated import CloudRotated
-from mt_nodes.relations.mutations.lidar.cloud_scaled import CloudScaled
-from mt_nodes.relations.mutations.lidar.cloud_translated import CloudTranslated
 from mt_nodes.relations.mutations.lidar.scene_moved import SceneMoved
+from mt_nodes.relations.mutations.lidar.scene_moves import CloudMirrored, CloudRotated, CloudScaled, CloudTranslated
 
 #: A sensor that is off the ego's axis and tilted, and one looking back.
 TILTED = TransformTree(

@@ -22,19 +22,21 @@ from mt_nodes.data.outputs import Detections, Output
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.relations.checks.obstacle_checks import ObstaclesKept
 from mt_nodes.relations.mutations.base import Followup, Mutation
-from mt_nodes.relations.mutations.lidar.beams_lost import BeamsLost
 from mt_nodes.relations.mutations.lidar.beams_miscalibrated import BeamsMiscalibrated
 from mt_nodes.relations.mutations.lidar.crosstalk import Crosstalk
 from mt_nodes.relations.mutations.lidar.extrinsic_shifted import ExtrinsicShifted
-from mt_nodes.relations.mutations.lidar.field_of_view_limited import FieldOfViewLimited
 from mt_nodes.relations.mutations.lidar.ghost_reflections import GhostReflections
 from mt_nodes.relations.mutations.lidar.lost_returns import LostReturns, sector
 from mt_nodes.relations.mutations.lidar.motion_distorted import MotionDistorted
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
-from mt_nodes.relations.mutations.lidar.range_reduced import RangeReduced
+from mt_nodes.relations.mutations.lidar.scan_limits import (
+    BeamsLost,
+    FieldOfViewLimited,
+    RangeReduced,
+    VerticalResolutionReduced,
+)
 from mt_nodes.relations.mutations.lidar.sector_blocked import SectorBlocked
 from mt_nodes.relations.mutations.lidar.time_shifted import TimeShifted
-from mt_nodes.relations.mutations.lidar.vertical_resolution_reduced import VerticalResolutionReduced
 from mt_nodes.world.scene.beams import beams_of
 from mt_nodes.world.scene.drive import generate_drive
 

@@ -25,14 +25,15 @@ from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.engine.ledger import sha256_of_followup
 from mt_nodes.engine.send_order import parted
 from mt_nodes.relations.mutations.base import Followup, Mutation
-from mt_nodes.relations.mutations.stream.clock_stepped import ClockStepped
-from mt_nodes.relations.mutations.stream.frames_delayed import FramesDelayed
-from mt_nodes.relations.mutations.stream.frames_dropped import FramesDropped
-from mt_nodes.relations.mutations.stream.frames_frozen import FramesFrozen
-from mt_nodes.relations.mutations.stream.frames_reordered import FramesReordered
-from mt_nodes.relations.mutations.stream.frames_repeated import FramesRepeated
-from mt_nodes.relations.mutations.stream.rate_reduced import RateReduced
-from mt_nodes.relations.mutations.stream.stamps_jittered import StampsJittered
+from mt_nodes.relations.mutations.stream.frame_mutations import (
+    FramesDelayed,
+    FramesDropped,
+    FramesFrozen,
+    FramesReordered,
+    FramesRepeated,
+    RateReduced,
+)
+from mt_nodes.relations.mutations.stream.stamp_mutations import ClockStepped, StampsJittered
 from mt_nodes.relations.mutations.stream.whole_stream import NowAndThen, OneKind, same_content, with_messages
 from mt_nodes.relations.pipeline import DerivedFollowup, MutationPipeline
 from mt_nodes.relations.relation import load_relation

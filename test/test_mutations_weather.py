@@ -23,13 +23,11 @@ from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.joint.attenuation import Receiver
 from mt_nodes.relations.mutations.joint.chance import normals
 from mt_nodes.relations.mutations.joint.density import Patches
-from mt_nodes.relations.mutations.joint.dust import Dust
 from mt_nodes.relations.mutations.joint.fate import Fate
-from mt_nodes.relations.mutations.joint.fog import Fog
+from mt_nodes.relations.mutations.joint.fog_dust_smoke import Dust, Fog
 from mt_nodes.relations.mutations.joint.precipitation import CLASSES, Precipitation
-from mt_nodes.relations.mutations.joint.rain import Rain
+from mt_nodes.relations.mutations.joint.rain_snow_hail import Rain, Snow
 from mt_nodes.relations.mutations.joint.scatterers import ParticleBox, class_edges_mm
-from mt_nodes.relations.mutations.joint.snow import Snow
 from mt_nodes.relations.mutations.joint.soft_return import soft_return
 from mt_nodes.relations.mutations.joint.weather import Weather
 from mt_nodes.relations.mutations.lidar.placement import empty_returns

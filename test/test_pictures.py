@@ -23,7 +23,7 @@ from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.pair_pictures import write_view
 from mt_nodes.engine.pair_view import evidence_file, load_view
 from mt_nodes.engine.summary.summary import summarise
-from mt_nodes.relations.mutations.camera.image_mirrored import ImageMirrored
+from mt_nodes.relations.mutations.camera.image_warps import ImageMirrored
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.relations.relation import load_relation
 from mt_nodes.report import camera_view

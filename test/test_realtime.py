@@ -18,10 +18,12 @@ from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.engine.memory_guard import MEMORY
 from mt_nodes.engine.realtime import Pace, Realtime
 from mt_nodes.relations.mutations.base import Mutation
-from mt_nodes.relations.mutations.stream.frames_delayed import FramesDelayed
-from mt_nodes.relations.mutations.stream.frames_reordered import FramesReordered
-from mt_nodes.relations.mutations.stream.frames_repeated import FramesRepeated
-from mt_nodes.relations.mutations.stream.rate_reduced import RateReduced
+from mt_nodes.relations.mutations.stream.frame_mutations import (
+    FramesDelayed,
+    FramesReordered,
+    FramesRepeated,
+    RateReduced,
+)
 
 A = relation("a")
 BUNDLES = bundles(8)

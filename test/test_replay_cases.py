@@ -35,7 +35,7 @@ from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.engine.recorder import ExecutedPair
 from mt_nodes.engine.schedule import EVERYTHING, Schedule
 from mt_nodes.relations.checks.steering_checks import KeepsCurrent
-from mt_nodes.relations.conditions.known_to_be import KnownToBe
+from mt_nodes.relations.conditions.source_conditions import KnownToBe
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.relations.relation import Relation
 from mt_nodes.runs.replay.commands_file import CommandsFile, read_commands

@@ -37,7 +37,7 @@ from mt_nodes.nodes import qos
 from mt_nodes.nodes.mutator import Mutator, MutatorParameters, followups_by_input
 from mt_nodes.nodes.replayer import Replayer
 from mt_nodes.nodes.ros_arm import RosArm
-from mt_nodes.relations.mutations.stream.frames_delayed import FramesDelayed
+from mt_nodes.relations.mutations.stream.frame_mutations import FramesDelayed
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.runs.replay.replay_run import as_recorded
 from mt_nodes.stacks.stack import load_stack

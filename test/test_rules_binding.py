@@ -17,7 +17,7 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Control, Output
 from mt_nodes.data.verdict import Outcome
-from mt_nodes.relations.conditions.known_to_be import KnownToBe
+from mt_nodes.relations.conditions.source_conditions import KnownToBe
 from mt_nodes.relations.relation import load_relation
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.parser import read_rule

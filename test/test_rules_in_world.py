@@ -32,11 +32,10 @@ from mt_nodes.relations.manipulations import manipulations
 from mt_nodes.relations.relation import load_relation, load_suite
 from mt_nodes.relations.world_changes.actor_added import ActorAdded
 from mt_nodes.relations.world_changes.base import ScenarioChange, Setting, WorldEffects
-from mt_nodes.relations.world_changes.environment_changed import EnvironmentChanged, fog_of, visibility_of
+from mt_nodes.relations.world_changes.environment_changes import EnvironmentChanged, fog_of, visibility_of
 from mt_nodes.relations.world_changes.free_places import OwnWay, lanes_of
 from mt_nodes.relations.world_changes.scenario_carry import Carry, carried_road
-from mt_nodes.relations.world_changes.sign_put_up import SignPutUp
-from mt_nodes.relations.world_changes.signal_shows import SignalShows
+from mt_nodes.relations.world_changes.sign_changes import SignalShows, SignPutUp
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.parser import read_rule
 from mt_nodes.rules.rule_sets import Rule, RuleSet, load_rule_set

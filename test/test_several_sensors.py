@@ -37,7 +37,7 @@ from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.relations.mutations.joint.in_sync import refuse_out_of_sync
 from mt_nodes.relations.mutations.lidar.points_permuted import PointsPermuted
-from mt_nodes.relations.mutations.stream.frames_frozen import FramesFrozen
+from mt_nodes.relations.mutations.stream.frame_mutations import FramesFrozen
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.relations.relation import JOINT_SHAM
 from mt_nodes.runs.replay.execute import execute, in_process_arms

@@ -30,10 +30,9 @@ from mt_nodes.relations.relation import LOOP_FOLDER, load_relation, shipped_rela
 from mt_nodes.relations.strength import strengths_in_world, with_values
 from mt_nodes.relations.world_changes.base import Setting, WorldEffects
 from mt_nodes.relations.world_changes.change_application import WHOLE, Window
-from mt_nodes.relations.world_changes.environment_changed import EnvironmentChanged
-from mt_nodes.relations.world_changes.fog_in_world import FogInWorld
+from mt_nodes.relations.world_changes.environment_changes import EnvironmentChanged, FogInWorld
 from mt_nodes.relations.world_changes.parts import differing, left_of, parts_of, put_back, things, without
-from mt_nodes.relations.world_changes.world_mirrored import WorldMirrored
+from mt_nodes.relations.world_changes.world_moves import WorldMirrored
 from mt_nodes.runs.loop.ego_sensors import Sensors
 from mt_nodes.runs.loop.episode import Player, seen_again
 from mt_nodes.runs.loop.episode_conductor import execute, in_process_arms

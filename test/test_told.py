@@ -28,7 +28,7 @@ from mt_nodes.engine.arm import UnansweredInput
 from mt_nodes.engine.callable_arm import CallableArm
 from mt_nodes.engine.judging import AnswerStatus
 from mt_nodes.engine.plan import ReplayRequest, check_request
-from mt_nodes.relations.mutations.stream.frames_dropped import FramesDropped
+from mt_nodes.relations.mutations.stream.frame_mutations import FramesDropped
 from mt_nodes.relations.mutations.stream.whole_stream import part_of, restamped, same, topics_of
 from mt_nodes.runs.live.config import LiveConfig, check_live
 from mt_nodes.stacks.stack import Stack, load_stack

@@ -10,12 +10,12 @@ from typing import Any
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.relations.conditions.base import Condition
-from mt_nodes.relations.conditions.known_to_be import KnownToBe
+from mt_nodes.relations.conditions.source_conditions import KnownToBe
 from mt_nodes.relations.facts.condition import ConditionNode, Facts, known, parse, written
 from mt_nodes.relations.manipulations import find
 from mt_nodes.relations.mutations.base import Mutation
 from mt_nodes.relations.relation import Relation
-from mt_nodes.relations.world_changes.sign_put_up import SPEEDS_KMH
+from mt_nodes.relations.world_changes.sign_changes import SPEEDS_KMH
 from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.rule_sets import Rule, RuleSet
 from mt_nodes.rules.statement import ON_ROAD, ON_ROADSIDE, Statement

@@ -13,10 +13,9 @@ from mt_nodes.relations.facts.condition import Facts, parse
 from mt_nodes.relations.manipulations import find
 from mt_nodes.relations.relation import Relation
 from mt_nodes.relations.world_changes.base import ScenarioChange
-from mt_nodes.relations.world_changes.environment_changed import EnvironmentChanged, fog_of, visibility_of
+from mt_nodes.relations.world_changes.environment_changes import EnvironmentChanged, fog_of, visibility_of
 from mt_nodes.relations.world_changes.free_places import ROADS
-from mt_nodes.relations.world_changes.sign_put_up import SPEEDS_KMH, SignPutUp
-from mt_nodes.relations.world_changes.signal_shows import SignalShows
+from mt_nodes.relations.world_changes.sign_changes import SPEEDS_KMH, SignalShows, SignPutUp
 from mt_nodes.rules.ontology import ANY_ROAD, Ontology
 from mt_nodes.rules.rule_sets import RuleSet
 from mt_nodes.rules.statement import ON_ROAD, ON_ROADSIDE, Statement

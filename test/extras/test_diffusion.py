@@ -21,9 +21,7 @@ from made_images import street_in  # noqa: E402
 
 from mt_nodes.base.errors import InfrastructureError, NotApplicable, UsageError  # noqa: E402
 from mt_nodes.data.messages import Bundle  # noqa: E402
-from mt_nodes.relations.mutations.camera.diffusion_edit import Edited  # noqa: E402
-from mt_nodes.relations.mutations.camera.image_inpainted import ImageInpainted  # noqa: E402
-from mt_nodes.relations.mutations.camera.image_instructed import ImageInstructed  # noqa: E402
+from mt_nodes.relations.mutations.camera.diffusion_edit import Edited, ImageInpainted, ImageInstructed  # noqa: E402
 from mt_nodes.relations.pipeline import MutationPipeline  # noqa: E402
 from mt_nodes.world.camera import diffusion  # noqa: E402
 

@@ -14,11 +14,10 @@ import numpy.typing as npt
 
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.camera.each_image import View
-from mt_nodes.relations.mutations.joint.fog import Fog
+from mt_nodes.relations.mutations.joint.fog_dust_smoke import Fog
 from mt_nodes.relations.mutations.joint.joint_weather import JointWeather
 from mt_nodes.relations.mutations.joint.precipitation import Precipitation
-from mt_nodes.relations.mutations.joint.rain import Rain
-from mt_nodes.relations.mutations.joint.snow import Snow
+from mt_nodes.relations.mutations.joint.rain_snow_hail import Rain, Snow
 from mt_nodes.relations.mutations.joint.wet_ground import WetGround
 from mt_nodes.world.camera.surroundings import Surroundings, told_of
 from mt_nodes.world.drive.scenario import Environment

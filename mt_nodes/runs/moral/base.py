@@ -56,7 +56,7 @@ class CaseEvidence:
 
 
 class Expectation(ABC):
-    """What a principle demands. Subclasses are frozen dataclasses whose fields are parameters, one file each.
+    """What a principle demands. Subclasses are frozen dataclasses whose fields are parameters.
 
     The name in files is the class name in snake case.
     """

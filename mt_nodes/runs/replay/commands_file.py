@@ -14,7 +14,7 @@ from mt_nodes.base.jsonl import LineFile, read_lines
 from mt_nodes.data.outputs import Control, Output
 from mt_nodes.data.verdict import Pair
 from mt_nodes.relations.checks.controls import steering_rad
-from mt_nodes.relations.conditions.known_to_be import WHEELBASE_M
+from mt_nodes.relations.conditions.source_conditions import WHEELBASE_M
 
 FILE = "commands.jsonl"
 

@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mutations have in common that have a diffusion model edit pictures."""
+"""Pictures edited by a diffusion model."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
+from mt_nodes.base.wording import aside
+from mt_nodes.data.effects import Effects, ImageBox
 from mt_nodes.data.images.codecs import Picture, Pixels
+from mt_nodes.data.transforms import UnknownTransform
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import EachImage, View
 from mt_nodes.world.camera import measures
@@ -75,3 +80,92 @@ class Edited(EachImage):
     def _key(self, view: View) -> str:
         picture: Picture = view.picture
         return self.request().key(picture.rgb8(), self.affected(view, {}))
+
+
+@dataclass(frozen=True)
+class ImageInstructed(Edited):
+    """Has a model of the InstructPix2Pix kind edit the whole picture as a sentence says ("make it night").
+
+    What AutoMT does for "replaces". Whether the picture shows what was asked for, is not proven: look at it.
+
+    Guaranteed: samples differ by 1 % of full scale or more on average; size, stamp and encoding stay.
+    """
+
+    instruction: str = param("make it a snowy day", help="what is to be done to the picture")
+    model: str = param("timbrooks/instruct-pix2pix", help="directory of a diffusers pipeline, or its id on the hub")
+    guidance: float = param(7.5, low=0.0, high=50.0, aspect="fixed", help="how strictly the instruction is followed")
+
+    def request(self) -> EditRequest:
+        """Ask for the instruction."""
+        return EditRequest(
+            self.model, self.instruction, self.steps, self.guidance, self.seed, self.size_px, self.device
+        )
+
+
+#: Least width and height of what is painted, in pixels; less would show nothing.
+_LEAST_PX = 16
+
+
+@dataclass(frozen=True)
+class ImageInpainted(Edited):
+    """Has a model of the FLUX.1-Fill kind paint what a sentence names, into the place where it would stand.
+
+    What AutoMT does for "adds". The place is a box on flat ground, given by range and offset from the vehicle's path;
+    the model paints within it as it likes: camera alone, no cloud shows it.
+
+    Guaranteed: within the box samples differ by 1 % of full scale or more on average, outside of it every pixel stayed.
+    """
+
+    prompt: str = param("a pedestrian crossing the road", help="what is to be seen in the place")
+    label: str = param("pedestrian", help="class that a detector would give it")
+    model: str = param("black-forest-labs/FLUX.1-Fill-dev", help="directory of a diffusers pipeline, or its hub id")
+    guidance: float = param(30.0, low=0.0, high=100.0, aspect="fixed", help="how strictly the sentence is followed")
+    range_m: float = param(
+        12.0, low=2.0, high=200.0, unit="m", aspect="place", help="how far ahead of base_link it stands"
+    )
+    left_m: float = param(0.0, low=-50.0, high=50.0, unit="m", aspect="place", help="how far to the left of the path")
+    width_m: float = param(1.2, low=0.1, high=20.0, unit="m", aspect="fixed", help="width of the place")
+    height_m: float = param(
+        2.0, low=0.1, high=10.0, unit="m", aspect="fixed", help="height of the place, from the ground"
+    )
+
+    def request(self) -> EditRequest:
+        """Ask for the sentence."""
+        return EditRequest(self.model, self.prompt, self.steps, self.guidance, self.seed, self.size_px, self.device)
+
+    def affected(self, view: View, draw: Draw) -> Mask:
+        """The place's box in the picture."""
+        x0, y0, x1, y1 = self._box_px(view)
+        mask = np.zeros(view.picture.size, np.uint8)
+        mask[y0 : y1 + 1, x0 : x1 + 1] = 255
+        return mask
+
+    def describe_images(self, views: Mapping[str, View], draws: Mapping[str, Draw]) -> Effects:
+        """Say where it is expected to be seen."""
+        boxes = {topic: np.array(self._box_px(view), np.float64) for topic, view in views.items()}
+        return Effects(image_boxes=tuple(ImageBox(t, tuple(box.tolist()), 1.0, self.label) for t, box in boxes.items()))
+
+    def _box_px(self, view: View) -> tuple[int, int, int, int]:
+        """Return the first and last column and row (x0, y0, x1, y1) of the place, within the picture.
+
+        Raises:
+            NotApplicable: the camera does not see it, or where the camera is, is not known.
+        """
+        try:
+            to_camera = view.bundle.transforms.lookup(view.image.frame_id, "base_link")
+        except UnknownTransform as error:
+            raise NotApplicable(f"{view.image.topic}: where the vehicle's front is, is not known: {error}") from error
+        pixels = view.camera().project(self._corners() @ to_camera[:3, :3].T + to_camera[:3, 3])
+        height, width = view.picture.size
+        low, high = np.floor(pixels.min(axis=0)), np.ceil(pixels.max(axis=0))
+        if np.isfinite(pixels).all():
+            x0, y0 = np.clip(low, 0, (width, height)).astype(int).tolist()
+            x1, y1 = np.clip(high, -1, (width - 1, height - 1)).astype(int).tolist()
+            if min(x1 - x0, y1 - y0) >= _LEAST_PX:
+                return x0, y0, x1, y1
+        where = f"{self.range_m:g} m ahead and {aside(self.left_m, 1)}"
+        raise NotApplicable(f"{view.image.topic}: a place {where} is not seen at {_LEAST_PX} pixels or more each way")
+
+    def _corners(self) -> npt.NDArray[np.float64]:
+        left, right = self.left_m + self.width_m / 2.0, self.left_m - self.width_m / 2.0
+        return np.array([[self.range_m, y, z] for y in (left, right) for z in (0.0, self.height_m)])

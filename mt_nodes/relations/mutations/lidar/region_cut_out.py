@@ -16,9 +16,9 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.regions import Polygon, Region, load_region
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.relations.mutations.lidar.drawn_returns import RowsLost, as_mask, rows_of
 from mt_nodes.relations.mutations.lidar.placement import empty_returns, to_region
 from mt_nodes.relations.mutations.lidar.rays import At, Floats, Rows, columns, pieces, smallest
-from mt_nodes.relations.mutations.lidar.rows_lost import RowsLost, as_mask, rows_of
 
 Mask = npt.NDArray[np.bool_]
 

@@ -14,10 +14,10 @@ from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.relations.mutations.lidar.drawn_returns import rows_of
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, emptied, proof_of_change
 from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS
 from mt_nodes.relations.mutations.lidar.rays import returns, rows_of_share
-from mt_nodes.relations.mutations.lidar.rows_lost import rows_of
 
 _VALUES = {"nan": float("nan"), "zero": 0.0}
 

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be asked of a source: of its cloud, of what the stack says of it, and of what is known of the case."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import param
+from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.data.outputs import Detections, Output
+from mt_nodes.data.regions import Region, RegionUnavailable, load_optional_region
+from mt_nodes.data.transforms import UnknownTransform, move
+from mt_nodes.relations.conditions.base import Condition
+from mt_nodes.relations.facts.condition import evaluate, missing, parse
+from mt_nodes.relations.facts.derived_facts import with_derived
+from mt_nodes.relations.facts.scene_ego import told_motion
+from mt_nodes.relations.facts.scene_facts import Fact, first_known
+
+
+@dataclass(frozen=True)
+class ObstaclesWithin(Condition):
+    """The source output has at least so many obstacles near enough, and inside the region if one is named."""
+
+    range_m: float = param(float("inf"), low=0.0, unit="m", help="distance over ground from the origin of frame_id")
+    at_least: int = param(1, low=1, high=10_000, help="obstacles that must be there")
+    region: Region | None = param(None, convert=load_optional_region, help="count only obstacles inside")
+    score: float = param(0.5, low=0.0, high=1.0, help="least score of an obstacle that counts")
+    frame_id: str = param("base_link", help="frame whose origin the range is measured from")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "region", load_optional_region(self.region))
+
+    def unmet(self, bundle: Bundle, source: Output) -> str | None:
+        """Count the source's obstacles."""
+        if source.detections is None:
+            return "the source output has no detections to count"
+        try:
+            seen = int(self._counts(bundle, source.detections).sum())
+        except (UnknownTransform, RegionUnavailable) as error:
+            return str(error)
+        return None if seen >= self.at_least else f"{seen} obstacles {self._place()}, expected at least {self.at_least}"
+
+    def _counts(self, bundle: Bundle, seen: Detections) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        counts = seen.finite & (seen.score >= self.score)
+        if np.isfinite(self.range_m):
+            xyz = move(bundle.transforms.lookup(self.frame_id, seen.frame_id), seen.center_m)
+            counts &= np.hypot(xyz[:, 0], xyz[:, 1]) <= self.range_m
+        if self.region is not None:
+            region = self.region.resolve(bundle)
+            counts &= region.contains(move(bundle.transforms.lookup(region.frame_id, seen.frame_id), seen.center_m))
+        return counts
+
+    def _place(self) -> str:
+        near = f"within {self.range_m:g} m" if np.isfinite(self.range_m) else "seen"
+        return near if self.region is None else f"{near} in region '{self.region.name}'"
+
+
+@dataclass(frozen=True)
+class PathReaches(Condition):
+    """The source output has a path that reaches far enough ahead, in its own frame.
+
+    Who sees no lane need not turn where that would lie elsewhere.
+    """
+
+    ahead_m: float = param(8.0, low=0.0, high=200.0, unit="m", help="how far ahead it must reach at the least")
+
+    def unmet(self, bundle: Bundle, source: Output) -> str | None:
+        """Look at the farthest place of the path."""
+        if source.path is None or not len(source.path.pose):
+            return "the source output tells no path"
+        reach_m = float(source.path.pose[:, 0].max())
+        if reach_m >= self.ahead_m:
+            return None
+        return f"the source's path reaches {reach_m:.1f} m ahead, expected at least {self.ahead_m:g} m"
+
+
+@dataclass(frozen=True)
+class PointsAtLeast(Condition):
+    """The source cloud has at least so many points with finite coordinates, inside the region if one is named."""
+
+    points: int = param(1000, low=1, help="points that must be there")
+    topic: str = param("", help="topic of the cloud; empty for the first one")
+    region: Region | None = param(None, convert=load_optional_region, help="count only points inside")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "region", load_optional_region(self.region))
+
+    def unmet(self, bundle: Bundle, source: Output) -> str | None:
+        """Count the source's points."""
+        try:
+            cloud = bundle.cloud(self.topic or None)
+            count = self._count(bundle, cloud)
+        except KeyError as error:
+            return str(error.args[0])
+        except (UnknownTransform, RegionUnavailable) as error:
+            return str(error)
+        where = "" if self.region is None else f" in region '{self.region.name}'"
+        return None if count >= self.points else f"{count} points{where}, expected at least {self.points}"
+
+    def _count(self, bundle: Bundle, cloud: Cloud) -> int:
+        if self.region is None:
+            return int(np.isfinite(cloud.xyz).all(axis=1).sum())
+        region = self.region.resolve(bundle)
+        # What is not finite is in no region.
+        return int(region.contains(move(bundle.transforms.lookup(region.frame_id, cloud.frame_id), cloud.xyz)).sum())
+
+
+#: Of a stack that tells a yaw rate in place of steering: that of a usual car, as checks of commands have it.
+WHEELBASE_M = 2.7
+
+
+def _condition(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"{where}: got {value!r}, expected a condition such as 'speed_kmh > 50'")
+    parse(value)
+    return value
+
+
+@dataclass(frozen=True)
+class KnownToBe(Condition):
+    """A condition on the ego-vehicle, such as ``speed_kmh > 50``, is true by all that is known.
+
+    Odometry of the very frame counts before what is known of the case beforehand (``mt replay --cases``), and that
+    before what the source commands. What nothing tells is unknown, and what is unknown is not met.
+    """
+
+    by_facts: ClassVar[bool] = True
+
+    condition: str = param("moving", convert=_condition, help="in the language of mt_nodes.relations.facts.condition")
+
+    def unmet(self, bundle: Bundle, source: Output) -> str | None:
+        """Look at the speed and the steering that are told, and at what is known of the case."""
+        by_topics, by_command = (told_motion((bundle,), outputs, WHEELBASE_M) for outputs in ((), (source,)))
+        of_the_case = {name: Fact(value, "the case") for name, value in bundle.facts.items()}
+        known = first_known(*map(with_derived, (by_topics, of_the_case, by_command)))
+        facts = {name: fact.value for name, fact in known.items() if fact.known}
+        holds = evaluate(self.condition, facts)
+        if holds:
+            return None
+        if holds is None:
+            return f"it is unknown whether {self.condition}: {', '.join(missing(self.condition, facts))} not told"
+        told = [f"{name} {value:.1f}" for name, value in facts.items() if type(value) in (int, float)]
+        return f"it is not so that {self.condition} ({', '.join(told)})"

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pictures with other brightness, contrast, exposure, tone curve or colours."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import cv2
+import numpy as np
+
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.base.params import param
+from mt_nodes.data.images.codecs import Pixels, spread_px
+from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.relations.mutations.camera.each_image import EachImage, View
+from mt_nodes.world.camera import measures
+from mt_nodes.world.camera.light import Curve, colour_of_temperature, light_of, looked_up, table, values_of
+
+
+class Pointwise(EachImage):
+    """Sends samples through a curve, the same for all channels, or one for red, green and blue each."""
+
+    random: ClassVar[bool] = False
+
+    @abstractmethod
+    def curves(self) -> tuple[Curve, ...]:
+        """Return one curve, or those of red, green and blue; from values to values, 0 to 1."""
+
+    def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
+        """There is nothing to choose."""
+        return {}
+
+    def change_image(self, view: View, draw: Draw) -> Pixels:
+        """Look every sample up."""
+        pixels, curves = view.picture.pixels, self.curves()
+        tables = [table(curve, pixels.dtype) for curve in curves]
+        if len(tables) == 3:
+            # Without colour, green is nearest to what the eye calls bright.
+            tables = [tables["rgb".index(c)] for c in view.picture.order] if pixels.ndim == 3 else [tables[1]]
+        return looked_up(pixels, *tables)
+
+
+@dataclass(frozen=True)
+class BrightnessChanged(Pointwise):
+    """Adds the same to every sample, cut off at black and white: what a display's brightness knob does.
+
+    For what a camera's aperture, gain or time do, which multiply light, see ``exposure_changed``.
+
+    Guaranteed: the mean brightness moved the way asked for, by at most what was added and at least a tenth of that.
+    """
+
+    offset: float = param(
+        0.15, low=-0.9, high=0.9, neutral=0.0, help="what is added, as a share of full scale; below 0: darker"
+    )
+
+    def curves(self) -> tuple[Curve, ...]:
+        """One straight line of slope 1."""
+        return (lambda values: values + self.offset,)
+
+    def change_image(self, view: View, draw: Draw) -> Pixels:
+        """Add whole samples: what the curve says to half of one, eight times as fast as looking every sample up."""
+        added = round(abs(self.offset) * view.picture.full_scale)
+        change = cv2.add if self.offset > 0.0 else cv2.subtract
+        return np.asarray(change(view.picture.pixels, (added,) * 4))
+
+    def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
+        """Compare mean brightnesses."""
+        moved = measures.brightness(new.picture) - measures.brightness(old.picture)
+        share = moved / self.offset if self.offset else 0.0
+        slack = 1.0 / (255.0 * abs(self.offset)) if self.offset else 0.0
+        if 0.1 <= share <= 1.0 + slack:
+            return None
+        return f"the mean brightness moved by {moved:+.3f}, asked for {self.offset:+.3f} and at least a tenth of it"
+
+
+@dataclass(frozen=True)
+class ContrastChanged(Pointwise):
+    """Multiplies every sample's distance from a middle grey, cut off at black and white.
+
+    Guaranteed: the standard deviation of the brightness fell with a gain below 1, to at most 2 % more than gain times
+    its old value, or rose with one above 1, to no more than that.
+    """
+
+    gain: float = param(
+        0.6, low=0.05, high=4.0, neutral=1.0, help="factor of the distance from middle grey; below 1: flatter"
+    )
+    middle: float = param(0.5, low=0.0, high=1.0, aspect="fixed", help="the grey that stays, as a share of full scale")
+
+    def curves(self) -> tuple[Curve, ...]:
+        """One straight line through the middle."""
+        return (lambda values: self.middle + self.gain * (values - self.middle),)
+
+    def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
+        """Compare standard deviations."""
+        before, after = measures.contrast(old.picture), measures.contrast(new.picture)
+        most = 1.02 * self.gain * before + 0.5 / 255.0
+        if after <= most and (after < before if self.gain < 1.0 else after > before):
+            return None
+        return f"the contrast went from {before:.4f} to {after:.4f}, asked for a factor of {self.gain:g}"
+
+
+@dataclass(frozen=True)
+class ExposureChanged(Pointwise):
+    """Multiplies the light by a power of two, as another time, aperture or gain does; what is too bright is white.
+
+    Light is that of the sRGB transfer function (IEC 61966-2-1): a camera's own curve is not known. White stays white
+    when the picture darkens less than it did in the scene: how much brighter it was, is not in a picture.
+
+    Guaranteed: the mean brightness rose or fell as asked for, and over-exposed pictures have no less white.
+    """
+
+    stops: float = param(1.5, low=-6.0, high=6.0, unit="EV", neutral=0.0, help="power of two; below 0: under-exposed")
+
+    def curves(self) -> tuple[Curve, ...]:
+        """One factor of the light."""
+        return (lambda values: values_of(light_of(values) * 2.0**self.stops),)
+
+    def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
+        """Compare mean brightnesses, and what is white."""
+        before, after = measures.brightness(old.picture), measures.brightness(new.picture)
+        if not (after > before if self.stops > 0.0 else after < before):
+            return f"the mean brightness went from {before:.4f} to {after:.4f}, asked for {self.stops:+g} EV"
+        white = [measures.share_at_least(view.picture, 0.99) for view in (old, new)]
+        lost = self.stops > 0.0 and white[1] < white[0]
+        return f"the share of white pixels fell from {white[0]:.4f} to {white[1]:.4f}" if lost else None
+
+
+@dataclass(frozen=True)
+class GammaChanged(Pointwise):
+    """Raises every sample to a power: black and white stay, what lies between darkens (above 1) or brightens.
+
+    Guaranteed: the mean brightness fell for a gamma above 1 and rose below it, and where there was black or white,
+    there still is, within a tenth of full scale.
+    """
+
+    gamma: float = param(1.5, low=0.2, high=5.0, neutral=1.0, help="the power; above 1: darker between black and white")
+
+    def curves(self) -> tuple[Curve, ...]:
+        """One power."""
+        return (lambda values: np.power(values, self.gamma),)
+
+    def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
+        """Compare mean brightnesses, black and white."""
+        before, after = measures.brightness(old.picture), measures.brightness(new.picture)
+        if not (after < before if self.gamma > 1.0 else after > before):
+            return f"the mean brightness went from {before:.4f} to {after:.4f}, asked for a gamma of {self.gamma:g}"
+        ends = [measures.ends(view.picture) for view in (old, new)]
+        moved = max(
+            (abs(after - before) for before, after in zip(*ends, strict=True) if before in (0.0, 1.0)), default=0.0
+        )
+        return f"black or white moved by {moved:.3f}, they were to stay" if moved > 0.1 else None
+
+
+#: The white of sRGB.
+_WHITE_K = 6504.0
+
+
+@dataclass(frozen=True)
+class WhiteBalanceShifted(Pointwise):
+    """Shows the scene as if its light had another colour temperature than the camera was balanced for.
+
+    The light of red, green and blue is multiplied by what a black body of that temperature has of it, over what one of
+    6,504 K has; green stays. Chromaticity by Y. Kim et al. (US patent 7,024,034), light by sRGB's transfer function.
+
+    Guaranteed: red over blue rose for a lower temperature and fell for a higher one.
+    """
+
+    temperature_k: float = param(
+        3500.0, low=2000.0, high=20000.0, unit="K", neutral=6500.0, help="lower: warmer, redder"
+    )
+
+    def gains(self) -> tuple[float, float, float]:
+        """Return the factors of red, green and blue light."""
+        pairs = zip(colour_of_temperature(self.temperature_k), colour_of_temperature(_WHITE_K), strict=True)
+        red, green, blue = (there / white for there, white in pairs)
+        return red / green, 1.0, blue / green
+
+    def curves(self) -> tuple[Curve, ...]:
+        """One factor of the light for each colour."""
+        return tuple(_times(gain) for gain in self.gains())
+
+    def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
+        """There is nothing to choose.
+
+        Raises:
+            NotApplicable: the picture has no colours.
+        """
+        if view.picture.order == "mono":
+            raise NotApplicable(f"{view.image.topic}: a picture without colours has no white balance")
+        return {}
+
+    def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
+        """Compare mean red and blue."""
+        ratios = [(red + 1e-3) / (blue + 1e-3) for red, _, blue in map(measures.colour, (old.picture, new.picture))]
+        if ratios[1] > ratios[0] if self.temperature_k < _WHITE_K else ratios[1] < ratios[0]:
+            return None
+        return f"red over blue went from {ratios[0]:.3f} to {ratios[1]:.3f}, asked for {self.temperature_k:g} K"
+
+
+def _times(gain: float) -> Curve:
+    return lambda values: values_of(light_of(values) * gain)
+
+
+@dataclass(frozen=True)
+class SaturationChanged(EachImage):
+    """Multiplies every colour's distance from the grey of its brightness (BT.601); 0 takes all colour away.
+
+    Guaranteed: the spread of red, green and blue changed by the factor where it falls, and rose where it is to rise;
+    the mean brightness stayed, within 2 % of full scale where colours are cut off.
+    """
+
+    factor: float = param(0.3, low=0.0, high=3.0, neutral=1.0, help="factor of the distance from grey; below 1: paler")
+    random: ClassVar[bool] = False
+
+    def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
+        """There is nothing to choose.
+
+        Raises:
+            NotApplicable: the picture has no colours.
+        """
+        if measures.saturation(view.picture) == 0.0:
+            raise NotApplicable(f"{view.image.topic}: the picture has no colours")
+        return {}
+
+    def change_image(self, view: View, draw: Draw) -> Pixels:
+        """Mix the picture with its own grey."""
+        grey = cv2.cvtColor(view.picture.luma(), cv2.COLOR_GRAY2BGR)
+        return np.asarray(cv2.addWeighted(view.picture.pixels, self.factor, grey, 1.0 - self.factor, 0.0, dst=grey))
+
+    def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
+        """Compare spreads of the channels and mean brightnesses."""
+        before, after = measures.saturation(old.picture), measures.saturation(new.picture)
+        # Mosaics and shared colours show false ones of their own along edges.
+        slack = 4.0 if spread_px(old.image) else 1.5
+        most = self.factor * before + slack / 255.0
+        if after > most or not (after < before if self.factor < 1.0 else after > before):
+            return f"the saturation went from {before:.4f} to {after:.4f}, asked for a factor of {self.factor:g}"
+        moved = measures.brightness(new.picture) - measures.brightness(old.picture)
+        return f"the mean brightness moved by {moved:+.4f}, it was to stay" if abs(moved) > 0.02 else None

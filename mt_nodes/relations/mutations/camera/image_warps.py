@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pictures mirrored, turned, shifted, scaled or sheared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import param
+from mt_nodes.data.images.codecs import Pixels
+from mt_nodes.data.transforms import Matrix
+from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.relations.mutations.camera.image_warped import BORDERS, Floats, ImageWarped
+
+
+@dataclass(frozen=True)
+class ImageMirrored(ImageWarped):
+    """Swaps left and right of each picture: a stack steers to the other side.
+
+    x' = W - 1 - x. With ``intrinsics: follow`` the principal point goes along (cx' = W - 1 - cx), and what distortion
+    and stereo base have along x changes its sign: this is the picture that a camera takes of the mirrored world. Where
+    the camera stands is left as it is, so it is a picture of that world only for a camera in the middle of the vehicle
+    that looks straight ahead. Text and signs are mirrored, too.
+
+    Guaranteed: every pixel has the value of the one on the other side, as exactly as the encoding holds it.
+    """
+
+    intrinsics: str = param("follow", choices=("follow", "kept"), help="whether CameraInfo is mirrored, too")
+
+    def matrix(self, size: tuple[int, int]) -> Matrix:
+        """Return the reflection."""
+        return np.array([[-1.0, 0.0, size[1] - 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+
+    def origin(self, shown: Floats, size: tuple[int, int]) -> Floats:
+        """Count columns from the other side."""
+        columns = np.arange(size[1])[::-1]
+        return np.column_stack([columns[shown[:, 0].astype(np.int64)], shown[:, 1]]).astype(np.float64)
+
+    def follows(self) -> bool:
+        """Whether the calibration is carried along."""
+        return self.intrinsics == "follow"
+
+    def change_image(self, view: View, draw: Draw) -> Pixels:
+        """Swap columns, which interpolates nothing."""
+        return np.asarray(cv2.flip(view.picture.pixels, 1))
+
+
+@dataclass(frozen=True)
+class ImageRotated(ImageWarped):
+    """Turns each picture about its middle, as a camera that is mounted with a little roll.
+
+    CameraInfo stays: no intrinsics of a straight camera tell of a roll, which is a matter of the mount. Where the
+    principal point is the middle and pixels are square, the picture is exactly that of the rolled camera, whose
+    transform nobody corrected.
+
+    Guaranteed: places have the brightness of those they came from, within half of what one pixel of shift makes.
+    """
+
+    angle_deg: float = param(
+        1.0, low=-45.0, high=45.0, unit="°", neutral=0.0, help="what it shows turns anti-clockwise if above 0"
+    )
+
+    def __post_init__(self) -> None:
+        if self.angle_deg == 0.0:
+            raise UsageError("angle_deg: got 0, expected another: nothing would turn")
+
+    def matrix(self, size: tuple[int, int]) -> Matrix:
+        """Return the turn about the middle."""
+        middle = (size[1] - 1.0) / 2.0, (size[0] - 1.0) / 2.0
+        return np.vstack([cv2.getRotationMatrix2D(middle, self.angle_deg, 1.0), [0.0, 0.0, 1.0]])
+
+    def origin(self, shown: Floats, size: tuple[int, int]) -> Floats:
+        """Turn clockwise, as complex numbers (y points down)."""
+        middle = complex((size[1] - 1.0) / 2.0, (size[0] - 1.0) / 2.0)
+        arms = shown[:, 0] + 1j * shown[:, 1] - middle
+        came = middle + arms * np.exp(1j * np.radians(self.angle_deg))
+        return np.column_stack([came.real, came.imag])
+
+
+@dataclass(frozen=True)
+class ImageTranslated(ImageWarped):
+    """Shifts each picture by a share of its own size.
+
+    x' = x + right · W, y' = y + down · H. With ``intrinsics: follow`` the principal point goes along, and the picture
+    is exactly that of a camera with a shifted sensor: a stack that reads CameraInfo finds everything where it was.
+    With ``kept`` it is a camera that is told wrongly, as after a knock.
+
+    Guaranteed: places have the brightness of those they came from, within half of what one pixel of shift makes.
+    """
+
+    right: float = param(0.02, low=-0.5, high=0.5, neutral=0.0, help="shift to the right, as a share of the width")
+    down: float = param(0.0, low=-0.5, high=0.5, neutral=0.0, help="shift downward, as a share of the height")
+    intrinsics: str = param("follow", choices=("follow", "kept"), help="whether CameraInfo is shifted, too")
+
+    def __post_init__(self) -> None:
+        if self.right == 0.0 and self.down == 0.0:
+            raise UsageError("right and down: got 0 and 0, expected one of them not to be 0: nothing would move")
+
+    def matrix(self, size: tuple[int, int]) -> Matrix:
+        """Return the shift, in whole pixels."""
+        right, down = self._shift_px(size)
+        return np.array([[1.0, 0.0, right], [0.0, 1.0, down], [0.0, 0.0, 1.0]])
+
+    def change_image(self, view: View, draw: Draw) -> Pixels:
+        """Put what the border shows on the sides that the picture leaves, and cut off as much on the others."""
+        height, width = view.picture.size
+        right, down = map(int, self._shift_px((height, width)))
+        above, below, left, beyond = max(0, down), max(0, -down), max(0, right), max(0, -right)
+        wide = cv2.copyMakeBorder(view.picture.pixels, above, below, left, beyond, BORDERS[self.border])
+        return np.asarray(wide[below : below + height, beyond : beyond + width])
+
+    def origin(self, shown: Floats, size: tuple[int, int]) -> Floats:
+        """Go back."""
+        return np.asarray(shown - np.array(self._shift_px(size)))
+
+    def follows(self) -> bool:
+        """Whether the calibration is carried along."""
+        return self.intrinsics == "follow"
+
+    def _shift_px(self, size: tuple[int, int]) -> tuple[float, float]:
+        """Return whole pixels, of which there is at least one where a shift is asked: nothing is interpolated."""
+        shifts = ((self.right, size[1]), (self.down, size[0]))
+        right, down = (float(np.copysign(max(1.0, round(abs(s) * n)), s)) if s else 0.0 for s, n in shifts)
+        return right, down
+
+
+#: Places may be off by so many pixels, as in OpenCV's general way, which rounds them to the 32nd of one.
+_FINEST_PX = 1.0 / 64.0
+#: So many places to cut the picture at are tried.
+_CUTS = 64
+
+
+@dataclass(frozen=True)
+class ImageScaled(ImageWarped):
+    """Enlarges or reduces what each picture shows, about its middle; its size in pixels stays.
+
+    x' - m = factor · (x - m). With ``intrinsics: follow`` focal lengths are multiplied by the factor and the principal
+    point is carried along: exactly the picture of a longer or shorter lens (of the same distortion). With ``kept``
+    everything seems nearer or farther than it is by the factor.
+
+    Guaranteed: places have the brightness of those they came from, within half of what one pixel of shift makes.
+    """
+
+    factor: float = param(1.05, low=0.5, high=2.0, neutral=1.0, help="above 1: larger")
+    intrinsics: str = param("follow", choices=("follow", "kept"), help="whether CameraInfo is scaled, too")
+
+    def __post_init__(self) -> None:
+        if self.factor == 1.0:
+            raise UsageError("factor: got 1, expected another: nothing would change")
+
+    def matrix(self, size: tuple[int, int]) -> Matrix:
+        """Return the enlargement about the middle."""
+        rest = (1.0 - self.factor) / 2.0
+        x, y = rest * (size[1] - 1.0), rest * (size[0] - 1.0)
+        return np.array([[self.factor, 0.0, x], [0.0, self.factor, y], [0.0, 0.0, 1.0]])
+
+    def change_image(self, view: View, draw: Draw) -> Pixels:
+        """Resize a cut of the picture, which takes half the time of carrying pixels one by one, where one fits."""
+        height, width = view.picture.size
+        down, across = _cut(height, self.factor), _cut(width, self.factor)
+        if down is None or across is None:
+            return super().change_image(view, draw)
+        (top, bottom, row), (left, right, column) = down, across
+        part = view.picture.pixels[max(0, top) : bottom, max(0, left) : right]
+        beyond = max(0, -top), max(0, bottom - height), max(0, -left), max(0, right - width)
+        if any(beyond):
+            part = cv2.copyMakeBorder(part, *beyond, BORDERS[self.border])
+        large = cv2.resize(part, None, fx=self.factor, fy=self.factor)
+        return np.asarray(large[row : row + height, column : column + width])
+
+    def origin(self, shown: Floats, size: tuple[int, int]) -> Floats:
+        """Shrink distances from the middle."""
+        middle = np.array([size[1] - 1.0, size[0] - 1.0]) / 2.0
+        return middle + (shown - middle) / self.factor
+
+    def follows(self) -> bool:
+        """Whether the calibration is carried along."""
+        return self.intrinsics == "follow"
+
+
+def _cut(side: int, factor: float) -> tuple[int, int, int] | None:
+    """Return what of a side (begin, end), enlarged, shows the new picture beginning with a whole pixel, and which.
+
+    Pixel x of an enlarged cut from a on comes from (x + 0.5) / factor - 0.5 + a, that of a picture enlarged about its
+    middle m from m + (x - m) / factor: the latter begins at factor (side / 2 - a) - side / 2 of the former. None where
+    that is next to a whole number for no a.
+    """
+    begins = int(np.floor((side - side / factor) / 2.0)) - 1 - np.arange(_CUTS)
+    first = factor * (side / 2.0 - begins) - side / 2.0
+    for at in np.flatnonzero(np.abs(first - np.rint(first)) < _FINEST_PX)[:1]:
+        begin, pixel = int(begins[at]), round(float(first[at]))
+        return begin, begin + int(np.ceil((pixel + side) / factor)) + 2, pixel
+    return None
+
+
+@dataclass(frozen=True)
+class ImageSheared(ImageWarped):
+    """Shifts each row of a picture in proportion to its distance from the middle one, so that uprights lean.
+
+    x' = x - shear · (y - m): the top goes to the right. Shear is one of the affine changes of DeepTest (Tian et al.,
+    ICSE 2018). CameraInfo stays: its intrinsics have no skew, and no real camera of today has one worth mention.
+
+    Guaranteed: places have the brightness of those they came from, within half of what one pixel of shift makes.
+    """
+
+    shear: float = param(
+        0.02, low=-0.5, high=0.5, neutral=0.0, help="columns a row is shifted by for each row above the middle"
+    )
+
+    def __post_init__(self) -> None:
+        if self.shear == 0.0:
+            raise UsageError("shear: got 0, expected another: nothing would lean")
+
+    def matrix(self, size: tuple[int, int]) -> Matrix:
+        """Return the shear about the middle row."""
+        middle = (size[0] - 1.0) / 2.0
+        return np.array([[1.0, -self.shear, self.shear * middle], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+
+    def change_image(self, view: View, draw: Draw) -> Pixels:
+        """Shift row by row, with linear interpolation: within a row every pixel lies as far between two of the old."""
+        pixels = view.picture.pixels
+        height, width = view.picture.size
+        came = self.shear * (np.arange(height) - (height - 1.0) / 2.0)
+        first, reach = np.floor(came).astype(np.int64), int(np.abs(came).max()) + 2
+        wide = cv2.copyMakeBorder(pixels, 0, 0, reach, reach, BORDERS[self.border]).reshape(height, 1, -1)
+        new, samples = np.empty_like(pixels), pixels[0, 0].size
+        begin, length = ((first + reach) * samples).tolist(), width * samples
+        for old, row, at, share in zip(wide, new.reshape(height, 1, -1), begin, (came - first).tolist(), strict=True):
+            here, beside = old[:, at : at + length], old[:, at + samples : at + samples + length]
+            cv2.addWeighted(here, 1.0 - share, beside, share, 0.0, dst=row)
+        return new
+
+    def origin(self, shown: Floats, size: tuple[int, int]) -> Floats:
+        """Shift rows back."""
+        above = (size[0] - 1.0) / 2.0 - shown[:, 1]
+        return np.column_stack([shown[:, 0] - self.shear * above, shown[:, 1]])

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rain, snow and hail, as every sensor sees them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.params import param
+from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.relations.mutations.joint.every_sensor import surroundings
+from mt_nodes.relations.mutations.joint.precipitation import Precipitation
+from mt_nodes.relations.mutations.joint.scatterers import Spectrum
+
+#: Refractive index of water at 905 nm.
+_WATER = 1.33
+
+
+@dataclass(frozen=True)
+class Rain(Precipitation):
+    """Lets it rain: returns weaken, the weakest vanish, and drops near the sensor are seen instead of what is behind.
+
+    Drops: N(D) = 8000 e^(−4.1 R^−0.21 D) m⁻³ mm⁻¹ (J. S. Marshall, W. Palmer, J. Meteorol. 5, 1948), falling at
+    9.65 − 10.3 e^(−0.6 D) m/s (D. Atlas et al., 1973). Extinction: 1e-6 (π/4) ∫ D² Q N dD with Q = 2, echo of a drop
+    ρ min((D/d)², 1) e^(−2αr) / r² with ρ = |(n − 1)/(n + 1)|², noise floor: V. Kilic et al., LISA, 2021. With
+    ``range_noise`` 0.02 ranges get the noise of C. Goodin et al., "Predicting the Influence of Rain on LIDAR in
+    ADAS", Electronics 8(1), 2019: σ = 0.02 r (1 − e^−R)². Drops are those of a segment and are carried along by fall,
+    wind and the ego's speed. Clouds without intensities: one reflectivity for all is assumed.
+
+    Guaranteed: exactly the returns below the noise floor are gone or replaced, nothing leaves its beam or lies beyond
+    the hard return but for range noise, intensities fall by the law and stay in scale, every other byte stays.
+    """
+
+    focus_m: float = param(
+        2.0, low=0.5, high=50.0, unit="m", aspect="fixed", help="nearer echoes are out of focus: not stronger (assumed)"
+    )
+    rain_mm_per_h: float = param(10.0, low=0.1, high=200.0, unit="mm/h", neutral=0.1, help="rainfall rate")
+    range_noise: float = param(
+        0.0, low=0.0, high=0.1, neutral=0.0, help="Goodin's coefficient of range noise, 0.02 in the paper"
+    )
+
+    @property
+    def spectrum(self) -> Spectrum:
+        """Marshall and Palmer's law; no drop is larger than 6 mm: they break."""
+        return Spectrum(8000.0, 4.1 * self.rain_mm_per_h**-0.21, 6.0)
+
+    @property
+    def strength(self) -> float:
+        """Fresnel reflection of water at normal incidence."""
+        return ((_WATER - 1.0) / (_WATER + 1.0)) ** 2
+
+    @property
+    def shine(self) -> float:
+        """A drop shows nearly the whole of the world before it, sky and all: 94 % of its light (K. Garg, S. Nayar)."""
+        return 0.94
+
+    @property
+    def further_noise(self) -> float:
+        """Goodin's noise, as a share of range."""
+        return float(self.range_noise * np.expm1(-self.rain_mm_per_h) ** 2)
+
+    def fall_mps(self, diameter_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Atlas's fit; the least drops hang in the air."""
+        return np.maximum(9.65 - 10.3 * np.exp(-0.6 * diameter_mm), 0.0)
+
+
+#: Density of a flake over that of water: a tenth, as of fresh snow (assumed).
+_DENSITY = 0.1
+
+
+@dataclass(frozen=True)
+class Snow(Precipitation):
+    """Lets it snow: returns weaken, the weakest vanish, and flakes near the sensor are seen instead of what is behind.
+
+    Flakes: N(D) = 2500 R^−0.94 e^(−2.29 R^−0.45 D) m⁻³ mm⁻¹ of melted diameters D (R. S. Sekhon, R. C. Srivastava,
+    "Snow Size Spectra and Radar Reflectivity", J. Atmos. Sci. 27, 1970), 2.15 times as large in the air, falling at
+    1 m/s (mean of Papers in Meteorology and Geophysics 31(2), 1980), reflectivity 0.9 (M. Hahner et al., "LiDAR
+    Snowfall Simulation for Robust 3D Object Detection", CVPR 2022). Extinction, echo of a particle and noise floor are
+    as of rain: V. Kilic et al., LISA, 2021. Flakes are those of a segment and are carried along by fall, wind and the
+    ego's speed. Clouds without intensities: one reflectivity for all is assumed. Density of a flake, focus and width
+    of a beam are assumptions.
+
+    By the law there are 1092 R^−0.49 e^(−2.29 R^−0.45 D) flakes larger than D in a cubic metre: heavier snow has larger
+    flakes, but fewer of those that are larger than any D below 0.48 mm R^0.45. The sensor sees some of these near by,
+    so that heavier snow takes more returns, but not all of those that lighter snow takes: whatever flakes the two
+    share, the law leaves some of the small ones out.
+
+    Guaranteed: exactly the returns below the noise floor are gone or replaced, nothing leaves its beam or lies beyond
+    the hard return but for range noise, intensities fall by the law and stay in scale, every other byte stays.
+    """
+
+    reach_m: float = param(
+        6.0, low=2.0, high=20.0, unit="m", aspect="fixed", help="flakes beyond only weaken: few echoes are farther"
+    )
+    snow_mm_per_h: float = param(0.5, low=0.1, high=10.0, unit="mm/h", neutral=0.1, help="snowfall rate, as water")
+
+    ground_cover: float = param(
+        0.0, low=0.0, high=1.0, neutral=0.0, help="share of the ground that cameras see white; LiDARs see it as it was"
+    )
+
+    def cover(self, view: View) -> npt.NDArray[np.float64]:
+        """Cover the ground."""
+        return np.asarray(np.where(surroundings(view).ground, self.ground_cover, 0.0))
+
+    @property
+    def spectrum(self) -> Spectrum:
+        """Sekhon and Srivastava's law, up to 5 mm of water."""
+        rate = self.snow_mm_per_h
+        return Spectrum(2500.0 * rate**-0.94, 2.29 * rate**-0.45, 5.0, _DENSITY ** (-1.0 / 3.0))
+
+    @property
+    def strength(self) -> float:
+        """Snow is white."""
+        return 0.9
+
+    @property
+    def shine(self) -> float:
+        """Lit from all sides, a flake is as bright as the horizon."""
+        return 1.0
+
+    def fall_mps(self, diameter_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """All alike."""
+        return np.ones(len(diameter_mm))
+
+
+#: Hail is 5 to 50 mm across (A. Heymsfield et al., J. Atmos. Sci. 75(11), 2018, after the AMS Glossary of Meteorology).
+_LEAST_MM, _MOST_MM = 5.0, 50.0
+#: A stone of 1 cm falls so fast; speed goes with the square root of the diameter.
+_OF_1_CM_MPS = 13.9
+
+
+@dataclass(frozen=True)
+class Hail(Precipitation):
+    """Lets it hail: lumps of ice, fewer than drops and larger, near the sensor are seen instead of what is behind.
+
+    Stones fall at 13.9 √(D / 1 cm) m/s (Munich Re, 1984, as quoted by the Physics Factbook's "Speed of a Falling
+    Hailstone"; speeds that go with the square root were measured by R. Matson, A. Huggins, "The Direct Measurement of
+    the Sizes, Shapes and Kinematics of Falling Hailstones", J. Atmos. Sci. 37, 1980). That their number falls
+    exponentially with size, by how much (``fold_mm``) and how many there are is assumed, of the order of a shower of
+    small hail; smaller ice than hail comes with it by the same law. Their reflectivity of 0.6 is assumed, as of milky
+    ice. All else is as of rain: V. Kilic et al., LISA, 2021. Stones are those of a segment and are carried along by
+    fall, wind and the ego's speed. What has fallen lies on the ground unseen.
+
+    Guaranteed: exactly the returns below the noise floor are gone or replaced, nothing leaves its beam or lies beyond
+    the hard return but for range noise, intensities fall by the law and stay in scale, every other byte stays.
+    """
+
+    stones_per_m3: float = param(
+        2.0, low=0.01, high=20.0, unit="1/m3", neutral=0.01, help="stones of 5 mm and more in the air"
+    )
+    fold_mm: float = param(
+        3.0, low=1.0, high=15.0, unit="mm", aspect="fixed", help="stones are e times fewer when larger by this"
+    )
+
+    @property
+    def spectrum(self) -> Spectrum:
+        """An exponential law that has the stones of 5 mm and more that are asked for."""
+        slope = 1.0 / self.fold_mm
+        return Spectrum(self.stones_per_m3 * slope * float(np.exp(_LEAST_MM * slope)), slope, _MOST_MM)
+
+    @property
+    def strength(self) -> float:
+        """Milky ice."""
+        return 0.6
+
+    @property
+    def shine(self) -> float:
+        """White, and lit from above more than from the side that is seen."""
+        return 0.9
+
+    def fall_mps(self, diameter_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """By the square root of the diameter."""
+        return np.asarray(_OF_1_CM_MPS * np.sqrt(diameter_mm / 10.0))

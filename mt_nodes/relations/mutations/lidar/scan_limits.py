@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lesser LiDAR: fewer beams or returns, a shorter range, a smaller field of view."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.base.params import param
+from mt_nodes.data.effects import Volume
+from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.relations.mutations.lidar.lost_returns import (
+    Floats,
+    LostReturns,
+    Mask,
+    aside_rad,
+    azimuth_rad,
+    bearing_apart_rad,
+    sector,
+)
+from mt_nodes.relations.mutations.lidar.placement import empty_returns
+from mt_nodes.relations.mutations.lidar.rays import ranges_m
+from mt_nodes.relations.mutations.lidar.ring_order import in_rings
+from mt_nodes.world.scene.beams import MOST, beams_of
+
+
+@dataclass(frozen=True)
+class BeamsLost(LostReturns):
+    """Loses every return of some beams, named or drawn, as when lasers or their receivers fail.
+
+    A laser that failed stays dark: the drawn ones are the same for a whole segment, and a larger number takes more to
+    those of a smaller one. Rings are told by :func:`mt_nodes.world.scene.beams.beams_of`: from the cloud's field, its
+    rows, or found. Guaranteed: no return of a lost beam is left, and none of another one is touched.
+    """
+
+    count: int = param(4, low=1, high=MOST, neutral=1, help="beams that are lost, drawn once a segment")
+    rings: tuple[int, ...] = param(
+        (), low=0, aspect="place", help="the numbers of the rings that are lost, in place of count"
+    )
+
+    def begin(self, rng: np.random.Generator, bundle: Bundle) -> Floats:
+        """Draw in which order beams fail (256,)."""
+        return rng.random(MOST)
+
+    def choose(self, cloud: Cloud, state: Any) -> Draw:
+        """Name the rings: under ``rings`` (n,)."""
+        known = beams_of(cloud).rings
+        missing = sorted(set(self.rings) - set(known.tolist()))
+        if missing:
+            raise NotApplicable(
+                f"{cloud.topic} has no ring {missing[0]}; it has {len(known)}, {known[0]} to {known[-1]}"
+            )
+        if len(known) <= (len(self.rings) or self.count):
+            raise NotApplicable(f"{cloud.topic} has {len(known)} rings, and none would be left")
+        failing = np.array(self.rings) if self.rings else known[np.argsort(state[: len(known)])[: self.count]]
+        return {"rings": np.sort(failing).astype(np.uint16)}
+
+    def lost(self, cloud: Cloud, draw: Draw) -> Mask:
+        """Look rings up in a table."""
+        return beams_of(cloud).of_rings(draw["rings"])
+
+    def excess(self, cloud: Cloud, draw: Draw) -> Floats:
+        """1 for a point of a lost ring, by a search among them, else −1."""
+        lost, ring = draw["rings"].astype(np.int64), beams_of(cloud).ring
+        nearest = lost[np.minimum(np.searchsorted(lost, ring), len(lost) - 1)]
+        return np.where(nearest == ring, 1.0, -1.0)
+
+
+@dataclass(frozen=True)
+class VerticalResolutionReduced(LostReturns):
+    """Keeps the returns of every k-th beam, counted from the lowest elevation up.
+
+    A 64-beam sensor becomes one of 32 or 16 beams with the same field of view. Rings are told and put in order of
+    elevation by :func:`mt_nodes.world.scene.beams.beams_of`. Guaranteed: of the rings that were there every k-th is
+    whole and no other has a return.
+    """
+
+    keep_every: int = param(2, low=2, high=64, neutral=2, help="one beam of so many is kept")
+    first: int = param(0, low=0, high=63, aspect="place", help="beams below the first one that is kept")
+
+    def __post_init__(self) -> None:
+        if self.first >= self.keep_every:
+            raise UsageError(f"got first {self.first}, expected less than keep_every {self.keep_every}")
+
+    def lost(self, cloud: Cloud, draw: Draw) -> Mask:
+        """Look rings up in a table; a return whose ring is not known is lost, too."""
+        beams = beams_of(cloud)
+        return ~beams.of_rings(beams.upward[self.first :: self.keep_every])
+
+    def excess(self, cloud: Cloud, draw: Draw) -> Floats:
+        """−1 for a ring with a whole number of k rings between it and the first one, by counting lower ones, else 1."""
+        beams = beams_of(cloud)
+        one, other = beams.elevations_rad[:, None], beams.elevations_rad[None, :]
+        # Of two rings at one elevation the one with the lower number is the lower one: K x K, earlier columns.
+        lower = ((other < one) | np.tril(other == one, -1)).sum(axis=1) - self.first
+        kept = (lower >= 0) & (lower % self.keep_every == 0)
+        return np.where(np.append(kept, False)[beams.place], -1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class DensityDecreased(LostReturns):
+    """Keeps every k-th return of each ring, in the order of the scan: a coarser step of azimuth.
+
+    A spinning sensor at k times the rate, or with 1 / k of the firings, sees so much less (Velodyne VLP-16: 0.1
+    degrees at 5 Hz, 0.4 at 20 Hz); the vertical resolution stays. Rings are told by
+    :func:`mt_nodes.world.scene.beams.beams_of`; returns of an unknown ring are thinned among themselves.
+
+    Guaranteed: of each ring every k-th return is there byte for byte, and no other.
+    """
+
+    keep_every: int = param(2, low=2, high=100, neutral=2, help="one return of so many is kept in each ring")
+    first: int = param(0, low=0, high=99, aspect="place", help="returns of each ring before the first one that is kept")
+
+    def __post_init__(self) -> None:
+        if self.first >= self.keep_every:
+            raise UsageError(f"got first {self.first}, expected less than keep_every {self.keep_every}")
+
+    def lost(self, cloud: Cloud, draw: Draw) -> Mask:
+        """Number the returns of each ring, all rings at once."""
+        rows, begins = in_rings(cloud)
+        length = np.diff(begins, append=len(rows))
+        number = (np.arange(len(rows), dtype=np.int32) - np.repeat(begins, length)).astype(np.uint32)
+        lost = np.zeros(len(cloud), dtype=bool)
+        lost[rows] = number % np.uint32(self.keep_every) != self.first
+        return lost
+
+    def excess(self, cloud: Cloud, draw: Draw) -> Floats:
+        """−1 for every k-th return of a ring, else 1: ring by ring."""
+        place, known = beams_of(cloud).place, ~empty_returns(cloud)
+        excess = np.ones(len(cloud))
+        for ring in range(-1, int(place.max()) + 1):
+            excess[np.flatnonzero((place == ring) & known)[self.first :: self.keep_every]] = -1.0
+        return excess
+
+
+@dataclass(frozen=True)
+class RangeReduced(LostReturns):
+    """Loses every return beyond a distance from the sensor.
+
+    As with a weaker laser, an ageing detector or a sensor of shorter range: what is left is what such a sensor reports,
+    because the time of flight alone, 2 R / c, decides. Guaranteed: no return beyond ``max_range_m`` is left and none
+    within it is touched. Effects: everything that far away is occluded.
+    """
+
+    max_range_m: float = param(60.0, low=1.0, high=300.0, unit="m", neutral=300.0, help="returns farther away are lost")
+
+    tolerance: ClassVar[float] = 1e-4
+
+    def lost(self, cloud: Cloud, draw: Draw) -> Mask:
+        """Compare squares of single precision."""
+        x, y, z = (np.ascontiguousarray(cloud.points[name], dtype=np.float32) for name in "xyz")
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.asarray(x * x + y * y + z * z > np.float32(self.max_range_m**2))
+
+    def excess(self, cloud: Cloud, draw: Draw) -> Floats:
+        """Metres beyond the range, from double precision."""
+        x, y, z = (cloud.points[name].astype(np.float64) for name in "xyz")
+        return np.asarray(np.hypot(np.hypot(x, y), z) - self.max_range_m)
+
+    def hidden(self, cloud: Cloud) -> tuple[Volume, ...]:
+        """A ring around the sensor, without end."""
+        return tuple(sector(cloud.frame_id, 0.0, 2.0 * np.pi, near_m=self.max_range_m))
+
+
+@dataclass(frozen=True)
+class FieldOfViewLimited(LostReturns):
+    """Loses every return outside an azimuth window and between an upper and a lower elevation.
+
+    As with a sensor behind a grille or a bumper, or one of a smaller field of view. Angles are the sensor's own:
+    azimuth atan2(y, x), elevation atan2(z, √(x² + y²)). Guaranteed: no return outside the window is left and none
+    inside it is touched. Effects: the sectors outside the azimuth window are occluded; what the elevations cut off is
+    not said.
+    """
+
+    centre_deg: float = param(
+        0.0, low=-180.0, high=180.0, unit="deg", aspect="place", help="azimuth of the window's middle"
+    )
+    width_deg: float = param(
+        120.0, low=1.0, high=360.0, unit="deg", neutral=360.0, help="width of the window; 360: all around"
+    )
+    lowest_deg: float = param(
+        -90.0, low=-90.0, high=90.0, unit="deg", neutral=-90.0, help="lowest elevation that is seen"
+    )
+    highest_deg: float = param(
+        90.0, low=-90.0, high=90.0, unit="deg", neutral=90.0, help="highest elevation that is seen"
+    )
+
+    def __post_init__(self) -> None:
+        if self.lowest_deg >= self.highest_deg:
+            raise UsageError(f"got lowest_deg {self.lowest_deg:g}, expected it below highest_deg {self.highest_deg:g}")
+
+    def lost(self, cloud: Cloud, draw: Draw) -> Mask:
+        """Compare angles of single precision."""
+        lost = np.zeros(len(cloud), dtype=bool)
+        if self.width_deg < 360.0:
+            lost |= aside_rad(azimuth_rad(cloud), np.radians(self.centre_deg)) > np.radians(self.width_deg / 2.0)
+        if self.lowest_deg > -90.0 or self.highest_deg < 90.0:
+            x, y, z = (np.ascontiguousarray(cloud.points[name], dtype=np.float32) for name in "xyz")
+            elevation = np.arctan2(z, np.sqrt(x * x + y * y))
+            lost |= (elevation < np.radians(self.lowest_deg)) | (elevation > np.radians(self.highest_deg))
+        return lost
+
+    def excess(self, cloud: Cloud, draw: Draw) -> Floats:
+        """Radians outside the window, from scalar products."""
+        excess = np.full(len(cloud), -np.inf)
+        if self.lowest_deg > -90.0 or self.highest_deg < 90.0:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                elevation = np.arcsin(cloud.points["z"].astype(np.float64) / ranges_m(cloud, slice(None)))
+            excess = np.maximum(np.radians(self.lowest_deg) - elevation, elevation - np.radians(self.highest_deg))
+        if self.width_deg < 360.0:
+            aside = bearing_apart_rad(cloud, np.radians(self.centre_deg))
+            np.maximum(excess, aside - np.radians(self.width_deg / 2.0), out=excess)
+        return np.asarray(excess)
+
+    def hidden(self, cloud: Cloud) -> tuple[Volume, ...]:
+        """The rest of the circle."""
+        rest = np.radians(360.0 - self.width_deg)
+        return tuple(sector(cloud.frame_id, np.radians(self.centre_deg) + np.pi, rest)) if rest > 0.0 else ()

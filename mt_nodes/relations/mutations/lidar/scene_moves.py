@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scene mirrored, turned, scaled or moved about the ego."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from mt_nodes.base.params import param
+from mt_nodes.data.transforms import Matrix, pose_matrix, quaternion_of_yaw
+from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.relations.mutations.lidar.scene_moved import Columns, Floats, SceneMoved
+
+
+@dataclass(frozen=True)
+class CloudMirrored(SceneMoved):
+    """Swaps left and right of the ego: right-hand traffic becomes left-hand traffic.
+
+    x' = x, y' = -y, z' = z in the ego's frame (symmetry of the input as in LiRTest, Guo et al., ISSTA 2022). The rows
+    stay, so the scan seems to turn the other way; a stack that takes azimuth from the order, not from the coordinates,
+    may not be given this.
+
+    Guaranteed: every return keeps x and z, and its y is the negative.
+    """
+
+    random: ClassVar[bool] = False
+
+    def draw_scene(self, rng: np.random.Generator) -> Draw:
+        """Nothing is left to chance."""
+        return {}
+
+    def matrix(self, draw: Draw, to_ego: Matrix) -> Matrix:
+        """Return the reflection in the plane y = 0."""
+        return np.diag([1.0, -1.0, 1.0, 1.0])
+
+    def misplaced_m(self, draw: Draw, old: Columns, new: Columns, to_ego: Matrix) -> Floats:
+        """Compare coordinate by coordinate."""
+        off = np.maximum(np.abs(new[0] - old[0]), np.abs(new[2] - old[2]))
+        return np.asarray(np.maximum(off, np.abs(new[1] + old[1])))
+
+
+@dataclass(frozen=True)
+class CloudRotated(SceneMoved):
+    """Turns the scene about the vertical axis of the ego's frame: what was ahead is then to the left.
+
+    x' = x cos a - y sin a, y' = x sin a + y cos a, z' = z, for a uniform in ``yaw_rad`` ± ``spread_rad`` (rotation of
+    the input as in LiRTest, Guo et al., ISSTA 2022). It is the cloud of the same sensor mounted turned by -a: possible
+    for a sensor on the axis, whose beams sweep every azimuth; the azimuths are off its grid by a part of one step.
+
+    Guaranteed: height and distance from the axis of every return are kept, and its bearing has grown by a.
+    """
+
+    yaw_rad: float = param(0.1, low=-np.pi, high=np.pi, unit="rad", neutral=0.0, help="turn to the left")
+    spread_rad: float = param(
+        0.05, low=0.0, high=np.pi, unit="rad", neutral=0.0, help="half-width about it that is drawn from"
+    )
+
+    def draw_scene(self, rng: np.random.Generator) -> Draw:
+        """Choose the angle."""
+        return {"yaw_rad": float(self.yaw_rad + self.spread_rad * rng.uniform(-1.0, 1.0))}
+
+    def matrix(self, draw: Draw, to_ego: Matrix) -> Matrix:
+        """Return the rotation about z."""
+        return pose_matrix((0.0, 0.0, 0.0), quaternion_of_yaw(float(draw["yaw_rad"])))
+
+    def misplaced_m(self, draw: Draw, old: Columns, new: Columns, to_ego: Matrix) -> Floats:
+        """Compare distance from the axis, height, and the turn by dot and cross product of old and new."""
+        (x0, y0, z0), (x1, y1, z1), yaw = old, new, float(draw["yaw_rad"])
+        was, now = np.sqrt(x0 * x0 + y0 * y0), np.sqrt(x1 * x1 + y1 * y1)
+        turned = np.abs(x0 * x1 + y0 * y1 - was * now * np.cos(yaw))
+        turned += np.abs(x0 * y1 - y0 * x1 - was * now * np.sin(yaw))
+        return np.asarray(np.abs(now - was) + np.abs(z1 - z0) + turned / np.maximum(was, 1e-3))
+
+
+@dataclass(frozen=True)
+class CloudScaled(SceneMoved):
+    """Scales every range about the sensor: each return stays on its beam, the scene grows or shrinks.
+
+    p' = o + s (p - o) with o the sensor's origin and s uniform in ``factor`` ± ``spread`` (scale of the input as in
+    LiRTest, Guo et al., ISSTA 2022; a range-scale error of the sensor does the same). The ground sinks with s > 1, by
+    (s - 1) times the mounting height. With several clouds that do not share an origin there is no one scale.
+
+    Guaranteed: every return is on its ray, at s times its range, but for those now out of the sensor's reach, which
+    are lost.
+    """
+
+    factor: float = param(1.03, low=0.5, high=2.0, neutral=1.0, help="sizes and distances times this")
+    spread: float = param(0.02, low=0.0, high=0.4, neutral=0.0, help="half-width about it that is drawn from")
+
+    def draw_scene(self, rng: np.random.Generator) -> Draw:
+        """Choose the factor."""
+        return {"factor": float(self.factor + self.spread * rng.uniform(-1.0, 1.0))}
+
+    def matrix(self, draw: Draw, to_ego: Matrix) -> Matrix:
+        """Return the scaling about the sensor's origin."""
+        factor, matrix = float(draw["factor"]), np.eye(4)
+        matrix[:3, :3] *= factor
+        matrix[:3, 3] = (1.0 - factor) * to_ego[:3, 3]
+        return matrix
+
+    def misplaced_m(self, draw: Draw, old: Columns, new: Columns, to_ego: Matrix) -> Floats:
+        """Compare along the ray from the sensor: the vector to the return, times the factor."""
+        origin = to_ego[:3, 3].tolist()
+        off = [np.abs(n - o - draw["factor"] * (p - o)) for n, p, o in zip(new, old, origin, strict=True)]
+        return np.asarray(np.maximum(np.maximum(*off[:2]), off[2]))
+
+
+@dataclass(frozen=True)
+class CloudTranslated(SceneMoved):
+    """Moves the scene by a vector of the ego's frame: the same world, the ego standing elsewhere.
+
+    p' = p + t with t uniform in (``x_m``, ``y_m``) ± ``spread_m`` each, and ``z_m`` (translation of the input as in
+    LiRTest, Guo et al., ISSTA 2022). No sensor would sample the surfaces exactly so from there: density does not
+    follow range, and what was hidden stays hidden. Hence small steps, and relations that are expected.
+
+    Guaranteed: every return has moved by that vector, but for those now out of the sensor's reach, which are lost.
+    """
+
+    x_m: float = param(1.0, low=-50.0, high=50.0, unit="m", neutral=0.0, help="ahead")
+    y_m: float = param(0.0, low=-50.0, high=50.0, unit="m", neutral=0.0, help="to the left")
+    z_m: float = param(0.0, low=-5.0, high=5.0, unit="m", neutral=0.0, help="up: the ground moves, too")
+    spread_m: float = param(
+        0.5, low=0.0, high=50.0, unit="m", neutral=0.0, help="half-width about x_m and y_m that is drawn from"
+    )
+
+    def draw_scene(self, rng: np.random.Generator) -> Draw:
+        """Choose the vector."""
+        x_m, y_m = np.array([self.x_m, self.y_m]) + self.spread_m * rng.uniform(-1.0, 1.0, 2)
+        return {"by_m": np.array([x_m, y_m, self.z_m])}
+
+    def matrix(self, draw: Draw, to_ego: Matrix) -> Matrix:
+        """Return the translation."""
+        matrix = np.eye(4)
+        matrix[:3, 3] = draw["by_m"]
+        return matrix
+
+    def misplaced_m(self, draw: Draw, old: Columns, new: Columns, to_ego: Matrix) -> Floats:
+        """Compare the way that each return went with the vector."""
+        off = [np.abs(n - o - by) for n, o, by in zip(new, old, np.asarray(draw["by_m"]).tolist(), strict=True)]
+        return np.asarray(np.maximum(np.maximum(*off[:2]), off[2]))

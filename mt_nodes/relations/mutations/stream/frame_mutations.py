@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames that are lost, late, repeated, out of order or frozen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.base.params import param
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle
+from mt_nodes.relations.mutations.base import Draw, Followup
+from mt_nodes.relations.mutations.stream.whole_stream import (
+    NowAndThen,
+    OneKind,
+    WholeStream,
+    moved,
+    need_messages,
+    need_room,
+    part_of,
+    passed,
+    same,
+    same_content,
+    topics_of,
+    with_messages,
+)
+
+
+@dataclass(frozen=True)
+class FramesDropped(OneKind):
+    """Sends nothing of some frames, several in a row if wanted: a lost packet, a full queue, a sensor that pauses.
+
+    Best effort, which ROS 2 offers for sensor data, may lose samples, and a full history drops its oldest (ROS 2
+    documentation, quality of service settings). The pair of a frame that is not sent is SKIPPED: what its absence did
+    to a stack shows in the frames after it. ``of`` one kind of sensor the others' messages of the instant go out, and
+    an answer is expected unless the sensor that leads is dropped. Guaranteed: nothing of a dropped frame goes out,
+    every other one as it is.
+    """
+
+    def strike(self, bundle: Bundle, nth: int) -> Followup:
+        """Send what is not dropped, if anything."""
+        rest = part_of(bundle, frozenset(m.topic for m in bundle.messages) - self.struck(bundle))
+        return Followup(((0, rest),) if rest.messages else ())
+
+    def prove_strike(self, source: Bundle, followup: Followup, nth: int) -> str | None:
+        """Count what goes out."""
+        gone = topics_of(source, self.of)
+        expected = {message.topic: message for message in source.messages if message.topic not in gone}
+        got = {message.topic: message for _, made in followup.bundles for message in made.messages}
+        if got != expected or sum(len(made.messages) for _, made in followup.bundles) != len(expected):
+            return (
+                f"messages of {', '.join(got) or 'none'} of a dropped frame, expected {', '.join(expected) or 'none'}"
+            )
+        kept = [wire.topic for _, made in followup.bundles for wire in made.wires if wire.topic in gone]
+        return f"{kept[0]}: the recorded message is still there" if kept else None
+
+
+@dataclass(frozen=True)
+class RateReduced(WholeStream):
+    """Sends one frame of ``one_of``, evenly spaced, and nothing of the others: a sensor that turns more slowly.
+
+    Sent is the frame, numbered from 0, that each multiple of ``one_of`` falls into: it need not be whole, and of 10 Hz
+    1.25 makes 8 Hz.
+    Each sweep keeps its own points and time, so it is assumed that a slower sensor sees what a fast one does. Pairs of
+    frames that are not sent are SKIPPED. Guaranteed: of any first n frames n / one_of were sent, rounded up.
+    """
+
+    one_of: float = param(
+        2.0, low=1.001, high=1000.0, unit="frames", neutral=1.001, help="of so many frames one is sent"
+    )
+
+    def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
+        """Leave nothing to chance."""
+        need_messages(bundle)
+        return {}
+
+    def apply(self, bundle: Bundle, draw: Draw) -> Followup:
+        """Send it if the next multiple comes before the next frame."""
+        return Followup(((0, bundle),) if -bundle.index % Fraction(self.one_of) < 1 else ())
+
+    def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
+        """Count how many frames are owed up to this one, and to the one before."""
+        before, upto = (ceil(n / Fraction(self.one_of)) for n in (source.index, source.index + 1))
+        if upto > before:
+            return passed(source, followup)
+        return f"{len(followup.bundles)} bundles of a frame that is left out" if followup.bundles else None
+
+
+@dataclass(frozen=True)
+class FramesRepeated(NowAndThen):
+    """Sends some frames, or all (``every: 1``), again: a sender that repeats, a relay that is there twice.
+
+    UDP, which sensors send by, does not keep a datagram from arriving twice (RFC 768). The answer to the first is
+    judged; what the repeated ones did to a stack shows in the frames after. Guaranteed: the source itself, stamps and
+    all, as often as promised.
+    """
+
+    strikes_all = True
+
+    times: int = param(1, low=1, high=10, neutral=1, help="how often it comes again")
+    after_s: float = param(0.0, low=0.0, high=1.0, unit="s", neutral=0.0, help="how long after the one before")
+
+    def strike(self, bundle: Bundle, nth: int) -> Followup:
+        """Send it again."""
+        return Followup(tuple((round(k * self.after_s * 1e9), bundle) for k in range(self.times + 1)))
+
+    def prove_strike(self, source: Bundle, followup: Followup, nth: int) -> str | None:
+        """Count and compare."""
+        if len(followup.bundles) != self.times + 1:
+            return f"{len(followup.bundles)} bundles, expected {self.times + 1}"
+        for k, (delay_ns, made) in enumerate(followup.bundles):
+            if abs(delay_ns / 1e9 - k * self.after_s) > 1e-9:
+                return f"bundle {k} comes after {delay_ns / 1e9} s, expected {k * self.after_s:g} s"
+            if broken := same(source, made, 0):
+                return broken
+        return None
+
+
+@dataclass(frozen=True)
+class FramesReordered(NowAndThen):
+    """Holds some frames back, several in a row if wanted, until their successor went out: arrival out of order.
+
+    UDP does not promise the order of datagrams (RFC 768), nor do threads that hand frames on. The pair of a frame that
+    is held back is SKIPPED; it goes out behind its successor, whose answer is judged. Frames held back at the end of a
+    drive are lost. Guaranteed: the successor first, then those held back, oldest first, all as they are.
+    """
+
+    @property
+    def length(self) -> int:
+        """Those held back, and the one that they come after."""
+        return self.burst + 1
+
+    @property
+    def looks_back(self) -> int:
+        """To all that is held back."""
+        return self.burst
+
+    def check(self, bundle: Bundle, nth: int) -> None:
+        """Refuse when what was held back is not there."""
+        if nth == self.length and len(self._held(bundle)) < self.burst:
+            raise NotApplicable(f"bundle {bundle.index} has {len(self._held(bundle))} before it, expected {self.burst}")
+
+    def strike(self, bundle: Bundle, nth: int) -> Followup:
+        """Hold it back, or send it and what was held back."""
+        return Followup(((0, bundle), *((0, b) for b in self._held(bundle))) if nth == self.length else ())
+
+    def prove_strike(self, source: Bundle, followup: Followup, nth: int) -> str | None:
+        """Compare one by one."""
+        if nth < self.length:
+            return f"{len(followup.bundles)} bundles of a frame that is held back" if followup.bundles else None
+        expected = [source, *source.earlier[len(source.earlier) - self.burst :]]
+        numbers = [(delay_ns, made.index) for delay_ns, made in followup.bundles]
+        if numbers != [(0, b.index) for b in expected]:
+            return f"delays and numbers {numbers}, expected {[(0, b.index) for b in expected]}"
+        pairs = zip(expected, followup.bundles, strict=True)
+        return next((broken for old, (_, new) in pairs if (broken := same(old, new, 0))), None)
+
+    def _held(self, bundle: Bundle) -> tuple[Bundle, ...]:
+        return tuple(b for b in bundle.earlier if bundle.index - self.burst <= b.index < bundle.index)
+
+
+@dataclass(frozen=True)
+class FramesDelayed(OneKind):
+    """Sends some frames, or all (``every: 1``), later: latency of a driver, a network or a busy machine.
+
+    Stamps stay, as of a sensor that knows when it measured, or are those of sending, as of a driver that stamps what
+    arrives. Frames keep their order: what is due meanwhile comes behind, as it does in any queue; frames_reordered
+    changes the order. ``of`` one kind of sensor the others' messages of the instant come in time, and one answer is
+    expected to both; a delay of more than a period holds up the others of the next instant, too. Physical argument:
+    whatever stands between sensor and stack takes time. Guaranteed: what is delayed comes later by the delay, all else
+    in time, byte for byte the source but for stamps moved by nothing or by the delay.
+    """
+
+    strikes_all = True
+
+    delay_s: float = param(0.05, low=0.0, high=60.0, unit="s", neutral=0.0, help="how much later")
+    stamps: str = param("kept", choices=("kept", "new"), help="time of the measurement, or of sending")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self._delay_ns == 0:
+            raise UsageError(f"got delay_s {self.delay_s:g}, expected a nanosecond at least")
+
+    @property
+    def _delay_ns(self) -> int:
+        return round(self.delay_s * 1e9)
+
+    @property
+    def _moved_ns(self) -> int:
+        return self._delay_ns if self.stamps == "new" else 0
+
+    def check(self, bundle: Bundle, nth: int) -> None:
+        """Refuse stamps that cannot be moved."""
+        need_room(bundle, self._moved_ns)
+
+    def strike(self, bundle: Bundle, nth: int) -> Followup:
+        """Send it later."""
+        late = self.struck(bundle)
+        new = {m.topic: moved(m, self._moved_ns) for m in bundle.messages if self._moved_ns and m.topic in late}
+        made = with_messages(bundle, bundle.stamp_ns + (self._moved_ns if self.leads(bundle) else 0), new)
+        in_time = frozenset(message.topic for message in bundle.messages) - late
+        parts = ((0, part_of(made, in_time)), (self._delay_ns, part_of(made, late)))
+        return Followup(parts if in_time else ((self._delay_ns, made),), Effects(numbers={"delay_s": self.delay_s}))
+
+    def prove_strike(self, source: Bundle, followup: Followup, nth: int) -> str | None:
+        """Compare instants and messages."""
+        late = topics_of(source, self.of)
+        due = [(m.topic, delay_ns / 1e9) for delay_ns, made in followup.bundles for m in made.messages]
+        wanted = {m.topic: self.delay_s if m.topic in late else 0.0 for m in source.messages}
+        if sorted(t for t, _ in due) != sorted(wanted) or any(abs(s - wanted[topic]) > 1e-9 for topic, s in due):
+            return f"delays {due} s, expected {wanted} s"
+        made = followup.first.joined_with(bundle for _, bundle in followup.bundles[1:])
+        back = {m.topic: moved(m, -self._moved_ns) for m in made.messages if m.topic in late}
+        answers_move = self.of == "all" or (self.of == "lidar") == bool(source.clouds)
+        stamp_ns = made.stamp_ns - (self._moved_ns if answers_move else 0)
+        return same(source, with_messages(made, stamp_ns, back), 0)
+
+
+@dataclass(frozen=True)
+class FramesFrozen(OneKind):
+    """Sends an earlier frame in place of some, several in a row if wanted: a driver that repeats its buffer.
+
+    All frames of a burst show the last one before it; under their own stamps (what is sent is stamped anew), or under
+    its stamp (the whole message is sent again). Assumed, for no source was found that measures how drivers freeze: both
+    are what a reader of a buffer that is no longer written can do. ``of`` one kind of sensor the others' messages stay.
+    Guaranteed: every message of a frozen frame is that of the frame before the burst, byte for byte but for the stamp;
+    every other frame, and message, goes out as it is.
+    """
+
+    stamps: str = param("new", choices=("new", "old"), help="of what is frozen: its own time, or that of what it shows")
+
+    @property
+    def looks_back(self) -> int:
+        """To the frame before a burst."""
+        return self.burst
+
+    def check(self, bundle: Bundle, nth: int) -> None:
+        """Refuse what the frame before the burst cannot stand for."""
+        before = _numbered(bundle, bundle.index - nth)
+        if before is None:
+            raise NotApplicable(f"bundle {bundle.index - nth}, which bundle {bundle.index} would show, is not there")
+        topics = {message.topic for message in before.messages}
+        if lacking := sorted(self.struck(bundle) - topics):
+            raise NotApplicable(f"bundle {before.index}, which bundle {bundle.index} would show, has no {lacking[0]}")
+
+    def strike(self, bundle: Bundle, nth: int) -> Followup:
+        """Send the frame before the burst."""
+        before = _numbered(bundle, bundle.index - nth)
+        if before is None:
+            raise LookupError(f"bundle {bundle.index - nth} is not there")
+        new = {message.topic: message.stamp_ns for message in bundle.messages} if self.stamps == "new" else {}
+        frozen = [message for message in before.messages if message.topic in self.struck(bundle)]
+        shown = {m.topic: moved(m, new.get(m.topic, m.stamp_ns) - m.stamp_ns) for m in frozen}
+        made = with_messages(bundle, before.stamp_ns if not new and self.leads(bundle) else bundle.stamp_ns, shown)
+        return Followup(((0, made),), Effects(numbers={"frozen_for_frames": nth}))
+
+    def prove_strike(self, source: Bundle, followup: Followup, nth: int) -> str | None:
+        """Compare with the former bundle and with the present one."""
+        if [delay_ns for delay_ns, _ in followup.bundles] != [0]:
+            return f"{len(followup.bundles)} bundles, expected one at once"
+        made, former = followup.first, [b for b in source.earlier if b.index == source.index - nth]
+        leads = self.of == "all" or (self.of == "lidar") == bool(source.clouds)
+        stamps = former[0] if self.stamps == "old" and leads else source
+        if made.stamp_ns != stamps.stamp_ns:
+            return f"the bundle's stamp is {made.stamp_ns} ns, expected {stamps.stamp_ns} ns"
+        frozen = topics_of(source, self.of)
+        for new, old in zip(made.messages, source.messages, strict=True):
+            if old.topic not in frozen:
+                if new is not old:
+                    return f"{old.topic}: changed, which was not to be frozen"
+                continue
+            shown = next(m for m in former[0].messages if m.topic == old.topic)
+            stamp_ns = old.stamp_ns if self.stamps == "new" else shown.stamp_ns
+            if new.topic != old.topic or new.stamp_ns != stamp_ns:
+                return f"{new.topic}: stamp {new.stamp_ns} ns, expected {old.topic} with {stamp_ns} ns"
+            if not same_content(shown, new):
+                return f"{new.topic}: not what bundle {former[0].index} shows"
+        return None
+
+
+def _numbered(bundle: Bundle, index: int) -> Bundle | None:
+    return next((b for b in bundle.earlier if b.index == index), None)

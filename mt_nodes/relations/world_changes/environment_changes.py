@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Other weather, light and friction in the world, fog alone, and the same drive sensed anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import log
+from typing import ClassVar
+
+import numpy as np
+
+from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.base.params import param
+from mt_nodes.relations.world_changes.base import Draw, ScenarioChange, Setting, WorldEffects
+from mt_nodes.world.drive.lighting import light_of
+from mt_nodes.world.weather_units import FOG_M
+
+WEATHER = ("fog", "rain", "snow", "wetness", "cloudiness")
+
+
+@dataclass(frozen=True)
+class EnvironmentChanged(ScenarioChange):
+    """One of the numbers of a world's environment is another: more of a weather, or a darker hour.
+
+    Where there is as much already, or it is as dark, there is nothing to change.
+    """
+
+    what: str = param("rain", choices=(*WEATHER, "hour"), help="which number of the environment")
+    to: float = param(0.5, low=0.0, high=24.0, help="its value: 0 to 1, as heavy as it gets; of the hour 0 to 24")
+
+    def __post_init__(self) -> None:
+        if self.what != "hour" and not 0.0 < self.to <= 1.0:
+            raise UsageError(f"got {self.what} {self.to:g}, expected more than 0 to 1")
+
+    def draw(self, rng: np.random.Generator, setting: Setting) -> Draw:
+        """Nothing to choose."""
+        before = setting.scenario.environment
+        made = replace(before, **{self.what: self.to})
+        if self.what == "hour" and light_of(made).darkness <= light_of(before).darkness:
+            raise NotApplicable(f"at {before.hour:g} o'clock it is as dark already")
+        if self.what != "hour" and (there := getattr(before, self.what)) >= self.to:
+            raise NotApplicable(f"there is {self.what} of {there:g} already")
+        return {}
+
+    def apply(self, setting: Setting, draw: Draw) -> tuple[Setting, WorldEffects]:
+        """Change it."""
+        environment = replace(setting.scenario.environment, **{self.what: self.to})
+        return replace(setting, scenario=replace(setting.scenario, environment=environment)), WorldEffects()
+
+    def weak_ends(self, setting: Setting) -> Mapping[str, float]:
+        """As it is."""
+        return {"to": getattr(setting.scenario.environment, self.what)}
+
+
+def fog_of(visibility_m: float) -> float:
+    """Return the number of a fog in which one sees so far, the reverse of :func:`visibility_of`."""
+    clear, thickest = FOG_M
+    return float(np.clip(log(visibility_m / clear) / log(thickest / clear), 0.0, 1.0))
+
+
+def visibility_of(fog: float) -> float:
+    """Return how far one sees in a fog in metres, as :mod:`mt_nodes.world.weather_units` has it."""
+    clear, thickest = FOG_M
+    return float(clear * (thickest / clear) ** fog)
+
+
+@dataclass(frozen=True)
+class FogInWorld(ScenarioChange):
+    """Fog lies over the whole world; where there is as much already, there is nothing to add."""
+
+    fog: float = param(0.8, low=0.01, high=1.0, help="1: as heavy as it gets")
+
+    def draw(self, rng: np.random.Generator, setting: Setting) -> Draw:
+        """Nothing to choose."""
+        if setting.scenario.environment.fog >= self.fog:
+            raise NotApplicable(f"there is fog of {setting.scenario.environment.fog:g} already")
+        return {}
+
+    def apply(self, setting: Setting, draw: Draw) -> tuple[Setting, WorldEffects]:
+        """Let fog rise."""
+        environment = replace(setting.scenario.environment, fog=self.fog)
+        return replace(setting, scenario=replace(setting.scenario, environment=environment)), WorldEffects()
+
+    def weak_ends(self, setting: Setting) -> Mapping[str, float]:
+        """The fog that there is."""
+        return {"fog": setting.scenario.environment.fog}
+
+
+@dataclass(frozen=True)
+class SensorsResampled(ScenarioChange):
+    """The same world, seen with the sensors' noise drawn anew; of objects that are told, in another order.
+
+    No driver may care about either: a second drive through the same street has other noise anyway.
+    """
+
+    role: ClassVar[str] = "sham"
+
+    def draw(self, rng: np.random.Generator, setting: Setting) -> Draw:
+        """Choose the noise."""
+        return {"noise": int(rng.integers(1, 2**31))}
+
+    def apply(self, setting: Setting, draw: Draw) -> tuple[Setting, WorldEffects]:
+        """Give the sensors other noise."""
+        return replace(setting, noise=draw["noise"]), WorldEffects()
