@@ -83,6 +83,9 @@ def test_mutations_say_what_is_guaranteed(capsys: pytest.CaptureFixture[str]) ->
         (["replay", "x", "--topic", "lidar"], "ROLE=TOPIC"),
         (["replay", "x", "--relations", ","], "got no relation"),
         (["list", "mutations", "--plugins", "/nowhere"], "no such directory"),
+        (["replay", "x", "--relatoins", "y"], "mt replay: does not take '--relatoins'; did you mean '--relations'?"),
+        (["rules", "check", "--jsno"], "mt rules check: does not take '--jsno'; did you mean '--json'?"),
+        (["demo", "x"], "mt demo: does not take 'x'; see `mt demo --help`"),
     ],
 )
 def test_mistakes_are_one_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mt_nodes import __version__
 from mt_nodes.base import plugins
-from mt_nodes.base.errors import ExitCode, MtError
+from mt_nodes.base.errors import ExitCode, MtError, UsageError, suggest
 from mt_nodes.cli.leaving import no_early_end, reader_is_gone
 from mt_nodes.cli.supervision import supervised
 
@@ -73,7 +73,7 @@ def _run(argv: Sequence[str]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):  # file names may be no UTF-8, and are told all the same
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        args = _parser(words).parse_args(words)
+        args = _parsed(words)
         with no_early_end():
             for directory in args.plugins:
                 plugins.add_directory(directory)
@@ -96,7 +96,32 @@ def _run(argv: Sequence[str]) -> int:
         return int(ExitCode.INFRASTRUCTURE)
 
 
-def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+def _parsed(words: Sequence[str]) -> argparse.Namespace:
+    """Return what was typed.
+
+    Raises:
+        UsageError: an argument is unknown, and which may have been meant.
+    """
+    parser, asked = _parser(words)
+    args, unknown = parser.parse_known_args(words)
+    if unknown and asked is not None:
+        asked = _innermost(asked, words)
+        known = [option for action in asked._actions for option in action.option_strings if option.startswith("--")]
+        meant = suggest(unknown[0].partition("=")[0], known, " ") if unknown[0].startswith("-") else ""
+        raise UsageError(f"{asked.prog}: does not take '{unknown[0]}'{meant.rstrip('; ')}; see `{asked.prog} --help`")
+    return args
+
+
+def _innermost(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser of the verb that was typed, where a command has verbs."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            return next((action.choices[word] for word in words if word in action.choices), parser)
+    return parser
+
+
+def _parser(words: Sequence[str]) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser | None]:
+    """Return the parser, and that of the command which is asked for."""
     parser = argparse.ArgumentParser(
         prog="mt",
         usage="mt [-h] [--version] COMMAND ...",
@@ -105,15 +130,18 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         epilog="`mt COMMAND --help` has an example; begin with: mt demo",
     )
     parser.add_argument("--version", action="version", version=f"mt {__version__}")
-    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", help=argparse.SUPPRESS)
-    asked = next((word for word in words if word in COMMANDS), None)
+    subparsers = parser.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", prog="mt", help=argparse.SUPPRESS
+    )
+    asked, command = next((word for word in words if word in COMMANDS), None), None
     for name, summary in COMMANDS.items():
         sub = subparsers.add_parser(name, description=summary[0].upper() + summary[1:] + ".")
         add_common(sub)
         if name == asked:
+            command = sub
             # Only the command that runs brings its own arguments, so that the others cost nothing to start.
             importlib.import_module(f"mt_nodes.cli.{name}_command").add_arguments(sub)
-    return parser
+    return parser, command
 
 
 def _overview() -> str:
