@@ -15,6 +15,7 @@ from mt_nodes.base import plugins
 from mt_nodes.base.directories import write_whole
 from mt_nodes.base.environment import user_domain
 from mt_nodes.base.errors import UsageError
+from mt_nodes.base.message_packages import refuse_missing
 from mt_nodes.data.transforms import TransformTree, load_transforms
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.compatibility import unfit
@@ -49,6 +50,8 @@ class LiveRun(SuiteRun[LiveConfig]):
             config = dataclasses.replace(config, live_domain=user_domain(os.environ))
         stack = with_faults(load_stack(config.stack), config.faults)
         check_live(config, stack)
+        # A check of a configuration (`mt doctor`) makes the run and no directory.
+        refuse_missing(stack.message_types, f"stack '{stack.name}'")
         suite = load_suite(config.relations, sham_for(stack.inputs))
         for relation in suite.relations:
             if reason := unfit(relation, stack):

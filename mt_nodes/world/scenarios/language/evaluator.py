@@ -39,7 +39,7 @@ from mt_nodes.world.scenarios.language.values import (
 class Evaluator:
     """What values mean, given what names do.
 
-    AttributeValues:
+    Attributes:
         look_up: gives the value of a name, or raises Refused. model: gives the type that a name like that of what is
             being defined says.
     """

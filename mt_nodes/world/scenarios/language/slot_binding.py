@@ -86,9 +86,9 @@ def _signature(name: str, function: Function) -> str:
 
 
 def _attributes_last(function: Function, items: list[Item]) -> list[Item]:
-    """AttributeValues stand last, after whatever slots were left out."""
+    """Attributes stand last, after whatever slots were left out."""
     left_out = len(function.slots) - len(items)
-    if function.slots[-1].kind == "AttributeValues" and left_out > 0:
+    if function.slots[-1].kind == "Attributes" and left_out > 0:
         return [*items[:-1], *[Item(None, items[-1].at)] * left_out, items[-1]]
     return items
 
