@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 JOBS := 3
 WORKERS := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo test test-extras lint bench faults kills fuzz soak docs site gallery clean
+.PHONY: help demo check test test-extras lint bench faults kills fuzz soak docs site gallery clean
 .DEFAULT_GOAL := help
 
 help: ## Say what there is
@@ -19,13 +19,16 @@ help: ## Say what there is
 demo: .venv/demo.stamp ## Set up, then run the main job on a generated drive: an honest and a faulty stack
 	$(BIN)/mt demo $(ARGS)
 
+check: lint ## Set up, then check format, style, rooms and types, and run the tests of test/unit: after each change
+	$(BIN)/python -m pytest $(WORKERS) -m "not long and not alone" test/unit
+
 test: lint ## Set up, then run every check and test; JOBS=… at a time, or those that ARGS says one after the other
 ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
 else
 	$(BIN)/python -m pytest $(WORKERS) -m "not long and not alone"
 	@# Only what has such tests is collected: all of it takes longer than some of them.
-	$(BIN)/python -m pytest -m "alone and not long" $$(grep -l "mark\.alone" test/*.py)
+	$(BIN)/python -m pytest -m "alone and not long" $$(grep -l "mark\.alone" test/*/*.py)
 endif
 
 test-extras: .venv/test.stamp ## Test what needs the extras `diffusion` and `models` (torch: 3 GB), on tiny models

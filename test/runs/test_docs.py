@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""README and docs say what the code does, and lead nowhere that does not exist."""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import sys
+from contextlib import redirect_stdout
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@cache
+def options_of(command: str) -> set[str]:
+    """What a command takes, as its help says."""
+    from mt_nodes.cli.main import main
+
+    said = io.StringIO()
+    with redirect_stdout(said), pytest.raises(SystemExit):
+        main([command, "--help"])
+    return set(re.findall(r"--[a-z]+", said.getvalue()))
+
+
+def test_tables_are_those_of_the_code() -> None:
+    made = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "make_docs.py"), "--check"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.returncode == 0, made.stderr
+
+
+def test_a_stale_table_is_told(tmp_path: Path) -> None:
+    sys.path.insert(0, str(ROOT / "scripts"))
+    import make_docs
+
+    page = "docs/stacks.md"
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert make_docs.filled(text, page) == text
+    assert make_docs.filled(text.replace("| `deadline_s` |", "| `deadlin_s` |"), page) == text
+    assert text.replace("| `deadline_s` |", "| `deadlin_s` |") != text
+
+
+def test_the_readme_is_a_front_door() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 250
+
+
+PAGES = ["README.md", "CHANGELOG.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text)
+    assert targets or page != "README.md"
+    missing = [t for t in targets if "://" not in t and not (ROOT / page).parent.joinpath(t).exists()]
+    assert not missing
+
+
+def test_every_mutation_is_in_the_gallery() -> None:
+    from mt_nodes.base.plugins import catalogue
+
+    page = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    pictures = {path.stem: path for path in (ROOT / "docs" / "gallery").iterdir()}
+    drawn = {name for name, cls in catalogue("mutations").items() if not cls.extra}  # type: ignore[attr-defined]
+    assert set(pictures) == drawn, "type: make gallery"
+    assert sorted(re.findall(r"gallery/(\w+)\.png", page)) == sorted(pictures)
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures.values())
+    assert sum(path.stat().st_size for path in pictures.values()) < 55_000 * len(pictures)
+
+
+def test_every_recipe_names_options_that_exist() -> None:
+    from mt_nodes.cli.main import COMMANDS
+
+    pages = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
+    used = re.findall(r"\bmt ([a-z]+)((?: [^\n`#]*)?)", pages)
+    assert len(used) > 10
+    for command, words in used:
+        if command not in COMMANDS:
+            continue
+        for option in re.findall(r"--[a-z]+", words):
+            assert option in options_of(command), f"mt {command} has no {option}"
+
+
+def test_the_stacks_of_the_page_are_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mt_nodes.stacks.stack import load_stack
+
+    page = (ROOT / "docs" / "stacks.md").read_text(encoding="utf-8")
+    blocks = [b for b in re.findall(r"```yaml\n(.*?)```", page, re.S) if "callable:" in b or "command:" in b]
+    stacks = []
+    for i, block in enumerate(blocks):
+        path = tmp_path / f"stack_{i}.yaml"
+        path.write_text(block, encoding="utf-8")
+        stacks.append(load_stack(str(path)))
+    assert [s.inputs["lidar"] for s in stacks[:2]] == ["/sensing/lidar/points"] * 2
+    assert [len(topics) for topics in stacks[2].topics.values()] == [2, 2, 2]
+    assert stacks[3].inputs == {"camera": "/front/image"} and len(stacks) == 4
+
+
+def test_the_camera_callable_of_the_page_says_what_its_stack_file_promises() -> None:
+    page = (ROOT / "docs" / "stacks.md").read_text(encoding="utf-8")
+    (block,) = [b for b in re.findall(r"```python\n(.*?)```", page, re.S) if "def look" in b]
+    names: dict[str, Any] = {}
+    exec(block, names)
+    said = names["look"](None)
+    assert len(said.boxes) == 1 and said.control.yaw_rate_radps == 0.01
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/relations.md"])
+def test_the_relation_of_a_page_is_valid(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mt_nodes.relations.relation import load_relation
+
+    text = (ROOT / page).read_text(encoding="utf-8")
+    (block,) = [b for b in re.findall(r"```yaml\n(.*?)```", text, re.S) if "because:" in b]
+    monkeypatch.chdir(tmp_path)
+    (region,) = [b for b in re.findall(r"```yaml\n(.*?)```", text, re.S) if b.startswith("# my_region.yaml")]
+    (tmp_path / "my_region.yaml").write_text(region, encoding="utf-8")
+    (tmp_path / "relation.yaml").write_text(block, encoding="utf-8")
+    assert load_relation("relation.yaml").id == "noise_behind_the_kerb"
