@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What users are told when something is wrong, word for word: ``snapshots/errors.txt``, one block a case.
 
-``UPDATE_SNAPSHOTS=1 python -m pytest test/test_bad_*.py`` makes the blocks anew; look at the
+``UPDATE_SNAPSHOTS=1 python -m pytest -k test_bad_`` makes the blocks anew; look at the
 difference before keeping it.
 """
 

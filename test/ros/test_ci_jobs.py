@@ -18,7 +18,7 @@ import yaml
 from recordings import drive as recording
 from recordings import write_bag
 
-from mt_nodes.cli.main import _parser
+from mt_nodes.cli.main import _parsed
 
 CI = Path(__file__).parents[2] / "examples/ci"
 GITHUB = yaml.safe_load((CI / "github/mt_nodes.yml").read_text(encoding="utf-8"))
@@ -147,7 +147,7 @@ def test_every_command_is_one_of_ours() -> None:
     for text in commands():
         words = shlex.split(re.sub(r'"\$\{waivers\[@\]\}"', "--waivers waivers.yaml", text).split(" || ")[0])[1:]
         words = ["5" if word == "$MINUTES" else word for word in words]
-        _parser(words).parse_args(words)
+        _parsed(words)
 
 
 def test_expressions_of_github_stay_out_of_shells() -> None:

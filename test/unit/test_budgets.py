@@ -15,7 +15,7 @@ from made_runs import NOISE, made_run, verdicts
 from test_shrink_searches import AlwaysFails, Sized
 
 from mt_nodes.base.errors import ExitCode
-from mt_nodes.cli.main import _parser
+from mt_nodes.cli.main import _parsed
 from mt_nodes.report.run_files import read_summary
 from mt_nodes.runs.campaign.campaign_summary import sum_up
 from mt_nodes.runs.campaign.conductor import BudgetCut, _cut_by_time, begin, conduct
@@ -45,7 +45,7 @@ def test_shrinking_is_ended_by_plays_however_slow_the_machine(monkeypatch: pytes
     assert slow["budget"] == {"cut_by": "plays", "plays": 50, "plays_cut": 0} and not slow["complete"]
     assert slow["notes"] == ["the budget is spent (--plays 50), after 50 plays: there may be something smaller"]
     assert ShrinkRequest("", "").minutes is None
-    assert _parser(["shrink"]).parse_args(["shrink", "d", "p"]).minutes is None
+    assert _parsed(["shrink", "d", "p"]).minutes is None
 
 
 def test_a_limit_of_time_is_told_with_what_it_cut(monkeypatch: pytest.MonkeyPatch) -> None:
