@@ -712,6 +712,7 @@ class Answering:
     def __init__(self, ending: ExitStack, domain: int, topic: str) -> None:
         self._peer = Peer(ending, domain, "stack")
         self._says: Any = self._peer.publisher(MARKERS, BOXES)
+        self.answers = 0
         self.heard = self._says.get_subscription_count
         self._peer.node.create_subscription(message_class(codec.POINT_CLOUD), topic, self._answer, qos.REPLAY)
 
@@ -719,6 +720,7 @@ class Answering:
         boxes = Detections.make("base_link", codec.stamp_ns_of(message.header), [[10.0, 0.0, 1.0]], [[4.0, 2.0, 1.5]])
         if (says := self._says) is not None:
             says.publish(MarkerArrayObstacles().encode(boxes))
+            self.answers += 1
 
     def end(self) -> None:
         says, self._says = self._says, None
@@ -730,13 +732,14 @@ def test_mutator_and_monitor_judge_nothing_of_a_stack_that_was_killed_while_a_ba
     made: Make, ending: ExitStack, domains: Any, tmp_path: Path, transforms: Path, killed: str
 ) -> None:
     stack = tmp_path / "s.yaml"
-    stack.write_text("{callable: 'x:y', stateless: true, deadline_s: 1.0}")
+    stack.write_text("{callable: 'x:y', stateless: true, deadline_s: 3.0}")
     peer = Peer(ending, domains[1])
     verdicts = peer.listen("std_msgs/msg/String", VERDICTS, qos.JOURNAL)
     stacks = {
         "source": Answering(ending, domains[1], "/sensing/lidar/points"),
         "followup": Answering(ending, domains[2], "/out"),
     }
+    living = stacks["followup" if killed == "source" else "source"]
     about = {"relation": "noise_outside_roi_10", "transforms": transforms}
     words = [
         w
@@ -754,9 +757,10 @@ def test_mutator_and_monitor_judge_nothing_of_a_stack_that_was_killed_while_a_ba
     def play(laps: int) -> None:
         for _ in range(laps):
             for index in range(5):
-                before = mutator._count
+                before, answers = mutator._count, living.answers
                 send(index)
-                until(lambda before=before: mutator._count > before)
+                # Nor does the next lap begin before who lives has answered: it would cut the answer off.
+                until(lambda before=before, answers=answers: mutator._count > before and living.answers > answers)
                 verdicts.wait(mutator._count if alive else 0)
 
     alive = True

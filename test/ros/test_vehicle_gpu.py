@@ -70,7 +70,7 @@ def test_an_instance_is_started_with_them_in_a_box_too(use: str, tmp_path: Path)
     (tmp_path / "stack.yaml").write_text(json.dumps({"callable": "tiny:detect", "inputs": {"lidar": "/points"}}))
     given = {"stack": str(tmp_path / "stack.yaml"), "box": {"use": use}, "gpu": {"devices": ["1"]}}
     run = SimpleNamespace(
-        config=live_config(given, "test"), stack=load_stack(str(tmp_path / "stack.yaml")), out=tmp_path
+        request=live_config(given, "test"), stack=load_stack(str(tmp_path / "stack.yaml")), out=tmp_path
     )
     safety = LiveSafety.__new__(LiveSafety)
     safety._run, safety._config = cast(Any, run), run.request

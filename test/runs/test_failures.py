@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import sqlite3
 import subprocess
@@ -21,6 +22,7 @@ from mt_nodes.cli.main import main
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.verdict import Outcome, Pair
 from mt_nodes.engine.journal import read_journal
+from mt_nodes.relations.mutations.lidar.drawn_returns import PointsDropped, RowsLost
 from mt_nodes.relations.relation import load_relation
 from mt_nodes.runs.campaign import cases, regression
 from mt_nodes.runs.campaign import failures as failing
@@ -144,12 +146,13 @@ def test_the_code_is_that_of_the_mutation(place: Path, monkeypatch: pytest.Monke
     assert code_of(load_relation("dropped.yaml")) != code
     relation(place, 0.3)
     read = Path.read_bytes
-    for changed in ("points_dropped.py", "rows_lost.py", "pipeline.py", "seeds.py", "base.py"):
+    own, inherited = (Path(inspect.getfile(cls)).name for cls in (PointsDropped, RowsLost))
+    for changed in (own, inherited, "pipeline.py", "seeds.py", "base.py"):
         with monkeypatch.context() as patch:
             patch.setattr(Path, "read_bytes", lambda self, name=changed: read(self) + b"#" * (self.name == name))
             assert code_of(load_relation("dropped.yaml")) != code, changed
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "read_bytes", lambda self: read(self) + b"#" * (self.name == "fog.py"))
+        patch.setattr(Path, "read_bytes", lambda self: read(self) + b"#" * (self.name == "fog_dust_smoke.py"))
         assert code_of(load_relation("dropped.yaml")) == code
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import shutil
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.verdict import Outcome, Pair
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.ledger import find_followup
+from mt_nodes.relations.mutations.lidar.drawn_returns import PointsDropped
 from mt_nodes.runs.campaign.failures import FailureCase, Failures
 from mt_nodes.runs.replay.replay_run import Run
 
@@ -167,8 +169,8 @@ def test_a_bag_with_another_content_is_another_bag(place: Path, tmp_path: Path) 
 def test_a_case_expires_with_the_code_of_its_mutation(
     place: Path, keep: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    read, count = Path.read_bytes, len(kept())
-    monkeypatch.setattr(Path, "read_bytes", lambda self: read(self) + b"#" * (self.name == "points_dropped.py"))
+    read, count, changed = Path.read_bytes, len(kept()), Path(inspect.getfile(PointsDropped)).name
+    monkeypatch.setattr(Path, "read_bytes", lambda self: read(self) + b"#" * (self.name == changed))
     code, told = again(*(["--keep-expired"] if keep else []))
     assert code == 3 and told["cases"] == [] and "8 cases expired" in capsys.readouterr().out
     assert len(kept()) == (count if keep else 0)
