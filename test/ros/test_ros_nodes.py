@@ -732,7 +732,7 @@ def test_mutator_and_monitor_judge_nothing_of_a_stack_that_was_killed_while_a_ba
     made: Make, ending: ExitStack, domains: Any, tmp_path: Path, transforms: Path, killed: str
 ) -> None:
     stack = tmp_path / "s.yaml"
-    stack.write_text("{callable: 'x:y', stateless: true, deadline_s: 3.0}")
+    stack.write_text("{callable: 'x:y', stateless: true, deadline_s: 1.0}")
     peer = Peer(ending, domains[1])
     verdicts = peer.listen("std_msgs/msg/String", VERDICTS, qos.JOURNAL)
     stacks = {
