@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -35,22 +34,9 @@ def test_the_figures_belong_together(bench_drive: Any) -> None:
     assert row["goal"] == 10.0
 
 
-#: Rounds of a plain loop in a second, on the processor that the goals were set for; see ``test_drive_world``.
-ROUNDS_PER_S = 30e6
-
-
-def processor_speed(rounds: int = 300_000) -> float:
-    """How fast a plain loop runs here, beside the processor of the goals; 1 at most."""
-    begin_s = time.thread_time()
-    sum(number * number for number in range(rounds))
-    return min(1.0, rounds / (time.thread_time() - begin_s) / ROUNDS_PER_S)
-
-
 @pytest.mark.alone
 @pytest.mark.parametrize("name", ["objects", "lidar", "lidar and camera"])
 def test_the_world_is_fast_enough_for_the_loop(bench_drive: Any, name: str) -> None:
     """By processor time, which others on the machine lengthen less than the clock's; the script tells both."""
-    before = processor_speed()
     row = measured(bench_drive, name, 12)
-    speed = min(before, processor_speed())
-    assert row["factor_on_two_cores"] >= speed * row["goal"], (speed, row)
+    assert row["factor_on_two_cores"] >= row["goal"], row
