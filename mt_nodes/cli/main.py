@@ -104,8 +104,8 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
     """
     parser, asked = _parser(words)
     args, unknown = parser.parse_known_args(words)
-    if unknown and asked is not None:
-        asked = _innermost(asked, words)
+    if unknown:
+        asked = _innermost(asked or parser, words)
         known = [option for action in asked._actions for option in action.option_strings if option.startswith("--")]
         meant = suggest(unknown[0].partition("=")[0], known, " ") if unknown[0].startswith("-") else ""
         raise UsageError(f"{asked.prog}: does not take '{unknown[0]}'{meant.rstrip('; ')}; see `{asked.prog} --help`")
