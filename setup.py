@@ -73,14 +73,15 @@ setup(
         "openscenario": ["scenariogeneration>=0.16"],
         "parquet": ["pyarrow>=14"],
         "diffusion": ["diffusers>=0.31", "torch>=2.4", "transformers>=4.45", "accelerate>=1.0", "pillow>=10"],
-        "models": ["torch>=2.4", "torchvision>=0.19"],
+        "models": ["torch>=2.4", "torchvision>=0.19", "onnx>=1.16"],
+        "onnx": ["onnxruntime>=1.18"],
         "site": ["mkdocs-material>=9.5"],
         "test": [
             *("pytest>=7.4", "pytest-timeout", "pytest-xdist>=3.6", "hypothesis>=6.98"),
             *("ruff", "mypy", "types-PyYAML", "import-linter>=2.15"),
             *("pyzmq>=25", "protobuf>=4.25", "openai>=1.50", "gherkin-official>=29", "faiss-cpu>=1.9"),
             *("distributed>=2024.8", "dask>=2024.8", "fsspec>=2024.6", "aiohttp>=3.9", "backports.zstd>=1.0"),
-            *("optuna>=4", "mkdocs-material>=9.5"),
+            *("optuna>=4", "mkdocs-material>=9.5", "onnx>=1.16", "onnxruntime>=1.18"),
         ],
     },
     entry_points={

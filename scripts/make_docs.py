@@ -7,7 +7,7 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,11 @@ from mt_nodes.nodes.interfaces import NODES
 from mt_nodes.nodes.live_control import SERVICES
 from mt_nodes.nodes.qos import describe as describe_qos
 from mt_nodes.runs.live.config import PARTS, LiveConfig
+from mt_nodes.stacks.networks.cloud_decoders import CLOUD_DECODERS
+from mt_nodes.stacks.networks.cloud_form import CloudForm
+from mt_nodes.stacks.networks.network_stack import STEERING, CameraNetwork, LidarNetwork, SteeringForm
+from mt_nodes.stacks.networks.picture_decoders import PICTURE_DECODERS
+from mt_nodes.stacks.networks.picture_form import PictureForm
 from mt_nodes.stacks.stack import Stack
 from mt_nodes.world.scenarios.language.reference import reference
 
@@ -53,6 +58,41 @@ def parameters(cls: type) -> str:
 def stack_keys() -> str:
     """Return the table of what a stack file may hold."""
     return parameters(Stack)
+
+
+def network_outputs() -> str:
+    """Return the table of what a network may say, with what is usual for its input."""
+    rows = [
+        (
+            f"`{name}`",
+            f"picture, {', '.join(f'{k} {_plain(v)}' for k, v in usual.items()) or 'as below'}",
+            _first(decode),
+        )
+        for name, (decode, usual) in PICTURE_DECODERS.items()
+    ]
+    rows += [(f"`{name}`", "cloud", _first(decode)) for name, decode in CLOUD_DECODERS.items()]
+    return table(
+        ("`output`", "takes", "the network says"), [*rows, (f"`{STEERING}`", "picture", "any numbers: see below")]
+    )
+
+
+def network_keys() -> str:
+    """Return the table of what ``network`` holds beside its forms."""
+    camera, lidar = ({p["name"]: _parameter(p) for p in describe(cls)} for cls in (CameraNetwork, LidarNetwork))
+    rows = []
+    for name in ("labels", "score", "overlap", "anchors"):
+        key, default, bounds, what = camera.get(name, lidar[name])
+        of_clouds = lidar[name][1]
+        rows.append((key, default if of_clouds == default else f"{default}, of clouds {of_clouds}", bounds, what))
+    return table(("key", "default", "range", "what"), rows)
+
+
+def _first(decode: Callable[..., Any]) -> str:
+    return str(decode.__doc__).splitlines()[0].rstrip(".")
+
+
+def _plain(value: Any) -> str:
+    return ", ".join(f"{v:g}" for v in value) if isinstance(value, tuple) else str(value)
 
 
 def faults() -> str:
@@ -200,6 +240,13 @@ def filled(text: str, page: str) -> str:
 FILLED = {
     "docs/architecture.md": {"rooms": rooms},
     "docs/faults.md": {"faults": faults},
+    "docs/networks.md": {
+        "network outputs": network_outputs,
+        "network keys": network_keys,
+        "picture form": lambda: parameters(PictureForm),
+        "cloud form": lambda: parameters(CloudForm),
+        "steering form": lambda: parameters(SteeringForm),
+    },
     "docs/nodes.md": {"nodes": nodes},
     "docs/stacks.md": {"stack keys": stack_keys},
     "docs/live.md": {"live keys": live_keys, "live services": live_services},

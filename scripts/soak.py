@@ -102,7 +102,7 @@ def main() -> None:
         ended_s = (place / "soak" / "result.jsonl").stat().st_mtime
         lines = {name: found for name, rows in samples.items() if (found := line(rows, ended_s)) is not None}
         summary = json.loads((place / "soak" / "summary.json").read_text())
-        journal = (place / "soak" / "result.jsonl").read_bytes().count(b"\n") - 1
+        journal = (place / "soak" / "result.jsonl").read_bytes().count(b'"type": "verdict"')
         owed = rounds * BUNDLES * OFFERS
         report = {
             "minutes": given.minutes,

@@ -42,14 +42,14 @@ def new_directory(out: str | None, now: datetime.datetime | None = None) -> Path
     return path
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file that is whole at every moment, whoever is killed: the old one until the new one is complete.
 
-    What is no UTF-8 in a path that the text names is escaped.
+    What is no UTF-8 in a path that a text names is escaped.
     """
     fresh = path.with_name(f".{path.name}-{os.getpid()}")
     try:
-        fresh.write_text(text, encoding="utf-8", errors="backslashreplace")
+        fresh.write_bytes(content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)
         fresh.replace(path)
     except OSError as error:
         fresh.unlink(missing_ok=True)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from mt_nodes.base.errors import ExitCode, InfrastructureError
 from mt_nodes.cli.arguments import help_of, role_topics
-from mt_nodes.cli.replay_command import at_least_one, refuse_more_than_resume, whole_number
+from mt_nodes.cli.replay_command import refuse_more_than_resume
+from mt_nodes.cli.whole_numbers import at_least_one, whole_number
 from mt_nodes.runs.automt.automt_request import BOUNDS, METHODS, AutomtRequest
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.wording import counted
-from mt_nodes.cli.replay_command import at_least_one
+from mt_nodes.cli.whole_numbers import at_least_one
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

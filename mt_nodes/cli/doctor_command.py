@@ -7,7 +7,7 @@ import argparse
 import dataclasses
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--clean", action="store_true", help="first remove shared memory that killed runs left")
     parser.add_argument("--stack", default="", help="also look for the message types of a stack: its name or file")
     parser.add_argument(
+        "--bag", type=Path, metavar="BAG", help="also have that stack, a callable, answer some frames: what it sees"
+    )
+    parser.add_argument("--write", action="store_true", help="write the thresholds found so into the stack file")
+    parser.add_argument(
         "--live-config", type=Path, metavar="FILE", help="also hold what runs against that of `mt live`"
     )
     parser.add_argument("--set", action="append", default=[], metavar="K=V", help="in place of what that file says")
@@ -34,11 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print every finding and what to type; 4 when something is wrong enough to spoil runs."""
     from mt_nodes.base.environment import clean_shared_memory
-    from mt_nodes.cli.terminal import table, text
+    from mt_nodes.cli.terminal import text
     from mt_nodes.runs.doctor import diagnose, worst
 
     if args.set and not args.live_config:
         raise UsageError("got --set without --live-config FILE, of which it takes a line's place")
+    if (args.bag and not args.stack) or (args.write and not args.bag):
+        raise UsageError("--bag goes with --stack, and --write with --bag")
     if args.clean:
         text(f"removed {clean_shared_memory()} leftovers of killed runs")
     findings = diagnose(probe=not args.no_probe, stack=args.stack)
@@ -47,16 +53,35 @@ def run(args: argparse.Namespace) -> int:
         from mt_nodes.runs.live.checkup import check_live_config
 
         findings += check_live_config(args.live_config, settings(args.set), os.environ)
+    if args.bag:
+        findings += _first_look(args)
     if args.vehicle:
         findings += _vehicle(args)
     if args.json:
         print(json.dumps([dataclasses.asdict(f) for f in findings], indent=2))
     else:
-        table(("", "what", "found"), [(f.level, f.title, f.detail) for f in findings])
-        for finding in findings:
-            if finding.fix:
-                text(f"{finding.title}: {finding.fix}")
+        print_findings(findings)
     return int(ExitCode.INFRASTRUCTURE if worst(findings) == "error" else ExitCode.PASS)
+
+
+def print_findings(findings: Sequence[Finding]) -> None:
+    """Print findings as a table, and what to do about each below it."""
+    from mt_nodes.cli.terminal import table, text
+
+    table(("", "what", "found"), [(f.level, f.title, f.detail) for f in findings])
+    for finding in findings:
+        if finding.fix:
+            text(f"{finding.title}: {finding.fix}")
+
+
+def _first_look(args: argparse.Namespace) -> Iterable[Finding]:
+    from mt_nodes.runs.doctor import Finding
+    from mt_nodes.runs.first_look import look_at, write_scores
+
+    findings, proposal = look_at(args.stack, args.bag)
+    if args.write and proposal:
+        findings.append(Finding("info", "written", f"scores into {write_scores(args.stack, proposal)}"))
+    return findings
 
 
 def _vehicle(args: argparse.Namespace) -> Iterable[Finding]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mt_nodes.cli.arguments import help_of
-from mt_nodes.cli.replay_command import at_least_one, whole_number
+from mt_nodes.cli.whole_numbers import at_least_one, whole_number
 
 if TYPE_CHECKING:
     from mt_nodes.runs.models.record_request import RecordRequest

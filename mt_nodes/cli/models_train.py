@@ -6,13 +6,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.params import build, describe
+from mt_nodes.base.params import build
 from mt_nodes.cli.models_data import add_data, read_data
+from mt_nodes.cli.recipe_options import add_options, given_of
 from mt_nodes.runs.models.network_catalogue import network_named
 from mt_nodes.runs.models.preprocessing import Preparation
 from mt_nodes.runs.models.recipe import Recipe
@@ -28,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line: recipe and preparation have one option a parameter."""
     parser.epilog = "example: mt models train my_drives --network pilotnet --ahead 0 --crop-top 0.4 --out my_pilot"
     add_data(parser, "*")
-    for row in (*describe(Recipe), *describe(Preparation)):
-        _add_option(parser, row)
+    add_options(parser, Recipe)
+    add_options(parser, Preparation, height_px="that of the network", width_px="that of the network")
     add = parser.add_argument
     add("--trunk", type=Path, metavar="FILE", help="weights that torchvision's part of resnet101 or vgg16 begins with")
     add("--out", type=Path, metavar="DIR", help="directory of the training (needed)")
@@ -50,11 +50,10 @@ def run(args: argparse.Namespace) -> int:
         args = _as_before(args)
     if not args.data:
         raise UsageError("got no data; type `mt models train DATA --out DIR`, or `mt models train --resume DIR`")
-    given = {name: value for name, value in vars(args).items() if value is not None}
-    recipe = build(Recipe, _of(Recipe, given), "mt models train")
+    recipe = build(Recipe, given_of(Recipe, args), "mt models train")
     network = network_named(recipe.network, "--network")
     size = {"height_px": network.height_px, "width_px": network.width_px}
-    prepared = build(Preparation, size | _of(Preparation, given), "mt models train")
+    prepared = build(Preparation, size | given_of(Preparation, args), "mt models train")
     frames = read_data(args, args.data, prepared, hidden=args.json)
     return _train(args, out, recipe, (frames, prepared))
 
@@ -104,26 +103,6 @@ def _tell(args: argparse.Namespace, weights: Path, reports: list[EpochReport]) -
         f"and {best.validation_mae_steering_rad:.4f} rad off (mean absolute error)"
     )
     text(f"weights: {weights}; what that means: `mt models evaluate {weights} DATA`")
-
-
-def _add_option(parser: argparse.ArgumentParser, row: Mapping[str, Any]) -> None:
-    """Declare one parameter; what is not given stays None, so that a resumed training knows."""
-    option, default = f"--{row['name'].replace('_', '-')}", row["default"]
-    if row["type"] == "bool":
-        parser.add_argument(option, action="store_true", default=None, help=row["help"])
-        return
-    unit = f", {row['unit']}" if row["unit"] else ""
-    shown = "that of the network" if row["name"] in ("height_px", "width_px") else default
-    choices = f": {' or '.join(row['choices'])}" if row["choices"] else ""
-    kind = {"int": int, "float": float}.get(row["type"], str)
-    metavar = {"int": "N", "float": "X"}.get(row["type"], "NAME")
-    about = f"{row['help']}{choices}{unit} (default {shown})".replace("%", "%%")
-    parser.add_argument(option, type=kind, default=None, metavar=metavar, help=about)
-
-
-def _of(cls: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    names = {row["name"] for row in describe(cls)}
-    return {name: value for name, value in given.items() if name in names}
 
 
 #: What is no part of a training.

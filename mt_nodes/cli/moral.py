@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mt_nodes.cli.arguments import help_of
-from mt_nodes.cli.replay_command import at_least_one, refuse_more_than_resume, whole_number
+from mt_nodes.cli.replay_command import refuse_more_than_resume
+from mt_nodes.cli.whole_numbers import at_least_one, whole_number
 from mt_nodes.runs.moral.moral_request import MoralRequest
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from typing import Any
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.arguments import help_of, role_topics
+from mt_nodes.cli.whole_numbers import at_least_one
 from mt_nodes.engine.plan import ReplayRequest
 
 
@@ -23,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--out", type=Path, required=True, metavar="BAG2", help="bag to write; a name ending in .bag is a ROS 1 bag")
     add("--storage", default="mcap", help="mcap or sqlite3 (default %(default)s)")
     add("--seed", type=int, default=0, help="what every draw depends on (default %(default)s)")
-    add("--limit", type=int, metavar="N", help="bundles to read at most")
+    add("--limit", type=at_least_one, metavar="N", help="bundles to read at most")
     add("--topic", action="append", default=[], metavar="ROLE=TOPIC", help=help_of(ReplayRequest)["topics"])
     add("--transforms", type=Path, metavar="FILE", help="YAML file of transforms that the bag lacks")
 

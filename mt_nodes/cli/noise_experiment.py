@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.cli.arguments import help_of, role_topics
-from mt_nodes.cli.replay_command import at_least_one
+from mt_nodes.cli.whole_numbers import at_least_one
 from mt_nodes.engine.plan import ReplayRequest
 
 POINTS, PAIRS, CONFIG = (10, 100, 1000), 1000, "default"

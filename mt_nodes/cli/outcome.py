@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.cli.terminal import table, text
+from mt_nodes.data.verdict import SCORE_FALLS
 from mt_nodes.engine.summary.deaths import place_of
+from mt_nodes.engine.summary.score_range import said_of_falls, score_warnings
 from mt_nodes.engine.summary.undecided_reasons import over_all
+from mt_nodes.engine.summary.unstamped import SAID as UNSTAMPED
 
 COLUMNS = ("relation", "outcome", "violated", "rate", "95 % interval", "lost", "gained", "control", "sham")
 
@@ -23,6 +26,10 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
         text(f"95 % intervals: {'; '.join(methods)}")
     for line in requirements(summary["relations"]):
         text(line)
+    for line in score_warnings(summary.get("scores", {})):
+        text(line)
+    if summary.get("unstamped"):
+        text(UNSTAMPED)
     print_waivers(summary)
     totals = ", ".join(f"{count} {outcome}" for outcome, count in summary["outcomes"].items() if count)
     text(f"{summary['offered']} pairs offered: {totals or 'none'}")
@@ -44,7 +51,11 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
 
 def reasons(relations: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return a line for each relation that does not PASS: why, and what would decide."""
-    return [f"{name}: {r['outcome']}: {r['why']}" for name, r in relations.items() if r["outcome"] != "PASS"]
+    return [f"{name}: {r['outcome']}: {r['why']}{_falls(r)}" for name, r in relations.items() if r["outcome"] != "PASS"]
+
+
+def _falls(relation: Mapping[str, Any]) -> str:
+    return f"; {said_of_falls(relation[SCORE_FALLS])}" if SCORE_FALLS in relation else ""
 
 
 def requirements(relations: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -9,10 +9,9 @@ from pathlib import Path
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.arguments import help_of, role_topics
+from mt_nodes.cli.mutate_command import settings
+from mt_nodes.cli.whole_numbers import at_least_one, whole_number
 from mt_nodes.engine.plan import ReplayRequest
-
-#: Python reads no numbers of more than 4,300 digits, and nobody means one of a hundred.
-_MOST_DIGITS = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,10 +22,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = help_of(ReplayRequest)
     with_default = {name: f"{text} (default %(default)s)" for name, text in about.items()}
     add("bags", metavar="BAG", nargs="*", help=about["bags"])
-    add("--relations", metavar="ID,…", help=f"{about['relations']} (default {','.join(default.relations)})")
+    usual = f"default {','.join(default.relations)}; where the stack takes or says something else, some that fit it"
+    add("--relations", metavar="ID,…", help=f"{about['relations']} ({usual})")
     add("--suite", type=Path, metavar="FILE", help="YAML file with a list of relations")
     add("--cases", default="", metavar="FILE", help=about["cases"])
     add("--stack", default=default.stack, help=with_default["stack"])
+    add("--set", action="append", default=[], metavar="K=V", help=about["stack_settings"])
     add("--mode", default=default.mode, help=with_default["mode"])
     add("--pace", default=default.pace, help=with_default["pace"])
     add("--rate", type=float, default=default.rate, help=with_default["rate"])
@@ -127,8 +128,9 @@ def _request(args: argparse.Namespace) -> ReplayRequest:
         raise UsageError("--cases names its relations; leave --relations and --suite out")
     return ReplayRequest(
         bags=tuple(args.bags),
-        relations=given or ReplayRequest(bags=()).relations,
+        relations=given or _default(args),
         stack=args.stack,
+        stack_settings=settings(args.set),
         mode=args.mode,
         pace=args.pace,
         transport=args.transport,
@@ -146,17 +148,9 @@ def _request(args: argparse.Namespace) -> ReplayRequest:
     )
 
 
-def at_least_one(text: str) -> int:
-    """Read a whole number of at least 1, for argparse."""
-    number = int(text) if text.isascii() and text.isdecimal() and len(text) < _MOST_DIGITS else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"got '{text:.30}', expected a whole number of at least 1")
-    return number
+def _default(args: argparse.Namespace) -> tuple[str, ...]:
+    from mt_nodes.engine.compatibility import default_relations
+    from mt_nodes.stacks.stack import load_stack
 
-
-def whole_number(text: str) -> int:
-    """Read a whole number, for argparse."""
-    digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdecimal() and len(digits) < _MOST_DIGITS):
-        raise argparse.ArgumentTypeError(f"got '{text:.30}', expected a whole number")
-    return int(text)
+    usual = ReplayRequest(bags=()).relations
+    return usual if args.cases else default_relations(load_stack(args.stack, settings(args.set)))

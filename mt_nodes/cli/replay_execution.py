@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ from mt_nodes.base.processes import Process
 from mt_nodes.base.suite_client import in_suite
 from mt_nodes.cli.outcome import print_summary
 from mt_nodes.engine.plan import ReplayRequest, suite_process, suite_stop_s
-from mt_nodes.runs.replay.execute import execute, in_process_arms
+from mt_nodes.engine.summary.score_range import score_notes
 from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.stacks.stack import Stack
 
@@ -55,7 +55,10 @@ def replayed(run: Run, *, as_json: bool = False, quiet: bool = False) -> Summary
     """Carry out a replay that was made, print its outcome and return the summary; see :func:`replay`."""
 
     def here(progress: Callable[[Any], None]) -> Summary:
-        return execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, progress)
+        from mt_nodes.runs.replay.execute import execute, in_process_arms  # slow to import
+
+        listen = score_notes(lambda line: None, warn)
+        return execute(run, lambda ending: in_process_arms(run, ending), listen, progress)
 
     inprocess = run.request.transport == "inprocess"
     suite = None if inprocess else suite_process(run.out, os.environ)
@@ -105,12 +108,17 @@ def carry_out(
             summary = here(bar.verdicts)
         else:
             stop_s = suite_stop_s(run.stack)
-            summary = in_suite(suite, stop_s, lambda event: bar.update(event["done"], event["violated"]), afterwards)
+            summary = in_suite(suite, stop_s, bar.event, afterwards)
     if as_json:
         print(json.dumps(summary, indent=2))
     elif not quiet:
         print_summary(summary, run.out)
     return summary
+
+
+def warn(warning: str) -> None:
+    """Print a warning while a run goes on."""
+    print(f"mt: warning: {warning}", file=sys.stderr)
 
 
 class _Bar:
@@ -122,6 +130,13 @@ class _Bar:
 
     def verdicts(self, verdicts: Any) -> None:
         self.update(self._done + len(verdicts), self._violated + sum(v.outcome.value == "VIOLATED" for v in verdicts))
+
+    def event(self, event: Mapping[str, Any]) -> None:
+        """Take what a suite process tells: how far it is, or a warning."""
+        if "warning" in event:
+            warn(event["warning"])
+        else:
+            self.update(event["done"], event["violated"])
 
     def update(self, done: int, violated: int) -> None:
         self._done, self._violated = done, violated

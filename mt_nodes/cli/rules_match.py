@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from mt_nodes.base.errors import ExitCode, UsageError
 from mt_nodes.cli import rules_plan
 from mt_nodes.cli.arguments import help_of
-from mt_nodes.cli.replay_command import whole_number
 from mt_nodes.cli.rules_choice import chooser, hidden, plain, recordings, store_of, tell
 from mt_nodes.cli.rules_models import add_embedding, add_eyes, eyes_of
 from mt_nodes.cli.rules_store import add_store, ontology_of
+from mt_nodes.cli.whole_numbers import whole_number
 from mt_nodes.engine.plan import ReplayRequest
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mt_nodes.cli.replay_command import at_least_one, whole_number
+from mt_nodes.cli.whole_numbers import at_least_one, whole_number
 
 if TYPE_CHECKING:
     from mt_nodes.rules.extraction import Reader

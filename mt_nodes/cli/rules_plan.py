@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mt_nodes.base.errors import ExitCode, UsageError
-from mt_nodes.cli.replay_command import at_least_one, whole_number
+from mt_nodes.cli.whole_numbers import at_least_one, whole_number
 
 if TYPE_CHECKING:
     from mt_nodes.engine.case_plan import PlannedCase

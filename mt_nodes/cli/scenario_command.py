@@ -14,7 +14,8 @@ from mt_nodes.base import resources
 from mt_nodes.base.errors import ExitCode, UsageError
 from mt_nodes.base.yaml_files import read_text
 from mt_nodes.cli.arguments import help_of
-from mt_nodes.cli.replay_command import at_least_one, refuse_more_than_resume, relations_given, whole_number
+from mt_nodes.cli.replay_command import refuse_more_than_resume, relations_given
+from mt_nodes.cli.whole_numbers import at_least_one, whole_number
 from mt_nodes.runs.loop.scenario_request import ScenarioRequest
 
 if TYPE_CHECKING:
@@ -46,6 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--out", metavar="DIR", help="results directory (default mt_results/<time>)")
     add("--resume", type=Path, metavar="DIR", help="go on with the run in DIR; nothing else is given")
     add("--json", action="store_true", help="print summary.json instead of a table")
+    add(
+        "--check",
+        metavar="DRIVER",
+        help="first look at a driver, my_driver.py or a stack: what it is given and commands",
+    )
     add("--format", action="store_true", help="print the files as the language has them, mended; nothing is driven")
 
 
@@ -59,6 +65,8 @@ def run(args: argparse.Namespace) -> int:
         out = args.resume.resolve()
         go_where_it_started(out)
         return int(drive(ScenarioRun.resume(out), as_json=args.json)["exit_code"])
+    if args.check:
+        return _check(args.check, args.scenarios)
     if not args.scenarios:
         raise UsageError("got no scenario; type `mt scenario FILE`, or `mt scenario --resume DIR`")
     if not args.strict:
@@ -66,6 +74,19 @@ def run(args: argparse.Namespace) -> int:
     if args.format:
         return _print_formatted(args.scenarios)
     return int(drive(ScenarioRun.create(_request(args), args.out), as_json=args.json)["exit_code"])
+
+
+def _check(driver: str, scenarios: Sequence[str]) -> int:
+    """Print what a driver is given, what it commands and what became of it; 4 if it does not drive at all."""
+    from mt_nodes.cli.doctor_command import print_findings
+    from mt_nodes.runs.doctor import worst
+    from mt_nodes.runs.loop.driver_check import SCENARIO, check_driver, findings_of
+
+    if len(scenarios) > 1:
+        raise UsageError(f"--check: got {len(scenarios)} scenarios, expected one (or none: {SCENARIO})")
+    findings = list(findings_of(check_driver(driver, *scenarios)))
+    print_findings(findings)
+    return int(ExitCode.INFRASTRUCTURE if worst(findings) == "error" else ExitCode.PASS)
 
 
 def drive(run: ScenarioRun, *, as_json: bool = False, quiet: bool = False) -> Summary:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``mt show NAME``, with a bag: what a mutation does to one of its frames; ``mt show DIR PAIR``: how a pair drove."""
+"""``mt show NAME``, with a bag: what a mutation does to one of its frames; ``mt show DIR PAIR``: how a pair ended."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import strength_of
 from mt_nodes.cli import catalogue
 from mt_nodes.cli.arguments import help_of, role_topics
-from mt_nodes.cli.replay_command import whole_number
 from mt_nodes.cli.terminal import heading, table, text
+from mt_nodes.cli.whole_numbers import whole_number
 from mt_nodes.engine.plan import ReplayRequest
 
 #: What is of use with a bag only: option, and its default.
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "pair",
         metavar="PAIR",
         nargs="?",
-        help="pair of drives of `mt scenario`, or case of `mt experiment moral`: what became of it",
+        help="pair of `mt replay`, `mt live` or `mt scenario`, or case of `mt experiment moral`: what became of it",
     )
     parser.add_argument("--json", action="store_true", help="print one object")
     add = parser.add_argument_group("with a bag: a picture of a frame before and after a mutation").add_argument
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what is known of one thing or of a pair of drives, or draw what a mutation does."""
+    """Print what is known of one thing or of a pair, or draw what a mutation does."""
     given = [name for name, default in _WITH_BAG.items() if getattr(args, name) != default]
     if given and args.bag is None:
         raise UsageError(f"mt show: --{given[0].replace('_', '-')} is for a frame of a bag; give --bag, too")
@@ -73,10 +73,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tell(args: argparse.Namespace) -> int:
-    """Print what became of a pair of drives: the verdict, and both drives in words."""
+    """Print what became of a pair: the verdict, and what was changed, or both drives, in words."""
     from mt_nodes.data.verdict import Pair
     from mt_nodes.engine.recorded_drives import episode_line, load_kept
     from mt_nodes.engine.recorded_pair import command
+    from mt_nodes.engine.run_record import read_record
     from mt_nodes.report.episode_words import in_words
     from mt_nodes.runs.again.changed_since import judged_again
     from mt_nodes.runs.moral.report_journal import is_campaign
@@ -89,6 +90,11 @@ def _tell(args: argparse.Namespace) -> int:
 
         return moral_results.show(directory, args.pair, as_json=args.json)
     pair = Pair.parse(args.pair)
+    if "scenarios" not in read_record(directory)["request"]:
+        from mt_nodes.cli.frame_pair import show_frame_pair
+
+        show_frame_pair(directory, pair, as_json=args.json)
+        return 0
     verdict = judged_again(directory, pair)
     if verdict is None:
         raise UsageError(f"{directory}: no verdict of pair '{pair}'; pairs.csv lists them")

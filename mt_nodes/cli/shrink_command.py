@@ -13,13 +13,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mt_nodes.cli.replay_command import at_least_one
+from mt_nodes.cli.whole_numbers import at_least_one
 from mt_nodes.engine.plan import TRANSPORTS
 
 if TYPE_CHECKING:
     from mt_nodes.runs.shrink.shrink_run import ShrinkRun
 
 Tell = Callable[[int, str], None]
+#: Of the points that are needed so many are printed; shrunk.json has more.
+_SHOWN_POINTS = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -105,6 +107,7 @@ def _print(told: dict[str, Any]) -> None:
         table(("what", "before", "after"), rows, right=("before", "after"))
     if not told["is_followup_of_mutation"]:
         text(f"the reduced input is no follow-up of the relation's mutation any more: {told['why']}")
+    _print_scores(told)
     for note in told["notes"]:
         text(note)
     if "trouble" in told:
@@ -112,6 +115,24 @@ def _print(told: dict[str, Any]) -> None:
     plays = sum(step["plays"] for step in told["steps"])
     tried = f"{len(told['steps'])} smaller forms tried in {plays} plays; " if told["steps"] else ""
     text(f"{tried}results in {told['results']}")
+
+
+def _print_scores(told: dict[str, Any]) -> None:
+    from mt_nodes.cli.terminal import table, text
+
+    for x, y, z, *intensity in told.get("needed_points", ())[:_SHOWN_POINTS]:
+        bright = f", intensity {intensity[0]:g}" if intensity else ""
+        text(f"needed: a point at x {x:.2f}, y {y:.2f}, z {z:.2f} m{bright}")
+    if path := told.get("score_path"):
+        rows = [
+            (
+                f"{row['label']} at {', '.join(f'{place:.4g}' for place in row['at'])}",
+                *(f"{s:.2f}" for s in row["scores"]),
+            )
+            for row in path["objects"]
+        ]
+        steps = [f"{count}{'!' if fails else ''}" for count, fails in zip(path["atoms"], path["violated"], strict=True)]
+        table(("score with so many of them (!: violated)", "source", *steps), rows)
 
 
 def _how_often(told: dict[str, Any]) -> str:

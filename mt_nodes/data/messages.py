@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from mt_nodes.data.lanes import Lanes
 from mt_nodes.data.outputs import Detections, Path
+from mt_nodes.data.rotations import seen_from
 from mt_nodes.data.transforms import TransformTree
 
 Points = npt.NDArray[Any]
@@ -141,6 +142,10 @@ class Odometry:
     speed_mps: float = 0.0
     yaw_rate_radps: float = 0.0
     child_frame_id: str = "base_link"
+
+    def seen_from(self, places_m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return places (n, 2) of ``frame_id`` as the vehicle sees them: x ahead, y to the left."""
+        return seen_from(self.x_m, self.y_m, self.yaw_rad, places_m)
 
 
 @dataclass(frozen=True, eq=False)

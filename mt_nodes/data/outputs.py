@@ -4,14 +4,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.data.output_traits import OTHERS
+
 Floats = npt.NDArray[np.float64]
+
+
+def _renamed(label: npt.NDArray[np.str_], classes: Mapping[str, str]) -> npt.NDArray[np.str_]:
+    own, rows = np.unique(label, return_inverse=True)
+    names = [classes.get(name, classes.get(OTHERS, name)) for name in own.tolist()]
+    return np.array(names, dtype=np.str_)[rows] if len(label) else label
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +105,10 @@ class Detections:
         """Return a statement that nothing was seen."""
         return cls.make(frame_id, stamp_ns, np.empty((0, 3)))
 
+    def renamed(self, classes: Mapping[str, str]) -> Detections:
+        """Return it with classes called by other names; see :meth:`Output.renamed`."""
+        return replace(self, label=_renamed(self.label, classes))
+
     def take(self, rows: npt.NDArray[Any]) -> Detections:
         """Return the rows that an index or boolean array selects."""
         return replace(self, **{column.name: getattr(self, column.name)[rows] for column in fields(self)[2:]})
@@ -152,6 +164,10 @@ class ImageBoxes:
     def none(cls, frame_id: str, stamp_ns: int | None) -> ImageBoxes:
         """Return a statement that nothing was seen."""
         return cls.make(frame_id, stamp_ns, np.empty((0, 4)))
+
+    def renamed(self, classes: Mapping[str, str]) -> ImageBoxes:
+        """Return it with classes called by other names; see :meth:`Output.renamed`."""
+        return replace(self, label=_renamed(self.label, classes))
 
     def take(self, rows: npt.NDArray[Any]) -> ImageBoxes:
         """Return the rows that an index or boolean array selects."""
@@ -229,6 +245,13 @@ class Output:
     diagnostics: Diagnostics | None = None
     extra: dict[str, Any] = field(default_factory=dict)
     answer_ms: float | None = None
+
+    def renamed(self, classes: Mapping[str, str]) -> Output:
+        """Return it with classes called by other names, by own name; ``*`` stands for those that are not named."""
+        if not classes:
+            return self
+        parts = {role: part for role in ("detections", "boxes") if (part := getattr(self, role)) is not None}
+        return replace(self, **{role: part.renamed(classes) for role, part in parts.items()})
 
     @property
     def silent(self) -> bool:

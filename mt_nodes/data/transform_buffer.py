@@ -7,7 +7,6 @@ from bisect import bisect_right
 from collections.abc import Iterable
 
 import numpy as np
-from scipy.spatial.transform import Rotation, Slerp
 
 from mt_nodes.data.transforms import Transform, TransformTree
 
@@ -52,6 +51,8 @@ class TransformBuffer:
 
 
 def _interpolated(rows: list[Transform], stamp_ns: int) -> Transform:
+    from scipy.spatial.transform import Rotation, Slerp  # slow to import, and only moving frames need it
+
     after = bisect_right(rows, stamp_ns, key=lambda r: r.stamp_ns)
     if after == 0 or after == len(rows):
         return rows[min(after, len(rows) - 1)]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import yaml
-from scipy.spatial.transform import Rotation
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.yaml_files import read_list, refuse_unknown
+from mt_nodes.data.rotations import quaternion_of, quaternion_of_rpy, rotation_matrix
 
 Matrix = npt.NDArray[np.float64]
 #: Frames of the ego vehicle and of the map, as REP 105 names them.
 EGO_FRAME, MAP_FRAME = "base_link", "map"
+#: The place on the ground below the ego vehicle, in REP 120.
+FOOTPRINT_FRAME = "base_footprint"
 
 
 class UnknownTransform(UsageError):
@@ -80,9 +81,16 @@ class TransformTree:
             known = ", ".join(sorted(self.frames)) or "(none)"
             raise UnknownTransform(
                 f"no transform from frame '{source}' to '{target}'; known frames: {known}; "
-                "give the missing one with --transforms FILE"
+                f"give the missing one with --transforms FILE{self._hint(source, target)}"
             )
         return np.asarray(np.linalg.solve(target_from, source_from), dtype=np.float64)
+
+    def _hint(self, *wanted: str) -> str:
+        """Return what to write where the ego vehicle is known by the place below it alone."""
+        if EGO_FRAME not in wanted or EGO_FRAME in self.frames or FOOTPRINT_FRAME not in self.frames:
+            return ""
+        row = f"{{parent: {FOOTPRINT_FRAME}, child: {EGO_FRAME}, translation_m: [0, 0, 0], rpy_rad: [0, 0, 0]}}"
+        return f", such as - {row} if the two are one place (else z is the height of {EGO_FRAME} above the ground)"
 
     def _to_root(self, frame: str) -> tuple[str, Matrix]:
         matrix, seen = np.eye(4), {frame}
@@ -102,7 +110,7 @@ def pose_matrix(translation_m: Iterable[float], quaternion_xyzw: Iterable[float]
         ValueError: a number is not finite, or the quaternion is (nearly) zero or beyond all measure.
     """
     matrix = np.eye(4)
-    matrix[:3, :3] = Rotation.from_quat(list(quaternion_xyzw)).as_matrix()
+    matrix[:3, :3] = rotation_matrix(quaternion_xyzw)
     matrix[:3, 3] = list(translation_m)
     if not np.isfinite(matrix).all():
         raise ValueError("a number is not finite")
@@ -143,16 +151,11 @@ def dump_transforms(tree: TransformTree, path: Path) -> None:
             "parent": t.parent,
             "child": t.child,
             "translation_m": [float(v) for v in t.matrix[:3, 3]],
-            "quaternion_xyzw": [float(v) for v in Rotation.from_matrix(t.matrix[:3, :3]).as_quat()],
+            "quaternion_xyzw": list(quaternion_of(t.matrix[:3, :3])),
         }
         for t in tree.transforms
     ]
     path.write_text(yaml.safe_dump(rows, sort_keys=False), encoding="utf-8")
-
-
-def quaternion_of_yaw(yaw_rad: float) -> tuple[float, float, float, float]:
-    """Return (x, y, z, w) of a turn about z."""
-    return 0.0, 0.0, math.sin(yaw_rad / 2), math.cos(yaw_rad / 2)
 
 
 def _from_row(row: Any, where: str) -> Transform:
@@ -170,7 +173,7 @@ def _from_row(row: Any, where: str) -> Transform:
             angles = np.asarray(row.get("rpy_rad", [0, 0, 0]), dtype=np.float64)
             if angles.shape != (3,):
                 raise ValueError("rpy_rad is not three numbers")
-            quaternion = Rotation.from_euler("xyz", angles).as_quat()
+            quaternion = quaternion_of_rpy(*angles.tolist())
         return Transform(str(row["parent"]), str(row["child"]), pose_matrix(row["translation_m"], quaternion))
     except (TypeError, ValueError) as error:
         expected = "translation_m: [x, y, z], quaternion_xyzw: [x, y, z, w] that is not zero, rpy_rad: [r, p, y]"

@@ -16,6 +16,8 @@ SCHEMA = 1
 MARKS = ("round", "paired_by", "scene")
 #: What a check writes into the detail of a verdict: rows [number, found, class]; name, unit and bin of that number.
 OBJECTS, OBJECTS_BY = "objects", "objects_by"
+#: Key of what a verdict's detail says of scores: [before, after] of each thing that was lost.
+SCORE_FALLS = "score_falls"
 
 
 class Outcome(str, Enum):

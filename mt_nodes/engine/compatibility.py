@@ -9,7 +9,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.plugins import name_of
 from mt_nodes.data.bags.bundles import Source
 from mt_nodes.data.stack_topics import DIAGNOSTICS, INPUT_ROLES
-from mt_nodes.relations.relation import Relation, Suite
+from mt_nodes.relations.relation import DEFAULT, OTHER_DEFAULTS, Relation, Suite, load_relation
 from mt_nodes.stacks.stack import Stack
 
 
@@ -37,6 +37,12 @@ def unfit(relation: Relation, stack: Stack, loop: bool = False) -> str | None:
     return (
         f"relation '{relation.id}' judges {', '.join(lacking)}; stack '{stack.name}' says no such" if lacking else None
     )
+
+
+def default_relations(stack: Stack) -> tuple[str, ...]:
+    """Return the relations that a stack is tested by unless others are asked for: they fit what it takes and says."""
+    fit = (names for names in (DEFAULT, *OTHER_DEFAULTS) if not any(unfit(load_relation(n), stack) for n in names))
+    return next(fit, DEFAULT)
 
 
 def check_requirements(suite: Suite, stack: Stack, loop: bool = False) -> None:

@@ -13,7 +13,7 @@ import shapely
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.association import moved
 from mt_nodes.data.effects import Effects
-from mt_nodes.data.messages import Bundle
+from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.outputs import Detections, Output
 from mt_nodes.data.outputs import Path as OutputPath
 from mt_nodes.data.transforms import UnknownTransform, move
@@ -25,6 +25,8 @@ from mt_nodes.relations.checks.path_checks import expected_places, resampled
 Arrays = dict[str, npt.NDArray[Any]]
 #: Wider pictures are made smaller.
 _WIDEST_PX = 1280.0
+#: Numbers of a cloud have 32 bits: at 100 m they are right to 8 µm.
+_SAME_M = 1e-3
 #: How far along a path is drawn, and from how many places.
 _PATH_SHOWN_M, _PATH_STEP_M = 60.0, 0.25
 
@@ -49,7 +51,12 @@ def write_view(
         arrays["keep"] = _outline(region.buffered(-check.keep_inset_m))
     for name, bundle in (("source", source), ("followup", followup)):
         arrays[f"{name}_xyz"] = _points([c.xyz for c in bundle.clouds], bundle, frame)
-    added = [effects.added_points[c.topic] for c in source.clouds if c.topic in effects.added_points]
+    sent = {cloud.topic: cloud for cloud in followup.clouds}
+    added = [
+        _there(effects.added_points[c.topic], sent.get(c.topic))
+        for c in source.clouds
+        if c.topic in effects.added_points
+    ]
     arrays["added_xyz"] = _points(added, source, frame)
     for name, output in zip(("source", "followup"), outputs, strict=True):
         arrays |= _boxes(name, output.detections, source, frame)
@@ -60,6 +67,19 @@ def write_view(
     for name in ("source_xyz", "followup_xyz"):  # added points stay: how many there are is told
         arrays[name] = _within(arrays[name], shown)
     np.savez(path, **arrays)  # type: ignore[arg-type]
+
+
+def _there(added: npt.NDArray[Any], cloud: Cloud | None) -> npt.NDArray[Any]:
+    """Return those of added points (N, 3) that a cloud has: of a follow-up that was made small only some are left."""
+    if cloud is None or not len(added):
+        return added[:0]
+    from scipy.spatial import KDTree
+
+    known = cloud.xyz[np.isfinite(cloud.xyz).all(axis=1)]
+    if not len(known):
+        return added[:0]
+    near, _ = KDTree(known).query(added, distance_upper_bound=_SAME_M)
+    return np.asarray(added[np.isfinite(near)])
 
 
 def _images(

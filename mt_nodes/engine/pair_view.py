@@ -20,6 +20,8 @@ Texts = npt.NDArray[np.str_]
 
 #: What is seen around the region, in metres.
 SURROUNDINGS_M = 6.0
+#: So many added points, and no more, are shown wherever they are within so many metres of what is shown anyway.
+_FEW, _NEAR_M = 10, 20.0
 #: Half the width of the view when nothing tells where to look, in metres.
 WITHOUT_REGION_M = 40.0
 #: Arrays of a picture by name: the shape of one row.
@@ -96,6 +98,10 @@ class PairView:
         shown = np.concatenate([self.region, self.keep, self.lost_at, self.gained_at])
         if len(shown) == 0:
             return -WITHOUT_REGION_M, WITHOUT_REGION_M, -WITHOUT_REGION_M, WITHOUT_REGION_M
+        if len(self.added_xyz) <= _FEW:
+            # What is left of a change that was made small is shown, unless the rest would get lost in the picture.
+            near = self.added_xyz[:, :2] - np.clip(self.added_xyz[:, :2], shown.min(axis=0), shown.max(axis=0))
+            shown = np.concatenate([shown, self.added_xyz[np.abs(near).max(axis=1, initial=0.0) <= _NEAR_M, :2]])
         (x0, y0), (x1, y1) = shown.min(axis=0) - SURROUNDINGS_M, shown.max(axis=0) + SURROUNDINGS_M
         return float(x0), float(x1), float(y0), float(y1)
 

@@ -50,6 +50,9 @@ class ReplayRequest(Request):
     bags: tuple[str, ...] = field(metadata={"param": Param(help="bag directory, .mcap, .db3 or ROS 1 .bag")})
     relations: tuple[str, ...] = param(DEFAULT, help="relations or .yaml files")
     stack: str = param("reference_detector", help="name of a shipped stack or a .yaml file")
+    stack_settings: Mapping[str, Any] = param(
+        {}, help="in place of what the stack file says, such as scores.detections.high=0.7 or deadline_s=30"
+    )
     mode: str = param("twin", help=", ".join(MODES))
     pace: str = param("lockstep", help=", ".join(PACES))
     transport: str = param("ros", help=", ".join(TRANSPORTS))

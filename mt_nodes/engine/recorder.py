@@ -7,6 +7,7 @@ import json
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,14 +27,16 @@ from mt_nodes.engine.ledger import Ledger
 from mt_nodes.engine.pair_pictures import write_view
 from mt_nodes.engine.pair_view import evidence_file
 from mt_nodes.engine.schedule import EVERYTHING, Schedule
+from mt_nodes.engine.score_file import ScoreFile, read_scores
 from mt_nodes.engine.series import SeriesVerdict
 from mt_nodes.engine.series_tables import series_file, write_stretches
+from mt_nodes.engine.summary.score_range import score_line
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
 from mt_nodes.engine.waivers import load_waivers, marked
 from mt_nodes.engine.worst import WorstSoFar
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.pipeline import DerivedFollowup
-from mt_nodes.relations.relation import Suite
+from mt_nodes.relations.relation import CONTROL, Suite
 from mt_nodes.stacks.stack import Stack
 
 #: Writes what is made of a journal at the end: results directory, summary, lines of the journal.
@@ -128,7 +131,7 @@ class Recorder:
         self._run = run
         self._listen, self._show = listen, show
         self._journal = Journal(run.out / "result.jsonl")
-        self._ledger = Ledger(run.out)
+        self._ledger, self._scores = Ledger(run.out), ScoreFile(run.out)
         self._evidence = Background()
         self._worst = WorstSoFar()
         self._made_ms, self._answered_ms = array("d"), array("d")
@@ -142,6 +145,7 @@ class Recorder:
     def __exit__(self, *_: object) -> None:
         self._journal.close()
         self._ledger.close()
+        self._scores.close()
         self._evidence.close()
 
     def followup(self, offer: Offer, bundle: Bundle, derived: DerivedFollowup, made_ms: float) -> None:
@@ -167,11 +171,20 @@ class Recorder:
         """
         owed = [v for v in verdicts if not self.done(v.pair)]
         fresh = [v for v in owed if v.pair not in self._journal]
+        if case is not None and fresh and case.offer.relation.id == CONTROL and case.offer.draw == 0:
+            self._note_scores(case)
         for verdict in fresh:
             self._listen(self._journal.verdict(verdict))
         if case is not None:
             self._keep(owed, case)
         return fresh
+
+    def _note_scores(self, case: ExecutedPair) -> None:
+        """Keep the scores of a source answer: once a bundle, as every bundle is offered the control."""
+        bundle = case.source
+        line = score_line((bundle.episode, bundle.index), case.source_answer.output, self._run.stack.scores)
+        if line is not None and (text := self._scores.append(line)) is not None:
+            self._listen(text)
 
     def series(self, judged: Sequence[SeriesVerdict]) -> list[Verdict]:
         """Journal verdicts over sequences; keep what violated ones were judged by. Returns those that are new."""
@@ -228,7 +241,8 @@ class Recorder:
         infos = [RelationInfo.of(r.as_plain()) for r in self._run.suite.relations]
         latency = {"mutator": _quantiles(self._made_ms), "stack": _quantiles(self._answered_ms)}
         journal = out / "result.jsonl"
-        summary = summarise(read_journal(journal), infos, latency_ms={k: v for k, v in latency.items() if v}, **trouble)
+        lines = chain(read_journal(journal), read_scores(out))
+        summary = summarise(lines, infos, latency_ms={k: v for k, v in latency.items() if v}, **trouble)
         if waivers := self._run.waivers:
             summary = marked(summary, read_journal(journal), load_waivers(Path(waivers)))
         write(out, summary, read_journal(journal))

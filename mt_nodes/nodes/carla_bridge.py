@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
-from mt_nodes.data.transforms import quaternion_of_yaw
+from mt_nodes.data.rotations import quaternion_of_yaw
 from mt_nodes.nodes.channel import SimulatorChannel
 from mt_nodes.nodes.orientation import yaws
 from mt_nodes.world.drive.external import HERE, Origin, SimulatedObject, ego_of

@@ -13,6 +13,7 @@ from rclpy.node import Node
 from std_msgs.msg import String
 
 from mt_nodes.data.verdict import Outcome
+from mt_nodes.engine.summary.score_range import TYPE as SCORES
 from mt_nodes.nodes import qos
 
 #: topic -> (type, QoS, what it carries); a table of docs/nodes.md is made from this.
@@ -33,8 +34,10 @@ class ControlNode(Node):
         self._outcomes: dict[str, int] = {}
 
     def line(self, text: str) -> None:
-        """Publish a line of the journal or the ledger as it was written, checksum included."""
+        """Publish a line of the journal or the ledger as it was written, checksum included; scores are told nobody."""
         line = json.loads(text)
+        if line.get("type") == SCORES:
+            return
         topic = "/mt/ledger" if line.get("type") == "followup" else "/mt/verdicts"
         self._topics[topic].publish(String(data=text))
         if line.get("type") == "verdict":

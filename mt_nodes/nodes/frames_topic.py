@@ -8,10 +8,10 @@ from typing import Any
 
 from geometry_msgs.msg import TransformStamped
 from rclpy.node import Node
-from scipy.spatial.transform import Rotation
 
 from mt_nodes.data.cdr.codec import TF
 from mt_nodes.data.messages import Bundle
+from mt_nodes.data.rotations import quaternion_of
 from mt_nodes.data.transforms import Transform
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.message_classes import available, message_class, set_header
@@ -50,5 +50,5 @@ def _stamped(transform: Transform, stamp_ns: int) -> TransformStamped:
     set_header(message.header, transform.parent, stamp_ns)
     to, by = message.transform.translation, message.transform.rotation
     to.x, to.y, to.z = map(float, transform.matrix[:3, 3])
-    by.x, by.y, by.z, by.w = map(float, Rotation.from_matrix(transform.matrix[:3, :3]).as_quat())
+    by.x, by.y, by.z, by.w = quaternion_of(transform.matrix[:3, :3])
     return message

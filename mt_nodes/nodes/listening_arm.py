@@ -34,7 +34,7 @@ class ListeningArm:
         self._stack = stack
         self._inbox = Arrivals(stack.answers, stack.match, window_s, AHEAD_S, stack.deadline_s)
         self._listener = OutputListener(
-            node, stack.outputs, lambda topic: topic, self._inbox, qos.LIVE_BURSTS, within_ns=stack.sync_ns
+            node, stack.outputs, lambda topic: topic, self._inbox, qos.LIVE_BURSTS, **stack.reading
         )
         self._answer_ms: float | None = None
 

@@ -37,7 +37,7 @@ from mt_nodes.nodes.node_main import run_node
 from mt_nodes.nodes.output_listener import OutputListener
 from mt_nodes.nodes.spinning_context import SpinningContext, plain_node
 from mt_nodes.relations.checks.sequence import SequenceCheck
-from mt_nodes.relations.relation import CONTROL, Relation, load_relation, refuse_baseline
+from mt_nodes.relations.relation import CONTROL, Relation, load_relation, of_stack, refuse_baseline
 from mt_nodes.stacks.stack import Stack, load_stack
 
 
@@ -91,7 +91,7 @@ class Monitor(ManagedNode):
         """Listen to the ledger and to both arms."""
         given = self._given
         self._stack = load_stack(given.stack)
-        self._relation: Relation = load_relation(given.relation)
+        self._relation: Relation = of_stack(load_relation(given.relation), self._stack.traits)
         refuse_baseline(self._relation, "monitor")
         if self._relation.check is None:
             raise UsageError(f"monitor: relation '{self._relation.id}' has no check of its own")
@@ -130,7 +130,7 @@ class Monitor(ManagedNode):
             node = self._contexts[-1].add(plain_node, f"mt_monitor_{arm}")
         arrivals = StampedArrivals(self._stack)
         listener = OutputListener(
-            node, self._stack.outputs, lambda topic: prefix + topic, arrivals, within_ns=self._stack.sync_ns
+            node, self._stack.outputs, lambda topic: prefix + topic, arrivals, **self._stack.reading
         )
         self.create_timer(1.0, listener.heard_from)
         return arrivals

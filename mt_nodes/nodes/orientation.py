@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.data.transforms import quaternion_of_yaw
+from mt_nodes.data.rotations import quaternion_of_yaw
 
 
 def yaws(quaternion_xyzw: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -15,7 +15,7 @@ from rclpy.subscription import Subscription
 
 from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.data.messages import Wire
-from mt_nodes.data.outputs import Control, Diagnostics, Output
+from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Output
 from mt_nodes.data.stack_topics import OutputTopic
 from mt_nodes.engine import judging
 from mt_nodes.engine.judging import Answer
@@ -63,6 +63,7 @@ class OutputListener:
         node: whose subscriptions they are. outputs: what is said, by role. rename: takes a topic to that of the arm.
         inbox: who wants it. profile: QoS to begin with.
         within_ns: how far apart the messages of one command may be that is told on several topics.
+        classes: what the stack's classes are called here.
     """
 
     def __init__(
@@ -73,8 +74,9 @@ class OutputListener:
         inbox: OutputSink,
         profile: QoSProfile = qos.ANSWERS,
         within_ns: int = 0,
+        classes: Mapping[str, str] | None = None,
     ) -> None:
-        self._node = node
+        self._node, self._classes = node, classes or {}
         self._inbox = inbox
         rows = [(role, row) for role, leading in outputs.items() for row in leading.rows]
         self._taps = [_Tap(role, row, rename(row.topic), adapter_of(role, row)) for role, row in rows]
@@ -129,6 +131,8 @@ class OutputListener:
             message = message_classes.decode(adapter.type, data)
             stamp = adapter.stamp_ns(message)
             said = adapter.decode(message)
+            if self._classes and isinstance(said, (Detections, ImageBoxes)):
+                said = said.renamed(self._classes)
         except Exception as error:  # noqa: BLE001 - kept for the thread that waits; this one must go on spinning
             self.failure = f"cannot read {adapter.type} on {row.topic}: {type(error).__name__}: {error}"
             return

@@ -255,7 +255,7 @@ class RosArm:
         played = inputs & {named[t].topic for t in required}
         self._played = sorted(played | (set() if self._live_inbox else {clock}))
         self._listener = OutputListener(
-            monitor, self._stack.outputs, self._plan.topic, self._inbox, within_ns=self._stack.sync_ns
+            monitor, self._stack.outputs, self._plan.topic, self._inbox, **self._stack.reading
         )
         self._meeting = Meeting(monitor, self._publisher, self._listener, required)
 

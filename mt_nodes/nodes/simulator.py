@@ -102,8 +102,7 @@ class SimulatorNode(ManagedNode):
         self._diagnostics = self.create_publisher(DiagnosticArray, "/mt/diagnostics", qos.STATUS)
         self._pace = self._paced()
         # All that it says is heard, though only commands count: stacks wait for listeners before they say something.
-        inbox, within_ns = self._pace.inbox, stack.sync_ns
-        self._listener = OutputListener(self, stack.outputs, lambda topic: topic, inbox, within_ns=within_ns)
+        self._listener = OutputListener(self, stack.outputs, lambda topic: topic, self._pace.inbox, **stack.reading)
         self._meeting = Meeting(self, self._publisher, self._listener, self._topics)
         self._met = False
         self._opened_s = nan

@@ -20,6 +20,7 @@ from rclpy.validate_topic_name import validate_topic_name
 from mt_nodes.base.environment import clean_shared_memory, free_domains, user_domain
 from mt_nodes.data.verdict import Verdict
 from mt_nodes.engine.plan import ArmPlan, ReplayedTopic, WithMode, arm_plans, stack_process
+from mt_nodes.engine.summary.score_range import score_notes
 from mt_nodes.nodes.control import ControlNode
 from mt_nodes.nodes.live_view import LiveView
 from mt_nodes.nodes.message_classes import available
@@ -67,9 +68,8 @@ def _carry_out(run: Run, events: ProgressEvents) -> dict[str, Any]:
         ending.callback(control.flush, 2.0)
         status = Status(run.pairs_to_come, control, events)
         view = LiveView(control)
-        return execute(
-            run, lambda stack: open_arms(run, stack, status, open_arm), control.line, status.progress, view.show
-        )
+        listen = score_notes(control.line, status.warn)
+        return execute(run, lambda stack: open_arms(run, stack, status, open_arm), listen, status.progress, view.show)
 
 
 def open_arms(
@@ -139,6 +139,10 @@ class Status:
         self._total, self._done, self._violated = total, 0, 0
         self._began = self._told = time.monotonic()
         self.arms: Sequence[RosArm] = ()
+
+    def warn(self, warning: str) -> None:
+        """Hand on a warning to whoever started us."""
+        self._events.send({"warning": warning})
 
     def progress(self, verdicts: Sequence[Verdict]) -> None:
         """Take in what was judged."""

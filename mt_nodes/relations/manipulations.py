@@ -141,7 +141,7 @@ def mutations_named(name: str, params: Mapping[str, Any], where: str) -> tuple[M
     Raises:
         UsageError: there is neither; a manipulation was given parameters; or one is wrong. Names the place, ``where``.
     """
-    if name in plugins.catalogue("mutations") or name not in manipulations():
+    if plugins.get("mutations", name) or name not in manipulations():
         return (cast(Mutation, build(plugins.find("mutations", name, where), params, f"{where}.{name}")),)
     if params:
         raise UsageError(

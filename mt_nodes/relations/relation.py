@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +12,7 @@ from mt_nodes.base import plugins, resources
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, plain
 from mt_nodes.base.yaml_files import named_items, read_mapping, refuse_unknown
+from mt_nodes.data.output_traits import OutputTraits
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.trace_check import TraceCheck
 from mt_nodes.relations.conditions.base import Condition
@@ -37,6 +38,13 @@ FOLDER, LOOP_FOLDER = "relations", "loop_relations"
 #: Relations that traffic rules gave lie in no file; their ids begin so.
 RULE_BORN = "rule_"
 DEFAULT = ("noise_outside_roi_10", "noise_outside_roi_100", "noise_outside_roi_1000")
+#: What stacks are tested by that cannot be by these, by what they take and say: the first that fit.
+OTHER_DEFAULTS = (
+    ("brightness_lowered_boxes", "exposure_half_stop_up_boxes", "jpeg_quality_40_boxes"),
+    ("exposure_one_stop_down_steering", "pixels_dead_steering", "lens_dirt_steering"),
+    ("brightness_raised_lane", "sensor_noise_lane", "jpeg_quality_50_lane"),
+    ("noise_beside_lane_keeps_current",),
+)
 #: In the closed loop: those that every scenario decides, quickest to say something.
 LOOP_DEFAULT = ("far_object_same_trace", "far_crowd_brakes", "far_crowd_collisions", "world_moved_same_trace")
 
@@ -179,10 +187,11 @@ def sham_for(sensors: Collection[str]) -> str:
     return JOINT_SHAM if "lidar" in sensors else CAMERA_SHAM
 
 
-def load_suite(names: Sequence[str], sham: str = SHAM) -> Suite:
+def load_suite(names: Sequence[str], sham: str = SHAM, traits: OutputTraits | None = None) -> Suite:
     """Load the named relations and the control and sham that every run has; see :func:`sham_for`.
 
-    With the sham of the closed loop relations of rules are those of the closed loop.
+    With the sham of the closed loop relations of rules are those of the closed loop. ``traits``: what the
+    stack file says of what the stack sees, for checks that lack it.
 
     Raises:
         UsageError: a name is unknown, twice there, or nothing is left to judge.
@@ -194,7 +203,15 @@ def load_suite(names: Sequence[str], sham: str = SHAM) -> Suite:
     for identifier in ids:
         if ids.count(identifier) > 1:
             raise UsageError(f"relation '{identifier}' is named twice")
-    return Suite(tuple(relations), load_relation(CONTROL), load_relation(sham))
+    return Suite(
+        tuple(of_stack(r, traits or OutputTraits()) for r in relations), load_relation(CONTROL), load_relation(sham)
+    )
+
+
+def of_stack(relation: Relation, traits: OutputTraits) -> Relation:
+    """Return a relation whose check and conditions have what they lack and the stack file says."""
+    given = tuple(condition.of_stack(traits) for condition in relation.given)
+    return replace(relation, check=relation.check and relation.check.of_stack(traits), given=given)
 
 
 def names_from_suite_file(path: Path) -> list[str]:

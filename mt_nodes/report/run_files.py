@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from mt_nodes.base.directories import write_whole
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.run_record import read_record
+from mt_nodes.engine.score_file import read_scores
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
 from mt_nodes.engine.waivers import Waiver, load_waivers, marked
 from mt_nodes.report.csv_pairs import write_pairs_csv, write_pairs_parquet
@@ -83,7 +85,7 @@ def summary_of_a_killed_run(out: Path) -> Summary:
     offered: Sequence[str] = first.get("relations", [])
     infos = [RelationInfo.of(r) for r in record["relations"] if r["id"] in offered]
     cut_off = f"the run was cut off before its end; `mt replay --resume {out}` goes on with it"
-    summary = summarise(read_journal(journal), infos, infrastructure=cut_off)
+    summary = summarise(chain(read_journal(journal), read_scores(out)), infos, infrastructure=cut_off)
     if waivers := record["request"].get("waivers"):
         summary = marked(summary, read_journal(journal), load_waivers(Path(record["directory"]) / waivers))
     return summary

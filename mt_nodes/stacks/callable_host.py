@@ -16,6 +16,8 @@ from mt_nodes.data.messages import Cloud, Image, Message, WorldMessage
 from mt_nodes.data.outputs import Control, Detections, ImageBoxes, Output
 from mt_nodes.data.stack_topics import TOLD_TYPES
 from mt_nodes.data.transforms import TransformTree, move
+from mt_nodes.stacks.answer_tables import EXPECTED, is_table, plain_array, read_table
+from mt_nodes.stacks.box_conventions import CENTRE, KITTI, KITTI_ORDER, by_centres
 from mt_nodes.stacks.callables import load_callable
 from mt_nodes.stacks.stack import Stack
 
@@ -30,8 +32,8 @@ class CallableHost:
     The callable takes points (N, 4) float32 ``x y z intensity`` (or an image (H, W, 3) uint8: red, green, blue,
     whatever its encoding) and, if it has a parameter ``stamp_ns``, the stamp, if it has ``now_ns``, the stack's time
     (None from an arm that does not tell it). It returns :class:`Detections`, :class:`Control`, :class:`ImageBoxes`,
-    several of these as an :class:`Output`, or an array (M, 7…9) of ``x y z length width height yaw [score [class
-    number]]``.
+    several of these as an :class:`Output`, an array (M, 7…9) of ``x y z length width height yaw [score [class
+    number]]``, or a table with names: see :mod:`mt_nodes.stacks.answer_tables`.
 
     A callable whose stack file has several inputs takes a mapping of one instant instead: ``points``, ``image`` and
     ``camera_info`` (:class:`CameraInfo`), as far as the file has them, each a tuple where it has several topics of one
@@ -67,7 +69,11 @@ class CallableHost:
         data = self._by_role(sensor, transforms) if isinstance(sensor, Mapping) else self._data(sensor, transforms)
         extra: dict[str, int | None] = {"stamp_ns": lead.stamp_ns} if self.takes_stamp else {}
         extra |= {"now_ns": now_ns} if self.takes_now else {}
-        output = as_output(self.function(data, **extra), frame, lead.stamp_ns)
+        said = as_output(self.function(data, **extra), frame, lead.stamp_ns, self.stack.boxes)
+        if said.detections is not None:
+            by_centres_of = (self.stack.boxes, self.stack.boxes_frame, transforms)
+            said = replace(said, detections=by_centres(said.detections, *by_centres_of))
+        output = said.renamed(self.stack.classes)
         lacking = [role for role in self.stack.answers if getattr(output, role) is None]
         if lacking and not output.silent:
             raise InfrastructureError(
@@ -115,8 +121,8 @@ def as_points(cloud: Cloud, frame: str, transforms: TransformTree) -> npt.NDArra
     return points
 
 
-def as_output(said: Any, frame: str, stamp_ns: int) -> Output:
-    """Turn what a callable returned into an :class:`Output`.
+def as_output(said: Any, frame: str, stamp_ns: int, boxes: str = CENTRE) -> Output:
+    """Turn what a callable returned into an :class:`Output`; ``boxes`` is its convention, see :mod:`box_conventions`.
 
     Raises:
         InfrastructureError: it is nothing that can be understood.
@@ -131,7 +137,16 @@ def as_output(said: Any, frame: str, stamp_ns: int) -> Output:
         said = Output()
     if isinstance(said, Output):
         return _stamped(said, frame, stamp_ns)
-    rows = np.asarray(said, dtype=np.float64)
+    said = plain_array(said)
+    if is_table(said):
+        return read_table(said, frame, stamp_ns, boxes)
+    try:
+        rows = np.asarray(said, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        text = repr(said) if len(repr(said)) <= 200 else f"{repr(said)[:200]}…"
+        raise InfrastructureError(
+            f"the callable returned {type(said).__name__} {text}, which is no array of numbers; {EXPECTED}"
+        ) from error
     if rows.size == 0:
         return Output(detections=Detections.none(frame, stamp_ns))
     if rows.ndim != 2 or not 7 <= rows.shape[1] <= 9:
@@ -139,10 +154,15 @@ def as_output(said: Any, frame: str, stamp_ns: int) -> Output:
             f"the callable returned an array of shape {rows.shape}, expected (M, 7), (M, 8) or (M, 9): "
             "x y z length width height yaw [score [class number]]"
         )
+    if boxes == KITTI:
+        rows = rows[:, [*KITTI_ORDER, *range(7, rows.shape[1])]]
     score = rows[:, 7] if rows.shape[1] > 7 else None
+    if rows.shape[1] > 8 and not np.isfinite(rows[:, 8]).all():
+        raise InfrastructureError(
+            f"the callable returned the class number {rows[:, 8].min():g}, expected a whole number"
+        )
     label = [str(int(c)) for c in rows[:, 8]] if rows.shape[1] > 8 else None
-    boxes = Detections.make(frame, stamp_ns, rows[:, :3], rows[:, 3:6], rows[:, 6], label, score)
-    return Output(detections=boxes)
+    return Output(detections=Detections.make(frame, stamp_ns, rows[:, :3], rows[:, 3:6], rows[:, 6], label, score))
 
 
 def _stamped(said: Output, frame: str, stamp_ns: int) -> Output:

@@ -12,11 +12,13 @@ from mt_nodes.base import resources
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, param
 from mt_nodes.base.yaml_files import read_mapping, refuse_unknown
+from mt_nodes.data.output_traits import OutputTraits, Thresholds, read_classes, read_thresholds
 from mt_nodes.data.stack_topics import (
     DEFAULT_INPUTS,
     DEFAULT_OUTPUTS,
     DIAGNOSTICS,
     LEADING_ROLES,
+    TOLD_TYPES,
     Input,
     OutputTopic,
     ToldTopic,
@@ -25,75 +27,34 @@ from mt_nodes.data.stack_topics import (
     read_topic,
     topics_of,
 )
-
-
-def _domains(value: Any, where: str) -> dict[str, int]:
-    if not isinstance(value, Mapping):
-        raise UsageError(f"{where}: got {value!r}, expected {{source: 41, followup: 42}}")
-    refuse_unknown(value, ("source", "followup"), where)
-    for arm, domain in value.items():
-        if not isinstance(domain, int) or isinstance(domain, bool) or not 0 <= domain <= 101:
-            raise UsageError(f"{where}.{arm}: got {domain!r}, expected a ROS domain from 0 to 101")
-    return dict(value)
-
-
-def _environment(value: Any, where: str) -> dict[str, str]:
-    if not isinstance(value, Mapping):
-        raise UsageError(f"{where}: got {value!r}, expected a mapping such as {{MODEL: small}}")
-    if "ROS_DOMAIN_ID" in value:
-        raise UsageError(f"{where}: ROS_DOMAIN_ID is what tells the arms apart; fix it with domain: instead")
-    for name, text in value.items():
-        if not isinstance(name, str) or isinstance(text, bool) or not isinstance(text, (str, int, float)):
-            raise UsageError(f"{where}.{name}: got {text!r}, expected a text (quote it) or a number")
-    return {name: str(text) for name, text in value.items()}
-
-
-def _camera(value: Any, where: str) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        raise UsageError(f"{where}: got {value!r}, expected a mapping such as {{width: 640, height: 360}}")
-    refuse_unknown(value, CAMERA, where)
-    for name, number in value.items():
-        low, high = CAMERA[name]
-        whole = isinstance(low, int)
-        if isinstance(number, bool) or not isinstance(number, int if whole else (int, float)):
-            raise UsageError(f"{where}.{name}: got {number!r}, expected a {'whole ' * whole}number")
-        if not low <= number <= high:
-            raise UsageError(f"{where}.{name}: got {number:g}, expected {low:g} to {high:g}")
-    return dict(value)
-
-
-def _reset(value: Any, where: str) -> str:
-    if value in ("restart", "none") or (isinstance(value, str) and value.startswith("/")):
-        return str(value)
-    raise UsageError(f"{where}: got {value!r}, expected restart, none, or the name of a service such as /tracker/reset")
-
-
-#: What a stack file may say of the camera that a world has for it, and between which bounds; whole numbers are pixels.
-CAMERA: dict[str, tuple[float, float]] = {
-    "width": (16, 4096),
-    "height": (16, 4096),
-    "field_of_view_deg": (10.0, 150.0),
-    "forward_m": (-2.0, 4.0),
-    "height_m": (0.3, 4.0),
-}
+from mt_nodes.stacks.box_conventions import CENTRE, CONVENTIONS, KITTI
+from mt_nodes.stacks.network_settings import read_network, with_network
+from mt_nodes.stacks.stack_settings import read_camera, read_domains, read_environment, read_reset, with_setting
 
 
 @dataclass(frozen=True)
 class Stack:
-    """One stack file. Exactly one of ``callable``, ``command`` and ``start: external`` says how it starts."""
+    """One stack file. Exactly one of ``callable``, ``command``, ``start: external`` and a network's file starts it."""
 
     name: str = param("", help="name shown in results")
     summary: str = param("", help="one line for `mt list stacks`")
     callable: str = param("", help="package.module:name of a Python callable; hosted by the package as a node")
     params: dict[str, Any] = param({}, help="keyword arguments when the callable is a class or factory")
+    onnx: str = param("", help="file of a network, beside this file; it is the whole stack, and needs mt_nodes[onnx]")
+    torchscript: str = param("", help="the same of PyTorch; needs mt_nodes[models]")
+    network: dict[str, Any] = param(
+        {},
+        convert=read_network,
+        help="output: what it says, by name; picture or cloud: what it takes; labels, …",
+    )
     directory: str = param("", help="where the callable's module may be, beside the directory of work; the file's own")
     points_frame: str = param("", help="frame the points are moved to before a callable sees them; empty: the cloud's")
     command: tuple[str, ...] = param((), help="program and arguments; {arm}, {domain} and {remap} are filled in")
     start: str = param("", choices=("", "external"), help="external: somebody else starts it, in the domains given")
     env: dict[str, str] = param(
-        {}, convert=_environment, help="environment variables for command and callable; not ROS_DOMAIN_ID"
+        {}, convert=read_environment, help="environment variables for command and callable; not ROS_DOMAIN_ID"
     )
-    domain: dict[str, int] = param({}, convert=_domains, help="fixed ROS domains of the arms; otherwise free ones")
+    domain: dict[str, int] = param({}, convert=read_domains, help="fixed ROS domains of the arms; otherwise free ones")
     isolation: str = param(
         "domain", choices=("domain", "remap"), help="remap: both arms in one domain, topics prefixed"
     )
@@ -111,7 +72,7 @@ class Stack:
     )
     camera: dict[str, Any] = param(
         {},
-        convert=_camera,
+        convert=read_camera,
         help="the camera that a world has for it: width, height, field_of_view_deg, forward_m, height_m; what is not "
         "said is as behind a windscreen, 1280 by 720 pixels and 70 degrees",
     )
@@ -127,11 +88,30 @@ class Stack:
     stateless: bool = param(False, help="an answer depends on its own bundle alone: follow-ups are fanned out")
     map_free: bool = param(False, help="no map, localisation or other knowledge of the place decides what is seen")
     full_360: bool = param(False, help="looks all around the ego, not only at a part of it")
+    scores: dict[str, Thresholds] = param(
+        {},
+        convert=read_thresholds,
+        help="by output, detections or boxes: from which score on what it sees is demanded (high) and answers (low); "
+        "unless said, 0.5 and 0.3 of detections, 0.9 and 0.5 of boxes",
+    )
+    classes: dict[str, str] = param(
+        {},
+        convert=read_classes,
+        help="what its classes (names or numbers) are called here, {1: car, 2: pedestrian}, '*' all others; or a list "
+        "of those it reports, [car]: an added object of another class is not demanded",
+    )
+    boxes: str = param(
+        CENTRE,
+        choices=CONVENTIONS,
+        help="where a callable's obstacles are said to be: by their middles; by the middles of their bottoms; or as "
+        "KITTI has them in a camera's frame, arrays as x y z length height width rotation_y",
+    )
+    boxes_frame: str = param("", help="the camera's optical frame, for boxes: kitti_camera")
     tracks: bool = param(False, help="obstacles bear the id of their track")
     publishes_when_empty: bool = param(True, help="says so when it sees nothing; otherwise silence means nothing")
     reset: str = param(
         "restart",
-        convert=_reset,
+        convert=read_reset,
         help="how it forgets: restart, none for a stateless one, or (external) its service, std_srvs Trigger or Empty",
     )
     deadline_s: float = param(10.0, low=0.01, high=600.0, unit="s", help="wall time within which an answer is expected")
@@ -147,6 +127,17 @@ class Stack:
     clock_step_s: float = param(0.01, low=0.0001, high=1.0, unit="s", help="largest step of /clock")
     nodes: tuple[str, ...] = param((), help="full names of the stack's nodes; needed when it is external")
     allow_nodes: tuple[str, ...] = param((), help="other nodes that may be in an arm's domain")
+
+    @property
+    def traits(self) -> OutputTraits:
+        """What is known of its detections and boxes."""
+        return OutputTraits(self.scores, tuple(dict.fromkeys(self.classes.values())))
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How what it publishes is read: see :class:`~mt_nodes.nodes.output_listener.OutputListener`."""
+        # Of a callable the host has renamed the classes.
+        return {"within_ns": self.sync_ns, "classes": {} if self.callable else self.classes}
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -220,17 +211,48 @@ class Stack:
         return self.topics[self.leading_input][0]
 
 
-def load_stack(name: str) -> Stack:
-    """Read a shipped stack by name, or the user's own file by path.
+def load_stack(name: str, settings: Mapping[str, Any] | None = None) -> Stack:
+    """Read a shipped stack by name, or the user's own file by path; a Python file is a driver of the closed loop.
+
+    Args:
+        name: of either, or ``file.py:callable`` (``drive`` unless named).
+        settings: what is to stand in place of what the file says, by ``key`` or ``key.part``.
 
     Raises:
         UsageError: naming the file, the key, what was got and what was expected.
     """
+    path, rows = _driver_file(name) or _stack_file(name)
+    where = str(path)
+    for key, value in (settings or {}).items():
+        rows, where = with_setting(rows, key.split("."), value, f"--set {key}"), f"{path} (with --set)"
+    rows = with_network(rows, path.parent, where)
+    stack = build(Stack, {"name": path.stem, **rows}, where)
+    _consistent(stack, where)
+    return stack
+
+
+def _stack_file(name: str) -> tuple[Path, dict[str, Any]]:
     path = resources.find("stacks", name)
     users = {} if path.name != Path(name).name else {"directory": str(path.parent.resolve())}
-    stack = build(Stack, {"name": path.stem, **users, **read_mapping(path)}, str(path))
-    _consistent(stack, str(path))
-    return stack
+    return path, {**users, **read_mapping(path)}
+
+
+def _driver_file(name: str) -> tuple[Path, dict[str, Any]] | None:
+    """Return what a Python file as a stack comes to, ``file.py`` or ``file.py:name``: a driver of the closed loop.
+
+    Raises:
+        UsageError: there is no such file, or it is no module's name.
+    """
+    file, _, attribute = name.partition(":")
+    path = Path(file)
+    if path.suffix != ".py":
+        return None
+    if not path.is_file():
+        raise UsageError(f"no file {path}")
+    if not path.stem.isidentifier():
+        raise UsageError(f"{path}: got '{path.stem}', expected letters, digits and _, for it is imported as a module")
+    module = {"callable": f"{path.stem}:{attribute or 'drive'}", "directory": str(path.parent.resolve())}
+    return path, {**module, "inputs": dict.fromkeys(TOLD_TYPES), "outputs": {"control": None}}
 
 
 def refuse_told(stack: Stack) -> None:
@@ -249,9 +271,20 @@ def refuse_told(stack: Stack) -> None:
 def _consistent(stack: Stack, where: str) -> None:
     ways = [bool(stack.callable), bool(stack.command), stack.external]
     if sum(ways) != 1:
-        raise UsageError(f"{where}: got {sum(ways)} ways to start, expected one of callable, command, start: external")
+        raise UsageError(
+            f"{where}: got {sum(ways)} ways to start, expected one of callable, command, start: external, "
+            "onnx, torchscript"
+        )
     if stack.callable and ":" not in stack.callable:
         raise UsageError(f"{where}: callable: got {stack.callable!r}, expected package.module:name")
+    if stack.boxes != CENTRE and not stack.callable:
+        raise UsageError(
+            f"{where}: boxes: {stack.boxes} is for a callable; of messages the adapter says where boxes are"
+        )
+    if (stack.boxes == KITTI) != bool(stack.boxes_frame):
+        raise UsageError(
+            f"{where}: boxes_frame: got '{stack.boxes_frame}' with boxes: {stack.boxes}; {KITTI} alone needs it"
+        )
     if stack.callable and any(row.beside for row in stack.outputs.values()):
         raise UsageError(f"{where}: outputs.control: got several topics; a callable says its command on one")
     if stack.callable and any(row.fields for row in stack.outputs.values()):

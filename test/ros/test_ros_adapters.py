@@ -23,8 +23,8 @@ from mt_nodes.base.message_packages import remedy
 from mt_nodes.data.lanes import ALONG, ONCOMING, OWN, Lanes, Strip
 from mt_nodes.data.messages import Odometry, SignalStates
 from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
+from mt_nodes.data.rotations import quaternion_of_yaw
 from mt_nodes.data.stack_topics import DEFAULT_OUTPUTS, OUTPUT_ROLES
-from mt_nodes.data.transforms import quaternion_of_yaw
 from mt_nodes.nodes.adapters.base import Adapter, adapter_for
 from mt_nodes.nodes.adapters.command_adapters import TwistControl
 from mt_nodes.nodes.adapters.detection_adapters import PoseArrayObstacles

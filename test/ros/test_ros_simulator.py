@@ -29,7 +29,8 @@ from mt_nodes.base.processes import Child, Process
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Control
-from mt_nodes.data.transforms import Transform, TransformTree, load_transforms, pose_matrix, quaternion_of_yaw
+from mt_nodes.data.rotations import quaternion_of_yaw
+from mt_nodes.data.transforms import Transform, TransformTree, load_transforms, pose_matrix
 from mt_nodes.nodes import frames_topic, qos, simulator
 from mt_nodes.nodes.frames_topic import FramesTopic
 from mt_nodes.nodes.interfaces import NODES

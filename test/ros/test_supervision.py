@@ -59,14 +59,19 @@ sys.exit(supervised(command))
 SLEEPS = "ready(); time.sleep(600)"
 
 
+def as_from_a_terminal() -> None:
+    """Take signals that a shell has its background processes ignore, as where these tests run in one."""
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
+
+
 class Command:
     """A process that is supervised, in a group of its own."""
 
     def __init__(self, ending: ExitStack, *lines: str, **more: Any) -> None:
         code = COMMAND.format(lines="\n".join(f"    {line}" for line in lines))
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", code], **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}, text=True
-        )
+        usual = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "preexec_fn": as_from_a_terminal}
+        self.process = subprocess.Popen([sys.executable, "-c", code], **{**usual, **more}, text=True)
         ending.callback(self._end)
 
     def _end(self) -> None:
@@ -220,6 +225,7 @@ def test_the_keys_of_a_terminal_reach_both_once(key: bytes, code: int) -> None:
     """Ctrl-C and Ctrl-Z; a shell would see it stopped, and let it go on."""
     pid, terminal = pty.fork()
     if not pid:  # a shell in small: its child is a job of its own in front
+        as_from_a_terminal()
         os.execv(sys.executable, [sys.executable, "-c", SHELL, COMMAND.format(lines="    return interrupts()")])
     said = b""
     while b"ready" not in said:

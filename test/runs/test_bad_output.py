@@ -94,14 +94,14 @@ def test_a_disk_that_is_full_in_mid_run(small: Path, tmp_path: Path, monkeypatch
 
 
 def test_a_disk_that_is_full_for_the_summary_too(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write = Path.write_text
+    write = Path.write_bytes
 
     def full(path: Path, *args: Any, **kwargs: Any) -> int:
         if path.name.startswith(".summary.json"):  # what is to become it
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
         return write(path, *args, **kwargs)
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     ended = replay(tmp_path / "out", small)
     assert ended.code == 4 and one_line(ended) and len(ended.lines) == 12
     assert snapshots.matches("output: full at the end", told(ended), tmp_path)

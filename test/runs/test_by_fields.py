@@ -359,7 +359,7 @@ def test_a_stack_is_heard_by_fields(ending: ExitStack, domains: tuple[int, ...])
     row = OutputTopic("/objects", "nav_msgs/msg/Path", fields={"each": "poses", "center": "pose.position"})
     assert isinstance(adapter_of("detections", row), ByFields)
     peer, inbox = Peer(ending, domains[0]), Inbox(["detections"])
-    listener = OutputListener(peer.node, {"detections": row}, lambda topic: topic, inbox)
+    listener = OutputListener(peer.node, {"detections": row}, lambda topic: topic, inbox, classes={"unknown": "car"})
     stack = Peer(ending, domains[0], "stack")
     publisher = stack.publisher("nav_msgs/msg/Path", "/objects")
     until(lambda: publisher.get_subscription_count() and all(listener.heard_from().values()))
@@ -371,3 +371,4 @@ def test_a_stack_is_heard_by_fields(ending: ExitStack, domains: tuple[int, ...])
     assert inbox.wait(ticket, own_time_s() + LIMIT_S), listener.failure
     heard, _ = ticket.parts["detections"]
     assert heard.said.center_m.tolist() == [[7.0, 0.0, 0.0]] and heard.wire.type == "nav_msgs/msg/Path"
+    assert heard.said.label.tolist() == ["car"], "by the name that the stack file gives its class"

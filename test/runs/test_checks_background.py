@@ -35,11 +35,14 @@ HOLDS, VIOLATED, NOTHING = Outcome.HOLDS, Outcome.VIOLATED, Outcome.NOT_APPLICAB
 #: Relations whose check demands what the mutation added, so that a drive may leave control and sham nothing.
 MAY_LACK_A_BACKGROUND = {
     "object_agreed_person",
+    "object_found_car",
     "object_found_child",
     "object_found_cyclist",
     "object_found_deer",
     "object_found_deer_crossing",
+    "object_found_motorcyclist",
     "object_found_person",
+    "object_found_truck",
     "object_replaced_child",
     "object_replaced_deer",
     "object_replaced_truck",
@@ -69,7 +72,7 @@ EMPTY = Output(everybody().detections.take([]), boxes=ImageBoxes.none("camera", 
 DRIVING = says(0.1, v=8.0, a=0.0, throttle=0.2, brake=0.0)
 #: Pairs of answers to one input: the same twice, and everything that may become another.
 SAME = [
-    *(one_of(label) for label in ("car", "truck", "animal", "cyclist", "pedestrian")),
+    *(one_of(label) for label in ("car", "truck", "motorcycle", "animal", "cyclist", "pedestrian")),
     everybody(),
     DRIVING,
     plans(),

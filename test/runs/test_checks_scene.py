@@ -19,7 +19,8 @@ from mt_nodes.data.association import moved
 from mt_nodes.data.effects import Effects, Volume
 from mt_nodes.data.outputs import Detections, Output
 from mt_nodes.data.regions import load_region
-from mt_nodes.data.transforms import pose_matrix, quaternion_of_yaw
+from mt_nodes.data.rotations import quaternion_of_yaw
+from mt_nodes.data.transforms import pose_matrix
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.engine.compatibility import unfit
 from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -31,7 +32,7 @@ def test_every_kind_is_listed_and_everything_listed_is_shown(kind: str, capsys: 
     rows = listed(kind, capsys)
     names = [row["name"] for row in rows]
     assert names == sorted(set(names))
-    assert main(["list", kind]) == 0
+    assert main(["list", kind, "--all"]) == 0
     table = capsys.readouterr().out
     for row in rows:
         assert row["name"] in table and row["summary"]
@@ -193,3 +194,17 @@ def test_a_name_that_is_like_no_other_is_not_answered_with_all_of_them(capsys: p
     assert "nothing is called 'qqqq'; `mt list` shows" in said and "mutations, conditions" in said and len(said) < 200
     assert main(["show", "fogg"]) == 2
     assert "did you mean 'fog'?" in capsys.readouterr().err
+
+
+def test_relations_are_listed_in_groups_and_those_of_rules_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "relations"]) == 0
+    usual = capsys.readouterr().out
+    places = [usual.index(f"{group} (") for group in list_command.RELATION_GROUPS[:-1]]
+    assert places == sorted(places) and places[0] < usual.index("noise_outside_roi_1000") < places[1]
+    assert "rule_" not in usual and "`mt list relations --all`" in usual
+    assert main(["list", "relations", "--all"]) == 0
+    counts = [
+        int(count) for count in re.findall(r"^(?:of|control) .*\((\d+)\)$", capsys.readouterr().out, re.MULTILINE)
+    ]
+    rows = catalogue.rows("relations")
+    assert sum(counts) == len(rows) and counts[-1] == sum(row["name"].startswith("rule_") for row in rows)

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Bundle
-from mt_nodes.data.transforms import move, pose_matrix, quaternion_of_yaw
+from mt_nodes.data.rotations import quaternion_of_yaw
+from mt_nodes.data.transforms import move, pose_matrix
 from mt_nodes.runs.loop.ego_sensors import Sensors
 from mt_nodes.runs.loop.rig import Rig, windscreen_camera
 from mt_nodes.world.camera.model import CameraModel

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, describe
 from mt_nodes.stacks.reference import cluster_boxes, clustering, ground_removal
-from mt_nodes.stacks.reference.detector import Detector, in_order, inside
+from mt_nodes.stacks.reference.detector import Detector
+from mt_nodes.stacks.reference.lidar_detector import in_order, inside
 from mt_nodes.stacks.reference.tracker import Tracker
 
 HONEST = {"region": Detector(), "whole_cloud": Detector(use_region=False)}

@@ -369,3 +369,10 @@ def test_wrong_shapes_are_refused_with_the_file_and_the_array(tmp_path: Path) ->
     np.savez(path, **arrays(source_boxes=np.zeros((3, 6))))
     with pytest.raises(InfrastructureError, match=r"e\.npz.*source_boxes: got shape \(3, 6\), expected \(N, 7\)"):
         load_view(path)
+
+
+def test_few_added_points_near_by_are_in_the_window_and_many_or_far_ones_are_not() -> None:
+    region = np.array([[0.0, -10.0], [40.0, -10.0], [40.0, 10.0], [0.0, 10.0]])
+    near, far = np.array([[30.0, 19.0, 1.0]]), np.array([[30.0, 90.0, 1.0]])
+    for added, y_most in ((near, 25.0), (far, 16.0), (np.repeat(near, 11, axis=0), 16.0)):
+        assert PairView.of({"region": region, "added_xyz": added}).window == (-6.0, 46.0, -16.0, y_most)

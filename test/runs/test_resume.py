@@ -54,7 +54,8 @@ def cut(whole: Path, torn: Path, at: random.Random) -> None:
     journal = (whole / "result.jsonl").read_bytes()
     end = at.randrange(len(journal))
     (torn / "result.jsonl").write_bytes(journal[:end])
-    judged = [json.loads(line)["pair"] for line in journal[:end].splitlines(keepends=True)[1:] if line.endswith(b"\n")]
+    whole_lines = [json.loads(line) for line in journal[:end].splitlines(keepends=True) if line.endswith(b"\n")]
+    judged = [line["pair"] for line in whole_lines if line["type"] == "verdict"]
     ledger = (whole / "ledger.jsonl").read_bytes()
     lines = ledger.splitlines(keepends=True)
     needed = {pair.partition("@")[0] for pair in judged}

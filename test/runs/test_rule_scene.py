@@ -19,7 +19,8 @@ from mt_nodes.data.bags.bundles import BagSource
 from mt_nodes.data.images.codecs import decode, encode
 from mt_nodes.data.messages import Bundle, Image, Odometry
 from mt_nodes.data.outputs import Control, Detections, Output
-from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix, quaternion_of_yaw
+from mt_nodes.data.rotations import quaternion_of_yaw
+from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
 from mt_nodes.relations.facts.condition import evaluate
 from mt_nodes.relations.facts.scene_motion import motion_by_clouds
 from mt_nodes.relations.manipulations import find

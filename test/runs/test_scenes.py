@@ -275,7 +275,7 @@ def test_every_line_of_a_bundle_has_its_scene_however_it_is_replayed(
     assert marks(two_pass) == found and marks(remembers) == found
     assert main(["reproduce", str(whole), f"0/5/{NAME}/0", "--json"]) == 0
     again = json.loads(capsys.readouterr().out)
-    assert [line.get("scene") for line in read_journal(Path(again["results"]) / "result.jsonl")][1:] == [2]
+    assert list(marks(Path(again["results"])).values()) == [2]
 
 
 def test_a_run_that_is_resumed_gives_the_same_marks(bag: Path, tmp_path: Path) -> None:

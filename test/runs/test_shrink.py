@@ -58,6 +58,18 @@ class Chance:
     def __call__(self, points):
         return seen(int(len(points) >= 1000 or self.dice.random() < 0.5))
 
+class Doubts:
+    """Is less sure of its car with each point far away, by a fifth, and always sure of the pedestrian."""
+    def __call__(self, points):
+        far = int((np.hypot(points[:, 0], points[:, 1]) > 90.0).sum())
+        at = [[10.0, 0.0, 0.0], [20.0, 3.0, 0.0]]
+        kept = [far < 3, True]
+        score = np.array([0.95 - 0.2 * min(far, 4), 0.9])
+        names = np.array(["car", "pedestrian"])
+        return Detections.make(
+            "base_link", None, np.array(at)[kept], np.ones((sum(kept), 3)), None, list(names[kept]), score[kept]
+        )
+
 class Third:
     """Remembers, and loses its obstacle at the third cloud in a row that lacks points."""
     def __init__(self):
@@ -88,6 +100,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
             {
                 **{"id": "dropped", "kind": "expected", "because": "for tests", "min_decided": 1},
                 **{"mutate": [{"points_dropped": {"share": 0.2}}], "check": "obstacles_kept"},
+            }
+        )
+    )
+    (directory / "noise.yaml").write_text(
+        json.dumps(
+            {
+                **{"id": "noise", "kind": "expected", "because": "for tests", "min_decided": 1},
+                **{"mutate": [{"noise_outside_roi": {"points": 40}}], "check": "obstacles_kept"},
             }
         )
     )
@@ -159,6 +179,27 @@ def test_exactly_the_points_that_matter_are_left(
     rows = [value for name, value in load_draws(out, find_followup(out, Pair.parse("0/1/dropped/0")))[0].items()]
     assert left.kept is not None and int(left.kept.sum()) == needed
     assert any(isinstance(value, np.ndarray) and len(value) == len(left.kept) for value in rows)
+
+
+def test_which_points_did_it_and_how_the_score_falls_with_each_of_them(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = replayed(place, tmp_path / "run", stack(place, "Doubts"), "noise.yaml")
+    _, told = shrunk(capsys, run, "0/1/noise/0", "--out", str(tmp_path / "small"))
+    needed = np.array(told["needed_points"])
+    assert needed.shape == (3, 3) and (np.hypot(needed[:, 0], needed[:, 1]) > 89.0).all()
+    drawn = np.load(
+        tmp_path / "small" / "evidence" / f"{evidence_name(Pair.parse('0/1/noise/0')).removesuffix('.mcap')}.npz"
+    )
+    assert len(drawn["added_xyz"]) == 3, "the picture shows what is left"
+    path = told["score_path"]
+    assert path["atoms"] == [0, 1, 2, 3] and path["violated"] == [False, False, False, True]
+    (car,) = path["objects"]
+    assert (car["label"], car["at"], car["scores"]) == ("car", [10.0, 0.0], [0.95, 0.95, 0.75, 0.55, 0.0])
+    assert main(["shrink", str(run), "0/0/noise/0", "--out", str(tmp_path / "other")]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("needed: a point at x") == 3
+    assert "car at 10, 0" in shown and "3!" in shown and "pedestrian" not in shown
 
 
 def test_the_smallest_case_is_reproduced_and_shrinks_no_more(

@@ -578,3 +578,11 @@ def test_drive_by_drive_takes_the_memory_of_one_drive() -> None:
     peak_bytes(10)  # what is imported late is there from now on
     few, many = peak_bytes(10), peak_bytes(60)
     assert many - few < 50 * 1000, "for each of 50 drives more a dozen sums, whose 60 pairs would take 40 kB"
+
+
+@pytest.mark.parametrize(
+    ("stamps", "noted"), [((0, 0, 0), True), ((0, 5, 6), False), ((5, 0, 0), False), ((0,), False), ((7, 8), False)]
+)
+def test_inputs_without_any_stamp_are_noted(stamps: tuple[int, ...], noted: bool) -> None:
+    lines = [{**row, "stamp_ns": stamps[Pair.parse(row["pair"]).bundle or 0]} for row in run("noise", len(stamps))]
+    assert ("unstamped" in summarise(lines, [NOISE])) == noted

@@ -87,6 +87,16 @@ READ: dict[str, tuple[dict[str, Any], dict[str, float]]] = {
         {"twist.linear.x": 2.0, "twist.angular.z": 0.3},
         {"speed_mps": 2.0, "yaw_rate_radps": 0.3},
     ),
+    "joint_state_control": (
+        {"name": ["wiper", "drive", "steering"], "position": [9.0, 9.0, -0.25], "velocity": [9.0, 3.5, 9.0]},
+        {"steering_rad": -0.25, "speed_mps": 3.5},
+    ),
+}
+#: Fields of messages that can say that they hold nothing; others are 0 then.
+HOLD_NOTHING = {
+    ("autoware_control", "acceleration_mps2"),
+    ("joint_state_control", "steering_rad"),
+    ("joint_state_control", "speed_mps"),
 }
 
 
@@ -113,6 +123,13 @@ def test_the_same_with_rclpy_where_the_package_is_installed(name: str) -> None:
     assert known(adapter.decode(decode(adapter.type, data)))[1] == expected
 
 
+def test_the_velocity_of_a_wheel_is_that_of_the_car_by_its_radius() -> None:
+    adapter = ADAPTERS["joint_state_control"](wheel_radius_m=0.25)
+    message = adapter.encode(Control(STAMP, steering_rad=0.1, speed_mps=2.0))
+    assert list(message.velocity)[1] == 8.0 and adapter.decode(message).speed_mps == 2.0
+    assert known(adapter.decode(make(adapter.type)))[1] == {}, "a message without joints commands nothing"
+
+
 def known(said: Control) -> tuple[int | None, dict[str, float]]:
     """The stamp, and what the command holds."""
     values = dataclasses.asdict(said)
@@ -130,7 +147,7 @@ def test_a_command_that_is_published_reads_the_same(name: str, values: list[floa
     carried = set(READ[name][1])
     for field in carried:
         expected = getattr(said, field)
-        if math.isnan(expected) and (name, field) != ("autoware_control", "acceleration_mps2"):
+        if math.isnan(expected) and (name, field) not in HOLD_NOTHING:
             expected = 0.0
         assert getattr(again, field) == pytest.approx(expected, abs=1e-6, nan_ok=True), field
     assert again.stamp_ns == (STAMP if adapter.stamped else None)
@@ -148,6 +165,8 @@ def test_a_command_that_is_published_reads_the_same(name: str, values: list[floa
         ("ackermann_drive_control", {"steering_rad": 0.1}, ""),
         ("autoware_control", {"steering_rad": 0.1, "speed_mps": 3.0, "acceleration_mps2": -1.0}, ""),
         ("carla_control", {"steering_rad": 0.1, "throttle": 0.2}, ""),
+        ("joint_state_control", {"steering_rad": 0.1, "brake": 0.2}, "brake"),
+        ("joint_state_control", {"steering_rad": 0.1}, ""),
     ],
 )
 def test_a_command_that_its_type_cannot_hold_is_refused_rather_than_lost(

@@ -20,8 +20,8 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.messages import Cloud
 from mt_nodes.data.outputs import Detections
+from mt_nodes.data.rotations import quaternion_of_yaw
 from mt_nodes.data.stack_topics import OutputTopic
-from mt_nodes.data.transforms import quaternion_of_yaw
 from mt_nodes.nodes.adapter_choice import adapter_of
 from mt_nodes.nodes.adapters.base import adapter_for
 from mt_nodes.nodes.adapters.detection_adapters import PointCloudClusters

@@ -108,7 +108,11 @@ def test_boxes_kept_tells_who_is_lost_and_who_gained() -> None:
     assert (judgement.measured, judgement.bound, judgement.margin) == (1, 2, -1)
     assert (judgement.lost, judgement.gained) == (1, 1)
     assert "pedestrian at (320, 250) px, 100 px high" in judgement.reason
-    assert judgement.detail == {"lost_px": [[*PERSON, "pedestrian"]], "gained_px": [[*moved(OTHER, 100), "pedestrian"]]}
+    assert judgement.detail == {
+        "lost_px": [[*PERSON, "pedestrian"]],
+        "gained_px": [[*moved(OTHER, 100), "pedestrian"]],
+        "score_falls": [[0.95, 0.0]],
+    }
 
 
 def test_boxes_of_one_class_alone_and_of_the_same_class() -> None:

@@ -17,7 +17,8 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Control, Output, Path
-from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix, quaternion_of_yaw
+from mt_nodes.data.rotations import quaternion_of_yaw
+from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer
 from mt_nodes.relations.checks.base import Check

@@ -400,7 +400,7 @@ def test_without_torch_it_says_what_to_install(words: list[str], capsys: Any, tm
     folder = write_folder(tmp_path / "data", samples(tmp_path / "data", ("a", 2)))
     assert main(["models", *(str(folder) if word == "DATA" else word for word in words)]) == 2
     assert capsys.readouterr().err.splitlines() == [
-        "mt: import of torch halted; None in sys.modules; driving models need the extra: pip install 'mt_nodes[models]'"
+        "mt: import of torch halted; None in sys.modules; trained models need the extra: pip install 'mt_nodes[models]'"
     ]
 
 

@@ -9,6 +9,7 @@ import yaml
 
 from mt_nodes.base import resources
 from mt_nodes.base.errors import UsageError
+from mt_nodes.engine.compatibility import default_relations, unfit
 from mt_nodes.relations.relation import (
     CONTROL,
     DEFAULT,
@@ -19,6 +20,7 @@ from mt_nodes.relations.relation import (
     names_from_suite_file,
     shipped_relations,
 )
+from mt_nodes.stacks.stack import load_stack
 
 NOISE = {"noise_outside_roi": {"points": 5}}
 MINE: dict[str, Any] = {
@@ -163,3 +165,14 @@ def test_the_files_of_a_suite_file_are_beside_it(write: Any, tmp_path: Path) -> 
         names_from_suite_file(Path(write({"relation": []}, "bad.yaml")))
     with pytest.raises(UsageError, match="relations: got 'x', expected a list of texts"):
         names_from_suite_file(Path(write({"relations": "x"}, "worse.yaml")))
+
+
+@pytest.mark.parametrize("name", resources.shipped("stacks"))
+def test_every_stack_that_a_bag_can_feed_has_relations_of_its_own(name: str) -> None:
+    stack = load_stack(name)
+    names = default_relations(stack)
+    fits = [unfit(load_relation(each), stack) is None for each in names]
+    if stack.told:
+        return  # only a world can
+    assert names and all(fits), f"{name}: {names}"
+    assert (names == DEFAULT) == ("lidar" in stack.inputs and "detections" in stack.answers)

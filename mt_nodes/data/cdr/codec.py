@@ -15,11 +15,11 @@ import numpy.typing as npt
 from rosbags.serde import SerdeError
 from rosbags.typesys import Stores, get_typestore
 from rosbags.typesys.store import Typestore
-from scipy.spatial.transform import Rotation
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.cdr.point_fields import Field, fields_of, pixel_layout, point_dtype, rows_of
 from mt_nodes.data.messages import CameraInfo, Cloud, Image, Message, Wire, WorldMessage
+from mt_nodes.data.rotations import quaternion_of
 from mt_nodes.data.stack_topics import TOLD_TYPES
 from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
 
@@ -260,7 +260,7 @@ def encode_transforms(tree: TransformTree, stamp_ns: int) -> bytes:
     """Return the CDR bytes of a ``TFMessage`` with every transform of the tree, all at one stamp."""
     types, rows = typestore().types, []
     for t in tree.transforms:
-        quaternion = dict(zip("xyzw", Rotation.from_matrix(t.matrix[:3, :3]).as_quat().tolist(), strict=True))
+        quaternion = dict(zip("xyzw", quaternion_of(t.matrix[:3, :3]), strict=True))
         translation = dict(zip("xyz", t.matrix[:3, 3].tolist(), strict=True))
         pose = types["geometry_msgs/msg/Transform"](
             translation=types["geometry_msgs/msg/Vector3"](**translation),

@@ -7,7 +7,7 @@ from typing import Any
 
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.outputs import ImageBoxes, Path
-from mt_nodes.data.transforms import quaternion_of_yaw
+from mt_nodes.data.rotations import quaternion_of_yaw
 
 IMAGE_MARKER = "visualization_msgs/msg/ImageMarker"
 PATH = "nav_msgs/msg/Path"

@@ -17,7 +17,7 @@ from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.image_markers import IMAGE_MARKER, PATH, encode_boxes, encode_path
 from mt_nodes.data.messages import Wire
 from mt_nodes.data.outputs import Control, Detections, Output
-from mt_nodes.data.transforms import quaternion_of_yaw
+from mt_nodes.data.rotations import quaternion_of_yaw
 
 MARKERS = "visualization_msgs/msg/MarkerArray"
 TWIST = "geometry_msgs/msg/TwistStamped"

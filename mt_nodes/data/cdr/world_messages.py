@@ -19,8 +19,8 @@ from mt_nodes.data.cdr.markers import Cube, encode_cubes, encode_detections
 from mt_nodes.data.lanes import ALONG, ONCOMING, OWN, Lanes
 from mt_nodes.data.messages import Odometry, SignalStates, WorldMessage
 from mt_nodes.data.outputs import Detections, Path
+from mt_nodes.data.rotations import quaternion_of_yaw
 from mt_nodes.data.stack_topics import TOLD_TYPES
-from mt_nodes.data.transforms import quaternion_of_yaw
 
 #: Length along the lane, width and height of the bar that shows a stop line.
 BAR_M = (0.3, 3.0, 0.05)

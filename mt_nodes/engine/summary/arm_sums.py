@@ -9,10 +9,11 @@ from typing import Any
 from mt_nodes.base.stats.cluster_sums import MIN_CLUSTERS, Clusters, ClusterSums, Unit
 from mt_nodes.base.stats.exceedance import Exceedance, exceedance, excess_over, needed_in, sign_flip_p, upper_bound
 from mt_nodes.base.stats.intervals import interval_of
-from mt_nodes.data.verdict import Outcome
+from mt_nodes.data.verdict import SCORE_FALLS, Outcome
 from mt_nodes.engine.summary.noise_floor import Numbers
 from mt_nodes.engine.summary.outcomes import PairTally
 from mt_nodes.engine.summary.recall import Recall
+from mt_nodes.engine.summary.score_range import ScoreFalls
 from mt_nodes.engine.summary.undecided_reasons import UndecidedReasons
 from mt_nodes.engine.summary.verdict_rows import VerdictRow, in_order
 
@@ -34,6 +35,8 @@ class ArmSums:
         self._by_arrival = [0, 0]
         self._lost = self._gained = 0
         self._directions: Counter[int] = Counter()
+        #: Of what was lost: by how much its score fell.
+        self._falls = ScoreFalls()
         #: Violated and decided pairs, direction of losses and gains, direction of counts.
         self._sums = ClusterSums(needed, 4)
         self._counts: dict[str, dict[str, int]] = {}
@@ -99,6 +102,7 @@ class ArmSums:
             "outcomes": in_order(self.outcomes),
             "counts": dict(sorted(self._counts.items())),
             **({"by_arrival": {"decided": decided, "violated": violated}} if decided else {}),
+            **({SCORE_FALLS: falls} if (falls := self._falls.plain()) else {}),
         }
 
     def _take_decided(self, row: VerdictRow) -> None:
@@ -118,6 +122,7 @@ class ArmSums:
         if row.measured is not None:
             self.numbers.take(row.measured)
         self.recall.take(row.unit, row.objects)
+        self._falls.take(row.falls)
         for category, (source, followup) in row.counts.items():
             cells = self._counts.setdefault(category, {">": 0, "=": 0, "<": 0})
             cells["<=>"[1 + _sign(source, followup)]] += 1

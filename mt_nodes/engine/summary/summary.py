@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mt_nodes.base import plugins
 from mt_nodes.base.errors import ExitCode
-from mt_nodes.base.plugins import catalogue
 from mt_nodes.base.stats.exceedance import Exceedance
 from mt_nodes.base.stats.intervals import at_least, holm
 from mt_nodes.data.verdict import SCHEMA, RelationOutcome
@@ -17,6 +17,8 @@ from mt_nodes.engine.summary.arm_sums import RelationSums, digits
 from mt_nodes.engine.summary.deaths import Deaths, said_of
 from mt_nodes.engine.summary.noise_floor import floor_of
 from mt_nodes.engine.summary.outcomes import RelationEvidence, exit_code, relation_outcome
+from mt_nodes.engine.summary.score_range import ScoreRange
+from mt_nodes.engine.summary.unstamped import Unstamped
 from mt_nodes.engine.summary.verdict_rows import Line, in_order, rows_by_arm
 
 _Tests = tuple[Exceedance | None, Exceedance | None]
@@ -73,8 +75,9 @@ def summarise(
     Raises:
         InfrastructureError: a pair belongs to none of the relations, so the totals would not reconcile.
     """
-    deaths = Deaths()
-    sums = _added_up(deaths.passing(verdicts), [r.id for r in relations], drive_by_drive)
+    deaths, scores, unstamped = Deaths(), ScoreRange(), Unstamped()
+    lines = unstamped.passing(scores.passing(deaths.passing(verdicts)))
+    sums = _added_up(lines, [r.id for r in relations], drive_by_drive)
     arms = [arm for each in sums.values() for arm in each.arms]
     outcomes = in_order(sum((arm.outcomes for arm in arms), Counter()))
     by_arrival = sum(arm.by_arrival for arm in arms)
@@ -98,13 +101,15 @@ def summarise(
         **({"topics": dict(topics)} if topics else {}),
         "relations": {r.id: _relation_plain(r, sums[r.id], evidence[r.id], ended[r.id]) for r in relations},
         "latency_ms": dict(latency_ms or {}),
+        **({"scores": seen} if (seen := scores.plain()) else {}),
+        **({"unstamped": True} if unstamped.plain else {}),
     }
 
 
 def _demands_of_itself(check: Any) -> bool:
     """Tell it of a check by its name or {name: parameters}; False of one that is a plugin of somebody else's."""
     name = next(iter(check), "") if isinstance(check, Mapping) else check
-    return bool(getattr(catalogue("checks").get(name or ""), "demands_of_itself", False))
+    return bool(getattr(plugins.get("checks", name or ""), "demands_of_itself", False))
 
 
 def run_exit(

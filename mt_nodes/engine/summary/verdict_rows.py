@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.base.stats.cluster_sums import Unit
-from mt_nodes.data.verdict import Outcome, Pair
+from mt_nodes.data.verdict import SCORE_FALLS, Outcome, Pair
 from mt_nodes.engine.summary.laps import Laps
 from mt_nodes.engine.summary.noise_floor import PairMeasure, measured_of
 from mt_nodes.engine.summary.outcomes import PairTally
@@ -40,6 +40,8 @@ class VerdictRow(NamedTuple):
     by_arrival: bool = False
     #: Why it was not decided, where it was not.
     reason: str = ""
+    #: Scores of what was lost, before and after.
+    falls: Sequence[Sequence[float]] = ()
 
 
 class PairRow(NamedTuple):
@@ -144,7 +146,8 @@ def _row(frame: Unit, case: Unit, line: Line, unit: Unit) -> VerdictRow:
     measured = measured_of(line) if outcome.decided else None
     by_arrival, reason = "paired_by" in line, line.get("reason", "")
     return VerdictRow(
-        unit, outcome, line["lost"], line["gained"], counts, objects, measured, case, frame, by_arrival, reason
+        *(unit, outcome, line["lost"], line["gained"], counts, objects, measured, case, frame, by_arrival, reason),
+        falls=detail.get(SCORE_FALLS, ()),
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands as messages of ``ackermann_msgs``, ``geometry_msgs``, Autoware and CARLA's ROS bridge."""
+"""Commands as messages of ``ackermann_msgs``, ``geometry_msgs``, ``sensor_msgs``, Autoware and CARLA's ROS bridge."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 from geometry_msgs.msg import Twist, TwistStamped
+from sensor_msgs.msg import JointState
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
@@ -145,6 +146,38 @@ class TwistStampedControl(StampedCommand):
         set_stamp(message.header.stamp, said.stamp_ns or 0)
         twist = message.twist
         twist.linear.x, twist.angular.z = or_nought(said.speed_mps), or_nought(said.yaw_rate_radps)
+        return message
+
+
+@dataclass(frozen=True)
+class JointStateControl(StampedCommand):
+    """Position of a steering joint in rad, to the left positive, and velocity of the joint that drives.
+
+    The one type of ``common_interfaces`` that carries a steering angle.
+    """
+
+    steering: str = param("steering", help="name of the joint that steers; its position is the road wheels' angle")
+    drive: str = param("drive", help="name of the joint that drives")
+    wheel_radius_m: float = param(
+        0.0, low=0.0, high=2.0, unit="m", help="of the driving wheel, whose velocity is in rad/s; 0: it is in m/s"
+    )
+
+    type: ClassVar[str] = "sensor_msgs/msg/JointState"
+
+    def decode(self, message: Any) -> Control:
+        """Read steering angle and speed; a joint that is not there says nothing."""
+        columns = (message.position, message.velocity)
+        position, velocity = (dict(zip(message.name, column, strict=False)) for column in columns)
+        speed = velocity.get(self.drive, math.nan) * (self.wheel_radius_m or 1.0)
+        return Control(stamp_of(message), steering_rad=position.get(self.steering, math.nan), speed_mps=speed)
+
+    def encode(self, said: Said) -> JointState:
+        """Write both; what the command does not hold is NaN."""
+        assert isinstance(said, Control)
+        message = JointState(name=[self.steering, self.drive])
+        set_stamp(message.header.stamp, said.stamp_ns or 0)
+        message.position = [said.steering_rad, math.nan]
+        message.velocity = [math.nan, said.speed_mps / (self.wheel_radius_m or 1.0)]
         return message
 
 

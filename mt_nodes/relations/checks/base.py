@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
+from mt_nodes.data.output_traits import OutputTraits
 from mt_nodes.data.outputs import Output
 from mt_nodes.data.verdict import Judgement
+
+C = TypeVar("C", bound="Check")
 
 
 class Check(ABC):
@@ -33,6 +36,10 @@ class Check(ABC):
 
         Itself, but for a check that demands a difference.
         """
+        return self
+
+    def of_stack(self: C, traits: OutputTraits) -> C:
+        """Return the check with what it lacks and the stack file says, such as thresholds of scores."""
         return self
 
     @abstractmethod

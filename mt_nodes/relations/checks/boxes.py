@@ -4,20 +4,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.image_boxes import areas, iou, pair, shared, warped
 from mt_nodes.data.messages import Bundle, Image
+from mt_nodes.data.output_traits import OutputTraits
 from mt_nodes.data.outputs import ImageBoxes, Output
-from mt_nodes.data.verdict import Judgement, Outcome
-from mt_nodes.relations.checks.base import Check
+from mt_nodes.data.verdict import SCORE_FALLS, Judgement, Outcome
+from mt_nodes.relations.checks.scored_check import ScoredCheck, described_falls, of_classes, score_falls
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
@@ -46,7 +46,7 @@ class BoxComparison:
 
 
 @dataclass(frozen=True)
-class BoxCheck(Check):
+class BoxCheck(ScoredCheck):
     """Base of checks that compare boxes in an image.
 
     Demanded is what is high enough to be seen well, lies wholly in the picture (where the mutation moves the picture:
@@ -54,17 +54,12 @@ class BoxCheck(Check):
     """
 
     needs: ClassVar[tuple[str, ...]] = ("boxes",)
+    scored: ClassVar[str] = "boxes"
 
     min_iou: float = param(0.4, low=0.01, high=1.0, help="overlap (intersection over union) of boxes of one object")
-    score_high: float = param(0.9, low=0.0, high=1.0, help="a source box with this score is demanded")
-    score_low: float = param(0.5, low=0.0, high=1.0, help="a follow-up box with this score answers")
     least_height_px: float = param(48.0, low=0.0, unit="px", help="lower boxes are not demanded")
     label: str = param("", help="only boxes of this class count; empty: all")
     per_category: bool = param(False, help="an object must keep its class")
-
-    def __post_init__(self) -> None:
-        if self.score_low > self.score_high:
-            raise UsageError(f"score_low {self.score_low:g} is above score_high {self.score_high:g}")
 
     def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
         """Judge one pair; nothing demanded is NOT_APPLICABLE."""
@@ -91,15 +86,15 @@ class BoxCheck(Check):
         boxes = [box for box in effects.image_boxes if box.topic == image.topic]
         added = ImageBoxes.make(before.frame_id, None, [b.box_px for b in boxes], [b.label for b in boxes])
         high = np.asarray(before.box_px[:, 3] - before.box_px[:, 1] >= self.least_height_px)
-        sure = before.score >= self.score_high
+        sure = before.score >= self.thresholds.high
         partner = self._partners(before, after, sure)
         demanded = sure & high & inside & ~hidden(before, added)
         return BoxComparison(before, after, demanded, partner, added, np.array([b.visible for b in boxes]))
 
     def _partners(self, before: ImageBoxes, after: ImageBoxes, sure: Mask) -> Rows:
         """Return each source box's partner (M,): the sure ones choose first, what is below the low score has none."""
-        partner, free = np.full(len(before), -1), after.score >= self.score_low
-        for chooses in (sure, ~sure & (before.score >= self.score_low)):
+        partner, free = np.full(len(before), -1), after.score >= self.thresholds.low
+        for chooses in (sure, ~sure & (before.score >= self.thresholds.low)):
             rows, left = np.flatnonzero(chooses), np.flatnonzero(free)
             paired, taken = pair(before.take(rows), after.take(left), self.min_iou, self.per_category)
             partner[rows[paired]], free[left[taken]] = left[taken], False
@@ -166,27 +161,45 @@ class BoxesKept(BoxCheck):
         before, after = compared.source, compared.followup
         bound = int(compared.demanded.sum())
         if not bound:
-            reason = f"no box of {self.least_height_px:g} px or more with a score of {self.score_high:g} or more"
+            reason = f"no box of {self.least_height_px:g} px or more with a score of {self.thresholds.high:g} or more"
             return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit="boxes")
         lost = compared.demanded & (compared.partner < 0)
-        new = after.score >= self.score_high
+        new = after.score >= self.thresholds.high
         new[compared.partner[compared.partner >= 0]] = False
         missing = int(np.count_nonzero(lost))
+        falls = self._falls(before, after, lost)
         return Judgement(
             Outcome.VIOLATED if missing else Outcome.HOLDS,
             measured=bound - missing,
             bound=bound,
             margin=-missing,
             unit="boxes",
-            reason=f"lost {describe(before, lost)}" if missing else f"kept all {bound}",
+            reason=f"lost {describe(before, lost)}{described_falls(falls)}" if missing else f"kept all {bound}",
             lost=missing,
             gained=int(np.count_nonzero(new)),
-            detail={"lost_px": edges(before, lost), "gained_px": edges(after, new)},
+            detail={
+                "lost_px": edges(before, lost),
+                "gained_px": edges(after, new),
+                **({SCORE_FALLS: falls} if falls else {}),
+            },
         )
+
+    def _falls(self, before: ImageBoxes, after: ImageBoxes, lost: Mask) -> list[list[float]]:
+        """Return the scores of lost boxes, before and after; 0 where the follow-up has none there of any score."""
+        if not lost.any() or (before.score == 1.0).all():  # the stack gives none
+            return []
+        unsure = after.take(after.score < self.thresholds.low)
+        rows, partners = pair(before.take(lost), unsure, self.min_iou, self.per_category)
+        left = np.zeros(int(lost.sum()))
+        left[rows] = unsure.score[partners]
+        return score_falls(before.score[lost], left)
 
 
 #: A box that overlaps one of the source so much has not moved.
 _UNMOVED_IOU = 0.7
+
+
+F = TypeVar("F", bound="BoxFound")
 
 
 @dataclass(frozen=True)
@@ -204,6 +217,9 @@ class BoxFound(BoxesKept):
 
     demands_of_itself: ClassVar[bool] = True
 
+    classes: tuple[str, ...] = param(
+        (), help="classes that the stack reports, others are not demanded; not given: as the stack file's classes say"
+    )
     found_iou: float = param(0.3, low=0.01, high=1.0, help="overlap with the object's own outline's box")
     least_visible: float = param(0.6, low=0.0, high=1.0, help="share of the object that must be in sight")
 
@@ -214,6 +230,7 @@ class BoxFound(BoxesKept):
         objects = compared.added
         height_px = objects.box_px[:, 3] - objects.box_px[:, 1]
         demanded = (compared.visible >= self.least_visible) & (height_px >= self.least_height_px)
+        demanded &= of_classes(objects.label, self.classes)
         if self.label:
             demanded &= objects.label == self.label
         if not demanded.any():
@@ -234,13 +251,17 @@ class BoxFound(BoxesKept):
             detail={"objects": [list(row) for row in rows], "lost_px": edges(objects, ~found)},
         )
 
+    def of_stack(self: F, traits: OutputTraits) -> F:
+        """Return the check with the stack's thresholds and classes, where it gives none of its own."""
+        return replace(super().of_stack(traits), classes=self.classes or traits.classes)
+
     def _found(self, objects: ImageBoxes, compared: BoxComparison) -> Mask:
         """Tell which objects (V,) a box finds that shows nobody who was there before."""
         source, followup = compared.source, compared.followup
-        answers = followup.score >= self.score_low
+        answers = followup.score >= self.thresholds.low
         # Whom an added object hides may have lost his partner to it.
         answers[compared.partner[(compared.partner >= 0) & ~hidden(source, compared.added)]] = False
-        known = source.take(source.score >= self.score_low)
+        known = source.take(source.score >= self.thresholds.low)
         before = iou(followup.box_px, known.box_px).max(axis=1, initial=0.0)
         answers &= before < _UNMOVED_IOU
         overlap = iou(objects.box_px, followup.box_px)

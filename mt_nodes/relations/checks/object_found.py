@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +12,18 @@ import shapely
 
 from mt_nodes.base.params import param
 from mt_nodes.data.association import bev_iou, footprints
+from mt_nodes.data.output_traits import OutputTraits
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.verdict import OBJECTS, OBJECTS_BY, Judgement, Outcome
 from mt_nodes.relations.checks.obstacle_checks import ObstaclesKept
 from mt_nodes.relations.checks.obstacles import Comparison, Mask, describe, places, touching
+from mt_nodes.relations.checks.scored_check import of_classes
 
 Floats = npt.NDArray[np.float64]
 _BY_RANGE = {"name": "range", "unit": "m", "bin": 10.0}
+
+
+F = TypeVar("F", bound="ObjectFound")
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,9 @@ class ObjectFound(ObstaclesKept):
     demands_of_itself: ClassVar[bool] = True
 
     occluded_share: float = param(0.5, low=0.01, high=1.0, help="share of a footprint that counts as hidden")
+    classes: tuple[str, ...] = param(
+        (), help="classes that the stack reports, others are not demanded; not given: as the stack file's classes say"
+    )
     background_label: str = param("", help="class of what is added, which control and sham are about; empty: all")
 
     @property
@@ -55,7 +63,12 @@ class ObjectFound(ObstaclesKept):
         """Demand every added object that can be seen."""
         if not len(compared.added):
             return super().decide(self._own_class(compared))
-        demanded = compared.added_kept & ~self._hidden(compared)
+        reported = of_classes(compared.added.label, self.classes)
+        if not reported.any():
+            kinds, known = ", ".join(sorted(set(compared.added.label.tolist()))), ", ".join(self.classes)
+            reason = f"what was added is a {kinds}, and the stack reports {known} only (classes in its file)"
+            return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit="objects")
+        demanded = reported & compared.added_kept & ~self._hidden(compared)
         if not demanded.any():
             reason = f"all {len(compared.added)} objects added are occluded or outside the keep zone"
             return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit="objects")
@@ -83,6 +96,10 @@ class ObjectFound(ObstaclesKept):
             },
         )
 
+    def of_stack(self: F, traits: OutputTraits) -> F:
+        """Return the check with the stack's thresholds and classes, where it gives none of its own."""
+        return replace(super().of_stack(traits), classes=self.classes or traits.classes)
+
     def _own_class(self, compared: Comparison) -> Comparison:
         if not self.background_label:
             return compared
@@ -92,7 +109,7 @@ class ObjectFound(ObstaclesKept):
     def _found(self, objects: Detections, compared: Comparison) -> Mask:
         """Tell which added objects (V,) something finds that was not there before."""
         source, followup = compared.source, compared.followup
-        stays = (source.score >= self.score_low) & ~touching(source, compared.removed)
+        stays = (source.score >= self.thresholds.low) & ~touching(source, compared.removed)
         answers, before = self.answers(compared), source.take(stays)
         found = self._newly_covered(objects, followup.take(answers), before) >= self.coverage
         answers[compared.partner[stays & compared.matched]] = False

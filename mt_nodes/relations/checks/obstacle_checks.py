@@ -12,8 +12,9 @@ import shapely
 from mt_nodes.base.params import param
 from mt_nodes.data.association import Polygons, accounted_for, covered, footprints, grown, newly_covered
 from mt_nodes.data.outputs import Detections
-from mt_nodes.data.verdict import Judgement, Outcome
+from mt_nodes.data.verdict import SCORE_FALLS, Judgement, Outcome
 from mt_nodes.relations.checks.obstacles import Comparison, Mask, ObstacleCheck, describe, places, touching
+from mt_nodes.relations.checks.scored_check import described_falls, score_falls
 
 #: A box stands for so many neighbours that were merged at the most, and so much of it must lie in their surroundings.
 _MOST_MERGED, _LEAST_ACCOUNTED = 3, 0.5
@@ -39,19 +40,35 @@ class ObstaclesKept(ObstacleCheck):
         before, after = compared.source, compared.followup
         lost, gained = self.lost(compared), self.gained(compared)
         bound, missing = int(compared.demanded.sum()), int(lost.sum())
+        falls = self._falls(compared, lost)
+        text = f"lost {describe(before, lost)}{described_falls(falls)}{self._too_large(compared, lost)}"
         return Judgement(
             Outcome.VIOLATED if missing else Outcome.HOLDS,
             measured=bound - missing,
             bound=bound,
             margin=-missing,
             unit="obstacles",
-            reason=f"lost {describe(before, lost)}{self._too_large(compared, lost)}"
-            if missing
-            else f"kept all {bound}",
+            reason=text if missing else f"kept all {bound}",
             lost=missing,
             gained=int(gained.sum()),
-            detail={"counts": compared.counts, "lost_at": places(before, lost), "gained_at": places(after, gained)},
+            detail={
+                "counts": compared.counts,
+                "lost_at": places(before, lost),
+                "gained_at": places(after, gained),
+                **({SCORE_FALLS: falls} if falls else {}),
+            },
         )
+
+    def _falls(self, compared: Comparison, lost: Mask) -> list[list[float]]:
+        """Return the scores of lost obstacles, before and after; 0 where the follow-up has none there of any score."""
+        before, after = compared.source.take(lost), compared.followup
+        if not len(before) or (compared.source.score == 1.0).all():  # the stack gives none
+            return []
+        unsure = after.take(after.score < self.thresholds.low)
+        rows, partners = self.associate.pair(before, unsure)
+        left = np.zeros(len(before))
+        left[rows] = unsure.score[partners]
+        return score_falls(before.score, left)
 
     def lost(self, compared: Comparison) -> Mask:
         """Tell which source obstacles (M,) are demanded and not there."""
@@ -68,10 +85,10 @@ class ObstaclesKept(ObstacleCheck):
     def gained(self, compared: Comparison) -> Mask:
         """Tell which sure follow-up obstacles (K,) of the keep zone are none of the source's."""
         before, after = compared.source, compared.followup
-        new = compared.new & (after.score >= self.score_high)
+        new = compared.new & (after.score >= self.thresholds.high)
         if new.any():
-            parts = covered(before, grown(after.take(after.score >= self.score_low)), False)
-            rows = (before.score >= self.score_low) & (parts >= _LEAST_PARTS)
+            parts = covered(before, grown(after.take(after.score >= self.thresholds.low)), False)
+            rows = (before.score >= self.thresholds.low) & (parts >= _LEAST_PARTS)
             known = np.full(len(before), shapely.Polygon())
             known[compared.matched] = footprints(after.take(compared.partner[compared.matched]))
             new[new] = self._uncovered(after.take(new), before.take(rows), known[rows])
@@ -83,13 +100,13 @@ class ObstaclesKept(ObstacleCheck):
 
     def answers(self, compared: Comparison) -> Mask:
         """Tell which follow-up obstacles (K,) are sure enough, and not too large, to stand for somebody."""
-        sure, known = compared.followup.score >= self.score_low, compared.source.score >= self.score_low
+        sure, known = compared.followup.score >= self.thresholds.low, compared.source.score >= self.thresholds.low
         around = np.concatenate([footprints(grown(o)) for o in (compared.source.take(known), compared.added)])
         return np.asarray(sure & (accounted_for(compared.followup, around, _MOST_MERGED) >= _LEAST_ACCOUNTED))
 
     def _too_large(self, compared: Comparison, lost: Mask) -> str:
         """Say that somebody is lost where a box is that was too large to stand for him."""
-        large = (compared.followup.score >= self.score_low) & ~self.answers(compared)
+        large = (compared.followup.score >= self.thresholds.low) & ~self.answers(compared)
         where = touching(compared.source.take(lost), footprints(compared.followup.take(large)))
         return "; a box that reaches far beyond what it covers stands for nobody" if where.any() else ""
 
@@ -111,7 +128,9 @@ class ObstaclesEqual(ObstaclesKept):
         before, after = compared.source, compared.followup
         lost, gained = self.lost(compared), self.gained(compared)
         missing, fresh = int(lost.sum()), int(gained.sum())
-        texts = [f"lost {describe(before, lost)}"] * bool(missing) + [f"gained {describe(after, gained)}"] * bool(fresh)
+        falls = self._falls(compared, lost)
+        texts = [f"lost {describe(before, lost)}{described_falls(falls)}"] * bool(missing)
+        texts += [f"gained {describe(after, gained)}"] * bool(fresh)
         return Judgement(
             Outcome.VIOLATED if texts else Outcome.HOLDS,
             measured=missing + fresh,
@@ -121,7 +140,12 @@ class ObstaclesEqual(ObstaclesKept):
             reason="; ".join(texts) or f"kept all {int(compared.demanded.sum())}, gained none",
             lost=missing,
             gained=fresh,
-            detail={"counts": compared.counts, "lost_at": places(before, lost), "gained_at": places(after, gained)},
+            detail={
+                "counts": compared.counts,
+                "lost_at": places(before, lost),
+                "gained_at": places(after, gained),
+                **({SCORE_FALLS: falls} if falls else {}),
+            },
         )
 
 
@@ -234,7 +258,7 @@ class RemovedGone(ObstaclesNotGained):
     def _removed(self, compared: Comparison) -> Mask:
         away = shapely.union_all(compared.removed)
         inside = shapely.covers(away, footprints(compared.source))
-        return np.asarray(inside & (compared.source.score >= self.score_high))
+        return np.asarray(inside & (compared.source.score >= self.thresholds.high))
 
 
 @dataclass(frozen=True)

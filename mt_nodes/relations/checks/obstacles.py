@@ -6,7 +6,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from mt_nodes.data.polar_cells import JUDGED_IN, counted_cells
 from mt_nodes.data.regions import Region, RegionUnavailable, load_region
 from mt_nodes.data.transforms import Matrix, UnknownTransform, move
 from mt_nodes.data.verdict import Judgement, Outcome
-from mt_nodes.relations.checks.base import Check
+from mt_nodes.relations.checks.scored_check import ScoredCheck
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
@@ -71,7 +71,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class ObstacleCheck(Check):
+class ObstacleCheck(ScoredCheck):
     """Base of checks that compare obstacles.
 
     Obstacles are demanded inside the keep zone, which lies ``keep_inset_m`` inside the region and within
@@ -80,19 +80,18 @@ class ObstacleCheck(Check):
     world saw the rest of it not at all, and cut what crosses its outline.
     """
 
+    scored: ClassVar[str] = "detections"
+
     region: Region = param("front_40m", convert=load_region, help="where obstacles matter")
     keep_inset_m: float = param(1.0, low=0.0, high=50.0, unit="m", help="the keep zone lies this far inside the region")
     within_m: float = param(float("inf"), low=0.0, unit="m", help="the keep zone ends at this distance from the ego")
     ego_frame_id: str = param("base_link", help="frame whose origin within_m is measured from")
-    score_high: float = param(0.5, low=0.0, high=1.0, help="a source obstacle with this score is demanded")
-    score_low: float = param(0.3, low=0.0, high=1.0, help="a follow-up obstacle with this score answers")
     association: str = param("centre", choices=("centre", "bev_iou"), help="when two obstacles are the same one")
     per_category: bool = param(False, help="judge each class by itself: an obstacle must keep its class")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "region", load_region(self.region))
-        if self.score_low > self.score_high:
-            raise UsageError(f"score_low {self.score_low:g} is above score_high {self.score_high:g}")
+        super().__post_init__()
         if not self.region.topic and self.region.buffered(-self.keep_inset_m).is_empty:
             raise UsageError(f"keep_inset_m {self.keep_inset_m:g} m leaves nothing of region '{self.region.name}'")
 
@@ -111,7 +110,9 @@ class ObstacleCheck(Check):
         except UnknownTransform as error:
             return Judgement(Outcome.ERROR, reason=str(error))
         if not self.demands(compared):
-            reason = f"no {self.what} with a score of {self.score_high:g} or more in the keep zone of '{region.name}'"
+            reason = (
+                f"no {self.what} with a score of {self.thresholds.high:g} or more in the keep zone of '{region.name}'"
+            )
             return Judgement(
                 Outcome.NOT_APPLICABLE, reason=reason, unit="obstacles", detail={"counts": compared.counts}
             )
@@ -139,8 +140,9 @@ class ObstacleCheck(Check):
         bad = int((~detections.finite).sum())
         if bad:
             return f"{bad} of {len(detections)} obstacles with numbers that are not finite"
-        if (many := int((detections.score >= self.score_low).sum())) > MOST_OBSTACLES:
-            return f"{many} obstacles with a score of {self.score_low:g} or more; at most {MOST_OBSTACLES} are compared"
+        low = self.thresholds.low
+        if (many := int((detections.score >= low).sum())) > MOST_OBSTACLES:
+            return f"{many} obstacles with a score of {low:g} or more; at most {MOST_OBSTACLES} are compared"
         if negative := int((detections.size_m < 0.0).any(axis=1).sum()):
             return f"{negative} of {len(detections)} obstacles with a negative size"
         flat = int((detections.size_m[:, :2] <= 0.0).any(axis=1).sum())
@@ -159,7 +161,7 @@ class ObstacleCheck(Check):
         before, after = canonical(before), canonical(after)
         added = in_boxes(effects.added, frame_id, bundle)
         removed, occluded = (_outlines(v, frame_id, bundle) for v in (effects.removed, effects.occluded))
-        high = before.score >= self.score_high
+        high = before.score >= self.thresholds.high
         excused = touching(before, removed) | touching(before, occluded)
         demanded = high & self._keep_both(region, before, carry, bundle) & ~excused
         partner, free = self._match(before, after, high)
@@ -173,8 +175,8 @@ class ObstacleCheck(Check):
         Source obstacles below the high threshold choose last: they must not take the partner of a demanded one, but
         what they explain is not new.
         """
-        partner, free = np.full(len(before), -1), after.score >= self.score_low
-        for chooses in (high, ~high & (before.score >= self.score_low)):
+        partner, free = np.full(len(before), -1), after.score >= self.thresholds.low
+        for chooses in (high, ~high & (before.score >= self.thresholds.low)):
             rows, left = np.flatnonzero(chooses), np.flatnonzero(free)
             paired, taken = self.associate.pair(before.take(rows), after.take(left))
             partner[rows[paired]], free[left[taken]] = left[taken], False
@@ -197,7 +199,9 @@ class ObstacleCheck(Check):
         return inside
 
     def _counts(self, region: Region, before: Detections, after: Detections) -> dict[str, list[int]]:
-        inside = [d.label[region.contains(d.center_m) & (d.score >= self.score_high)].tolist() for d in (before, after)]
+        inside = [
+            d.label[region.contains(d.center_m) & (d.score >= self.thresholds.high)].tolist() for d in (before, after)
+        ]
         classes = sorted({*inside[0], *inside[1]})
         return {"all": [len(i) for i in inside], **{c: [i.count(c) for i in inside] for c in classes}}
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.data.output_traits import DEFAULT_THRESHOLDS, OutputTraits
 from mt_nodes.data.outputs import Detections, Output
 from mt_nodes.data.regions import Region, RegionUnavailable, load_optional_region
 from mt_nodes.data.transforms import UnknownTransform, move
@@ -28,7 +29,12 @@ class ObstaclesWithin(Condition):
     range_m: float = param(float("inf"), low=0.0, unit="m", help="distance over ground from the origin of frame_id")
     at_least: int = param(1, low=1, high=10_000, help="obstacles that must be there")
     region: Region | None = param(None, convert=load_optional_region, help="count only obstacles inside")
-    score: float = param(0.5, low=0.0, high=1.0, help="least score of an obstacle that counts")
+    score: float | None = param(
+        None,
+        low=0.0,
+        high=1.0,
+        help="least score that counts; not given: as the stack file's scores say",
+    )
     frame_id: str = param("base_link", help="frame whose origin the range is measured from")
 
     def __post_init__(self) -> None:
@@ -39,13 +45,23 @@ class ObstaclesWithin(Condition):
         if source.detections is None:
             return "the source output has no detections to count"
         try:
-            seen = int(self._counts(bundle, source.detections).sum())
+            there = self._there(bundle, source.detections)
         except (UnknownTransform, RegionUnavailable) as error:
             return str(error)
-        return None if seen >= self.at_least else f"{seen} obstacles {self._place()}, expected at least {self.at_least}"
+        least = DEFAULT_THRESHOLDS["detections"].high if self.score is None else self.score
+        seen = int((there & (source.detections.score >= least)).sum())
+        if seen >= self.at_least:
+            return None
+        unsure = int(there.sum()) - seen
+        more = f" and {unsure} with a score below {least:g}" if unsure else ""
+        return f"{seen} obstacles{more} {self._place()}, expected at least {self.at_least}"
 
-    def _counts(self, bundle: Bundle, seen: Detections) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        counts = seen.finite & (seen.score >= self.score)
+    def of_stack(self, traits: OutputTraits) -> ObstaclesWithin:
+        """Return the condition with the high threshold of a stack, where it gives none."""
+        return replace(self, score=traits.thresholds("detections").high if self.score is None else self.score)
+
+    def _there(self, bundle: Bundle, seen: Detections) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        counts = seen.finite
         if np.isfinite(self.range_m):
             xyz = move(bundle.transforms.lookup(self.frame_id, seen.frame_id), seen.center_m)
             counts &= np.hypot(xyz[:, 0], xyz[:, 1]) <= self.range_m

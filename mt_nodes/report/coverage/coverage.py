@@ -209,6 +209,6 @@ def weather(mutations: Sequence[str]) -> str:
 
 
 def _folder(mutation: str) -> str:
-    cls = plugins.catalogue("mutations").get(mutation)
+    cls = plugins.get("mutations", mutation)
     parts = cls.__module__.split(".") if cls else []
     return parts[3] if parts[:3] == ["mt_nodes", "relations", "mutations"] and len(parts) > 3 else ""

@@ -50,7 +50,8 @@ def request_of_instant(finished: RecordedPair, transport: str = "") -> ReplayReq
     """
     asked, path = finished.about["request"], _evidence(finished)
     _mutations(finished, find_followup(finished.directory, finished.pair))
-    stack, where = load_stack(finished.located(asked["stack"])), f"{finished.directory}: pair '{finished.pair}'"
+    stack = load_stack(finished.located(asked["stack"]), asked.get("stack_settings"))
+    where = f"{finished.directory}: pair '{finished.pair}'"
     record = "record its input (`ros2 bag record`), `mt replay` the bag, and shrink that run's pair"
     if stack.external:
         raise UsageError(
@@ -65,6 +66,7 @@ def request_of_instant(finished: RecordedPair, transport: str = "") -> ReplayReq
         bags=(str(path.resolve()),),
         relations=(finished.relation(tuple(asked["relations"])),),
         stack=finished.located(asked["stack"]),
+        stack_settings=asked.get("stack_settings", {}),
         mode="twin" if asked["mode"] == "shadow" else asked["mode"],
         transport=transport or "ros",
         seed=asked["seed"],

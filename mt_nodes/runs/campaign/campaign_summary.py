@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import RelationOutcome
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.run_record import read_record
+from mt_nodes.engine.score_file import read_scores
 from mt_nodes.engine.summary.deaths import weighed
 from mt_nodes.engine.summary.summary import RelationInfo, run_exit, summarise
 from mt_nodes.engine.waivers import load_waivers, marked
@@ -75,7 +77,7 @@ def sum_up_cell(
     relations = [infos[name] for name in offered if name in infos]
     # The lines of a cell are those of its items, a drive each, one after the other.
     told: dict[str, Any] = {**_troubles(failed), "interrupted": interrupted, "drive_by_drive": True}
-    summary = summarise(read_journal(journal), relations, **told)
+    summary = summarise(chain(read_journal(journal), read_scores(out)), relations, **told)
     if policy.stop_early is not None:
         summary = _sequential(summary, name, infos, policy, policy.stop_early, stops)
     if cut:

@@ -22,6 +22,8 @@ from mt_nodes.engine.ledger import DRAWS
 from mt_nodes.engine.ledger import FILE as LEDGER
 from mt_nodes.engine.run_record import FILE as RECORD
 from mt_nodes.engine.run_record import STACK_FILE, read_record
+from mt_nodes.engine.score_file import FILE as SCORES
+from mt_nodes.engine.score_file import read_scores
 from mt_nodes.engine.summary.deaths import TYPE as DEATH
 from mt_nodes.relations.relation import CONTROL, SHAMS
 from mt_nodes.runs.campaign.campaign_plan import Cell, relation_files
@@ -64,6 +66,7 @@ def merge(out: Path, cell: Cell, drives: Sequence[Drive], pieces: Sequence[CellP
         file.write(seal(_condition(drives, cell, pieces)) + "\n")
         for piece in pieces:
             _take_verdicts(piece, out, file)
+    _write_scores(pieces, out)
     with _whole(out / LEDGER) as file:
         for piece in pieces:
             _take_followups(piece, out, file)
@@ -97,6 +100,16 @@ def _condition(drives: Sequence[Drive], cell: Cell, pieces: Sequence[CellPiece])
         condition = unseal(file.readline().rstrip("\n"), f"{file.name}:1")
     condition.pop("first_episode", None)
     return {**condition, "bags": [drive.url for drive in drives], "relations": list(cell.relations)}
+
+
+def _write_scores(pieces: Sequence[CellPiece], out: Path) -> None:
+    """Write the scores that the stack published, of each drive those of its first piece: every one has them."""
+    of_drives = {piece.drive: piece for piece in reversed(pieces) if (piece.directory / SCORES).is_file()}
+    if of_drives:
+        with _whole(out / SCORES) as file:
+            for drive in sorted(of_drives):
+                for line in read_scores(of_drives[drive].directory):
+                    file.write(seal(line) + "\n")
 
 
 def _take_verdicts(piece: CellPiece, out: Path, file: IO[str]) -> None:

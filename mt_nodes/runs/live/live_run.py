@@ -52,7 +52,7 @@ class LiveRun(SuiteRun[LiveConfig]):
         check_live(config, stack)
         # A check of a configuration (`mt doctor`) makes the run and no directory.
         refuse_missing(stack.message_types, f"stack '{stack.name}'")
-        suite = load_suite(config.relations, sham_for(stack.inputs))
+        suite = load_suite(config.relations, sham_for(stack.inputs), stack.traits)
         for relation in suite.relations:
             if reason := unfit(relation, stack):
                 raise UsageError(reason)

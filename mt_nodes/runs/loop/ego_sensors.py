@@ -13,6 +13,7 @@ import numpy as np
 
 from mt_nodes.base.seeds import generator
 from mt_nodes.data.messages import Bundle, Cloud, Image, WorldMessage
+from mt_nodes.data.rotations import quaternion_of_yaw
 from mt_nodes.data.transforms import (
     EGO_FRAME,
     MAP_FRAME,
@@ -20,7 +21,6 @@ from mt_nodes.data.transforms import (
     Transform,
     TransformTree,
     pose_matrix,
-    quaternion_of_yaw,
 )
 from mt_nodes.runs.loop.lidar_sweep import Sweep
 from mt_nodes.runs.loop.rig import CAMERA_FRAME, LIDAR_FRAME, Rig

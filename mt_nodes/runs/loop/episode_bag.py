@@ -25,8 +25,9 @@ from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.cdr.world_messages import encode_odometry
 from mt_nodes.data.messages import Bundle, Odometry, Wire
 from mt_nodes.data.outputs import Control, Detections
+from mt_nodes.data.rotations import quaternion_of_yaw
 from mt_nodes.data.stack_topics import TOLD_TYPES
-from mt_nodes.data.transforms import EGO_FRAME, MAP_FRAME, Transform, TransformTree, pose_matrix, quaternion_of_yaw
+from mt_nodes.data.transforms import EGO_FRAME, MAP_FRAME, Transform, TransformTree, pose_matrix
 from mt_nodes.runs.loop.episode import Side
 from mt_nodes.world.drive.bodies import size_of
 from mt_nodes.world.drive.driven import ScenarioTrace

@@ -31,7 +31,7 @@ class ScenarioRequest(Request):
         LOOP_DEFAULT,
         help=f"relations or .yaml files; {ALL}: every shipped one that fits; {RULES}germany: of the rules of a region",
     )
-    stack: str = param("reference_planner", help="name of a shipped stack or a .yaml file")
+    stack: str = param("reference_planner", help="name of a shipped stack, a .yaml file, or a driver's .py file")
     mode: str = param("two_pass", help=", ".join(MODES))
     transport: str = param("", help=f"{', '.join(TRANSPORTS)} (default inprocess for a Python callable, else ros)")
     seed: int = param(0, help="what every draw depends on")

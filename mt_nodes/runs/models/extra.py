@@ -18,7 +18,7 @@ def torch_module(name: str = "torch") -> ModuleType:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise UsageError(f"{error}; driving models need the extra: pip install 'mt_nodes[models]'") from error
+        raise UsageError(f"{error}; trained models need the extra: pip install 'mt_nodes[models]'") from error
 
 
 def device_of(name: str) -> str:

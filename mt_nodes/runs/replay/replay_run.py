@@ -67,12 +67,12 @@ class Run(SuiteRun[ReplayRequest]):
             UsageError: saying what to type instead.
         """
         plugins.add_directories(map(Path, request.plugins))
-        stack = with_faults(load_stack(request.stack), request.faults)
+        stack = with_faults(load_stack(request.stack, request.stack_settings), request.faults)
         check_request(request, stack)
         plan = plan_of(request, stack)
         if plan and not request.only:
             request = dataclasses.replace(request, relations=plan.relations)
-        suite = load_suite(request.relations, sham_for(stack.inputs))
+        suite = load_suite(request.relations, sham_for(stack.inputs), stack.traits)
         check_requirements(suite, stack)
         if request.waivers:
             load_waivers(Path(request.waivers))

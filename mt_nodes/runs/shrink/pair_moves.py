@@ -7,16 +7,24 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from mt_nodes.base.wording import counted
 from mt_nodes.engine.reduction.difference import Difference
 from mt_nodes.engine.reduction.reduction import Reduction
+from mt_nodes.engine.reduction.row_matching import Mask
 from mt_nodes.relations.mutations.base import Followup
 from mt_nodes.relations.strength import strengths
 from mt_nodes.runs.shrink.minimal import Rows, fewest, shortest
 from mt_nodes.runs.shrink.pair_player import Player, RecordablePlay, SmallerPair, Target
+from mt_nodes.runs.shrink.score_path import ScorePath, steps_of
 from mt_nodes.runs.shrink.shrinker import Shrinker
 from mt_nodes.runs.shrink.weakening import weaken
+
+#: So many steps lie between the source and the smallest form.
+_STEPS = 8
+#: So many needed points are told.
+_MOST_POINTS = 50
 
 
 class PairMoves:
@@ -32,7 +40,7 @@ class PairMoves:
     @property
     def all(self) -> tuple[Callable[[], None], ...]:
         """The moves, in order; a weaker change may do with a shorter window."""
-        return self._window, self._strength, self._points, self._window
+        return self._window, self._strength, self._points, self._window, self._scores
 
     def _window(self) -> None:
         """Give the stack fewer bundles."""
@@ -101,6 +109,27 @@ class PairMoves:
         finally:
             self._count_atoms(target, difference, was or difference)
 
+    def _scores(self) -> None:
+        """Tell what points are needed, and how scores fall while they are added one after the other."""
+        shrinker, best = self._shrinker, self._shrinker.best
+        difference = None if self._player.pair.bundle is None else self._player.target(best.relation).difference
+        if difference is None or not difference.parts:
+            return
+        left = np.ones(len(difference.kinds), dtype=bool) if best.left.kept is None else best.left.kept
+        atoms, path, source = np.flatnonzero(left), ScorePath(), None
+        shrinker.told.needed = added_points(difference, left)
+        for count in steps_of(len(atoms), _STEPS):
+            kept = np.zeros_like(left)
+            kept[atoms[:count]] = True
+            words = f"scores: {count} of {len(atoms)}"
+            played = shrinker.play(replace(best, left=replace(best.left, kept=kept)), words)
+            source, answer = played.answers(self._player.pair)
+            if source is None or answer is None:
+                return
+            path.add(count, self._player.fails(played), answer)
+        if source is not None:
+            shrinker.told.path = path.as_plain(source)
+
     def _tried_atoms(self, atoms: Rows, count: int, vouched: Target | None) -> bool:
         """Try some atoms alone; ``vouched``: only where the mutation's guarantee holds of them."""
         kept = np.zeros(count, dtype=bool)
@@ -122,6 +151,24 @@ class PairMoves:
         if not left.whole:
             told.why = broken_guarantee(target, left)
             told.followup = not told.why
+
+
+def added_points(difference: Difference, kept: Mask) -> list[list[float]]:
+    """Return x, y, z and, where there is one, intensity of returns that only a reduced follow-up has."""
+    before, after = difference.given.clouds, difference.reduced(kept).clouds
+    rows = []
+    for old, new in zip(before, after, strict=True):
+        if old is new or old.points.dtype != new.points.dtype:
+            continue
+        fresh = new.points[~np.isin(_as_bytes(new.points), _as_bytes(old.points))]
+        names = ("x", "y", "z", *([new.intensity_field] if new.intensity_field else []))
+        rows += [[round(float(row[name]), 3) for name in names] for row in fresh[:_MOST_POINTS]]
+    return rows[:_MOST_POINTS]
+
+
+def _as_bytes(points: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    packed = np.ascontiguousarray(points)
+    return packed.view(np.dtype((np.void, packed.dtype.itemsize)))
 
 
 def broken_guarantee(target: Target, left: Reduction) -> str:

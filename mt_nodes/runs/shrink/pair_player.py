@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.bags.bundles import Unreadable
 from mt_nodes.data.messages import Bundle
-from mt_nodes.data.verdict import Verdict
+from mt_nodes.data.outputs import Output
+from mt_nodes.data.verdict import Pair, Verdict
 from mt_nodes.engine.arm import Arm
 from mt_nodes.engine.followups import FollowupMaker, FollowupPlan
 from mt_nodes.engine.judging import Offer
@@ -73,6 +74,13 @@ class RecordablePlay(PlayResult):
         """Take in verdicts, and what they were judged by."""
         self._cases.append((verdicts, case))
         return super().verdicts(verdicts, case)
+
+    def answers(self, pair: Pair) -> tuple[Output | None, Output | None]:
+        """Return what the stack said to both inputs of a pair, None where it was not asked, or its case not kept."""
+        for verdicts, case in self._cases:
+            if case is not None and any(verdict.pair == pair for verdict in verdicts):
+                return case.source_answer.output, case.followup_answer.output
+        return None, None
 
     def series(self, judged: Sequence[SeriesVerdict]) -> list[Verdict]:
         """Take in verdicts over sequences, and what they were judged by."""

@@ -77,6 +77,8 @@ class Shrunk(Generic[F, P]):
         rows: what, before, after. notes: what was left out, and why.
         followup: whether the input is still a follow-up of the relation's change; ``why`` not.
         cut: which budget ended it, after how many plays, and how many it cut; None: none did.
+        path: scores along the way from the source to the smallest form; None: nothing falls, or there is no such way.
+        needed: returns that were added and cannot be left out, x, y, z and intensity; empty of any other change.
     """
 
     best: F | None = None
@@ -90,6 +92,8 @@ class Shrunk(Generic[F, P]):
     why: str = ""
     complete: bool = False
     cut: dict[str, Any] | None = None
+    path: dict[str, Any] | None = None
+    needed: list[list[float]] = field(default_factory=list)
 
     def as_plain(self) -> dict[str, Any]:
         """Return what JSON can hold."""
@@ -103,6 +107,8 @@ class Shrunk(Generic[F, P]):
             "is_followup_of_mutation": self.followup,
             "why": self.why,
             "notes": self.notes,
+            **({"needed_points": self.needed} if self.needed else {}),
+            **({"score_path": self.path} if self.path else {}),
             "steps": [vars(trial) for trial in self.trials],
         }
 
@@ -200,11 +206,15 @@ class Shrinker(Generic[F, P]):
         spent = f"the budget is spent ({most}), after {counted(played, 'play')}{left}"
         self.told.notes.append(f"{spent}: there may be something smaller")
 
-    def _fails(self, form: F, words: str) -> bool:
+    def play(self, form: F, words: str) -> P:
+        """Play a form once."""
         if self._player.plays >= self._budget.plays or time.monotonic() > self._until_s:
             raise _OutOfBudget
         self._tell(words)
-        played = self._player.play(form)
+        return self._player.play(form)
+
+    def _fails(self, form: F, words: str) -> bool:
+        played = self.play(form, words)
         failed = self._player.fails(played)
         if failed:
             self._failed = played

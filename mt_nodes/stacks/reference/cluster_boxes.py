@@ -3,12 +3,44 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 import shapely
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The points of clusters, cluster after cluster.
+
+    Attributes:
+        rows: (K,) of the points. member: (K,) 0, 0, …, 1, …: which of the clusters each is of.
+        start: (M,) where each cluster begins in ``rows``. number: (M,) of each cluster, rising.
+    """
+
+    rows: Ints
+    member: Ints
+    start: Ints
+    number: Ints
+
+    @property
+    def count(self) -> Ints:
+        """How many points (M,) each cluster has."""
+        return np.bincount(self.member, minlength=len(self.number))
+
+
+def grouped(number: Ints, least: int) -> Groups:
+    """Return the clusters with ``least`` points or more of those whose numbers (N,) are given, −1 for none."""
+    size = np.bincount(number + 1, minlength=1)
+    large = np.flatnonzero(size[1:] >= least)
+    rows = np.flatnonzero(np.isin(number, large))
+    rows = rows[np.argsort(number[rows], kind="stable")]
+    _, start, member = np.unique(number[rows], return_index=True, return_inverse=True)
+    return Groups(rows, member, start, large)
 
 
 def rectangles(xy: Floats, cluster: Ints) -> tuple[Floats, Floats, Floats]:

@@ -8,8 +8,6 @@ points are millimetres in sorted order: the order in which they arrived cannot m
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,94 +15,28 @@ import numpy.typing as npt
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Detections
 from mt_nodes.stacks.reference import cluster_boxes, clustering, ground_removal
-from mt_nodes.stacks.reference.faults.base import Fault, Points, Steps, named_faults
-
-Ints = npt.NDArray[np.int64]
-_HALF = 1 << 20
+from mt_nodes.stacks.reference.faults.base import Points
+from mt_nodes.stacks.reference.lidar_detector import Ints, LidarDetector, in_order, millimetres
 
 
 @dataclass(frozen=True, eq=False)
-class Detector:
-    """Finds obstacles in one cloud; remembers nothing between clouds."""
+class Detector(LidarDetector):
+    """Finds obstacles in one cloud by clusters of what stands on the ground."""
 
-    frame_id: str = param("base_link", help="frame of the points given: on the road, x forward, y left, z up")
-    region_m: tuple[tuple[float, float], ...] = param(
-        ((0.0, -10.0), (40.0, -10.0), (40.0, 10.0), (0.0, 10.0)), unit="m", help="corners (x, y) of what is watched"
-    )
-    use_region: bool = param(True, help="drop what lies outside the region first; else only what is out of range")
-    max_range_m: float = param(70.0, low=5.0, high=200.0, unit="m", help="range without the region filter")
-    ego_box_m: tuple[float, float, float, float] = param(
-        (-2.8, 2.5, -1.2, 1.2), unit="m", help="x from, to, y from, to: the vehicle itself"
-    )
     ground_tolerance_m: float = param(0.25, low=0.05, high=1.0, unit="m", help="lower points are ground")
     overhead_m: float = param(6.0, low=2.0, high=20.0, unit="m", help="higher points above ground are overhead")
     column_m: float = param(0.2, low=0.05, high=1.0, unit="m", help="side of the columns that are clustered")
     column_points: int = param(2, low=1, high=20, help="a column with fewer points is noise")
     tolerance_m: float = param(0.6, low=0.1, high=3.0, unit="m", help="columns this near belong together")
-    min_points: int = param(6, low=2, high=1000, help="a cluster with fewer points is noise")
-    min_height_m: float = param(0.4, low=0.0, high=2.0, unit="m", help="a lower cluster is kerb or grass")
     max_size_m: tuple[float, float, float] = param(
         (15.0, 5.0, 4.2), low=0.1, unit="m", help="length, width, height: a larger cluster is structure, not obstacle"
     )
-    faults: tuple[Any, ...] = param(
-        (), convert=named_faults, help="names of faults to plant, or {name: {parameter: value}}"
-    )
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "faults", named_faults(self.faults, "faults"))
-
-    def __call__(self, points: Points, stamp_ns: int | None = None, now_ns: int | None = None) -> Detections | None:
-        """Return the obstacles in a cloud, as :meth:`detect` finds them; None only where a fault makes it silent.
-
-        ``now_ns`` is the stack's time when the cloud came; nothing but faults looks at it.
-        """
-        wanted = self._steps.in_time(stamp_ns, now_ns)
-        return self._steps.report(self.answer(points, stamp_ns) if wanted else Detections.none(self.frame_id, stamp_ns))
-
-    def answer(self, points: Points, stamp_ns: int | None = None) -> Detections:
-        """Return what is said of a cloud: here what is found in it."""
-        return self.detect(points, stamp_ns)
-
-    def detect(self, points: Points, stamp_ns: int | None = None) -> Detections:
-        """Find the obstacles in a cloud.
-
-        Args:
-            points: (N, C ≥ 4) x, y, z, intensity, … in ``frame_id``; rows whose x, y, z are not finite are ignored.
-            stamp_ns: stamp of the cloud; the detector only passes it on.
-
-        Raises:
-            ValueError: the points have another shape.
-        """
-        if points.ndim != 2 or points.shape[1] < 4:
-            raise ValueError(f"got points of shape {points.shape}, expected (N, 4): x, y, z, intensity")
-        steps = self._steps
-        cloud = steps.clean(points)
-        xyz_mm, height_mm = self._obstacle_points(self._watched(steps.admit(cloud)))
-        found = self._boxed(xyz_mm, height_mm, steps.min_points(cloud), stamp_ns)
-        height, fits = found.size_m[:, 2], (found.size_m <= self.max_size_m).all(axis=1)
-        return found.take(fits & (height >= steps.min_height_m(cloud)))
-
-    @cached_property
-    def _steps(self) -> Steps:
-        honest = Steps(
-            finite,
-            lambda cloud: cloud,
-            lambda cloud: self.min_points,
-            lambda cloud: self.min_height_m,
-            lambda found: found,
-            lambda stamp_ns, now_ns: True,
-            lambda elapsed_s: elapsed_s,
-        )
-        planted: tuple[Fault, ...] = self.faults
-        return reduce(lambda steps, fault: fault.plant(steps), planted, honest)
-
-    def _watched(self, cloud: Points) -> Ints:
-        """Return the points of interest, in millimetres, sorted."""
-        x, y = cloud[:, 0], cloud[:, 1]
-        x_from, x_to, y_from, y_to = self.ego_box_m
-        keep = inside(x, y, self.region_m) if self.use_region else np.hypot(x, y) <= self.max_range_m
-        keep &= ~((x >= x_from) & (x <= x_to) & (y >= y_from) & (y <= y_to)) & (np.abs(cloud[:, 2]) < 100.0)
-        return in_order(np.rint(cloud.compress(keep, axis=0)[:, :3].astype(np.float64) * 1000.0).astype(np.int64))
+    def found_in(self, cloud: Points, min_points: int, stamp_ns: int | None) -> Detections:
+        """Return what stands on the ground, hangs together, and is not too large."""
+        xyz_mm, height_mm = self._obstacle_points(in_order(millimetres(cloud.compress(self.watched(cloud), axis=0))))
+        found = self._boxed(xyz_mm, height_mm, min_points, stamp_ns)
+        return found.take(np.asarray((found.size_m <= self.max_size_m).all(axis=1)))
 
     def _obstacle_points(self, xyz_mm: Ints) -> tuple[Ints, npt.NDArray[np.float64]]:
         if not len(xyz_mm):
@@ -119,18 +51,14 @@ class Detector:
         number = clustering.cluster(
             xyz_mm[:, :2], round(self.column_m * 1000), round(self.tolerance_m * 1000), self.column_points
         )
-        size = np.bincount(number + 1)
-        large = np.flatnonzero(size[1:] >= min_points)
-        if not len(large):
+        groups = cluster_boxes.grouped(number, min_points)
+        if not len(groups.number):
             return Detections.none(self.frame_id, stamp_ns)
-        rows = np.flatnonzero(np.isin(number, large))
-        rows = rows[np.argsort(number[rows], kind="stable")]
-        _, start, member = np.unique(number[rows], return_index=True, return_inverse=True)
-        xyz, height = xyz_mm[rows] / 1000.0, height_mm[rows] / 1000.0
-        centre, extent, yaw = cluster_boxes.rectangles(xyz[:, :2], member)
-        top, tallest = np.maximum.reduceat(xyz[:, 2], start), np.maximum.reduceat(height, start)
+        xyz, height = xyz_mm[groups.rows] / 1000.0, height_mm[groups.rows] / 1000.0
+        centre, extent, yaw = cluster_boxes.rectangles(xyz[:, :2], groups.member)
+        top, tallest = (np.maximum.reduceat(values, groups.start) for values in (xyz[:, 2], height))
         sizes = np.column_stack([extent, tallest])
-        count = size[1:][large]
+        count = groups.count
         return Detections.make(
             self.frame_id,
             stamp_ns,
@@ -140,30 +68,3 @@ class Detector:
             cluster_boxes.label_by_size(sizes),
             count / (count + 2.0 * self.min_points),
         )
-
-
-def finite(points: Points) -> Points:
-    """Return the rows whose x, y, z are finite."""
-    rows = np.isfinite(points[:, 0]) & np.isfinite(points[:, 1]) & np.isfinite(points[:, 2])
-    return points if rows.all() else points.compress(rows, axis=0)
-
-
-def inside(x: npt.NDArray[Any], y: npt.NDArray[Any], corners: tuple[tuple[float, float], ...]) -> npt.NDArray[np.bool_]:
-    """Return (N,) whether points lie in a simple polygon (even-odd rule over its edges)."""
-    (x_low, y_low), (x_high, y_high) = np.min(corners, axis=0), np.max(corners, axis=0)
-    result = (x >= x_low) & (x <= x_high) & (y >= y_low) & (y <= y_high)
-    px, py = x[result].astype(np.float64), y[result].astype(np.float64)
-    odd = np.zeros(len(px), dtype=bool)
-    for (ax, ay), (bx, by) in zip(corners, (*corners[1:], corners[0]), strict=True):
-        if ay != by:
-            odd ^= ((ay > py) != (by > py)) & (px < ax + (py - ay) * ((bx - ax) / (by - ay)))
-    result[result] = odd
-    return np.asarray(result)
-
-
-def in_order(xyz_mm: Ints) -> Ints:
-    """Return points (N, 3) sorted by x, y, z; coordinates within ±1 km."""
-    shifted = xyz_mm + _HALF
-    key = np.sort((shifted[:, 0] << 42) | (shifted[:, 1] << 21) | shifted[:, 2])
-    mask = (1 << 21) - 1
-    return np.column_stack([key >> 42, (key >> 21) & mask, key & mask]) - _HALF

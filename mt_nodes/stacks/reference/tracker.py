@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference detector with a memory: tracks of constant velocity."""
+"""Detectors with a memory: tracks of constant velocity."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Detections
 from mt_nodes.stacks.reference.detector import Detector
 from mt_nodes.stacks.reference.faults.base import Points
+from mt_nodes.stacks.reference.lidar_detector import LidarDetector
 
 Floats = npt.NDArray[np.float64]
 
@@ -58,8 +59,8 @@ class _Memory:
 
 
 @dataclass(frozen=True, eq=False)
-class Tracker(Detector):
-    """Follows the detector's obstacles from cloud to cloud and publishes those it has seen often enough.
+class Tracking(LidarDetector):
+    """Follows a detector's obstacles from cloud to cloud and publishes those it has seen often enough.
 
     Positions and velocities are relative to the moving vehicle. The same clouds in the same order give the same
     answers; after a jump of time (backwards, or ahead by more than ``max_gap_s``) it starts anew.
@@ -137,3 +138,8 @@ class Tracker(Detector):
             [str(t.number) for t in tracks],
             np.stack([t.velocity_mps for t in tracks]),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Tracker(Tracking, Detector):
+    """The reference detector with a memory."""

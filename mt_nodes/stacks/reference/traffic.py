@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from mt_nodes.data.messages import Odometry
 from mt_nodes.data.outputs import Detections
+from mt_nodes.data.rotations import seen_from
 from mt_nodes.stacks.reference.car_following import Lead
 from mt_nodes.stacks.reference.way import LanePath
 
@@ -50,9 +51,7 @@ class EgoPose:
 
     def seen_from(self, xy_m: Floats) -> Floats:
         """Return places (N, 2) of the route's frame in the vehicle's."""
-        c, s = np.cos(self.yaw_rad), np.sin(self.yaw_rad)
-        x, y = xy_m[:, 0] - self.x_m, xy_m[:, 1] - self.y_m
-        return np.column_stack([c * x + s * y, c * y - s * x])
+        return seen_from(self.x_m, self.y_m, self.yaw_rad, xy_m)
 
     def turned(self, xy: Floats) -> Floats:
         """Return vectors (N, 2) of the vehicle's frame along the axes of the route's."""

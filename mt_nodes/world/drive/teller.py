@@ -11,6 +11,7 @@ import numpy.typing as npt
 from mt_nodes.data.lanes import Lanes
 from mt_nodes.data.messages import Odometry, SignalStates
 from mt_nodes.data.outputs import Detections, Path
+from mt_nodes.data.rotations import seen_from
 from mt_nodes.data.traits import text_of
 from mt_nodes.data.transforms import EGO_FRAME, MAP_FRAME
 from mt_nodes.world.drive.bodies import size_of
@@ -19,7 +20,7 @@ from mt_nodes.world.drive.lanes_around import LanesAround
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.route import Route
 from mt_nodes.world.drive.scenario import Pose, Scenario
-from mt_nodes.world.drive.trace import EgoState, WorldState
+from mt_nodes.world.drive.trace import WorldState
 from mt_nodes.world.scene.objects import KINDS
 
 Floats = npt.NDArray[np.float64]
@@ -57,7 +58,10 @@ class Teller:
         rows = np.concatenate([state.actors, self._standing])
         yaw = rows[:, 2] - state.ego.yaw_rad
         ways = rows[:, 3, None] * np.column_stack([np.cos(yaw), np.sin(yaw), np.zeros(len(yaw))])
-        places, heights = _seen_from(state.ego, rows[:, :2]), heights_m(self._surface, rows[:, :2])
+        places, heights = (
+            seen_from(state.ego.x_m, state.ego.y_m, state.ego.yaw_rad, rows[:, :2]),
+            heights_m(self._surface, rows[:, :2]),
+        )
         middles = np.column_stack([places, heights + self._sizes[:, 2] / 2.0])
         facing = np.angle(np.exp(1j * yaw))
         found = Detections.make(
@@ -96,10 +100,3 @@ class Teller:
         names = [name for name in state.signals if name in self._stops]
         stops = [(stop.x_m, stop.y_m, stop.yaw_rad) for stop in (self._stops[name] for name in names)]
         return SignalStates.make(MAP_FRAME, stamp_ns, names, [state.signals[name] for name in names], stops)
-
-
-def _seen_from(ego: EgoState, places_m: Floats) -> Floats:
-    """Return places (n, 2) of ``map`` in ``base_link``."""
-    x, y = (places_m - (ego.x_m, ego.y_m)).T
-    c, s = np.cos(ego.yaw_rad), np.sin(ego.yaw_rad)
-    return np.column_stack([c * x + s * y, c * y - s * x])

@@ -18,7 +18,7 @@ from math import atan2
 from typing import Any
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
-from mt_nodes.data.transforms import quaternion_of_yaw
+from mt_nodes.data.rotations import quaternion_of_yaw
 from mt_nodes.world.drive import traffic_messages as api
 from mt_nodes.world.drive.external import HERE, Origin, SimulatedObject, ego_of
 from mt_nodes.world.drive.scenario import Ego, Environment, Pose, Vehicle

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ``mt show DIR PAIR`` tells of a pair of a replay or a live run: what was changed, how it ended, what is kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.params import describe
+from mt_nodes.cli.terminal import heading, text
+from mt_nodes.data.verdict import Pair, Verdict
+from mt_nodes.engine.evidence import evidence_name
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.ledger import read_ledger
+from mt_nodes.engine.recorded_pair import command
+from mt_nodes.engine.run_record import read_record
+
+#: So many characters of what was drawn are shown; all of it is in the ledger.
+_MOST_DRAWN = 200
+
+
+def show_frame_pair(directory: Path, pair: Pair, *, as_json: bool = False) -> None:
+    """Print what a run left of a pair, and what to type to look further.
+
+    Raises:
+        UsageError: there is no such run or pair.
+        InfrastructureError: what there is is damaged.
+    """
+    about, lines = read_record(directory), list(_about(directory, pair))
+    own = next((line for line in lines if line["pair"] == str(pair)), None)
+    if own is None:
+        raise UsageError(f"{directory}: no verdict of pair '{pair}'; pairs.csv lists them")
+    relation: dict[str, Any] = next((r for r in about["relations"] if r["id"] == pair.relation), {})
+    evidence = directory / "evidence" / evidence_name(pair)
+    told = {
+        "verdict": own,
+        "relation": relation,
+        "followup": next((line for line in read_ledger(directory) if line["pair"] == str(pair.followup)), None),
+        "beside": {line["pair"]: line["outcome"] for line in lines if line is not own},
+        "evidence": str(evidence) if evidence.exists() else None,
+        "command": command(directory, pair),
+    }
+    if as_json:
+        print(json.dumps(told, indent=2))
+        return
+    heading(f"pair {pair}: {own['outcome']}")
+    text("\n".join(_words(directory, pair, told, about["request"])))
+
+
+def _about(directory: Path, pair: Pair) -> Iterator[dict[str, Any]]:
+    """Yield the verdict lines of a pair, and those of control and sham on its bundle that its check judged."""
+    for line in read_journal(directory / "result.jsonl"):
+        if line["type"] != "verdict":
+            continue
+        other = Pair.parse(line["pair"])
+        same_input = (other.episode, other.bundle) == (pair.episode, pair.bundle)
+        if line["pair"] == str(pair) or (same_input and "@" in other.draw and other.judged_for == pair.judged_for):
+            yield line
+
+
+def _words(directory: Path, pair: Pair, told: Mapping[str, Any], request: Mapping[str, Any]) -> Iterator[str]:
+    judged = Verdict.from_plain(told["verdict"]).judgement
+    if judged.measured is not None:
+        bound = "none" if judged.bound is None else f"{judged.bound:g}"
+        yield f"measured {judged.measured:g} {judged.unit}, bound {bound}"
+    if judged.reason:
+        yield judged.reason
+    bags = request.get("bags", ())
+    place = pair.episode - request.get("first_episode", 0)
+    bag = f" of {bags[place]}" if 0 <= place < len(bags) else ""
+    frame = "the whole drive" if pair.bundle is None else f"bundle {pair.bundle}"
+    yield f"source: {frame}{bag}, stamp {told['verdict']['stamp_ns'] / 1e9:.3f} s"
+    for mutation in told["relation"].get("mutate", ()):
+        yield "change: " + "; ".join(f"{name} {_settings(name, params)}".strip() for name, params in mutation.items())
+    followup = told["followup"]
+    if drawn := _drawn(followup["draw"]) if followup else "":
+        yield f"drawn: {drawn}"
+    yield f"follow-up: SHA-256 {followup['sha256']}" if followup else "follow-up: none was sent"
+    for name, outcome in told["beside"].items():
+        yield f"on the same input {name}: {outcome}"
+    if told["evidence"]:
+        yield f"evidence: {told['evidence']} (both inputs and answers, a bag); picture: {directory / 'report.html'}"
+    yield told["command"]
+
+
+def _drawn(draws: Sequence[Mapping[str, Any]]) -> str:
+    """Return what chance settled, without its arrays, cut to a line."""
+    texts = [f"{key} {value}" for draw in draws for key, value in draw.items() if not isinstance(value, dict)]
+    drawn = ", ".join(texts)
+    return drawn if len(drawn) <= _MOST_DRAWN else f"{drawn[:_MOST_DRAWN]}…"
+
+
+def _settings(name: str, params: Mapping[str, Any]) -> str:
+    """Return the parameters of a mutation that say how strong it is, or are not its defaults."""
+    cls = plugins.get("mutations", name)
+    known = {row["name"]: row for row in describe(cls)} if cls is not None else {}
+    chosen = {
+        key: value
+        for key, value in params.items()
+        if key not in known or known[key]["neutral"] is not None or value != known[key]["default"]
+    }
+    names = {
+        key: value["name"] if isinstance(value, dict) and "name" in value else value for key, value in chosen.items()
+    }
+    return ", ".join(f"{key} {value}" for key, value in names.items())

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a driver in the closed loop is given at one instant: the type to annotate a callable with."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.data.lanes import Lanes
+from mt_nodes.data.messages import CameraInfo, Odometry, SignalStates
+from mt_nodes.data.outputs import Detections, Path
+
+
+class WorldInput(TypedDict):
+    """What a world says of itself without a sensor, at one instant.
+
+    Attributes:
+        objects: everybody and everything that may be hit, hidden or not, without errors; in ``base_link``: x ahead, y
+            to the left, z up, from the ground below the middle of the rear axle. Their order is drawn anew each time.
+        odometry: where the vehicle is in ``map``, and how it moves.
+        route: the middle of the lane ahead, a pose a metre, in ``map``, with speed limits.
+        signals: traffic lights with their stop lines, in ``map``.
+        lanes: the lanes along the route, in ``map``.
+    """
+
+    objects: Detections
+    odometry: Odometry
+    route: Path
+    signals: SignalStates
+    lanes: Lanes
+
+
+class DriverInput(WorldInput, total=False):
+    """One instant, by role. A driver that is a Python file is given what the world says; a stack file asks for more.
+
+    Attributes:
+        points: (N, 4) float32 x, y, z in metres and intensity, of the LiDAR, in its frame or in ``points_frame``.
+        image: (H, W, 3) uint8, red, green, blue. camera_info: its calibration.
+    """
+
+    points: npt.NDArray[np.float32]
+    image: npt.NDArray[np.uint8]
+    camera_info: CameraInfo

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which scores a stack publishes, and whether the thresholds of its checks lie where they can decide anything.
+
+Every stack scores as it likes: a detector whose best box has 0.87 is never demanded anything at 0.9, and one that cuts
+at 0.5 itself loses an obstacle for ever when it goes from 0.50 to 0.49. A run tells of both.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mt_nodes.base.wording import counted
+from mt_nodes.data.output_traits import DEFAULT_THRESHOLDS, Thresholds
+from mt_nodes.data.outputs import Output
+from mt_nodes.data.verdict import SCHEMA
+
+TYPE = "scores"
+#: After so many answers of the source arm it is told what is wrong with the thresholds.
+FIRST_ANSWERS = 5
+#: Less than this between the lowest score published and the high threshold is no gap.
+LEAST_GAP = 0.1
+#: The high threshold that is proposed lies this share of the way from the lowest to the highest score published.
+_PROPOSED_SHARE = 0.4
+
+Line = Mapping[str, Any]
+
+
+def score_line(bundle: tuple[int, int], output: Output, scores: Mapping[str, Thresholds]) -> dict[str, Any] | None:
+    """Return the line of the scores in an answer of the source arm, in hundredths; None where it has none.
+
+    Args:
+        bundle: episode and index. output: the answer. scores: the stack's thresholds, by output.
+    """
+    said = {role: part for role in DEFAULT_THRESHOLDS if (part := getattr(output, role)) is not None}
+    if not said:
+        return None
+    thresholds = {role: scores.get(role, DEFAULT_THRESHOLDS[role]) for role in said}
+    return {
+        "schema": SCHEMA,
+        "type": TYPE,
+        "bundle": list(bundle),
+        "thresholds": {role: [each.high, each.low] for role, each in thresholds.items()},
+        "hundredths": {role: _hundredths(part.score) for role, part in said.items()},
+        "classes": {role: dict(Counter(part.label.tolist())) for role, part in said.items()},
+    }
+
+
+def _hundredths(score: Any) -> dict[str, int]:
+    finite = score[np.isfinite(score)]
+    values, counts = np.unique(np.floor(finite.clip(0.0, 1.0) * 100 + 1e-6).astype(int), return_counts=True)
+    return {str(value): count for value, count in zip(values.tolist(), counts.tolist(), strict=True)}
+
+
+class ScoreRange:
+    """The scores of a run, collected while its lines are read for something else."""
+
+    def __init__(self) -> None:
+        self.answers = 0
+        self._scores: dict[str, Counter[int]] = {}
+        self._classes: dict[str, Counter[str]] = {}
+        self._thresholds: dict[str, Thresholds] = {}
+
+    def take(self, line: Line) -> None:
+        """Take in a line, if it tells of scores."""
+        if line.get("type") != TYPE:
+            return
+        self.answers += 1
+        for role, (high, low) in line["thresholds"].items():
+            self._thresholds[role] = Thresholds(high, low)
+        for role, counts in line["hundredths"].items():
+            self._scores.setdefault(role, Counter()).update({int(value): count for value, count in counts.items()})
+            self._classes.setdefault(role, Counter()).update(line["classes"][role])
+
+    def passing(self, lines: Iterable[Line]) -> Iterator[Line]:
+        """Yield lines, and take in the scores among them."""
+        for line in lines:
+            self.take(line)
+            yield line
+
+    def plain(self) -> dict[str, Any]:
+        """Return what a summary says of each output that something was seen in.
+
+        Returns:
+            By output: number of ``answers`` and of things in them, ``least`` and ``most`` of their scores, the
+            thresholds ``high`` and ``low``, how many ``demanded`` (at or above ``high``), how many of each class, and
+            if these thresholds are no good, ``warning`` and ``proposal``, others.
+        """
+        return {role: self._plain(role, counts) for role, counts in self._scores.items() if counts}
+
+    def warnings(self) -> list[str]:
+        """Return a line for each output whose thresholds are no good: what is wrong, and what to write."""
+        return score_warnings(self.plain())
+
+    def _plain(self, role: str, counts: Counter[int]) -> dict[str, Any]:
+        least, most, fit = min(counts) / 100, max(counts) / 100, self._thresholds[role]
+        demanded = sum(count for value, count in counts.items() if value / 100 >= fit.high)
+        row = {
+            "answers": self.answers,
+            "count": counts.total(),
+            **{"least": least, "most": most, "high": fit.high, "low": fit.low, "demanded": demanded},
+            "classes": dict(self._classes[role].most_common()),
+        }
+        if warning := _warning(role, row):
+            high, low = proposal(least, most)
+            return {**row, "warning": warning, "proposal": {"high": high, "low": low}}
+        return row
+
+
+class ScoreFalls:
+    """By how much the scores of lost things fell: a flicker at the threshold and a car gone from 0.95 are not one."""
+
+    def __init__(self) -> None:
+        self._near = self._clear = 0
+
+    def take(self, falls: Iterable[Sequence[float]]) -> None:
+        """Count what one pair lost: score before and after of each."""
+        for before, after in falls:
+            near = before - after < LEAST_GAP
+            self._near, self._clear = self._near + near, self._clear + (not near)
+
+    def plain(self) -> dict[str, int]:
+        """Return how many fell by less than :data:`LEAST_GAP` (``near``) and by more (``clear``); nothing of none."""
+        return {"near": self._near, "clear": self._clear} if self._near or self._clear else {}
+
+
+def said_of_falls(falls: Mapping[str, int]) -> str:
+    """Say how many of what was lost fell just below the threshold."""
+    total = falls["near"] + falls["clear"]
+    return f"of {total} lost, {falls['near']} by a fall of the score of less than {LEAST_GAP:g}"
+
+
+def score_warnings(scores: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a line for each output of a summary's ``scores`` whose thresholds are no good, with what to write."""
+    wrong = {role: row for role, row in scores.items() if "warning" in row}
+    return [f"{row['warning']}; {score_advice(role, row['proposal'])}" for role, row in wrong.items()]
+
+
+def proposal(least: float, most: float) -> tuple[float, float]:
+    """Return a high and a low threshold for a stack that publishes scores between these two.
+
+    What answers must not be far below what is demanded: else anything at all would answer.
+    """
+    high = round(max(least + _PROPOSED_SHARE * (most - least), min(least + LEAST_GAP, most)), 2)
+    return high, max(least, round(high / 2, 2))
+
+
+def _warning(role: str, row: Mapping[str, Any]) -> str:
+    seen = f"{row['count']} {role} in {counted(row['answers'], 'answer')} of the stack"
+    if not row["demanded"]:
+        return (
+            f"of {seen} none has the score of {row['high']:g} (score_high) from which it is demanded, the highest is "
+            f"{row['most']:.2f}: relations about {role} are NOT_APPLICABLE"
+        )
+    if row["least"] == row["most"]:  # it gives no scores, or two only
+        return ""
+    if row["least"] >= row["low"] and round(row["high"] - row["least"], 4) < LEAST_GAP:
+        return (
+            f"of {seen} none has a score below {row['least']:.2f}: the stack cuts there itself, and what is demanded "
+            f"from {row['high']:g} (score_high) on is lost when its score falls by less than {LEAST_GAP:g}"
+        )
+    return ""
+
+
+def score_advice(role: str, row: Mapping[str, float]) -> str:
+    """Return what to write into a stack file."""
+    return f"write scores: {{{role}: {{high: {row['high']:g}, low: {row['low']:g}}}}} into the stack file"
+
+
+def score_notes(listen: Callable[[str], None], tell: Callable[[str], None]) -> Callable[[str], None]:
+    """Return a listener to lines of a run that hands them on, and tells early of thresholds that are no good.
+
+    Args:
+        listen: is given each line. tell: is given each warning, once.
+    """
+    found = ScoreRange()
+
+    def listening(line: str) -> None:
+        if found.answers < FIRST_ANSWERS and f'"{TYPE}"' in line:
+            found.take(json.loads(line))
+            if found.answers == FIRST_ANSWERS:
+                for warning in found.warnings():
+                    tell(warning)
+        listen(line)
+
+    return listening

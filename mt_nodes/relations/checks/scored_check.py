@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What checks share that compare things with scores: from which score on one is demanded, and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.params import param
+from mt_nodes.data.output_traits import DEFAULT_THRESHOLDS, OutputTraits, Thresholds
+from mt_nodes.relations.checks.base import Check
+
+Floats = npt.NDArray[np.float64]
+_NAMED = 3
+
+
+def score_falls(before: Floats, after: Floats) -> list[list[float]]:
+    """Return [score before, score after] of what was lost (N,), to three digits."""
+    return np.column_stack([before, after]).round(3).tolist()  # type: ignore[no-any-return]
+
+
+def of_classes(label: npt.NDArray[np.str_], classes: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Tell which rows (N,) are of one of some classes; all where none are named."""
+    return np.isin(label, classes) if classes else np.ones(len(label), dtype=bool)
+
+
+def described_falls(falls: Sequence[Sequence[float]]) -> str:
+    """Say how far scores fell: `` (score 0.95 to none)``; nothing where there are none."""
+    if not falls:
+        return ""
+    few = [f"{before:.2f} to {f'{after:.2f}' if after else 'none'}" for before, after in falls[:_NAMED]]
+    return f" (score {', '.join(few)})"
+
+
+C = TypeVar("C", bound="ScoredCheck")
+
+
+@dataclass(frozen=True)
+class ScoredCheck(Check):
+    """Base of checks of one output whose rows have scores.
+
+    A score counts as what its stack makes of it. So the thresholds are those of the stack file, unless the relation
+    gives its own.
+    """
+
+    #: The output whose scores are compared.
+    scored: ClassVar[str]
+
+    score_high: float | None = param(
+        None,
+        low=0.0,
+        high=1.0,
+        help="what the source shows with this score is demanded; not given: the stack's `scores`",
+    )
+    score_low: float | None = param(
+        None,
+        low=0.0,
+        high=1.0,
+        help="what the follow-up shows with this score answers; not given: the stack's `scores`",
+    )
+
+    def __post_init__(self) -> None:
+        self.thresholds  # noqa: B018  refuses what does not go together
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """Its own, and where it has none those of a stack that says nothing."""
+        return DEFAULT_THRESHOLDS[self.scored].with_given(self.score_high, self.score_low)
+
+    def of_stack(self: C, traits: OutputTraits) -> C:
+        """Return the check with the thresholds of a stack, where it gives none of its own.
+
+        If one is its own, the stack's other one is moved as far as it must be for the low one to be no higher.
+        """
+        stack = traits.thresholds(self.scored)
+        high = max(stack.high, self.score_low or 0.0) if self.score_high is None else self.score_high
+        low = min(stack.low, high) if self.score_low is None else self.score_low
+        return replace(self, score_high=high, score_low=low)

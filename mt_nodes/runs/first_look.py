@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A first look at a stack on some frames of a bag: what it sees, how surely, and with which thresholds to judge it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mt_nodes.base import resources
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.yaml_files import read_mapping
+from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.plan import ReplayRequest
+from mt_nodes.engine.summary.score_range import score_advice
+from mt_nodes.relations.relation import shipped_relations
+from mt_nodes.runs.doctor import Finding
+from mt_nodes.runs.replay.execute import execute, in_process_arms
+from mt_nodes.runs.replay.replay_run import Run
+from mt_nodes.stacks.stack import Stack, load_stack
+
+FRAMES = 10
+#: So many classes are named, the most frequent ones.
+_NAMED = 6
+
+
+def look_at(name: str, bag: Path, frames: int = FRAMES) -> tuple[list[Finding], dict[str, Any]]:
+    """Have a callable answer some frames of a bag; return what is found, and the thresholds that are proposed.
+
+    Raises:
+        UsageError: the stack is a program, or cannot take the bag.
+        InfrastructureError: the stack failed, with the end of its log.
+    """
+    stack = load_stack(name)
+    if not stack.callable:
+        raise UsageError(
+            f"stack '{stack.name}' is no callable; for one that is a program, `mt replay {bag} --stack {name} "
+            f"--limit {frames}` tells the same of its scores"
+        )
+    summary = _played(stack, name, bag, frames)
+    title = f"stack '{stack.name}' on {bag.name}"
+    if trouble := summary["infrastructure"] or summary["usage"]:
+        return [Finding("error", title, trouble)], {}
+    scores = summary.get("scores", {})
+    latency = summary["latency_ms"].get("stack")
+    said = [] if latency is None else [Finding("info", title, f"it answers in {latency['p50']:.0f} ms (p50)")]
+    if not scores:
+        nothing = f"it saw nothing in {frames} frames, or says neither detections nor boxes"
+        return [*said, Finding("warn", title, nothing, "look at points_frame, inputs and the bag's topics")], {}
+    found = [_finding(title, role, row) for role, row in scores.items()]
+    return [*said, *found], {role: row["proposal"] for role, row in scores.items() if "proposal" in row}
+
+
+def _played(stack: Stack, name: str, bag: Path, frames: int) -> dict[str, Any]:
+    """Offer control, sham and one relation; what they come to does not matter here."""
+    fits = next((r.id for r in shipped_relations() if r.role == "relation" and unfit(r, stack) is None), None)
+    if fits is None:
+        raise UsageError(f"no relation that ships can judge stack '{stack.name}': see `mt list relations`")
+    with tempfile.TemporaryDirectory(prefix="mt_first_look_") as out:
+        request = ReplayRequest(
+            bags=(str(bag),), relations=(fits,), stack=name, transport="inprocess", limit=frames, report=False
+        )
+        run = Run.create(request, f"{out}/run")
+        return execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, lambda verdicts: None)
+
+
+def _finding(title: str, role: str, row: Mapping[str, Any]) -> Finding:
+    kinds = ", ".join(f"{label} {count}" for label, count in list(row["classes"].items())[:_NAMED])
+    if "warning" in row:
+        return Finding("warn", title, f"{row['warning']} (classes: {kinds})", score_advice(role, row["proposal"]))
+    detail = (
+        f"{row['count']} {role} in {row['answers']} answers ({kinds}), scores {row['least']:.2f} to {row['most']:.2f}; "
+        f"{row['demanded']} are demanded (from {row['high']:g} on), what answers has {row['low']:g} or more"
+    )
+    return Finding("ok", title, detail)
+
+
+def write_scores(name: str, proposal: Mapping[str, Mapping[str, float]]) -> Path:
+    """Write the thresholds that were proposed at the end of a stack file, and return its path.
+
+    Raises:
+        UsageError: the file ships with the package, or has ``scores`` already.
+    """
+    path = resources.find("stacks", name)
+    if path.name != Path(name).name:
+        raise UsageError(f"--write: stack '{name}' ships with the package; copy {path} and give the copy")
+    if "scores" in read_mapping(path):
+        raise UsageError(f"--write: {path} has scores already; change them there")
+    text = path.read_text(encoding="utf-8")
+    rows = yaml.safe_dump({"scores": {role: dict(row) for role, row in proposal.items()}}, sort_keys=False)
+    path.write_text(text + ("" if text.endswith("\n") else "\n") + rows, encoding="utf-8")
+    return path

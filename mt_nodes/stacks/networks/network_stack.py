@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A network in a file as a stack: a picture or a cloud in, boxes, obstacles or a command out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import radians
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.params import build, param
+from mt_nodes.data.outputs import Control, Detections, ImageBoxes, Output
+from mt_nodes.stacks.networks.cloud_decoders import CLOUD_DECODERS, Anchor
+from mt_nodes.stacks.networks.cloud_form import CloudForm
+from mt_nodes.stacks.networks.network_file import NetworkFile, load_network
+from mt_nodes.stacks.networks.picture_decoders import PICTURE_DECODERS
+from mt_nodes.stacks.networks.picture_form import PictureForm
+
+Floats = npt.NDArray[np.float64]
+
+#: The name of a network that says how to steer.
+STEERING = "steering"
+_DECIMALS = 6
+
+
+@dataclass(frozen=True)
+class SteeringForm:
+    """What the numbers of a driving network mean."""
+
+    unit: str = param("rad", choices=("rad", "deg", "share"), help="of the steering; share: of full_lock_deg")
+    full_lock_deg: float = param(25.0, low=1.0, high=90.0, unit="deg", help="of the road wheels, for share")
+    ratio: float = param(
+        1.0, low=0.1, high=50.0, help="what is said is divided by: of the steering wheel to the road wheels"
+    )
+    positive: str = param("left", choices=("left", "right"), help="which way a positive number steers")
+    steering: int = param(0, low=0, high=100, help="place of the steering in what the network says")
+    speed: int = param(-1, low=-1, high=100, help="place of the speed, m/s; -1: it says none")
+
+
+def _as_it_is(value: Any, where: str) -> Any:
+    """Forms are built before, with the values that are usual for an output."""
+    return value
+
+
+def _anchors(value: Any, where: str) -> tuple[Anchor, ...]:
+    if not isinstance(value, (list, tuple)):
+        raise UsageError(
+            f"{where}: got {value!r}, expected a list such as [{{size_m: [3.9, 1.6, 1.56], bottom_m: -1.78}}]"
+        )
+    return tuple(row if isinstance(row, Anchor) else build(Anchor, row, f"{where}[{i}]") for i, row in enumerate(value))
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkStack:
+    """What networks of all kinds have in common.
+
+    Attributes:
+        file: of the network. kind: ``onnx`` or ``torchscript``. output: name of what it says.
+    """
+
+    file: str = param("")
+    kind: str = param("onnx", choices=("onnx", "torchscript"))
+    output: str = param("")
+
+    @cached_property
+    def _network(self) -> NetworkFile:
+        return load_network(self.file, self.kind)
+
+    def _said_wrong(self, error: UsageError) -> InfrastructureError:
+        return InfrastructureError(f"network {self.file}, read as {self.output}: {error}")
+
+
+@dataclass(frozen=True, eq=False)
+class CameraNetwork(NetworkStack):
+    """Boxes in a picture."""
+
+    picture: PictureForm = param(PictureForm(), convert=_as_it_is)
+    labels: tuple[str, ...] = param((), help="of the classes, in the network's order; without them they are numbers")
+    score: float = param(0.25, low=0.0, high=1.0, help="boxes of a lower score are dropped")
+    overlap: float = param(0.45, low=0.0, high=1.0, help="of two boxes of a class that share more, the better stays")
+
+    def __call__(self, image: npt.NDArray[np.uint8]) -> ImageBoxes:
+        """Return the boxes in a picture (H, W, 3) uint8 of red, green, blue."""
+        port = next(iter(self._network.inputs), None)
+        size = self.picture.size_of(port, (image.shape[1], image.shape[0]), f"network {self.file}")
+        tensor, placed = self.picture.tensor(image, size)
+        decode, _ = PICTURE_DECODERS[self.output]
+        try:
+            edges, score, kind = decode(self._network([tensor]), size, len(self.labels))
+        except UsageError as error:
+            raise self._said_wrong(error) from error
+        return self._boxes(placed.back(edges), score, kind, image.shape[:2])
+
+    def _boxes(self, edges: Floats, score: Floats, kind: npt.NDArray[np.int64], shape: tuple[int, ...]) -> ImageBoxes:
+        height, width = shape[:2]
+        edges = np.clip(edges, -0.5, np.array([width, height, width, height]) - 0.5)
+        good = np.isfinite(edges).all(axis=1) & (score >= self.score) & (edges[:, 2:] > edges[:, :2]).all(axis=1)
+        edges, score, kind = edges[good], np.clip(score[good], 0.0, 1.0), kind[good]
+        kept = _suppressed(edges, score, kind, self.score, self.overlap)
+        names = _names(kind[kept], self.labels)
+        return ImageBoxes.make("", None, edges[kept], names, np.round(score[kept], _DECIMALS))
+
+
+@dataclass(frozen=True, eq=False)
+class LidarNetwork(NetworkStack):
+    """Obstacles in a cloud, in the frame of the cloud that it is given."""
+
+    cloud: CloudForm = param(CloudForm(), convert=_as_it_is)
+    anchors: tuple[Anchor, ...] = param((), convert=_anchors, help="of pointpillars, in the network's order")
+    labels: tuple[str, ...] = param((), help="of the classes, in the network's order; without them they are numbers")
+    score: float = param(0.1, low=0.0, high=1.0, help="obstacles of a lower score are dropped")
+    overlap: float = param(
+        0.1, low=0.0, high=1.0, help="of two obstacles that share more of the ground, the better stays"
+    )
+
+    def __call__(self, points: npt.NDArray[np.float32]) -> Detections:
+        """Return the obstacles among points (N, 4) x, y, z, intensity."""
+        try:
+            outputs = self._network(self.cloud.tensors(points, self._network.inputs))
+            boxes, score, kind = CLOUD_DECODERS[self.output](outputs, self.cloud, self.anchors)
+        except UsageError as error:
+            raise self._said_wrong(error) from error
+        good = np.isfinite(boxes).all(axis=1) & (score >= self.score) & (boxes[:, 3:6] > 0.0).all(axis=1)
+        boxes, score, kind = boxes[good], np.clip(score[good], 0.0, 1.0), kind[good]
+        kept = _suppressed_from_above(boxes, score, self.overlap)
+        boxes, names = boxes[kept], _names(kind[kept], self.labels)
+        return Detections.make(
+            "", None, boxes[:, :3], boxes[:, 3:6], boxes[:, 6], names, np.round(score[kept], _DECIMALS)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class SteeringNetwork(NetworkStack):
+    """A command made of a picture."""
+
+    picture: PictureForm = param(PictureForm(), convert=_as_it_is)
+    steering: SteeringForm = param(SteeringForm(), convert=_as_it_is)
+
+    def __call__(self, image: npt.NDArray[np.uint8]) -> Output:
+        """Return the command for a picture (H, W, 3) uint8 of red, green, blue."""
+        port, form = next(iter(self._network.inputs), None), self.steering
+        size = self.picture.size_of(port, (image.shape[1], image.shape[0]), f"network {self.file}")
+        tensor, _ = self.picture.tensor(image, size)
+        said = np.concatenate([np.ravel(part) for part in self._network([tensor]).values()]).astype(np.float64)
+        if max(form.steering, form.speed) >= len(said):
+            raise InfrastructureError(
+                f"network {self.file}: says {len(said)} numbers, expected that of steering and speed"
+            )
+        scale = {"rad": 1.0, "deg": radians(1.0), "share": radians(form.full_lock_deg)}[form.unit] / form.ratio
+        angle = float(said[form.steering]) * scale * (1.0 if form.positive == "left" else -1.0)
+        speed = float(said[form.speed]) if form.speed >= 0 else float("nan")
+        return Output(control=Control(None, round(angle, _DECIMALS), round(speed, _DECIMALS)))
+
+
+def network_stack(file: str, kind: str, output: str = "", **params: Any) -> NetworkStack:
+    """Make the stack of a network's file.
+
+    Args:
+        file: path. kind: ``onnx`` or ``torchscript``. output: what it says, by name. params: the rest of ``network`` of
+            a stack file.
+
+    Raises:
+        UsageError: there is no such output or parameter, or the file cannot be read.
+    """
+    cls, forms = _kind_of(output)
+    built = {name: _built(form, params.get(name), f"network.{name}", usual) for name, (form, usual) in forms.items()}
+    stack: NetworkStack = build(cls, {"file": file, "kind": kind, "output": output, **params, **built}, "network")
+    _ = stack._network  # what is wrong with the file is said when the stack starts, not at its first message
+    return stack
+
+
+def roles_of(output: str) -> tuple[str, Any]:
+    """Return the role of the input of a network that says this, and ``outputs`` of its stack file.
+
+    Raises:
+        UsageError: there is no such output.
+    """
+    cls, _ = _kind_of(output)
+    if cls is LidarNetwork:
+        return "lidar", "detections"
+    return "camera", "boxes" if cls is CameraNetwork else {"control": {"type": "sensor_msgs/msg/JointState"}}
+
+
+def _kind_of(output: str) -> tuple[type[NetworkStack], dict[str, tuple[type, dict[str, Any]]]]:
+    """Return what a network that says this is, and its forms: parameter -> class and usual values."""
+    if output in PICTURE_DECODERS:
+        return CameraNetwork, {"picture": (PictureForm, PICTURE_DECODERS[output][1])}
+    if output in CLOUD_DECODERS:
+        return LidarNetwork, {"cloud": (CloudForm, {})}
+    if output == STEERING:
+        return SteeringNetwork, {"picture": (PictureForm, {}), "steering": (SteeringForm, {})}
+    known = ", ".join((*PICTURE_DECODERS, *CLOUD_DECODERS, STEERING))
+    raise UsageError(f"network.output: got {output!r}, expected one of {known}")
+
+
+def _built(form: type, given: Any, where: str, usual: Mapping[str, Any]) -> Any:
+    if given is not None and not isinstance(given, Mapping):
+        raise UsageError(f"{where}: got {given!r}, expected a mapping")
+    return build(form, {**usual, **(given or {})}, where)
+
+
+def _names(kind: npt.NDArray[np.int64], labels: tuple[str, ...]) -> list[str]:
+    return [labels[i] if 0 <= i < len(labels) else str(i) for i in kind.tolist()]
+
+
+def _suppressed(
+    edges: Floats, score: Floats, kind: npt.NDArray[np.int64], least: float, overlap: float
+) -> npt.NDArray[np.int64]:
+    """Return the rows that stay, the best first: OpenCV's non-maximum suppression within each class."""
+    if not len(edges):
+        return np.empty(0, dtype=np.int64)
+    corner_and_size = np.concatenate([edges[:, :2], edges[:, 2:] - edges[:, :2]], axis=1)
+    rows = cv2.dnn.NMSBoxesBatched(corner_and_size.tolist(), score.tolist(), kind.tolist(), 0.0, overlap)
+    kept = np.asarray(rows, dtype=np.int64).reshape(-1)
+    return kept[np.lexsort((kept, -score[kept]))]
+
+
+def _suppressed_from_above(boxes: Floats, score: Floats, overlap: float) -> npt.NDArray[np.int64]:
+    """Return the rows that stay, the best first: what stands on the ground of a better one goes, whatever its class."""
+    if not len(boxes):
+        return np.empty(0, dtype=np.int64)
+    turned = [((x, y), (length, width), np.degrees(yaw)) for x, y, _, length, width, _, yaw in boxes.tolist()]
+    rows = cv2.dnn.NMSBoxesRotated(turned, score.tolist(), 0.0, overlap)
+    kept = np.asarray(rows, dtype=np.int64).reshape(-1)
+    return kept[np.lexsort((kept, -score[kept]))]

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks in TorchScript as stacks, and the training of the LiDAR detector: a few steps on a few clouds."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra 'models'")
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from mt_nodes.base.errors import InfrastructureError, UsageError  # noqa: E402
+from mt_nodes.cli.main import main  # noqa: E402
+from mt_nodes.stacks.networks.network_stack import network_stack  # noqa: E402
+from mt_nodes.stacks.reference.cell_features import CellGrid  # noqa: E402
+
+
+class Everywhere(torch.nn.Module):  # type: ignore[misc]
+    """Says one box in the form of torchvision, as wide as the picture is red."""
+
+    def forward(self, image: torch.Tensor) -> dict[str, torch.Tensor]:
+        red = image[0, 0].mean()
+        box = torch.stack([torch.zeros(()), torch.zeros(()), red * image.shape[3], torch.tensor(20.0)])
+        return {"boxes": box[None], "labels": torch.tensor([1]), "scores": torch.tensor([0.75])}
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> str:
+    path = tmp_path / "everywhere.pt"
+    torch.jit.script(Everywhere()).save(str(path))
+    return str(path)
+
+
+def test_a_network_in_torchscript_is_a_stack(script: str) -> None:
+    image = np.zeros((60, 100, 3), np.uint8)
+    image[..., 0] = 102  # 0.4 of 255
+    found = network_stack(script, "torchscript", "torchvision", labels=["none", "car"])(image)
+    assert found.box_px.tolist() == [pytest.approx([-0.5, -0.5, 39.5, 19.5], abs=1e-4)]
+    assert (found.label.tolist(), found.score.tolist()) == (["car"], [0.75])
+
+
+def test_what_cannot_be_read_or_computed_is_said(script: str, tmp_path: Path) -> None:
+    (tmp_path / "text.pt").write_text("no network")
+    with pytest.raises(UsageError, match="no network can be read"):
+        network_stack(str(tmp_path / "text.pt"), "torchscript", "torchvision")
+    with pytest.raises(InfrastructureError, match="read as yolov8"):
+        network_stack(script, "torchscript", "yolov8")(np.zeros((60, 100, 3), np.uint8))
+
+
+def test_a_training_writes_a_network_that_is_a_stack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("onnx", reason="needs the extra 'models'")
+    from mt_nodes.stacks.reference.cell_network import CellNetwork
+    from mt_nodes.stacks.reference.cnnseg import CnnSeg
+
+    out = tmp_path / "net"
+    words = ["--clouds", "6", "--crops", "2", "--batch", "4", "--crop-cells", "64", "--workers", "0"]
+    assert main(["models", "train-detector", "--out", str(out), *words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["steps"] == 3 and set(told["loss"]) == {
+        "category",
+        "offset",
+        "confidence",
+        "class",
+        "heading",
+        "height",
+    }
+    features = CellGrid().features(np.random.default_rng(0).normal(0, 9, (2000, 4)).astype(np.float32), 1.0)
+    said = CellNetwork(told["weights"], CellGrid())(features)
+    # OpenCV says of the file what PyTorch says of the network.
+    from mt_nodes.runs.models.cnnseg_network import SlimCnnSeg
+
+    network = SlimCnnSeg()
+    network.load_state_dict(torch.load(out / "cnnseg.pt", weights_only=True))
+    with torch.no_grad():
+        expected = network.eval()(torch.from_numpy(features)[None])[0].numpy()
+    assert np.abs(said - expected).max() < 1e-4
+    assert CnnSeg(weights=told["weights"])(np.zeros((0, 4), np.float32)) is not None
+    assert main(["models", "train-detector", "--out", str(out), *words]) == 2, "a training is there already"
+
+
+def test_more_steps_make_the_loss_smaller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mt_nodes.runs.models import cnnseg_training
+    from mt_nodes.runs.models.segmentation_recipe import SegmentationRecipe
+
+    monkeypatch.setattr(cnnseg_training, "_REPORTED", 5)
+    recipe = SegmentationRecipe(clouds=30, crops=2, batch=4, crop_cells=64)
+    reports = cnnseg_training.train_cnnseg(recipe, tmp_path / "net", workers=0)
+    assert [row.step for row in reports] == [5, 10, 15]
+    for part in ("category", "confidence", "class"):
+        assert reports[-1].loss[part] < 0.85 * reports[0].loss[part]
