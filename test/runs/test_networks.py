@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +146,7 @@ def test_the_outputs_of_a_family_are_its_boxes(family: str) -> None:
 def test_the_first_nanodet_says_its_strides_apart() -> None:
     rows = nanodet((8, 16, 32), offset=0.5)["output"][0]
     ends = np.cumsum([0, 16 * 12, 8 * 6, 4 * 3])
-    parts = [rows[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+    parts = [rows[a:b] for a, b in pairwise(ends)]
     # As exports have them: in whatever order, some with a dimension for the batch.
     heads = {f"cls{i}": part[None, :, :CLASSES] for i, part in enumerate(parts)}
     heads |= {f"box{i}": parts[i][:, CLASSES:] for i in (2, 0, 1)}
