@@ -175,9 +175,19 @@ def _group(row: dict[str, Any]) -> str:
 def live_keys() -> str:
     """Return the tables of what a configuration of ``mt live`` may hold."""
     whole = [p for p in describe(LiveConfig) if p["name"] not in PARTS]
-    inner = {part: describe(type(getattr(LiveConfig(), part))) for part in PARTS}
-    parts = [dict(p, name=f"{part}.{p['name']}") for part, rows in inner.items() for p in rows]
+    inner = {part: getattr(LiveConfig(), part) for part in PARTS}
+    parts = [
+        dict(p, name=f"{part}.{p['name']}", default=_default(inner[part], p))
+        for part in PARTS
+        for p in describe(type(inner[part]))
+    ]
     return table(("key", "default", "range", "what"), [_parameter(p) for p in (*whole, *parts)])
+
+
+def _default(part: Any, p: Mapping[str, Any]) -> Any:
+    """Return a parameter's default in a part of the configuration, which may differ from that of the class."""
+    value = getattr(part, p["name"])
+    return list(value) if isinstance(value, tuple) else value
 
 
 def live_services() -> str:
