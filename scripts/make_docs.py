@@ -8,10 +8,12 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import grimp
+from rooms_picture import svg
 
 from mt_nodes.base.params import describe, strength_of
 from mt_nodes.cli import catalogue
@@ -197,15 +199,21 @@ def live_services() -> str:
 
 
 def rooms() -> str:
-    """Return the picture of the rooms, made of the imports between them, and what each holds."""
+    """Return the table of the rooms and what each holds, below their picture."""
     arrows = _arrows()
     names = sorted(arrows, key=lambda room: (len(_below(room, arrows)), room), reverse=True)
-    drawn = [f"    {a} --> {b}" for a in names for b in sorted(arrows[a]) if not _by_another(a, b, arrows)]
-    picture = "\n".join(["```mermaid", "flowchart TD", *drawn, "```"])
     rows = [(f"`{room}/`", *_said_of(room)) for room in names]
+    picture = "![The rooms of the package; an arrow leads to a room that is imported](rooms.svg)"
     return f"{picture}\n\n{table(('room', 'holds', 'imports', 'where a new thing goes'), rows)}"
 
 
+def rooms_svg() -> str:
+    """Return docs/rooms.svg: the rooms and the imports between them."""
+    arrows = _arrows()
+    return svg({a: {b for b in below if not _by_another(a, b, arrows)} for a, below in arrows.items()})
+
+
+@cache
 def _arrows() -> dict[str, set[str]]:
     """Return the rooms that each room imports from."""
     graph = grimp.build_graph("mt_nodes", cache_dir=None)
@@ -267,7 +275,7 @@ def main() -> int:
     """Write, or with ``--check`` compare."""
     docs = ROOT / "docs"
     wanted = {ROOT / page: filled((ROOT / page).read_text(encoding="utf-8"), page) for page in FILLED}
-    wanted |= {docs / "catalogue.md": everything(), docs / "gallery.md": gallery()}
+    wanted |= {docs / "catalogue.md": everything(), docs / "gallery.md": gallery(), docs / "rooms.svg": rooms_svg()}
     scenarios = ROOT / "config" / "scenarios"
     wanted[docs / "scenario_language.md"] = reference(table, scenarios, "child_between_parked_cars")
     stale = [p for p, text in wanted.items() if not p.exists() or p.read_text(encoding="utf-8") != text]
