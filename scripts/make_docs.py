@@ -106,15 +106,19 @@ def faults() -> str:
 
 def everything() -> str:
     """Return docs/catalogue.md."""
-    parts = ["# Catalogue", "Made from the code by `scripts/make_docs.py`; `mt list` and `mt show` say the same."]
+    parts = [
+        "# Catalogue",
+        "This page lists every plugin with its parameters, for authors of relations and stack files. `mt list` and "
+        "`mt show` print the same. `scripts/make_docs.py` makes the page from the code.",
+    ]
     for kind in catalogue.kinds():
         parts.append(f"## {kind.capitalize()}")
         if kind == "adapters":
             parts += [adapters(), any_type()]
         if kind == "mutations":
             parts.append(
-                "*Strength*: the value at which a number makes the change least: `mt search` and `mt shrink` go by it; "
-                "or that it is a *place* (where or when, not how much), or *fixed* (an assumption, a limit, a seed)."
+                "*Strength* gives the value of a parameter at which the change is weakest; `mt search` and `mt shrink` "
+                "use it. A *place* determines where or when, not how much. *Fixed* is an assumption, a limit or a seed."
             )
         for row in catalogue.rows(kind):
             parts += [f"### `{row['name']}`", " ".join(str(row.get("doc") or row["summary"]).split())]
@@ -151,10 +155,10 @@ def gallery() -> str:
     """Return docs/gallery.md: what each mutation does, with its picture by ``scripts/make_gallery.py``."""
     rows, parts = catalogue.rows("mutations"), ["# Gallery"]
     parts.append(
-        "What every mutation, with its defaults, does to one frame of the generated drive: before on the left, after "
-        "on the right. `mt show NAME --bag BAG --frame K --out FILE` draws the same of your own data (`--set` for "
-        "other parameters, `--range-m` to look nearer or farther), of a relation's mutations, too. `make gallery` "
-        "makes this page and its pictures."
+        "This page shows what every mutation does, with its defaults, to one frame of the generated drive: before on "
+        "the left, after on the right. Use it to choose mutations. `mt show NAME --bag BAG --frame K --out FILE` draws "
+        "the same for your own data and also for the mutations of a relation (`--set` for other parameters, "
+        "`--range-m` for a smaller or larger view). `make gallery` makes this page and its pictures."
     )
     for group in sorted({_group(row) for row in rows}):
         parts.append(f"## {group.capitalize()}")
