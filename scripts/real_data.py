@@ -39,9 +39,9 @@ HEAD = """# A real drive
 This page gives the outcome of every relation for honest stacks on a recorded drive. Use it to see which relations can
 be decided on real data, and which of them an honest stack violates.
 
-The drive has {frames} frames (KITTI, HDL-64E, a street in town with traffic ahead). The stacks are the three reference
-stacks with a LiDAR, in process, seed 0, each relation in its own pass (`two_pass`). One short drive gives no reliable
-rates. `scripts/real_data.py BAG` makes this page in half an hour. Control and sham are violated in {background} of
+The three reference stacks with a LiDAR run on {frames} frames of a drive (KITTI, HDL-64E, a street in town with traffic
+ahead), in process, seed 0, each relation in its own pass (`two_pass`). One short drive gives no reliable rates.
+`scripts/real_data.py BAG` makes this page in half an hour. Control and sham are violated in {background} of
 {offered} pairs.
 """
 CAMERA_HEAD = """# Cameras
