@@ -179,21 +179,22 @@ def write_docs(path: Path, machine: Row, part: Row) -> None:
     """Write the figures as Markdown, with machine, date and command."""
     lines = [
         "# Performance: images",
-        'What a mutation costs a frame: `OMP_NUM_THREADS=1 make bench ARGS="--only images --docs docs"` measures and '
-        "writes this page, with albumentations beside it where that is installed. "
-        "Processor time of draw and apply on one core, decoding and encoding of the raw `bgr8` image and the depth of "
-        "its cloud included, with the proof of the guarantee beside it, each with its defaults (a sun glare whose sun "
-        "stands in the picture). *With clouds* is the time of image and cloud together, where a mutation changes both; "
-        "[performance.md](performance.md) has what clouds alone take.",
+        "This page gives the time that each image mutation needs per frame. For point clouds, see "
+        '[performance](performance.md). `OMP_NUM_THREADS=1 make bench ARGS="--only images --docs docs"` measures and '
+        "writes this page, with albumentations for comparison if it is installed.",
+        "Times are CPU time of draw and apply on one core, including decoding and encoding of the raw `bgr8` image and "
+        "the depth of its cloud, and separately of the proof of the guarantee, for each mutation with its defaults "
+        "(for sun glare, with the sun in the image). *With clouds* is the time of image and cloud together, if a "
+        "mutation changes both.",
         f"{date.today().isoformat()}, {machine['cpu']}, {machine['cores']} cores shared with other work (load "
-        f"{machine['load_1min']}), Python {machine['python']}, OpenCV {cv2.__version__}; pictures and clouds of "
+        f"{machine['load_1min']}), Python {machine['python']}, OpenCV {cv2.__version__}; images and clouds of "
         f"{part['points']:,} points of a generated street, {part['rounds']} rounds.",
         f"Goals of the images at {SIZES[0][0]} x {SIZES[0][1]}: "
         f"{', '.join(f'{name} {goal:g} ms' for name, goal in GOALS_MS.items())}; weather and "
-        "light among what cameras alone see count as joint, paint on the road as objects.",
+        "light mutations of cameras alone count as joint, paint on the road as objects.",
         _markdown(part),
-        "*Elsewhere* is the same kind of operation in public libraries at both sizes, measured in November 2026 on one "
-        "core, on another day than the figures beside it unless it says *here*; none of them is proven.",
+        "*Elsewhere* gives the time of similar operations in public libraries at both sizes, measured in November 2026 "
+        "on one core, on another day than the other figures unless marked *here*; none of them proves its result.",
     ]
     path.write_text("\n\n".join(lines) + "\n", encoding="utf-8")
 

@@ -167,19 +167,22 @@ def write_docs(path: Path, machine: Row, part: Row) -> None:
     """Write the figures as Markdown, with machine, date and command."""
     lines = [
         "# Performance",
-        'What a mutation costs a frame: `make bench ARGS="--only mutations --docs docs"` measures and '
-        "writes this page. Processor time of draw and apply, with the proof of the guarantee beside it, each mutation "
-        "with its defaults; memory is the most that is allocated at once, the follow-up included, as a multiple of the "
-        "cloud. Every round has a cloud that nothing is known of, as in a run.",
+        "This page gives the time and memory that each point cloud mutation needs per frame. Use it to choose "
+        '`delay_s` and mutations for live tests. `make bench ARGS="--only mutations --docs docs"` measures and writes '
+        "this page.",
+        "Times are CPU time of draw and apply, and separately of the proof of the guarantee, for each mutation with "
+        "its defaults. Memory is the largest amount that is allocated at once, including the follow-up, as a multiple "
+        "of the cloud. Every round uses a new cloud, so that nothing is cached, as in a run.",
         f"{date.today().isoformat()}, {machine['cpu']}, {machine['cores']} cores shared with other work (load "
         f"{machine['load_1min']}), Python {machine['python']}, NumPy {machine['numpy']}; {part['points']:,} points of "
         f"{part['bytes'] // part['points']} bytes from a generated street, {part['rounds']} rounds.",
         f"Goals: {', '.join(f'{name} {goal:g} ms' for name, goal in GOALS_MS.items())} (median), memory "
         f"{GOAL_MEMORY:g} times the cloud, and with its proof within the {PERIOD_MS:g} ms of 10 Hz.",
         _markdown(COLUMNS, cells(part)),
-        "*Elsewhere* is the same kind of operation in public repositories (3D_Corruptions_AD, MultiCorrupt, Robo3D, "
-        "LISA, LiDAR_fog_sim, LiDAR_snow_sim, semLidarFuzz), measured in November 2026 on one core with a recorded "
-        "HDL-64E cloud of 120,268 points, on another day than the figures beside it; none of them proves its result.",
+        "*Elsewhere* gives the time of similar operations in public repositories (3D_Corruptions_AD, MultiCorrupt, "
+        "Robo3D, LISA, LiDAR_fog_sim, LiDAR_snow_sim, semLidarFuzz), measured in November 2026 on one core with a "
+        "recorded HDL-64E cloud of 120,268 points, on another day than the figures beside it; none of them proves "
+        "its result.",
     ]
     path.write_text("\n\n".join(lines) + "\n", encoding="utf-8")
 

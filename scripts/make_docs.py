@@ -8,10 +8,12 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import grimp
+from rooms_picture import svg
 
 from mt_nodes.base.params import describe, strength_of
 from mt_nodes.cli import catalogue
@@ -104,15 +106,19 @@ def faults() -> str:
 
 def everything() -> str:
     """Return docs/catalogue.md."""
-    parts = ["# Catalogue", "Made from the code by `scripts/make_docs.py`; `mt list` and `mt show` say the same."]
+    parts = [
+        "# Catalogue",
+        "This page lists every plugin with its parameters, for authors of relations and stack files. `mt list` and "
+        "`mt show` print the same. `scripts/make_docs.py` makes the page from the code.",
+    ]
     for kind in catalogue.kinds():
         parts.append(f"## {kind.capitalize()}")
         if kind == "adapters":
             parts += [adapters(), any_type()]
         if kind == "mutations":
             parts.append(
-                "*Strength*: the value at which a number makes the change least: `mt search` and `mt shrink` go by it; "
-                "or that it is a *place* (where or when, not how much), or *fixed* (an assumption, a limit, a seed)."
+                "*Strength* gives the value of a parameter at which the change is weakest; `mt search` and `mt shrink` "
+                "use it. A *place* determines where or when, not how much. *Fixed* is an assumption, a limit or a seed."
             )
         for row in catalogue.rows(kind):
             parts += [f"### `{row['name']}`", " ".join(str(row.get("doc") or row["summary"]).split())]
@@ -149,10 +155,10 @@ def gallery() -> str:
     """Return docs/gallery.md: what each mutation does, with its picture by ``scripts/make_gallery.py``."""
     rows, parts = catalogue.rows("mutations"), ["# Gallery"]
     parts.append(
-        "What every mutation, with its defaults, does to one frame of the generated drive: before on the left, after "
-        "on the right. `mt show NAME --bag BAG --frame K --out FILE` draws the same of your own data (`--set` for "
-        "other parameters, `--range-m` to look nearer or farther), of a relation's mutations, too. `make gallery` "
-        "makes this page and its pictures."
+        "This page shows what every mutation does, with its defaults, to one frame of the generated drive: before on "
+        "the left, after on the right. Use it to choose mutations. `mt show NAME --bag BAG --frame K --out FILE` draws "
+        "the same for your own data and also for the mutations of a relation (`--set` for other parameters, "
+        "`--range-m` for a smaller or larger view). `make gallery` makes this page and its pictures."
     )
     for group in sorted({_group(row) for row in rows}):
         parts.append(f"## {group.capitalize()}")
@@ -175,9 +181,19 @@ def _group(row: dict[str, Any]) -> str:
 def live_keys() -> str:
     """Return the tables of what a configuration of ``mt live`` may hold."""
     whole = [p for p in describe(LiveConfig) if p["name"] not in PARTS]
-    inner = {part: describe(type(getattr(LiveConfig(), part))) for part in PARTS}
-    parts = [dict(p, name=f"{part}.{p['name']}") for part, rows in inner.items() for p in rows]
+    inner = {part: getattr(LiveConfig(), part) for part in PARTS}
+    parts = [
+        dict(p, name=f"{part}.{p['name']}", default=_default(inner[part], p))
+        for part in PARTS
+        for p in describe(type(inner[part]))
+    ]
     return table(("key", "default", "range", "what"), [_parameter(p) for p in (*whole, *parts)])
+
+
+def _default(part: Any, p: Mapping[str, Any]) -> Any:
+    """Return a parameter's default in a part of the configuration, which may differ from that of the class."""
+    value = getattr(part, p["name"])
+    return list(value) if isinstance(value, tuple) else value
 
 
 def live_services() -> str:
@@ -187,15 +203,21 @@ def live_services() -> str:
 
 
 def rooms() -> str:
-    """Return the picture of the rooms, made of the imports between them, and what each holds."""
+    """Return the table of the rooms and what each holds, below their picture."""
     arrows = _arrows()
     names = sorted(arrows, key=lambda room: (len(_below(room, arrows)), room), reverse=True)
-    drawn = [f"    {a} --> {b}" for a in names for b in sorted(arrows[a]) if not _by_another(a, b, arrows)]
-    picture = "\n".join(["```mermaid", "flowchart TD", *drawn, "```"])
     rows = [(f"`{room}/`", *_said_of(room)) for room in names]
+    picture = "![The rooms of the package; an arrow leads to a room that is imported](rooms.svg)"
     return f"{picture}\n\n{table(('room', 'holds', 'imports', 'where a new thing goes'), rows)}"
 
 
+def rooms_svg() -> str:
+    """Return docs/rooms.svg: the rooms and the imports between them."""
+    arrows = _arrows()
+    return svg({a: {b for b in below if not _by_another(a, b, arrows)} for a, below in arrows.items()})
+
+
+@cache
 def _arrows() -> dict[str, set[str]]:
     """Return the rooms that each room imports from."""
     graph = grimp.build_graph("mt_nodes", cache_dir=None)
@@ -257,7 +279,7 @@ def main() -> int:
     """Write, or with ``--check`` compare."""
     docs = ROOT / "docs"
     wanted = {ROOT / page: filled((ROOT / page).read_text(encoding="utf-8"), page) for page in FILLED}
-    wanted |= {docs / "catalogue.md": everything(), docs / "gallery.md": gallery()}
+    wanted |= {docs / "catalogue.md": everything(), docs / "gallery.md": gallery(), docs / "rooms.svg": rooms_svg()}
     scenarios = ROOT / "config" / "scenarios"
     wanted[docs / "scenario_language.md"] = reference(table, scenarios, "child_between_parked_cars")
     stale = [p for p, text in wanted.items() if not p.exists() or p.read_text(encoding="utf-8") != text]

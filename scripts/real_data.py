@@ -36,24 +36,25 @@ GENERATED = {"left bend": (1, 1.0 / 80.0), "right bend": (2, -1.0 / 60.0)}
 _COUNTED, _TRIED = re.compile(r"\bnone of \d+ "), re.compile(r": of \d+ places? (tried|looked at).*")
 HEAD = """# A real drive
 
-What honest stacks come to on {frames} frames of a recorded drive (KITTI, HDL-64E, a street in town with traffic ahead):
-the three reference stacks with a LiDAR, in process, seed 0, each relation in a pass of its own (`two_pass`). The drive
-is one, and short: it shows whether relations can be decided on real data and whether honest stacks hold them, and no
-rate. This page is made by `scripts/real_data.py BAG` in half an hour. Control and sham are violated in {background} of
+This page gives the outcome of every relation for honest stacks on a recorded drive. Use it to see which relations can
+be decided on real data, and which of them an honest stack violates.
+
+The three reference stacks with a LiDAR run on {frames} frames of a drive (KITTI, HDL-64E, a street in town with traffic
+ahead), in process, seed 0, each relation in its own pass (`two_pass`). One short drive gives no reliable rates.
+`scripts/real_data.py BAG` makes this page in half an hour. Control and sham are violated in {background} of
 {offered} pairs.
 """
 CAMERA_HEAD = """# Cameras
 
-The reference camera stack by all of its relations, and the reference stack with both sensors by those whose mutation
-changes pictures and clouds alike: on the same recorded drive, and on two generated ones of {frames} frames each
-(640 x 480, the street of `mt demo` with a road that bends). Control and sham are violated in {background} of {offered}
-pairs.
+The reference camera stack runs with all of its relations, the reference stack with both sensors with those whose
+mutation changes images and clouds. The input is the same recorded drive, and two generated drives of {frames} frames
+each (640 x 480, the street of `mt demo` with a bend). Control and sham are violated in {background} of {offered} pairs.
 
-On the recorded drive nothing is decided about lanes. The car follows another one between two more through a queue of
-traffic: of the lane's dashed lines two or three dashes are in sight, one of them behind a car or in a lorry's shadow,
-and a third of the stretch that the lane follower looks at lies below the picture. It says that it sees no lane there,
-and it is right to: with less of a line demanded it finds one more than a metre aside in eleven of these frames. Nor are
-there people, so that boxes are decided about where one was added; the few boxes without one are false.
+On the recorded drive, no relation about lanes is decided. The car is in a queue of traffic: two or three dashes of the
+lane's lines are visible, one of them behind a car or in a lorry's shadow, and a third of the stretch that the lane
+follower evaluates is below the image. It reports no lane, correctly: with a lower threshold it finds a line more than a
+metre beside the lane in eleven of these frames. The drive shows no people, so boxes are decided only where one was
+added; the few other boxes are false detections.
 """
 
 
@@ -169,9 +170,9 @@ def _table(found: Found) -> list[str]:
     kinds = {name: told.summary["kind"] for rows in found.values() for name, told in rows.items()}
     columns = ["relation", "kind", *map(_titled, found)]
     lines = [
-        "Violated of decided pairs, in brackets how many were not applicable; nothing where a relation is not for a"
+        "Each cell gives violated of decided pairs, in brackets the pairs that were not applicable. A cell is empty if"
     ]
-    lines += ["stack.", "", _row(columns), _row(["---"] * len(columns))]
+    lines += ["the relation does not fit the stack.", "", _row(columns), _row(["---"] * len(columns))]
     for name in sorted(kinds):
         cells = (_cell(rows[name].summary) if name in rows else "" for rows in found.values())
         lines.append(_row([f"`{name}`", kinds[name], *cells]))
@@ -194,14 +195,18 @@ def _violated(found: Found) -> list[str]:
     names = sorted({name for rows in found.values() for name in rows})
     rows = [(n, found[s][n], s) for n in names for s in found if n in found[s] and found[s][n].violated]
     necessary = sum(told.summary["kind"] == "necessary" for _, told, _ in rows)
-    lines += [f"{necessary} of these are `necessary`. Each file of the others says why it is only `expected`.", ""]
+    lines += [f"{necessary} of these are `necessary`. The files of the others state why they are only `expected`.", ""]
     lines += [_row(("relation", "stack", "frames")), _row(["---"] * 3)]
     return lines + [_row((f"`{n}`", _titled(s), ", ".join(map(str, t.violated)))) for n, t, s in rows]
 
 
 def _undecided(found: Found) -> list[str]:
-    lines = ["## Decided too seldom", "", "Fewer pairs than a relation demands before it passes, and why the others"]
-    lines += ["were not decided.", "", _row(("relation", "stack", "decided", "demanded", "why not")), _row(["---"] * 5)]
+    lines = [
+        "## Too few decided pairs",
+        "",
+        "Relations with fewer decided pairs than they need to pass, and why the others",
+    ]
+    lines += ["were not decided.", "", _row(("relation", "stack", "decided", "required", "reason")), _row(["---"] * 5)]
     for column, rows in found.items():
         for name, told in rows.items():
             if told.summary["decided"] < told.summary["min_decided"]:

@@ -115,6 +115,17 @@ def test_the_camera_callable_of_the_page_says_what_its_stack_file_promises() -> 
     assert len(said.boxes) == 1 and said.control.yaw_rate_radps == 0.01
 
 
+def test_the_driver_of_the_page_drives(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from mt_nodes.cli.main import main
+
+    page = (ROOT / "docs" / "driver.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    (tmp_path / "my_driver.py").write_text(block, encoding="utf-8")
+    assert main(["scenario", "--check", str(tmp_path / "my_driver.py")]) == 0
+    (line,) = re.findall(r" info   given: objects .*", page)
+    assert line in capfd.readouterr().out
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/relations.md"])
 def test_the_relation_of_a_page_is_valid(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from mt_nodes.relations.relation import load_relation

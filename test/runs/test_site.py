@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -49,4 +50,7 @@ def test_what_is_not_on_the_site_is_named_but_no_link(site: Path) -> None:
 
 
 def test_the_picture_of_the_rooms_is_drawn(site: Path) -> None:
-    assert '<pre class="mermaid">' in (site / "architecture" / "index.html").read_text(encoding="utf-8")
+    assert 'src="../rooms.svg"' in (site / "architecture" / "index.html").read_text(encoding="utf-8")
+    picture = ElementTree.parse(site / "rooms.svg")
+    drawn = {text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")}
+    assert drawn == {room.parent.name for room in (ROOT / "mt_nodes").glob("*/__init__.py")}
