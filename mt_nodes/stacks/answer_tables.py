@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what people's models return: lists of mappings or objects, mappings of arrays, structured arrays, tensors.
+"""Reads what people's models return: lists of mappings or objects, mappings or tuples of arrays, structured arrays.
 
 Every detector has its own names for the same columns. Those are taken that can mean one thing only; what cannot is
 refused with the user's own first row beside what is expected.
@@ -59,7 +59,7 @@ OTHER_CONVENTIONS = {
 
 def is_table(said: Any) -> bool:
     """Tell whether something is a table by names, or a list of rows with names, and no plain array."""
-    if isinstance(said, Mapping) or getattr(getattr(said, "dtype", None), "names", None):
+    if isinstance(said, Mapping) or getattr(getattr(said, "dtype", None), "names", None) or _is_boxes_first(said):
         return True
     return isinstance(said, (list, tuple)) and len(said) > 0 and _has_names(said[0])
 
@@ -190,11 +190,37 @@ def _columns(said: Any) -> Table:
         return {str(name): value for name, value in said.items()}
     if getattr(getattr(said, "dtype", None), "names", None):
         return {name: said[name] for name in said.dtype.names}
+    if _is_boxes_first(said):
+        return _by_kind(*(plain_array(part) for part in said))
     rows = [_row(each) for each in said]
     for name in rows[0]:
         if uneven := [i for i, row in enumerate(rows) if name not in row]:
             raise ValueError(f"row {uneven[0]} has no '{name}', and row 0 has")
     return {name: [plain_array(row[name]) for row in rows] for name in rows[0]}
+
+
+def _is_boxes_first(said: Any) -> bool:
+    """Tell whether something is boxes (M, 7) or (M, 4), and beside them one or two columns (M,)."""
+    if not isinstance(said, (tuple, list)) or not 2 <= len(said) <= 3:
+        return False
+    boxes, *rest = map(plain_array, said)
+    flat = getattr(boxes, "ndim", 0) == 2 and boxes.shape[1] in (4, 7)
+    return flat and all(isinstance(part, (list, np.ndarray)) and np.shape(part) == boxes.shape[:1] for part in rest)
+
+
+def _by_kind(boxes: Any, *rest: Any) -> Table:
+    """Return boxes, scores (numbers with a point) and classes (whole numbers or text) by name, in whatever order."""
+    named: dict[str, Any] = {"boxes": boxes}
+    for column in map(np.asarray, rest):
+        name = "scores" if column.dtype.kind == "f" else "labels"
+        if name in named and len(boxes):
+            kind = "numbers with a point" if name == "scores" else "whole numbers or text"
+            raise ValueError(
+                f"both columns beside the boxes are {kind}: return {{'boxes': …, 'scores': …, 'labels': …}}, or scores "
+                "as numbers with a point and classes as whole numbers or text"
+            )
+        named[name] = column
+    return named
 
 
 def _row(each: Any) -> dict[str, Any]:
@@ -220,6 +246,8 @@ def _text(value: Any) -> str:
 
 def _first(said: Any) -> str:
     """Return the first row as it is, cut to a line."""
+    if _is_boxes_first(said):
+        said = {str(i): np.asarray(plain_array(part))[:1].tolist() for i, part in enumerate(said)}
     first = said if isinstance(said, Mapping) else said[0]
     text = repr(first if isinstance(first, (Mapping, np.void)) else _row(first))
     return text if len(text) <= 200 else f"{text[:200]}…"

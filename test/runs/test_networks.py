@@ -192,6 +192,13 @@ def test_a_box_is_found_where_it_is_however_the_picture_is_made_to_fit(fit: str,
     assert (off <= np.tile(scale, 2) + 0.5).all(), (found.box_px, off, scale)
 
 
+@pytest.mark.parametrize(("fit", "rows"), [("corner", 46), ("letterbox", 47)])
+def test_a_fraction_of_a_pixel_is_cut_off_as_yolox_does_or_rounded_as_yolov5(fit: str, rows: int) -> None:
+    white = np.full((73, 100, 3), 255, np.uint8)  # 46.72 rows of the input
+    tensor, _ = PictureForm(fit=fit, grey=0).tensor(white, (64, 64))
+    assert tensor[0, 0].any(axis=1).sum() == rows
+
+
 def test_boxes_of_a_picture_that_is_cropped_are_those_of_the_picture() -> None:
     image = picture(200, 100, (60, 40, 119, 79))
     image[:20] = image[:, 180:] = 250  # cut off: neither seen nor counted
@@ -217,16 +224,17 @@ def test_colours_as_brightness_and_two_differences() -> None:
 _MADE: dict[str, Any] = {}
 
 
-def network(fit: str) -> Any:
+def network(fit: str, **form: Any) -> Any:
     if "path" not in _MADE:
         import tempfile
 
         _MADE["folder"] = tempfile.TemporaryDirectory()
         _MADE["path"] = bright_box(Path(_MADE["folder"].name) / "bright.onnx")
-    if fit not in _MADE:
-        params = {"picture": {"fit": fit, "grey": 0}, "labels": ("lamp",)}
-        _MADE[fit] = network_stack(str(_MADE["path"]), "onnx", "yolov8", **params)
-    return _MADE[fit]
+    key = f"{fit} {form}"
+    if key not in _MADE:
+        params = {"picture": {"fit": fit, "grey": 0, **form}, "labels": ("lamp",)}
+        _MADE[key] = network_stack(str(_MADE["path"]), "onnx", "yolov8", **params)
+    return _MADE[key]
 
 
 def test_nothing_bright_is_no_box_and_a_low_score_is_dropped(tmp_path: Path) -> None:
@@ -331,6 +339,17 @@ def test_a_command_is_made_of_what_a_driving_network_says(tmp_path: Path) -> Non
     assert command.speed_mps == pytest.approx(4.0, abs=1e-5)
     swapped = network_stack(file, "onnx", "steering", picture={"order": "bgr"})(image).control
     assert swapped.steering_rad == pytest.approx(-0.2, abs=1e-6) and np.isnan(swapped.speed_mps)
+
+
+def test_a_first_look_at_a_driving_network_says_what_it_commands(
+    lamp_drive: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    brightness(tmp_path / "drive.onnx")
+    rows = {"onnx": "drive.onnx", "network": {"output": "steering", "steering": {"unit": "share", "speed": 1}}}
+    words = ["doctor", "--no-probe", "--stack", str(stack_file(tmp_path, **rows)), "--bag", str(lamp_drive)]
+    assert main(words) == 0
+    printed = capsys.readouterr().out
+    assert "commands: steering_rad" in printed and "commands: speed_mps" in printed and "saw nothing" not in printed
 
 
 def stack_file(folder: Path, **rows: Any) -> Path:

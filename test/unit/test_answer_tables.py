@@ -68,6 +68,8 @@ ANSWERS = {
         "pred_scores": Tensor([0.9, 0.4]),
         "pred_labels": ["car", "person"],
     },
+    "boxes, scores, classes": (np.array([FIRST, SECOND]), np.array([0.9, 0.4]), ["car", "person"]),
+    "boxes, classes, scores": [Tensor([FIRST, SECOND]), np.array(["car", "person"]), [0.9, 0.4]],
     "nuScenes": [
         {
             "translation": b[:3],
@@ -112,6 +114,7 @@ def test_a_tensor_by_itself_is_an_array() -> None:
         {"boxes": Tensor([[10, 20, 30, 60]]), "labels": Tensor([1]), "scores": Tensor([0.8])},
         [{"bbox": [10, 20, 30, 60], "label": 1, "score": 0.8}],
         [{"box": np.array([10, 20, 30, 60]), "class": "1", "confidence": 0.8}],
+        (Tensor([[10, 20, 30, 60]]), Tensor([0.8]), Tensor([1])),
     ],
 )
 def test_boxes_in_an_image(said: Any) -> None:
@@ -127,6 +130,7 @@ def test_nothing_seen_in_a_table() -> None:
     boxes = read({"boxes": np.empty((0, 4)), "scores": [], "labels": []}).boxes
     assert boxes is not None and len(boxes) == 0
     assert read(STRUCTURED[:0]).detections is not None
+    assert read((np.empty((0, 7)), np.empty(0), np.empty(0))).detections is not None
 
 
 ROW = dict(zip(NAMES, FIRST, strict=True))
@@ -144,6 +148,8 @@ ROW = dict(zip(NAMES, FIRST, strict=True))
         ([{**ROW, "confidance": 0.4}], "'confidance' is none of the names that are known: score"),
         ([{**ROW, "score": 0.4, "conf": 0.5}], "score and conf mean the same"),
         ([ROW, {**ROW, "yaw": "left"}], "could not convert string to float"),
+        ((np.array([FIRST]), [0.4], [2.0]), r"'0': \[\[1\.0.*both columns beside the boxes are numbers with a point"),
+        ((np.array([FIRST]), [4], ["car"]), "both columns beside the boxes are whole numbers or text"),
         ([{**ROW, "score": 0.4}, ROW], "row 1 has no 'score', and row 0 has"),
         ({"pred_boxes": [FIRST], "pred_scores": [0.4, 0.5]}, "cannot reshape"),
     ],

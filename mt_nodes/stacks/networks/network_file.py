@@ -73,6 +73,8 @@ class OnnxFile(NetworkFile):
         runtime = _module("onnxruntime", "onnx")
         options = runtime.SessionOptions()
         options.log_severity_level = 3  # errors: of older exports it warns a line a weight
+        # Threads that spin between two layers take twice the processor time, from the other arm and the mutator.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:
             self._session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:
