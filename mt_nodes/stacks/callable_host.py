@@ -84,11 +84,23 @@ class CallableHost:
 
     def _promised(self, said: Output) -> Output:
         """Return nothing seen as nothing of what the stack file promises: an empty list is of no kind."""
-        for role, other in (("boxes", "detections"), ("detections", "boxes")):
-            empty = getattr(said, other)
-            if role in self.stack.answers and other not in self.stack.outputs and empty is not None and not len(empty):
-                nothing = (ImageBoxes if role == "boxes" else Detections).none(empty.frame_id, empty.stamp_ns)
-                return said if getattr(said, role) is not None else replace(said, **{role: nothing, other: None})
+        promised, seen, boxes = self.stack.outputs, said.detections, said.boxes
+        if (
+            boxes is None
+            and seen is not None
+            and not len(seen)
+            and "detections" not in promised
+            and "boxes" in promised
+        ):
+            return replace(said, detections=None, boxes=ImageBoxes.none(seen.frame_id, seen.stamp_ns))
+        if (
+            seen is None
+            and boxes is not None
+            and not len(boxes)
+            and "boxes" not in promised
+            and "detections" in promised
+        ):
+            return replace(said, boxes=None, detections=Detections.none(boxes.frame_id, boxes.stamp_ns))
         return said
 
     def _by_role(self, sensors: Mapping[str, Message], transforms: TransformTree) -> dict[str, Any]:
