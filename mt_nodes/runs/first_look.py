@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A first look at a stack on some frames of a bag: what it sees, how surely, with which thresholds, what it commands."""
+"""A first look at a stack on some frames of a bag: what it sees, how surely, its thresholds, what it commands."""
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -95,7 +96,7 @@ def write_scores(name: str, proposal: Mapping[str, Mapping[str, float]]) -> Path
     """Write the thresholds that were proposed at the end of a stack file, and return its path.
 
     Raises:
-        UsageError: the file ships with the package, or has ``scores`` already.
+        UsageError: the file ships with the package, has ``scores`` already, or is not written a key a line.
     """
     path = resources.find("stacks", name)
     if path.name != Path(name).name:
@@ -103,6 +104,16 @@ def write_scores(name: str, proposal: Mapping[str, Mapping[str, float]]) -> Path
     if "scores" in read_mapping(path):
         raise UsageError(f"--write: {path} has scores already; change them there")
     text = path.read_text(encoding="utf-8")
-    rows = yaml.safe_dump({"scores": {role: dict(row) for role, row in proposal.items()}}, sort_keys=False)
-    path.write_text(text + ("" if text.endswith("\n") else "\n") + rows, encoding="utf-8")
+    scores = {"scores": {role: dict(row) for role, row in proposal.items()}}
+    longer = text + ("" if text.endswith("\n") else "\n") + yaml.safe_dump(scores, sort_keys=False)
+    if _read(longer).get("scores") != scores["scores"]:  # in braces, as JSON is, nothing can stand behind
+        raise UsageError(f"--write: {path} does not end in a key of its own line; write yourself: {json.dumps(scores)}")
+    path.write_text(longer, encoding="utf-8")
     return path
+
+
+def _read(text: str) -> dict[str, Any]:
+    try:
+        return dict(yaml.safe_load(text))
+    except yaml.YAMLError:
+        return {}

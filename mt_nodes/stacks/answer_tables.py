@@ -90,7 +90,7 @@ def read_table(said: Any, frame: str, stamp_ns: int, convention: str = CENTRE) -
         place = _place(table, KITTI_ORDER if convention == KITTI else range(7))
         score, label = _column(table, SCORE), _column(table, LABEL)
         _refuse_near_misses(table, score, label)
-        labels = None if label is None else [_text(each) for each in plain_array(label)]
+        labels = None if label is None else _texts(label)
         if place.shape[1] == 4:
             return Output(boxes=ImageBoxes.make(frame, stamp_ns, place, labels, _numbers(score)))
         return Output(detections=_detections(table, place, labels, _numbers(score), frame, stamp_ns))
@@ -110,7 +110,7 @@ def _detections(
         frame,
         stamp_ns,
         *(place[:, :3], place[:, 3:6], place[:, 6], labels, score),
-        track_id=None if track is None else [_text(each) for each in plain_array(track)],
+        track_id=None if track is None else _texts(track),
         velocity_mps=velocity,
     )
 
@@ -124,6 +124,8 @@ def _place(table: Table, order: Sequence[int]) -> Floats:
     boxes = _numbers(_column(table, BOXES_3D))
     if boxes is not None and boxes.ndim == 2 and boxes.shape[1] >= 7:
         return boxes[:, list(order)]
+    if boxes is not None and boxes.shape == (0,):  # a list of nothing: the host knows what of
+        return np.empty((0, 7))
     edges = _numbers(_column(table, BOXES_2D))
     if edges is not None and edges.size == 0:
         return np.empty((0, 4))
@@ -186,6 +188,8 @@ def _numbers(value: Any) -> Floats | None:
 
 def _columns(said: Any) -> Table:
     """Return a table by columns."""
+    if isinstance(said, (list, tuple)) and len(said) == 1 and _holds_columns(said[0]):
+        said = said[0]
     if isinstance(said, Mapping):
         return {str(name): value for name, value in said.items()}
     if getattr(getattr(said, "dtype", None), "names", None):
@@ -223,6 +227,12 @@ def _by_kind(boxes: Any, *rest: Any) -> Table:
     return named
 
 
+def _holds_columns(each: Any) -> bool:
+    """Tell the answer to a batch of one, as torchvision and OpenPCDet return it, from a row of a table."""
+    names = {*BOXES_3D, *BOXES_2D} & set(each) if isinstance(each, Mapping) else ()
+    return any(np.ndim(plain_array(each[name])) == 2 for name in names)
+
+
 def _row(each: Any) -> dict[str, Any]:
     if isinstance(each, Mapping):
         return {str(name): value for name, value in each.items()}
@@ -235,6 +245,18 @@ def _has_names(each: Any) -> bool:
     if isinstance(each, Mapping) or hasattr(each, "_fields") or dataclasses.is_dataclass(each):
         return True
     return hasattr(each, "__dict__") and not hasattr(each, "__array__")
+
+
+def _texts(column: Any) -> list[str]:
+    """Return a column of classes or tracks as texts.
+
+    Raises:
+        ValueError: it is one text, or has rows of several.
+    """
+    rows = plain_array(column)
+    if isinstance(rows, (str, bytes)) or np.ndim(rows) > 1:
+        raise ValueError(f"got {rows!r}, expected one class or track a row")
+    return [_text(each) for each in rows]
 
 
 def _text(value: Any) -> str:
