@@ -69,7 +69,9 @@ class CallableHost:
         data = self._by_role(sensor, transforms) if isinstance(sensor, Mapping) else self._data(sensor, transforms)
         extra: dict[str, int | None] = {"stamp_ns": lead.stamp_ns} if self.takes_stamp else {}
         extra |= {"now_ns": now_ns} if self.takes_now else {}
-        said = self._promised(as_output(self.function(data, **extra), frame, lead.stamp_ns, self.stack.boxes))
+        answer = self.function(data, **extra)
+        self._refuse_boxes(answer)
+        said = self._promised(as_output(answer, frame, lead.stamp_ns, self.stack.boxes))
         if said.detections is not None:
             by_centres_of = (self.stack.boxes, self.stack.boxes_frame, transforms)
             said = replace(said, detections=by_centres(said.detections, *by_centres_of))
@@ -81,6 +83,17 @@ class CallableHost:
                 "file promise; return them, or name what it returns under outputs"
             )
         return output
+
+    def _refuse_boxes(self, answer: Any) -> None:
+        """Refuse rows of numbers, which are read as boxes, of a stack that says none."""
+        boxes, known = {"detections", "boxes"}, (Output, Control, Detections, ImageBoxes)
+        if answer is None or isinstance(answer, known) or boxes & set(self.stack.outputs):
+            return
+        expected = "Control(None, steering_rad=…, speed_mps=…)" if "control" in self.stack.outputs else "an Output"
+        raise InfrastructureError(
+            f"the callable returned {type(answer).__name__} {answer!r:.200}, expected {expected}, of "
+            f"mt_nodes.data.outputs, as outputs of the stack file promise {', '.join(self.stack.outputs)}"
+        )
 
     def _promised(self, said: Output) -> Output:
         """Return nothing seen as nothing of what the stack file promises: an empty list is of no kind."""

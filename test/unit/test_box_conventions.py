@@ -80,6 +80,12 @@ def test_the_middle_of_the_bottom_is_half_a_height_below_the_middle() -> None:
     assert len(said([], boxes="bottom_centre")) == 0
 
 
+@pytest.mark.parametrize("keys", [{"points_frame": "camera"}, {"boxes_frame": "lidar"}, {"boxes_frame": "base_link"}])
+def test_a_frame_that_is_no_cameras_and_one_without_z_up_are_refused(keys: dict[str, str]) -> None:
+    with pytest.raises(InfrastructureError, match=r"does not lead down in .* expected an optical frame"):
+        said([[0.0, 0.0, 9.0, 4.0, 1.5, 2.0, 0.0]], **{**KITTI, **keys})
+
+
 def test_a_camera_that_nobody_knows_is_said() -> None:
     with pytest.raises(InfrastructureError, match="no transform from 'rear' \\(boxes_frame\\) to 'base_link'"):
         said([[0.0, 0.0, 9.0, 4.0, 1.5, 2.0, 0.0]], **{**KITTI, "boxes_frame": "rear"})
