@@ -11,13 +11,16 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 
-def _save(nodes: list[Any], constants: dict[str, Any], inputs: Any, outputs: dict[str, Any], path: Path) -> Path:
+def _save(
+    nodes: list[Any], constants: dict[str, Any], inputs: Any, outputs: dict[str, Any], path: Path, whole: bool = False
+) -> Path:
     kept = [
         numpy_helper.from_array(np.asarray(value, np.int64 if isinstance(value, list) else np.float32), name)
         for name, value in constants.items()
     ]
     said = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in outputs.items()]
-    taken = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs.items()]
+    numbers = TensorProto.UINT8 if whole else TensorProto.FLOAT
+    taken = [helper.make_tensor_value_info(name, numbers, shape) for name, shape in inputs.items()]
     graph = helper.make_graph(nodes, "made", taken, said, kept)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.checker.check_model(model)
@@ -25,16 +28,19 @@ def _save(nodes: list[Any], constants: dict[str, Any], inputs: Any, outputs: dic
     return path
 
 
-def bright_box(path: Path, size: tuple[Any, Any] = (64, 64), score: float = 0.9, level: float = 0.5) -> Path:
+def bright_box(
+    path: Path, size: tuple[Any, Any] = (64, 64), score: float = 0.9, level: float = 0.5, whole: bool = False
+) -> Path:
     """Write a detector in the form of YOLOv8 with one class: one box around all values above a level.
 
     Args:
-        size: width and height of its input; texts stand for any.
+        size: width and height of its input; texts stand for any. whole: it takes bytes.
     """
     width, height = size
     make = helper.make_node
     nodes = [
-        make("ReduceMax", ["image"], ["plane"], axes=[1], keepdims=0),
+        make("Cast", ["image"], ["numbers"], to=TensorProto.FLOAT),
+        make("ReduceMax", ["numbers"], ["plane"], axes=[1], keepdims=0),
         make("Greater", ["plane", "level"], ["lit"]),
         make("Cast", ["lit"], ["ones"], to=TensorProto.FLOAT),
         make("ReduceMax", ["ones"], ["columns"], axes=[1], keepdims=0),
@@ -59,7 +65,7 @@ def bright_box(path: Path, size: tuple[Any, Any] = (64, 64), score: float = 0.9,
         make("Unsqueeze", ["flat", "last"], ["output0"]),
     ]
     constants = {"half": 0.5, "level": level, "one": 1.0, "score": score, "last": [2]}
-    return _save(nodes, constants, {"image": [1, 3, height, width]}, {"output0": [1, 5, 1]}, path)
+    return _save(nodes, constants, {"image": [1, 3, height, width]}, {"output0": [1, 5, 1]}, path, whole)
 
 
 def high_places(path: Path, rows: int, columns: int) -> Path:

@@ -11,7 +11,7 @@ from mt_nodes.cli.terminal import table, text
 from mt_nodes.data.verdict import SCORE_FALLS
 from mt_nodes.engine.summary.deaths import place_of
 from mt_nodes.engine.summary.score_range import said_of_falls, score_warnings
-from mt_nodes.engine.summary.undecided_reasons import over_all
+from mt_nodes.engine.summary.undecided_reasons import over_all, why_never_decided
 from mt_nodes.engine.summary.unstamped import SAID as UNSTAMPED
 
 COLUMNS = ("relation", "outcome", "violated", "rate", "95 % interval", "lost", "gained", "control", "sham")
@@ -51,11 +51,13 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
 
 def reasons(relations: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return a line for each relation that does not PASS: why, and what would decide."""
-    return [f"{name}: {r['outcome']}: {r['why']}{_falls(r)}" for name, r in relations.items() if r["outcome"] != "PASS"]
+    undecided = [(name, relation) for name, relation in relations.items() if relation["outcome"] != "PASS"]
+    return [f"{name}: {r['outcome']}: {'; '.join(filter(None, _why(r)))}" for name, r in undecided]
 
 
-def _falls(relation: Mapping[str, Any]) -> str:
-    return f"; {said_of_falls(relation[SCORE_FALLS])}" if SCORE_FALLS in relation else ""
+def _why(relation: Mapping[str, Any]) -> tuple[str, ...]:
+    falls = said_of_falls(relation[SCORE_FALLS]) if SCORE_FALLS in relation else ""
+    return relation["why"], why_never_decided(relation), falls
 
 
 def requirements(relations: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -280,16 +280,12 @@ class Bundle:
 
     def joined_with(self, pieces: Iterable[Bundle]) -> Bundle:
         """Return the bundle with the sensor messages of others, too, of topics that it has not."""
-        made = self
-        for piece in pieces:
-            made = replace(
-                made,
-                clouds=(*made.clouds, *piece.clouds),
-                images=(*made.images, *piece.images),
-                camera_infos=(*made.camera_infos, *piece.camera_infos),
-                told=(*made.told, *piece.told),
-            )
-        return made
+        parts = (self, *pieces)
+        joined: dict[str, Any] = {
+            name: tuple(message for part in parts for message in getattr(part, name))
+            for name in ("clouds", "images", "camera_infos", "told")
+        }
+        return replace(self, **joined)
 
     def changed_topics(self, source: Bundle) -> frozenset[str]:
         """Topics whose decoded message is not the very object of ``source``: those that must be encoded anew."""

@@ -197,11 +197,18 @@ def judge_for(offer: Offer, judge: Relation) -> Relation:
     return replace(judge, check=judge.check.background)
 
 
+#: Scores of 16 bits may be a little above 1.
+_ROUNDING = 0.01
+
+
 def _nonsense(output: Output) -> str | None:
     """Say what of an answer means nothing: no condition may pass over it as if it had not been said."""
     for seen, what in ((output.detections, "obstacles"), (output.boxes, "boxes")):
         if seen is not None and (bad := int((~seen.finite).sum())):
             return f"{bad} of {len(seen)} {what} with numbers that are not finite" + _or_order(seen)
+        # Of percent, or of logits, nothing would ever be below the threshold from which on it answers.
+        if seen is not None and (most := seen.score.max(initial=0.0)) > 1.0 + _ROUNDING:
+            return f"{what} with a score of up to {most:g}, expected 0 to 1"
     if output.control is not None and (endless := output.control.endless):
         return f"a command without a finite {', '.join(endless)}"
     if output.path is not None and (bad := int((~np.isfinite(output.path.pose[:, :2]).all(axis=1)).sum())):

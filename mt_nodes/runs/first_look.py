@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A first look at a stack on some frames of a bag: what it sees, how surely, and with which thresholds to judge it."""
+"""A first look at a stack on some frames of a bag: what it sees, how surely, its thresholds, what it commands."""
 
 from __future__ import annotations
 
+import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,16 @@ import yaml
 from mt_nodes.base import resources
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.yaml_files import read_mapping
+from mt_nodes.data.output_traits import DEFAULT_THRESHOLDS
+from mt_nodes.data.outputs import Control
+from mt_nodes.data.verdict import Verdict
 from mt_nodes.engine.compatibility import unfit
 from mt_nodes.engine.plan import ReplayRequest
+from mt_nodes.engine.recorder import ExecutedPair
 from mt_nodes.engine.summary.score_range import score_advice
 from mt_nodes.relations.relation import shipped_relations
 from mt_nodes.runs.doctor import Finding
+from mt_nodes.runs.loop.driver_check import command_ranges
 from mt_nodes.runs.replay.execute import execute, in_process_arms
 from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.stacks.stack import Stack, load_stack
@@ -40,22 +47,24 @@ def look_at(name: str, bag: Path, frames: int = FRAMES) -> tuple[list[Finding], 
             f"stack '{stack.name}' is no callable; for one that is a program, `mt replay {bag} --stack {name} "
             f"--limit {frames}` tells the same of its scores"
         )
-    summary = _played(stack, name, bag, frames)
+    summary, commands = _played(stack, name, bag, frames)
     title = f"stack '{stack.name}' on {bag.name}"
     if trouble := summary["infrastructure"] or summary["usage"]:
         return [Finding("error", title, trouble)], {}
     scores = summary.get("scores", {})
     latency = summary["latency_ms"].get("stack")
     said = [] if latency is None else [Finding("info", title, f"it answers in {latency['p50']:.0f} ms (p50)")]
-    if not scores:
-        nothing = f"it saw nothing in {frames} frames, or says neither detections nor boxes"
+    said += command_ranges(commands)
+    seeing = [role for role in stack.answers if role in DEFAULT_THRESHOLDS]
+    if seeing and not scores:
+        nothing = f"it saw nothing in {frames} frames: no {' or '.join(seeing)}"
         return [*said, Finding("warn", title, nothing, "look at points_frame, inputs and the bag's topics")], {}
     found = [_finding(title, role, row) for role, row in scores.items()]
     return [*said, *found], {role: row["proposal"] for role, row in scores.items() if "proposal" in row}
 
 
-def _played(stack: Stack, name: str, bag: Path, frames: int) -> dict[str, Any]:
-    """Offer control, sham and one relation; what they come to does not matter here."""
+def _played(stack: Stack, name: str, bag: Path, frames: int) -> tuple[dict[str, Any], list[Control | None]]:
+    """Offer control, sham and one relation; what they come to does not matter here, but what is commanded does."""
     fits = next((r.id for r in shipped_relations() if r.role == "relation" and unfit(r, stack) is None), None)
     if fits is None:
         raise UsageError(f"no relation that ships can judge stack '{stack.name}': see `mt list relations`")
@@ -63,8 +72,13 @@ def _played(stack: Stack, name: str, bag: Path, frames: int) -> dict[str, Any]:
         request = ReplayRequest(
             bags=(str(bag),), relations=(fits,), stack=name, transport="inprocess", limit=frames, report=False
         )
-        run = Run.create(request, f"{out}/run")
-        return execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, lambda verdicts: None)
+        run, commands = Run.create(request, f"{out}/run"), []
+
+        def show(verdicts: Sequence[Verdict], pair: ExecutedPair) -> None:
+            commands.append(pair.source_answer.output.control)
+
+        arms = partial(in_process_arms, run)
+        return execute(run, arms, lambda line: None, lambda verdicts: None, show), commands
 
 
 def _finding(title: str, role: str, row: Mapping[str, Any]) -> Finding:
@@ -82,7 +96,7 @@ def write_scores(name: str, proposal: Mapping[str, Mapping[str, float]]) -> Path
     """Write the thresholds that were proposed at the end of a stack file, and return its path.
 
     Raises:
-        UsageError: the file ships with the package, or has ``scores`` already.
+        UsageError: the file ships with the package, has ``scores`` already, or is not written a key a line.
     """
     path = resources.find("stacks", name)
     if path.name != Path(name).name:
@@ -90,6 +104,16 @@ def write_scores(name: str, proposal: Mapping[str, Mapping[str, float]]) -> Path
     if "scores" in read_mapping(path):
         raise UsageError(f"--write: {path} has scores already; change them there")
     text = path.read_text(encoding="utf-8")
-    rows = yaml.safe_dump({"scores": {role: dict(row) for role, row in proposal.items()}}, sort_keys=False)
-    path.write_text(text + ("" if text.endswith("\n") else "\n") + rows, encoding="utf-8")
+    scores = {"scores": {role: dict(row) for role, row in proposal.items()}}
+    longer = text + ("" if text.endswith("\n") else "\n") + yaml.safe_dump(scores, sort_keys=False)
+    if _read(longer).get("scores") != scores["scores"]:  # in braces, as JSON is, nothing can stand behind
+        raise UsageError(f"--write: {path} does not end in a key of its own line; write yourself: {json.dumps(scores)}")
+    path.write_text(longer, encoding="utf-8")
     return path
+
+
+def _read(text: str) -> dict[str, Any]:
+    try:
+        return dict(yaml.safe_load(text))
+    except yaml.YAMLError:
+        return {}

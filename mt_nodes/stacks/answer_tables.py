@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what people's models return: lists of mappings or objects, mappings of arrays, structured arrays, tensors.
+"""Reads what people's models return: lists of mappings or objects, mappings or tuples of arrays, structured arrays.
 
 Every detector has its own names for the same columns. Those are taken that can mean one thing only; what cannot is
 refused with the user's own first row beside what is expected.
@@ -59,7 +59,7 @@ OTHER_CONVENTIONS = {
 
 def is_table(said: Any) -> bool:
     """Tell whether something is a table by names, or a list of rows with names, and no plain array."""
-    if isinstance(said, Mapping) or getattr(getattr(said, "dtype", None), "names", None):
+    if isinstance(said, Mapping) or getattr(getattr(said, "dtype", None), "names", None) or _is_boxes_first(said):
         return True
     return isinstance(said, (list, tuple)) and len(said) > 0 and _has_names(said[0])
 
@@ -90,7 +90,7 @@ def read_table(said: Any, frame: str, stamp_ns: int, convention: str = CENTRE) -
         place = _place(table, KITTI_ORDER if convention == KITTI else range(7))
         score, label = _column(table, SCORE), _column(table, LABEL)
         _refuse_near_misses(table, score, label)
-        labels = None if label is None else [_text(each) for each in plain_array(label)]
+        labels = None if label is None else _texts(label)
         if place.shape[1] == 4:
             return Output(boxes=ImageBoxes.make(frame, stamp_ns, place, labels, _numbers(score)))
         return Output(detections=_detections(table, place, labels, _numbers(score), frame, stamp_ns))
@@ -110,7 +110,7 @@ def _detections(
         frame,
         stamp_ns,
         *(place[:, :3], place[:, 3:6], place[:, 6], labels, score),
-        track_id=None if track is None else [_text(each) for each in plain_array(track)],
+        track_id=None if track is None else _texts(track),
         velocity_mps=velocity,
     )
 
@@ -124,6 +124,8 @@ def _place(table: Table, order: Sequence[int]) -> Floats:
     boxes = _numbers(_column(table, BOXES_3D))
     if boxes is not None and boxes.ndim == 2 and boxes.shape[1] >= 7:
         return boxes[:, list(order)]
+    if boxes is not None and boxes.shape == (0,):  # a list of nothing: the host knows what of
+        return np.empty((0, 7))
     edges = _numbers(_column(table, BOXES_2D))
     if edges is not None and edges.size == 0:
         return np.empty((0, 4))
@@ -186,15 +188,49 @@ def _numbers(value: Any) -> Floats | None:
 
 def _columns(said: Any) -> Table:
     """Return a table by columns."""
+    if isinstance(said, (list, tuple)) and len(said) == 1 and _holds_columns(said[0]):
+        said = said[0]
     if isinstance(said, Mapping):
         return {str(name): value for name, value in said.items()}
     if getattr(getattr(said, "dtype", None), "names", None):
         return {name: said[name] for name in said.dtype.names}
+    if _is_boxes_first(said):
+        return _by_kind(*(plain_array(part) for part in said))
     rows = [_row(each) for each in said]
     for name in rows[0]:
         if uneven := [i for i, row in enumerate(rows) if name not in row]:
             raise ValueError(f"row {uneven[0]} has no '{name}', and row 0 has")
     return {name: [plain_array(row[name]) for row in rows] for name in rows[0]}
+
+
+def _is_boxes_first(said: Any) -> bool:
+    """Tell whether something is boxes (M, 7) or (M, 4), and beside them one or two columns (M,)."""
+    if not isinstance(said, (tuple, list)) or not 2 <= len(said) <= 3:
+        return False
+    boxes, *rest = map(plain_array, said)
+    flat = getattr(boxes, "ndim", 0) == 2 and boxes.shape[1] in (4, 7)
+    return flat and all(isinstance(part, (list, np.ndarray)) and np.shape(part) == boxes.shape[:1] for part in rest)
+
+
+def _by_kind(boxes: Any, *rest: Any) -> Table:
+    """Return boxes, scores (numbers with a point) and classes (whole numbers or text) by name, in whatever order."""
+    named: dict[str, Any] = {"boxes": boxes}
+    for column in map(np.asarray, rest):
+        name = "scores" if column.dtype.kind == "f" else "labels"
+        if name in named and len(boxes):
+            kind = "numbers with a point" if name == "scores" else "whole numbers or text"
+            raise ValueError(
+                f"both columns beside the boxes are {kind}: return {{'boxes': …, 'scores': …, 'labels': …}}, or scores "
+                "as numbers with a point and classes as whole numbers or text"
+            )
+        named[name] = column
+    return named
+
+
+def _holds_columns(each: Any) -> bool:
+    """Tell the answer to a batch of one, as torchvision and OpenPCDet return it, from a row of a table."""
+    names = {*BOXES_3D, *BOXES_2D} & set(each) if isinstance(each, Mapping) else ()
+    return any(np.ndim(plain_array(each[name])) == 2 for name in names)
 
 
 def _row(each: Any) -> dict[str, Any]:
@@ -211,6 +247,18 @@ def _has_names(each: Any) -> bool:
     return hasattr(each, "__dict__") and not hasattr(each, "__array__")
 
 
+def _texts(column: Any) -> list[str]:
+    """Return a column of classes or tracks as texts.
+
+    Raises:
+        ValueError: it is one text, or has rows of several.
+    """
+    rows = plain_array(column)
+    if isinstance(rows, (str, bytes)) or np.ndim(rows) > 1:
+        raise ValueError(f"got {rows!r}, expected one class or track a row")
+    return [_text(each) for each in rows]
+
+
 def _text(value: Any) -> str:
     """Return a class or track as text: a whole number without a point."""
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
@@ -220,6 +268,8 @@ def _text(value: Any) -> str:
 
 def _first(said: Any) -> str:
     """Return the first row as it is, cut to a line."""
+    if _is_boxes_first(said):
+        said = {str(i): np.asarray(plain_array(part))[:1].tolist() for i, part in enumerate(said)}
     first = said if isinstance(said, Mapping) else said[0]
     text = repr(first if isinstance(first, (Mapping, np.void)) else _row(first))
     return text if len(text) <= 200 else f"{text[:200]}…"

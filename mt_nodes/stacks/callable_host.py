@@ -69,7 +69,7 @@ class CallableHost:
         data = self._by_role(sensor, transforms) if isinstance(sensor, Mapping) else self._data(sensor, transforms)
         extra: dict[str, int | None] = {"stamp_ns": lead.stamp_ns} if self.takes_stamp else {}
         extra |= {"now_ns": now_ns} if self.takes_now else {}
-        said = as_output(self.function(data, **extra), frame, lead.stamp_ns, self.stack.boxes)
+        said = self._promised(as_output(self.function(data, **extra), frame, lead.stamp_ns, self.stack.boxes))
         if said.detections is not None:
             by_centres_of = (self.stack.boxes, self.stack.boxes_frame, transforms)
             said = replace(said, detections=by_centres(said.detections, *by_centres_of))
@@ -81,6 +81,27 @@ class CallableHost:
                 "file promise; return them, or name what it returns under outputs"
             )
         return output
+
+    def _promised(self, said: Output) -> Output:
+        """Return nothing seen as nothing of what the stack file promises: an empty list is of no kind."""
+        promised, seen, boxes = self.stack.outputs, said.detections, said.boxes
+        if (
+            boxes is None
+            and seen is not None
+            and not len(seen)
+            and "detections" not in promised
+            and "boxes" in promised
+        ):
+            return replace(said, detections=None, boxes=ImageBoxes.none(seen.frame_id, seen.stamp_ns))
+        if (
+            seen is None
+            and boxes is not None
+            and not len(boxes)
+            and "boxes" not in promised
+            and "detections" in promised
+        ):
+            return replace(said, boxes=None, detections=Detections.none(boxes.frame_id, boxes.stamp_ns))
+        return said
 
     def _by_role(self, sensors: Mapping[str, Message], transforms: TransformTree) -> dict[str, Any]:
         """Return what a callable of several inputs is given: one value a role, a tuple where the role has several."""
@@ -147,7 +168,7 @@ def as_output(said: Any, frame: str, stamp_ns: int, boxes: str = CENTRE) -> Outp
         raise InfrastructureError(
             f"the callable returned {type(said).__name__} {text}, which is no array of numbers; {EXPECTED}"
         ) from error
-    if rows.size == 0:
+    if rows.size == 0 and not rows.shape[0]:
         return Output(detections=Detections.none(frame, stamp_ns))
     if rows.ndim != 2 or not 7 <= rows.shape[1] <= 9:
         raise InfrastructureError(

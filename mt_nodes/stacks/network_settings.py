@@ -37,7 +37,8 @@ def with_network(rows: dict[str, Any], folder: Path, where: str) -> dict[str, An
         UsageError: naming the key, what was got and what was expected.
     """
     if rows.get("callable") == _MAKER:
-        return rows  # saved, and read back
+        # Saved, and read back; what --set changes is in network.
+        return {**rows, "params": {**(rows.get("params") or {}), **(rows.get("network") or {})}}
     kinds = [kind for kind in KINDS if rows.get(kind)]
     if not kinds:
         if rows.get("network"):

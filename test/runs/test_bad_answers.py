@@ -37,6 +37,7 @@ ANSWERS = {
     "an exception": "1 / 0",
     "an exit": "exit(3)",
     "too much memory": "np.empty((1 << 60, 7))",
+    "scores in percent": "[[*box, 12.0 if follow else 87.0]]",
 }
 MODEL = """
 import numpy as np

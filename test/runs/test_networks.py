@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,14 @@ pytest.importorskip("onnx", reason="the tests make their networks with it")
 from made_onnx import bright_box, brightness, high_places
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.params import plain
 from mt_nodes.cli.main import main
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.stacks.callables import load_callable
 from mt_nodes.stacks.networks import cloud_decoders, picture_decoders
 from mt_nodes.stacks.networks.cloud_decoders import Anchor
 from mt_nodes.stacks.networks.cloud_form import CloudForm
+from mt_nodes.stacks.networks.network_file import _named
 from mt_nodes.stacks.networks.network_stack import network_stack
 from mt_nodes.stacks.networks.picture_decoders import PICTURE_DECODERS
 from mt_nodes.stacks.networks.picture_form import PictureForm
@@ -192,6 +195,13 @@ def test_a_box_is_found_where_it_is_however_the_picture_is_made_to_fit(fit: str,
     assert (off <= np.tile(scale, 2) + 0.5).all(), (found.box_px, off, scale)
 
 
+@pytest.mark.parametrize(("fit", "rows"), [("corner", 46), ("letterbox", 47)])
+def test_a_fraction_of_a_pixel_is_cut_off_as_yolox_does_or_rounded_as_yolov5(fit: str, rows: int) -> None:
+    white = np.full((73, 100, 3), 255, np.uint8)  # 46.72 rows of the input
+    tensor, _ = PictureForm(fit=fit, grey=0).tensor(white, (64, 64))
+    assert tensor[0, 0].any(axis=1).sum() == rows
+
+
 def test_boxes_of_a_picture_that_is_cropped_are_those_of_the_picture() -> None:
     image = picture(200, 100, (60, 40, 119, 79))
     image[:20] = image[:, 180:] = 250  # cut off: neither seen nor counted
@@ -217,16 +227,17 @@ def test_colours_as_brightness_and_two_differences() -> None:
 _MADE: dict[str, Any] = {}
 
 
-def network(fit: str) -> Any:
+def network(fit: str, **form: Any) -> Any:
     if "path" not in _MADE:
         import tempfile
 
         _MADE["folder"] = tempfile.TemporaryDirectory()
         _MADE["path"] = bright_box(Path(_MADE["folder"].name) / "bright.onnx")
-    if fit not in _MADE:
-        params = {"picture": {"fit": fit, "grey": 0}, "labels": ("lamp",)}
-        _MADE[fit] = network_stack(str(_MADE["path"]), "onnx", "yolov8", **params)
-    return _MADE[fit]
+    key = f"{fit} {form}"
+    if key not in _MADE:
+        params = {"picture": {"fit": fit, "grey": 0, **form}, "labels": ("lamp",)}
+        _MADE[key] = network_stack(str(_MADE["path"]), "onnx", "yolov8", **params)
+    return _MADE[key]
 
 
 def test_nothing_bright_is_no_box_and_a_low_score_is_dropped(tmp_path: Path) -> None:
@@ -296,11 +307,42 @@ def test_obstacles_are_read_from_planes_of_anchors(yaw: float) -> None:
     assert score[1] < 0.01
 
 
-def test_rows_with_their_own_suppression_are_read() -> None:
-    rows = np.arange(14.0).reshape(1, 2, 7)
-    outputs = {"scores": np.array([[0.5, 0.4]]), "labels": np.array([[1, 0]]), "boxes": rows}
-    boxes, score, kind = cloud_decoders.boxes3d(outputs, CloudForm(), ())
-    assert boxes.tolist() == rows[0].tolist() and score.tolist() == [0.5, 0.4] and kind.tolist() == [1, 0]
+@pytest.mark.parametrize("offset", [-np.pi / 2, 0.7854])
+@pytest.mark.parametrize("yaw", [0.05, -0.05, 1.4, -1.4, 3.1])
+def test_a_direction_is_of_the_half_turn_that_it_is_trained_for(yaw: float, offset: float) -> None:
+    outputs, _ = pointpillars(yaw)
+    ways = np.zeros((1, 4, 8, 10))
+    ways[0, int(np.mod(yaw - offset, 2 * np.pi) >= np.pi) :: 2] = 1.0
+    form = CloudForm(x_m=(0.0, 20.0), y_m=(-8.0, 8.0), cell_m=1.0)
+    anchors = (Anchor(direction_offset_rad=offset),)
+    boxes, _, _ = cloud_decoders.pointpillars({**outputs, "directions": ways}, form, anchors)
+    assert np.cos(boxes[0, 6] - yaw) == pytest.approx(1.0)
+
+
+def test_sizes_and_angle_of_nuscenes_are_turned(tmp_path: Path) -> None:
+    file = str(high_places(tmp_path / "high.onnx", 80, 80))
+    found = network_stack(file, "onnx", "centerpoint", cloud=HEADS_FORM, sizes="wlh")(
+        np.array([[10.3, -3.7, 0.5, 1.0]], dtype=np.float32)
+    )
+    assert found.size_m[0] == pytest.approx((2.0, 4.0, 1.5)) and found.yaw_rad[0] == pytest.approx(-np.pi / 2 - 0.3)
+
+
+def test_a_head_that_is_there_twice_is_refused() -> None:
+    """A network of two tasks: one of its heatmaps alone would leave the classes of the other out."""
+    heads = {"hm": 1, "reg": 2, "height": 1, "dim": 3, "rot": 2}
+    outputs = {f"{name}{task}": np.zeros((1, n, 80, 80)) for task in ("", "_1") for name, n in heads.items()}
+    with pytest.raises(UsageError, match=r"hm \(1, 1, 80, 80\).*hm_1.* expected one called hm or heatmap"):
+        cloud_decoders.centerpoint(outputs, CloudForm(**HEADS_FORM), ())
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 9])
+@pytest.mark.parametrize("batch", [True, False])
+def test_rows_with_their_own_suppression_are_read(count: int, batch: bool) -> None:
+    rows, score = np.arange(7.0 * count).reshape(count, 7), np.linspace(0.9, 0.1, count)
+    outputs = {"scores": score, "labels": np.arange(count), "boxes": rows}
+    outputs = {name: value[None] if batch else value for name, value in outputs.items()}
+    found = cloud_decoders.boxes3d(outputs, CloudForm(), ())
+    assert [part.tolist() for part in found] == [rows.tolist(), score.tolist(), list(range(count))]
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["raw", "maps", "pillars"]))
@@ -331,6 +373,17 @@ def test_a_command_is_made_of_what_a_driving_network_says(tmp_path: Path) -> Non
     assert command.speed_mps == pytest.approx(4.0, abs=1e-5)
     swapped = network_stack(file, "onnx", "steering", picture={"order": "bgr"})(image).control
     assert swapped.steering_rad == pytest.approx(-0.2, abs=1e-6) and np.isnan(swapped.speed_mps)
+
+
+def test_a_first_look_at_a_driving_network_says_what_it_commands(
+    lamp_drive: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    brightness(tmp_path / "drive.onnx")
+    rows = {"onnx": "drive.onnx", "network": {"output": "steering", "steering": {"unit": "share", "speed": 1}}}
+    words = ["doctor", "--no-probe", "--stack", str(stack_file(tmp_path, **rows)), "--bag", str(lamp_drive)]
+    assert main(words) == 0
+    printed = capsys.readouterr().out
+    assert "commands: steering_rad" in printed and "commands: speed_mps" in printed and "saw nothing" not in printed
 
 
 def stack_file(folder: Path, **rows: Any) -> Path:
@@ -372,6 +425,48 @@ def test_outputs_that_are_read_as_another_family_are_said_with_the_networks_name
     stack = network_stack(str(bright_box(tmp_path / "net.onnx")), "onnx", "nanodet", labels=["a", "b"])
     with pytest.raises(InfrastructureError, match=r"net.onnx, read as nanodet: .*expected"):
         stack(picture(64, 64, (10, 10, 30, 30)))
+
+
+def test_what_is_no_number_is_no_empty_answer(tmp_path: Path) -> None:
+    stack = network_stack(str(bright_box(tmp_path / "net.onnx", score=float("nan"))), "onnx", "yolov8")
+    with pytest.raises(InfrastructureError, match="1 of 5 numbers of 'output0' are NaN"):
+        stack(picture(64, 64, (10, 10, 30, 30)))
+
+
+def test_outputs_of_one_name_are_refused() -> None:
+    part = SimpleNamespace(detach=lambda: SimpleNamespace(cpu=lambda: SimpleNamespace(numpy=lambda: np.zeros(2))))
+    assert list(_named([{"hm": part}, (part,)])) == ["hm", "output10"]
+    with pytest.raises(ValueError, match="several of its outputs have one name: hm, hm"):
+        _named([{"hm": part}, {"hm": part}])
+
+
+def test_logits_are_no_scores(tmp_path: Path) -> None:
+    stack = network_stack(str(bright_box(tmp_path / "net.onnx", score=3.5)), "onnx", "yolov8")
+    with pytest.raises(InfrastructureError, match=r"read as yolov8: got the score 3.5, expected 0 to 1"):
+        stack(picture(64, 64, (10, 10, 30, 30)))
+
+
+def test_a_class_beyond_the_labels_is_said(tmp_path: Path) -> None:
+    """Of a network that counts from 1 each class would be called as the one after it."""
+    stack = network_stack(str(high_places(tmp_path / "high.onnx", 80, 80)), "onnx", "centerpoint", labels=["a"])
+    assert stack._names(np.array([0, 0]), stack.labels) == ["a", "a"]
+    with pytest.raises(InfrastructureError, match="got the class 1, expected 0 to 0, as labels name 1"):
+        stack._names(np.array([0, 1]), stack.labels)
+
+
+def test_an_input_of_whole_numbers_is_given_no_fractions(tmp_path: Path) -> None:
+    file = str(bright_box(tmp_path / "net.onnx", whole=True))
+    with pytest.raises(InfrastructureError, match=r"'image' takes whole numbers, and is given fractions"):
+        network_stack(file, "onnx", "yolov8")(picture(64, 64, (10, 10, 30, 30)))
+    assert len(network_stack(file, "onnx", "yolov8", picture={"spread": [1.0]})(picture(64, 64, (10, 10, 30, 30)))) == 1
+
+
+def test_a_saved_stack_file_is_set_like_the_first(tmp_path: Path) -> None:
+    bright_box(tmp_path / "net.onnx")
+    first = load_stack(str(stack_file(tmp_path, onnx="net.onnx", network={"output": "yolov8", "score": 0.3})))
+    (tmp_path / "saved.yaml").write_text(yaml.safe_dump(plain(first)))
+    assert plain(load_stack(str(tmp_path / "saved.yaml"))) == plain(first)
+    assert load_stack(str(tmp_path / "saved.yaml"), {"network.score": 0.7}).params == {**first.params, "score": 0.7}
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.main import main
@@ -151,6 +152,21 @@ def test_a_first_look_that_cannot_be_is_refused(words: list[str], text: str, cap
 def test_a_shipped_stack_file_is_not_written() -> None:
     with pytest.raises(UsageError, match="ships with the package; copy"):
         write_scores("reference_detector", {"detections": {"high": 0.5, "low": 0.3}})
+
+
+@pytest.mark.parametrize(
+    "text", ['{"callable": "a:b"}', "callable: a:b\n...\n", "callable: a:b\ncamera:\n  {width: 640}\n"]
+)
+def test_a_stack_file_stays_one(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    scores = {"detections": {"high": 0.4, "low": 0.2}}
+    if "camera" in text:
+        assert yaml.safe_load(write_scores(str(path), scores).read_text())["scores"] == scores
+        return
+    with pytest.raises(UsageError, match=r"write yourself: .*detections"):
+        write_scores(str(path), scores)
+    assert path.read_text() == text
 
 
 CAR_DETECTOR = """

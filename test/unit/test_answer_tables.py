@@ -13,8 +13,12 @@ import numpy as np
 import pytest
 
 from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.base.params import build
+from mt_nodes.data.messages import Image
 from mt_nodes.data.outputs import Output
-from mt_nodes.stacks.callable_host import as_output
+from mt_nodes.data.transforms import TransformTree
+from mt_nodes.stacks.callable_host import CallableHost, as_output
+from mt_nodes.stacks.stack import Stack
 
 Box = namedtuple("Box", "x y z length width height yaw score label")
 
@@ -68,6 +72,8 @@ ANSWERS = {
         "pred_scores": Tensor([0.9, 0.4]),
         "pred_labels": ["car", "person"],
     },
+    "boxes, scores, classes": (np.array([FIRST, SECOND]), np.array([0.9, 0.4]), ["car", "person"]),
+    "boxes, classes, scores": [Tensor([FIRST, SECOND]), np.array(["car", "person"]), [0.9, 0.4]],
     "nuScenes": [
         {
             "translation": b[:3],
@@ -112,6 +118,7 @@ def test_a_tensor_by_itself_is_an_array() -> None:
         {"boxes": Tensor([[10, 20, 30, 60]]), "labels": Tensor([1]), "scores": Tensor([0.8])},
         [{"bbox": [10, 20, 30, 60], "label": 1, "score": 0.8}],
         [{"box": np.array([10, 20, 30, 60]), "class": "1", "confidence": 0.8}],
+        (Tensor([[10, 20, 30, 60]]), Tensor([0.8]), Tensor([1])),
     ],
 )
 def test_boxes_in_an_image(said: Any) -> None:
@@ -127,6 +134,43 @@ def test_nothing_seen_in_a_table() -> None:
     boxes = read({"boxes": np.empty((0, 4)), "scores": [], "labels": []}).boxes
     assert boxes is not None and len(boxes) == 0
     assert read(STRUCTURED[:0]).detections is not None
+    assert read((np.empty((0, 7)), np.empty(0), np.empty(0))).detections is not None
+    lists = read({"pred_boxes": [], "pred_scores": [], "pred_labels": []}).detections
+    assert lists is not None and len(lists) == 0
+
+
+@pytest.mark.parametrize(
+    "said", [[], {}, np.empty((0, 7)), np.empty((0, 4)), {"boxes": [], "scores": []}, {"boxes": np.empty((0, 4))}]
+)
+@pytest.mark.parametrize("sensor", ["camera", "lidar"])
+def test_nothing_seen_is_nothing_of_what_the_stack_file_promises(said: Any, sensor: str) -> None:
+    stack = build(
+        Stack,
+        {"callable": "a:b", "inputs": {sensor: "/in"}, "outputs": {"camera": "boxes", "lidar": "detections"}[sensor]},
+        "a test",
+    )
+    output = CallableHost(lambda _: said, stack, takes_stamp=False)(
+        Image("/in", 5, "front", np.zeros((4, 4, 3), np.uint8), "rgb8"), TransformTree()
+    )
+    there, other = (output.boxes, output.detections) if sensor == "camera" else (output.detections, output.boxes)
+    assert there is not None and len(there) == 0 and (there.frame_id, there.stamp_ns) == ("front", 5)
+    assert other is None
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"), [("pred_boxes", [FIRST]), ("pred_boxes", np.empty((0, 7))), ("boxes", [[10, 20, 30, 60]])]
+)
+def test_a_batch_of_one_is_its_answer(name: str, rows: Any) -> None:
+    table = {name: Tensor(rows), "scores": Tensor([0.8] * len(rows)), "labels": Tensor([2] * len(rows))}
+    output = read([table])
+    seen = output.detections if output.boxes is None else output.boxes
+    assert seen is not None and (len(seen), seen.label.tolist()) == (len(rows), ["2"] * len(rows))
+
+
+@pytest.mark.parametrize("shape", [(3, 0), (1, 0, 7)])
+def test_an_empty_array_that_is_no_table_of_no_rows_is_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(InfrastructureError, match="array of shape"):
+        read(np.empty(shape))
 
 
 ROW = dict(zip(NAMES, FIRST, strict=True))
@@ -144,8 +188,12 @@ ROW = dict(zip(NAMES, FIRST, strict=True))
         ([{**ROW, "confidance": 0.4}], "'confidance' is none of the names that are known: score"),
         ([{**ROW, "score": 0.4, "conf": 0.5}], "score and conf mean the same"),
         ([ROW, {**ROW, "yaw": "left"}], "could not convert string to float"),
+        ((np.array([FIRST]), [0.4], [2.0]), r"'0': \[\[1\.0.*both columns beside the boxes are numbers with a point"),
+        ((np.array([FIRST]), [4], ["car"]), "both columns beside the boxes are whole numbers or text"),
         ([{**ROW, "score": 0.4}, ROW], "row 1 has no 'score', and row 0 has"),
         ({"pred_boxes": [FIRST], "pred_scores": [0.4, 0.5]}, "cannot reshape"),
+        ({"boxes": [[1, 2, 3, 4]] * 3, "label": "car"}, "got 'car', expected one class or track a row"),
+        ({"pred_boxes": [FIRST], "pred_labels": [[0, 1, 0]]}, "expected one class or track a row"),
     ],
 )
 def test_what_could_mean_several_things_is_refused_with_its_first_row(said: Any, text: str) -> None:

@@ -115,6 +115,13 @@ def test_boxes_kept_tells_who_is_lost_and_who_gained() -> None:
     }
 
 
+def test_an_object_of_a_class_that_the_stack_does_not_report_is_not_demanded() -> None:
+    for classes in (["Pedestrian"], ["car", "pedestrian"], []):
+        assert judged(BoxFound(classes=tuple(classes)), boxes(), boxes(), put(PERSON)).outcome is VIOLATED
+    missed = judged(BoxFound(classes=("car",)), boxes(), boxes(), put(PERSON))
+    assert missed.outcome is NOTHING and "is a pedestrian, and the stack reports car only" in missed.reason
+
+
 def test_boxes_of_one_class_alone_and_of_the_same_class() -> None:
     cars = boxes(PERSON, label="car")
     assert judged(BoxesKept(label="pedestrian"), cars, boxes()).outcome is NOTHING

@@ -130,6 +130,18 @@ def test_thresholds_that_decide_are_not_warned_of(score: tuple[float, ...]) -> N
     assert found_in(detections(*score)).warnings() == []
 
 
+def test_what_is_seldom_demanded_is_said() -> None:
+    answers = [detections(0.3, score) for score in (0.95, 0.45, 0.45, 0.6)]
+    assert found_in(*answers[:2], detections()).warnings() == []  # where nothing is seen, nothing could be demanded
+    row = found_in(*answers).plain()["detections"]
+    assert (row["demanded"], row["demanded_in"], row["seen_in"]) == (2, 2, 4) and "warning" not in row
+    few = found_in(*answers[:3])
+    (warning,) = few.warnings()
+    assert "only 1 have the score of 0.5" in warning and "in 2 of 3 answers with detections" in warning
+    fit = Thresholds(**few.plain()["detections"]["proposal"])
+    assert found_in(*answers[:3], scores={"detections": fit}).warnings() == []
+
+
 def test_nothing_seen_is_nothing_said() -> None:
     assert found_in(detections()).plain() == {}
     assert score_line((0, 0), Output(), {}) is None
@@ -143,6 +155,14 @@ def test_what_is_proposed_is_not_warned_of(score: list[float]) -> None:
     if most - least >= 0.3:
         fit = {"detections": Thresholds(high, min(low, high))}
         assert found_in(detections(*score), scores=fit).warnings() == []
+
+
+@given(st.lists(st.lists(unit, min_size=0, max_size=6), min_size=1, max_size=8))
+def test_what_a_run_proposes_is_not_warned_of_by_the_next(scores: list[list[float]]) -> None:
+    answers = [detections(*score) for score in scores]
+    row = found_in(*answers).plain().get("detections", {})
+    if "proposal" in row:
+        assert found_in(*answers, scores={"detections": Thresholds(**row["proposal"])}).warnings() == []
 
 
 def test_a_run_that_goes_on_does_not_write_a_bundle_again(tmp_path: Path) -> None:

@@ -55,6 +55,17 @@ def test_the_terminal_tells_them_below_the_totals(capsys: pytest.CaptureFixture[
     assert "2 pairs offered: 2 SKIPPED\n  2 SKIPPED, such as: 1 ms behind\n" in capsys.readouterr().out
 
 
+def test_the_terminal_says_of_each_relation_that_decided_nothing_why(capsys: pytest.CaptureFixture[str]) -> None:
+    why = {f"relation_{n}": f"reason {'abcdef'[n]}" for n in range(TOLD + 2)}
+    lines = [line(n, "NOT_APPLICABLE", reason, name) for name, reason in why.items() for n in (1, 2)]
+    lines.append(line(1, "HOLDS", relation="some"))
+    print_summary(summarise(lines, [RelationInfo(name, "expected") for name in (*why, "some")]), Path("out"))
+    told = capsys.readouterr().out.splitlines()
+    few = "INCONCLUSIVE: 0 frames decided, at least 20 needed; 2 NOT_APPLICABLE, such as:"
+    assert all(f"{name}: {few} {reason}" in told for name, reason in why.items())
+    assert "some: INCONCLUSIVE: 1 frame decided, at least 20 needed" in told
+
+
 def test_the_terminal_says_of_each_relation_that_does_not_pass_why(capsys: pytest.CaptureFixture[str]) -> None:
     few, passes, fails = (RelationInfo(name, "necessary", demands_of_itself=True) for name in ("few", "clear", "worse"))
     lines = [line(n, "HOLDS", relation=name) for name, count in (("few", 3), ("clear", 20)) for n in range(count)]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which scores a stack publishes, and whether the thresholds of its checks lie where they can decide anything.
 
-Every stack scores as it likes: a detector whose best box has 0.87 is never demanded anything at 0.9, and one that cuts
-at 0.5 itself loses an obstacle for ever when it goes from 0.50 to 0.49. A run tells of both.
+Every stack scores as it likes: a detector whose best box has 0.87 is never demanded anything at 0.9, one whose boxes
+have 0.9 now and then seldom, and one that cuts at 0.5 itself loses an obstacle for ever when it goes from 0.50 to 0.49.
+A run tells of each.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ TYPE = "scores"
 FIRST_ANSWERS = 5
 #: Less than this between the lowest score published and the high threshold is no gap.
 LEAST_GAP = 0.1
-#: The high threshold that is proposed lies this share of the way from the lowest to the highest score published.
+#: The high threshold that is proposed lies this share of the way from the lowest score to an answer's usual highest.
 _PROPOSED_SHARE = 0.4
+#: Of the answers in which something is seen, in so many something should be demanded.
+_LEAST_SHARE = 0.5
 
 Line = Mapping[str, Any]
 
@@ -64,6 +67,8 @@ class ScoreRange:
         self._scores: dict[str, Counter[int]] = {}
         self._classes: dict[str, Counter[str]] = {}
         self._thresholds: dict[str, Thresholds] = {}
+        #: By output: the highest score in each answer in which something is seen, in hundredths.
+        self._highest: dict[str, list[int]] = {}
 
     def take(self, line: Line) -> None:
         """Take in a line, if it tells of scores."""
@@ -75,6 +80,7 @@ class ScoreRange:
         for role, counts in line["hundredths"].items():
             self._scores.setdefault(role, Counter()).update({int(value): count for value, count in counts.items()})
             self._classes.setdefault(role, Counter()).update(line["classes"][role])
+            self._highest.setdefault(role, []).extend([max(map(int, counts))] if counts else [])
 
     def passing(self, lines: Iterable[Line]) -> Iterator[Line]:
         """Yield lines, and take in the scores among them."""
@@ -87,8 +93,9 @@ class ScoreRange:
 
         Returns:
             By output: number of ``answers`` and of things in them, ``least`` and ``most`` of their scores, the
-            thresholds ``high`` and ``low``, how many ``demanded`` (at or above ``high``), how many of each class, and
-            if these thresholds are no good, ``warning`` and ``proposal``, others.
+            thresholds ``high`` and ``low``, how many ``demanded`` (at or above ``high``), in how many answers (of how
+            many in which something is seen), how many of each class, and if these thresholds are no good, ``warning``
+            and ``proposal``, others.
         """
         return {role: self._plain(role, counts) for role, counts in self._scores.items() if counts}
 
@@ -99,14 +106,17 @@ class ScoreRange:
     def _plain(self, role: str, counts: Counter[int]) -> dict[str, Any]:
         least, most, fit = min(counts) / 100, max(counts) / 100, self._thresholds[role]
         demanded = sum(count for value, count in counts.items() if value / 100 >= fit.high)
+        highest = sorted(self._highest[role])
         row = {
             "answers": self.answers,
             "count": counts.total(),
             **{"least": least, "most": most, "high": fit.high, "low": fit.low, "demanded": demanded},
+            **{"seen_in": len(highest), "demanded_in": sum(value / 100 >= fit.high for value in highest)},
             "classes": dict(self._classes[role].most_common()),
         }
-        if warning := _warning(role, row):
-            high, low = proposal(least, most)
+        # In half of the answers something has the middle one of their highest scores.
+        high, low = proposal(least, highest[(len(highest) - 1) // 2] / 100)
+        if (warning := _warning(role, row)) and (high, low) != (fit.high, fit.low):
             return {**row, "warning": warning, "proposal": {"high": high, "low": low}}
         return row
 
@@ -141,7 +151,7 @@ def score_warnings(scores: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def proposal(least: float, most: float) -> tuple[float, float]:
-    """Return a high and a low threshold for a stack that publishes scores between these two.
+    """Return a high and a low threshold for a stack whose scores lie between these two.
 
     What answers must not be far below what is demanded: else anything at all would answer.
     """
@@ -158,6 +168,12 @@ def _warning(role: str, row: Mapping[str, Any]) -> str:
         )
     if row["least"] == row["most"]:  # it gives no scores, or two only
         return ""
+    if row["demanded_in"] < _LEAST_SHARE * row["seen_in"]:
+        return (
+            f"of {seen} only {row['demanded']} have the score of {row['high']:g} (score_high) from which one is "
+            f"demanded: in {row['seen_in'] - row['demanded_in']} of {counted(row['seen_in'], 'answer')} with {role} "
+            f"relations about them are NOT_APPLICABLE"
+        )
     if row["least"] >= row["low"] and round(row["high"] - row["least"], 4) < LEAST_GAP:
         return (
             f"of {seen} none has a score below {row['least']:.2f}: the stack cuts there itself, and what is demanded "

@@ -40,7 +40,14 @@ def over_all(relations: Iterable[Mapping[str, Any]]) -> list[str]:
     for relation in relations:
         for row in relation.get("undecided", ()):
             together.take(Outcome(row["outcome"]), row["reason"], row["pairs"])
-    return [
-        f"{row['pairs']} {row['outcome']}{', such as' if row['pairs'] > 1 else ''}: {row['reason']}"
-        for row in together.plain()
-    ]
+    return [_said(row) for row in together.plain()]
+
+
+def why_never_decided(relation: Mapping[str, Any]) -> str:
+    """Return the most frequent reason of a relation of a summary that no pair decided; empty where some did."""
+    rows = relation.get("undecided", ())
+    return _said(rows[0]) if rows and not relation["decided"] else ""
+
+
+def _said(row: Mapping[str, Any]) -> str:
+    return f"{row['pairs']} {row['outcome']}{', such as' if row['pairs'] > 1 else ''}: {row['reason']}"

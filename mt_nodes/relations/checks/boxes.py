@@ -17,7 +17,13 @@ from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.output_traits import OutputTraits
 from mt_nodes.data.outputs import ImageBoxes, Output
 from mt_nodes.data.verdict import SCORE_FALLS, Judgement, Outcome
-from mt_nodes.relations.checks.scored_check import ScoredCheck, described_falls, of_classes, score_falls
+from mt_nodes.relations.checks.scored_check import (
+    ScoredCheck,
+    described_falls,
+    described_unreported,
+    of_classes,
+    score_falls,
+)
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
@@ -230,11 +236,13 @@ class BoxFound(BoxesKept):
         objects = compared.added
         height_px = objects.box_px[:, 3] - objects.box_px[:, 1]
         demanded = (compared.visible >= self.least_visible) & (height_px >= self.least_height_px)
-        demanded &= of_classes(objects.label, self.classes)
+        demanded &= (reported := of_classes(objects.label, self.classes))
         if self.label:
             demanded &= objects.label == self.label
         if not demanded.any():
             reason = f"all {len(objects)} objects added are hidden, too small, or of another class"
+            if not reported.any():
+                reason = described_unreported(objects.label, self.classes)
             return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit="objects")
         objects = objects.take(demanded)
         found = self._found(objects, compared)

@@ -17,7 +17,7 @@ from mt_nodes.data.outputs import Detections
 from mt_nodes.data.verdict import OBJECTS, OBJECTS_BY, Judgement, Outcome
 from mt_nodes.relations.checks.obstacle_checks import ObstaclesKept
 from mt_nodes.relations.checks.obstacles import Comparison, Mask, describe, places, touching
-from mt_nodes.relations.checks.scored_check import of_classes
+from mt_nodes.relations.checks.scored_check import described_unreported, of_classes
 
 Floats = npt.NDArray[np.float64]
 _BY_RANGE = {"name": "range", "unit": "m", "bin": 10.0}
@@ -65,8 +65,7 @@ class ObjectFound(ObstaclesKept):
             return super().decide(self._own_class(compared))
         reported = of_classes(compared.added.label, self.classes)
         if not reported.any():
-            kinds, known = ", ".join(sorted(set(compared.added.label.tolist()))), ", ".join(self.classes)
-            reason = f"what was added is a {kinds}, and the stack reports {known} only (classes in its file)"
+            reason = described_unreported(compared.added.label, self.classes)
             return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit="objects")
         demanded = reported & compared.added_kept & ~self._hidden(compared)
         if not demanded.any():

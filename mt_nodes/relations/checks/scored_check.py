@@ -24,8 +24,15 @@ def score_falls(before: Floats, after: Floats) -> list[list[float]]:
 
 
 def of_classes(label: npt.NDArray[np.str_], classes: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """Tell which rows (N,) are of one of some classes; all where none are named."""
-    return np.isin(label, classes) if classes else np.ones(len(label), dtype=bool)
+    """Tell which rows (N,) are of one of some classes, however these are capitalised; all where none are named."""
+    known = [name.lower() for name in classes]
+    return np.isin(np.char.lower(label), known) if classes else np.ones(len(label), dtype=bool)
+
+
+def described_unreported(label: npt.NDArray[np.str_], classes: Sequence[str]) -> str:
+    """Say why an object that was added is not demanded of a stack that reports other classes."""
+    kinds = ", ".join(sorted(set(label.tolist())))
+    return f"what was added is a {kinds}, and the stack reports {', '.join(classes)} only (classes in its file)"
 
 
 def described_falls(falls: Sequence[Sequence[float]]) -> str:

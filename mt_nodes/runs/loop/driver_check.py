@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -76,7 +76,7 @@ def findings_of(check: DriverCheck) -> Iterator[Finding]:
     """Yield what it is given, what it commands, what became of that, and what is wrong."""
     for message in check.given.messages:
         yield Finding("info", f"given: {_name(message)}", _text(message))
-    yield from _commands(check.first)
+    yield from command_ranges(check.first.commands)
     yield _drive(check.first)
     yield _again(check)
 
@@ -136,9 +136,9 @@ _TEXTS: dict[str, Callable[[Any], str]] = {
 }
 
 
-def _commands(played: PlayedEpisode) -> Iterator[Finding]:
-    """Yield the range of each number that it commands."""
-    known = [command for command in played.commands if command is not None]
+def command_ranges(commands: Iterable[Control | None]) -> Iterator[Finding]:
+    """Yield the range of each number that is commanded."""
+    known = [command for command in commands if command is not None]
     for name in [column.name for column in fields(Control) if column.name != "stamp_ns"]:
         values = [value for command in known if math.isfinite(value := getattr(command, name))]
         if values:

@@ -3,7 +3,8 @@
 
 Each decoder takes the outputs by name, the form of the cloud, and the anchors of the stack file, and returns boxes
 (M, 7) of x, y, z of the middle, length, width, height, yaw, scores (M,) and classes (M,). It is not its business to
-drop boxes that overlap. The forms are those of the heads in open-mmlab/mmdetection3d and tianweiy/CenterPoint.
+drop boxes that overlap. The forms are those of the heads in open-mmlab/mmdetection3d and tianweiy/CenterPoint; sizes
+and angles are returned as they are said there.
 """
 
 from __future__ import annotations
@@ -35,6 +36,14 @@ class Anchor:
 
     size_m: tuple[float, float, float] = param((3.9, 1.6, 1.56), low=0.01, unit="m", help="length, width, height")
     bottom_m: float = param(-1.78, unit="m", help="z of its bottom")
+    direction_offset_rad: float = param(
+        0.0,
+        low=-3.2,
+        high=3.2,
+        unit="rad",
+        help="where the first half turn of the directions begins: -1.5708 in mmdetection3d from 1.0 on (dir_offset), "
+        "0.7854 in OpenPCDet (DIR_OFFSET)",
+    )
 
 
 CloudDecoder = Callable[[Mapping[str, Tensor], CloudForm, Sequence[Anchor]], Found]
@@ -42,7 +51,8 @@ CloudDecoder = Callable[[Mapping[str, Tensor], CloudForm, Sequence[Anchor]], Fou
 
 def boxes3d(outputs: Mapping[str, Tensor], form: CloudForm, anchors: Sequence[Anchor]) -> Found:
     """Boxes (M, 7), scores (M,), labels (M,), or a batch of one of them: exports with their own suppression."""
-    flat = {name: t[0] if t.ndim > 1 and t.shape[0] == 1 and t.ndim != 2 else t for name, t in outputs.items()}
+    batched = any(t.ndim == 3 and t.shape[0] == 1 for t in outputs.values())
+    flat = {name: t[0] if batched and t.ndim > 1 and t.shape[0] == 1 else t for name, t in outputs.items()}
     boxes = next((t for t in flat.values() if t.ndim == 2 and t.shape[1] >= 7), None)
     labels = next((t.reshape(-1) for t in flat.values() if t.dtype.kind in "iu" and t.ndim in (1, 2)), None)
     scores = next(
@@ -97,7 +107,8 @@ def pointpillars(outputs: Mapping[str, Tensor], form: CloudForm, anchors: Sequen
     boxes = _moved(tried, differs.reshape(count, 7, rows, columns)[anchor, :, row, column])
     way = ways.reshape(count, 2, rows, columns)[anchor, :, row, column].argmax(axis=1)
     # The difference says the turn up to half a turn, and the direction which half it is.
-    boxes[:, 6] = np.mod(boxes[:, 6], np.pi) + np.pi * way
+    start = np.array([one.direction_offset_rad for one in anchors])[anchor // 2]
+    boxes[:, 6] = np.mod(boxes[:, 6] - start, np.pi) + start + np.pi * way
     return boxes, best.reshape(-1)[most], score[anchor, :, row, column].argmax(axis=1)
 
 
@@ -135,12 +146,17 @@ def _moved(tried: Floats, differs: Floats) -> Floats:
 
 def _head(outputs: Mapping[str, Tensor], role: str) -> Floats:
     begins, channels = _HEADS[role]
-    for name, tensor in outputs.items():
-        word = name.lower().split(".")[-1].split("/")[-1]
-        if word.startswith(begins) and tensor.ndim == 4 and channels in (0, tensor.shape[1]):
-            return np.asarray(tensor[0], dtype=np.float64)
-    got = ", ".join(f"{name} {t.shape}" for name, t in outputs.items())
-    raise UsageError(f"got the outputs {got}, expected one called {' or '.join(begins)} for the {role}")
+    found = [
+        tensor
+        for name, tensor in outputs.items()
+        if name.lower().split(".")[-1].split("/")[-1].startswith(begins)
+        and (tensor.ndim == 4 and channels in (0, tensor.shape[1]))
+    ]
+    # A network of several tasks has each head several times; one of them alone would leave classes out.
+    if len(found) != 1:
+        got = ", ".join(f"{name} {t.shape}" for name, t in outputs.items())
+        raise UsageError(f"got the outputs {got}, expected one called {' or '.join(begins)} for the {role}")
+    return np.asarray(found[0][0], dtype=np.float64)
 
 
 def _peaks(heat: Floats) -> tuple[npt.NDArray[np.intp], ...]:

@@ -51,15 +51,20 @@ class NetworkFile(ABC):
         """Return every output by name, in the network's order.
 
         Raises:
-            InfrastructureError: the network cannot be computed with what it is given.
+            InfrastructureError: the network cannot be computed with what it is given, or says what is no number.
         """
         shapes = ", ".join(str(tensor.shape) for tensor in given)
         try:
-            return self._computed(given)
+            said = self._computed(given)
         except Exception as error:
             what = str(error).strip().splitlines()
             told = f"{type(error).__name__}: {what[-1] if what else ''}"
             raise InfrastructureError(f"network {self.path}: given {shapes} it fails: {told:.400}") from error
+        for name, tensor in said.items():
+            # Boxes that are no numbers would be dropped, and a network that fails would have seen nothing.
+            if tensor.dtype.kind == "f" and (bad := int(np.isnan(tensor).sum())):
+                raise InfrastructureError(f"network {self.path}: {bad} of {tensor.size} numbers of '{name}' are NaN")
+        return said
 
     @abstractmethod
     def _computed(self, given: Sequence[Tensor]) -> dict[str, Tensor]: ...
@@ -73,6 +78,8 @@ class OnnxFile(NetworkFile):
         runtime = _module("onnxruntime", "onnx")
         options = runtime.SessionOptions()
         options.log_severity_level = 3  # errors: of older exports it warns a line a weight
+        # Threads that spin between two layers take twice the processor time, from the other arm and the mutator.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:
             self._session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:
@@ -88,7 +95,7 @@ class OnnxFile(NetworkFile):
         self._outputs = [port.name for port in self._session.get_outputs()]
 
     def _computed(self, given: Sequence[Tensor]) -> dict[str, Tensor]:
-        fed = {p.name: np.ascontiguousarray(t, dtype=p.dtype) for p, t in zip(self.inputs, given, strict=True)}
+        fed = {p.name: _cast(t, p) for p, t in zip(self.inputs, given, strict=True)}
         return dict(zip(self._outputs, self._session.run(self._outputs, fed), strict=True))
 
 
@@ -112,12 +119,27 @@ class TorchScriptFile(NetworkFile):
         return _named(said)
 
 
+def _cast(tensor: Tensor, port: TensorPort) -> Tensor:
+    """Return a tensor in the type of an input.
+
+    Raises:
+        ValueError: the input takes whole numbers, and the tensor has others.
+    """
+    cast = np.ascontiguousarray(tensor, dtype=port.dtype)
+    if cast.dtype.kind in "iu" and not np.array_equal(cast, tensor):
+        raise ValueError(f"'{port.name}' takes whole numbers, and is given fractions: picture: {{spread: [1]}}?")
+    return cast
+
+
 def _named(said: Any, prefix: str = "output") -> dict[str, Tensor]:
     """Return tensors by name, however deep they lie in tuples, lists and mappings; two of one name are one too many."""
     if hasattr(said, "detach"):
         return {prefix: said.detach().cpu().numpy()}
     inside = said.items() if isinstance(said, Mapping) else ((f"{prefix}{i}", part) for i, part in enumerate(said))
-    return {name: tensor for key, part in inside for name, tensor in _named(part, str(key)).items()}
+    found = [named for key, part in inside for named in _named(part, str(key)).items()]
+    if len(named := dict(found)) < len(found):
+        raise ValueError(f"several of its outputs have one name: {', '.join(name for name, _ in found)}")
+    return named
 
 
 def load_network(file: str, kind: str) -> NetworkFile:

@@ -27,6 +27,8 @@ Floats = npt.NDArray[np.float64]
 #: The name of a network that says how to steer.
 STEERING = "steering"
 _DECIMALS = 6
+#: Networks of 16 bits say probabilities a little above 1.
+_ROUNDING = 0.01
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,21 @@ class NetworkStack:
     def _network(self) -> NetworkFile:
         return load_network(self.file, self.kind)
 
+    def _names(self, kind: npt.NDArray[np.int64], labels: tuple[str, ...]) -> list[str]:
+        """Return the labels of classes (M,), their numbers where there are no labels."""
+        if labels and (beyond := kind[(kind < 0) | (kind >= len(labels))]).size:
+            text = f"got the class {beyond[0]}, expected 0 to {len(labels) - 1}, as labels name {len(labels)}"
+            hint = "name all of its classes, and where it counts from 1 begin with background"
+            raise self._said_wrong(UsageError(f"{text}: {hint}"))
+        return [labels[i] if labels else str(i) for i in kind.tolist()]
+
+    def _probable(self, score: Floats) -> Floats:
+        """Return scores (M,) up to 1, without what rounding has put beyond."""
+        if score.size and score.max() > 1.0 + _ROUNDING:
+            text = f"got the score {score.max():g}, expected 0 to 1: it is of another family, or says logits"
+            raise self._said_wrong(UsageError(text))
+        return np.asarray(score.clip(0.0, 1.0))
+
     def _said_wrong(self, error: UsageError) -> InfrastructureError:
         return InfrastructureError(f"network {self.file}, read as {self.output}: {error}")
 
@@ -101,9 +118,9 @@ class CameraNetwork(NetworkStack):
         height, width = shape[:2]
         edges = np.clip(edges, -0.5, np.array([width, height, width, height]) - 0.5)
         good = np.isfinite(edges).all(axis=1) & (score >= self.score) & (edges[:, 2:] > edges[:, :2]).all(axis=1)
-        edges, score, kind = edges[good], np.clip(score[good], 0.0, 1.0), kind[good]
+        edges, score, kind = edges[good], self._probable(score[good]), kind[good]
         kept = _suppressed(edges, score, kind, self.score, self.overlap)
-        names = _names(kind[kept], self.labels)
+        names = self._names(kind[kept], self.labels)
         return ImageBoxes.make("", None, edges[kept], names, np.round(score[kept], _DECIMALS))
 
 
@@ -113,6 +130,12 @@ class LidarNetwork(NetworkStack):
 
     cloud: CloudForm = param(CloudForm(), convert=_as_it_is)
     anchors: tuple[Anchor, ...] = param((), convert=_anchors, help="of pointpillars, in the network's order")
+    sizes: str = param(
+        "lwh",
+        choices=("lwh", "wlh"),
+        help="length, width, height and the yaw; or width, length, height and an angle of -90 degrees - yaw, as "
+        "tianweiy/CenterPoint says them for nuScenes, and mmdetection3d before 1.0",
+    )
     labels: tuple[str, ...] = param((), help="of the classes, in the network's order; without them they are numbers")
     score: float = param(0.1, low=0.0, high=1.0, help="obstacles of a lower score are dropped")
     overlap: float = param(
@@ -126,10 +149,12 @@ class LidarNetwork(NetworkStack):
             boxes, score, kind = CLOUD_DECODERS[self.output](outputs, self.cloud, self.anchors)
         except UsageError as error:
             raise self._said_wrong(error) from error
+        if self.sizes == "wlh":
+            boxes = np.column_stack([boxes[:, [0, 1, 2, 4, 3, 5]], -np.pi / 2 - boxes[:, 6]])
         good = np.isfinite(boxes).all(axis=1) & (score >= self.score) & (boxes[:, 3:6] > 0.0).all(axis=1)
-        boxes, score, kind = boxes[good], np.clip(score[good], 0.0, 1.0), kind[good]
+        boxes, score, kind = boxes[good], self._probable(score[good]), kind[good]
         kept = _suppressed_from_above(boxes, score, self.overlap)
-        boxes, names = boxes[kept], _names(kind[kept], self.labels)
+        boxes, names = boxes[kept], self._names(kind[kept], self.labels)
         return Detections.make(
             "", None, boxes[:, :3], boxes[:, 3:6], boxes[:, 6], names, np.round(score[kept], _DECIMALS)
         )
@@ -203,10 +228,6 @@ def _built(form: type, given: Any, where: str, usual: Mapping[str, Any]) -> Any:
     if given is not None and not isinstance(given, Mapping):
         raise UsageError(f"{where}: got {given!r}, expected a mapping")
     return build(form, {**usual, **(given or {})}, where)
-
-
-def _names(kind: npt.NDArray[np.int64], labels: tuple[str, ...]) -> list[str]:
-    return [labels[i] if 0 <= i < len(labels) else str(i) for i in kind.tolist()]
 
 
 def _suppressed(

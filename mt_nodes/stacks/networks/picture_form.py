@@ -46,7 +46,7 @@ class PictureForm:
         """
         part, corner = self._cropped(image)
         placed = self._placement(part.shape[:2], size)
-        width, height = (round(edge * scale) for edge, scale in zip(part.shape[1::-1], placed.scale, strict=True))
+        width, height = self._fitted(part.shape[1::-1], placed.scale)
         small = cv2.resize(part, (width, height), interpolation=_RESIZE[self.resize])
         if (width, height) != size:
             left, upper = (round(offset) for offset in placed.offset)
@@ -82,6 +82,13 @@ class PictureForm:
             round(s * n) for s, n in zip(self.crop, (width, height, width, height), strict=True)
         )
         return image[upper : height - lower, left : width - right], (left, upper)
+
+    def _fitted(self, size: tuple[int, ...], scale: tuple[float, float]) -> tuple[int, int]:
+        """Return width and height in the input: YOLOX (corner) cuts fractions of a pixel off, the others round them."""
+        whole = int if self.fit == "corner" else round
+        # A share that is whole but for its last digit is whole.
+        width, height = (whole(round(edge * share, 6)) for edge, share in zip(size, scale, strict=True))
+        return width, height
 
     def _placement(self, shape: tuple[int, ...], size: tuple[int, int]) -> Placement:
         height, width = shape[:2]
