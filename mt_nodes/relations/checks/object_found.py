@@ -66,7 +66,7 @@ class ObjectFound(ObstaclesKept):
         reported = of_classes(compared.added.label, self.classes)
         if not reported.any():
             kinds, known = ", ".join(sorted(set(compared.added.label.tolist()))), ", ".join(self.classes)
-            reason = f"what was added is a {kinds}, and the stack reports {known} only (classes in its file)"
+            reason = f"what was added is of class {kinds}, and the stack reports {known} only (classes in its file)"
             return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit="objects")
         demanded = reported & compared.added_kept & ~self._hidden(compared)
         if not demanded.any():
