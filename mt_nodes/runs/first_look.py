@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A first look at a stack on some frames of a bag: what it sees, how surely, its thresholds, what it commands."""
+"""A first look at a stack on frames of a bag: what it sees, how surely, what it commands, which thresholds fit."""
 
 from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 
 from mt_nodes.base import resources
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.yaml_files import read_mapping
 from mt_nodes.data.output_traits import DEFAULT_THRESHOLDS
-from mt_nodes.data.outputs import Control
+from mt_nodes.data.outputs import Output
 from mt_nodes.data.verdict import Verdict
 from mt_nodes.engine.compatibility import unfit
 from mt_nodes.engine.plan import ReplayRequest
@@ -47,14 +48,14 @@ def look_at(name: str, bag: Path, frames: int = FRAMES) -> tuple[list[Finding], 
             f"stack '{stack.name}' is no callable; for one that is a program, `mt replay {bag} --stack {name} "
             f"--limit {frames}` tells the same of its scores"
         )
-    summary, commands = _played(stack, name, bag, frames)
+    summary, outputs = _played(stack, name, bag, frames)
     title = f"stack '{stack.name}' on {bag.name}"
     if trouble := summary["infrastructure"] or summary["usage"]:
         return [Finding("error", title, trouble)], {}
     scores = summary.get("scores", {})
     latency = summary["latency_ms"].get("stack")
     said = [] if latency is None else [Finding("info", title, f"it answers in {latency['p50']:.0f} ms (p50)")]
-    said += command_ranges(commands)
+    said += [*command_ranges(output.control for output in outputs), *_paths(outputs)]
     seeing = [role for role in stack.answers if role in DEFAULT_THRESHOLDS]
     if seeing and not scores:
         nothing = f"it saw nothing in {frames} frames: no {' or '.join(seeing)}"
@@ -63,8 +64,8 @@ def look_at(name: str, bag: Path, frames: int = FRAMES) -> tuple[list[Finding], 
     return [*said, *found], {role: row["proposal"] for role, row in scores.items() if "proposal" in row}
 
 
-def _played(stack: Stack, name: str, bag: Path, frames: int) -> tuple[dict[str, Any], list[Control | None]]:
-    """Offer control, sham and one relation; what they come to does not matter here, but what is commanded does."""
+def _played(stack: Stack, name: str, bag: Path, frames: int) -> tuple[dict[str, Any], list[Output]]:
+    """Offer control, sham and one relation; what they come to does not matter here, but what the stack says does."""
     fits = next((r.id for r in shipped_relations() if r.role == "relation" and unfit(r, stack) is None), None)
     if fits is None:
         raise UsageError(f"no relation that ships can judge stack '{stack.name}': see `mt list relations`")
@@ -72,13 +73,24 @@ def _played(stack: Stack, name: str, bag: Path, frames: int) -> tuple[dict[str, 
         request = ReplayRequest(
             bags=(str(bag),), relations=(fits,), stack=name, transport="inprocess", limit=frames, report=False
         )
-        run, commands = Run.create(request, f"{out}/run"), []
+        run, outputs = Run.create(request, f"{out}/run"), []
 
         def show(verdicts: Sequence[Verdict], pair: ExecutedPair) -> None:
-            commands.append(pair.source_answer.output.control)
+            outputs.append(pair.source_answer.output)
 
         arms = partial(in_process_arms, run)
-        return execute(run, arms, lambda line: None, lambda verdicts: None, show), commands
+        return execute(run, arms, lambda line: None, lambda verdicts: None, show), outputs
+
+
+def _paths(outputs: Sequence[Output]) -> Iterator[Finding]:
+    """Yield how many poses its paths have, and how far they reach."""
+    paths = [output.path for output in outputs if output.path is not None]
+    if not paths:
+        return
+    counts = [len(path.pose) for path in paths]
+    ends_m = [float(np.hypot(*path.pose[-1, :2])) for path in paths if len(path.pose)] or [0.0]
+    text = f"{min(counts)} to {max(counts)} poses, the last {min(ends_m):.1f} to {max(ends_m):.1f} m from the origin"
+    yield Finding("ok" if max(counts) else "warn", "paths", f"{text} of {paths[0].frame_id}")
 
 
 def _finding(title: str, role: str, row: Mapping[str, Any]) -> Finding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,9 @@ from mt_nodes.stacks.stack import Stack
 
 #: What a callable of several inputs calls those of a role.
 BY_ROLE = {"lidar": "points", "camera": "image", "camera_info": "camera_info", **{role: role for role in TOLD_TYPES}}
+
+#: The fields of a command that a callable may say by name.
+COMMAND = tuple(column.name for column in fields(Control) if column.name != "stamp_ns")
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,8 @@ class CallableHost:
         extra: dict[str, int | None] = {"stamp_ns": lead.stamp_ns} if self.takes_stamp else {}
         extra |= {"now_ns": now_ns} if self.takes_now else {}
         answer = self.function(data, **extra)
+        if self.stack.answers == ("control",):
+            answer = as_command(answer)
         self._refuse_boxes(answer)
         said = self._promised(as_output(answer, frame, lead.stamp_ns, self.stack.boxes))
         if said.detections is not None:
@@ -89,9 +94,8 @@ class CallableHost:
         boxes, known = {"detections", "boxes"}, (Output, Control, Detections, ImageBoxes)
         if answer is None or isinstance(answer, known) or boxes & set(self.stack.outputs):
             return
-        expected = "Control(None, steering_rad=…, speed_mps=…)" if "control" in self.stack.outputs else "an Output"
         raise InfrastructureError(
-            f"the callable returned {type(answer).__name__} {answer!r:.200}, expected {expected}, of "
+            f"the callable returned {type(answer).__name__} {answer!r:.200}, expected an Output of "
             f"mt_nodes.data.outputs, as outputs of the stack file promise {', '.join(self.stack.outputs)}"
         )
 
@@ -153,6 +157,27 @@ def as_points(cloud: Cloud, frame: str, transforms: TransformTree) -> npt.NDArra
     field = cloud.intensity_field
     points[:, 3] = cloud.points[field] if field else 0.0
     return points
+
+
+def as_command(said: Any) -> Control | Output | None:
+    """Return what a callable that only commands returned: as it is, or made of a mapping of fields of a command.
+
+    Raises:
+        InfrastructureError: it is nothing that can be understood.
+    """
+    if said is None or isinstance(said, (Control, Output)):
+        return said
+    try:
+        if isinstance(said, Mapping) and said and set(said) <= set(COMMAND):
+            return Control(None, **{name: float(value) for name, value in said.items()})
+    except (TypeError, ValueError):
+        pass
+    text = repr(said)
+    raise InfrastructureError(
+        f"the callable returned {type(said).__name__} {text if len(text) <= 200 else f'{text[:200]}…'}, expected "
+        "Control(None, speed_mps=…, steering_rad=…) of mt_nodes.data.outputs, or a dict of some of "
+        f"{', '.join(COMMAND)}"
+    )
 
 
 def as_output(said: Any, frame: str, stamp_ns: int, boxes: str = CENTRE) -> Output:

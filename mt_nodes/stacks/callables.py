@@ -7,14 +7,21 @@ import dataclasses
 import importlib
 import inspect
 import sys
+import sysconfig
+import traceback
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import mt_nodes
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build
 from mt_nodes.stacks.stack import Stack
+
+#: Where code lies that is not the user's: ours, Python's and that of installed packages.
+_NOT_THE_USERS = (Path(mt_nodes.__file__).parent, *map(Path, map(sysconfig.get_path, ("stdlib", "purelib", "platlib"))))
 
 
 def with_faults(stack: Stack, faults: tuple[str, ...]) -> Stack:
@@ -52,9 +59,10 @@ def load_callable(stack: Stack) -> Callable[..., Any]:
         if directory and directory not in sys.path:
             sys.path.insert(0, directory)
     try:
-        target = getattr(importlib.import_module(module_name), attribute)
+        module = importlib.import_module(module_name)
+        target = getattr(module, attribute)
     except Exception as error:
-        what = f"{type(error).__name__}: {error}"
+        what = f"{type(error).__name__}: {error}{raised_at(error) or _callables_of(sys.modules.get(module_name))}"
         raise UsageError(f"stack '{stack.name}': callable {stack.callable} cannot be imported: {what}") from error
     if not callable(target):
         raise UsageError(f"stack '{stack.name}': {stack.callable} is a {type(target).__name__}, not callable")
@@ -66,3 +74,21 @@ def load_callable(stack: Stack) -> Callable[..., Any]:
         return target(**stack.params)  # type: ignore[no-any-return]
     except (TypeError, ValueError) as error:
         raise UsageError(f"stack '{stack.name}': {stack.callable}({stack.params}): {error}") from error
+
+
+def raised_at(error: BaseException) -> str:
+    """Return file and line of the user's code that an exception came through last; nothing if it came through none."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_file()]
+    own = [f for f in frames if not any(Path(f.filename).is_relative_to(place) for place in _NOT_THE_USERS)]
+    return f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
+
+
+def _callables_of(module: ModuleType | None) -> str:
+    """Return what a module that was imported has of its own to call, for one who named nothing of it."""
+    known = vars(module).items() if module else ()
+    mine = [
+        name
+        for name, value in known
+        if callable(value) and getattr(value, "__module__", "") == getattr(module, "__name__", None)
+    ]
+    return f"; it has {', '.join(mine)}" if mine else ""

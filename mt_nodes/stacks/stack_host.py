@@ -7,7 +7,6 @@ import contextlib
 import faulthandler
 import os
 import sys
-import sysconfig
 import time
 import traceback
 from collections.abc import Mapping
@@ -16,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 
-import mt_nodes
 from mt_nodes.base import plugins
 from mt_nodes.base.environment import keep_freed_memory
 from mt_nodes.base.errors import InfrastructureError, MtError, UsageError
@@ -24,13 +22,12 @@ from mt_nodes.data.messages import Message
 from mt_nodes.data.outputs import Output
 from mt_nodes.data.transforms import TransformTree, UnknownTransform
 from mt_nodes.stacks.callable_host import CallableHost
+from mt_nodes.stacks.callables import raised_at
 from mt_nodes.stacks.shared_channel import SharedChannel
 from mt_nodes.stacks.stack import Stack
 
 #: Where memory runs out, the kernel is to end the stack rather than the process that tells of it.
 _OOM_SCORE = "500"
-#: Where code lies that is not the user's: ours, Python's and that of installed packages.
-_NOT_THE_USERS = (Path(mt_nodes.__file__).parent, *map(Path, map(sysconfig.get_path, ("stdlib", "purelib", "platlib"))))
 
 
 @dataclass(frozen=True)
@@ -114,7 +111,7 @@ class _Host:
             return StackReply(error=str(error), kind=kind)
         except BaseException as error:  # noqa: BLE001
             traceback.print_exc()
-            return StackReply(error=f"stack '{self.name}' raised {type(error).__name__}: {error}{_raised_at(error)}")
+            return StackReply(error=f"stack '{self.name}' raised {type(error).__name__}: {error}{raised_at(error)}")
 
     def _make(self, asked: Make) -> StackReply:
         self.name, self._callable = asked.stack.name, None  # what is replaced is freed before there is another
@@ -127,13 +124,6 @@ class _Host:
         began_s = time.monotonic()
         output = self._callable(asked.sensor, asked.transforms, asked.now_ns)
         return StackReply(output, time.monotonic() - began_s)
-
-
-def _raised_at(error: BaseException) -> str:
-    """Return file and line of the user's code that an exception came through last; nothing if it came through none."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_file()]
-    own = [f for f in frames if not any(Path(f.filename).is_relative_to(place) for place in _NOT_THE_USERS)]
-    return f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
 
 
 def _settle_in() -> None:

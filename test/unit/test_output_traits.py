@@ -137,7 +137,8 @@ def test_what_is_seldom_demanded_is_said() -> None:
     assert (row["demanded"], row["demanded_in"], row["seen_in"]) == (2, 2, 4) and "warning" not in row
     few = found_in(*answers[:3])
     (warning,) = few.warnings()
-    assert "only 1 have the score of 0.5" in warning and "in 2 of 3 answers with detections" in warning
+    assert "6 detections in 3 answers of the stack 1 has the score of 0.5" in warning
+    assert "in 2 of 3 answers that see any none is" in warning
     fit = Thresholds(**few.plain()["detections"]["proposal"])
     assert found_in(*answers[:3], scores={"detections": fit}).warnings() == []
 

@@ -170,9 +170,9 @@ def _warning(role: str, row: Mapping[str, Any]) -> str:
         return ""
     if row["demanded_in"] < _LEAST_SHARE * row["seen_in"]:
         return (
-            f"of {seen} only {row['demanded']} have the score of {row['high']:g} (score_high) from which one is "
-            f"demanded: in {row['seen_in'] - row['demanded_in']} of {counted(row['seen_in'], 'answer')} with {role} "
-            f"relations about them are NOT_APPLICABLE"
+            f"of {seen} {row['demanded']} {'has' if row['demanded'] == 1 else 'have'} the score of {row['high']:g} "
+            f"(score_high) from which one is demanded: in {row['seen_in'] - row['demanded_in']} of {row['seen_in']} "
+            f"answers that see any none is, and relations about {role} are NOT_APPLICABLE there"
         )
     if row["least"] >= row["low"] and round(row["high"] - row["least"], 4) < LEAST_GAP:
         return (
