@@ -7,41 +7,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from mt_nodes.rules.grammar import words
 from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.phrases import PUNCTUATION, Phrase, Phrases, Token, found, words_of
 from mt_nodes.rules.terms import Element, RoadTerm, Term
 
-OPENERS = frozenset({"when", "whenever", "if", "where", "wherever", "while", "once", "because"})
-TARGETS = frozenset(
-    {"for", "to", "past", "behind", "at", "near", "of", "by", "around", "through", "about", "after", "from", "against"}
-)
-LOCATIVES = frozenset(
-    {"at", "in", "on", "into", "onto", "near", "before", "from", "inside", "through", "off", "over", "along", "beyond"}
-    | {"leave", "enter", "reach", "approach", "within", "around", "round", "out", "to"}
-)
-_ELSEWHERE = frozenset({"after", "away", "outside", "without", "no"})
-YIELDS = frozenset({"let", "yield", "priority", "allow", "give"})
-PASSES = frozenset({"overtake", "pass"})
-#: Words that most names of vehicles end with.
-_HEADS = frozenset({"vehicle", "driver", "traffic"})
-_AVOIDED = frozenset({"avoid", "prevent", "risk"})
-_DRIVERS = frozenset({"driver", "rider", "operator", "owner"})
-_DRIVES = frozenset({"drive", "driving", "operate", "ride", "may"})
-_SUBJECT = frozenset({"a", "an", "the", "every", "each", "all", "any", "no", "and", "or", "both"})
-_DUTIES = frozenset({"must", "shall", "should"})
-_TELLS = frozenset({"let", "that", "which", "who", "with"})
-#: Behind a duty: what is due to others, not what they have to do.
-_HOW = frozenset({"always", "never", "not", "still"})
-_DUE = _HOW | {"be", "have", "get", "receive"}
-#: What a light does or has done to it that shows its colour; and what may follow a colour that stands for a light.
-_SHOWS = frozenset({"on", "at", "have", "show", "see", "turn", "to", "against", "for", "through", "go", "run", "jump"})
-_COLOUR_DOES = frozenset(
-    {"mean", "means", "appear", "appears", "appeared", "show", "shows", "tell", "tells", "say", "says"}
-)
-_COLOUR_DOES |= {"come", "comes", "order", "orders", "oblige", "obliges", "require", "requires"}
-_BEHIND_COLOURS = (
-    _COLOUR_DOES | OPENERS | {"and", "or", "you", "may", "must", "before", "until", "unless", "stop", "wait"}
-)
+OPENERS = words("openers")
+TARGETS = words("targets")
+LOCATIVES = words("locatives")
+_ELSEWHERE = words("elsewhere")
+YIELDS = words("yields")
+PASSES = words("passes")
+_VEHICLE_HEADS = words("vehicle_heads")
+_AVOIDANCES = words("avoidances")
+_DRIVERS = words("drivers")
+_DRIVING_VERBS = words("driving_verbs")
+_SUBJECT_WORDS = words("subject_words")
+_MODALS = words("modals")
+_RELATIVES = words("relatives")
+_MODAL_ADVERBS = words("modal_adverbs")
+_DUE_TO_OTHERS = _MODAL_ADVERBS | words("due_to_others")
+_COLOUR_CONTEXTS = words("colour_contexts")
+_COLOUR_VERBS = words("colour_verbs")
+_COLOUR_ENDS = _COLOUR_VERBS | OPENERS | words("colour_ends")
 #: How many words before a name are looked at, and how many may stand between two that are joined.
 NEAR, BETWEEN = 3, 5
 
@@ -104,7 +92,7 @@ def met(tokens: Sequence[Token], nouns: Nouns, ontology: Ontology) -> list[Eleme
     If there are none: what a bare word may mean, else what marks the roads.
     """
     things = [
-        one for one in nouns.things if not _is_ego(tokens, one) and not words_before(tokens, one.start) & _AVOIDED
+        one for one in nouns.things if not _is_ego(tokens, one) and not words_before(tokens, one.start) & _AVOIDANCES
     ]
     bare = {word: one for one in ontology.elements.values() for word in one.bare}
     free = (i for i in range(len(tokens)) if i not in nouns.taken)
@@ -135,15 +123,15 @@ def _is_ego(tokens: Sequence[Token], one: ElementMention) -> bool:
         return False
     around = words_before(tokens, one.start)
     follows = {token.text for token in tokens[max(one.indices) + 1 : max(one.indices) + 2]}
-    drivers = around & _DRIVERS if follows & _DUTIES else around & _DRIVERS - {"rider"}
+    drivers = around & _DRIVERS if follows & _MODALS else around & _DRIVERS - {"rider"}
     ahead = [token.text for token in tokens[: one.start] if token.clause == tokens[one.start].clause]
     passed = any(token.forms & PASSES for token in tokens[: one.start] if token.clause == tokens[one.start].clause)
     if "of" in around and drivers and not passed and not around & YIELDS:
         return True
     after = [token.text for token in tokens[max(one.indices) + 1 : max(one.indices) + 3]]
-    if _SUBJECT.issuperset(ahead) and len(after) == 2 and after[0] in _DUTIES and after[1] not in _DUE:
+    if _SUBJECT_WORDS.issuperset(ahead) and len(after) == 2 and after[0] in _MODALS and after[1] not in _DUE_TO_OTHERS:
         return True
-    if _SUBJECT.issuperset(ahead) and _is_bound(tokens, max(one.indices) + 1):
+    if _SUBJECT_WORDS.issuperset(ahead) and _is_bound(tokens, max(one.indices) + 1):
         return True
     around |= {form for i in one.indices for form in tokens[i].forms}
     return one.element.weak and not around & (TARGETS | YIELDS | OPENERS | PASSES)
@@ -152,10 +140,10 @@ def _is_ego(tokens: Sequence[Token], one: ElementMention) -> bool:
 def _is_bound(tokens: Sequence[Token], start: int) -> bool:
     """Whether a subject of which more is told has to do something: "vehicles let into the zone must"."""
     rest = [token.text for token in tokens[start:] if token.clause == tokens[start - 1].clause]
-    duty = next((i for i, word in enumerate(rest) if word in _DUTIES), 0)
-    told = duty > 0 and (rest[0].endswith(("ing", "ed")) or rest[0] in _TELLS)
-    deed = next((word for word in rest[duty + 1 :] if word not in _HOW), "")
-    return told and rest[duty - 1] != "you" and deed not in _DUE
+    duty = next((i for i, word in enumerate(rest) if word in _MODALS), 0)
+    told = duty > 0 and (rest[0].endswith(("ing", "ed")) or rest[0] in _RELATIVES)
+    deed = next((word for word in rest[duty + 1 :] if word not in _MODAL_ADVERBS), "")
+    return told and rest[duty - 1] != "you" and deed not in _DUE_TO_OTHERS
 
 
 def _is_met(tokens: Sequence[Token], i: int) -> bool:
@@ -164,15 +152,15 @@ def _is_met(tokens: Sequence[Token], i: int) -> bool:
         return False
     after = {form for token in tokens[i + 1 : i + 4] for form in token.forms}
     there = words_before(tokens, i) & (TARGETS | YIELDS | OPENERS | LOCATIVES)
-    return not after & (_DUTIES | _DRIVES) and bool(there or i <= 1)
+    return not after & (_MODALS | _DRIVING_VERBS) and bool(there or i <= 1)
 
 
 def _is_shown(tokens: Sequence[Token], i: int) -> bool:
     """Whether a colour is that of a light, which is not named: "on red", "amber means stop", "wait for green"."""
     before = words_of(tokens[max(0, i - 1) : i])
     after = tokens[i + 1] if i + 1 < len(tokens) else None
-    ends = after is None or after.text in PUNCTUATION or bool(after.forms & _BEHIND_COLOURS)
-    return ends and bool(before & _SHOWS or (after and after.forms & _COLOUR_DOES))
+    ends = after is None or after.text in PUNCTUATION or bool(after.forms & _COLOUR_ENDS)
+    return ends and bool(before & _COLOUR_CONTEXTS or (after and after.forms & _COLOUR_VERBS))
 
 
 def _rows(tokens: Sequence[Token], nouns: Sequence[tuple[Phrase, Term]]) -> list[tuple[int, ...]]:
@@ -192,7 +180,7 @@ def _torn(
     if loose and any(0 < len(mine & set(row)) < len(row) for row in whole):
         return True
     # "An ambulance behind you" is no vehicle behind you.
-    return tokens[indices[0]].text in _HEADS and any(
+    return tokens[indices[0]].text in _VEHICLE_HEADS and any(
         row[0] < indices[0] <= row[-1] and row[-1] - row[0] < len(row) for row in whole
     )
 

@@ -19,6 +19,7 @@ from mt_nodes.base.yaml_files import named_items, read_mapping, refuse_unknown
 from mt_nodes.engine.entries import flag, mapping, text, texts
 from mt_nodes.relations.facts.condition import KINDS, Predicate, refuse_unknown_names
 from mt_nodes.relations.manipulations import manipulations
+from mt_nodes.rules.grammar import GRAMMAR
 from mt_nodes.rules.phrases import Lexicon, Phrase
 from mt_nodes.rules.quantities import UNITS
 from mt_nodes.rules.statement import Statement
@@ -116,7 +117,8 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
 
 @lru_cache(maxsize=1)
 def _shipped() -> tuple[dict[str, dict[str, Any]], ...]:
-    return tuple(map(_read, resources.shipped("ontology").values()))
+    files = resources.shipped("ontology")
+    return tuple(_read(path) for name, path in files.items() if name != GRAMMAR)
 
 
 def _vague(term: Term) -> bool:

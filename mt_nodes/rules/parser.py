@@ -17,6 +17,7 @@ from functools import lru_cache
 from mt_nodes.relations.facts.condition import conjunction
 from mt_nodes.rules import quantities
 from mt_nodes.rules.cues import Cue, cues_in, is_aim, opposes
+from mt_nodes.rules.grammar import words
 from mt_nodes.rules.nouns import PASSES, ElementMention, met, nouns_in, road_of
 from mt_nodes.rules.ontology import ANY_ROAD, Ontology
 from mt_nodes.rules.phrases import PUNCTUATION, Phrase, Token, found
@@ -27,18 +28,11 @@ from mt_nodes.rules.terms import Behaviour, Element
 #: One rule is a sentence or three; more is a document, whose rules should be parted first.
 LONGEST = 2000
 _NOTHING_NAMED = "it names nothing of the ontology that could be added or replaced (rules are read in English)"
-_EGO = frozenset({"you", "who", "whoever", "driver", "when", "while", "before", "if", "vehicle", "on", "make"})
-#: Who has priority by a sign or light that says so is the ego.
-_HAS_PRIORITY = frozenset(
-    {"have/has + priority/precedence/preference", "have/has + right of way", "priority", "right of way"}
-)
+_EGO_CONTEXTS = words("ego_contexts")
+_PRIORITY_PHRASES = words("priority_phrases")
 _GOES = "keep_current"
-#: "Turn the wheel", "turn round", "turn on the lights".
-_NO_TURN = frozenset({"wheel", "around", "round", "back", "on", "off", "light", "headlight", "red", "green", "yellow"})
-_PLACES = (
-    (ON_ROADSIDE, ("beside road", "roadside", "side of road", "edge of road", "shoulder", "kerb", "curb")),
-    (ON_ROAD, ("on road", "in road", "across", "cross", "ahead")),
-)
+_NO_TURNS = words("no_turns")
+_PLACES = ((ON_ROADSIDE, words("roadside_phrases")), (ON_ROAD, words("road_phrases")))
 
 
 @dataclass(frozen=True)
@@ -141,7 +135,7 @@ def _behaviour(
     """Return what a cue asks for: who may not pass what stands has to stop."""
     behaviour = ontology.behaviours[cue.behaviour]
     stands = any(one.element.stands for one in things) or any(token.text == "stopped" for token in tokens)
-    if not cue.negated and cue.phrase in _HAS_PRIORITY and things[0].element.asks == _GOES:
+    if not cue.negated and cue.phrase in _PRIORITY_PHRASES and things[0].element.asks == _GOES:
         return ontology.behaviours[_GOES]
     if cue.negated and cue.phrase in PASSES and stands:
         behaviour = ontology.behaviours["stop"]
@@ -184,8 +178,8 @@ def _turning(tokens: Sequence[Token], free: Sequence[bool]) -> list[str]:
     for i, token in enumerate(tokens):
         before = {form for t in tokens[max(0, i - 3) : i] for form in t.forms}
         after = {t.text for t in tokens[i + 1 : i + 3]}
-        turns = free[i] and token.text in ("turn", "turns", "turning") and not after & _NO_TURN
-        if turns and (i == 0 or before & _EGO):
+        turns = free[i] and token.text in ("turn", "turns", "turning") and not after & _NO_TURNS
+        if turns and (i == 0 or before & _EGO_CONTEXTS):
             return [next((f"ego_turning_{side}" for side in ("left", "right") if side in after), "ego_turning")]
     return []
 

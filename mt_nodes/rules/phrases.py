@@ -10,81 +10,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
+from mt_nodes.rules.grammar import replacements, words
+
 _TOKEN = re.compile(r"km/h|kmh|kph|mph|\d+(?:[.,]\d+)?|[^\W\d_]+(?:'[^\W\d_]+)?|[.;:!?,]")
 _BREAKS = frozenset(".;!?")
 PUNCTUATION = frozenset(".;:!?,")
-#: Words that phrases leave out, and that may stand between those of a phrase.
-_FILLERS = frozenset(
-    {
-        "a",
-        "an",
-        "the",
-        "your",
-        "his",
-        "her",
-        "their",
-        "its",
-        "any",
-        "that",
-        "which",
-        "who",
-        "is",
-        "are",
-        "be",
-        "has",
-        "been",
-        "of",
-        "so",
-        "very",
-        "just",
-        "all",
-        "with",
-    }
-)
-_NUMBERS = {
-    "one": 1,
-    "two": 2,
-    "three": 3,
-    "four": 4,
-    "five": 5,
-    "six": 6,
-    "seven": 7,
-    "eight": 8,
-    "nine": 9,
-    "ten": 10,
-}
-_NUMBERS |= {"fifteen": 15, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "hundred": 100}
-_NUMBERS |= {"eleven": 11, "twelve": 12}
-_VALUES = {word: str(value) for word, value in _NUMBERS.items()}
-_SHORT = {
-    "k.p.h.": "kph ",
-    "km.p.h.": "kph ",
-    "m.p.h.": "mph ",
-    "can't": "can not",
-    "cannot": "can not",
-    "won't": "will not",
-    "shan't": "shall not",
-    "n't": " not",
-}
-_EXCEPTS = frozenset({"unless", "except", "excepting"})
-#: Words that may stand between those of a phrase, though other phrases are made of them.
-_PASSED_OVER = frozenset(
-    {"still", "already", "also", "now", "just", "often", "always", "usually", "suddenly", "either"}
-)
-#: Words that part phrases, though no phrase is made of them; any other such word only tells more of what it is beside.
-_PARTS = frozenset(
-    {"a", "about", "above", "across", "after", "against", "along", "although", "am", "among", "an", "and"}
-    | {"another", "around", "as", "at", "because", "been", "before", "being", "below", "between", "beyond"}
-    | {"but", "by", "can", "could", "did", "do", "does", "down", "dry", "during", "each", "every", "except"}
-    | {"for", "from", "had", "has", "have", "he", "her", "him", "his", "how", "i", "if", "in", "inside", "into"}
-    | {"it", "its", "may", "me", "might", "must", "my", "near", "neither", "never", "no", "nobody", "none"}
-    | {"nor", "not", "nothing", "of", "off", "on", "once", "one", "onto", "or", "other", "our", "out"}
-    | {"outside", "over", "past", "she", "shall", "should", "since", "than", "that", "their", "them", "then"}
-    | {"there", "these", "they", "this", "those", "though", "through", "till", "to", "toward", "towards"}
-    | {"under", "unless", "until", "up", "upon", "us", "was", "we", "were", "what", "when", "whenever", "where"}
-    | {"wherever", "whether", "which", "while", "who", "whoever", "whose", "will", "with", "within", "without"}
-    | {"would", "you", "your"}
-)
+_FILLERS = words("fillers")
+_NUMBERS = replacements("numbers")
+_CONTRACTIONS = replacements("contractions")
+_EXCEPTIONS = words("exceptions")
+_ADVERBS = words("adverbs")
+_SEPARATORS = words("separators")
 #: No more words than that between the first and the last of a phrase whose parts lie apart.
 _REACH = 16
 
@@ -108,7 +44,7 @@ class Token:
 
 def excepted(tokens: Sequence[Token]) -> frozenset[int]:
     """Return the indices of words behind "unless" or "except", up to the next mark."""
-    starts = {token.clause: i for i, token in reversed(list(enumerate(tokens))) if token.text in _EXCEPTS}
+    starts = {token.clause: i for i, token in reversed(list(enumerate(tokens))) if token.text in _EXCEPTIONS}
     return frozenset(i for i, token in enumerate(tokens) if i >= starts.get(token.clause, len(tokens)))
 
 
@@ -179,8 +115,8 @@ class Lexicon:
         sentence = clause = 0
         for word in self._replaced(_split(text)):
             forms = self._forms(word)
-            quiet = word.isalpha() and word not in _PARTS and forms.isdisjoint(self.known)
-            tokens.append(Token(word, forms, sentence, clause, quiet or word in _PASSED_OVER))
+            quiet = word.isalpha() and word not in _SEPARATORS and forms.isdisjoint(self.known)
+            tokens.append(Token(word, forms, sentence, clause, quiet or word in _ADVERBS))
             sentence += word in _BREAKS
             clause += word in PUNCTUATION
         return tuple(tokens)
@@ -291,8 +227,8 @@ def _run(part: Sequence[frozenset[str]], tokens: Sequence[Token], free: Sequence
 
 
 def _split(text: str, *also: str) -> list[str]:
-    told = text.lower().replace("\u2019", "'")
-    for short, long in _SHORT.items():
-        told = told.replace(short, long)
+    plain = text.lower().replace("\u2019", "'")
+    for short, long in _CONTRACTIONS.items():
+        plain = plain.replace(short, long)
     pattern = re.compile("|".join((*map(re.escape, also), _TOKEN.pattern))) if also else _TOKEN
-    return [_VALUES.get(word, word) for word in pattern.findall(told)]
+    return [_NUMBERS.get(word, word) for word in pattern.findall(plain)]

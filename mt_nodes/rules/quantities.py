@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from mt_nodes.rules.grammar import words
 from mt_nodes.rules.phrases import Token
 
 #: One unit in km/h, in metres, in seconds; by international agreement a mile is 1609.344 m, a foot 0.3048 m.
@@ -14,10 +15,11 @@ _LENGTHS = {"m": 1.0, "metre": 1.0, "meter": 1.0, "foot": 0.3048, "feet": 0.3048
 _TIMES = {"second": 1.0, "sec": 1.0, "s": 1.0}
 _KINDS = (("speed", _SPEEDS), ("length", _LENGTHS), ("time", _TIMES))
 UNITS = tuple(unit for _, units in _KINDS for unit in units)
-_BELOW = frozenset({"below", "under", "less", "slower", "beneath"})
-_RELATIVE = frozenset({"slower", "faster"})
-_FLOOR = frozenset({"least", "minimum", "slower", "below", "under"})
-_NOT = frozenset({"not", "no", "never", "nobody"})
+_BELOW = words("below")
+_RELATIVE_SPEEDS = words("relative_speeds")
+_FLOORS = words("floors")
+_NUMBER_NEGATIONS = words("number_negations")
+_GAP_CONTEXTS = words("gap_contexts")
 #: Walking pace in km/h: German courts take 4 to 7 km/h for it, so faster than 7 is faster in any case.
 WALKING_KMH = 7.0
 _BACK = 5
@@ -38,7 +40,7 @@ def conditions(tokens: Sequence[Token], keeps: bool) -> tuple[str, ...]:
 def is_limit(tokens: Sequence[Token]) -> bool:
     """Whether a rule names a speed that must not be exceeded: in other words, that who is faster slows down."""
     speeds = [i for i, _, kind in _amounts(tokens) if kind == "speed"]
-    return any(not _around(tokens, i) & _FLOOR for i in speeds)
+    return any(not _around(tokens, i) & _FLOORS for i in speeds)
 
 
 def _amounts(tokens: Sequence[Token]) -> Iterator[tuple[int, float, str]]:
@@ -55,10 +57,10 @@ def _condition(tokens: Sequence[Token], i: int, value: float, kind: str, keeps: 
     clause = {form for token in tokens if token.clause == tokens[i].clause for form in token.forms}
     if kind == "speed":
         after = {token.text for token in tokens[i + 2 : i + 3]}
-        return "" if after & _RELATIVE else f"speed_kmh {_sign(before, keeps)} {round(value)}"
+        return "" if after & _RELATIVE_SPEEDS else f"speed_kmh {_sign(before, keeps)} {round(value)}"
     if kind == "length" and "visibility" in clause:
         return f"visibility_m < {round(value)}" if before & _BELOW else ""
-    if not clause & {"behind", "gap", "distance", "ahead", "follow"}:
+    if not clause & _GAP_CONTEXTS:
         return ""
     return f"lead_gap_m < {round(value)}" if kind == "length" else f"time_gap_s < {value:g}"
 
@@ -66,7 +68,7 @@ def _condition(tokens: Sequence[Token], i: int, value: float, kind: str, keeps: 
 def _sign(before: frozenset[str], keeps: bool) -> str:
     if keeps:
         return ">="
-    return "<" if before & _BELOW and not before & _NOT else ">"
+    return "<" if before & _BELOW and not before & _NUMBER_NEGATIONS else ">"
 
 
 def _around(tokens: Sequence[Token], i: int) -> frozenset[str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from mt_nodes.rules.grammar import words
 from mt_nodes.rules.nouns import (
     BETWEEN,
     LOCATIVES,
@@ -19,38 +20,28 @@ from mt_nodes.rules.nouns import (
 )
 from mt_nodes.rules.phrases import Token, excepted, words_of
 
-_EVENTS = frozenset({"when", "whenever", "if", "once"})
+_EVENTS = words("events")
 _PASSED = PASSES | {"past"}
-_DENIALS = frozenset({"no", "without"})
-_MEANS = frozenset(
-    {"with", "on", "in", "by", "use", "using", "ride", "riding", "carry", "tow", "pull", "push"}
-    | {"like", "including", "because", "due", "owing", "caused"}
-)
-_DESPITE = frozenset({"even", "despite", "although", "though", "notwithstanding", "regardless"})
-_EXPECTS = frozenset({"expect", "anticipate", "reckon"})
-_WATCHES = frozenset({"watch", "look", "beware", "lookout"})
-_HIDES = frozenset({"between", "hide", "hidden"})
-_CONCEALS = frozenset(
-    {"hide", "hides", "conceal", "conceals", "obscure", "obscures", "mask", "masks", "screen", "screens"}
-)
-_BEHIND = frozenset({"behind", "between", "among"})
-_LIKE = frozenset({"as", "like", "force", "meaning", "effect", "equivalent", "tantamount"})
-#: Behind "even", what makes it mean "in spite of", and not "so much as".
-_EVEN_SO = LOCATIVES | OPENERS | {"with", "though", "for", "during", "after"}
-_MAY = frozenset({"may", "might", "could"})
-_GAPS = frozenset({"distance", "gap", "second"})
-PRONOUNS = frozenset({"it", "them", "him", "her"})
-_JOINS = frozenset({"and", "or", "as", "well", "also", "other", "either", "both", "nor", ","})
-_QUIET = frozenset(
-    {"a", "an", "the", "in", "on", "with", "of", "person", "user", "rider", "walk", "far", "even", "more", "less"}
-)
-_BESIDE = frozenset({"on", "off", "from", "beside", "near", "around", "behind"})
-_BEARS = frozenset({"on", "of", "atop", "from"})
-_MEANT_APART = frozenset({"for", "and", "or", "to"})
-#: What somebody does to an animal or a vehicle beside him.
-_LED = frozenset({"led", "ridden", "held", "pulled", "pushed", "accompanied", "escorted", "guided", "steered"})
-#: Endings of what was done: "dropped", "left", "thrown".
-_PAST = ("ed", "left", "wn", "en", "ought", "pt", "lt")
+_DENIALS = words("denials")
+_MEANS = words("means")
+_CONCESSIONS = words("concessions")
+_EXPECTATIONS = words("expectations")
+_LOOKOUTS = words("lookouts")
+_HIDING_PLACES = words("hiding_places")
+_HIDING_VERBS = words("hiding_verbs")
+_HIDDEN_BEHIND = words("hidden_behind")
+_COMPARISONS = words("comparisons")
+_EVEN_CONTEXTS = LOCATIVES | OPENERS | words("even_contexts")
+_POSSIBILITIES = words("possibilities")
+_GAPS = words("gaps")
+PRONOUNS = words("pronouns")
+_JOINS = words("joins")
+_JOIN_QUALIFIERS = words("join_qualifiers")
+_BESIDE = words("beside")
+_BEARERS = words("bearers")
+_LIGHT_SEPARATORS = words("light_separators")
+_LED = words("led")
+_PARTICIPLE_ENDINGS = tuple(words("participle_endings"))
 
 
 def reasons(
@@ -96,7 +87,7 @@ def _means(tokens: Sequence[Token], one: ElementMention, following: ElementMenti
     row = tokens[max(one.indices) + 1 : following.start]
     between = {form for token in row for form in token.forms}
     if one.element.name.endswith("_light") and following.element.category == "objects":
-        return bool(row) and row[0].text in _BEARS and len(row) < BETWEEN and not between & _MEANT_APART
+        return bool(row) and row[0].text in _BEARERS and len(row) < BETWEEN and not between & _LIGHT_SEPARATORS
     named = "such" in between or (bool(between & _MEANS) and not between & _JOINS)
     alike = one.element.general and following.element.category == one.element.category
     return alike and len(row) <= BETWEEN and named
@@ -105,7 +96,7 @@ def _means(tokens: Sequence[Token], one: ElementMention, following: ElementMenti
 def _left_by(tokens: Sequence[Token], one: ElementMention, following: ElementMention) -> bool:
     """Whether a thing only did something to what is named before it: "mud dropped by tractors", "a horse led by"."""
     row = [token.text for token in tokens[max(one.indices) + 1 : following.start]]
-    caused = "by" in row[1:] and row[row.index("by") - 1].endswith(_PAST) and len(row) <= BETWEEN
+    caused = "by" in row[1:] and row[row.index("by") - 1].endswith(_PARTICIPLE_ENDINGS) and len(row) <= BETWEEN
     lies = one.element.category == "environment" or one.element.stands or not _LED.isdisjoint(row)
     return caused and lies and following.element.category == "objects"
 
@@ -113,7 +104,7 @@ def _left_by(tokens: Sequence[Token], one: ElementMention, following: ElementMen
 def _hides(tokens: Sequence[Token], one: ElementMention, following: ElementMention) -> bool:
     """Whether a thing only is what somebody cannot be seen for: "parked vans may conceal children"."""
     row = tokens[max(one.indices) + 1 : following.start]
-    hidden = bool(words_of(row) & _CONCEALS) and not {token.text for token in row} & _BEHIND
+    hidden = bool(words_of(row) & _HIDING_VERBS) and not {token.text for token in row} & _HIDDEN_BEHIND
     return hidden and following.element.category == "objects" and len({token.clause for token in row}) == 1
 
 
@@ -148,8 +139,8 @@ def _weight(tokens: Sequence[Token], one: ElementMention) -> float:
     weight = 1.0 if one.element.category == "objects" else 1.5
     weight -= 3.0 * one.element.weak
     weight -= 3.0 * any(token.text in _DENIALS for token in clause[-2:])
-    weight += 1.5 * bool(before & _EXPECTS) - 1.5 * bool(before & _HIDES)
-    weight -= 2.5 * any(token.text in _LIKE for token in clause[-NEAR:])
+    weight += 1.5 * bool(before & _EXPECTATIONS) - 1.5 * bool(before & _HIDING_PLACES)
+    weight -= 2.5 * any(token.text in _COMPARISONS for token in clause[-NEAR:])
     weight -= 2.0 * ({"as", "would"} <= {token.text for token in clause})  # "as you would for somebody else"
     weight -= 4.0 * (one.start in excepted(tokens))
     weight -= 2.0 * _in_spite(tokens, clause[-BETWEEN:])
@@ -161,20 +152,20 @@ def _weight(tokens: Sequence[Token], one: ElementMention) -> float:
         )
     weight += 0.5 * ("for" in before)
     if one.element.category == "environment":
-        weight += 1.5 * bool(before & _WATCHES)
+        weight += 1.5 * bool(before & _LOOKOUTS)
     else:
         weight += 1.0 * bool(before & TARGETS) + 1.0 * bool(before & _GAPS)
     after = {token.text for token in tokens[max(one.indices) + 1 : max(one.indices) + 3]}
-    weight += 1.5 * bool(after & _MAY and not (opener is not None and clause[opener].forms & _EVENTS))
+    weight += 1.5 * bool(after & _POSSIBILITIES and not (opener is not None and clause[opener].forms & _EVENTS))
     weight += 2.5 * bool(before & YIELDS) + 1.5 * bool(before & _PASSED)
     return weight + (1.0 if one.element.category == "infrastructure" else 0.5) * (one.start <= NEAR)
 
 
 def _in_spite(tokens: Sequence[Token], row: Sequence[Token]) -> bool:
     """Whether what follows a row of words is no reason: "despite a green light", "even at a stop sign"."""
-    spite = {token.text for token in row} & _DESPITE
+    spite = {token.text for token in row} & _CONCESSIONS
     after = next((two.text for one, two in pairwise(row) if one.text == "even"), "")
-    return bool(spite - {"even"}) or ("even" in spite and after in _EVEN_SO)
+    return bool(spite - {"even"}) or ("even" in spite and after in _EVEN_CONTEXTS)
 
 
 def _let_by_others(clause: Sequence[Token]) -> bool:
@@ -196,4 +187,4 @@ def _joined(tokens: Sequence[Token], left: ElementMention, right: ElementMention
 def _is_quiet(token: Token) -> bool:
     """Whether a word joins, or only tells more of what follows: "disabled", "small", "noisy"."""
     adjective = token.text.endswith(("y", "ed", "al", "ous"))
-    return adjective or bool(token.forms & (_JOINS | _QUIET))
+    return adjective or bool(token.forms & (_JOINS | _JOIN_QUALIFIERS))

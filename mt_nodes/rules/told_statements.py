@@ -18,6 +18,7 @@ from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.relations.facts.condition import ConditionNode, conjunction, known, parse
 from mt_nodes.rules import quantities
 from mt_nodes.rules.cues import cues_in
+from mt_nodes.rules.grammar import words
 from mt_nodes.rules.nouns import nouns_in
 from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.parser import Reading
@@ -41,7 +42,7 @@ _SENTENCE_END = re.compile(r"[.!?\n]")
 #: Limits in other units are rounded: 30 mph are 48.28 km/h, told as 48.
 _ROUNDING = 0.02
 _SHORTEST = 4
-_DRIVING = frozenset({"shall", "drive", "driver", "vehicle"})
+_DRIVING_WORDS = words("driving_words")
 
 
 class BadAnswer(ValueError):
@@ -194,7 +195,7 @@ def _is_content(quote: str, ontology: Ontology) -> bool:
     """Whether words that name nothing the ontology knows may yet name something: one is new to it, and not small."""
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-    known = ontology.lexicon.known | ENGLISH_STOP_WORDS | _DRIVING
+    known = ontology.lexicon.known | ENGLISH_STOP_WORDS | _DRIVING_WORDS
     tokens = ontology.lexicon.tokens(quote)
     return any(len(t.text) >= _SHORTEST and not t.forms & known for t in tokens)
 

@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.plugins import name_of
+from mt_nodes.base.resources import config_dir
 from mt_nodes.relations.manipulations import find, manipulations
+from mt_nodes.rules import grammar
+from mt_nodes.rules.grammar import read_grammar
 from mt_nodes.rules.nouns import nouns_in
 from mt_nodes.rules.ontology import REGIONS, load_ontology
 from mt_nodes.rules.statement import ADDS, Statement
@@ -175,3 +179,34 @@ def test_words_that_nobody_knows_are_refused(statement: Statement, told: str) ->
     with pytest.raises(UsageError, match="here") as error:
         ONTOLOGY.refuse_unknown(statement, "here")
     assert told in str(error.value)
+
+
+GRAMMAR_TEXT = config_dir().joinpath("ontology", "grammar.yaml").read_text()
+
+
+def test_every_list_of_the_grammar_is_used() -> None:
+    source = "".join(path.read_text() for path in Path(grammar.__file__).parent.glob("*.py"))
+    used = set(re.findall(r'\b(?:words|replacements)\("(\w+)"\)', source))
+    assert used == set(read_grammar(config_dir() / "ontology" / "grammar.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("passes: [overtake, pass]", "passes: overtake", "grammar.passes: got 'overtake', expected a list of texts"),
+        ('denials: ["no", without]', "denials: [no, without]", "grammar.denials: got [False, 'without'], expected"),
+        ("passes: [overtake, pass]", "passes: [pass, pass]", "passes: got 'pass' twice, expected it once"),
+        ("contractions:\n", "contractions: []\nlists:\n", "contractions: got [], expected a mapping"),
+    ],
+)
+def test_errors_of_the_grammar_say_list_and_what_to_do(before: str, after: str, expected: str, tmp_path: Path) -> None:
+    path = tmp_path / "grammar.yaml"
+    path.write_text(GRAMMAR_TEXT.replace(before, after))
+    with pytest.raises(UsageError) as error:
+        read_grammar(path)
+    assert f"{path}: {expected}" in str(error.value)
+
+
+def test_a_list_that_the_grammar_lacks_is_named() -> None:
+    with pytest.raises(UsageError, match="no list 'passe'; did you mean 'passes'"):
+        grammar.words("passe")
