@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 #: Ends that differ by this factor or more are joined by equal ratios, not by equal steps.
 LOG_FROM_RATIO = 10.0
-#: What a number that is no strength is: see :class:`mt_nodes.base.params.Param`.
-ASPECTS = ("place", "fixed")
 
 
 @dataclass(frozen=True)

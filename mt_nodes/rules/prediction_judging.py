@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.data.verdict import Judgement, Outcome
-from mt_nodes.relations.checks.controls import at_most, nothing_to_judge
+from mt_nodes.relations.checks.base import at_most, nothing_to_judge
 
 Floats = npt.NDArray[np.float64]
 SPEED, STEERING = "m/s", "rad"
@@ -105,17 +105,6 @@ def spread_bounds(source: Predictions, kind: str = "std") -> Bounds:
             raise UsageError(f"bound '{kind}': one stack tells {name}, expected two or more; take the control arm's")
         spreads.append(SPREADS[kind](known) if len(known) else math.nan)
     return Bounds(spreads[0], spreads[1], f"{kind} of {len(source.speed_mps)} stacks on the source")
-
-
-def fixed_bounds(speed_mps: float, steering_rad: float) -> Bounds:
-    """Return bounds that somebody chose.
-
-    Raises:
-        UsageError: one is negative or no number.
-    """
-    if not (0.0 <= speed_mps < math.inf and 0.0 <= steering_rad < math.inf):
-        raise UsageError(f"bounds: got {speed_mps:g} m/s and {steering_rad:g} rad, expected numbers from 0 on")
-    return Bounds(speed_mps, steering_rad, "fixed")
 
 
 def control_bounds(changes: Floats) -> Bounds:

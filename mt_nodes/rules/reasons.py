@@ -143,7 +143,7 @@ def _weight(tokens: Sequence[Token], one: ElementMention) -> float:
     weight -= 2.5 * any(token.text in _COMPARISONS for token in clause[-NEAR:])
     weight -= 2.0 * ({"as", "would"} <= {token.text for token in clause})  # "as you would for somebody else"
     weight -= 4.0 * (one.start in excepted(tokens))
-    weight -= 2.0 * _in_spite(tokens, clause[-BETWEEN:])
+    weight -= 2.0 * _in_spite(clause[-BETWEEN:])
     weight -= 3.0 * _let_by_others(clause)
     if opener is not None:
         event = bool(clause[opener].forms & _EVENTS)
@@ -161,7 +161,7 @@ def _weight(tokens: Sequence[Token], one: ElementMention) -> float:
     return weight + (1.0 if one.element.category == "infrastructure" else 0.5) * (one.start <= NEAR)
 
 
-def _in_spite(tokens: Sequence[Token], row: Sequence[Token]) -> bool:
+def _in_spite(row: Sequence[Token]) -> bool:
     """Whether what follows a row of words is no reason: "despite a green light", "even at a stop sign"."""
     spite = {token.text for token in row} & _CONCESSIONS
     after = next((two.text for one, two in pairwise(row) if one.text == "even"), "")

@@ -11,7 +11,7 @@ import numpy as np
 from mt_nodes.base.params import param
 from mt_nodes.data.arm_series import ANSWER_MS, Flags, SeriesWindow
 from mt_nodes.data.verdict import Judgement
-from mt_nodes.relations.checks.controls import at_least, at_most, nothing_to_judge
+from mt_nodes.relations.checks.base import at_least, at_most, nothing_to_judge
 from mt_nodes.relations.checks.sequence import SequenceCheck
 
 _PERCENTILE = 95

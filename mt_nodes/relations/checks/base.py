@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.output_traits import OutputTraits
 from mt_nodes.data.outputs import Output
-from mt_nodes.data.verdict import Judgement
+from mt_nodes.data.verdict import Judgement, Outcome
 
+#: Numbers are compared to so many decimals: a message may round the last digits of what was computed.
+DECIMALS = 9
 C = TypeVar("C", bound="Check")
 
 
@@ -49,3 +51,26 @@ class Check(ABC):
         Returns ``NOT_APPLICABLE`` when there is nothing to demand. A part that the check needs and an arm did not
         say is the engine's matter: it never reaches a check.
         """
+
+
+def at_most(measured: float, bound: float, unit: str, reason: str, **rest: Any) -> Judgement:
+    """Judge that a number is no larger than a bound."""
+    return _judgement(measured, bound, bound - measured, unit, reason, rest)
+
+
+def at_least(measured: float, bound: float, unit: str, reason: str, **rest: Any) -> Judgement:
+    """Judge that a number is no smaller than a bound."""
+    return _judgement(measured, bound, measured - bound, unit, reason, rest)
+
+
+def nothing_to_judge(reason: str, unit: str = "") -> Judgement:
+    """Say why a pair is not applicable."""
+    return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit=unit)
+
+
+def _judgement(measured: float, bound: float, margin: float, unit: str, reason: str, rest: dict[str, Any]) -> Judgement:
+    margin = round(margin, DECIMALS)
+    outcome = Outcome.VIOLATED if margin < 0.0 else Outcome.HOLDS
+    return Judgement(
+        outcome, round(measured, DECIMALS), round(bound, DECIMALS), margin, unit=unit, reason=reason, **rest
+    )

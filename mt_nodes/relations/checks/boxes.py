@@ -17,6 +17,7 @@ from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.output_traits import OutputTraits
 from mt_nodes.data.outputs import ImageBoxes, Output
 from mt_nodes.data.verdict import SCORE_FALLS, Judgement, Outcome
+from mt_nodes.relations.checks.base import at_least, nothing_to_judge
 from mt_nodes.relations.checks.scored_check import ScoredCheck, described_falls, of_classes, score_falls
 
 Mask = npt.NDArray[np.bool_]
@@ -162,19 +163,17 @@ class BoxesKept(BoxCheck):
         bound = int(compared.demanded.sum())
         if not bound:
             reason = f"no box of {self.least_height_px:g} px or more with a score of {self.thresholds.high:g} or more"
-            return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit="boxes")
+            return nothing_to_judge(reason, "boxes")
         lost = compared.demanded & (compared.partner < 0)
         new = after.score >= self.thresholds.high
         new[compared.partner[compared.partner >= 0]] = False
         missing = int(np.count_nonzero(lost))
         falls = self._falls(before, after, lost)
-        return Judgement(
-            Outcome.VIOLATED if missing else Outcome.HOLDS,
-            measured=bound - missing,
-            bound=bound,
-            margin=-missing,
-            unit="boxes",
-            reason=f"lost {describe(before, lost)}{described_falls(falls)}" if missing else f"kept all {bound}",
+        return at_least(
+            bound - missing,
+            bound,
+            "boxes",
+            f"lost {describe(before, lost)}{described_falls(falls)}" if missing else f"kept all {bound}",
             lost=missing,
             gained=int(np.count_nonzero(new)),
             detail={
@@ -235,18 +234,16 @@ class BoxFound(BoxesKept):
             demanded &= objects.label == self.label
         if not demanded.any():
             reason = f"all {len(objects)} objects added are hidden, too small, or of another class"
-            return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit="objects")
+            return nothing_to_judge(reason, "objects")
         objects = objects.take(demanded)
         found = self._found(objects, compared)
         missing = int((~found).sum())
         rows = zip(height_px[demanded].round(1).tolist(), found.tolist(), objects.label.tolist(), strict=True)
-        return Judgement(
-            Outcome.VIOLATED if missing else Outcome.HOLDS,
-            measured=len(objects) - missing,
-            bound=len(objects),
-            margin=-missing,
-            unit="objects",
-            reason=f"not found: {describe(objects, ~found)}" if missing else f"found {describe(objects, found)}",
+        return at_least(
+            len(objects) - missing,
+            len(objects),
+            "objects",
+            f"not found: {describe(objects, ~found)}" if missing else f"found {describe(objects, found)}",
             lost=missing,
             detail={"objects": [list(row) for row in rows], "lost_px": edges(objects, ~found)},
         )

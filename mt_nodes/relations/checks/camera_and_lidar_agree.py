@@ -19,7 +19,7 @@ from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.outputs import Detections, ImageBoxes, Output
 from mt_nodes.data.transforms import UnknownTransform, move
 from mt_nodes.data.verdict import Judgement, Outcome
-from mt_nodes.relations.checks.base import Check
+from mt_nodes.relations.checks.base import Check, at_most, nothing_to_judge
 from mt_nodes.relations.checks.boxes import image_of
 from mt_nodes.relations.checks.obstacles import in_boxes
 
@@ -131,15 +131,13 @@ class CameraAndLidarAgree(Check):
 
     def _judged(self, agreed: int, disagreements: list[str], nothing: str) -> Judgement:
         if not agreed and not disagreements:
-            return Judgement(Outcome.NOT_APPLICABLE, reason=nothing, unit="objects")
+            return nothing_to_judge(nothing, "objects")
         wrong = len(disagreements)
-        return Judgement(
-            Outcome.VIOLATED if wrong else Outcome.HOLDS,
-            measured=wrong,
-            bound=0,
-            margin=-wrong,
-            unit="objects",
-            reason="; ".join(disagreements[:3]) if wrong else f"camera and LiDAR agree on all {agreed}",
+        return at_most(
+            wrong,
+            0,
+            "objects",
+            "; ".join(disagreements[:3]) if wrong else f"camera and LiDAR agree on all {agreed}",
             lost=wrong,
         )
 

@@ -11,8 +11,8 @@ import numpy as np
 from mt_nodes.base.params import param
 from mt_nodes.data.arm_series import COMMANDED, ArmSeries, Flags, Numbers, SeriesWindow
 from mt_nodes.data.verdict import Judgement, Outcome
-from mt_nodes.relations.checks.base import Check
-from mt_nodes.relations.checks.controls import CRAWL_MPS, DRIVES, along_motion, at_most, nothing_to_judge
+from mt_nodes.relations.checks.base import Check, at_most, nothing_to_judge
+from mt_nodes.relations.checks.controls import CRAWL_MPS, DRIVES, along_motion
 from mt_nodes.relations.checks.sequence import SequenceCheck
 from mt_nodes.relations.checks.steering_checks import KeepsCurrent
 

@@ -12,7 +12,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.arm_series import COMMANDED, ArmSeries, Flags, Numbers, SeriesWindow
 from mt_nodes.data.verdict import Judgement, Outcome
-from mt_nodes.relations.checks.base import Check
+from mt_nodes.relations.checks.base import Check, at_most, nothing_to_judge
 from mt_nodes.relations.checks.command_series import (
     CommandSeriesCheck,
     PartingCheck,
@@ -24,7 +24,7 @@ from mt_nodes.relations.checks.command_series import (
     steering_rad,
     told,
 )
-from mt_nodes.relations.checks.controls import DRIVES, STANDS_MPS, at_most, nothing_to_judge
+from mt_nodes.relations.checks.controls import DRIVES, STANDS_MPS
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Control, Output
 from mt_nodes.data.verdict import Judgement, Outcome
-from mt_nodes.relations.checks.base import Check
+from mt_nodes.relations.checks.base import DECIMALS, Check, nothing_to_judge
 
 #: Slower than this a yaw rate says nothing of the steering.
 CRAWL_MPS = 0.1
@@ -24,38 +24,13 @@ CRAWL_MPS = 0.1
 STANDS_MPS = 0.3
 #: How a command says how fast to go, and its unit; ``pedals`` are throttle less brake, each 0..1.
 DRIVES = {"speed": "m/s", "acceleration": "m/s²", "pedals": "of full pedal"}
-#: Commands are compared to so many decimals: a message may round the last digits of what was computed.
-_DECIMALS = 9
 Numbers = npt.NDArray[np.float64]
 #: In the detail of a verdict: what is expected of the follow-up by the source's command, and what it commands.
 COMMANDED = "commanded"
 
 
-def at_most(measured: float, bound: float, unit: str, reason: str, **rest: Any) -> Judgement:
-    """Judge that a number is no larger than a bound."""
-    return _judged(measured, bound, bound - measured, unit, reason, rest)
-
-
-def at_least(measured: float, bound: float, unit: str, reason: str, **rest: Any) -> Judgement:
-    """Judge that a number is no smaller than a bound."""
-    return _judged(measured, bound, measured - bound, unit, reason, rest)
-
-
-def nothing_to_judge(reason: str, unit: str = "") -> Judgement:
-    """Say why a pair is not applicable."""
-    return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit=unit)
-
-
-def _judged(measured: float, bound: float, margin: float, unit: str, reason: str, rest: dict[str, Any]) -> Judgement:
-    margin = round(margin, _DECIMALS)
-    outcome = Outcome.VIOLATED if margin < 0.0 else Outcome.HOLDS
-    return Judgement(
-        outcome, round(measured, _DECIMALS), round(bound, _DECIMALS), margin, unit=unit, reason=reason, **rest
-    )
-
-
 def _with_commands(judgement: Judgement, expected: float, after: float) -> Judgement:
-    said = [round(expected, _DECIMALS), round(after, _DECIMALS)]
+    said = [round(expected, DECIMALS), round(after, DECIMALS)]
     return replace(judgement, detail={**judgement.detail, COMMANDED: said})
 
 
@@ -130,7 +105,7 @@ class DriveCheck(Check):
             return nothing_to_judge(f"no {quantity} is told", DRIVES[quantity])
         if math.isnan(after):
             return _told_no_more(quantity, DRIVES[quantity])
-        return _with_commands(self.decide(quantity, round(before, _DECIMALS), round(after, _DECIMALS)), before, after)
+        return _with_commands(self.decide(quantity, round(before, DECIMALS), round(after, DECIMALS)), before, after)
 
     def value(self, control: Control, quantity: str) -> float:
         """Return what is compared of one command, NaN where it is not told."""

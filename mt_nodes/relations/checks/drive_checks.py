@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from mt_nodes.base.params import param
 from mt_nodes.data.verdict import Judgement, Outcome
+from mt_nodes.relations.checks.base import at_most, nothing_to_judge
 from mt_nodes.relations.checks.command_series import first_lasting
-from mt_nodes.relations.checks.controls import along_motion, at_most, faster_by, nothing_to_judge
+from mt_nodes.relations.checks.controls import along_motion, faster_by
 from mt_nodes.relations.checks.trace_check import TraceCheck
 from mt_nodes.relations.world_changes.base import WorldEffects
 from mt_nodes.world.drive.clearance import least_m

@@ -14,7 +14,8 @@ from mt_nodes.base.params import param
 from mt_nodes.data.association import bev_iou, footprints
 from mt_nodes.data.output_traits import OutputTraits
 from mt_nodes.data.outputs import Detections
-from mt_nodes.data.verdict import OBJECTS, OBJECTS_BY, Judgement, Outcome
+from mt_nodes.data.verdict import OBJECTS, OBJECTS_BY, Judgement
+from mt_nodes.relations.checks.base import at_least, nothing_to_judge
 from mt_nodes.relations.checks.obstacle_checks import ObstaclesKept
 from mt_nodes.relations.checks.obstacles import Comparison, Mask, describe, places, touching
 from mt_nodes.relations.checks.scored_check import of_classes
@@ -67,11 +68,11 @@ class ObjectFound(ObstaclesKept):
         if not reported.any():
             kinds, known = ", ".join(sorted(set(compared.added.label.tolist()))), ", ".join(self.classes)
             reason = f"what was added is a {kinds}, and the stack reports {known} only (classes in its file)"
-            return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit="objects")
+            return nothing_to_judge(reason, "objects")
         demanded = reported & compared.added_kept & ~self._hidden(compared)
         if not demanded.any():
             reason = f"all {len(compared.added)} objects added are occluded or outside the keep zone"
-            return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit="objects")
+            return nothing_to_judge(reason, "objects")
         objects = compared.added.take(demanded)
         found = self._found(objects, compared)
         missing = int((~found).sum())
@@ -80,13 +81,11 @@ class ObjectFound(ObstaclesKept):
             [round(r, 3), f, label]
             for r, f, label in zip(range_m.tolist(), found.tolist(), objects.label.tolist(), strict=True)
         ]
-        return Judgement(
-            Outcome.VIOLATED if missing else Outcome.HOLDS,
-            measured=len(objects) - missing,
-            bound=len(objects),
-            margin=-missing,
-            unit="objects",
-            reason=f"not found: {describe(objects, ~found)}" if missing else f"found {describe(objects, found)}",
+        return at_least(
+            len(objects) - missing,
+            len(objects),
+            "objects",
+            f"not found: {describe(objects, ~found)}" if missing else f"found {describe(objects, found)}",
             lost=missing,
             detail={
                 "counts": compared.counts,

@@ -12,7 +12,8 @@ import shapely
 from mt_nodes.base.params import param
 from mt_nodes.data.association import Polygons, accounted_for, covered, footprints, grown, newly_covered
 from mt_nodes.data.outputs import Detections
-from mt_nodes.data.verdict import SCORE_FALLS, Judgement, Outcome
+from mt_nodes.data.verdict import SCORE_FALLS, Judgement
+from mt_nodes.relations.checks.base import at_least, at_most, nothing_to_judge
 from mt_nodes.relations.checks.obstacles import Comparison, Mask, ObstacleCheck, describe, places, touching
 from mt_nodes.relations.checks.scored_check import described_falls, score_falls
 
@@ -42,13 +43,11 @@ class ObstaclesKept(ObstacleCheck):
         bound, missing = int(compared.demanded.sum()), int(lost.sum())
         falls = self._falls(compared, lost)
         text = f"lost {describe(before, lost)}{described_falls(falls)}{self._too_large(compared, lost)}"
-        return Judgement(
-            Outcome.VIOLATED if missing else Outcome.HOLDS,
-            measured=bound - missing,
-            bound=bound,
-            margin=-missing,
-            unit="obstacles",
-            reason=text if missing else f"kept all {bound}",
+        return at_least(
+            bound - missing,
+            bound,
+            "obstacles",
+            text if missing else f"kept all {bound}",
             lost=missing,
             gained=int(gained.sum()),
             detail={
@@ -131,13 +130,11 @@ class ObstaclesEqual(ObstaclesKept):
         falls = self._falls(compared, lost)
         texts = [f"lost {describe(before, lost)}{described_falls(falls)}"] * bool(missing)
         texts += [f"gained {describe(after, gained)}"] * bool(fresh)
-        return Judgement(
-            Outcome.VIOLATED if texts else Outcome.HOLDS,
-            measured=missing + fresh,
-            bound=0,
-            margin=-(missing + fresh),
-            unit="obstacles",
-            reason="; ".join(texts) or f"kept all {int(compared.demanded.sum())}, gained none",
+        return at_most(
+            missing + fresh,
+            0,
+            "obstacles",
+            "; ".join(texts) or f"kept all {int(compared.demanded.sum())}, gained none",
             lost=missing,
             gained=fresh,
             detail={
@@ -165,13 +162,11 @@ class ObstaclesNotGained(ObstaclesKept):
         before, after = compared.source, compared.followup
         lost, gained = self.lost(compared), self.gained(compared)
         fresh = int(gained.sum())
-        return Judgement(
-            Outcome.VIOLATED if fresh else Outcome.HOLDS,
-            measured=fresh,
-            bound=0,
-            margin=-fresh,
-            unit="obstacles",
-            reason=f"gained {describe(after, gained)}" if fresh else "gained none",
+        return at_most(
+            fresh,
+            0,
+            "obstacles",
+            f"gained {describe(after, gained)}" if fresh else "gained none",
             lost=int(lost.sum()),
             gained=fresh,
             detail={"counts": compared.counts, "lost_at": places(before, lost), "gained_at": places(after, gained)},
@@ -202,14 +197,11 @@ class Monotone(ObstaclesKept):
         less, more = compared.source, compared.followup
         lost, gained = self.lost(compared), self.gained(compared)
         fresh = int(gained.sum())
-        margin = self.gained_at_most - fresh
-        return Judgement(
-            Outcome.VIOLATED if margin < 0 else Outcome.HOLDS,
-            measured=fresh,
-            bound=self.gained_at_most,
-            margin=margin,
-            unit="obstacles",
-            reason=f"seen only through more of it: {describe(more, gained)}" if fresh else "more of it shows none anew",
+        return at_most(
+            fresh,
+            self.gained_at_most,
+            "obstacles",
+            f"seen only through more of it: {describe(more, gained)}" if fresh else "more of it shows none anew",
             lost=int(lost.sum()),
             gained=fresh,
             detail={"counts": compared.counts, "lost_at": places(less, lost), "gained_at": places(more, gained)},
@@ -241,16 +233,14 @@ class RemovedGone(ObstaclesNotGained):
         removed = self._removed(compared)
         if not removed.any():
             reason = "no obstacle of the source stood wholly in a removed volume"
-            return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit="obstacles")
+            return nothing_to_judge(reason, "obstacles")
         still = removed & compared.matched
         ghosts, bound = int(still.sum()), int(removed.sum())
-        return Judgement(
-            Outcome.VIOLATED if ghosts else Outcome.HOLDS,
-            measured=ghosts,
-            bound=0,
-            margin=-ghosts,
-            unit="obstacles",
-            reason=f"removed and still seen: {describe(before, still)}" if ghosts else f"all {bound} removed are gone",
+        return at_most(
+            ghosts,
+            0,
+            "obstacles",
+            f"removed and still seen: {describe(before, still)}" if ghosts else f"all {bound} removed are gone",
             gained=ghosts,
             detail={"counts": compared.counts, "gained_at": places(before, still)},
         )
@@ -275,13 +265,11 @@ class ObstacleCountNotLess(ObstacleCheck):
         lost = compared.demanded & ~compared.matched
         margin, bound, category = self._worst(compared, lost)
         counts = f"{category}: {bound} before, {bound + margin} after"
-        return Judgement(
-            Outcome.VIOLATED if margin < 0 else Outcome.HOLDS,
-            measured=bound + margin,
-            bound=bound,
-            margin=margin,
-            unit="obstacles",
-            reason=f"{counts}; lost {describe(before, lost)}" if margin < 0 else counts,
+        return at_least(
+            bound + margin,
+            bound,
+            "obstacles",
+            f"{counts}; lost {describe(before, lost)}" if margin < 0 else counts,
             lost=int(lost.sum()),
             gained=int(compared.new.sum()),
             detail={

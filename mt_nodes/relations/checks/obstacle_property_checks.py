@@ -12,6 +12,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.verdict import Judgement, Outcome
+from mt_nodes.relations.checks.base import at_least, at_most, nothing_to_judge
 from mt_nodes.relations.checks.obstacles import Comparison, ObstacleCheck, describe, places
 
 Floats = npt.NDArray[np.float64]
@@ -37,7 +38,7 @@ class BoxStable(ObstacleCheck):
         """Find the worst deviation of all, measured by its bound."""
         before, after = compared.pairs
         if not len(before):
-            return Judgement(Outcome.NOT_APPLICABLE, reason="no demanded obstacle has a partner", unit="of its bound")
+            return nothing_to_judge("no demanded obstacle has a partner", "of its bound")
         off = self._off(before, after)
         shares = np.column_stack([off[name] / bound for name, (bound, _) in self._bounds.items()])
         row, column = np.unravel_index(int(shares.argmax()), shares.shape)
@@ -91,19 +92,17 @@ class ClassStable(ObstacleCheck):
         """Compare the classes of partners."""
         before, after = compared.pairs
         if not len(before):
-            return Judgement(Outcome.NOT_APPLICABLE, reason="no demanded obstacle has a partner", unit="obstacles")
+            return nothing_to_judge("no demanded obstacle has a partner", "obstacles")
         changed = before.label != after.label
         if self.unknown_agrees:
             changed &= (before.label != "unknown") & (after.label != "unknown")
         wrong = int(np.count_nonzero(changed))
         became = f", now {', '.join(after.label[changed][:3].tolist())}"
-        return Judgement(
-            Outcome.VIOLATED if wrong else Outcome.HOLDS,
-            measured=wrong,
-            bound=0,
-            margin=-wrong,
-            unit="obstacles",
-            reason=describe(before, changed) + became if wrong else f"all {len(before)} keep their class",
+        return at_most(
+            wrong,
+            0,
+            "obstacles",
+            describe(before, changed) + became if wrong else f"all {len(before)} keep their class",
             detail={"counts": compared.counts, "changed_at": places(after, changed)},
         )
 
@@ -122,9 +121,9 @@ class ConfidenceNotRaised(ObstacleCheck):
         """Compare the scores of partners."""
         before, after = compared.pairs
         if not len(before):
-            return Judgement(Outcome.NOT_APPLICABLE, reason="no demanded obstacle has a partner", unit="score")
+            return nothing_to_judge("no demanded obstacle has a partner", "score")
         if (before.score == 1.0).all() and (after.score == 1.0).all():
-            return Judgement(Outcome.NOT_APPLICABLE, reason="every score is 1: the stack gives none", unit="score")
+            return nothing_to_judge("every score is 1: the stack gives none", "score")
         rise = after.score - before.score
         measured = float(rise.mean() if self.of == "mean" else rise.max())
         who = "" if self.of == "mean" else f" of {describe(before, np.arange(len(rise)) == rise.argmax())}"
@@ -154,18 +153,16 @@ class TrackIdentityStable(ObstacleCheck):
         before, after = compared.pairs
         if not len(before) or not (before.track_id != "").any():
             reason = "no demanded obstacle has a partner" if not len(before) else "the stack gives no track ids"
-            return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit="tracks")
+            return nothing_to_judge(reason, "tracks")
         changed = (before.track_id != "") & (before.track_id != after.track_id)
         wrong, bound = int(np.count_nonzero(changed)), int(np.count_nonzero(before.track_id != ""))
         ids = [
             f"{a or '(none)'} for {b}" for a, b in zip(after.track_id[changed], before.track_id[changed], strict=True)
         ]
-        return Judgement(
-            Outcome.VIOLATED if wrong else Outcome.HOLDS,
-            measured=bound - wrong,
-            bound=bound,
-            margin=-wrong,
-            unit="tracks",
-            reason=f"{describe(before, changed)}: id {', '.join(ids[:3])}" if wrong else f"all {bound} keep their id",
+        return at_least(
+            bound - wrong,
+            bound,
+            "tracks",
+            f"{describe(before, changed)}: id {', '.join(ids[:3])}" if wrong else f"all {bound} keep their id",
             detail={"counts": compared.counts, "changed_at": places(after, changed)},
         )

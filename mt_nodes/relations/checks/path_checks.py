@@ -18,8 +18,7 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Output, Path
 from mt_nodes.data.transforms import UnknownTransform, move
 from mt_nodes.data.verdict import Judgement, Outcome
-from mt_nodes.relations.checks.base import Check
-from mt_nodes.relations.checks.controls import at_most, nothing_to_judge
+from mt_nodes.relations.checks.base import Check, at_most, nothing_to_judge
 
 Places = npt.NDArray[np.float64]
 #: How the distance of two paths is measured.
@@ -192,7 +191,7 @@ class LaneOffsetStable(Check):
         after = self._left_m(followup.path.pose[:, :2])
         if before is None:
             reason = f"the source's path does not reach {self.look_ahead_m:g} m ahead"
-            return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit="m")
+            return nothing_to_judge(reason, "m")
         if after is None:
             reason = f"the follow-up's path does not reach {self.look_ahead_m:g} m ahead any more"
             return Judgement(Outcome.VIOLATED, bound=self.tolerance_m, unit="m", reason=reason, lost=1)

@@ -11,8 +11,8 @@ import numpy as np
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.verdict import Judgement
-from mt_nodes.relations.checks.base import Check
-from mt_nodes.relations.checks.controls import STANDS_MPS, at_least, at_most, faster_by, nothing_to_judge
+from mt_nodes.relations.checks.base import Check, at_least, at_most, nothing_to_judge
+from mt_nodes.relations.checks.controls import STANDS_MPS, faster_by
 from mt_nodes.relations.checks.trace_check import RoadStretch, ThereCheck
 
 

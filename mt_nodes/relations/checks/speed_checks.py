@@ -9,17 +9,8 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Control
 from mt_nodes.data.verdict import Judgement
-from mt_nodes.relations.checks.base import Check
-from mt_nodes.relations.checks.controls import (
-    DRIVES,
-    STANDS_MPS,
-    DriveCheck,
-    FasterOrSlower,
-    at_least,
-    at_most,
-    faster_by,
-    nothing_to_judge,
-)
+from mt_nodes.relations.checks.base import Check, at_least, at_most, nothing_to_judge
+from mt_nodes.relations.checks.controls import DRIVES, STANDS_MPS, DriveCheck, FasterOrSlower, faster_by
 
 
 @dataclass(frozen=True)

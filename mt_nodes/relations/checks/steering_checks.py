@@ -12,8 +12,8 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Control, Output
 from mt_nodes.data.verdict import Judgement, Outcome
-from mt_nodes.relations.checks.base import Check
-from mt_nodes.relations.checks.controls import DRIVES, SteeringCheck, at_least, at_most, drive, told
+from mt_nodes.relations.checks.base import Check, at_least, at_most, nothing_to_judge
+from mt_nodes.relations.checks.controls import DRIVES, SteeringCheck, drive, told
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class KeepsCurrent(SteeringCheck):
         quantity = told(source)
         before, after, unit = drive(source, quantity), drive(followup, quantity), DRIVES[quantity]
         if math.isnan(before):
-            return Judgement(Outcome.NOT_APPLICABLE, reason="neither steering nor speed is told", unit=unit)
+            return nothing_to_judge("neither steering nor speed is told", unit)
         if math.isnan(after):
             return Judgement(Outcome.VIOLATED, reason=f"no {quantity} is told any more", unit=unit, lost=1)
         tolerance = {

@@ -15,8 +15,7 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Output
 from mt_nodes.data.verdict import Judgement, Outcome
-from mt_nodes.relations.checks.base import Check
-from mt_nodes.relations.checks.controls import nothing_to_judge
+from mt_nodes.relations.checks.base import Check, nothing_to_judge
 
 if TYPE_CHECKING:
     from mt_nodes.relations.world_changes.base import WorldEffects

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mt_nodes.world.scene.materials import DARK, STEEL
-from mt_nodes.world.scene.meshes import GLASS, TYRE, Mesh, box, merged, prism, rod
+from mt_nodes.world.scene.meshes import DARK, GLASS, STEEL, TYRE, Mesh, box, merged, prism, rod
 
 _LENGTH_M, _WIDTH_M, _PIVOT_M, _AXLES_M = 14.0, 2.5, 6.4, 1.9
 

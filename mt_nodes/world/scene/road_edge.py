@@ -8,8 +8,7 @@ high and 1 to 3 feet long (traffic engineers of Fehr & Peers and of Eugene, Oreg
 
 from __future__ import annotations
 
-from mt_nodes.world.scene.materials import DARK, FILM, RETRO, STEEL
-from mt_nodes.world.scene.meshes import Mesh, box, merged, prism, rod
+from mt_nodes.world.scene.meshes import DARK, FILM, RETRO, STEEL, Mesh, box, merged, prism, rod
 
 
 def delineator(reflectivity: float) -> Mesh:

@@ -6,8 +6,22 @@ All are adults of 1.75 m and look along x, so that an ego they stand before must
 
 from __future__ import annotations
 
-from mt_nodes.world.scene.materials import DARK, FILM, PLASTIC, RETRO, SLEEVE, STEEL, WOOD
-from mt_nodes.world.scene.meshes import SKIN, Mesh, Vector, box, ellipsoid, merged, rod
+from mt_nodes.world.scene.meshes import (
+    DARK,
+    FILM,
+    PLASTIC,
+    RETRO,
+    SKIN,
+    SLEEVE,
+    STEEL,
+    WOOD,
+    Mesh,
+    Vector,
+    box,
+    ellipsoid,
+    merged,
+    rod,
+)
 
 
 def traffic_officer(reflectivity: float) -> Mesh:

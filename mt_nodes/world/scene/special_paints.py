@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mt_nodes.world.scene.materials import CLOTH, DARK, FILM, HORSE, PLASTIC, RETRO, SLEEVE, STEEL, WOOD
-from mt_nodes.world.scene.meshes import GLASS, SKIN, TYRE
+from mt_nodes.world.scene.meshes import CLOTH, DARK, FILM, GLASS, HORSE, PLASTIC, RETRO, SKIN, SLEEVE, STEEL, TYRE, WOOD
 from mt_nodes.world.scene.palette import (
     BLACK,
     FACE,

@@ -13,8 +13,7 @@ from mt_nodes.data.messages import Cloud
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.joint.echoes import rows_at
 from mt_nodes.relations.mutations.joint.plume import Plume, depth, places, within
-from mt_nodes.relations.mutations.lidar.blocks import blocks
-from mt_nodes.relations.mutations.lidar.rays import At, Floats, Rows, columns
+from mt_nodes.relations.mutations.lidar.rays import At, Floats, Rows, blocks, columns
 
 Singles = npt.NDArray[np.float32]
 Ways = tuple[Rows, Singles]

@@ -17,7 +17,6 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import move
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.joint.attenuation import Receiver
-from mt_nodes.relations.mutations.joint.covered_road_in_pictures import CoveredRoadInPictures
 from mt_nodes.relations.mutations.joint.echoes import (
     NO_FLOATS,
     NO_ROWS,
@@ -30,7 +29,7 @@ from mt_nodes.relations.mutations.joint.echoes import (
 )
 from mt_nodes.relations.mutations.joint.level_ground import on_plane, plane_of
 from mt_nodes.relations.mutations.joint.road_covers import COVERS, Cover, share_at
-from mt_nodes.relations.mutations.joint.wet_road_in_pictures import fresnel
+from mt_nodes.relations.mutations.joint.road_in_pictures import CoveredRoadInPictures, fresnel
 from mt_nodes.relations.mutations.lidar.each_cloud import marked
 from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, columns, returns
 from mt_nodes.relations.mutations.objects.in_scene import ego_from

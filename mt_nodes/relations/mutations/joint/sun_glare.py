@@ -27,11 +27,11 @@ from mt_nodes.relations.mutations.joint.echoes import (
     with_echoes,
 )
 from mt_nodes.relations.mutations.joint.sun_in_pictures import SunInPictures
-from mt_nodes.relations.mutations.lidar.blocks import blocks
 from mt_nodes.relations.mutations.lidar.each_cloud import marked
 from mt_nodes.relations.mutations.lidar.rays import (
     Floats,
     Rows,
+    blocks,
     columns,
     ranges_m,
     refuse_whole_numbers,

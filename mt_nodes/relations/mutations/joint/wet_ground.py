@@ -26,7 +26,7 @@ from mt_nodes.relations.mutations.joint.echoes import (
     with_echoes,
 )
 from mt_nodes.relations.mutations.joint.level_ground import on_plane, plane_of
-from mt_nodes.relations.mutations.joint.wet_road_in_pictures import WetRoadInPictures
+from mt_nodes.relations.mutations.joint.road_in_pictures import WetRoadInPictures
 from mt_nodes.relations.mutations.lidar.each_cloud import marked
 from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, columns, returns
 

@@ -16,13 +16,13 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix, UnknownTransform
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.angle_fields import write_angles
-from mt_nodes.relations.mutations.lidar.blocks import blocks
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS, finite_range
 from mt_nodes.relations.mutations.lidar.rays import (
     At,
     Floats,
     at_rows,
+    blocks,
     columns,
     proof_of_move,
     ranges_m,

@@ -187,3 +187,12 @@ def _off_beam(old: tuple[Floats, Floats, Floats], new: tuple[Floats, Floats, Flo
 def rounding_m(cloud: Cloud, range_m: Floats) -> Floats:
     """Return how far rounding to the cloud's own coordinate type may move points (n,) of these ranges, in metres."""
     return range_m * (4.0 * max(float(np.finfo(cloud.points.dtype[name]).eps) for name in "xyz")) + 1e-9
+
+
+def blocks(cloud: Cloud) -> Iterator[At]:
+    """Yield the returns of a cloud, some thousands at a time: slices when every point is one, else row numbers (n,).
+
+    Raises:
+        NotApplicable: no point is a return.
+    """
+    yield from pieces(at_rows(cloud, returns(cloud)), len(cloud))

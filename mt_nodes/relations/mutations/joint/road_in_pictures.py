@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A covered road as cameras see it: another colour in the road's own light, and a mirror where that is smooth."""
+"""A wet or covered road as cameras see it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import UNTOUCHED, View
 from mt_nodes.relations.mutations.joint.every_sensor import EverySensor, surroundings
 from mt_nodes.relations.mutations.joint.road_covers import Cover, grain_at, share_at
-from mt_nodes.relations.mutations.joint.wet_road_in_pictures import fresnel, mirrored
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.light import light_of
 from mt_nodes.world.camera.measures import Mask
@@ -24,17 +23,93 @@ from mt_nodes.world.camera.surroundings import Surroundings
 
 Singles = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
+_WATER = 1.33
+#: A film leaves a rough ground about half of its light: what it scatters back is in part turned back again by the
+#: water's surface (J. Lekner, M. Dorf, "Why some things are darker when wet", Applied Optics 27, 1988).
+_DARKENED = 0.5
+#: Less ground than this in sight shows nothing.
+_LEAST_SHARE = 0.01
 #: Mean albedo of asphalt after five years (Lawrence Berkeley National Laboratory, Heat Island Group: 0.12).
 _ROAD_ALBEDO = 0.12
 #: Ground brighter than so many times this quantile of it is a line, and no measure of the light that falls on it.
 _LIT, _LINE = 0.75, 1.15
-#: Less ground than this in sight shows nothing; ground farther away has no places of its own.
-_LEAST_SHARE, _FAR_M = 0.01, 80.0
+#: Ground farther away has no places of its own.
+_FAR_M = 80.0
 #: Grain fades where a pixel is as wide as this.
 _GRAIN_SEEN_M = 0.08
 
 
-class CoveredRoadInPictures(EverySensor):
+class RoadInPictures(EverySensor):
+    """Base of mutations that change how the ground in sight looks in pictures."""
+
+    def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
+        """There is nothing to choose; a picture without ground stays.
+
+        Raises:
+            NotApplicable: how far away what it shows is, or where the camera is, is not known.
+        """
+        return {UNTOUCHED: True} if surroundings(view).ground.mean() < _LEAST_SHARE else {}
+
+    def affected(self, view: View, draw: Draw) -> Mask:
+        """Ground, and half a cell around it."""
+        around = surroundings(view)
+        cells = cv2.dilate(around.ground.astype(np.uint8), np.ones((3, 3), np.uint8))
+        return np.ascontiguousarray(around.depth.in_picture(cells, view.picture.size, smooth=False))
+
+
+class WetRoadInPictures(RoadInPictures):
+    """Darkens the ground in sight and shows in it, blurred, what stands above it.
+
+    Ground cells mirror the picture about the foot of what stands beyond them, weighted by Fresnel's reflectance at
+    n = 1.33; objects' own picture is taken, not what the road would see from below (as flat as the picture allows).
+    """
+
+    @property
+    @abstractmethod
+    def film(self) -> float:
+        """Share of the ground that a film of water covers."""
+
+    def change_image(self, view: View, draw: Draw) -> Pixels:
+        """Darken the ground, and add what it mirrors."""
+        around = surroundings(view)
+        ground = around.ground
+        light = coarse_light(view.picture, ground.shape, around.depth.step_px)
+        seen = cv2.blur(mirrored(light, ground), (3, 9))
+        share = np.where(ground, self.film, 0.0)
+        wet = (share * fresnel(-around.rays[..., 2])).astype(np.float32)
+        gain = (1.0 - share * (1.0 - _DARKENED)).astype(np.float32) * (np.float32(1.0) - wet)
+        return relit(view.picture, gain, wet[..., None] * seen, around.depth.step_px)
+
+    def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
+        """Look at the ground right before the vehicle: it is darker; and at all of it: it changed."""
+        around = surroundings(old)
+        near = around.ground & (around.rays[..., 2] < -0.35)
+        full = np.ascontiguousarray(around.depth.in_picture(near.astype(np.uint8), old.picture.size, smooth=False))
+        if not full.any():
+            return None
+        before, after = measures.brightness(old.picture, full), measures.brightness(new.picture, full)
+        if after < before or before < 0.02:
+            return None
+        return f"the ground right ahead went from a brightness of {before:.3f} to {after:.3f}, it was to darken"
+
+
+def fresnel(cosine: Floats, index: float = _WATER) -> Floats:
+    """Return which share of unpolarised light a smooth surface, by default water, reflects at cosines of incidence."""
+    c = np.clip(cosine, 1e-3, 1.0)
+    t = np.sqrt(1.0 - (1.0 - c * c) / index**2)
+    across, along = (c - index * t) / (c + index * t), (index * c - t) / (index * c + t)
+    return np.asarray(0.5 * (across**2 + along**2))
+
+
+def mirrored(light: Singles, ground: npt.NDArray[np.bool_]) -> Singles:
+    """Return the light (h, w, 3) that each cell would have in a mirror set up at the next thing above it."""
+    row = np.arange(len(ground))[:, None]
+    foot = np.maximum.accumulate(np.where(ground, -1, row), axis=0)
+    above = np.clip(2 * foot - row + 1, 0, len(ground) - 1)
+    return np.take_along_axis(light, above[..., None], axis=0)
+
+
+class CoveredRoadInPictures(RoadInPictures):
     """Shows the ground in sight in the colour of what lies on it.
 
     The light that falls on the ground is what it sends over a mean albedo of asphalt, lines left out, so that shadows
@@ -50,20 +125,6 @@ class CoveredRoadInPictures(EverySensor):
     @abstractmethod
     def amount(self) -> float:
         """Which share of the ground it covers."""
-
-    def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """There is nothing to choose; a picture without ground stays.
-
-        Raises:
-            NotApplicable: how far away what it shows is, or where the camera is, is not known.
-        """
-        return {UNTOUCHED: True} if surroundings(view).ground.mean() < _LEAST_SHARE else {}
-
-    def affected(self, view: View, draw: Draw) -> Mask:
-        """Ground, and half a cell around it."""
-        around = surroundings(view)
-        cells = cv2.dilate(around.ground.astype(np.uint8), np.ones((3, 3), np.uint8))
-        return np.ascontiguousarray(around.depth.in_picture(cells, view.picture.size, smooth=False))
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Mix the ground with what lies on it."""
