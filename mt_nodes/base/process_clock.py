@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Monotonic time less what this process slept through: being stopped (SIGSTOP), frozen or starved is nobody's delay.
+"""Monotonic time without the time in which this process did not run: stopped (SIGSTOP), frozen or starved.
 
-What is on its way meanwhile may get lost: to Fast DDS whoever keeps silent for a while is gone, and its shared memory
-goes by the wall clock. So steps of that are counted, too.
+Messages may get lost meanwhile: Fast DDS drops a silent participant, and its shared memory uses the wall clock. Steps
+of the wall clock are therefore counted, too.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import time
 from collections.abc import Callable
 
 LOOK_EVERY_S = 0.1
-#: A look that comes so late was held up by more than a busy machine's scheduling.
+#: A check this late was held up by more than a busy machine's scheduling.
 STOOD_STILL_S = 0.5
-#: More than any slewing does between two looks.
+#: More than clock slewing changes between two checks.
 WALL_STEP_S = 1.0
 
 
 class OwnTime:
-    """A clock that stands still while this process does: it must be looked at often, see :meth:`keep_looking`."""
+    """A clock that stands still while this process does; it must be read often, see :meth:`start_watching`."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic, wall_s: Callable[[], float] = time.time) -> None:
         self._now_s, self._wall_s = now_s, wall_s
@@ -31,7 +31,7 @@ class OwnTime:
         self.disturbed = 0
 
     def __call__(self) -> float:
-        """Return this process's own time, s: that of ``time.monotonic()`` until the process has once stood still."""
+        """Return this process's own time in s: ``time.monotonic()`` less the time in which the process stood still."""
         with self._lock:
             now_s = self._now_s()
             since_s = now_s - self._seen_s
@@ -44,7 +44,7 @@ class OwnTime:
             return now_s - self._lost_s
 
     def keep_looking(self) -> None:
-        """Look from a thread of its own from now on; before that nothing is known to have stood still."""
+        """Read the clock from a thread from now on; earlier standstills go unnoticed."""
         with self._lock:
             begun, self._looking, self._seen_s = self._looking, True, self._now_s()
         if not begun:
@@ -56,5 +56,5 @@ class OwnTime:
             self()
 
 
-#: What deadlines are measured by.
+#: Clock of all deadlines.
 own_time_s = OwnTime()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A suite process: started, watched until its end, and asked to end as we are."""
+"""Starts a suite process, watches it to its end, and forwards signals to it."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def in_suite(
     """Start a suite process, wait for its end, and return the summary that it wrote beside its log.
 
     Args:
-        process: of the suite.
-        stop_s: how long it may take to end, once it was asked to.
-        show: called with every event of it but the last.
-        afterwards: what to do with what was judged, should it end early.
-        kept: descriptors that it inherits: a lock is held until it has ended, too, should we be killed before.
+        process: the suite process.
+        stop_s: how long it may take to end after a signal.
+        show: called with each event but the last.
+        afterwards: what the user can do with the verdicts so far, if it ends early.
+        inherited: descriptors that it inherits: a lock is then held until it ends, even if this process is killed.
 
     Raises:
-        MtError: what it ended with, or that it ended without a summary.
-        KeyboardInterrupt: it was interrupted before it had one.
+        MtError: its error, or that it ended without a summary.
+        KeyboardInterrupt: it was interrupted before it wrote one.
     """
     out = process.log.parent
     reading, writing = os.pipe()
@@ -64,7 +64,7 @@ def in_suite(
 
 
 def _watch(events: FileIO, suite: _Suite, show: Callable[[Summary], None]) -> dict[str, Any] | None:
-    """Show progress until the suite closes its end; return what it said last, None if it could not."""
+    """Show progress until the suite closes its end; return its last event, None if there is none."""
     text, end = b"", None
     while True:
         suite.look()
@@ -82,12 +82,12 @@ def _watch(events: FileIO, suite: _Suite, show: Callable[[Summary], None]) -> di
 
 
 class _Suite:
-    """The suite process. SIGINT and SIGTERM are handed on: it ends its stacks and writes the summary, then we print it.
+    """The suite process. It receives SIGINT and SIGTERM: it ends its stacks and writes the summary, which we print.
 
-    Made before the process is, so that no signal is lost between the two.
+    Created before the process starts, so that no signal is lost in between.
 
     Args:
-        stop_s: how long it may take to end, once it was asked to; then it is killed.
+        stop_s: how long it may take to end after a signal; then it is killed.
     """
 
     def __init__(self, stop_s: float) -> None:
@@ -107,7 +107,7 @@ class _Suite:
             signal.signal(number, handler)
 
     def start(self, process: Process, events: int, kept: Sequence[int] = ()) -> None:
-        """Start it; it writes events to this descriptor, and inherits others."""
+        """Start it; it writes events to one descriptor, and inherits others."""
         with process.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*process.argv, "--events", str(events)],
@@ -122,11 +122,11 @@ class _Suite:
             self._ask(self._process, number)
 
     def look(self) -> None:
-        """Say once that it stands still, if so; end it when it was asked to end long enough ago."""
+        """Report once that the process is stopped; kill it if it does not end in time after a signal."""
         assert self._process is not None
         if self.asked:
             self._until_s = min(self._until_s, own_time_s() + self._stop_s)
-            # Again and again: the first may have come while it was importing, and been dropped by Python.
+            # Repeatedly: the first signal may come during its imports, where Python drops the exception.
             self._ask(self._process, self.asked[0])
         if own_time_s() > self._until_s:
             self.killed = True
