@@ -43,8 +43,7 @@ def new_directory(out: str | None, now: datetime.datetime | None = None) -> Path
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file atomically: a reader sees the old content until the new one is complete, even if a process is
-    killed.
+    """Write a file atomically: even if a process is killed, readers see the old content until the new one is complete.
 
     Bytes of paths in a text that are not UTF-8 are escaped.
     """

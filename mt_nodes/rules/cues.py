@@ -130,8 +130,7 @@ def _noun(tokens: Sequence[Token], indices: tuple[int, ...]) -> bool:
 
 
 def _theirs(tokens: Sequence[Token], free: Sequence[bool], start: int) -> bool:
-    """Whether a phrase begins with what somebody else does: "which is slowing", "pedestrians waiting", and
-    what the ego does already, or only then: "while you are waiting", "before you drive off"."""
+    """Whether a phrase begins with what somebody else does, or what the ego does already or only then."""
     if tuple(token.text for token in tokens[max(0, start - 2) : start]) in _LATER:
         return True
     if not start or not tokens[start].text.endswith("ing"):

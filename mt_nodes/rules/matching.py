@@ -61,7 +61,7 @@ class Choice:
 
     @property
     def why(self) -> str:
-        """Say why this relation, or none, was chosen."""
+        """Explain why this relation, or none, was chosen."""
         chosen = next((c for c in self.candidates if c.index == self.index), None)
         if chosen is not None:
             return chosen.why

@@ -72,8 +72,7 @@ class Service:
         self._next_at, self._lock = 0.0, Lock()
 
     def insist(self, once: Callable[[], _T]) -> tuple[_T, float, int]:
-        """Return what one try gives that does not raise :class:`ServiceFailure`, the seconds it took, and how many
-        tries.
+        """Return the first successful result of a function, the seconds that it took, and the number of tries.
 
         Raises:
             NoAnswer: every try failed; says how the last did.

@@ -140,7 +140,7 @@ def _border(inside: Callable[[float], float], within: float, end: float) -> floa
 
 
 def exact_interval(hits: int, trials: int, alpha: float = ALPHA) -> tuple[float, float]:
-    """Return the interval of a probability by Clopper and Pearson (Biometrika 26, 1934); the number of trials is fixed."""
+    """Return Clopper and Pearson's interval of a probability (Biometrika 26, 1934); the number of trials is fixed."""
     if trials == 0:
         return 0.0, 1.0
     from scipy import stats

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every check is: a judgement over two outputs and the effects of the mutation between them."""
+"""Base class of all checks: a check judges two outputs, given the effects of the mutation between them."""
 
 from __future__ import annotations
 
@@ -22,34 +22,35 @@ class Check(ABC):
 
     #: Parts of :class:`Output` that the check reads.
     needs: ClassVar[tuple[str, ...]] = ("detections",)
-    #: Whether a follow-up arm that said nothing is judged as one that saw nothing; False: its silence is the violation.
+    #: Whether a follow-up arm without an answer is judged as if it detected nothing; False: its silence is the
+    #: violation.
     silence_is_nothing_seen: ClassVar[bool] = True
-    #: Whether what it demands does not depend on how the stack flickers: a violated pair of a necessary relation fails
-    #: without control or sham.
+    #: Whether its demand does not depend on how the stack flickers: a violated pair of a necessary relation fails the
+    #: relation without control or sham.
     demands_of_itself: ClassVar[bool] = False
 
-    #: Of a stack that remembers, what a check reads of ``control`` or ``path`` is judged for so long after the arms
-    #: agreed, if the input obeys no command; see :mod:`mt_nodes.engine.open_loop`.
+    #: In open-loop replay, a check that reads ``control`` or ``path`` of a stack with memory is evaluated for so long
+    #: after the arms agreed; see :mod:`mt_nodes.engine.open_loop`.
     open_loop_s: ClassVar[float] = 2.0
 
     @property
     def background(self) -> Check:
-        """The check that judges control and sham in its place: what an input that did not change must not do.
+        """The check that judges control and sham in its place: what must hold when the input did not change.
 
-        Itself, but for a check that demands a difference.
+        The check itself, unless it demands a difference.
         """
         return self
 
     def of_stack(self: C, traits: OutputTraits) -> C:
-        """Return the check with what it lacks and the stack file says, such as thresholds of scores."""
+        """Return the check with missing settings, such as score thresholds, taken from the stack file."""
         return self
 
     @abstractmethod
     def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
         """Judge one pair. ``bundle`` is the source bundle: transforms and regions of that instant.
 
-        Returns ``NOT_APPLICABLE`` when there is nothing to demand. A part that the check needs and an arm did not
-        say is the engine's matter: it never reaches a check.
+        Returns ``NOT_APPLICABLE`` if there is nothing to demand. The engine handles outputs that the check needs and an
+        arm did not publish: they never reach a check.
         """
 
 
@@ -64,7 +65,7 @@ def at_least(measured: float, bound: float, unit: str, reason: str, **rest: Any)
 
 
 def nothing_to_judge(reason: str, unit: str = "") -> Judgement:
-    """Say why a pair is not applicable."""
+    """Return NOT_APPLICABLE with a reason."""
     return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit=unit)
 
 

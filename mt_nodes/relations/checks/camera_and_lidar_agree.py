@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was put before camera and LiDAR is the same thing to both."""
+"""Check that camera and LiDAR agree about an added object."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ Rows = npt.NDArray[np.intp]
 
 @dataclass(frozen=True)
 class CameraAndLidarAgree(Check):
-    """An added object that is found in space is found in the image where it projects to, and the other way around.
+    """An added object that is detected in 3D is detected in the image where it projects to, and the reverse.
 
-    The detection at the added volume, projected through CameraInfo and the transforms, and the box at the added
-    object in the image overlap by ``min_iou`` at least. Found by one of the two alone, they disagree; found by neither,
-    there is nothing to compare: whether it should have been found is for ``object_found`` and ``box_found``. Objects of
-    which less than ``least_visible`` is in sight of the camera are not asked for.
+    The detection at the added volume, projected with CameraInfo and the transforms, and the box at the added object in
+    the image overlap by at least ``min_iou``. If only one of them finds it, they disagree; if neither does, there is
+    nothing to compare: ``object_found`` and ``box_found`` demand that it is found. Objects with a visible share in the
+    image below ``least_visible`` are not compared.
 
-    Where nothing was added, as by control and sham, what agreed in the source's answers must agree in the follow-up's:
-    each detection of the class that the mutation adds that had a box has one again, as long as it is found. A source
-    that shows none leaves nothing to compare.
+    If nothing was added, as by control and sham, detections that agree in the source's outputs must agree in the
+    follow-up's: each detection of the class that the mutation adds that had a box has one again, as long as it is
+    detected. A source without such detections leaves nothing to compare.
     """
 
     demands_of_itself: ClassVar[bool] = True
@@ -67,7 +67,7 @@ class CameraAndLidarAgree(Check):
     def _added(
         self, detections: Detections, boxes: ImageBoxes, effects: Effects, bundle: Bundle, image: Image
     ) -> Judgement:
-        """Compare what both say of every added object: each has one detection and one box at the most, and its own."""
+        """Compare detection and box of every added object; each gets at most one of both, used only once."""
         seen, answers = self._sure(detections), boxes.take(boxes.score >= self.score_low)
         volumes = in_boxes(effects.added, seen.frame_id, bundle)
         shown = [box for box in effects.image_boxes if box.topic == image.topic]
@@ -94,7 +94,7 @@ class CameraAndLidarAgree(Check):
         return np.asarray((np.char.lower(seen.label) == own) | (own == ""))
 
     def _kept(self, source: Output, followup: Output, bundle: Bundle, image: Image) -> Judgement:
-        """Compare what agreed with what agrees."""
+        """Compare the agreement in the follow-up with that in the source."""
         assert source.detections is not None and followup.detections is not None
         (before, both), (after, still) = (self._agreeing(output, bundle, image) for output in (source, followup))
         after = self._in_frame(after, before.frame_id, bundle)
@@ -105,7 +105,7 @@ class CameraAndLidarAgree(Check):
         return self._judged(len(rows) - len(lost), disagreements, "no detection had a box where it projects to")
 
     def _agreeing(self, output: Output, bundle: Bundle, image: Image) -> tuple[Detections, Mask]:
-        """Return what is detected, and of which (M,) there is a box where it projects to."""
+        """Return the detections, and which of them (M,) have a box where they project to."""
         assert output.detections is not None and output.boxes is not None
         seen = self._sure(output.detections)
         answers = output.boxes.take(output.boxes.score >= self.score_low)
@@ -113,7 +113,7 @@ class CameraAndLidarAgree(Check):
         return seen, np.asarray((overlap >= self.min_iou).any(axis=1))
 
     def _projected(self, seen: Detections, bundle: Bundle, image: Image) -> Floats:
-        """Return the boxes (M, 4) around detections in the picture; without an area where nothing is in sight."""
+        """Return the 2D boxes (M, 4) around detections in the picture, of zero area for those out of sight."""
         from mt_nodes.relations.mutations.camera.each_image import View  # OpenCV is for those who ask
 
         camera = View.of(bundle, image).camera()
@@ -148,12 +148,12 @@ class CameraAndLidarAgree(Check):
 
 
 def _partners(rows: tuple[Rows, Rows]) -> dict[int, int]:
-    """Return which row of the second is that of the first."""
+    """Return for each row of the first the row of the second."""
     return dict(zip(*(column.tolist() for column in rows), strict=True))
 
 
 def _disagreement(detection: int | None, box: int | None, overlap: float) -> str:
-    """Say how camera and LiDAR disagree about an object that one of them found at least."""
+    """Describe how camera and LiDAR disagree about an object that at least one of them found."""
     if detection is not None and box is not None:
         return f"overlaps by {overlap:.2f} only"
     one, other = ("LiDAR", "camera") if box is None else ("camera", "LiDAR")

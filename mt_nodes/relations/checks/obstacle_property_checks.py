@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of what is said of an obstacle that both arms see: its box, class, confidence and track."""
+"""Checks of an obstacle that both arms detect: its box, class, confidence and track."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class BoxStable(ObstacleCheck):
-    """Position, yaw and size of each demanded obstacle that the follow-up shows stay within bounds.
+    """Position, yaw and size of each demanded obstacle that has a partner stay within bounds.
 
-    Where the mutation carries the scene elsewhere the box is compared with where, how turned and how large it is
-    then to be expected: equivariance. Position is over ground; size is the worst of length, width and height. The yaw
-    of a box nearly as wide as long says nothing and is not compared; forth and back are one unless ``headed``.
-    The margin is told as the share of its bound that the worst deviation takes.
+    If the mutation moves the scene, the box is compared with its expected position, yaw and size: equivariance.
+    Position is over ground; size is the worst of length, width and height. The yaw of a box about as wide as long means
+    nothing and is not compared; opposite headings are equal unless ``headed``. The margin is given as the share of its
+    bound that the worst deviation takes.
     """
 
     position_m: float = param(0.5, low=0.001, high=10.0, unit="m", help="farthest that a centre may move")
@@ -35,7 +35,7 @@ class BoxStable(ObstacleCheck):
     least_elongation: float = param(1.5, low=1.0, high=10.0, help="length over width from which yaw is compared")
 
     def decide(self, compared: Comparison) -> Judgement:
-        """Find the worst deviation of all, measured by its bound."""
+        """Find the worst deviation relative to its bound."""
         before, after = compared.pairs
         if not len(before):
             return nothing_to_judge("no demanded obstacle has a partner", "of its bound")
@@ -76,9 +76,9 @@ class BoxStable(ObstacleCheck):
 
 @dataclass(frozen=True)
 class ClassStable(ObstacleCheck):
-    """Each demanded obstacle that the follow-up shows has the class that it had.
+    """Each demanded obstacle that has a partner keeps its class.
 
-    One that is lost has no class: that is for ``obstacles_kept``.
+    A lost obstacle has no class: ``obstacles_kept`` judges that.
     """
 
     unknown_agrees: bool = param(False, help="'unknown' agrees with every class")
@@ -109,9 +109,9 @@ class ClassStable(ObstacleCheck):
 
 @dataclass(frozen=True)
 class ConfidenceNotRaised(ObstacleCheck):
-    """The scores of the demanded obstacles that the follow-up shows do not rise, on average or each.
+    """The scores of the demanded obstacles that have partners do not rise, on average or each.
 
-    Only obstacles that both arms saw are compared, so that losing the unsure ones does not raise the average.
+    Only obstacles that both arms detect are compared, so that losing uncertain ones does not raise the average.
     """
 
     by_at_most: float = param(0.05, low=0.0, high=1.0, help="rise of the score that is still none")
@@ -141,11 +141,11 @@ class ConfidenceNotRaised(ObstacleCheck):
 
 @dataclass(frozen=True)
 class TrackIdentityStable(ObstacleCheck):
-    """Each demanded obstacle that the follow-up shows bears the track id that it bears in the source.
+    """Each demanded obstacle that has a partner has the same track id as in the source.
 
-    Both arms have seen the whole episode up to here, so an id that switched, was handed to another obstacle or began
-    anew in one arm alone differs from the other's. It holds a stack to numbering tracks by what it sees and nothing
-    else. A switch that both arms make alike is not seen: a check is given one instant, not the frames before.
+    Both arms have processed the same frames of the episode, so an id that switches, moves to another obstacle or is new
+    in one arm only differs from the other's. It demands that track numbering depends on the detections and nothing
+    else. It does not see a switch that both arms make alike: a check gets one instant, not the frames before.
     """
 
     def decide(self, compared: Comparison) -> Judgement:

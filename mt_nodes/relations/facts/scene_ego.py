@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast the ego-vehicle drives and where it steers: by odometry, frames, clouds, or what its stack commands."""
+"""Speed and steering of the ego vehicle: from odometry, frames, clouds, or its stack's commands."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from mt_nodes.relations.facts.scene_motion import motion_by_clouds
 
 NAMES = ("speed_kmh", "steering_rad")
 _KMH_PER_MPS = 3.6
-#: Slower than this counts as standing.
+#: At or below this speed the vehicle counts as standing.
 MOVING_KMH = 2.0
-#: A road-wheel angle of 0.1 rad is a bend of 27 m radius, tighter than streets have between junctions; one of 0.03 rad
-#: of 90 m is none worth naming. What lies between may be either. An assumption.
+#: A road-wheel angle of 0.1 rad is a bend of 27 m radius, tighter than streets between junctions; 0.03 rad is one of 90
+#: m, which counts as straight. Between them it may be either. An assumption.
 _TURNS_RAD, _STRAIGHT_RAD = 0.1, 0.03
 _FIXED_FRAMES = (MAP_FRAME, "odom")
 
@@ -28,7 +28,7 @@ _FIXED_FRAMES = (MAP_FRAME, "odom")
 def told_motion(bundles: Sequence[Bundle], outputs: Sequence[Output], wheelbase_m: float) -> Facts:
     """Return ``speed_kmh`` and ``steering_rad`` at the middle of a case.
 
-    Where only speed and yaw rate are told, steering is that of the single-track model without slip.
+    From speed and yaw rate, steering follows from the single-track model without slip.
     """
     middle = len(bundles) // 2
     ways: tuple[tuple[str, Callable[[], Control | None]], ...] = (
@@ -47,7 +47,7 @@ def told_motion(bundles: Sequence[Bundle], outputs: Sequence[Output], wheelbase_
 
 
 def manoeuvre(facts: Mapping[str, Fact]) -> Facts:
-    """Return what speed and steering say of what the ego does: whether it moves, and turns."""
+    """Return whether the ego moves and turns, from speed and steering."""
     made: Facts = {}
     speed, steering = (facts.get(name, unknown("")) for name in NAMES)
     if speed.known:
@@ -77,7 +77,7 @@ def _facts(control: Control, source: str, wheelbase_m: float) -> Facts:
 
 
 def _moved(bundles: Sequence[Bundle]) -> Control | None:
-    """Return speed and yaw rate between the first and the last bundle, None where no frame of the ego moves."""
+    """Return speed and yaw rate between the first and the last bundle, None if no transform gives the motion."""
     first, last = bundles[0], bundles[-1]
     elapsed_s = (last.stamp_ns - first.stamp_ns) * 1e-9
     moving = {t.child for b in (first, last) for t in b.transforms.transforms if not t.static}

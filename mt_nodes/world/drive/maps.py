@@ -39,7 +39,7 @@ _PARKING_M, _CROSSING_M = 2.2, 4.0
 _DRIVING = (("green", 12.0), ("yellow", 3.0), ("red", 15.0))
 _WALKING = (("red", 17.0), ("green", 8.0), ("red", 5.0))
 _LIMIT_MPS = 13.9
-#: So narrow that a car between two parapets cannot pass by one who stands in each lane; 130 km/h.
+#: Narrow lanes, so that a car between two parapets cannot pass someone standing in each lane; 130 km/h.
 _BRIDGE_LANE_M, _BRIDGE_LIMIT_MPS = 3.0, 36.1
 #: Heading and beginning of the stand-in for San Francisco: the ego of the example, (-228.81, 268.97), is 150 m along it
 #: and 0.55 m to the left of lane_2's middle; across it at 27.4 m ahead are (-249.22, 250.08) and (-246.10, 247.71).
@@ -47,7 +47,7 @@ _SAN_FRANCISCO = Pose(-141.461, 390.987, -2.22042)
 
 
 def load_map(name: str) -> RoadMap:
-    """Return a map of :data:`MAPS` by name, made once.
+    """Return a map of :data:`MAPS` by name, cached.
 
     Raises:
         UsageError: there is none.
@@ -116,7 +116,7 @@ def _pavement(name: str, line_m: Floats) -> Lane:
 def _crossed(
     line_m: Floats, right_m: float, left_m: float, at_m: Sequence[float], lit: Sequence[tuple[Lane, float]]
 ) -> tuple[list[Crossing], list[TrafficLight]]:
-    """Return crossings at places of a line, from kerb to kerb, and the lights of the second.
+    """Return crossings at stations of a line, from kerb to kerb, and the lights of the second.
 
     Args:
         lit: lanes that get a light, and how far to the left of them its post stands.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The messages of scenario_simulator_v2's interface to simulators, as far as we speak it.
+"""Messages of scenario_simulator_v2's interface to simulators, as far as we use it.
 
 Names and numbers of fields are those of ``simulation_interface/proto/simulation_api_schema.proto`` and
-``traffic_simulator_msgs.proto`` (github.com/tier4/scenario_simulator_v2, 63ccb1d of May 2026); on the wire nothing else
-counts. What is left out here is left out of what we send, and passed over in what we get.
+``traffic_simulator_msgs.proto`` (github.com/tier4/scenario_simulator_v2, 63ccb1d of May 2026), which is all that
+matters on the wire. Fields that are missing here are not sent, and ignored on receipt.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _FIELDS = {
     "Response": _RESULT,
     "UpdateEntityStatusResponse": f"{_RESULT}, UpdatedEntityStatus* status 2",
 }
-#: What is asked: field of both envelopes -> its number, the request's message; answers are plain unless named below.
+#: Requests: field of both envelopes -> its number, the request's message; answers are plain unless named below.
 REQUESTS = {
     "initialize": (1, "InitializeRequest"),
     "update_frame": (2, "UpdateFrameRequest"),

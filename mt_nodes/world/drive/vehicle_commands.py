@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a command of the stack asks of the car, and which commands nobody can carry out.
+"""Converts the stack's commands to actuator demands, and refuses impossible ones.
 
-Along the road the first of these counts that is given: acceleration; speed, by the law a = 2/s * (wanted - present);
-throttle and brake, as shares of what engine and brakes give. Across it: steering, else the yaw rate w, by
-steering = atan(L w / v), L being the wheelbase and v at least 1 m/s. What exceeds the car's limits is cut to them.
+Along the road the first given of these counts: acceleration; speed, by the law a = 2/s * (desired - present); throttle
+and brake, as shares of the limits of engine and brakes. Across it: steering, else the yaw rate w, by steering = atan(L
+w / v), with the wheelbase L and v at least 1 m/s. Values beyond the car's limits are cut to them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ REVERSE_MPS = -0.05
 
 
 def refusal(command: Control) -> str:
-    """Return why a command cannot be carried out, empty if it can."""
+    """Return why a command is impossible, empty if it is not."""
     if command.endless:
         name = command.endless[0]
         return f"{name} is {getattr(command, name)}: expected a finite number"
@@ -39,7 +39,7 @@ def refusal(command: Control) -> str:
 
 
 def acceleration_asked_mps2(command: Control, speed_mps: float, vehicle: Vehicle) -> float:
-    """Return the acceleration that a command asks for at a speed, within what engine and brakes give."""
+    """Return the demanded acceleration at a speed, within the limits of engine and brakes."""
     if not isnan(command.acceleration_mps2):
         asked = command.acceleration_mps2
     elif not isnan(command.speed_mps):
@@ -51,7 +51,7 @@ def acceleration_asked_mps2(command: Control, speed_mps: float, vehicle: Vehicle
 
 
 def steering_asked_rad(command: Control, speed_mps: float, vehicle: Vehicle) -> float:
-    """Return the angle of the road wheels that a command asks for at a speed, within what they can."""
+    """Return the demanded angle of the road wheels at a speed, within their limits."""
     asked = command.steering_rad
     if isnan(asked):
         asked = atan(vehicle.wheelbase_m * command.yaw_rate_radps / max(speed_mps, LEAST_MPS))

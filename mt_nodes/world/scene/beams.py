@@ -103,7 +103,7 @@ class Beams:
         return np.argsort(ring * _RING_KEY_RAD + aside_rad, kind="stable")
 
     def of_rings(self, rings: npt.NDArray[Any], rows: Ints | slice = slice(None)) -> npt.NDArray[np.bool_]:
-        """Tell which points (N,), or which of some of them (n,), are of some rings."""
+        """Return which points (N,), or which of some of them (n,), are of some rings."""
         table = np.zeros(int(self.rings[-1]) + 2, dtype=bool)
         table[rings.astype(np.int64)] = True
         return np.asarray(table.take(self.ring[rows]))
@@ -140,7 +140,7 @@ def beams_of(cloud: Cloud) -> Beams:
 
 
 def keep_beams(cloud: Cloud, of: Cloud, lost: Ints) -> None:
-    """Say that a cloud's points are those of another but for some (n,), on the beams that they were on."""
+    """Report that a cloud's points are those of another but for some (n,), on the beams that they were on."""
     found = beams_of(of)
     _found[cloud] = replace(found, ring=np.delete(found.ring, lost), azimuth_rad=np.delete(found.azimuth_rad, lost))
 
@@ -222,7 +222,7 @@ def _by_scan_order(angles: _Angles) -> tuple[Rings, str, float]:
 
 
 def _begins(turns: npt.NDArray[np.float32], seam: np.float32) -> npt.NDArray[np.bool_]:
-    """Tell which returns (M,), azimuths in turns, begin a new ring when revolutions begin at ``seam``."""
+    """Return which returns (M,), azimuths in turns, begin a new ring when revolutions begin at ``seam``."""
     turned = turns - seam
     turned -= np.floor(turned)
     begins = np.zeros(len(turns), dtype=bool)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fields that repeat a point's direction, as drivers of Autoware's sensors give them (layout PointXYZIRCAEDT).
+"""Fields with a point's direction, as in the layout PointXYZIRCAEDT of Autoware's sensor drivers.
 
-``azimuth`` is a driver's own: in radians, degrees or hundredths of them, from any axis, to the left or to the right;
-``elevation`` likewise. Which it is, is found from the cloud itself, since field = unit · (sign · angle + offset) for
-its returns, with azimuth atan2(y, x) and elevation atan2(z, √(x² + y²)). A field that fits no such rule is left alone.
+The convention of ``azimuth`` depends on the driver: radians, degrees or hundredths of them, from any axis, to the left
+or to the right; ``elevation`` likewise. It is determined from the cloud itself, because field = unit · (sign · angle +
+offset) for its returns, with azimuth atan2(y, x) and elevation atan2(z, √(x² + y²)). A field that fits no convention
+stays unchanged.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ Floats = npt.NDArray[np.float64]
 At = slice | npt.NDArray[Any]
 
 ANGLE_FIELDS = ("azimuth", "elevation")
-#: Units of a field in a radian: radians, degrees, hundredths of a degree.
+#: Units of a field per radian: radians, degrees, hundredths of a degree.
 _UNITS = (1.0, 180.0 / np.pi, 18000.0 / np.pi)
 _SAMPLE, _GOLDEN = 300, (np.sqrt(5.0) - 1.0) / 2.0
-#: Fewer returns, or returns that are closer together, do not tell one rule from another.
+#: Fewer returns, or returns within a smaller angle, do not determine the convention.
 _FEWEST, _LEAST_RAD = 10, 0.1
-#: So near must most returns be to the rule: sensors measure angles at a mirror a few centimetres off the origin.
+#: How closely most returns must fit: sensors measure angles at a mirror a few centimetres off the origin.
 _FIT_RAD, _MOST = 0.02, 0.95
-#: An offset this near to a quarter turn is one.
+#: An offset this close to a quarter turn is one.
 _SNAP_RAD = 2e-3
 _PROOF_RAD = 1e-4
 
 
 @dataclass(frozen=True)
 class _Rule:
-    """How one field says an angle."""
+    """Convention of one angle field."""
 
     unit: float
     sign: float
@@ -44,7 +45,7 @@ class _Rule:
     low_rad: float
 
     def said(self, angle_rad: Singles, kind: np.dtype[Any]) -> Points:
-        """Return what the field holds for angles (n,) of less than a turn."""
+        """Return the field's values for angles (n,) of less than a turn."""
         turn, low = self.unit * 2.0 * np.pi, self.unit * self.low_rad
         values = angle_rad.astype(np.float64) * (self.sign * self.unit)
         values += self.unit * self.offset_rad
@@ -53,12 +54,12 @@ class _Rule:
         if kind.kind != "f":
             np.rint(values, out=values)
         said = values.astype(kind)
-        # What rounding took to the end of the turn is at its beginning.
+        # Rounding may reach the end of the turn, which is its beginning.
         said[said >= low + turn] = low
         return said
 
     def meant_rad(self, values: Points) -> Singles:
-        """Return the angles (n,) that a field's values mean."""
+        """Return the angles (n,) of a field's values."""
         angle = values * (self.sign / self.unit) - self.sign * self.offset_rad
         return np.asarray(angle, dtype=np.float32)
 
@@ -67,19 +68,19 @@ _found: WeakKeyDictionary[Cloud, dict[str, _Rule]] = WeakKeyDictionary()
 
 
 def angle_fields(cloud: Cloud) -> tuple[str, ...]:
-    """Return the names of a cloud's fields that repeat its points' directions by a rule that was found."""
+    """Return the names of a cloud's fields that hold its points' directions in a known convention."""
     return tuple(_rules(cloud))
 
 
 def write_angles(points: Points, cloud: Cloud, at: At) -> None:
-    """Let the angle fields of ``points`` follow their coordinates, by the rules of ``cloud``."""
+    """Update the angle fields of ``points`` to their coordinates, in the conventions of ``cloud``."""
     for name, rule in _rules(cloud).items():
         along, across = _parts(points, name, at)
         points[name][at] = rule.said(np.arctan2(across, along), points.dtype[name])
 
 
 def proof_of_angles(old: Cloud, new: Cloud, at: At) -> str | None:
-    """Prove that angle fields of points (n,) of the new cloud follow: from products of vectors, not by angles."""
+    """Prove that angle fields of points (n,) of the new cloud fit: from products of vectors, not from angles."""
     for name, rule in _rules(old).items():
         values = new.points[name][at]
         along, across = _parts(new.points, name, at)
@@ -103,8 +104,8 @@ def _rules(cloud: Cloud) -> dict[str, _Rule]:
 
 
 def _rule(cloud: Cloud, name: str) -> _Rule | None:
-    """Find the rule that most returns of a sample fit best; None when none does."""
-    # Steps of the golden section hit rings and columns of any scan evenly.
+    """Find the convention that fits most returns of a sample best; None if none does."""
+    # Golden-section steps sample rings and columns of any scan evenly.
     rows = (np.arange(min(_SAMPLE, len(cloud))) * _GOLDEN % 1.0 * len(cloud)).astype(np.int64)
     along, across = _parts(cloud.points, name, rows)
     values = cloud.points[name][rows].astype(np.float64)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Returns that are drawn, then lost or doubled: at random, with range, or sector by sector."""
+"""Returns that are drawn and then lost or duplicated: at random, by range, or in sectors."""
 
 from __future__ import annotations
 
@@ -22,47 +22,47 @@ from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, ranges_m, retu
 
 
 class RowsLost(EachCloud):
-    """Loses the returns at the ``rows`` of a draw: points vanish, or leave an empty return in an organised cloud.
+    """Base: loses the returns at the ``rows`` of a draw: points vanish, or become empty in an organised cloud.
 
-    One cloud of a bundle may keep every return; a bundle of which nothing is lost has no follow-up.
+    A cloud may keep all its returns; a bundle that loses nothing has no follow-up.
     """
 
     @abstractmethod
     def prove_lost(self, bundle: Bundle, old: Cloud, draw: Draw) -> str | None:
-        """Prove that the rows of a draw are those that are to be lost."""
+        """Prove that the rows of a draw are those to be lost."""
 
     def volumes(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> tuple[Volume, ...]:
-        """Return where no obstacle can be demanded any more."""
+        """Return the volumes in which no obstacle is demanded."""
         return ()
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
-        """Draw for every cloud; something must be lost in one of them."""
+        """Draw for every cloud; at least one must lose something."""
         draw = super().draw(rng, bundle, state)
         if not any(len(value) for name, value in draw.items() if name.endswith("|rows")):
             raise NotApplicable(f"bundle {bundle.index} has no return that would be lost")
         return draw
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
-        """Lose the rows drawn."""
+        """Drop the drawn rows."""
         return without(cloud, rows_of(draw))
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Prove that the rows drawn are lost, no other, and that they are the right ones."""
+        """Prove that exactly the drawn rows are lost, and that they are the right ones."""
         return proof_of_removal(old, new, rows_of(draw)) or self.prove_lost(bundle, old, draw)
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
-        """Count what was lost, and tell where."""
+        """Report the number of lost returns, and the affected volumes."""
         lost = float(sum(len(draw["rows"]) for draw in draws.values()))
         return Effects(occluded=self.volumes(bundle, clouds, draws), numbers={"points_removed": lost})
 
 
 def rows_of(draw: Draw) -> Rows:
-    """Return the rows (n,) of a draw, which may be kept in a smaller type, as NumPy indexes fastest."""
+    """Return the rows (n,) of a draw, stored in a smaller type, in NumPy's index type."""
     return np.asarray(draw["rows"], dtype=np.int64)
 
 
 def as_mask(cloud: Cloud, rows: Rows) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return (N,) whether each point of the cloud is at one of the rows."""
+    """Return (N,) whether each point of the cloud is among the rows."""
     mask = np.zeros(len(cloud), dtype=bool)
     mask[rows] = True
     return mask
@@ -70,13 +70,13 @@ def as_mask(cloud: Cloud, rows: Rows) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 @dataclass(frozen=True)
 class PointsDropped(RowsLost):
-    """Loses a share of the returns, every one equally likely.
+    """Loses a share of the returns, all equally likely.
 
-    ``round(share * n)`` of the n returns, at least one, without regard to where they are: what packets lost one by
-    one, weak echoes or a voter in the driver do. That real drop-out of spinning LiDARs is of the order of some per
-    cent, and depends on the surface, is assumed.
+    ``round(share * n)`` of the n returns, at least one, independent of their places: as from lost packets, weak echoes
+    or a filter in the driver. It is assumed that real drop-out of spinning LiDARs is some per cent, and depends on the
+    surface.
 
-    Guaranteed: so many returns and no others are gone; the rest is there byte for byte, in its order.
+    Guaranteed: exactly so many returns are gone; the rest is there byte for byte, in order.
     """
 
     share: float = param(
@@ -96,13 +96,13 @@ class PointsDropped(RowsLost):
         return "an empty return was lost" if empty[rows].any() else None
 
 
-#: So many standard deviations off, one frame in a billion would be refused wrongly.
+#: At so many standard deviations one frame in a billion would be refused wrongly.
 _SIGMAS = 6.0
 
 
 @dataclass(frozen=True)
 class FarPointsDropped(RowsLost):
-    """Loses returns at random, the more the farther they are.
+    """Loses returns at random, with a probability that grows with range.
 
     A return at range r is lost with probability ``1 - 2**(-(r - from_m) / half_m)`` beyond ``from_m`` and never
     before it. That is the law of Bouguer and Lambert for the way out and back, ``exp(-2 a (r - from_m))`` with
@@ -118,7 +118,7 @@ class FarPointsDropped(RowsLost):
     )
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Toss a coin for every return."""
+        """Draw for every return."""
         rows = returns(cloud)
         kept = self.survival(ranges_m(cloud, rows))
         return {"rows": smallest(rows[rng.random(len(rows)) >= kept])}
@@ -128,7 +128,7 @@ class FarPointsDropped(RowsLost):
         return np.asarray(np.exp2(np.minimum(self.from_m - range_m, 0.0) / self.half_m))
 
     def prove_lost(self, bundle: Bundle, old: Cloud, draw: Draw) -> str | None:
-        """See that only far returns are lost, and about as many as the formula says."""
+        """Check that only far returns are lost, and about as many as the formula says."""
         rows = rows_of(draw)
         lost_m = ranges_m(old, rows)
         if not (lost_m > self.from_m).all():
@@ -146,7 +146,7 @@ _EDGE_RAD = 1e-5
 
 @dataclass(frozen=True)
 class SectorDropped(RowsLost):
-    """Loses all returns in sectors at random azimuths, drawn anew for every cloud, as lost packets do.
+    """Loses all returns in sectors at random azimuths, drawn anew for every cloud, like lost packets.
 
     A packet of a spinning LiDAR holds a few columns of the scan: at 10 Hz 24 firings of 0.2 degrees, 4.8 degrees in
     all, of a Velodyne VLP-16 (its manual, UDP data packets); one that is lost on the network is lost for good. What
@@ -177,7 +177,7 @@ class SectorDropped(RowsLost):
         )
 
     def prove_lost(self, bundle: Bundle, old: Cloud, draw: Draw) -> str | None:
-        """Measure each return's angle to the nearest azimuth drawn, from scalar products."""
+        """Measure each return's angle to the nearest drawn azimuth, from scalar products."""
         apart = np.full(len(old), np.inf)
         for centre in draw["azimuth_rad"].tolist():
             np.fmin(apart, bearing_apart_rad(old, centre), out=apart)
@@ -193,13 +193,13 @@ class SectorDropped(RowsLost):
 
 @dataclass(frozen=True)
 class PointsDuplicated(EachCloud):
-    """Repeats a share of the returns, byte for byte, each right behind the one it repeats.
+    """Repeats a share of the returns, byte for byte, each right after its original.
 
-    Sensors in dual-return mode report one surface twice when strongest and last echo are the same (Velodyne VLP-16
-    manual), and drivers that assemble overlapping packets do so, too. A second copy says nothing new of the world.
-    An organised cloud has one place a beam and cannot hold one.
+    Sensors in dual-return mode report a surface twice if strongest and last echo are the same (Velodyne VLP-16 manual),
+    and so do drivers that assemble overlapping packets. A copy carries no new information. An organised cloud has one
+    place per beam and no room for copies.
 
-    Guaranteed: so many returns have a copy, all old points are there in their order.
+    Guaranteed: so many returns have a copy; all old points are there in order.
     """
 
     share: float = param(
@@ -213,13 +213,13 @@ class PointsDuplicated(EachCloud):
         return {"rows": rows_of_share(rng, returns(cloud), self.share)}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
-        """Repeat the rows drawn."""
+        """Repeat the drawn rows."""
         times = np.ones(len(cloud), dtype=np.int64)
         times[draw["rows"]] = 2
         return cloud.with_raw(np.repeat(cloud.raw, times))
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Take the copies out again and compare each with the return before it."""
+        """Remove the copies again and compare each with the return before it."""
         rows, wanted = rows_of(draw), max(1, round(self.share * len(returns(old))))
         if len(np.unique(rows)) != wanted or len(new) != len(old) + wanted:
             return f"{len(new)} points, expected {len(old)} and {wanted} copies"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scale of a cloud's intensities: 0 to 1, to 255 or to 65,535, told from the values."""
+"""The scale of a cloud's intensities: 0 to 1, to 255 or to 65,535, from their values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mt_nodes.base.errors import NotApplicable
 
 
 def full_scale(low: float, high: float, kind: np.dtype[Any], topic: str) -> float:
-    """Return the highest intensity that the sensor can say, from the lowest and highest that it said.
+    """Return the sensor's full scale, from the lowest and highest intensity of a cloud.
 
     Raises:
         NotApplicable: the values fit no known scale.

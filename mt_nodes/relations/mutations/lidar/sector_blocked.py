@@ -25,7 +25,7 @@ from mt_nodes.relations.mutations.lidar.lost_returns import (
 from mt_nodes.relations.mutations.lidar.placement import finite_range
 from mt_nodes.relations.mutations.lidar.rays import ranges_m
 
-#: A target that reflects this much is just seen at the sensor's full range (V. Kilic et al., LISA, 2021).
+#: A target of this reflectivity is just detected at the sensor's full range (V. Kilic et al., LISA, 2021).
 _REFERENCE_REFLECTIVITY = 0.9
 
 
@@ -50,7 +50,7 @@ class SectorBlocked(LostReturns):
     )
 
     def lost(self, cloud: Cloud, draw: Draw) -> Mask:
-        """Compare angles and powers of single precision."""
+        """Compare angles and powers in single precision."""
         inside = self._inside(cloud)
         if self.attenuation < 1.0:
             rows = np.flatnonzero(inside)
@@ -60,7 +60,7 @@ class SectorBlocked(LostReturns):
         return inside
 
     def excess(self, cloud: Cloud, draw: Draw) -> Floats:
-        """Radians inside the sector, or metres beyond the range at which the return is just seen, if those are less."""
+        """Radians inside the sector, or metres beyond the range of just detected returns, whichever is less."""
         excess = np.radians(self.width_deg / 2.0) - bearing_apart_rad(cloud, np.radians(self.centre_deg))
         if self.attenuation < 1.0:
             seen_m = self.max_range_m * np.sqrt(self._passing * self._reflectivity(cloud, slice(None)) / 0.9)
@@ -78,7 +78,7 @@ class SectorBlocked(LostReturns):
         return cloud.with_raw(raw, height=cloud.height)
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Prove the loss, and that the sector's intensities fell as much as they had to, rounded down at most."""
+        """Prove the loss, and that the sector's intensities fell by the law, rounded down at most."""
         broken = super().prove_cloud(bundle, old, new, draw)
         name = old.intensity_field
         if broken is not None or self.attenuation == 1.0 or name is None:

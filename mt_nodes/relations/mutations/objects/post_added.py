@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A traffic light or a traffic sign that was not there."""
+"""Adds a traffic light or a traffic sign."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mt_nodes.world.scene.signals import SIGNALS
 
 @dataclass(frozen=True)
 class PostAdded(ObjectAdded):
-    """Base of mutations that put something on a post to the right of the way ahead."""
+    """Base of mutations that add something on a post to the right of the way ahead."""
 
     where: str = param("bearing", choices=("path", "beside", "bearing"), help="in the way, beside it, or in a sector")
     range_m: tuple[float, float] = param(
@@ -44,21 +44,21 @@ class PostAdded(ObjectAdded):
 
     @property
     def label(self) -> str:
-        """No obstacle that LiDAR stacks have a class for."""
+        """None that LiDAR stacks have a class for."""
         return "unknown"
 
     @property
     @abstractmethod
     def image_label(self) -> str:
-        """What detectors of images call it."""
+        """The class that an image detector should give it."""
 
 
 @dataclass(frozen=True)
 class LightAdded(PostAdded):
-    """Puts a traffic light on a post on free ground, to the right of the way ahead, its lenses to the ego.
+    """Adds a traffic light on a post on free ground, to the right of the way ahead, its lenses towards the ego.
 
-    As ``object_added``; cameras see which lens shines. Rays see the same housing whatever shines. A flashing light is
-    shown while it is on.
+    As ``object_added``; cameras see which lens is lit. Rays measure the same housing in any state. A flashing light is
+    shown lit.
 
     Guaranteed: as of ``object_added``: hits on rays and on the light, nothing behind them, and pixels changed only
     where lines of sight meet it.
@@ -68,26 +68,26 @@ class LightAdded(PostAdded):
 
     @property
     def body(self) -> RaycastBody:
-        """The light as rays see it."""
+        """The light's mesh for rays."""
         return light_body(self.kind)
 
     @property
     def figure(self) -> Figure:
-        """The light as cameras see it."""
+        """The light's mesh for cameras."""
         return light_figure(self.kind)
 
     @property
     def image_label(self) -> str:
-        """What detectors of images call it."""
+        """The class that an image detector should give it."""
         return "traffic light"
 
 
 @dataclass(frozen=True)
 class SignAdded(PostAdded):
-    """Puts a traffic sign on a post on free ground, to the right of the way ahead, its face to the ego.
+    """Adds a traffic sign on a post on free ground, to the right of the way ahead, its face towards the ego.
 
-    As ``object_added``, with a plate of the sign's own outline; cameras see the face that is drawn on it, German or
-    Californian. Nothing is said of what the sign asks for: that is the relation's matter.
+    As ``object_added``, with a plate of the sign's own outline; cameras see its face, German or Californian. What the
+    sign demands is up to the relation.
 
     Guaranteed: as of ``object_added``: hits on rays and on the sign, nothing behind them, and pixels changed only where
     lines of sight meet it.
@@ -105,15 +105,15 @@ class SignAdded(PostAdded):
 
     @property
     def body(self) -> RaycastBody:
-        """The sign as rays see it."""
+        """The sign's mesh for rays."""
         return sign_body(self.kind)
 
     @property
     def figure(self) -> Figure:
-        """The sign as cameras see it."""
+        """The sign's mesh for cameras."""
         return sign_figure(self.kind, self.value)
 
     @property
     def image_label(self) -> str:
-        """What detectors of images call it."""
+        """The class that an image detector should give it."""
         return "traffic sign"

@@ -165,7 +165,7 @@ class Story:
     # Conditions.
 
     def _triggered(self, triggers: Sequence[ET.Element], entity: Entity) -> None:
-        """Say when an entity begins: as soon as all conditions hold."""
+        """Report when an entity begins: as soon as all conditions hold."""
         for trigger in triggers:
             groups = trigger.findall("ConditionGroup")
             if len(groups) > 1:
