@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether relations can be run: each bound to mutations that make its change, and to the check of its behaviour."""
+"""Whether relations can be run: binds each to mutations and to the check of its behaviour."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from mt_nodes.rules.store_entry import sentence
 
 @dataclass(frozen=True, eq=False)
 class BindingResult:
-    """One relation: what it is bound to, or, with ``relation`` None, ``why`` it is bound to nothing."""
+    """A relation's binding, or, with ``relation`` None, the reason ``why`` there is none."""
 
     born: RuleStatement
     relation: Relation | None
     why: str = ""
 
     def as_plain(self) -> dict[str, object]:
-        """Return it as JSON can hold it."""
+        """Return it in the form of JSON."""
         made = self.relation
         return {
             "id": self.born.id,
@@ -36,7 +36,7 @@ class BindingResult:
 
 
 def checked(relations: Iterable[RuleStatement], ontology: Ontology) -> list[BindingResult]:
-    """Bind each relation, in their order."""
+    """Bind each relation, in order."""
     return [_checked(one, ontology) for one in relations]
 
 

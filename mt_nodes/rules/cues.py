@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a rule asks the ego-vehicle to do: the words for it, whether they are negated, and which of several counts."""
+"""The behaviour that a rule demands: its words, their negation, and the choice among several."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SCOPE, _TRIES = 8, 4
 
 @dataclass(frozen=True)
 class Cue:
-    """Words at ``indices`` that ask for a behaviour; ``negated``: by denying another."""
+    """Words at ``indices`` that demand a behaviour; ``negated``: by negating another one."""
 
     behaviour: str
     phrase: str
@@ -46,10 +46,10 @@ class Cue:
 
 
 def cues_in(tokens: Sequence[Token], free: Sequence[bool], others: Sequence[int], ontology: Ontology) -> list[Cue]:
-    """Return what is asked for, in the order of the text.
+    """Return the demands, in the order of the text.
 
     Args:
-        free: words that are no part of a name. others: where names of people, animals and vehicles begin.
+        free: words that belong to no name. others: where names of people, animals and vehicles begin.
     """
     idle: set[tuple[str, tuple[int, ...]]] = set()
     for _ in range(_TRIES):
@@ -72,14 +72,14 @@ def cues_in(tokens: Sequence[Token], free: Sequence[bool], others: Sequence[int]
 
 
 def is_aim(tokens: Sequence[Token], cue: Cue) -> bool:
-    """Whether to let somebody do something is what another deed is for: "move right to let them pass"."""
+    """Whether letting somebody do something is the purpose of another action: "move right to let them pass"."""
     start = cue.indices[0]
     before = [token.text for token in tokens[max(0, start - 2) : start]]
     return bool(tokens[start].forms & _GRANTS) and before[-1:] == ["to"] and not set(before) & _OBLIGATIONS
 
 
 def opposes(tokens: Sequence[Token], free: Sequence[bool], ontology: Ontology) -> bool:
-    """Whether a sentence or part of it begins with what others forbid, such as to ignore something."""
+    """Whether a sentence or part of it begins with an action that other rules forbid, such as ignoring something."""
     hits = _hits(tokens, free, ontology, ())
     denied = _negated(tokens, free, [indices for _, indices in hits])
     told = [text for (text, at), no in zip(hits, denied, strict=True) if not no and _leads(tokens, at[0])]
@@ -93,7 +93,7 @@ def _leads(tokens: Sequence[Token], i: int) -> bool:
 def _hits(
     tokens: Sequence[Token], free: Sequence[bool], ontology: Ontology, idle: Collection[tuple[str, tuple[int, ...]]]
 ) -> list[tuple[str, tuple[int, ...]]]:
-    """Return phrases and their words, in the order of the text; longer phrases first, those that say nothing never."""
+    """Return phrases and their words, in the order of the text; longer phrases have priority, idle ones are skipped."""
     left = list(free)
     hits: list[tuple[str, tuple[int, ...]]] = []
     phrases = _phrases(ontology)
@@ -108,7 +108,7 @@ def _hits(
 
 
 def _idle(tokens: Sequence[Token], start: int, others: Sequence[int], text: str, ontology: Ontology) -> bool:
-    """Whether a denied phrase asks for nothing: somebody else does it, or nobody is obliged to it."""
+    """Whether a negated phrase demands nothing: somebody else acts, or there is no obligation."""
     near = tokens[max(0, start - _SCOPE) : start]
     excused = any(token.forms & _DUTIES for token in near if token.clause == tokens[start].clause)
     asked = any(text in one.says for one in ontology.behaviours.values())
@@ -116,7 +116,7 @@ def _idle(tokens: Sequence[Token], start: int, others: Sequence[int], text: str,
 
 
 def _of_another(tokens: Sequence[Token], start: int, others: Sequence[int]) -> bool:
-    """Whether what is denied is what somebody else does: "a train cannot stop"."""
+    """Whether the negated action is somebody else's: "a train cannot stop"."""
     clause = [i for i, token in enumerate(tokens) if token.clause == tokens[start].clause]
     before = [i for i in others if i < start and i in clause and tokens[clause[0]].text not in _CLAUSE_PREPOSITIONS]
     between = {token.text for token in tokens[before[-1] : start]} if before else set()
@@ -124,7 +124,7 @@ def _of_another(tokens: Sequence[Token], start: int, others: Sequence[int]) -> b
 
 
 def _noun(tokens: Sequence[Token], indices: tuple[int, ...]) -> bool:
-    """Whether a lone word behind "its", "the" or "at a" is a noun: "its stop"."""
+    """Whether a single word after "its", "the" or "at a" is a noun: "its stop"."""
     before = [token.text for token in tokens[max(0, indices[0] - 2) : indices[0]]]
     return len(indices) == 1 and bool(before) and (before[-1] in _POSSESSIVES or tuple(before) in _AT_A)
 
@@ -149,7 +149,7 @@ def _phrases(ontology: Ontology) -> Phrases:
 
 
 def _meaning(text: str, negated: bool, ontology: Ontology) -> str:
-    """Return the first behaviour that a phrase asks for, as it stands or negated; empty: none."""
+    """Return the first behaviour that a phrase demands, negated or not; empty if there is none."""
     behaviours = ontology.behaviours.values()
     if not negated:
         return next((one.name for one in behaviours if text in one.says), "")
@@ -159,7 +159,9 @@ def _meaning(text: str, negated: bool, ontology: Ontology) -> str:
 
 
 def _negated(tokens: Sequence[Token], free: Sequence[bool], hits: Sequence[tuple[int, ...]]) -> list[bool]:
-    """Return of each phrase whether a negation shortly before it, or before what it is joined to by "or", is of it."""
+    """Return for each phrase whether a negation shortly before it applies to it.
+    A negation before another phrase joined to it by "or" also applies.
+    """
     told: list[bool] = []
     aside = _aside(tokens)
     for n, indices in enumerate(hits):
@@ -190,19 +192,19 @@ def _negated(tokens: Sequence[Token], free: Sequence[bool], hits: Sequence[tuple
 
 
 def _aside(tokens: Sequence[Token]) -> frozenset[int]:
-    """Return the indices of what commas part behind "must" and the like: "shall, when passing them, drive"."""
+    """Return the indices of parentheses between commas after "must" and the like: "shall, when passing them, drive"."""
     commas = [i for i, token in enumerate(tokens) if token.text == ","]
     rows = [range(one, two + 1) for one, two in pairwise(commas) if one and tokens[one - 1].text in _AUXILIARIES]
     return frozenset(i for row in rows for i in row if tokens[row[0]].sentence == tokens[row[-1]].sentence)
 
 
 def _of_number(tokens: Sequence[Token], i: int, start: int) -> bool:
-    """Whether a negation is of a comparison before a phrase: "at no more than 20 mph past", "not less than"."""
+    """Whether a negation belongs to a comparison before a phrase: "at no more than 20 mph past", "not less than"."""
     return i + 1 < start and tokens[i + 1].text in _COMPARATIVES
 
 
 def _forbidden(tokens: Sequence[Token], free: Sequence[bool], indices: tuple[int, ...]) -> bool:
-    """Whether what is done is forbidden behind it: "overtaking here is prohibited", "turning is not allowed"."""
+    """Whether a later word forbids the action: "overtaking here is prohibited", "turning is not allowed"."""
     end = indices[-1]
     gerund = any(tokens[i].text.endswith("ing") for i in indices)
     if not gerund and not (end + 1 < len(tokens) and tokens[end + 1].text in _BE_FORMS):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts nearest in meaning to another by the vectors of a service, found by FAISS's exact index of scalar products.
+"""Nearest texts by embedding vectors of a service, with FAISS's exact index of scalar products.
 
-Vectors are asked for over the OpenAI protocol (``/embeddings``), as insistently as :mod:`mt_nodes.rules.service` does,
-and kept (:mod:`mt_nodes.rules.vector_file`). FAISS (J. Johnson, M. Douze, H. Jégou, "Billion-scale similarity search
-with GPUs", arXiv 1702.08734; ``IndexFlatIP``) compares in single precision; whoever may be among the nearest is
-compared again in double precision, so the outcome depends on neither its version nor its threads.
+Vectors come from the OpenAI protocol (``/embeddings``), with retries as in :mod:`mt_nodes.rules.service`, and are
+cached (:mod:`mt_nodes.rules.vector_file`). FAISS (J. Johnson, M. Douze, H. Jégou, "Billion-scale similarity search with
+GPUs", arXiv 1702.08734; ``IndexFlatIP``) compares in single precision; candidates are compared again in double
+precision, so that the result depends neither on its version nor on threads.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from mt_nodes.rules.nearest_texts import Floats, cosines, ranked, unit
 from mt_nodes.rules.service import Service, ServiceFailure
 from mt_nodes.rules.vector_file import VectorFile
 
-#: Texts of one request, and bytes of its answer: 64 vectors of 8,192 numbers of 24 characters have room.
+#: Texts per request, and bytes per answer: room for 64 vectors of 8,192 numbers of 24 characters.
 BATCH, LARGEST_BYTES = 64, 16_000_000
-#: A vector that is made twice, alone and beside others, is the same but for the rounding of half precision.
+#: Two embeddings of a text, alone and in a batch, are equal up to rounding in half precision.
 _SAME = 0.99
-#: Cosines in single precision may be wrong by less than this.
+#: Largest error of cosines in single precision.
 _MARGIN = 1e-4
 
 
 class Embeddings:
-    """The vectors of one model."""
+    """Embedding vectors of one model."""
 
     def __init__(self, name: str, kept: VectorFile, connect: Callable[[], Service]) -> None:
         """Ask nothing yet.
 
         Args:
-            name: what the user calls the model; vectors are kept under it.
-            connect: makes the client, if there is something to ask.
+            name: the user's name of the model, the key of its cached vectors.
+            connect: creates the client when a request is needed.
         """
         self.name, self._kept, self._connect = name, kept, connect
 
     def vectors(self, texts: Sequence[str]) -> Floats:
-        """Return the vectors (n, d) of n texts, asking for those only that are not kept.
+        """Return the vectors (n, d) of n texts; requests only those that are not cached.
 
         Raises:
-            NoAnswer: the server gave no usable one; those that came before are kept.
-            UsageError: the server refuses the request, or has another model than the vectors that are kept are of.
+            NoAnswer: the server gave no usable one; earlier ones are cached.
+            UsageError: the server refuses the request, or has another model than that of the cached vectors.
             InfrastructureError: the file of vectors cannot be written.
         """
         known = self._kept.of(self.name)
@@ -63,7 +63,7 @@ class Embeddings:
         return self._connect()
 
     def _fetch(self, texts: Sequence[str]) -> None:
-        """Ask for texts and for one that is kept, which says whether the model is still the same; keep all or none."""
+        """Request texts and a cached one, to verify that the model is still the same; cache all or none."""
         probe = list(self._kept.of(self.name))[:1]
         (served, vectors), _, _ = self._service.insist(lambda: self._once([*texts, *probe]))
         if probe:
@@ -97,10 +97,10 @@ class Embeddings:
 
 
 def _told(data: bytes, kind: str, count: int) -> tuple[str, Floats]:
-    """Return what the server calls the model, and ``count`` vectors (count, d) in the order of the texts.
+    """Return the server's name of the model, and ``count`` vectors (count, d) in the order of the texts.
 
     Raises:
-        Failed: it is none of that.
+        Failed: the answer is invalid.
     """
     try:
         answer = json.loads(data)
@@ -130,10 +130,10 @@ def _matrix(rows: Sequence[Any]) -> Floats:
 
 
 class FaissIndex:
-    """:class:`mt_nodes.rules.nearest_texts.Nearest` by vectors that somebody else makes."""
+    """:class:`mt_nodes.rules.nearest_texts.Nearest` with vectors from an embedding function."""
 
     def __init__(self, texts: Sequence[str], embed: Callable[[Sequence[str]], Floats]) -> None:
-        """Place texts.
+        """Index texts.
 
         Args:
             embed: returns vectors (n, d) of n texts.
@@ -154,7 +154,7 @@ class FaissIndex:
         self._flat.add(self._vectors.astype(np.float32))
 
     def nearest(self, query: str, limit: int) -> list[tuple[int, float]]:
-        """Return rows and similarities of the nearest, equally near ones in order; all are as far from no words."""
+        """Return rows and similarities of the nearest, ties in order; a text without words is equally far from all."""
         count = len(self._vectors)
         if limit < 1 or not count:
             return []

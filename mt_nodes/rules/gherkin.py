@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements as Gherkin, the language of Cucumber, one scenario each; tags are the ids of the rules that say so.
+"""Statements in Gherkin, the language of Cucumber, one scenario each; tags are the ids of their rules.
 
 ::
 
@@ -27,7 +27,7 @@ from mt_nodes.rules.statement import ADDS, ON_ROAD, ON_ROADSIDE, REPLACES, State
 
 TOOL = "mt"
 _ID = re.compile(r"[^\s@#]+")
-#: The parser takes about a second for so much; the 110 shipped rules are 40 kB.
+#: The parser takes about a second for this size; the 110 shipped rules have 40 kB.
 _LARGEST = 1_000_000
 _KNOWN = "it is known that"
 _GIVEN = re.compile(r"the ego[- ]vehicle approaches(?: to)? (?:an? |the )?(?P<road>.+)")
@@ -48,7 +48,7 @@ def feature(statements: Iterable[Statement], title: str, tool: str = TOOL) -> st
     """Return the text of a feature with one scenario a statement.
 
     Raises:
-        UsageError: the id of a rule has spaces, ``@`` or ``#`` and can be no tag.
+        UsageError: a rule's id has spaces, ``@`` or ``#`` and cannot be a tag.
     """
     return f"Feature: {' '.join(title.split())}\n" + "".join(_scenario(one, tool) for one in statements)
 
@@ -73,7 +73,7 @@ def read_feature_file(path: Path, ontology: Ontology) -> tuple[Statement, ...]:
     """Read a ``.feature`` file.
 
     Raises:
-        UsageError: it cannot be read, or what :func:`read_feature` refuses.
+        UsageError: it cannot be read, or :func:`read_feature` refuses it.
     """
     return read_feature(read_text(path), str(path), ontology)
 
@@ -82,8 +82,8 @@ def read_feature(text: str, name: str, ontology: Ontology) -> tuple[Statement, .
     """Return the statements of a feature.
 
     Raises:
-        UsageError: naming the line: it is no Gherkin, in another language, says nothing, or has a word that the
-            ontology does not know.
+        UsageError: naming the line: invalid Gherkin, another language, no content, or a word that the ontology does not
+            know.
     """
     if len(text) > _LARGEST:
         raise UsageError(f"{name}: got {len(text) / 1e6:.1f} MB, expected at most {_LARGEST / 1e6:g} MB; part it")
@@ -163,7 +163,7 @@ def _words(step: Mapping[str, Any], where: str) -> dict[str, str]:
 
 
 def _known(words: str, kind: str, ontology: Ontology, where: str) -> str:
-    """Return the name that words are of: the name itself, or a phrase of the ontology."""
+    """Return the name for words: the name itself, or the term with that phrase."""
     terms: Mapping[str, Any] = {
         "road": ontology.roads,
         "element": ontology.elements,

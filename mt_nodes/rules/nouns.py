@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which roads and elements a rule names."""
+"""The roads and elements that a rule names."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _DUE_TO_OTHERS = _MODAL_ADVERBS | words("due_to_others")
 _COLOUR_CONTEXTS = words("colour_contexts")
 _COLOUR_VERBS = words("colour_verbs")
 _COLOUR_ENDS = _COLOUR_VERBS | OPENERS | words("colour_ends")
-#: How many words before a name are looked at, and how many may stand between two that are joined.
+#: How many words before a name count, and how many may stand between two joined names.
 NEAR, BETWEEN = 3, 5
 
 
 @dataclass(frozen=True)
 class ElementMention:
-    """An element that a text names, and the indices of the words."""
+    """An element in a text, and the indices of its words."""
 
     element: Element
     indices: tuple[int, ...]
@@ -49,7 +49,7 @@ class ElementMention:
 
 @dataclass(frozen=True)
 class RoadMention:
-    """A road that a text names, and the indices of the words."""
+    """A road in a text, and the indices of its words."""
 
     road: RoadTerm
     indices: tuple[int, ...]
@@ -57,7 +57,7 @@ class RoadMention:
 
 @dataclass(frozen=True)
 class Nouns:
-    """What a text names, each in the order of the text."""
+    """The names in a text, each in the order of the text."""
 
     things: tuple[ElementMention, ...]
     places: tuple[RoadMention, ...]
@@ -70,7 +70,7 @@ class Nouns:
 
 
 def nouns_in(tokens: Sequence[Token], ontology: Ontology) -> Nouns:
-    """Return roads and elements; each word is of one of them at most, and phrases of more words come first."""
+    """Return roads and elements; each word belongs to one at most, and longer phrases have priority."""
     usable = [ontology.nouns[i] for i in _phrases(ontology).among(words_of(tokens))]
     whole = _rows(tokens, usable)
     free = [True] * len(tokens)
@@ -87,9 +87,9 @@ def nouns_in(tokens: Sequence[Token], ontology: Ontology) -> Nouns:
 
 
 def met(tokens: Sequence[Token], nouns: Nouns, ontology: Ontology) -> list[ElementMention]:
-    """Return what the ego may meet: elements but itself and what is to be prevented.
+    """Return the elements that the ego may meet: without the ego itself and what must be prevented.
 
-    If there are none: what a bare word may mean, else what marks the roads.
+    If there are none: the meaning of a bare word, else the elements that mark the roads.
     """
     things = [
         one for one in nouns.things if not _is_ego(tokens, one) and not words_before(tokens, one.start) & _AVOIDANCES
@@ -106,7 +106,7 @@ def met(tokens: Sequence[Token], nouns: Nouns, ontology: Ontology) -> list[Eleme
 
 
 def road_of(tokens: Sequence[Token], places: Sequence[RoadMention], element: Element, otherwise: str) -> str:
-    """Return the road that is named: the element's own, else the first spot or area behind a word of place, if any."""
+    """Return the named road: the element's own, else the first spot or area after a locative, if any."""
     places = [one for one in places if not words_before(tokens, one.indices[0]) & _ELSEWHERE]
     names = [one.road.name for one in places]
     if element.road in names or not names:
@@ -118,7 +118,7 @@ def road_of(tokens: Sequence[Token], places: Sequence[RoadMention], element: Ele
 
 
 def _is_ego(tokens: Sequence[Token], one: ElementMention) -> bool:
-    """Whether a name is of whom the rule is for: "drivers of trucks", "buses must", "motor vehicles"."""
+    """Whether a name means the ego vehicle: "drivers of trucks", "buses must", "motor vehicles"."""
     if one.element.category != "objects":
         return False
     around = words_before(tokens, one.start)
@@ -138,7 +138,7 @@ def _is_ego(tokens: Sequence[Token], one: ElementMention) -> bool:
 
 
 def _is_bound(tokens: Sequence[Token], start: int) -> bool:
-    """Whether a subject of which more is told has to do something: "vehicles let into the zone must"."""
+    """Whether a qualified subject has an obligation: "vehicles let into the zone must"."""
     rest = [token.text for token in tokens[start:] if token.clause == tokens[start - 1].clause]
     duty = next((i for i, word in enumerate(rest) if word in _MODALS), 0)
     told = duty > 0 and (rest[0].endswith(("ing", "ed")) or rest[0] in _RELATIVES)
@@ -147,7 +147,7 @@ def _is_bound(tokens: Sequence[Token], start: int) -> bool:
 
 
 def _is_met(tokens: Sequence[Token], i: int) -> bool:
-    """Whether a word that may mean much is for what the ego meets: "let people cross", "on red"."""
+    """Whether an ambiguous word means something that the ego meets: "let people cross", "on red"."""
     if i and tokens[i - 1].text == "no":
         return False
     after = {form for token in tokens[i + 1 : i + 4] for form in token.forms}
@@ -156,7 +156,7 @@ def _is_met(tokens: Sequence[Token], i: int) -> bool:
 
 
 def _is_shown(tokens: Sequence[Token], i: int) -> bool:
-    """Whether a colour is that of a light, which is not named: "on red", "amber means stop", "wait for green"."""
+    """Whether a colour is that of an unnamed light: "on red", "amber means stop", "wait for green"."""
     before = words_of(tokens[max(0, i - 1) : i])
     after = tokens[i + 1] if i + 1 < len(tokens) else None
     ends = after is None or after.text in PUNCTUATION or bool(after.forms & _COLOUR_ENDS)
@@ -164,7 +164,7 @@ def _is_shown(tokens: Sequence[Token], i: int) -> bool:
 
 
 def _rows(tokens: Sequence[Token], nouns: Sequence[tuple[Phrase, Term]]) -> list[tuple[int, ...]]:
-    """Return the words of every name of several words in a row."""
+    """Return the words of every name of several consecutive words."""
     free = [True] * len(tokens)
     vague = [isinstance(term, Element) and (term.weak or term.general) for _, term in nouns]
     several = [p for (p, _), no in zip(nouns, vague, strict=True) if len(p.parts) == 1 and p.size > 1 and not no]
@@ -174,19 +174,19 @@ def _rows(tokens: Sequence[Token], nouns: Sequence[tuple[Phrase, Term]]) -> list
 def _torn(
     tokens: Sequence[Token], phrase: Phrase, term: Term, indices: tuple[int, ...], whole: Sequence[tuple[int, ...]]
 ) -> bool:
-    """Whether a phrase of parts or of a general term takes a word out of another name: "bus" of "bus stop"."""
+    """Whether a phrase of parts or of a general term takes a word of another name: "bus" of "bus stop"."""
     mine = set(indices)
     loose = len(phrase.parts) > 1 or (isinstance(term, Element) and term.general)
     if loose and any(0 < len(mine & set(row)) < len(row) for row in whole):
         return True
-    # "An ambulance behind you" is no vehicle behind you.
+    # "An ambulance behind you" does not name a vehicle behind you.
     return tokens[indices[0]].text in _VEHICLE_HEADS and any(
         row[0] < indices[0] <= row[-1] and row[-1] - row[0] < len(row) for row in whole
     )
 
 
 def words_before(tokens: Sequence[Token], start: int) -> frozenset[str]:
-    """Forms of the words right before."""
+    """Return the forms of the preceding words."""
     return words_of(tokens[max(0, start - NEAR) : start])
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words that relations are made of: roads, elements, behaviours, predicates, and how rules name them.
+"""The ontology of relations: roads, elements, behaviours, predicates, and their phrases in rules.
 
-``config/ontology/*.yaml`` is what ships; a file of the user's own, of the same form, adds to it or replaces entries.
-The terms of both regions are those of AutoMT (arXiv 2510.19438, tables 1 and 2 of its supplement).
+``config/ontology/*.yaml`` ships with the package; a user's own file of the same form adds entries or replaces them. The
+terms of both regions are those of AutoMT (arXiv 2510.19438, tables 1 and 2 of its supplement).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mt_nodes.rules.terms import Behaviour, Element, RoadTerm, Term
 
 REGIONS = ("germany", "california")
 CATEGORIES = ("infrastructure", "objects", "environment")
-#: Where a rule names no road.
+#: For rules that name no road.
 ANY_ROAD = "any_road"
 _SECTIONS = ("roads", *CATEGORIES, "behaviours", "predicates", "words")
 _WORDS = ("unsupported", "road", "needs", "asks", "crossing")
@@ -52,7 +52,7 @@ class Ontology:
 
     @cached_property
     def nouns(self) -> tuple[tuple[Phrase, Term], ...]:
-        """Phrases of roads and elements: those of more words first, then of elements, then those in a row."""
+        """Phrases of roads and elements: longer ones first, then those of elements, then consecutive ones."""
         roads = (road for road in self.roads.values() if road.name != ANY_ROAD)
         terms = (*self.elements.values(), *roads)
         rows = [(self.lexicon.phrase(text), term) for term in terms for text in term.says]
@@ -63,7 +63,7 @@ class Ontology:
         )
 
     def refuse_unknown(self, statement: Statement, where: str) -> None:
-        """Refuse a statement with a word that is not here.
+        """Refuse a statement with an unknown word.
 
         Raises:
             UsageError: names the place, the word and the nearest that exists.
@@ -87,7 +87,7 @@ class Ontology:
 
 
 def load_ontology(*own: Path) -> Ontology:
-    """Read the ontology that ships, and files of the user's own upon it.
+    """Read the shipped ontology, and the user's own files on top of it.
 
     Raises:
         UsageError: naming file and key, what was got and what was expected.
@@ -100,7 +100,7 @@ def _load(own: tuple[Path, ...]) -> Ontology:
     read: dict[str, dict[str, Any]] = {section: {} for section in _SECTIONS}
     for data in (*_shipped(), *map(_read, own)):
         for section, entries in data.items():
-            # Of phrases alike the first counts, so a user's terms come first; behaviours stay in order of their rank.
+            # Of equal phrases the first counts, so a user's terms come first; behaviours keep the order of their rank.
             before, after = (read[section], entries) if section == "behaviours" else (entries, read[section])
             read[section] = {**before, **after, **entries}
     elements = {name: one for category in CATEGORIES for name, one in read[category].items()}
@@ -206,7 +206,7 @@ def _regions(data: Mapping[str, Any], where: str) -> tuple[str, ...]:
 
 
 def _refuse_discord(ontology: Ontology, where: Path) -> None:
-    """Refuse entries that name others which are not there.
+    """Refuse entries that refer to missing ones.
 
     Raises:
         UsageError: naming the entry and the nearest name that exists.
@@ -221,7 +221,7 @@ def _refuse_discord(ontology: Ontology, where: Path) -> None:
 
 
 def _links(ontology: Ontology) -> Iterator[tuple[str, str, str, Collection[str]]]:
-    """Yield key, kind of what it names, the name, and the names that exist."""
+    """Yield key, kind of the reference, its name, and the existing names."""
     for element in ontology.elements.values():
         yield f"{element.name}.road", "road", element.road, ontology.roads
         yield f"{element.name}.crossing", "road", element.crossing, ontology.roads

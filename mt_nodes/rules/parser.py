@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what a traffic rule says without a language model: a shallow grammar of English over the words of the ontology.
+"""Reads traffic rules without a language model, by a shallow grammar of English with the ontology's words.
 
-Three questions are asked of the text. What is to be done? Words that ask for a behaviour, or deny its opposite, outside
-of the names of things. What for? Of the elements that are named, the one that stands where English puts a reason: in a
-clause that begins with *when*, *if* or *where*, behind *for*, *to* or *past*, or at the head of the rule; and those
-that are joined to it by *and* or *or*. Where? The road that is named, else the one where the element stands. Numbers
-and a few phrases become conditions on the source.
+It answers three questions. What is demanded? Phrases that demand a behaviour, or negate its opposite, outside of names.
+What for? Of the named elements, the one where English puts a reason: in a clause that begins with *when*, *if* or
+*where*, after *for*, *to* or *past*, or at the start of the rule; and those joined to it by *and* or *or*. Where? The
+named road, else the element's own. Numbers and a few phrases become conditions on the source.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from mt_nodes.rules.reasons import PRONOUNS, reasons
 from mt_nodes.rules.statement import ON_ROAD, ON_ROADSIDE, Statement
 from mt_nodes.rules.terms import Behaviour, Element
 
-#: One rule is a sentence or three; more is a document, whose rules should be parted first.
+#: A rule has one to three sentences; longer texts are documents, to be split into rules first.
 LONGEST = 2000
 _NOTHING_NAMED = "it names nothing of the ontology that could be added or replaced (rules are read in English)"
 _EGO_CONTEXTS = words("ego_contexts")
@@ -37,7 +36,7 @@ _PLACES = ((ON_ROADSIDE, words("roadside_phrases")), (ON_ROAD, words("road_phras
 
 @dataclass(frozen=True)
 class Reading:
-    """What a rule says; without a statement, ``why`` it could not be read."""
+    """The statements of a rule, or ``why`` there are none."""
 
     statements: tuple[Statement, ...] = ()
     why: str = ""
@@ -47,8 +46,8 @@ def read_rule(text: str, ontology: Ontology, rule: str = "", strict: bool = Fals
     """Return the statements of one rule in English.
 
     Args:
-        rule: id that the statements bear. strict: "stop" and "wait" mean ``stop``, not the ``slow_down`` that AutoMT
-            (arXiv 2510.19438) takes them for.
+        rule: id for the statements. strict: "stop" and "wait" mean ``stop``, instead of ``slow_down`` as in AutoMT
+            (arXiv 2510.19438).
     """
     if not text.strip():
         return Reading(why="the rule is empty")
@@ -89,7 +88,7 @@ def read_rule(text: str, ontology: Ontology, rule: str = "", strict: bool = Fals
 def _asked(
     tokens: Sequence[Token], things: Sequence[ElementMention], cues: Sequence[Cue], ontology: Ontology
 ) -> tuple[Cue | None, Sequence[ElementMention]]:
-    """Return what is asked for, and the elements of the first sentence that names one and asks for something."""
+    """Return the demand, and the elements of the first sentence that names one and demands something."""
     asked_about: list[ElementMention] = []
     for sentence in range(tokens[-1].sentence + 1):
         named = [one for one in things if tokens[one.start].sentence == sentence]
@@ -106,17 +105,17 @@ def _asked(
 
 
 def _goes_on(tokens: Sequence[Token], start: int, things: Sequence[ElementMention]) -> bool:
-    """Whether a sentence speaks of what was named before it: "a convoy is one vehicle; nobody may cut into it"."""
+    """Whether a sentence refers to an earlier name: "a convoy is one vehicle; nobody may cut into it"."""
     here = [i for i in range(start, len(tokens)) if tokens[i].sentence == tokens[start].sentence]
     first = min((one.start for one in things if one.start in here), default=len(tokens))
     return any(tokens[i].text in PRONOUNS for i in here if i < first)
 
 
 def _first(tokens: Sequence[Token], cues: Sequence[Cue], ontology: Ontology) -> Cue | None:
-    """Return the cue of the highest rank; who is turning is not told to turn."""
+    """Return the cue of the highest rank; a turning ego is not asked to turn."""
     ranks = list(ontology.behaviours)
     told = [c for c in cues if not (c.behaviour.startswith("turn") and _is_doing(tokens[c.indices[0]]))]
-    # What is forbidden, and what for, says less than what is asked for: "do not go on, turn right to let them pass".
+    # Prohibitions and purposes have lower priority than demands: "do not go on, turn right to let them pass".
     return min(
         told,
         key=lambda cue: (ranks.index(cue.behaviour) + 3.5 * (cue.negated or is_aim(tokens, cue)), cue.indices),
@@ -132,7 +131,7 @@ def _is_doing(token: Token) -> bool:
 def _behaviour(
     tokens: Sequence[Token], cue: Cue, things: Sequence[ElementMention], ontology: Ontology, strict: bool
 ) -> Behaviour:
-    """Return what a cue asks for: who may not pass what stands has to stop."""
+    """Return the behaviour that a cue demands: an ego that may not pass a standing object has to stop."""
     behaviour = ontology.behaviours[cue.behaviour]
     stands = any(one.element.stands for one in things) or any(token.text == "stopped" for token in tokens)
     if not cue.negated and cue.phrase in _PRIORITY_PHRASES and things[0].element.asks == _GOES:
@@ -143,7 +142,7 @@ def _behaviour(
 
 
 def _place(tokens: Sequence[Token], chosen: Sequence[ElementMention], ontology: Ontology) -> str:
-    """Return where objects are, if the sentence says so."""
+    """Return the place of objects, if the sentence gives it."""
     if any(one.element.category != "objects" for one in chosen):
         return ""
     near = [token for token in tokens if token.sentence == tokens[chosen[0].start].sentence]
@@ -157,7 +156,7 @@ def _conditions(
     behaviour: Behaviour,
     ontology: Ontology,
 ) -> list[str]:
-    """Return what the text asks of the source: numbers, phrases of predicates, weather and light beside the reason."""
+    """Return the conditions on the source: numbers, phrases of predicates, and further weather and light."""
     told = list(quantities.conditions(tokens, behaviour.name == "keep_current"))
     for predicate in ontology.predicates.values():
         if any(_says(tokens, text, ontology) for text in predicate.denies):
@@ -174,7 +173,7 @@ def _conditions(
 
 
 def _turning(tokens: Sequence[Token], free: Sequence[bool]) -> list[str]:
-    """Return that the ego turns, and where to, if the rule is for who turns."""
+    """Return the condition that the ego turns, and its direction, if the rule is for turning."""
     for i, token in enumerate(tokens):
         before = {form for t in tokens[max(0, i - 3) : i] for form in t.forms}
         after = {t.text for t in tokens[i + 1 : i + 3]}
@@ -185,14 +184,14 @@ def _turning(tokens: Sequence[Token], free: Sequence[bool]) -> list[str]:
 
 
 def _joined(conditions: Sequence[str], element: Element) -> str:
-    """Return all conditions; a number that the rule names takes the place of what the element needs."""
+    """Return all conditions; a number in the rule replaces the element's own need."""
     measured = any(name in one for one in conditions for name in ("speed_kmh", "visibility_m"))
     ordered = sorted(conditions, key=lambda one: not one.startswith(("moving", "speed")))
     return conjunction(*ordered, "" if measured else element.needs)
 
 
 def _opposite(flag: str) -> str:
-    """Return the denial of ``flag`` or ``not flag``."""
+    """Return the negation of ``flag`` or ``not flag``."""
     return flag.removeprefix("not ") if flag.startswith("not ") else f"not {flag}"
 
 

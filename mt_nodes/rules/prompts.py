@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What language models are told: templates (Jinja) and worked examples of ``config/prompts``, or a folder of that form.
+"""Prompts for language models: templates (Jinja) and worked examples of ``config/prompts``, or of a similar folder.
 
 The steps follow table III of AutoMT (arXiv 2510.19438), the questions its table IV; the words are our own. A rule goes
-into a prompt as a JSON string, so that nothing in it can end the place where it stands.
+into a prompt as a JSON string, so that its content cannot end the string.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ _TEMPLATES = ("extract.system", "extract.user", "again.user", "self_check.system
 
 @dataclass(frozen=True)
 class Example:
-    """A rule and the answer to it."""
+    """A rule and its answer."""
 
     rule: str
     answer: str
 
 
 class Templates:
-    """Templates of one folder."""
+    """The templates of one folder."""
 
     def __init__(self, names: Iterable[str], folder: Path | None = None) -> None:
-        """Read them; without a folder those that ship.
+        """Read them; by default the shipped ones.
 
         Raises:
-            UsageError: one is missing, cannot be read or is no template.
+            UsageError: one is missing, unreadable or invalid.
         """
         from jinja2 import Environment, StrictUndefined, TemplateSyntaxError
 
@@ -56,10 +56,10 @@ class Templates:
                 raise UsageError(f"{path}:{error.lineno}: no valid template: {error.message}") from error
 
     def made(self, name: str, **told: Any) -> str:
-        """Return a template filled in.
+        """Return a filled-in template.
 
         Raises:
-            UsageError: it asks for what is not told.
+            UsageError: it uses an unknown variable.
         """
         from jinja2 import TemplateError
 
@@ -76,7 +76,7 @@ class Prompts:
         """Read templates and examples.
 
         Raises:
-            UsageError: one is missing, cannot be read or is no template.
+            UsageError: one is missing, unreadable or invalid.
         """
         templates = Templates(_TEMPLATES, folder)
         self._made = templates.made
@@ -85,16 +85,16 @@ class Prompts:
         self._system = self._made("extract.system", ontology=ontology, elements=elements, examples=self.examples)
 
     def extract(self, rule: str) -> tuple[Message, ...]:
-        """Return what is asked for a rule."""
+        """Return the messages for a rule."""
         return ("system", self._system), ("user", self._made("extract.user", rule=rule))
 
     def again(self, messages: Iterable[Message], answer: str, why: str) -> tuple[Message, ...]:
-        """Return what is asked after an answer that did not pass."""
+        """Return the messages after an invalid answer."""
         asked = self._made("again.user", why=why)
         return (*messages, ("assistant", answer or "(nothing)"), ("user", asked))
 
     def self_check(self, rule: str, sentences: Iterable[str]) -> tuple[Message, ...]:
-        """Return the questions about what was made of a rule."""
+        """Return the questions about statements of a rule."""
         asked = self._made("self_check.user", rule=rule, sentences=list(sentences))
         return ("system", self._made("self_check.system")), ("user", asked)
 

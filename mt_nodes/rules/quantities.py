@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers with units in rules, as conditions on the source: speeds, how far one sees, gaps."""
+"""Numbers with units in rules, as conditions on the source: speed, visibility, gaps."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _RELATIVE_SPEEDS = words("relative_speeds")
 _FLOORS = words("floors")
 _NUMBER_NEGATIONS = words("number_negations")
 _GAP_CONTEXTS = words("gap_contexts")
-#: Walking pace in km/h: German courts take 4 to 7 km/h for it, so faster than 7 is faster in any case.
+#: Walking pace in km/h: German courts assume 4 to 7 km/h, so more than 7 is faster in any case.
 WALKING_KMH = 7.0
 _BACK = 5
 
 
 def conditions(tokens: Sequence[Token], keeps: bool) -> tuple[str, ...]:
-    """Return what numbers of a rule ask of the source; ``keeps``: it asks to drive on as before.
+    """Return the conditions of a rule's numbers; ``keeps``: it demands to drive on as before.
 
-    A limit on the speed binds only who drives faster, a least speed only who drives no slower, a gap only who has less.
+    A speed limit binds only faster vehicles, a minimum speed only those at or above it, a gap only shorter ones.
     """
     told = [one for i, value, kind in _amounts(tokens) if (one := _condition(tokens, i, value, kind, keeps))]
     words = [token.text for token in tokens]
@@ -38,7 +38,7 @@ def conditions(tokens: Sequence[Token], keeps: bool) -> tuple[str, ...]:
 
 
 def is_limit(tokens: Sequence[Token]) -> bool:
-    """Whether a rule names a speed that must not be exceeded: in other words, that who is faster slows down."""
+    """Whether a rule gives a speed limit, which implies that faster vehicles slow down."""
     speeds = [i for i, _, kind in _amounts(tokens) if kind == "speed"]
     return any(not _around(tokens, i) & _FLOORS for i in speeds)
 
@@ -72,6 +72,6 @@ def _sign(before: frozenset[str], keeps: bool) -> str:
 
 
 def _around(tokens: Sequence[Token], i: int) -> frozenset[str]:
-    """Words shortly before a number, in its clause."""
+    """Return the words shortly before a number, in its clause."""
     near = tokens[max(0, i - _BACK) : i]
     return frozenset(token.text for token in near if token.clause == tokens[i].clause)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of the elements that a rule names it is about, by where they stand in it."""
+"""The element that a rule is about, by its position in the text."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ _PARTICIPLE_ENDINGS = tuple(words("participle_endings"))
 def reasons(
     tokens: Sequence[Token], things: Sequence[ElementMention], behaviour: str, cue: int
 ) -> list[ElementMention]:
-    """Return the element that a rule is about, and those that are joined to it.
+    """Return the element that a rule is about, and those joined to it.
 
     Args:
-        behaviour: what it asks for. cue: index of the word that asks for it, the number of words if none does.
+        behaviour: the demanded one. cue: index of the demanding word, the number of words if there is none.
     """
     meant = _meant(tokens, things)
     weights = [_weight(tokens, one) + 2.0 * (one.start in meant) for one in things]
@@ -59,7 +59,7 @@ def reasons(
         # "In rain, keep away from trucks" is about trucks.
         rest = one.element.category == "environment" and one.start < cue
         weights[i] -= 0.5 * (rest and any(other.element.category == "objects" for other in near))
-        # Who has to wait in spite of a green light waits for something else.
+        # An ego that has to wait in spite of a green light waits for something else.
         weights[i] -= 2.5 * bool(behaviour and one.element.asks and one.element.asks != behaviour)
     apart = False
     for i, (one, following) in enumerate(pairwise(things)):
@@ -83,7 +83,7 @@ def reasons(
 
 
 def _means(tokens: Sequence[Token], one: ElementMention, following: ElementMention) -> bool:
-    """Whether what follows a general word or a light tells what is meant: people with a wheelchair, light on a bus."""
+    """Whether what follows a general word or a light specifies it: people with a wheelchair, light on a bus."""
     row = tokens[max(one.indices) + 1 : following.start]
     between = {form for token in row for form in token.forms}
     if one.element.name.endswith("_light") and following.element.category == "objects":
@@ -94,7 +94,7 @@ def _means(tokens: Sequence[Token], one: ElementMention, following: ElementMenti
 
 
 def _left_by(tokens: Sequence[Token], one: ElementMention, following: ElementMention) -> bool:
-    """Whether a thing only did something to what is named before it: "mud dropped by tractors", "a horse led by"."""
+    """Whether a thing is only the cause of another: "mud dropped by tractors", "a horse led by"."""
     row = [token.text for token in tokens[max(one.indices) + 1 : following.start]]
     caused = "by" in row[1:] and row[row.index("by") - 1].endswith(_PARTICIPLE_ENDINGS) and len(row) <= BETWEEN
     lies = one.element.category == "environment" or one.element.stands or not _LED.isdisjoint(row)
@@ -102,20 +102,20 @@ def _left_by(tokens: Sequence[Token], one: ElementMention, following: ElementMen
 
 
 def _hides(tokens: Sequence[Token], one: ElementMention, following: ElementMention) -> bool:
-    """Whether a thing only is what somebody cannot be seen for: "parked vans may conceal children"."""
+    """Whether a thing only hides somebody: "parked vans may conceal children"."""
     row = tokens[max(one.indices) + 1 : following.start]
     hidden = bool(words_of(row) & _HIDING_VERBS) and not {token.text for token in row} & _HIDDEN_BEHIND
     return hidden and following.element.category == "objects" and len({token.clause for token in row}) == 1
 
 
 def _is_of(tokens: Sequence[Token], one: ElementMention, following: ElementMention) -> bool:
-    """Whether what follows tells what a thing is made of: "a convoy of trucks", "a queue of buses"."""
+    """Whether what follows is the material of a thing: "a convoy of trucks", "a queue of buses"."""
     row = [token.text for token in tokens[max(one.indices) + 1 : following.start]]
     return row[:1] == ["of"] and len(row) <= NEAR and one.element.category == following.element.category == "objects"
 
 
 def _is_beside(tokens: Sequence[Token], one: ElementMention, following: ElementMention) -> bool:
-    """Whether a thing only tells where somebody is: "children near a bus", "children on scooters"."""
+    """Whether a thing only gives the place of another: "children near a bus", "children on scooters"."""
     row = [token.text for token in tokens[max(one.indices) + 1 : following.start]]
     place = not _BESIDE.isdisjoint(row[:2])
     moves = one.element.category == following.element.category == "objects" and not one.element.stands
@@ -123,7 +123,7 @@ def _is_beside(tokens: Sequence[Token], one: ElementMention, following: ElementM
 
 
 def _meant(tokens: Sequence[Token], things: Sequence[ElementMention]) -> frozenset[int]:
-    """Return where objects begin that "it" or "them" stands for: "a tractor in the rain: do not pass it"."""
+    """Return where the objects of "it" or "them" begin: "a tractor in the rain: do not pass it"."""
     asks = [
         i for i, token in enumerate(tokens) if token.text in PRONOUNS and words_before(tokens, i) & (YIELDS | PASSES)
     ]
@@ -132,7 +132,7 @@ def _meant(tokens: Sequence[Token], things: Sequence[ElementMention]) -> frozens
 
 
 def _weight(tokens: Sequence[Token], one: ElementMention) -> float:
-    """How much an element looks like the reason of a rule, by where it stands."""
+    """Return how much an element looks like the reason of a rule, by its position."""
     before = words_before(tokens, one.start)
     clause = [token for token in tokens[: one.start] if token.clause == tokens[one.start].clause]
     opener = max((i for i, token in enumerate(clause) if token.forms & OPENERS), default=None)
@@ -162,20 +162,20 @@ def _weight(tokens: Sequence[Token], one: ElementMention) -> float:
 
 
 def _in_spite(row: Sequence[Token]) -> bool:
-    """Whether what follows a row of words is no reason: "despite a green light", "even at a stop sign"."""
+    """Whether what follows is no reason: "despite a green light", "even at a stop sign"."""
     spite = {token.text for token in row} & _CONCESSIONS
     after = next((two.text for one, two in pairwise(row) if one.text == "even"), "")
     return bool(spite - {"even"}) or ("even" in spite and after in _EVEN_CONTEXTS)
 
 
 def _let_by_others(clause: Sequence[Token]) -> bool:
-    """Whether somebody else has stopped for what follows: "a car that has stopped to let people cross"."""
+    """Whether somebody else stopped for what follows: "a car that has stopped to let people cross"."""
     words = [token.text for token in clause]
     return "stopped" in words and words[words.index("stopped") + 1 :][:1] in (["to"], ["for"])
 
 
 def _joined(tokens: Sequence[Token], left: ElementMention, right: ElementMention) -> bool:
-    """Whether only "and", "or", commas and words of manner stand between two elements of one category."""
+    """Whether only "and", "or", commas and qualifiers stand between two elements of one category."""
     between = tokens[max(i for i in left.indices if i < right.start) + 1 : right.start]
     alike = left.element.category == right.element.category
     alike &= left.element.category == "environment" or not (left.element.weak or right.element.weak)
@@ -185,6 +185,6 @@ def _joined(tokens: Sequence[Token], left: ElementMention, right: ElementMention
 
 
 def _is_quiet(token: Token) -> bool:
-    """Whether a word joins, or only tells more of what follows: "disabled", "small", "noisy"."""
+    """Whether a word is a conjunction, or only qualifies what follows: "disabled", "small", "noisy"."""
     adjective = token.text.endswith(("y", "ed", "al", "ous"))
     return adjective or bool(token.forms & (_JOINS | _JOIN_QUALIFIERS))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a vision-language model sees in a case: time, weather, roads and objects, in words of the ontology.
+"""Scene facts from a vision-language model: time, weather, roads and objects, in words of the ontology.
 
-AutoMT's second agent (arXiv 2510.19438) with two differences: an answer outside of the ontology is refused, and what
-several answers do not agree on is not known. The vehicle's motion is never asked for; topics tell it.
+AutoMT's second agent (arXiv 2510.19438) with two differences: an answer outside of the ontology is refused, and facts
+on which several answers disagree are unknown. The vehicle's motion is never asked for; topics give it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from mt_nodes.rules.prompts import Prompts, Templates
 from mt_nodes.rules.scene import OBJECTS, ROADS
 from mt_nodes.rules.told_statements import BadAnswer, json_in, object_schema
 
-#: Facts that are one of some names, or :data:`_UNKNOWN`; beside them roads and objects are asked for.
+#: Facts with a value from a list of names, or :data:`_UNKNOWN`; roads and objects are asked for in addition.
 TIME, WEATHER = "time_of_day", "weather"
 NAMES: Mapping[str, tuple[str, ...]] = {TIME: ("day", "dusk", "night"), WEATHER: ("clear", "rain", "snow", "fog")}
 _UNKNOWN = "unknown"
 _SYSTEM, _USER = "scene.system", "scene.user"
-#: Pictures are shown no wider than this; no scene of use has more of one thing.
+#: Largest width of a shown picture, its JPEG quality, and largest count of one kind of object.
 _WIDE_PX, _QUALITY, _MOST = 768, 90, 200
 
 SeenBy = Callable[[Sequence[Bundle]], Facts]
@@ -53,12 +53,12 @@ class SceneReader:
     clip: bool = False
 
     def __call__(self, bundles: Sequence[Bundle]) -> Facts:
-        """Return what it sees.
+        """Return the model's facts.
 
         Raises:
-            NoAnswer: the server gave no answer; those so far are kept.
+            NoAnswer: the server gave no answer; earlier ones are stored.
             UsageError: the server refuses the request or the key.
-            InfrastructureError: it has failed several times in a row, or answers cannot be kept.
+            InfrastructureError: it has failed several times in a row, or answers cannot be stored.
         """
         middle = len(bundles) // 2
         shown = list(bundles) if self.clip and all(b.images for b in bundles) else [bundles[middle]]
@@ -99,7 +99,7 @@ class SceneReader:
         return ("system", head), ("user", (text, *({"type": "image_url", "image_url": {"url": p}} for p in pictures)))
 
     def _agreed(self, values: Sequence[Any]) -> Fact:
-        """Return what all answers say; of answers that differ nothing is known."""
+        """Return the common value of all answers, unknown if they differ."""
         who, first = f"model '{self.asker.name}'", values[0]
         if any(value != first for value in values):
             told = ", ".join(dict.fromkeys(_said(value) for value in values))
@@ -122,12 +122,12 @@ def answer_schema(ontology: Ontology) -> dict[str, Any]:
 
 
 def read_answer(answer: str, ontology: Ontology) -> dict[str, Any]:
-    """Return the facts of an answer as :class:`mt_nodes.rules.scene.SceneFacts` has them; None: the model cannot tell.
+    """Return the facts of an answer in the form of :class:`mt_nodes.rules.scene.SceneFacts`; None: unknown.
 
-    No road is as much as not knowing it, for a picture need not show where one is.
+    No road means unknown, because a picture need not show the road type.
 
     Raises:
-        BadAnswer: it is no JSON of :func:`answer_schema`, or not of the ontology.
+        BadAnswer: it does not fit :func:`answer_schema`, or the ontology.
     """
     told = json_in(answer)
     if set(told) != {*NAMES, ROADS, OBJECTS} or not all(isinstance(told[key], list) for key in (ROADS, OBJECTS)):
@@ -179,10 +179,10 @@ def _said(value: Any) -> str:
 
 
 def _data_url(image: Image) -> str:
-    """Return a picture as the protocol has it: a JPEG in a ``data:`` URL (RFC 2397).
+    """Return a picture in the protocol's form: a JPEG in a ``data:`` URL (RFC 2397).
 
     Raises:
-        UsageError: it shows nothing that people see, such as depths.
+        UsageError: it is no visible picture, such as a depth image.
     """
     pixels = decode(image).rgb8()
     height, width = pixels.shape[:2]

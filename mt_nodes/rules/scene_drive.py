@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a world knows of the scene where the source drives towards what is another in the follow-up's world."""
+"""Scene facts from a world, where the source drives towards the changed place of the follow-up's world."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from mt_nodes.world.drive.signals import colour_at, programmes
 from mt_nodes.world.drive.teller import Teller
 from mt_nodes.world.drive.trace import EgoState, WorldState
 
-#: So many instants of the stretch are looked at for what comes and goes on it.
+#: Number of sampled instants of the stretch.
 _LOOKS = 6
-#: Who turns off changes direction by so much up to so far behind the stretch, who goes straight on by less than the
-#: other number. Both are assumed: junctions turn by a quarter circle or not at all.
+#: A turning ego changes its heading by at least the first value up to this far after the stretch, one that goes
+#: straight by less than the second. Both are assumed: junctions turn by a quarter circle or not at all.
 _TURNS_RAD, _STRAIGHT_RAD, _BEHIND_M = 0.5, 0.2, 20.0
-#: ``can_stop_before_line``: braking after so much time of travel, by so much; as the ontology has it.
+#: ``can_stop_before_line``: braking this hard after this time; as in the ontology.
 _LATE_S, _BRAKES_MPS2 = 1.0, 3.0
 _SOURCE = "the world, where the source drives"
 
 
 def facts_there(source: ScenarioTrace, stretch: RoadStretch, effects: WorldEffects) -> dict[str, Any]:
-    """Return the facts that are known at the beginning of a stretch, or in the middle of a whole way, by name.
+    """Return the facts at the beginning of a stretch, or in the middle of a whole way, by name.
 
-    What comes and goes is so for the stretch as a whole: lights and signs that are ahead at any time of it, and that
-    the way is clear all the time. Of a light that turns yellow the instant counts at which it does.
+    Temporary facts refer to the whole stretch: lights and signs ahead at any time of it, and a way that is clear all
+    the time. For a light that turns yellow that instant counts.
     """
     road = load_map(source.scenario.road)
     row, (first, last) = stretch.now, stretch.rows
@@ -57,7 +57,7 @@ def facts_there(source: ScenarioTrace, stretch: RoadStretch, effects: WorldEffec
 
 
 def _looks(source: ScenarioTrace, road: RoadMap, rows: list[int]) -> Iterator[tuple[Facts, Bundle]]:
-    """Yield what the world says at rows of a trace."""
+    """Yield the world's facts at rows of a trace."""
     scenario, trace = source.scenario, source.trace
     teller, lights = Teller(scenario, road), programmes(road, scenario.signals)
     for row in rows:
@@ -76,7 +76,7 @@ def _looks(source: ScenarioTrace, road: RoadMap, rows: list[int]) -> Iterator[tu
 
 
 def _throughout(seen: list[Facts]) -> Facts:
-    """Return what is so for several instants: all that is there at any, a way that is clear at all, the least gap."""
+    """Return the facts for several instants: everything present at any, a way clear at all, the least gap."""
     together: dict[str, Callable[[Any], Any]] = {
         HAS: lambda sets: frozenset().union(*sets),
         "path_clear": all,
@@ -93,7 +93,7 @@ def _throughout(seen: list[Facts]) -> Facts:
 def _of_the_drive(
     source: ScenarioTrace, road: RoadMap, stretch: RoadStretch, row: int, effects: WorldEffects, world: Facts
 ) -> Facts:
-    """Return what the trace itself shows: the lane, where it turns to, whether it can stop, the gap in time."""
+    """Return the facts of the trace itself: the lane, its turn, whether it can stop, the time gap."""
     ego = EgoState(*source.trace.ego[row].tolist())
     lane = lane_of(road, Pose(ego.x_m, ego.y_m, ego.yaw_rad))
     names = {(True, False): "rightmost", (False, True): "leftmost", (True, True): "middle", (False, False): "only"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One relation of the store, in plain data and in the words of AutoMT's tables."""
+"""A relation of the store, in plain data and in the words of AutoMT's tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mt_nodes.rules.gherkin import TOOL
 from mt_nodes.rules.statement import Statement
 
-#: What made a relation, where no model did.
+#: Origin of a relation that no model made.
 PARSER, MANUAL = "parser", "manual"
 
 
@@ -17,8 +17,8 @@ class Entry:
     """One relation of the store.
 
     Attributes:
-        region: whose rules say so. origin: what read them: :data:`PARSER`, :data:`MANUAL` or the name of a model.
-        prompt_id, answer_id: of what a model was asked and said, empty without one.
+        region: of its rules. origin: its reader: :data:`PARSER`, :data:`MANUAL` or the name of a model.
+        prompt_id, answer_id: of a model's question and answer, empty without one.
         index: number in the store, 0 before it is there. executions: how often it was chosen for a case.
     """
 
@@ -32,7 +32,7 @@ class Entry:
 
     @property
     def text(self) -> str:
-        """The relation as a sentence, as AutoMT words them."""
+        """The relation as a sentence, in AutoMT's wording."""
         return sentence(self.statement)
 
     @property

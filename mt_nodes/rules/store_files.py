@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Relations as files, to take out of a store and into another: CSV with AutoMT's columns, YAML, and Gherkin.
+"""Export and import of relations: CSV with AutoMT's columns, YAML, and Gherkin.
 
-A CSV file has the paper's columns first; theirs alone will do to read one. Of a ``.feature`` file, which has neither
-region nor origin nor executions, these are the reader's to say.
+A CSV file has the paper's columns first, which suffice for import. For a ``.feature`` file, which has neither region
+nor origin nor executions, the reader provides them.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _BESIDE = ("region", "origin", "prompt_id", "answer_id", "executions")
 
 @dataclass(frozen=True)
 class Reader:
-    """What a file is read with: the words that relations may have, and what is so where a file does not say."""
+    """Settings of an import: the allowed words, and defaults for what a file lacks."""
 
     ontology: Ontology
     region: str = ""
     origin: str = MANUAL
 
     def read(self, path: Path) -> list[Entry]:
-        """Return the relations of a file, by the end of its name.
+        """Return the relations of a file, by its suffix.
 
         Raises:
-            UsageError: it cannot be read: names the file, the place in it, what was got and what was expected.
+            UsageError: it is invalid: names the file, the place in it, what was got and what was expected.
         """
         if path.suffix not in _FORMATS:
             raise UsageError(f"{path}: got '{path.suffix}', expected {', '.join(_FORMATS)}")
@@ -56,7 +56,7 @@ class Reader:
         """Return a relation from plain data.
 
         Raises:
-            UsageError: a key is missing or unknown, a value is of another kind, or a word is not in the ontology.
+            UsageError: a key is missing or unknown, a value is of the wrong kind, or a word is not in the ontology.
         """
         refuse_unknown(row, (*_KEYS, *_BESIDE), where)
         if missing := [key for key in ("road", "element", "behaviour") if not row.get(key)]:
@@ -74,10 +74,10 @@ class Reader:
 
 
 def write(entries: Sequence[Entry], path: Path) -> None:
-    """Write relations to a file, by the end of its name; it is whole at every moment.
+    """Write relations to a file, by its suffix, atomically.
 
     Raises:
-        UsageError: the end of the name is of no format.
+        UsageError: the suffix is unknown.
         InfrastructureError: it cannot be written.
     """
     if path.suffix not in _FORMATS:
@@ -137,7 +137,7 @@ def _from_row(reader: Reader, row: Mapping[Any, Any], where: str) -> Entry:
 
 
 def _parts(change: str, where: str) -> tuple[str, str, str]:
-    """Return verb, element and place of such as ``adds red light on the roadside``."""
+    """Return verb, element and place of a text like ``adds red light on the roadside``."""
     verb, _, rest = " ".join(change.split()).partition(" ")
     if verb not in (ADDS, REPLACES) or not rest:
         raise UsageError(f"{where}: Manipulation: got '{change}', expected '{ADDS} …' or '{REPLACES} …'")

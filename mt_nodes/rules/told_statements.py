@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a language model must answer to a rule, and whether what it answered can be: of the ontology, and of the rule.
+"""Schema and validation of a language model's statements about a rule: by the ontology, and by the rule's text.
 
-Whatever a rule's text makes a model say, a statement passes only if its names are of the ontology, if it quotes words
-of the rule for its element and for its behaviour that the ontology does not read as something else, and if the rule
-has the numbers of its condition. A rule's text is data: what stands behind an order to the model is quoted in vain.
+Whatever a rule's text makes a model say, a statement is accepted only if its names are in the ontology, if it quotes
+words of the rule for its element and for its behaviour that the ontology does not read as something else, and if the
+rule contains the numbers of its condition. A rule's text is data: quotes from after an instruction to the model do not
+count.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from mt_nodes.rules.statement import ON_ROAD, ON_ROADSIDE, Statement, merged
 
 _PLACES = ("", ON_ROAD, ON_ROADSIDE)
 _KEYS = ("road", "element", "element_words", "place", "behaviour", "behaviour_words", "condition")
-#: No traffic rule is about more things; no answer of use is longer.
+#: No traffic rule has more elements; no useful answer is longer.
 _MOST, _LONGEST = 12, 50_000
 _FENCED = re.compile(r"```(?:json)?\s*(\{.*\})\s*```", re.DOTALL)
 _THOUGHTS = re.compile(r"<think>.*?</think>", re.DOTALL)
@@ -39,18 +40,18 @@ _ORDERS = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"[.!?\n]")
-#: Limits in other units are rounded: 30 mph are 48.28 km/h, told as 48.
+#: Limits in other units are rounded: 30 mph are 48.28 km/h, given as 48.
 _ROUNDING = 0.02
 _SHORTEST = 4
 _DRIVING_WORDS = words("driving_words")
 
 
 class BadAnswer(ValueError):
-    """An answer that does not pass; the text says to the model what is wrong with it."""
+    """An invalid answer; the text tells the model what is wrong with it."""
 
 
 def answer_schema(ontology: Ontology) -> dict[str, Any]:
-    """Return the JSON schema of an answer, in the subset that strict structured output knows (all keys required)."""
+    """Return the JSON schema of an answer, in the subset of strict structured output (all keys required)."""
     names: Mapping[str, Collection[str]] = {
         "road": ontology.roads,
         "element": ontology.elements,
@@ -68,13 +69,13 @@ def answer_schema(ontology: Ontology) -> dict[str, Any]:
 
 
 def read_answer(answer: str, text: str, ontology: Ontology, rule: str = "", strict: bool = False) -> Reading:
-    """Return the statements of an answer to a rule; without one, why the model says there is none.
+    """Return the statements of an answer to a rule; without one, the model's reason.
 
     Args:
         text: of the rule. rule, strict: as in :func:`mt_nodes.rules.parser.read_rule`.
 
     Raises:
-        BadAnswer: it is no JSON of :func:`answer_schema`, or a statement is not of the ontology and of the rule.
+        BadAnswer: it does not fit :func:`answer_schema`, or a statement does not fit the ontology or the rule.
     """
     told = json_in(answer)
     rows = told.get("statements")
@@ -88,7 +89,7 @@ def read_answer(answer: str, text: str, ontology: Ontology, rule: str = "", stri
 
 
 def json_in(answer: str) -> dict[str, Any]:
-    """Return the object of an answer, also where thoughts stand before it or a fence around it.
+    """Return the object of an answer, also after thoughts or inside a fence.
 
     Raises:
         BadAnswer: there is none.
@@ -117,7 +118,7 @@ def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def said_part(text: str) -> str:
-    """Return a rule up to the sentence that gives orders to a model; all of it if there is none."""
+    """Return a rule up to the sentence with instructions to a model; all of it if there is none."""
     order = _ORDERS.search(text)
     if order is None:
         return text
@@ -192,7 +193,7 @@ def _elements(quote: str, ontology: Ontology) -> set[str]:
 
 
 def _is_content(quote: str, ontology: Ontology) -> bool:
-    """Whether words that name nothing the ontology knows may yet name something: one is new to it, and not small."""
+    """Whether words that name nothing in the ontology may still name something: one is unknown, and not short."""
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
     known = ontology.lexicon.known | ENGLISH_STOP_WORDS | _DRIVING_WORDS
@@ -201,7 +202,7 @@ def _is_content(quote: str, ontology: Ontology) -> bool:
 
 
 def _behaviours(quote: str, claimed: str, ontology: Ontology) -> set[str]:
-    """Return what words ask for, and what that is taken for; a denial may ask for anything but a turn."""
+    """Return the behaviours that words demand; a negation may demand anything but a turn."""
     tokens = ontology.lexicon.tokens(quote)
     cues = cues_in(tokens, [True] * len(tokens), (), ontology)
     if any(cue.negated for cue in cues) and not claimed.startswith("turn"):
@@ -232,5 +233,5 @@ def _numbers(node: ConditionNode) -> Iterator[float]:
 
 
 def _plain(text: str) -> str:
-    """Return a text in small letters with single spaces, whatever its letters are encoded as."""
+    """Return a text in lower case with single spaces, normalised."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes relations of the closed loop of statements: the element's changes of a world, the behaviour's check there."""
+"""Makes closed-loop relations from statements: the element's changes of a world, and the behaviour's check there."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from mt_nodes.rules.statement_binding import CLEARLY_BELOW, gap, given_of, limit
 from mt_nodes.world.scene.faces import SIGNS
 
 _PLACES = {ON_ROAD: "way", ON_ROADSIDE: "roadside"}
-#: Of one kind of road there are few places: they are looked for farther along the way.
+#: Range ahead for a particular kind of road, of which there are few places.
 _AHEAD_M = (20.0, 250.0)
 
 
 def gap_in_world(statement: Statement, ontology: Ontology, region: str) -> str:
-    """Return why a statement cannot be run in the closed loop in a region, empty when it can."""
+    """Return why a statement cannot be run in the closed loop in a region, empty if it can."""
     if why := gap(statement, ontology, region):
         return why
     if statement.road not in ROADS:
@@ -42,10 +42,10 @@ def gap_in_world(statement: Statement, ontology: Ontology, region: str) -> str:
 
 
 def bind_in_world(statement: Statement, ontology: Ontology, rules: RuleSet, nth: int = 1) -> Relation:
-    """Return a statement as a relation of the closed loop; ``nth``: which of its rule's statements it is.
+    """Return a statement as a closed-loop relation; ``nth``: index of the statement within its rule.
 
     Raises:
-        UsageError: a word is unknown, a world is not made so, no rule says so, or it is known not to apply.
+        UsageError: a word is unknown, no world shows it, no rule has it, or the condition is known to be false.
     """
     rule = rule_of(statement, ontology, rules)
     if why := gap_in_world(statement, ontology, rules.region):
@@ -70,7 +70,7 @@ def bind_in_world(statement: Statement, ontology: Ontology, rules: RuleSet, nth:
 
 
 def _fitted(change: ScenarioChange, statement: Statement, limits: Facts) -> ScenarioChange:
-    """Return a change at the road and place of the rule, with its number on the sign, and air as thick as it says."""
+    """Return a change at the rule's road and place, with its number on the sign, or with its visibility."""
     made: dict[str, Any] = {}
     if "at" in _names(change) and statement.road != ANY_ROAD:
         made |= {"at": statement.road, "ahead_m": _AHEAD_M}
@@ -85,7 +85,7 @@ def _fitted(change: ScenarioChange, statement: Statement, limits: Facts) -> Scen
 
 
 def _told(changes: Sequence[ScenarioChange]) -> dict[str, Any]:
-    """Return what is known of the changes themselves: a sign's number, that it faces the way, how far one sees."""
+    """Return known facts of the changes: a sign's number, that it faces the way, the visibility."""
     facts: dict[str, Any] = {}
     for change in changes:
         if isinstance(change, SignPutUp):
@@ -98,7 +98,7 @@ def _told(changes: Sequence[ScenarioChange]) -> dict[str, Any]:
 
 
 def _requires(changes: Sequence[ScenarioChange]) -> tuple[str, ...]:
-    """Return which inputs tell or show a stack of the changes; of somebody who is there all inputs do."""
+    """Return the inputs that show a stack the changes; all inputs show an added actor."""
     needs: dict[str, None] = {}
     for change in changes:
         if isinstance(change, SignPutUp):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Horses with who rides or drives them, farm tractors, trailers and loads, as triangle meshes.
+"""Triangle meshes of horses with riders or carriages, farm tractors, trailers and loads.
 
 Sizes are assumed, of the middle of their class: horse 1.6 m at the shoulder, carriage of two axles, tractor 3.9 m long
 and 2.8 m high, box trailer 3.9 m with its drawbar, planks that reach 1.7 m beyond the tail of a flat lorry.

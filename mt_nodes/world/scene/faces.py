@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The faces of traffic signs and lights, drawn by code after the German and the Californian catalogues.
+"""Faces of traffic signs and lights, drawn by code after the German and the Californian catalogues.
 
 German numbers are those of the StVO's annexes, Californian codes those of the Manual on Uniform Traffic Control Devices
 (MUTCD). Sizes: German discs 0.6 m across and triangles 0.9 m wide (size 2, for 50 to 100 km/h), stop signs 0.75 m
@@ -51,10 +51,10 @@ CROSS: Outline = tuple(
 
 @dataclass(frozen=True)
 class Sign:
-    """One sign: what it is, its outline (x to the viewer's right, y up, metres), its ground, and what is on it.
+    """A sign: its name, its outline (x to the viewer's right, y up, metres), its background, and its symbol.
 
-    ``draw(canvas, value)`` gets the number that the sign bears, if it bears one; ``value`` is then what is usual.
-    ``low_m`` is how high its lower edge is: 2.0 m is the least beside a carriageway by the German VwV-StVO.
+    ``draw(canvas, value)`` gets the sign's number, if it has one; ``value`` is then the default. ``low_m`` is the
+    height of its lower edge: 2.0 m is the minimum beside a carriageway by the German VwV-StVO.
     """
 
     what: str
@@ -274,7 +274,7 @@ SIGNS: dict[str, Sign] = {
 
 @lru_cache(maxsize=64)
 def face_of(sign: str, value: int) -> Singles:
-    """Return the face (h, w, 3) of a sign, linear red, green, blue; drawn once."""
+    """Return the face (h, w, 3) of a sign, linear red, green, blue; cached."""
     made = SIGNS[sign]
     canvas = Canvas(made.size_m, made.ground)
     made.draw(canvas, value)

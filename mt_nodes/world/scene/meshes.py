@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Triangle meshes of what stands and moves in a street, made from Open3D's primitives.
+"""Triangle meshes of a street's objects, made from Open3D's primitives.
 
 Every object is built around its own origin: on the ground, x forward, y left, z up, metres.
 """
@@ -35,7 +35,7 @@ class Mesh:
     reflectivity: npt.NDArray[np.float64]
 
     def placed(self, x_m: float, y_m: float, yaw_rad: float = 0.0) -> Mesh:
-        """Return the mesh turned about z, then moved over the ground."""
+        """Return the mesh rotated about z, then moved over the ground."""
         c, s = np.cos(yaw_rad), np.sin(yaw_rad)
         turned = self.vertices_m @ np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
         return Mesh(turned + np.array([x_m, y_m, 0.0]), self.triangles, self.reflectivity)
@@ -81,7 +81,7 @@ def cone(base_m: Vector, radius_m: float, height_m: float, reflectivity: float) 
 
 
 def prism(profile_m: Sequence[tuple[float, float]], width_m: float, reflectivity: float) -> Mesh:
-    """Return a side view (x, z), star-shaped about its mean, drawn out to a width along y."""
+    """Return a side view (x, z), star-shaped about its mean, extruded along y."""
     n = len(profile_m)
     side = np.array([*profile_m, np.mean(profile_m, axis=0)])
     vertices = np.concatenate([np.column_stack([side[:, 0], np.full(n + 1, y), side[:, 1]]) for y in (-0.5, 0.5)])

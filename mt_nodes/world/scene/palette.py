@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Colours that objects of the catalogue share, and how people and cars are painted."""
+"""Shared colours of the catalogue, and paints of people and cars."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ JEANS: Rgb = (0.03, 0.045, 0.1)
 
 
 def person(jacket: Rgb, trousers: Rgb, height_m: float) -> Details:
-    """Return how somebody who stands is painted: jacket, trousers, shoes, hands and hair."""
+    """Return the paint of a standing person: jacket, trousers, shoes, hands and hair."""
 
     def put(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
         skin = np.abs(material - SKIN) < 1e-4
@@ -37,7 +37,7 @@ def person(jacket: Rgb, trousers: Rgb, height_m: float) -> Details:
 
 
 def seated(jacket: Rgb, trousers: Rgb, waist_m: float, top_m: float) -> Details:
-    """Return how somebody who sits on wheels is painted: jacket above the waist, hair above ``top_m``, metal frames."""
+    """Return the paint of a rider: jacket above the waist, hair above ``top_m``, metal frame."""
 
     def put(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
         skin = np.abs(material - SKIN) < 1e-4

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an object hides: the wedge behind it, as seen from above."""
+"""The wedge that an object hides, seen from above."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import shapely
 
 from mt_nodes.data.effects import Volume
 
-#: A beam or two to each side: what stands there may lose a return to the object's edge.
+#: A beam or two to each side: objects there may lose a return to the object's edge.
 _MARGIN_RAD = 0.01
 _HEIGHT_M = 20.0
 _WIDEST_RAD = 1.4
@@ -19,8 +19,8 @@ def shadow(corners_m: npt.NDArray[np.float64], sensor_m: npt.NDArray[np.float64]
     """Return the wedge over the ground behind a convex object, up to a distance, over all heights.
 
     Args:
-        corners_m: (n, 2) outline of the object. sensor_m: (2,) where the rays start, outside of it.
-        to_m: where the wedge ends, from the sensor.
+        corners_m: (n, 2) outline of the object. sensor_m: (2,) origin of the rays, outside of it.
+        to_m: end of the wedge, from the sensor.
     """
     away = corners_m - sensor_m
     axis = away.mean(axis=0)

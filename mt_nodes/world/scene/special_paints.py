@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How trams, farm vehicles, people who give signs and what lines a road are painted (see ``appearance.py``)."""
+"""Paints of trams, farm vehicles, people who direct traffic, and roadside objects (see ``appearance.py``)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _gate(colours: Singles, x: Singles, y: Singles, z: Singles, material: Single
 
 
 def _high_visibility(jacket: Rgb, trousers: Rgb, hat: Rgb) -> Details:
-    """A person in protective clothing: bands that send light back, something on the head."""
+    """Return the paint of a person in protective clothing: retro-reflective bands, headgear."""
     dressed = person(jacket, trousers, 1.75)
 
     def put(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:

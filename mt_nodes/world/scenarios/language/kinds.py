@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of values, by the names that stand in ``Kind name = value;`` and in the slots of words."""
+"""Kinds of values, by their names in ``Kind name = value;`` and in slots."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mt_nodes.world.scenarios.language.values import (
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of value: how it is called, and what makes it of something written."""
+    """A kind of value: its name, and its constructor from a value as written."""
 
     make: Callable[[Item], Any]
     about: str

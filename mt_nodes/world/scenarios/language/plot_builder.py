@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a plot of the parts of ``CreateScenario``."""
+"""Builds a plot from the parts of ``CreateScenario``."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class _Parts:
 
 
 def plot(at: Span, items: Sequence[Item], findings: Findings) -> Plot:
-    """Return the scenario whose parts are given.
+    """Return the scenario with the given parts.
 
     Raises:
-        Refused: parts are missing, stand in another order, or are not what they should be.
+        Refused: parts are missing, out of order, or of the wrong kind.
     """
     if len(items) < 2:
         raise ValueRefusal(Problem(at, f"{len(items)} part{'s' * (len(items) != 1)}", "a map and an ego at least"))
@@ -66,7 +66,7 @@ def plot(at: Span, items: Sequence[Item], findings: Findings) -> Plot:
 
 
 def _part(parts: _Parts, item: Item, position: int, findings: Findings) -> int:
-    """Take in one part, and return the position of the next."""
+    """Add a part, and return the position of the next."""
     if isinstance(item.data, ElidedItems):
         problem = Problem(item.at, "'...'", "each part, or nothing after the last", "taken for empty parts")
         findings.repaired(Repair(problem, (Edit(item.at.start, item.at.end, ""),)))
@@ -100,7 +100,7 @@ def _skipped(item: Item, position: int, here: int, findings: Findings) -> None:
 
 
 def _members(item: Item) -> Iterator[Item]:
-    """Go through a part: a set, or an environment, sets inside of sets opened."""
+    """Yield the members of a part: of a set, or an environment, with nested sets flattened."""
     if item.data is None:
         return
     if not isinstance(item.data, Members):
@@ -136,7 +136,7 @@ def _take(parts: _Parts, data: Any) -> None:
 
 
 def _told_apart(people: Sequence[Any]) -> Iterator[Any]:
-    """Give those without a name one of what they are and a number."""
+    """Name participants without a name by their kind and a number."""
     names: set[str] = {one.name for one in people}
     for one in people:
         if one.name or isinstance(one, Ego):

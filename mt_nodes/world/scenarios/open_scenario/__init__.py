@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the common part of OpenSCENARIO 1.0 to 1.3 (``.xosc``).
 
-Files are checked by the schemas that the library `scenariogeneration` keeps (`pip install 'mt_nodes[openscenario]'`),
-then read as follows; what is not named here is refused by name: left out silently, it would be another scenario.
+Files are validated against the schemas of the library `scenariogeneration` (`pip install 'mt_nodes[openscenario]'`),
+then read as follows; anything not named here is refused by name, because leaving it out would change the scenario.
 
 - `ParameterDeclarations`: `$name` wherever it stands; each may be given from outside. No expressions `${…}`, no
   catalogues.
@@ -47,7 +47,7 @@ def load_open_scenario(path: Path, parameters: Mapping[str, str] | None = None) 
         parameters: values for names of its ``ParameterDeclarations``.
 
     Raises:
-        UsageError: the library is missing, the file is not valid, or it holds what is not read; all of it is named.
+        UsageError: the library is missing, the file is invalid, or it has unsupported content; all of it is named.
     """
     text = read_text(path)
     _validate(path)
@@ -55,7 +55,7 @@ def load_open_scenario(path: Path, parameters: Mapping[str, str] | None = None) 
 
 
 def _validate(path: Path) -> None:
-    """Hold a file against the schema of its version."""
+    """Validate a file against the schema of its version."""
     try:
         from scenariogeneration import xosc
     except ImportError as error:
@@ -74,10 +74,10 @@ def scenario_of(text: str, name: str, parameters: Mapping[str, str], road: RoadM
     """Return the scenario of an OpenSCENARIO text.
 
     Args:
-        name: of the file. road: in place of the map that the text names.
+        name: of the file. road: instead of the map that the text names.
 
     Raises:
-        UsageError: it holds what is not read, or no world could play it; all that is wrong is named.
+        UsageError: it has unsupported content, or is not playable; all problems are named.
     """
     source = OpenScenarioFile.of(text, name, parameters)
     logic = source.root.find("RoadNetwork/LogicFile")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the entities and the weather of an OpenSCENARIO file are in a scenario."""
+"""Converts the entities and the weather of an OpenSCENARIO file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mt_nodes.world.weather_units import FOG_M, RAIN_MM_PER_H, SNOW_MM_PER_H
 
 _VEHICLES = {"car": "car", "van": "van", "bus": "bus", "motorbike": "motor_cyclist", "bicycle": "cyclist"}
 _VEHICLES |= dict.fromkeys(("truck", "trailer", "semitrailer"), "truck")
-#: Assumed: what the classes of wetness and clouds are of 0 to 1; the standard gives them no numbers of this kind.
+#: Assumed: values from 0 to 1 of the classes of wetness and clouds, for which the standard has no such numbers.
 _WETNESS = {"dry": 0.0, "moist": 0.25, "wetWithPuddles": 0.6, "lowFlooded": 0.85, "highFlooded": 1.0}
 _CLOUDS = {"free": 0.0, "cloudy": 0.5, "overcast": 1.0, "rainy": 1.0, "skyOff": 0.0}
 _OKTAS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight")
@@ -29,7 +29,7 @@ Made = tuple[Ego | None, tuple[Actor, ...], tuple[Obstacle, ...]]
 
 
 def made(source: OpenScenarioFile, entities: Sequence[Entity]) -> Made:
-    """Return the ego, the others that may move, and what stands; of no use if the source has problems then."""
+    """Return the ego, the other actors, and the obstacles; invalid if the source has problems then."""
     for entity in entities:
         if entity.pose is None:
             source.refuse(f"no TeleportAction of '{entity.name}' in Init", "one")
@@ -43,7 +43,7 @@ def made(source: OpenScenarioFile, entities: Sequence[Entity]) -> Made:
 
 
 def _box(source: OpenScenarioFile, entity: Entity) -> tuple[float, tuple[float, float, float]]:
-    """Return how far the middle lies before the reference point, and length, width, height."""
+    """Return the distance of the centre behind the reference point, and length, width, height."""
     measures = entity.element.find("BoundingBox/Dimensions")
     if measures is None:
         source.refuse(f"'{entity.name}' without a BoundingBox", "one")
@@ -52,14 +52,14 @@ def _box(source: OpenScenarioFile, entity: Entity) -> tuple[float, tuple[float, 
 
 
 def _middle(source: OpenScenarioFile, entity: Entity) -> tuple[Pose, tuple[float, float, float]]:
-    """Return the pose of an entity's middle, and its measures."""
+    """Return the pose of an entity's centre, and its dimensions."""
     forward, size = _box(source, entity)
     at = entity.pose or Pose(0.0, 0.0)
     return Pose(at.x_m + forward * math.cos(at.yaw_rad), at.y_m + forward * math.sin(at.yaw_rad), at.yaw_rad), size
 
 
 def _ego(source: OpenScenarioFile, entity: Entity) -> Ego:
-    """Return the ego: reference points are middles of rear axles on the ground there, too."""
+    """Return the ego: its reference point is the centre of the rear axle on the ground there, too."""
     forward, (length, width, height) = _box(source, entity)
     front, rear = entity.element.find("Axles/FrontAxle"), entity.element.find("Axles/RearAxle")
     usual = Vehicle()
@@ -116,7 +116,7 @@ def _kind(source: OpenScenarioFile, entity: Entity, told: Mapping[str, str]) -> 
 
 
 def _person(source: OpenScenarioFile, told: Mapping[str, str]) -> Person:
-    """Return what properties say of a person."""
+    """Return the attributes of a person from properties."""
     skin = _told_number(source, told, "skin")
     return Person(
         age_years=_told_number(source, told, "age"),
@@ -145,7 +145,7 @@ def _obstacle(source: OpenScenarioFile, entity: Entity) -> Obstacle:
 
 
 def environment(source: OpenScenarioFile) -> Environment:
-    """Return time of day and weather, as the world's weather counts them; noon and clear where nothing is said."""
+    """Return time of day and weather in the world's units; by default noon and clear."""
     found = source.root.find("Storyboard/Init/Actions/GlobalAction/EnvironmentAction/Environment")
     if found is None:
         return Environment()
@@ -167,7 +167,7 @@ def environment(source: OpenScenarioFile) -> Environment:
 
 
 def _falling(source: OpenScenarioFile, element: ET.Element | None) -> tuple[float, float]:
-    """Return rain and snow, 0 to 1; intensities are of that scale in version 1.0, in mm/h since."""
+    """Return rain and snow, 0 to 1; intensities have that scale in version 1.0, and mm/h since."""
     kind = "dry" if element is None else element.get("precipitationType", "dry")
     if kind not in _FALLING:
         return 0.0, 0.0
@@ -177,6 +177,6 @@ def _falling(source: OpenScenarioFile, element: ET.Element | None) -> tuple[floa
 
 
 def _fog(seen_m: float) -> float:
-    """Return how thick fog is of a visual range, 0 to 1, evenly in its logarithm as the world's weather has it."""
+    """Return the fog, 0 to 1, for a visual range, linear in its logarithm as in the world's weather."""
     thickest_m = max(seen_m, FOG_M[1])
     return max(0.0, math.log(thickest_m / FOG_M[0]) / math.log(FOG_M[1] / FOG_M[0]))
