@@ -18,13 +18,13 @@ STOOD_STILL_S = 0.5
 WALL_STEP_S = 1.0
 
 
-class OwnTime:
+class ProcessClock:
     """A clock that stands still while this process does; it must be read often, see :meth:`start_watching`."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic, wall_s: Callable[[], float] = time.time) -> None:
         self._now_s, self._wall_s = now_s, wall_s
         self._lock = threading.Lock()
-        self._looking = False
+        self._watched = False
         self._seen_s, self._lost_s = now_s(), 0.0
         self._ahead_s = wall_s() - self._seen_s
         #: How often this process stood still, or the wall clock was set.
@@ -35,7 +35,7 @@ class OwnTime:
         with self._lock:
             now_s = self._now_s()
             since_s = now_s - self._seen_s
-            if since_s > STOOD_STILL_S and self._looking:
+            if since_s > STOOD_STILL_S and self._watched:
                 self._lost_s += since_s
                 self.disturbed += 1
             ahead_s = self._wall_s() - now_s
@@ -43,18 +43,18 @@ class OwnTime:
             self._seen_s, self._ahead_s = now_s, ahead_s
             return now_s - self._lost_s
 
-    def keep_looking(self) -> None:
+    def start_watching(self) -> None:
         """Read the clock from a thread from now on; earlier standstills go unnoticed."""
         with self._lock:
-            begun, self._looking, self._seen_s = self._looking, True, self._now_s()
+            begun, self._watched, self._seen_s = self._watched, True, self._now_s()
         if not begun:
-            threading.Thread(target=self._look, name="own-time", daemon=True).start()
+            threading.Thread(target=self._watch, name="own-time", daemon=True).start()
 
-    def _look(self) -> None:
+    def _watch(self) -> None:
         while True:
             time.sleep(LOOK_EVERY_S)
             self()
 
 
 #: Clock of all deadlines.
-own_time_s = OwnTime()
+own_time_s = ProcessClock()

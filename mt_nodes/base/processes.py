@@ -24,7 +24,7 @@ from mt_nodes.base.subreaper import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, ch
 TAIL_LINES, TAIL_BYTES = 15, 65536
 KILL_EVERY_S = 0.05
 #: Isolated mode, so that the stack's environment does not change the supervisor.
-_KEEPER = (sys.executable, "-I", "-S", str(Path(subreaper.__file__)))
+_SUPERVISOR = (sys.executable, "-I", "-S", str(Path(subreaper.__file__)))
 _LIBC = ctypes.CDLL(None)
 
 
@@ -41,26 +41,26 @@ class Process:
 class Child:
     """A running :class:`Process` and its descendants, below a supervisor that ends them all even if we cannot."""
 
-    def __init__(self, process: Process, kept: Sequence[int] = ()) -> None:
+    def __init__(self, process: Process, inherited: Sequence[int] = ()) -> None:
         """Start the process; it inherits the descriptors ``inherited``.
 
         Raises:
             UsageError: the program does not exist or cannot be executed.
         """
         self.process = process
-        self._asked = False
+        self._interrupted = False
         _check_program(process)
         process.log.parent.mkdir(parents=True, exist_ok=True)
         with process.log.open("ab") as log:
             self._offset = log.tell()
             self._popen = subprocess.Popen(
-                [*_KEEPER, str(os.getpid()), *process.argv],
+                [*_SUPERVISOR, str(os.getpid()), *process.argv],
                 env=dict(process.env),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                pass_fds=kept,
+                pass_fds=inherited,
             )
 
     @property
@@ -93,8 +93,8 @@ class Child:
 
     def ask_to_end(self) -> None:
         """Send SIGINT to the whole group, once; :meth:`stop` must follow."""
-        if not self._asked:
-            self._asked = True
+        if not self._interrupted:
+            self._interrupted = True
             self._signal(signal.SIGINT)
 
     def stop(self, timeout_s: float) -> None:

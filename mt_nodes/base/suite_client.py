@@ -27,7 +27,7 @@ Summary = dict[str, Any]
 
 
 def in_suite(
-    process: Process, stop_s: float, show: Callable[[Summary], None], afterwards: str, kept: Sequence[int] = ()
+    process: Process, stop_s: float, show: Callable[[Summary], None], afterwards: str, inherited: Sequence[int] = ()
 ) -> Summary:
     """Start a suite process, wait for its end, and return the summary that it wrote beside its log.
 
@@ -45,7 +45,7 @@ def in_suite(
     out = process.log.parent
     reading, writing = os.pipe()
     with nobody_left_behind(), _Suite(stop_s) as suite, os.fdopen(reading, "rb", 0) as events:
-        suite.start(process, writing, kept)
+        suite.start(process, writing, inherited)
         os.close(writing)
         end = _watch(events, suite, show)
         code = suite.wait()
@@ -56,7 +56,7 @@ def in_suite(
         judged = f"What was judged is in {out}: {afterwards}"
         if suite.killed:
             raise KeyboardInterrupt(f"interrupted; the suite process did not end in time and was killed. {judged}")
-        if suite.asked:  # before it knew what to do with a signal
+        if suite.signals:  # before it knew what to do with a signal
             raise KeyboardInterrupt
         raise InfrastructureError(f"the suite process {how_it_ended(code)}. {judged}; {_tail(process.log)}")
     summary: Summary = json.loads(summary_file.read_text())
@@ -67,7 +67,7 @@ def _watch(events: FileIO, suite: _Suite, show: Callable[[Summary], None]) -> di
     """Show progress until the suite closes its end; return its last event, None if there is none."""
     text, end = b"", None
     while True:
-        suite.look()
+        suite.check()
         if not select.select([events], [], [], LOOK_EVERY_S)[0]:
             continue
         data = events.read(PIPE_BYTES)
@@ -91,14 +91,14 @@ class _Suite:
     """
 
     def __init__(self, stop_s: float) -> None:
-        self.asked: list[int] = []
+        self.signals: list[int] = []
         self.killed = False
         self._stop_s, self._until_s = stop_s, math.inf
         self._process: subprocess.Popen[bytes] | None = None
-        self._told = False
+        self._reported = False
 
     def __enter__(self) -> _Suite:
-        own_time_s.keep_looking()
+        own_time_s.start_watching()
         self._before = {number: signal.signal(number, self._forward) for number in (signal.SIGINT, signal.SIGTERM)}
         return self
 
@@ -106,7 +106,7 @@ class _Suite:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def start(self, process: Process, events: int, kept: Sequence[int] = ()) -> None:
+    def start(self, process: Process, events: int, inherited: Sequence[int] = ()) -> None:
         """Start it; it writes events to one descriptor, and inherits others."""
         with process.log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -115,24 +115,24 @@ class _Suite:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                pass_fds=(events, *kept),
+                pass_fds=(events, *inherited),
                 start_new_session=True,
             )
-        for number in self.asked[:1]:
-            self._ask(self._process, number)
+        for number in self.signals[:1]:
+            self._send(self._process, number)
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Report once that the process is stopped; kill it if it does not end in time after a signal."""
         assert self._process is not None
-        if self.asked:
+        if self.signals:
             self._until_s = min(self._until_s, own_time_s() + self._stop_s)
             # Repeatedly: the first signal may come during its imports, where Python drops the exception.
-            self._ask(self._process, self.asked[0])
+            self._send(self._process, self.signals[0])
         if own_time_s() > self._until_s:
             self.killed = True
             self._process.kill()
-        elif not self._told and is_stopped(self._process.pid):
-            self._told = True
+        elif not self._reported and is_stopped(self._process.pid):
+            self._reported = True
             print(
                 f"mt: the suite process {self._process.pid} was stopped (SIGSTOP) and is waited for; "
                 f"let it go on (kill -CONT {self._process.pid}), or interrupt this one (Ctrl-C)",
@@ -146,14 +146,14 @@ class _Suite:
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return self._process.wait(LOOK_EVERY_S)
-            self.look()
+            self.check()
 
     def _forward(self, number: int, frame: Any) -> None:
-        self.asked.append(number)
+        self.signals.append(number)
         if self._process is not None:
-            self._ask(self._process, number)
+            self._send(self._process, number)
 
-    def _ask(self, process: subprocess.Popen[bytes], number: int) -> None:
+    def _send(self, process: subprocess.Popen[bytes], number: int) -> None:
         for each in (number, signal.SIGCONT):  # who stands still hears nothing
             process.send_signal(each)
 

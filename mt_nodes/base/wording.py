@@ -10,7 +10,7 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {name}s{of}{what}"
 
 
-def aside(left_m: float, digits: int) -> str:
+def lateral_text(left_m: float, digits: int) -> str:
     """Return a lateral offset in metres with its side: ``0.256 m to the right``."""
     side = "right" if round(left_m, digits) < 0.0 else "left"
     return f"{abs(left_m):.{digits}f} m to the {side}"

@@ -69,7 +69,7 @@ class Chat:
         text, finish, usage = told
         return ModelReply(text, finish, *usage, seconds, attempts)
 
-    def _in_some_form(self, messages: Sequence[Message], schema: Mapping[str, Any]) -> _Told:
+    def _in_some_form(self, messages: Sequence[Message], schema: Mapping[str, Any]) -> _Completion:
         for form in range(self._form, len(_FORMS)):
             try:
                 told = self._once(messages, _response_format(_FORMS[form], schema))
@@ -81,16 +81,16 @@ class Chat:
                 return told
         raise AssertionError("unreachable: the last form returns or raises")
 
-    def _once(self, messages: Sequence[Message], response_format: Mapping[str, Any]) -> _Told:
+    def _once(self, messages: Sequence[Message], response_format: Mapping[str, Any]) -> _Completion:
         said = [{"role": role, "content": content} for role, content in messages]
         # In the body, not as arguments of the library: servers have parameters of their own.
         body = {**self.model.parameters, **response_format}
         create = self._service.client.chat.completions.with_streaming_response.create
         asking = partial(create, model=self.model.model, messages=said, extra_body=body)
-        return _told(*self._service.body(asking, LARGEST_BYTES))
+        return _read_completion(*self._service.body(asking, LARGEST_BYTES))
 
 
-_Told = tuple[str, str, tuple["int | None", "int | None"]]
+_Completion = tuple[str, str, tuple["int | None", "int | None"]]
 
 
 def _response_format(form: str, schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def _response_format(form: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     return {"response_format": {"type": "json_object"}} if form == "json" else {}
 
 
-def _told(data: bytes, kind: str) -> _Told:
+def _read_completion(data: bytes, kind: str) -> _Completion:
     """Return text, finish reason and tokens of a completion.
 
     Raises:

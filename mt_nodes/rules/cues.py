@@ -99,7 +99,9 @@ def _hits(
     phrases = _phrases(ontology)
     for phrase in (phrases.rows[i] for i in phrases.among(words_of(tokens))):
         for indices in found(phrase, tokens, left):
-            fits = all(left[i] for i in indices) and not (_noun(tokens, indices) or _theirs(tokens, free, indices[0]))
+            fits = all(left[i] for i in indices) and not (
+                _noun(tokens, indices) or _of_other_agent(tokens, free, indices[0])
+            )
             if fits and (phrase.text, indices) not in idle:
                 hits.append((phrase.text, indices))
                 for i in indices:
@@ -129,7 +131,7 @@ def _noun(tokens: Sequence[Token], indices: tuple[int, ...]) -> bool:
     return len(indices) == 1 and bool(before) and (before[-1] in _POSSESSIVES or tuple(before) in _AT_A)
 
 
-def _theirs(tokens: Sequence[Token], free: Sequence[bool], start: int) -> bool:
+def _of_other_agent(tokens: Sequence[Token], free: Sequence[bool], start: int) -> bool:
     """Whether a phrase begins with what somebody else does, or what the ego does already or only then."""
     if tuple(token.text for token in tokens[max(0, start - 2) : start]) in _LATER:
         return True
@@ -163,7 +165,7 @@ def _negated(tokens: Sequence[Token], free: Sequence[bool], hits: Sequence[tuple
     A negation before another phrase joined to it by "or" also applies.
     """
     told: list[bool] = []
-    aside = _aside(tokens)
+    aside = _parentheses(tokens)
     for n, indices in enumerate(hits):
         end = hits[n - 1][-1] if n else -1
         no = False
@@ -191,7 +193,7 @@ def _negated(tokens: Sequence[Token], free: Sequence[bool], hits: Sequence[tuple
     return told
 
 
-def _aside(tokens: Sequence[Token]) -> frozenset[int]:
+def _parentheses(tokens: Sequence[Token]) -> frozenset[int]:
     """Return the indices of parentheses between commas after "must" and the like: "shall, when passing them, drive"."""
     commas = [i for i, token in enumerate(tokens) if token.text == ","]
     rows = [range(one, two + 1) for one, two in pairwise(commas) if one and tokens[one - 1].text in _AUXILIARIES]

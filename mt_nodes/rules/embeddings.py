@@ -79,7 +79,7 @@ class Embeddings:
             data, kind = self._service.body(asking, LARGEST_BYTES)
         except self._service.refusal as error:
             raise self._service.refused(error) from error
-        return _told(data, kind, len(texts))
+        return _read_vectors(data, kind, len(texts))
 
     def _refuse_another(self, served: str, vector: Floats, probe: str) -> None:
         before = self._kept.of(self.name)[probe]
@@ -96,7 +96,7 @@ class Embeddings:
         )
 
 
-def _told(data: bytes, kind: str, count: int) -> tuple[str, Floats]:
+def _read_vectors(data: bytes, kind: str, count: int) -> tuple[str, Floats]:
     """Return the server's name of the model, and ``count`` vectors (count, d) in the order of the texts.
 
     Raises:

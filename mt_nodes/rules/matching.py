@@ -119,13 +119,13 @@ class Matcher:
         if executions is not None:
             entries = [replace(entry, executions=executions[entry.index]) for entry in entries]
         nearest = store.nearest(scene.query, entries, self.limit or len(entries))
-        looked = [self._looked_at(store, entry, near, scene) for entry, near in nearest]
+        looked = [self._candidate(store, entry, near, scene) for entry, near in nearest]
         fitting = [c for c in looked if c.applies]
         chosen = self._drawn(case, fitting) if fitting else None
         candidates = tuple(self._explained(c, chosen, len(fitting)) for c in looked)
         return Choice(case, chosen.index if chosen else None, self.seed, scene.as_plain(), candidates)
 
-    def _looked_at(self, store: Store, entry: Entry, near: float, scene: SceneFacts) -> Candidate:
+    def _candidate(self, store: Store, entry: Entry, near: float, scene: SceneFacts) -> Candidate:
         if refused := self.refuse(entry):
             found = Factor(False, f"cannot be run: {refused}")
         else:

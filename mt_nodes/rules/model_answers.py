@@ -109,8 +109,8 @@ class Answers:
                     "model": model.model,
                     "parameters": model.parameters,
                     "sample": question.sample,
-                    "messages": [[role, self._kept(said)] for role, said in question.messages],
-                    "schema": self._kept(_plain(question.schema)),
+                    "messages": [[role, self._store_text(said)] for role, said in question.messages],
+                    "schema": self._store_text(_plain(question.schema)),
                     **asdict(reply),
                 }
                 self._file.append(line)
@@ -121,7 +121,7 @@ class Answers:
             self._replies[question.key] = reply
         return ModelAnswer(question.key, question.prompt_id, reply, cached=False)
 
-    def _kept(self, said: Content) -> str:
+    def _store_text(self, said: Content) -> str:
         """Store a text, or the parts of a message, unless it is there, and return its id."""
         text = said if isinstance(said, str) else _plain(said)
         name = _id(text)

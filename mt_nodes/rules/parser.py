@@ -17,7 +17,7 @@ from mt_nodes.relations.facts.condition import conjunction
 from mt_nodes.rules import quantities
 from mt_nodes.rules.cues import Cue, cues_in, is_aim, opposes
 from mt_nodes.rules.grammar import words
-from mt_nodes.rules.nouns import PASSES, ElementMention, met, nouns_in, road_of
+from mt_nodes.rules.nouns import PASSES, ElementMention, elements_met, nouns_in, road_of
 from mt_nodes.rules.ontology import ANY_ROAD, Ontology
 from mt_nodes.rules.phrases import PUNCTUATION, Phrase, Token, found
 from mt_nodes.rules.reasons import PRONOUNS, reasons
@@ -55,12 +55,12 @@ def read_rule(text: str, ontology: Ontology, rule: str = "", strict: bool = Fals
         return Reading(why=f"{len(text):,} characters, at most {LONGEST:,}: one rule at a time")
     tokens = ontology.lexicon.tokens(text)
     nouns = nouns_in(tokens, ontology)
-    things = met(tokens, nouns, ontology)
+    things = elements_met(tokens, nouns, ontology)
     if not things:
         return Reading(why=_NOTHING_NAMED)
     free = [i not in nouns.taken and token.text not in PUNCTUATION for i, token in enumerate(tokens)]
     others = [one.start for one in things if one.element.category == "objects"]
-    cue, asked = _asked(tokens, things, cues_in(tokens, free, others, ontology), ontology)
+    cue, asked = _demand_in(tokens, things, cues_in(tokens, free, others, ontology), ontology)
     wish = ontology.behaviours[cue.behaviour].reads_as or cue.behaviour if cue else ""
     chosen = reasons(tokens, asked, wish, cue.indices[0] if cue else len(tokens))
     asks, opposed = chosen[0].element.asks, opposes(tokens, free, ontology)
@@ -85,7 +85,7 @@ def read_rule(text: str, ontology: Ontology, rule: str = "", strict: bool = Fals
     )
 
 
-def _asked(
+def _demand_in(
     tokens: Sequence[Token], things: Sequence[ElementMention], cues: Sequence[Cue], ontology: Ontology
 ) -> tuple[Cue | None, Sequence[ElementMention]]:
     """Return the demand, and the elements of the first sentence that names one and demands something."""

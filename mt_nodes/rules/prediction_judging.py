@@ -158,8 +158,8 @@ def _turns(
 
 def _keeps(bounds: Bounds, speed: float, new_speed: float, steering: float, new_steering: float) -> Judgement:
     parts = [
-        _kept("speed", speed, new_speed, bounds.speed_mps, SPEED),
-        _kept("steering", steering, new_steering, bounds.steering_rad, STEERING),
+        _stays("speed", speed, new_speed, bounds.speed_mps, SPEED),
+        _stays("steering", steering, new_steering, bounds.steering_rad, STEERING),
     ]
     decided = [part for part in parts if part.outcome.decided]
     violated = [part for part in decided if part.outcome is Outcome.VIOLATED]
@@ -168,7 +168,7 @@ def _keeps(bounds: Bounds, speed: float, new_speed: float, steering: float, new_
 
 def _more_than(name: str, before: float, after: float, sign: float, bound: float, unit: str) -> Judgement:
     """Judge that a quantity changes by more than a bound in one direction."""
-    if (nothing := _not_told(name, before, after, unit)) is not None:
+    if (nothing := _missing(name, before, after, unit)) is not None:
         return nothing
     change = sign * (after - before)
     margin = change - bound
@@ -181,13 +181,13 @@ def _more_than(name: str, before: float, after: float, sign: float, bound: float
     return Judgement(Outcome.VIOLATED, change, bound, min(margin, -_MORE), unit=unit, reason=reason)
 
 
-def _kept(name: str, before: float, after: float, bound: float, unit: str) -> Judgement:
-    if (nothing := _not_told(name, before, after, unit)) is not None:
+def _stays(name: str, before: float, after: float, bound: float, unit: str) -> Judgement:
+    if (nothing := _missing(name, before, after, unit)) is not None:
         return nothing
     return at_most(abs(after - before), bound, unit, f"{name} was {before:.3f}, is {after:.3f} {unit}")
 
 
-def _not_told(name: str, before: float, after: float, unit: str) -> Judgement | None:
+def _missing(name: str, before: float, after: float, unit: str) -> Judgement | None:
     if not math.isfinite(before):
         return nothing_to_judge(f"no {name} is told for the source", unit)
     if not math.isfinite(after):

@@ -55,7 +55,7 @@ class Templates:
             except TemplateSyntaxError as error:
                 raise UsageError(f"{path}:{error.lineno}: no valid template: {error.message}") from error
 
-    def made(self, name: str, **told: Any) -> str:
+    def render(self, name: str, **told: Any) -> str:
         """Return a filled-in template.
 
         Raises:
@@ -79,7 +79,7 @@ class Prompts:
             UsageError: one is missing, unreadable or invalid.
         """
         templates = Templates(_TEMPLATES, folder)
-        self._made = templates.made
+        self._made = templates.render
         self.examples = read_examples(templates.folder / EXAMPLES)
         elements = {kind: [e.name for e in ontology.elements.values() if e.category == kind] for kind in CATEGORIES}
         self._system = self._made("extract.system", ontology=ontology, elements=elements, examples=self.examples)

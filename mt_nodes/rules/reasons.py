@@ -52,7 +52,7 @@ def reasons(
     Args:
         behaviour: the demanded one. cue: index of the demanding word, the number of words if there is none.
     """
-    meant = _meant(tokens, things)
+    meant = _antecedents(tokens, things)
     weights = [_weight(tokens, one) + 2.0 * (one.start in meant) for one in things]
     near = [one for one in things if one.start > cue and tokens[one.start].clause == tokens[cue].clause]
     for i, one in enumerate(things):
@@ -68,7 +68,7 @@ def reasons(
         weights[i] -= 1.5 * hides
         weights[i + 1] += 2.0 * hides
         weights[i + 1] -= 1.5 * _is_of(tokens, one, following)
-        apart = joined or _left_by(tokens, one, following) or _is_beside(tokens, one, following)
+        apart = joined or _left_by(tokens, one, following) or _gives_place(tokens, one, following)
         weights[i + 1] -= 2.5 * apart
     best = weights.index(max(weights))
     told = (i for i in (best, best - 1) if 0 <= i < len(things) - 1 and _means(tokens, things[i], things[i + 1]))
@@ -114,7 +114,7 @@ def _is_of(tokens: Sequence[Token], one: ElementMention, following: ElementMenti
     return row[:1] == ["of"] and len(row) <= NEAR and one.element.category == following.element.category == "objects"
 
 
-def _is_beside(tokens: Sequence[Token], one: ElementMention, following: ElementMention) -> bool:
+def _gives_place(tokens: Sequence[Token], one: ElementMention, following: ElementMention) -> bool:
     """Whether a thing only gives the place of another: "children near a bus", "children on scooters"."""
     row = [token.text for token in tokens[max(one.indices) + 1 : following.start]]
     place = not _BESIDE.isdisjoint(row[:2])
@@ -122,7 +122,7 @@ def _is_beside(tokens: Sequence[Token], one: ElementMention, following: ElementM
     return place and moves and not one.element.general and len(row) <= BETWEEN
 
 
-def _meant(tokens: Sequence[Token], things: Sequence[ElementMention]) -> frozenset[int]:
+def _antecedents(tokens: Sequence[Token], things: Sequence[ElementMention]) -> frozenset[int]:
     """Return where the objects of "it" or "them" begin: "a tractor in the rain: do not pass it"."""
     asks = [
         i for i, token in enumerate(tokens) if token.text in PRONOUNS and words_before(tokens, i) & (YIELDS | PASSES)

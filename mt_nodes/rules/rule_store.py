@@ -118,7 +118,7 @@ class Store:
         for number, entry in enumerate(rows, 1):
             self.ontology.refuse_unknown(entry.statement, f"relation {number} of {len(rows)} for {self.path}")
         with self.transaction():
-            return [self._put(entry) for entry in rows]
+            return [self._insert_or_merge(entry) for entry in rows]
 
     def entries(self, region: str = "", origins: Sequence[str] = ()) -> list[Entry]:
         """Return the relations in the order of their numbers, optionally of one region and of some origins only."""
@@ -176,7 +176,7 @@ class Store:
         if write and self._db.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
             self._db.execute("PRAGMA journal_mode = WAL")
 
-    def _put(self, entry: Entry) -> int:
+    def _insert_or_merge(self, entry: Entry) -> int:
         said = entry.statement
         key = [getattr(entry if name in ("region", "origin") else said, name) for name in _KEY]
         where = " AND ".join(f"{name} = ?" for name in _KEY)
@@ -206,7 +206,7 @@ class Store:
         try:
             yield
         except sqlite3.Error as error:
-            raise _told(error, self.path, self._wait_s) from error
+            raise _error_of(error, self.path, self._wait_s) from error
 
 
 def meaning(said: Statement, ontology: Ontology) -> str:
@@ -234,7 +234,7 @@ def _uri(path: Path, write: bool) -> str:
     return f"file:{name}?mode=ro{'' if os.access(path.parent, os.W_OK) else '&immutable=1'}"
 
 
-def _told(error: sqlite3.Error, path: Path, wait_s: float) -> MtError:
+def _error_of(error: sqlite3.Error, path: Path, wait_s: float) -> MtError:
     text = str(error)
     if "locked" in text or "busy" in text:
         return InfrastructureError(

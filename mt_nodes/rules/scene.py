@@ -22,7 +22,7 @@ from mt_nodes.relations.facts.derived_facts import unless_denied, with_derived
 from mt_nodes.relations.facts.scene_facts import Fact, Facts, first_known, unknown
 from mt_nodes.rules import scene_objects
 from mt_nodes.rules.ontology import ANY_ROAD
-from mt_nodes.rules.scene_light import seen_light
+from mt_nodes.rules.scene_light import light_in_pictures
 from mt_nodes.rules.scene_time import of_stamps, reconciled
 
 #: Facts that are not predicates of conditions.
@@ -104,7 +104,7 @@ def describe(
     Args:
         bundles: of the case, in order; its reference frame is the middle one.
         outputs: the stack's answer to each of them; empty: not used.
-        told: facts known in advance (:func:`given`, :func:`mt_nodes.rules.scene_world.told_by_world`).
+        told: facts known in advance (:func:`given`, :func:`mt_nodes.rules.scene_world.world_facts`).
         seen: facts from a model's view of the pictures (:mod:`mt_nodes.rules.scene_by_model`); None: not used.
         utc_offset_h: of local time at the recording; None if unknown, so that stamps give no hour.
         wheelbase_m: of the ego vehicle, for its steering.
@@ -114,9 +114,9 @@ def describe(
     """
     if not bundles:
         raise UsageError("got a case without bundles, expected one at the least")
-    light = seen_light(bundles)
+    light = light_in_pictures(bundles)
     light["time_of_day"] = reconciled(of_stamps(bundles, utc_offset_h), light["time_of_day"])
-    ego = scene_ego.told_motion(bundles, outputs, wheelbase_m)
+    ego = scene_ego.ego_motion(bundles, outputs, wheelbase_m)
     middle = bundles[len(bundles) // 2]
     by_topic, by_stack = ({OBJECTS: scene_objects.objects_of(middle, of)} for of in ((), outputs))
     surer = first_known(*map(with_derived, (told or {}, ego, light, by_topic)))

@@ -94,15 +94,15 @@ class SceneReader:
 
     def _messages(self, pictures: Sequence[str], asked: int) -> tuple[Message, ...]:
         known = {"roads": _roads(self.ontology), "objects": _objects(self.ontology)}
-        head = self._templates.made(_SYSTEM, times=NAMES[TIME], weathers=NAMES[WEATHER], **known)
-        text = {"type": "text", "text": self._templates.made(_USER, count=len(pictures), asked=asked)}
+        head = self._templates.render(_SYSTEM, times=NAMES[TIME], weathers=NAMES[WEATHER], **known)
+        text = {"type": "text", "text": self._templates.render(_USER, count=len(pictures), asked=asked)}
         return ("system", head), ("user", (text, *({"type": "image_url", "image_url": {"url": p}} for p in pictures)))
 
     def _agreed(self, values: Sequence[Any]) -> Fact:
         """Return the common value of all answers, unknown if they differ."""
         who, first = f"model '{self.asker.name}'", values[0]
         if any(value != first for value in values):
-            told = ", ".join(dict.fromkeys(_said(value) for value in values))
+            told = ", ".join(dict.fromkeys(_text_of(value) for value in values))
             return unknown(f"{who} says different things of the same picture: {told}")
         if first is None:
             return unknown(f"{who} cannot tell by the picture")
@@ -172,7 +172,7 @@ def _objects(ontology: Ontology) -> list[str]:
     return [element.name for element in ontology.elements.values() if element.category == "objects"]
 
 
-def _said(value: Any) -> str:
+def _text_of(value: Any) -> str:
     if isinstance(value, dict):
         value = [f"{count} {name}" for name, count in value.items()]
     return "nothing" if not value else value if isinstance(value, str) else " and ".join(value)

@@ -14,10 +14,10 @@ from mt_nodes.data.outputs import Detections
 from mt_nodes.relations.checks.trace_check import RoadStretch
 from mt_nodes.relations.facts.condition import HAS
 from mt_nodes.relations.facts.derived_facts import with_derived
-from mt_nodes.relations.facts.scene_ego import told_motion
+from mt_nodes.relations.facts.scene_ego import ego_motion
 from mt_nodes.relations.facts.scene_facts import Fact, Facts, first_known
 from mt_nodes.relations.world_changes.base import WorldEffects
-from mt_nodes.rules.scene_world import told_by_world
+from mt_nodes.rules.scene_world import world_facts
 from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.road_map import RoadMap
@@ -37,7 +37,7 @@ _LATE_S, _BRAKES_MPS2 = 1.0, 3.0
 _SOURCE = "the world, where the source drives"
 
 
-def facts_there(source: ScenarioTrace, stretch: RoadStretch, effects: WorldEffects) -> dict[str, Any]:
+def facts_on_stretch(source: ScenarioTrace, stretch: RoadStretch, effects: WorldEffects) -> dict[str, Any]:
     """Return the facts at the beginning of a stretch, or in the middle of a whole way, by name.
 
     Temporary facts refer to the whole stretch: lights and signs ahead at any time of it, and a way that is clear all
@@ -51,7 +51,7 @@ def facts_there(source: ScenarioTrace, stretch: RoadStretch, effects: WorldEffec
     rows = sorted({row, *np.linspace(first, last - 1, _LOOKS).round().astype(int).tolist()})
     looks = dict(zip(rows, _looks(source, road, rows), strict=True))
     world = {**looks[row][0], **_throughout([facts for facts, _ in looks.values()])}
-    ego = told_motion((looks[row][1],), (), source.scenario.ego.vehicle.wheelbase_m)
+    ego = ego_motion((looks[row][1],), (), source.scenario.ego.vehicle.wheelbase_m)
     known = first_known(_of_the_drive(source, road, stretch, row, effects, world), with_derived(world | ego))
     return {name: fact.value for name, fact in known.items() if fact.known}
 
@@ -72,7 +72,7 @@ def _looks(source: ScenarioTrace, road: RoadMap, rows: list[int]) -> Iterator[tu
         }
         told = tuple(WorldMessage(f"/{role}", role, 0, data.frame_id, data) for role, data in said.items())
         bundle = Bundle(0, 0, 0, told=told)
-        yield told_by_world(scenario, road, bundle), bundle
+        yield world_facts(scenario, road, bundle), bundle
 
 
 def _throughout(seen: list[Facts]) -> Facts:

@@ -35,7 +35,7 @@ _LOOKS = 3
 NAMES = ("time_of_day", "visibility_good", "weather_clear", "weather")
 
 
-def seen_light(bundles: Sequence[Bundle]) -> Facts:
+def light_in_pictures(bundles: Sequence[Bundle]) -> Facts:
     """Return the facts :data:`NAMES` from pictures: the median of up to three, of the first camera."""
     with_images = [bundle for bundle in bundles if bundle.images]
     if not with_images:
@@ -46,10 +46,10 @@ def seen_light(bundles: Sequence[Bundle]) -> Facts:
     except UsageError as error:
         return dict.fromkeys(NAMES, unknown(str(error)))
     sky, veil, blue = np.median(looks, axis=0).tolist()
-    return _judged(sky, veil, blue)
+    return _classified(sky, veil, blue)
 
 
-def _judged(sky: float, veil: float, blue: float) -> Facts:
+def _classified(sky: float, veil: float, blue: float) -> Facts:
     light = f"pictures: their upper third is {100 * sky:.0f} % bright"
     air = f"pictures: the darkest around the horizon is {100 * veil:.0f} % bright"
     day = sky >= _SKY_BY_DAY

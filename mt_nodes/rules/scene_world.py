@@ -44,7 +44,7 @@ _SIGNS = {"stop": "stop_sign", "yield": "yield_sign", "yield_us": "yield_sign"} 
 )
 
 
-def told_by_world(scenario: Scenario, road: RoadMap, bundle: Bundle) -> Facts:
+def world_facts(scenario: Scenario, road: RoadMap, bundle: Bundle) -> Facts:
     """Return the facts of a scenario and its map at the instant of a bundle.
 
     With odometry in the bundle, roads and objects are those ahead of it, else of the scenario's start.
@@ -57,7 +57,7 @@ def told_by_world(scenario: Scenario, road: RoadMap, bundle: Bundle) -> Facts:
     facts["roads"] = Fact(tuple(_roads(road, way, poses, here)), f"map '{road.name}', {AHEAD_M:g} m ahead")
     seen = next((m.data for m in bundle.told if isinstance(m.data, Detections)), None)
     if seen is not None:
-        facts |= _there(scenario, road, bundle, seen, here)
+        facts |= _nearby_facts(scenario, road, bundle, seen, here)
         facts |= _in_the_way(scenario, seen, poses, here)
     return facts
 
@@ -91,7 +91,7 @@ def _roads(road: RoadMap, way: Route, poses: Floats, here: Pose) -> Iterator[str
         yield "bridge"
 
 
-def _there(scenario: Scenario, road: RoadMap, bundle: Bundle, seen: Detections, here: Pose) -> Facts:
+def _nearby_facts(scenario: Scenario, road: RoadMap, bundle: Bundle, seen: Detections, here: Pose) -> Facts:
     """Return the names of all near elements: objects all around, lights and signs ahead."""
     near = seen.track_id[np.hypot(seen.center_m[:, 0], seen.center_m[:, 1]) <= NEAR_M].tolist()
     kinds = [actor.kind for actor in scenario.actors if actor.name in near]

@@ -65,7 +65,7 @@ def bind(
         because=f"{rule.text} ({rules.title}, {rule.reference})",
         mutate=mutations,
         check=ontology.behaviours[statement.behaviour].make_check(),
-        given=given_of(statement, rule, {**_shown(mutations, limits), **(facts or {})}),
+        given=given_of(statement, rule, {**_own_facts(mutations, limits), **(facts or {})}),
         requires=_requires(mutations),
     )
 
@@ -123,12 +123,12 @@ def edit_facts(statement: Statement, ontology: Ontology, region: str) -> dict[st
         UsageError: nothing shows the element.
     """
     limits = limits_of(parse(statement.condition))
-    return _shown(_mutations(statement, ontology, region, limits), limits)
+    return _own_facts(_mutations(statement, ontology, region, limits), limits)
 
 
 def _mutations(statement: Statement, ontology: Ontology, region: str, limits: Facts) -> tuple[Mutation, ...]:
     element = ontology.elements[statement.element]
-    made = find(element.shown_by(region)).mutations()
+    made = find(element.manipulation_for(region)).mutations()
     # A group keeps its arrangement; signs and lights stand at their usual places.
     place = statement.place if len(made) == 1 and element.category == "objects" else ""
     return tuple(_fitted(_placed(one, place), limits) for one in made)
@@ -159,7 +159,7 @@ def number_on(face: str, limits: Facts) -> int:
     return round(speed) if unit == 1.0 else _ROUND_MPH * round(speed / unit / _ROUND_MPH)
 
 
-def _shown(mutations: Sequence[Mutation], limits: Facts) -> dict[str, float]:
+def _own_facts(mutations: Sequence[Mutation], limits: Facts) -> dict[str, float]:
     """Return the follow-up's own facts: the number on a sign, and the visibility."""
     facts: dict[str, float] = {}
     for one in mutations:

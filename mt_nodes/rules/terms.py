@@ -65,7 +65,7 @@ class Element(Term):
         """Weather, light and the road's state always exist, so they are replaced; all else is added."""
         return REPLACES if self.category == "environment" else ADDS
 
-    def shown_by(self, region: str) -> str:
+    def manipulation_for(self, region: str) -> str:
         """Return the name of the manipulation that shows it in a region; empty if there is none."""
         return self.manipulation.get(region) or self.manipulation.get("", "")
 
@@ -73,7 +73,7 @@ class Element(Term):
         """Return why it cannot be shown, empty if it can."""
         if self.unsupported:
             return self.unsupported
-        return manipulations()[self.shown_by(region)].unsupported
+        return manipulations()[self.manipulation_for(region)].unsupported
 
 
 @dataclass(frozen=True)

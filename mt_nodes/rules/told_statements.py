@@ -117,7 +117,7 @@ def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def said_part(text: str) -> str:
+def text_before_orders(text: str) -> str:
     """Return a rule up to the sentence with instructions to a model; all of it if there is none."""
     order = _ORDERS.search(text)
     if order is None:
@@ -161,7 +161,7 @@ def _statement(row: Any, number: int, text: str, ontology: Ontology, rule: str, 
 
 def _refuse_unsaid(row: Mapping[str, str], where: str, text: str, ontology: Ontology) -> None:
     """Refuse quotes that are not in the rule, or that the ontology reads as something else."""
-    said = _plain(said_part(text))
+    said = _plain(text_before_orders(text))
     for key in ("element_words", "behaviour_words"):
         quote = _plain(row[key])
         if len(quote) < 2 or not re.search(rf"(?<!\w){re.escape(quote)}(?!\w)", said):
@@ -215,7 +215,7 @@ def _refuse_condition(condition: str, where: str, text: str, ontology: Ontology)
     tree = parse(condition)
     if condition.strip() and known(tree, {}).kind in ("true", "false"):
         raise BadAnswer(f"{where}.condition: '{condition[:80]}' is always so or never; leave it empty")
-    tokens = ontology.lexicon.tokens(said_part(text))
+    tokens = ontology.lexicon.tokens(text_before_orders(text))
     told = {float(token.text.replace(",", ".")) for token in tokens if re.fullmatch(r"\d+(?:[.,]\d+)?", token.text)}
     for one in quantities.conditions(tokens, keeps=False):
         told |= set(_numbers(parse(one)))

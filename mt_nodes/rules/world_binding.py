@@ -33,7 +33,7 @@ def gap_in_world(statement: Statement, ontology: Ontology, region: str) -> str:
         return why
     if statement.road not in ROADS:
         return f"no map has a {statement.road}"
-    made = find(ontology.elements[statement.element].shown_by(region))
+    made = find(ontology.elements[statement.element].manipulation_for(region))
     if not made.in_world:
         return made.not_in_world
     if statement.road != ANY_ROAD and not all("at" in _names(change) for change in made.changes()):
@@ -51,7 +51,7 @@ def bind_in_world(statement: Statement, ontology: Ontology, rules: RuleSet, nth:
     if why := gap_in_world(statement, ontology, rules.region):
         raise UsageError(f"rule {rule.id}: {statement.element} is none of the closed loop: {why}")
     limits = limits_of(parse(statement.condition))
-    manipulation = find(ontology.elements[statement.element].shown_by(rules.region))
+    manipulation = find(ontology.elements[statement.element].manipulation_for(rules.region))
     changes = tuple(_fitted(change, statement, limits) for change in manipulation.changes())
     check: Any = ontology.behaviours[statement.behaviour].make_check_in_world()
     everywhere = all(isinstance(change, EnvironmentChanged) for change in changes)
@@ -63,7 +63,7 @@ def bind_in_world(statement: Statement, ontology: Ontology, rules: RuleSet, nth:
         because=f"{rule.text} ({rules.title}, {rule.reference})",
         mutate=(),
         check=check,
-        given=given_of(statement, rule, _told(changes)),
+        given=given_of(statement, rule, _change_facts(changes)),
         requires=_requires(changes),
         scenario=changes,
     )
@@ -84,7 +84,7 @@ def _fitted(change: ScenarioChange, statement: Statement, limits: Facts) -> Scen
     return replace(change, **made) if made else change  # type: ignore[type-var]
 
 
-def _told(changes: Sequence[ScenarioChange]) -> dict[str, Any]:
+def _change_facts(changes: Sequence[ScenarioChange]) -> dict[str, Any]:
     """Return known facts of the changes: a sign's number, that it faces the way, the visibility."""
     facts: dict[str, Any] = {}
     for change in changes:

@@ -73,14 +73,18 @@ def test_every_element_is_bound_or_says_why_not() -> None:
             if gap := element.gap(region):
                 assert len(gap) > 10, element.name
             else:
-                assert find(element.shown_by(region)).mutations(), element.name
+                assert find(element.manipulation_for(region)).mutations(), element.name
                 shown += 1
     assert shown > 3 * 90
 
 
 def test_every_manipulation_that_is_bound_can_be_asked_for() -> None:
     told = {name: repr(one.mutate) for name, one in manipulations().items() if one.mutate}
-    asked = {told.get(element.shown_by(region)) for element in ONTOLOGY.elements.values() for region in ("", *REGIONS)}
+    asked = {
+        told.get(element.manipulation_for(region))
+        for element in ONTOLOGY.elements.values()
+        for region in ("", *REGIONS)
+    }
     # Variants of those that differ by a number, or by where the same thing stands.
     assert {name for name, one in told.items() if one not in asked} <= {
         "maximum_speed_50_sign",
@@ -108,8 +112,8 @@ def test_every_behaviour_is_bound_to_a_check_of_its_own() -> None:
 
 def test_signs_have_the_form_of_their_region() -> None:
     element = ONTOLOGY.elements["yield_sign"]
-    assert [element.shown_by(region) for region in REGIONS] == ["yield_sign", "yield_sign_us"]
-    assert element.shown_by("elsewhere") == "yield_sign"
+    assert [element.manipulation_for(region) for region in REGIONS] == ["yield_sign", "yield_sign_us"]
+    assert element.manipulation_for("elsewhere") == "yield_sign"
 
 
 def test_users_add_words_of_their_own(tmp_path: Path) -> None:

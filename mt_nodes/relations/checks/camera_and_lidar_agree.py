@@ -60,7 +60,7 @@ class CameraAndLidarAgree(Check):
         try:
             if effects.added and effects.image_boxes:
                 return self._added(followup.detections, followup.boxes, effects, bundle, image)
-            return self._kept(source, followup, bundle, image)
+            return self._compare_agreement(source, followup, bundle, image)
         except (UnknownTransform, NotApplicable) as error:
             return Judgement(Outcome.NOT_APPLICABLE, reason=str(error))
 
@@ -84,7 +84,7 @@ class CameraAndLidarAgree(Check):
             agreed += overlap >= self.min_iou
             if overlap < self.min_iou:
                 disagreements.append(f"{volumes.label[volume]} {_disagreement(one, other, overlap)}")
-        return self._judged(agreed, disagreements, "no added object was found by either")
+        return self._judge_counts(agreed, disagreements, "no added object was found by either")
 
     def _sure(self, detections: Detections) -> Detections:
         return detections.take(detections.score >= self.score_low)
@@ -93,7 +93,7 @@ class CameraAndLidarAgree(Check):
         own = self.background_label.lower()
         return np.asarray((np.char.lower(seen.label) == own) | (own == ""))
 
-    def _kept(self, source: Output, followup: Output, bundle: Bundle, image: Image) -> Judgement:
+    def _compare_agreement(self, source: Output, followup: Output, bundle: Bundle, image: Image) -> Judgement:
         """Compare the agreement in the follow-up with that in the source."""
         assert source.detections is not None and followup.detections is not None
         (before, both), (after, still) = (self._agreeing(output, bundle, image) for output in (source, followup))
@@ -102,7 +102,7 @@ class CameraAndLidarAgree(Check):
         rows, partners = Association().pair(before, after)
         lost = before.label[rows[~still[partners]]].tolist()
         disagreements = [f"{label} had a box and has none" for label in lost]
-        return self._judged(len(rows) - len(lost), disagreements, "no detection had a box where it projects to")
+        return self._judge_counts(len(rows) - len(lost), disagreements, "no detection had a box where it projects to")
 
     def _agreeing(self, output: Output, bundle: Bundle, image: Image) -> tuple[Detections, Mask]:
         """Return the detections, and which of them (M,) have a box where they project to."""
@@ -129,7 +129,7 @@ class CameraAndLidarAgree(Check):
                 boxes[i] = np.clip(edges, -0.5, np.tile([camera.width - 0.5, camera.height - 0.5], 2))
         return boxes
 
-    def _judged(self, agreed: int, disagreements: list[str], nothing: str) -> Judgement:
+    def _judge_counts(self, agreed: int, disagreements: list[str], nothing: str) -> Judgement:
         if not agreed and not disagreements:
             return nothing_to_judge(nothing, "objects")
         wrong = len(disagreements)

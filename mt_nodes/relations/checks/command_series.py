@@ -51,7 +51,7 @@ class PartingCheck(CommandSeriesCheck):
 
     def shares(self, stretch: SeriesWindow) -> Numbers:
         """Return (N,) the larger deviation of the follow-up as a share of its tolerance, NaN if there is neither."""
-        quantity = told(stretch.source)
+        quantity = drive_name(stretch.source)
         tolerances = {"speed": self.tolerance_mps, "acceleration": self.tolerance_mps2, "pedals": self.tolerance_pedal}
         arms = (stretch.source, stretch.followup)
         driving = np.subtract(*(drive(arm, quantity) for arm in arms)) / tolerances[quantity]
@@ -59,7 +59,7 @@ class PartingCheck(CommandSeriesCheck):
         return np.asarray(np.fmax(np.abs(driving), np.abs(steering)))
 
 
-def told(course: ArmSeries) -> str:
+def drive_name(course: ArmSeries) -> str:
     """Return the first of :data:`DRIVES` that a series contains; ``speed`` if it contains none."""
     return next((name for name in DRIVES if np.isfinite(drive(course, name)).any()), "speed")
 
@@ -97,7 +97,7 @@ def rate_of_change(values: Numbers, time_s: Numbers) -> Numbers:
     return grown
 
 
-def first_lasting(flags: Flags, time_s: Numbers, lasts_s: float) -> int | None:
+def first_sustained(flags: Flags, time_s: Numbers, lasts_s: float) -> int | None:
     """Return the first row from which a flag is set for at least ``lasts_s`` without a break; None if there is none."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]])))
     begins, ends = edges[::2], edges[1::2] - 1

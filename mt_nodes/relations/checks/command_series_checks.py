@@ -19,10 +19,10 @@ from mt_nodes.relations.checks.command_series import (
     comes_within,
     drive,
     drive_along,
-    first_lasting,
+    drive_name,
+    first_sustained,
     rate_of_change,
     steering_rad,
-    told,
 )
 from mt_nodes.relations.checks.controls import DRIVES, STANDS_MPS
 
@@ -78,7 +78,7 @@ class ReactionTimeNotLonger(PartingCheck):
             return nothing_to_judge("no command is told by both arms", "s")
         parted = shares > 1.0 + 1e-9
         parted[:change] = False
-        reacted = first_lasting(parted, stretch.time_s, self.lasts_s)
+        reacted = first_sustained(parted, stretch.time_s, self.lasts_s)
         appeared = f"the change appears at {stretch.time_s[change]:.2f} s"
         if reacted is None and stretch.time_s[-1] - stretch.time_s[change] < self.at_most_s + self.lasts_s:
             return nothing_to_judge(f"{appeared}, what is judged ends at {stretch.time_s[-1]:.2f} s", "s")
@@ -124,7 +124,7 @@ class BrakeOnsetNotLater(CommandSeriesCheck):
 
     def judge_series(self, stretch: SeriesWindow) -> Judgement:
         """Compare when both arms begin to brake."""
-        quantity = told(stretch.source) if self.by == "told" else self.by
+        quantity = drive_name(stretch.source) if self.by == "told" else self.by
         start = self._start(stretch, quantity)
         if start is None:
             missing = "the source does not brake" if self.than == "source" else "nothing is changed"
@@ -152,7 +152,7 @@ class BrakeOnsetNotLater(CommandSeriesCheck):
             values = rate_of_change(values, stretch.time_s)
         brakes = values <= -(self.brakes_pedal if quantity == "pedals" else self.brakes_mps2) + 1e-9
         brakes[:first] = False
-        return first_lasting(brakes, stretch.time_s, self.lasts_s)
+        return first_sustained(brakes, stretch.time_s, self.lasts_s)
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class StopsWithin(CommandSeriesCheck):
 
     def judge_series(self, stretch: SeriesWindow) -> Judgement:
         """Find when the follow-up stands."""
-        quantity = told(stretch.source)
+        quantity = drive_name(stretch.source)
         before = drive_along(stretch.source, quantity)[int(np.argmax(stretch.changed))]
         if quantity == "speed" and before < self.from_mps:
             return nothing_to_judge(f"drove {before:.2f} m/s, slower than {self.from_mps:g} m/s already", "s")

@@ -34,7 +34,7 @@ def _with_commands(judgement: Judgement, expected: float, after: float) -> Judge
     return replace(judgement, detail={**judgement.detail, COMMANDED: said})
 
 
-def _told_no_more(what: str, unit: str) -> Judgement:
+def _missing_in_followup(what: str, unit: str) -> Judgement:
     return Judgement(Outcome.VIOLATED, unit=unit, lost=1, reason=f"no {what} is told any more, as the source did")
 
 
@@ -74,7 +74,7 @@ class SteeringCheck(Check):
         before, after = self.turn(source), self.turn(followup)
         if math.isnan(before) or (math.isnan(after) and steers(followup)):
             return nothing_to_judge(f"no {self.of} is told, or the vehicle stands still", self.unit)
-        return _told_no_more(self.of, self.unit) if math.isnan(after) else None
+        return _missing_in_followup(self.of, self.unit) if math.isnan(after) else None
 
     def expected(self, source: Control, effects: Effects) -> float:
         """Return the expected command of the follow-up, if the change at most swaps left and right."""
@@ -103,7 +103,7 @@ class DriveCheck(Check):
         if math.isnan(before):
             return nothing_to_judge(f"no {quantity} is told", DRIVES[quantity])
         if math.isnan(after):
-            return _told_no_more(quantity, DRIVES[quantity])
+            return _missing_in_followup(quantity, DRIVES[quantity])
         return _with_commands(self.decide(quantity, round(before, DECIMALS), round(after, DECIMALS)), before, after)
 
     def value(self, control: Control, quantity: str) -> float:
@@ -132,7 +132,7 @@ class FasterOrSlower(DriveCheck):
 
     def quantity(self, source: Control) -> str:
         """Return the name of the compared quantity."""
-        return told(source) if self.by == "told" else self.by
+        return drive_name(source) if self.by == "told" else self.by
 
     def value(self, control: Control, quantity: str) -> float:
         """Return the compared quantity: a speed with its sign, an acceleration in the direction of travel."""
@@ -191,6 +191,6 @@ def drive(control: Control, quantity: str) -> float:
     )
 
 
-def told(control: Control) -> str:
+def drive_name(control: Control) -> str:
     """Return the first of :data:`DRIVES` that a command contains; ``speed`` if it contains none."""
     return next((name for name in DRIVES if not math.isnan(drive(control, name))), "speed")

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from mt_nodes.base.params import param
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.relations.checks.base import at_most, nothing_to_judge
-from mt_nodes.relations.checks.command_series import first_lasting
+from mt_nodes.relations.checks.command_series import first_sustained
 from mt_nodes.relations.checks.controls import along_motion, faster_by
 from mt_nodes.relations.checks.trace_check import TraceCheck
 from mt_nodes.relations.world_changes.base import WorldEffects
@@ -77,7 +77,7 @@ class BrakesNoLater(TraceCheck):
         trace = driven.trace
         faster = along_motion(trace.column("acceleration_mps2"), trace.column("speed_mps"))
         brakes = np.asarray(faster <= -self.brakes_mps2 + 1e-9)
-        row = first_lasting(brakes, trace.time_s, self.lasts_s)
+        row = first_sustained(brakes, trace.time_s, self.lasts_s)
         return None if row is None else float(trace.time_s[row])
 
 

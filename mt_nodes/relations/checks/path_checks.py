@@ -12,7 +12,7 @@ import numpy.typing as npt
 import shapely
 
 from mt_nodes.base.params import param
-from mt_nodes.base.wording import aside
+from mt_nodes.base.wording import lateral_text
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Output, Path
@@ -74,7 +74,7 @@ def length_m(places: Places) -> float:
     return float(np.hypot(*np.diff(places, axis=0).T).sum())
 
 
-def sets_out_alike(expected: Places, there: Places, steps: int) -> bool:
+def starts_in_same_direction(expected: Places, there: Places, steps: int) -> bool:
     """Return whether the first steps of a path have the direction of the nearest steps of another."""
     nearest = int(np.argmin(np.hypot(*(expected - there[0]).T)))
     return float(_way(expected, nearest, steps) @ _way(there, 0, steps)) >= 0.0
@@ -160,7 +160,7 @@ class PathDeviation(Check):
             reason = f"the path is {length_m(after):.2f} m long, shorter than {self.step_m:g} m: it stays where it is"
             return Judgement(Outcome.VIOLATED, unit="m", lost=1, reason=reason)
         before, there = (resampled(places, self.horizon_m, self.step_m) for places in (expected, after))
-        if source_goes and goes and not sets_out_alike(before, there, ceil(_SETS_OUT_M / self.step_m)):
+        if source_goes and goes and not starts_in_same_direction(before, there, ceil(_SETS_OUT_M / self.step_m)):
             return Judgement(Outcome.VIOLATED, unit="m", reason="the path sets out the other way")
         off = apart_m(before, there, self.by)
         return at_most(off, self.tolerance_m, "m", f"the paths lie {off:.3f} m apart ({self.by})")
@@ -194,7 +194,9 @@ class LaneOffsetStable(Check):
         if after is None:
             reason = f"the follow-up's path does not reach {self.look_ahead_m:g} m ahead any more"
             return Judgement(Outcome.VIOLATED, bound=self.tolerance_m, unit="m", reason=reason, lost=1)
-        reason = f"{self.look_ahead_m:g} m ahead the path is {aside(after, 3)}, expected {aside(before, 3)}"
+        reason = (
+            f"{self.look_ahead_m:g} m ahead the path is {lateral_text(after, 3)}, expected {lateral_text(before, 3)}"
+        )
         return at_most(abs(after - before), self.tolerance_m, "m", reason)
 
     def _left_m(self, places: Places) -> float | None:

@@ -13,7 +13,7 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Control, Output
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.relations.checks.base import Check, at_least, at_most, nothing_to_judge
-from mt_nodes.relations.checks.controls import DRIVES, SteeringCheck, drive, told
+from mt_nodes.relations.checks.controls import DRIVES, SteeringCheck, drive, drive_name
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class KeepsCurrent(SteeringCheck):
         return at_most(abs(after - expected), self.tolerance, self.unit, reason)
 
     def _driving(self, source: Control, followup: Control) -> Judgement:
-        quantity = told(source)
+        quantity = drive_name(source)
         before, after, unit = drive(source, quantity), drive(followup, quantity), DRIVES[quantity]
         if math.isnan(before):
             return nothing_to_judge("neither steering nor speed is told", unit)

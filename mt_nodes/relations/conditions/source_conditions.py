@@ -18,7 +18,7 @@ from mt_nodes.data.transforms import UnknownTransform, move
 from mt_nodes.relations.conditions.base import Condition
 from mt_nodes.relations.facts.condition import evaluate, missing, parse
 from mt_nodes.relations.facts.derived_facts import with_derived
-from mt_nodes.relations.facts.scene_ego import told_motion
+from mt_nodes.relations.facts.scene_ego import ego_motion
 from mt_nodes.relations.facts.scene_facts import Fact, first_known
 
 
@@ -45,7 +45,7 @@ class ObstaclesWithin(Condition):
         if source.detections is None:
             return "the source output has no detections to count"
         try:
-            there = self._there(bundle, source.detections)
+            there = self._in_reach(bundle, source.detections)
         except (UnknownTransform, RegionUnavailable) as error:
             return str(error)
         least = DEFAULT_THRESHOLDS["detections"].high if self.score is None else self.score
@@ -60,7 +60,7 @@ class ObstaclesWithin(Condition):
         """Return the condition with a missing threshold taken from the stack file."""
         return replace(self, score=traits.thresholds("detections").high if self.score is None else self.score)
 
-    def _there(self, bundle: Bundle, seen: Detections) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def _in_reach(self, bundle: Bundle, seen: Detections) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         counts = seen.finite
         if np.isfinite(self.range_m):
             xyz = move(bundle.transforms.lookup(self.frame_id, seen.frame_id), seen.center_m)
@@ -150,7 +150,7 @@ class KnownToBe(Condition):
 
     def unmet(self, bundle: Bundle, source: Output) -> str | None:
         """Evaluate the condition from speed, steering and the known facts of the case."""
-        by_topics, by_command = (told_motion((bundle,), outputs, WHEELBASE_M) for outputs in ((), (source,)))
+        by_topics, by_command = (ego_motion((bundle,), outputs, WHEELBASE_M) for outputs in ((), (source,)))
         of_the_case = {name: Fact(value, "the case") for name, value in bundle.facts.items()}
         known = first_known(*map(with_derived, (by_topics, of_the_case, by_command)))
         facts = {name: fact.value for name, fact in known.items() if fact.known}

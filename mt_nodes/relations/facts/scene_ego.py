@@ -25,14 +25,14 @@ _TURNS_RAD, _STRAIGHT_RAD = 0.1, 0.03
 _FIXED_FRAMES = (MAP_FRAME, "odom")
 
 
-def told_motion(bundles: Sequence[Bundle], outputs: Sequence[Output], wheelbase_m: float) -> Facts:
+def ego_motion(bundles: Sequence[Bundle], outputs: Sequence[Output], wheelbase_m: float) -> Facts:
     """Return ``speed_kmh`` and ``steering_rad`` at the middle of a case.
 
     From speed and yaw rate, steering follows from the single-track model without slip.
     """
     middle = len(bundles) // 2
     ways: tuple[tuple[str, Callable[[], Control | None]], ...] = (
-        ("odometry", lambda: _told(bundles[middle])),
+        ("odometry", lambda: _odometry(bundles[middle])),
         ("the way of base_link in transforms", lambda: _moved(bundles)),
         ("LiDAR clouds laid upon each other", lambda: motion_by_clouds(bundles)),
         ("command of the stack", lambda: outputs[middle].control if middle < len(outputs) else None),
@@ -61,7 +61,7 @@ def manoeuvre(facts: Mapping[str, Fact]) -> Facts:
     return made
 
 
-def _told(bundle: Bundle) -> Control | None:
+def _odometry(bundle: Bundle) -> Control | None:
     said = next((m.data for m in bundle.told if isinstance(m.data, Odometry)), None)
     return Control(None, speed_mps=said.speed_mps, yaw_rate_radps=said.yaw_rate_radps) if said else None
 

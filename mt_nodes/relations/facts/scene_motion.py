@@ -83,7 +83,7 @@ def _step(before: Floats, after: Floats, elapsed_s: float) -> tuple[float, float
     target.estimate_normals(o3d.geometry.KDTreeSearchParamHybrid(_NORMAL_M, _NORMAL_POINTS))
     best = None
     for speed in _TRIED_MPS:
-        laid = _laid(source, target, speed * elapsed_s)
+        laid = _registered(source, target, speed * elapsed_s)
         best = laid if best is None or laid.fitness > best.fitness else best
         if best.fitness >= _SURELY:
             break
@@ -95,7 +95,7 @@ def _step(before: Floats, after: Floats, elapsed_s: float) -> tuple[float, float
     return float(forward) / elapsed_s, turned / elapsed_s
 
 
-def _laid(source: Any, target: Any, forward_m: float) -> Any:
+def _registered(source: Any, target: Any, forward_m: float) -> Any:
     import open3d as o3d
 
     registration = o3d.pipelines.registration

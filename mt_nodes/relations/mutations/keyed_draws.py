@@ -31,7 +31,7 @@ def generator_of(key: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(key))
 
 
-def kept(make: Callable[Asked, npt.NDArray[Any]]) -> Callable[Asked, npt.NDArray[Any]]:
+def cached(make: Callable[Asked, npt.NDArray[Any]]) -> Callable[Asked, npt.NDArray[Any]]:
     """Cache the last arrays of a function: the proof needs those that the follow-up has just used.
 
     They are read-only, because callers share them.
@@ -46,13 +46,13 @@ def kept(make: Callable[Asked, npt.NDArray[Any]]) -> Callable[Asked, npt.NDArray
     return cast("Callable[Asked, npt.NDArray[Any]]", lru_cache(maxsize=_KEPT)(made))
 
 
-@kept
+@cached
 def order_of(key: int, count: int) -> npt.NDArray[np.int64]:
     """Return a permutation (count,) of points."""
     return generator_of(key).permutation(count)
 
 
-@kept
+@cached
 def cut_normals(key: int, count: int, cut: float) -> npt.NDArray[np.float32]:
     """Return standard normal numbers (count,), cut at so many standard deviations."""
     rng, made = generator_of(key), np.empty(count, dtype=np.float32)

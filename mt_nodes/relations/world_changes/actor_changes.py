@@ -131,7 +131,7 @@ class ObjectAddedFar(ScenarioChange):
         start, size = setting.scenario.ego.start, facts_of(self.kind).size_m
         places = rng.uniform(-self.within_m, self.within_m, (_TRIED, 2))
         places = places[np.linalg.norm(places, axis=1) <= self.within_m] + (start.x_m, start.y_m)
-        free = _apart(places[self._free(setting, places)], max(size[:2]) + _GAP_M, self.count)
+        free = _spaced(places[self._free(setting, places)], max(size[:2]) + _GAP_M, self.count)
         if len(free) < self.count:
             raise NotApplicable(
                 f"{len(free)} places within {self.within_m:g} m of the ego are {self.beside_m:g} m beside every lane "
@@ -144,7 +144,7 @@ class ObjectAddedFar(ScenarioChange):
         scenario, places = setting.scenario, [Pose(*row) for row in np.asarray(draw["places"]).tolist()]
         names = unused_names(scenario, "added_far", len(places))
         added = tuple(Actor(name, self.kind, place) for name, place in zip(names, places, strict=True))
-        beside_m = min(_beside_m(setting, place) for place in places)
+        beside_m = min(_lane_distance_m(setting, place) for place in places)
         effects = WorldEffects(added=names, numbers={"beside_m": beside_m})
         return replace(setting, scenario=replace(scenario, actors=(*scenario.actors, *added))), effects
 
@@ -161,11 +161,11 @@ class ObjectAddedFar(ScenarioChange):
         return np.asarray(free if others.is_empty else free & (shapely.distance(others, points) >= self.clear_m))
 
 
-def _beside_m(setting: Setting, place: Pose) -> float:
+def _lane_distance_m(setting: Setting, place: Pose) -> float:
     return float(shapely.distance(lanes_of(setting.road), shapely.Point(place.x_m, place.y_m)))
 
 
-def _apart(places: Floats, least_m: float, count: int) -> Floats:
+def _spaced(places: Floats, least_m: float, count: int) -> Floats:
     """Return the first ``count`` places (N, 2) that are far enough from all before them."""
     kept: list[Floats] = []
     for place in places:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.world_changes.base import ScenarioChange, Setting, WorldEffects
-from mt_nodes.relations.world_changes.parts import left_of, put_back
+from mt_nodes.relations.world_changes.parts import left_of, restored
 
 #: First instant at which a change of sensor data applies, and the one after the last; None: to the end.
 Window = tuple[int, int | None]
@@ -43,4 +43,4 @@ def applied(
     for change, draw in zip(changes, draws, strict=True):
         made, more = change.apply(made, draw)
         effects = effects.merged(more)
-    return ChangedWorld(put_back(setting, made, back), left_of(effects, back), tuple(draws), tuple(back), window)
+    return ChangedWorld(restored(setting, made, back), left_of(effects, back), tuple(draws), tuple(back), window)

@@ -34,22 +34,22 @@ def parts_of(setting: Setting) -> dict[str, Any]:
 def differing(one: Setting, other: Setting) -> tuple[str, ...]:
     """Return the names of the parts that differ, those of ``other`` first."""
     was, now = parts_of(one), parts_of(other)
-    return tuple(name for name in {**now, **was} if not _alike(was.get(name), now.get(name)))
+    return tuple(name for name in {**now, **was} if not _equal(was.get(name), now.get(name)))
 
 
-def put_back(source: Setting, followup: Setting, back: Collection[str]) -> Setting:
+def restored(source: Setting, followup: Setting, back: Collection[str]) -> Setting:
     """Return the follow-up's world with some parts as in the source, or without them if it lacks them."""
     if not back:
         return followup
     was, now = parts_of(source), parts_of(followup)
     kept = {name: now.get(name) if name not in back else was.get(name) for name in {**now, **was}}
-    return _made(followup, source, {name: part for name, part in kept.items() if part is not None})
+    return _of_parts(followup, source, {name: part for name, part in kept.items() if part is not None})
 
 
 def without(setting: Setting, names: Collection[str]) -> Setting:
     """Return a world without some of its actors and obstacles."""
     parts = {name: part for name, part in parts_of(setting).items() if name not in names}
-    return _made(setting, setting, parts)
+    return _of_parts(setting, setting, parts)
 
 
 def things(setting: Setting) -> tuple[str, ...]:
@@ -64,12 +64,12 @@ def left_of(effects: WorldEffects, back: Sequence[str]) -> WorldEffects:
     return replace(effects, added=added, changed=changed)
 
 
-def _alike(one: Any, other: Any) -> bool:
+def _equal(one: Any, other: Any) -> bool:
     # Maps hold arrays; every change makes a new map.
     return one is other or (not isinstance(one, RoadMap) and bool(one == other))
 
 
-def _made(setting: Setting, source: Setting, parts: dict[str, Any]) -> Setting:
+def _of_parts(setting: Setting, source: Setting, parts: dict[str, Any]) -> Setting:
     """Return a world of these parts; a map that is the source's gets the source's name."""
     scenario = setting.scenario
     held = {of: tuple(p for n, p in parts.items() if n.startswith(f"{kind} ")) for kind, of in _THINGS.items()}

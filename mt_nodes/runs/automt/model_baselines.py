@@ -87,7 +87,7 @@ class Baselines:
         rules = load_rule_set(region).rules if method == FROM_RULES else {}
         system = Templates((f"{method}.system", _USER))
         again = Prompts(self.ontology)
-        head = system.made(f"{method}.system", behaviours=BEHAVIOURS, region=region, rules=list(rules.values()))
+        head = system.render(f"{method}.system", behaviours=BEHAVIOURS, region=region, rules=list(rules.values()))
         found = []
         for turn in range(rounds):
             for case in cases:
@@ -194,4 +194,4 @@ def _messages(head: str, templates: Templates, case: CaseFrames) -> tuple[Messag
         name: "; ".join(f"{key}: {value}" for key, value in row.items())
         for name, row in (("scene", scene), ("ego", ego))
     }
-    return ("system", head), ("user", templates.made(_USER, **plain))
+    return ("system", head), ("user", templates.render(_USER, **plain))

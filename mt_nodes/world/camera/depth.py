@@ -92,7 +92,7 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     range_m = np.full(shape, np.inf, np.float32)
     on_top = np.zeros(shape, bool)
     for cloud in bundle.known_clouds:
-        _put(cloud, _to_camera(bundle, cloud, image), camera, step, range_m, on_top)
+        _project(cloud, _to_camera(bundle, cloud, image), camera, step, range_m, on_top)
     measured = np.isfinite(range_m)
     covered = float(measured.any(axis=0).mean())
     if covered < _LEAST_COLUMNS:
@@ -120,7 +120,7 @@ def _to_camera(bundle: Bundle, cloud: Cloud, image: Image) -> npt.NDArray[np.flo
         raise NotApplicable(f"{image.topic}: where {cloud.topic} lies is not known: {error}") from error
 
 
-def _put(
+def _project(
     cloud: Cloud,
     to_camera: npt.NDArray[np.float64],
     camera: CameraModel,

@@ -38,7 +38,7 @@ def table(curve: Curve, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     return np.asarray(np.rint(np.clip(curve(np.arange(top + 1) / top), 0.0, 1.0) * top).astype(dtype))
 
 
-def looked_up(pixels: npt.NDArray[Any], *tables: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def mapped_by_table(pixels: npt.NDArray[Any], *tables: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Map pixels (H, W) or (H, W, 3) by one table, or by one per channel."""
     if len(tables) == 1:
         return np.asarray(cv2.LUT(pixels, tables[0]))

@@ -51,8 +51,8 @@ def _relit_bytes(picture: Picture, gain: Singles, offset: Singles, cell_px: int)
         rows = slice(start, min(start + _STRIPE, picture.size[0]))
         light = stripe[: rows.stop - start]
         cv2.LUT(picture.pixels[rows], lights, dst=light)
-        cv2.multiply(light, _alike(gains[rows], light), dst=light, scale=most / _LEVELS)
-        cv2.add(light, _alike(offsets[rows], light), dst=light)
+        cv2.multiply(light, _like_light(gains[rows], light), dst=light, scale=most / _LEVELS)
+        cv2.add(light, _like_light(offsets[rows], light), dst=light)
         cv2.LUT(light, _byte_table(), dst=out[rows])
     return out
 
@@ -64,8 +64,8 @@ def _relit_words(picture: Picture, gain: Singles, offset: Singles, cell_px: int)
     for start in range(0, picture.size[0], _STRIPE):
         rows = slice(start, min(start + _STRIPE, picture.size[0]))
         light = light_in(picture.pixels[rows])
-        cv2.multiply(light, _alike(gains[rows], light), dst=light)
-        cv2.add(light, _alike(offsets[rows], light), dst=light)
+        cv2.multiply(light, _like_light(gains[rows], light), dst=light)
+        cv2.add(light, _like_light(offsets[rows], light), dst=light)
         out[rows] = samples_of(light, picture.pixels.dtype)
     return out
 
@@ -93,7 +93,7 @@ def blended(picture: Picture, share: Singles, other: Singles, cell_px: int) -> P
             planes = zip(cv2.split(part), tables, strict=True)
             cv2.merge([cv2.LUT(_places(plane, level), table) for plane, table in planes], dst=made)
         else:
-            flat, levels = part.reshape(len(part), -1), _alike(level, part).reshape(len(part), -1)
+            flat, levels = part.reshape(len(part), -1), _like_light(level, part).reshape(len(part), -1)
             cv2.LUT(_places(flat, levels), tables[0], dst=made.reshape(flat.shape))
     return out
 
@@ -197,7 +197,7 @@ def _stretched(cells: npt.NDArray[Any], picture: Picture, cell_px: int) -> npt.N
     return np.asarray(cv2.resize(cells, size))[: picture.size[0], : picture.size[1]]
 
 
-def _alike(part: npt.NDArray[Any], light: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _like_light(part: npt.NDArray[Any], light: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a map with as many channels as the light has."""
     return part if part.ndim == light.ndim else np.asarray(cv2.merge((part, part, part)))
 

@@ -83,6 +83,6 @@ def surroundings_of(bundle: Bundle, image: Image, camera: CameraModel) -> Surrou
     return known
 
 
-def told_of(image: Image, known: Surroundings) -> None:
+def register_surroundings(image: Image, known: Surroundings) -> None:
     """Store the cells of a rendered image, known without clouds."""
     _known[image] = known

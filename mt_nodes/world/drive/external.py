@@ -94,14 +94,14 @@ class Origin:
     z_m: float = 0.0
     yaw_rad: float = 0.0
 
-    def theirs(self, pose: Pose, forward_m: float = 0.0) -> Pose:
+    def to_simulator(self, pose: Pose, forward_m: float = 0.0) -> Pose:
         """Return a pose in the simulator's frame, moved ahead along itself."""
         x, y = pose.x_m + forward_m * cos(pose.yaw_rad), pose.y_m + forward_m * sin(pose.yaw_rad)
         c, s = cos(self.yaw_rad), sin(self.yaw_rad)
         return Pose(self.x_m + c * x - s * y, self.y_m + s * x + c * y, pose.yaw_rad + self.yaw_rad)
 
-    def ours(self, pose: Pose, forward_m: float = 0.0) -> Pose:
-        """Return the reverse of :meth:`theirs`."""
+    def from_simulator(self, pose: Pose, forward_m: float = 0.0) -> Pose:
+        """Return the reverse of :meth:`to_simulator`."""
         yaw = pose.yaw_rad - self.yaw_rad
         c, s = cos(self.yaw_rad), sin(self.yaw_rad)
         x, y = pose.x_m - self.x_m, pose.y_m - self.y_m
@@ -162,11 +162,11 @@ class ExternalWorld(World):
         super()._tick()
         known = {hit.name for hit in self.collisions}
         told = [name for name in self._simulator.collisions() if name not in known]
-        self.collisions += tuple(self._told(name) for name in dict.fromkeys(told))
+        self.collisions += tuple(self._reported_collision(name) for name in dict.fromkeys(told))
         if told and self._stop_at_collision:
             self.ended = "collision"
 
-    def _told(self, name: str) -> Collision:
+    def _reported_collision(self, name: str) -> Collision:
         """Return a collision reported by the simulator, without place, side and severity."""
         ego, kind = self._plant.state, self._kinds.get(name, "unknown")
         x_m = ego.x_m + self._front_m * cos(ego.yaw_rad)

@@ -11,7 +11,7 @@ from math import atan2, hypot, pi, sin
 
 import numpy as np
 
-from mt_nodes.world.drive.map_parts import GUTTER_M, PAVEMENT_M, across, along, beside, course, finished, outline
+from mt_nodes.world.drive.map_parts import GUTTER_M, PAVEMENT_M, across, along, course, finished, outline, parallel_line
 from mt_nodes.world.drive.road_map import Crossing, Lane, RoadMap, TrafficLight
 from mt_nodes.world.drive.scenario import Pose
 
@@ -76,7 +76,7 @@ def _turn(named: Mapping[str, Lane], a: str, b: str, c: str) -> Lane:
 
 def _pavement(lane: Lane) -> Lane:
     right = WIDTH_M / 2.0 + GUTTER_M + PAVEMENT_M / 2.0
-    return Lane(f"pavement_{lane.name}", outline(beside(lane.line_m, -right)), PAVEMENT_M, 3.0, on_road=False)
+    return Lane(f"pavement_{lane.name}", outline(parallel_line(lane.line_m, -right)), PAVEMENT_M, 3.0, on_road=False)
 
 
 def _lit(lane: Lane, place: str, arm: str) -> tuple[Crossing, tuple[TrafficLight, TrafficLight]]:

@@ -69,23 +69,23 @@ class Ground:
         From a pyramid of pictures: for each place the one whose pixels are about as wide; bilinear.
         """
         if wide_m is None:
-            return self._looked_up(0, x_m, y_m)
+            return self._interpolated(0, x_m, y_m)
         level = np.log2(np.maximum(wide_m / np.float32(self._pixel_m), np.float32(1.0)))
         number = np.minimum(np.rint(level), len(self._pyramid) - 1).astype(np.int8)
         shares = np.empty(len(x_m), np.float32)
         for one in range(len(self._pyramid)):
             rows = np.flatnonzero(number == one)
             if len(rows):
-                shares[rows] = self._looked_up(one, x_m[rows], y_m[rows])
+                shares[rows] = self._interpolated(one, x_m[rows], y_m[rows])
         return shares
 
-    def _looked_up(self, level: int, x_m: Singles, y_m: Singles) -> Singles:
+    def _interpolated(self, level: int, x_m: Singles, y_m: Singles) -> Singles:
         per_m = np.float32(1.0 / (self._pixel_m * 2**level))
         column, row = (
             (at - np.float32(corner)) * per_m - np.float32(0.5)
             for at, corner in zip((x_m, y_m), self._corner, strict=True)
         )
-        return looked_up(self._pyramid[level], column, row, cv2.BORDER_CONSTANT) * np.float32(1.0 / 255.0)
+        return interpolated(self._pyramid[level], column, row, cv2.BORDER_CONSTANT) * np.float32(1.0 / 255.0)
 
     @cached_property
     def _pyramid(self) -> list[npt.NDArray[np.uint8]]:
@@ -114,7 +114,7 @@ def heights_m(surface: Any, places_m: Floats) -> Floats:
     return np.where(shapely.contains_xy(surface, places_m[:, 0], places_m[:, 1]), 0.0, KERB_M)
 
 
-def looked_up(picture: npt.NDArray[Any], column: Singles, row: Singles, border: int) -> Singles:
+def interpolated(picture: npt.NDArray[Any], column: Singles, row: Singles, border: int) -> Singles:
     """Return the values (n,) of a picture at places (n,), bilinear; ``border`` is OpenCV's border mode."""
     count = len(column)
     if not count:

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.world.drive.ground import ROADWAY, Ground, looked_up
+from mt_nodes.world.drive.ground import ROADWAY, Ground, interpolated
 
 Singles = npt.NDArray[np.float32]
 
@@ -60,7 +60,7 @@ def ground_colours(
 def _grain(x_m: Singles, y_m: Singles) -> Singles:
     """Return noise (n,) of mean 0, always the same at the same place."""
     column, row = (np.mod(at, np.float32(_TILE / _PER_M)) * np.float32(_PER_M) for at in (x_m, y_m))
-    return looked_up(_tile(), column, row, cv2.BORDER_WRAP)
+    return interpolated(_tile(), column, row, cv2.BORDER_WRAP)
 
 
 @lru_cache

@@ -79,7 +79,7 @@ def body_of(actor: Actor, travelled_m: float, *, lit: bool = False) -> BodyShape
     step = 0
     if actor.kind in _STRIDES:
         step = round(_STRIDES[actor.kind][1] * travelled_m * _STEPS / (2.0 * np.pi)) % _STEPS
-    return _made(actor.kind, actor.size_m, actor.tone, skin, step, lit)
+    return _body_of(actor.kind, actor.size_m, actor.tone, skin, step, lit)
 
 
 @lru_cache(maxsize=256)
@@ -107,7 +107,7 @@ def _unit(shape: str) -> Mesh:
 
 
 @lru_cache(maxsize=512)
-def _made(kind: str, size_m: Size | None, tone: float, skin: int | None, step: int, lit: bool) -> BodyShape:
+def _body_of(kind: str, size_m: Size | None, tone: float, skin: int | None, step: int, lit: bool) -> BodyShape:
     mesh, facts = mesh_of(kind), facts_of(kind)
     if kind in _STRIDES:
         mesh = _STRIDES[kind][0](KINDS[kind].reflectivity, 2.0 * np.pi * step / _STEPS)

@@ -50,7 +50,7 @@ class Manoeuvres:
     def __len__(self) -> int:
         return len(self.names)
 
-    def asked(self, time_s: float, speed_mps: Floats, turned_rad: Floats) -> tuple[Floats, Floats]:
+    def commands_at(self, time_s: float, speed_mps: Floats, turned_rad: Floats) -> tuple[Floats, Floats]:
         """Return acceleration and steering (M,) demanded by each, within the limits of engine, brakes and wheels.
 
         Args:

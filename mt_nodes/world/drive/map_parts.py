@@ -43,7 +43,7 @@ def course(begin: Pose, legs: Sequence[tuple[float, float]]) -> Floats:
     return np.array(points)
 
 
-def beside(line_m: Floats, left_m: float) -> Floats:
+def parallel_line(line_m: Floats, left_m: float) -> Floats:
     """Return (K, 2) a line parallel to another, at a distance to its left."""
     along = np.diff(line_m, axis=0)
     along /= np.linalg.norm(along, axis=1, keepdims=True)

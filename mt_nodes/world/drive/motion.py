@@ -61,7 +61,7 @@ class Motion:
         self._going = self._triggers.fired(0.0, ego, self.rows)
         self._still = not self._paths.end_m.any()  # nobody has anywhere to go
         # Actors without a trigger are already moving.
-        self.rows[:, 3] = np.where(self._going, self._wanted(self._paths.piece_at(self.travelled_m)), 0.0)
+        self.rows[:, 3] = np.where(self._going, self._target_speed(self._paths.piece_at(self.travelled_m)), 0.0)
 
     def look(self, ego: EgoState, colours: Mapping[str, str]) -> None:
         """Check lights and traffic ahead, and store where to stop; call it every :data:`LOOK_S`."""
@@ -80,14 +80,14 @@ class Motion:
         piece = self._paths.piece_at(self.travelled_m)
         room = np.minimum(self._stop_m, self._paths.end_m) - self.travelled_m
         could = np.sqrt(2.0 * self._gentle * np.maximum(room, 0.0))
-        wanted = np.where(self._going, np.minimum(self._wanted(piece), could), 0.0)
+        wanted = np.where(self._going, np.minimum(self._target_speed(piece), could), 0.0)
         speed = np.minimum(np.maximum(wanted, before - self._hard * step), before + self._up * step)
         onward = np.minimum(self.travelled_m + speed * step, self._paths.end_m)
         speed = np.where(self._paths.end_m - onward < 0.001, 0.0, speed)
         self.travelled_m = onward
         self.rows = np.column_stack([self._paths.place_at(onward, piece), self._turned(piece, speed), speed])
 
-    def _wanted(self, piece: npt.NDArray[np.intp]) -> Floats:
+    def _target_speed(self, piece: npt.NDArray[np.intp]) -> Floats:
         return np.asarray(self._paths.speed_mps[np.arange(len(piece)), piece])
 
     def _turned(self, piece: npt.NDArray[np.intp], speed: Floats) -> Floats:

@@ -52,7 +52,7 @@ class Camera:
     white: float = 0.0
     wet: float = 0.0
 
-    def seen(self, moving: Solids, ego: Matrix, lights: Mapping[int, Paint]) -> tuple[Singles, Singles]:
+    def render(self, moving: Solids, ego: Matrix, lights: Mapping[int, Paint]) -> tuple[Singles, Singles]:
         """Return the light (H, W, 3), red, green, blue, and the range (H, W) of each pixel.
 
         Args:
@@ -63,34 +63,34 @@ class Camera:
         size = 2 * -(-self.sensor.height // (2 * _BANDS))
         bands = [slice(i * size, (i + 1) * size) for i in range(_BANDS)]
         with ThreadPoolExecutor(_BANDS) as pool:
-            parts = [*pool.map(lambda band: self._seen(shot, lights, band), bands)]
+            parts = [*pool.map(lambda band: self._render_band(shot, lights, band), bands)]
         shape = self.sensor.height, self.sensor.width
         light, range_m = (np.concatenate(part) for part in zip(*parts, strict=True))
         return light.reshape(*shape, 3), range_m.reshape(shape)
 
-    def shown(self, range_m: Singles) -> Surroundings:
+    def surroundings_of(self, range_m: Singles) -> Surroundings:
         """Return the depth of a picture with ranges (H, W), in cells as coarse as for a recorded one."""
         step = cell_px(self.sensor.width)
         range_m, rays = (array[step // 2 :: step, step // 2 :: step] for array in (range_m, self.sensor.rays))
         measured = np.isfinite(range_m)
         return Surroundings(DepthMap(range_m, measured, step), rays.astype(np.float64), self.sensor.mount[:3, 3])
 
-    def _seen(self, shot: WorldImage, lights: Mapping[int, Paint], band: slice) -> tuple[Singles, Singles]:
+    def _render_band(self, shot: WorldImage, lights: Mapping[int, Paint], band: slice) -> tuple[Singles, Singles]:
         """Return light (n, 3) and range (n,) of the pixels of a band of rows."""
         look = BandHits.of(shot, band)
-        seen = np.empty((len(look.range_m), 3), np.float32)
+        light = np.empty((len(look.range_m), 3), np.float32)
         sky = np.flatnonzero(np.isinf(look.range_m))
-        seen[sky] = self.light.sky(look.directions[:, 2].take(sky))
+        light[sky] = self.light.sky(look.directions[:, 2].take(sky))
         of = self.scenery.solids.of.take(look.triangle.take(look.standing_rows))
         ground, houses, things = (look.standing_rows[w] for w in (of == GROUND, of == HOUSES, of > HOUSES))
-        seen[ground] = self._ground(look, ground)
-        seen[houses] = self._houses(look, houses)
-        seen[things] = self._things(look, things, lights)
-        seen[look.moving_rows] = self._moving(look, look.moving_rows)
+        light[ground] = self._ground(look, ground)
+        light[houses] = self._houses(look, houses)
+        light[things] = self._things(look, things, lights)
+        light[look.moving_rows] = self._moving(look, look.moving_rows)
         if self.extinction_per_m:
             passing = np.exp(np.float32(-self.extinction_per_m) * look.range_m)[:, None]
-            seen = self.light.horizon + passing * (seen - self.light.horizon)
-        return seen, look.range_m
+            light = self.light.horizon + passing * (light - self.light.horizon)
+        return light, look.range_m
 
     def _ground(self, look: BandHits, rows: Rows) -> Singles:
         """Return the light (n, 3) of the ground."""
@@ -161,12 +161,12 @@ class Camera:
         return 1.0 / self.sensor.focal_px
 
 
-def developed(seen: Singles, noise: float, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
+def developed(light: Singles, noise: float, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
     """Return the picture (H, W, 3) of light, blue first: lens blur of half a pixel, gamma, noise, 8 bits.
 
     The noise of a picture is a random piece of a fixed bank of normal numbers: a tenth of the time.
     """
-    soft = cv2.GaussianBlur(seen, (3, 3), 0.5)
+    soft = cv2.GaussianBlur(light, (3, 3), 0.5)
     np.clip(soft, 0.0, 1.0 / _EXPOSURE, out=soft)
     steps = cv2.pow(cv2.cvtColor(soft, cv2.COLOR_RGB2BGR) * np.float32(_EXPOSURE), 1.0 / _GAMMA)
     bank = _bank(steps.size)

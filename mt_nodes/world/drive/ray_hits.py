@@ -12,7 +12,7 @@ import numpy.typing as npt
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.world.drive.scenery import HOUSES, Scenery
 from mt_nodes.world.drive.solids import Hits, Rows, Singles, Solids, rays_of
-from mt_nodes.world.drive.sparse_rays import asked_sparingly, cast_sparingly
+from mt_nodes.world.drive.sparse_rays import cast_sparingly, sampled_sparsely
 from mt_nodes.world.drive.windows import windows
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 
@@ -107,7 +107,7 @@ class BandHits:
         shot = self.shot
         rays = rays_of(places + np.float32(_OFF_M) * shot.to_sun, shot.to_sun)
         shape = shot.narrow[self.band].shape
-        hidden = asked_sparingly(rows, shape, lambda some: shot.scenery.solids.hides(rays.take(some, axis=0)))
+        hidden = sampled_sparsely(rows, shape, lambda some: shot.scenery.solids.hides(rays.take(some, axis=0)))
         unsure = np.flatnonzero(shot.shadows_near[self.band].reshape(-1).take(rows) & ~hidden)
         hidden[unsure] = shot.moving.hides(rays.take(unsure, axis=0))
         return hidden

@@ -46,7 +46,7 @@ def driven(scenario: Scenario, moves: Manoeuvres, begins_s: float) -> Floats:
             fleet.advance(np.zeros(len(moves)), np.zeros(len(moves)))
         else:
             turned = fleet.states[:, 2] - start.yaw_rad
-            fleet.advance(*moves.asked((k - begins) * STEP_S, fleet.speed_mps, turned))
+            fleet.advance(*moves.commands_at((k - begins) * STEP_S, fleet.speed_mps, turned))
         states.append(fleet.states[:, :4])
         if not fleet.speed_mps.any():
             break

@@ -39,7 +39,7 @@ def cast_sparingly(
     lattice = np.flatnonzero(on_lattice)
     cast(lattice)
     met = np.where(np.isfinite(range_m.take(lattice)), triangle.take(lattice), _SKY).astype(np.int32)
-    alike, label = (values.take(cell) for values in (_alike(met, shape), met))
+    alike, label = (values.take(cell) for values in (_agrees(met, shape), met))
     known = alike & ~fine & ~on_lattice
     rows = np.flatnonzero(known & (label != _SKY))
     triangle[rows] = label.take(rows)
@@ -48,7 +48,7 @@ def cast_sparingly(
     return range_m, triangle
 
 
-def asked_sparingly(rows: Rows, shape: Shape, ask: Callable[[Rows], Mask]) -> Mask:
+def sampled_sparsely(rows: Rows, shape: Shape, ask: Callable[[Rows], Mask]) -> Mask:
     """Return the values (n,) at ascending pixels (n,) of a picture of h × w; interpolated where neighbours agree.
 
     Args:
@@ -61,7 +61,7 @@ def asked_sparingly(rows: Rows, shape: Shape, ask: Callable[[Rows], Mask]) -> Ma
     answers[first] = ask(first)
     label = np.full(((shape[0] + 1) // 2) * ((shape[1] + 1) // 2), _UNKNOWN, np.int32)
     label[cell.take(first)] = answers.take(first)
-    known = _alike(label, shape) & (label != _UNKNOWN)
+    known = _agrees(label, shape) & (label != _UNKNOWN)
     others = np.flatnonzero(known.take(cell) & ~on_lattice)
     answers[others] = label.take(cell.take(others)) == 1
     rest = np.flatnonzero(~known.take(cell) & ~on_lattice)
@@ -69,7 +69,7 @@ def asked_sparingly(rows: Rows, shape: Shape, ask: Callable[[Rows], Mask]) -> Ma
     return answers
 
 
-def _alike(label: npt.NDArray[np.int32], shape: Shape) -> Mask:
+def _agrees(label: npt.NDArray[np.int32], shape: Shape) -> Mask:
     """Return whether each node (n,) of the lattice has the label of those to the right, below, and diagonal."""
     grid = label.reshape((shape[0] + 1) // 2, (shape[1] + 1) // 2)
     right = np.concatenate([grid[:, 1:], grid[:, -1:]], axis=1) == grid

@@ -136,7 +136,7 @@ class TrafficSimulator:
         answer = self._ask("update_entity_status", status=statuses, npc_logic_started=True)
         for status in answer.status:
             if status.name == EGO_NAME:
-                self._told(status)
+                self._store_state(status)
         if self._lights_due:
             self._ask("update_traffic_lights", states=[self._light(name) for name in self._shown])
             self._lights_due = False
@@ -166,16 +166,16 @@ class TrafficSimulator:
         kinds = {"type": {"type": kind}, "subtype": {"value": subtype}}
         self._things[name] = {"name": name, **kinds, "pose": pose, "action_status": _moving(speed_mps)}
 
-    def _told(self, status: Any) -> None:
+    def _store_state(self, status: Any) -> None:
         """Store the simulator's state of the ego, and send it back: the simulator moves it."""
         at, by, twist = status.pose.position, status.pose.orientation, status.action_status.twist
         yaw = atan2(2.0 * (by.w * by.z + by.x * by.y), by.w**2 + by.x**2 - by.y**2 - by.z**2)
-        pose = self.settings.origin.ours(Pose(at.x, at.y, yaw))
+        pose = self.settings.origin.from_simulator(Pose(at.x, at.y, yaw))
         self._ego = ego_of(pose, twist.linear.x, twist.angular.z, self._vehicle.wheelbase_m)
         self._things[EGO_NAME] |= {"pose": status.pose, "action_status": status.action_status}
 
     def _pose(self, pose: Pose) -> dict[str, Any]:
-        there = self.settings.origin.theirs(pose)
+        there = self.settings.origin.to_simulator(pose)
         position = {"x": there.x_m, "y": there.y_m, "z": self.settings.origin.z_m}
         return {"position": position, "orientation": dict(zip("xyzw", quaternion_of_yaw(there.yaw_rad), strict=True))}
 

@@ -201,7 +201,7 @@ def _first_contact(outline_m: Floats, egos: Floats, body: Body, rows: Floats, un
     near &= np.arange(len(egos))[:, None] <= until
     k, m = np.nonzero(near)
     ego, other = egos[k, m], rows[k, m if rows.shape[1] > 1 else 0]
-    close = ~(_beside(outline_m, ego, body.corners_m, other) | _beside(body.corners_m, other, outline_m, ego))
+    close = ~(_separated(outline_m, ego, body.corners_m, other) | _separated(body.corners_m, other, outline_m, ego))
     k, m, ego, other = k[close], m[close], ego[close], other[close]
     first, looked = np.full(egos.shape[1], len(egos)), 1
     while len(k):  # the earliest of each that nobody looked at yet, and twice as many the next time
@@ -213,7 +213,7 @@ def _first_contact(outline_m: Floats, egos: Floats, body: Body, rows: Floats, un
     return first
 
 
-def _beside(own_m: Floats, own: Floats, others_m: Floats, others: Floats) -> npt.NDArray[np.bool_]:
+def _separated(own_m: Floats, own: Floats, others_m: Floats, others: Floats) -> npt.NDArray[np.bool_]:
     """Return (n,) whether one body at poses (n, 3 or more) lies on one side of another's bounding box."""
     x, y = _placed_points(others_m, others)
     x, y = x - own[:, 0, None], y - own[:, 1, None]

@@ -38,7 +38,7 @@ def refusal(command: Control) -> str:
     return ""
 
 
-def acceleration_asked_mps2(command: Control, speed_mps: float, vehicle: Vehicle) -> float:
+def commanded_acceleration_mps2(command: Control, speed_mps: float, vehicle: Vehicle) -> float:
     """Return the demanded acceleration at a speed, within the limits of engine and brakes."""
     if not isnan(command.acceleration_mps2):
         asked = command.acceleration_mps2
@@ -50,7 +50,7 @@ def acceleration_asked_mps2(command: Control, speed_mps: float, vehicle: Vehicle
     return min(max(asked, -vehicle.brake_mps2), vehicle.acceleration_mps2)
 
 
-def steering_asked_rad(command: Control, speed_mps: float, vehicle: Vehicle) -> float:
+def commanded_steering_rad(command: Control, speed_mps: float, vehicle: Vehicle) -> float:
     """Return the demanded angle of the road wheels at a speed, within their limits."""
     asked = command.steering_rad
     if isnan(asked):

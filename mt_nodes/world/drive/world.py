@@ -37,7 +37,7 @@ from mt_nodes.world.drive.scenario import Scenario
 from mt_nodes.world.drive.scenario_checks import checked
 from mt_nodes.world.drive.signals import colour_at, programmes
 from mt_nodes.world.drive.trace import Collision, EgoState, WorldState
-from mt_nodes.world.drive.vehicle_commands import acceleration_asked_mps2, refusal, steering_asked_rad
+from mt_nodes.world.drive.vehicle_commands import commanded_acceleration_mps2, commanded_steering_rad, refusal
 
 TARGET_M = 3.5
 STANDSTILL_S, STANDSTILL_MPS, STIR_M, LIGHT_M = 5.0, 0.02, 30.0, 15.0
@@ -117,8 +117,8 @@ class World:
             self._motion.look(ego, self._colours())
         self._motion.advance(self._steps * self._step_s, ego)
         self._plant.advance(
-            acceleration_asked_mps2(self._command, ego.speed_mps, vehicle),
-            steering_asked_rad(self._command, ego.speed_mps, vehicle),
+            commanded_acceleration_mps2(self._command, ego.speed_mps, vehicle),
+            commanded_steering_rad(self._command, ego.speed_mps, vehicle),
         )
         self._steps += 1
         new = self._contacts.found(self._steps * self._step_s, self._plant.state, self._motion.rows)

@@ -83,11 +83,11 @@ class Beams:
             rows = np.flatnonzero(np.isfinite(self.azimuth_rad))
         else:
             rows = np.flatnonzero(beyond | before if low > high else beyond & before)
-        aside = self.aside(bearing_rad, rows)
+        aside = self.azimuth_from(bearing_rad, rows)
         chosen = np.abs(aside) <= half_width_rad
         return rows[chosen], aside[chosen]
 
-    def aside(self, bearing_rad: float, rows: Ints) -> Azimuths:
+    def azimuth_from(self, bearing_rad: float, rows: Ints) -> Azimuths:
         """Return the angles of some points (n,) to the left of a bearing: −π to π."""
         aside = self.azimuth_rad[rows] - np.float32(bearing_rad)
         aside -= np.float32(2 * np.pi) * np.rint(aside / np.float32(2 * np.pi))
@@ -95,7 +95,7 @@ class Beams:
 
     def along_rings(self, bearing_rad: float, rows: Ints) -> Ints:
         """Return the order (n,) of some points ring by ring, each by angle to the left of a bearing."""
-        return self.order(self.ring[rows], self.aside(bearing_rad, rows))
+        return self.order(self.ring[rows], self.azimuth_from(bearing_rad, rows))
 
     @staticmethod
     def order(ring: npt.NDArray[Any], aside_rad: npt.NDArray[Any]) -> Ints:

@@ -60,14 +60,14 @@ class Canvas:
         tile = tile[:, used[0] : used[-1] + 1]
         narrow = min(1.0, width_m * self._per_m / tile.shape[1])
         tile = cv2.resize(tile, (max(1, round(tile.shape[1] * narrow)), tile.shape[0]), interpolation=cv2.INTER_AREA)
-        self._put(tile, center, colour)
+        self._draw_tile(tile, center, colour)
 
     def face(self) -> Singles:
         """Return the face (h, w, 3) at its final resolution."""
         height, width = (n // _FINER for n in self._pixels.shape[:2])
         return np.asarray(cv2.resize(self._pixels, (width, height), interpolation=cv2.INTER_AREA))
 
-    def _put(self, tile: Singles, center: Point, colour: Rgb) -> None:
+    def _draw_tile(self, tile: Singles, center: Point, colour: Rgb) -> None:
         """Draw a colour where a tile, clipped at the edges of the face, is 1."""
         x, y = (int(v) >> _SHIFT for v in self._px([center])[0])
         top, left = y - tile.shape[0] // 2, x - tile.shape[1] // 2

@@ -57,7 +57,7 @@ def generate_drive(
     for index in range(bundles) if only is None else sorted(only):
         time_s = index * PERIOD_NS * 1e-9
         pieces, ego_m = street.pieces(time_s), EGO_SPEED_MPS * time_s
-        laid = street.road.laid(meshes.merged(piece.mesh for piece in pieces), ego_m)
+        laid = street.road.on_road(meshes.merged(piece.mesh for piece in pieces), ego_m)
         points = scan(laid, (ego_m, 0.0, LIDAR_HEIGHT_M), lidar, generator(seed, "lidar", 0, index, "scan"))
         stamp = START_NS + index * PERIOD_NS
         made = Bundle(0, index, stamp, (Cloud(CLOUD_TOPIC, stamp, "velodyne", points),), transforms=transforms)

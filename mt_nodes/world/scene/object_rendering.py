@@ -143,7 +143,7 @@ def render(figure: Figure, pose: Matrix, camera: CameraModel) -> Rendering | Non
     direction = directions(camera, window, step)
     if not (covered := cover[::step, ::step] > 0.0).any():
         return None
-    range_m, light, glow = _seen(figure, pose, camera, direction, covered)
+    range_m, light, glow = _rendered(figure, pose, camera, direction, covered)
     return Rendering(window, cover, step, range_m, direction, light, glow, inside, box)
 
 
@@ -193,7 +193,7 @@ def into(pose: Matrix, direction: npt.NDArray[Any]) -> Singles:
     return rays
 
 
-def _seen(
+def _rendered(
     figure: Figure, pose: Matrix, camera: CameraModel, direction: Singles, covered: npt.NDArray[np.bool_]
 ) -> tuple[Singles, Singles, Singles | None]:
     """Return range, light and glow (r, c, …) of covered pixels; a pixel that a ray just misses gets its neighbour's."""

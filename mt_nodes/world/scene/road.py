@@ -39,7 +39,7 @@ class Road:
         """Return the curvature at a distance, positive to the left."""
         return float(self.bend_1pm * np.cos(2.0 * np.pi * s_m / WAVE_M))
 
-    def laid(self, mesh: Mesh, ego_m: float) -> Mesh:
+    def on_road(self, mesh: Mesh, ego_m: float) -> Mesh:
         """Return the mesh of a straight street moved onto this one.
 
         Vertices (s, d, z), d to the left of the centre line, become those that an ego at s = ``ego_m`` sees that

@@ -99,17 +99,19 @@ def _faced(
         albedo[:] = rest
         albedo[np.abs(surface.reflectivity - STEEL) < 1e-4] = _STEEL
         on = x < front_m
-        albedo[on] = _looked_up(face, y[on], z[on] - middle_m, size_m, surface.pixel_m)
+        albedo[on] = _interpolated(face, y[on], z[on] - middle_m, size_m, surface.pixel_m)
         if glow is None:
             return SurfaceColours(albedo)
         shining = np.zeros_like(albedo)
-        shining[on] = _looked_up(glow, y[on], z[on] - middle_m, size_m, surface.pixel_m)
+        shining[on] = _interpolated(glow, y[on], z[on] - middle_m, size_m, surface.pixel_m)
         return SurfaceColours(albedo, shining)
 
     return paint
 
 
-def _looked_up(face: Singles, left_m: Singles, up_m: Singles, size_m: tuple[float, float], pixel_m: float) -> Singles:
+def _interpolated(
+    face: Singles, left_m: Singles, up_m: Singles, size_m: tuple[float, float], pixel_m: float
+) -> Singles:
     """Return the colours (n, 3) at places of a face, scaled to the picture's resolution first."""
     if not len(left_m):
         return np.zeros((0, 3), np.float32)

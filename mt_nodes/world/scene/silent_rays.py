@@ -100,7 +100,7 @@ def _end(cloud: Cloud, beams: Beams, bearing: float, side: float) -> Seen:
     elsewhere = np.setdiff1d(beams.rings, beams.ring[rows])
     if len(elsewhere):
         more = np.flatnonzero(beams.of_rings(elsewhere))
-        rows, off = np.append(rows, more), np.append(off, beams.aside(bearing + side, more))
+        rows, off = np.append(rows, more), np.append(off, beams.azimuth_from(bearing + side, more))
     ring, off = beams.ring[rows], np.abs(off)
     order = beams.order(ring, off)
     nearest = order[np.flatnonzero(np.diff(ring[order], prepend=-1))]

@@ -83,7 +83,7 @@ class Street:
         self._seed = seed
         self.road = Road(bend_1pm, (last + 1) * BLOCK_M + VIEW_M)
         parts = _BENT_PIECES if bend_1pm else 1
-        self._blocks = {k: _told_apart(k, _standing(self._rng(k, "standing"), k * BLOCK_M, parts)) for k in blocks}
+        self._blocks = {k: _pieces(k, _standing(self._rng(k, "standing"), k * BLOCK_M, parts)) for k in blocks}
         walkers = [_walking(self._rng(k, "walking"), k * BLOCK_M) for k in blocks]
         self._movers = [*chain.from_iterable(walkers), *_oncoming(self._rng(0, "oncoming"), duration_s)]
         self._movers += _cyclists(self._rng(0, "cyclists"))
@@ -100,7 +100,7 @@ class Street:
         return generator(self._seed, "street", 0, block, what)
 
 
-def _told_apart(block: int, things: Iterable[tuple[str, Mesh]]) -> list[Piece]:
+def _pieces(block: int, things: Iterable[tuple[str, Mesh]]) -> list[Piece]:
     return [Piece(kind, mesh, _tone(31 * block + i)) for i, (kind, mesh) in enumerate(things)]
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
-from mt_nodes.base.wording import aside
+from mt_nodes.base.wording import lateral_text
 from mt_nodes.data.effects import Effects, ImageBox
 from mt_nodes.data.images.codecs import Picture, Pixels
 from mt_nodes.data.transforms import UnknownTransform
@@ -163,7 +163,7 @@ class ImageInpainted(Edited):
             x1, y1 = np.clip(high, -1, (width - 1, height - 1)).astype(int).tolist()
             if min(x1 - x0, y1 - y0) >= _LEAST_PX:
                 return x0, y0, x1, y1
-        where = f"{self.range_m:g} m ahead and {aside(self.left_m, 1)}"
+        where = f"{self.range_m:g} m ahead and {lateral_text(self.left_m, 1)}"
         raise NotApplicable(f"{view.image.topic}: a place {where} is not seen at {_LEAST_PX} pixels or more each way")
 
     def _corners(self) -> npt.NDArray[np.float64]:

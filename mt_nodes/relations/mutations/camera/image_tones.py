@@ -16,7 +16,7 @@ from mt_nodes.data.images.codecs import Pixels, spread_px
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import EachImage, View
 from mt_nodes.world.camera import measures
-from mt_nodes.world.camera.light import Curve, colour_of_temperature, light_of, looked_up, table, values_of
+from mt_nodes.world.camera.light import Curve, colour_of_temperature, light_of, mapped_by_table, table, values_of
 
 
 class Pointwise(EachImage):
@@ -39,7 +39,7 @@ class Pointwise(EachImage):
         if len(tables) == 3:
             # For a single channel, the green curve is nearest to perceived brightness.
             tables = [tables["rgb".index(c)] for c in view.picture.order] if pixels.ndim == 3 else [tables[1]]
-        return looked_up(pixels, *tables)
+        return mapped_by_table(pixels, *tables)
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ class OnTheLens(EachImage):
         """Return the share of light stopped (h, w) at distances from a spot's middle, in its radii."""
 
     @abstractmethod
-    def shown(self, part: Pixels, view: View, spot: Spot) -> Pixels:
+    def replacement(self, part: Pixels, view: View, spot: Spot) -> Pixels:
         """Return what replaces ``part`` (h, w[, 3]) of the picture where a spot covers it fully."""
 
     def spots(self, view: View, draw: Draw) -> Iterator[Spot]:
@@ -90,7 +90,7 @@ class OnTheLens(EachImage):
         new = view.picture.pixels.copy()
         for spot in self.spots(view, draw):
             part = new[spot.rows, spot.columns]
-            over = np.ascontiguousarray(self.shown(part, view, spot), dtype=part.dtype)
+            over = np.ascontiguousarray(self.replacement(part, view, spot), dtype=part.dtype)
             part[...] = _mixed(part, over, spot.cover)
         return new
 
@@ -148,7 +148,7 @@ class LensDirt(OnTheLens):
         edge = np.clip(np.float32(2.0) - np.float32(2.0) * distance, 0.0, 1.0)
         return np.asarray(edge * edge * (np.float32(3.0) - np.float32(2.0) * edge) * np.float32(self.opacity))
 
-    def shown(self, part: Pixels, view: View, spot: Spot) -> Pixels:
+    def replacement(self, part: Pixels, view: View, spot: Spot) -> Pixels:
         """Mud everywhere."""
         colours = [_MUD["rgb".index(c)] for c in view.picture.order] if part.ndim == 3 else _MUD[1]
         return np.broadcast_to(np.array(colours) * view.picture.full_scale, part.shape)
@@ -202,7 +202,7 @@ class LensDrops(OnTheLens):
         """Full, with an edge of a tenth of the radius."""
         return np.asarray(np.clip((np.float32(1.0) - distance) * np.float32(10.0), 0.0, 1.0))
 
-    def shown(self, part: Pixels, view: View, spot: Spot) -> Pixels:
+    def replacement(self, part: Pixels, view: View, spot: Spot) -> Pixels:
         """The picture around, turned by half a turn, blurred, with a dark rim."""
         pixels = view.picture.pixels
         height, width = part.shape[:2]

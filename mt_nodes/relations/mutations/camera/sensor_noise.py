@@ -93,9 +93,9 @@ class SensorNoise(EachImage):
             part = pixels[i * _STRIPE : (i + 1) * _STRIPE]
             flat = part.reshape(len(part), -1)
             own = field[down : down + len(part), right * channels : right * channels + flat.shape[1]]
-            noise = _looked_up(flat, deviations)
+            noise = _mapped(flat, deviations)
             cv2.multiply(noise, own.astype(deviations.dtype, copy=False), dst=noise, scale=unit)
-            _put_sum(flat, noise, out[i * _STRIPE : (i + 1) * _STRIPE].reshape(flat.shape))
+            _write_sum(flat, noise, out[i * _STRIPE : (i + 1) * _STRIPE].reshape(flat.shape))
         return out
 
     def _deviation(self, value: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -132,11 +132,11 @@ def _middle(pixels: Pixels) -> Pixels:
     return np.ascontiguousarray(pixels[rows, columns])
 
 
-def _looked_up(samples: Pixels, of_values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _mapped(samples: Pixels, of_values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.asarray(cv2.LUT(samples, of_values)) if samples.dtype == np.uint8 else of_values[samples]
 
 
-def _put_sum(samples: Pixels, noise: npt.NDArray[Any], out: Pixels) -> None:
+def _write_sum(samples: Pixels, noise: npt.NDArray[Any], out: Pixels) -> None:
     """Write the sum of samples and noise, clipped, into ``out``; overwrites the noise."""
     if samples.dtype != np.uint8:
         cv2.add(samples, noise, dst=out, dtype=cv2.CV_16U)

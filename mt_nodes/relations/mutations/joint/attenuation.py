@@ -71,7 +71,7 @@ class Receiver:
         found: Powers = signal / self.signal(np.ones_like(range_m), range_m)
         return found
 
-    def just_seen(self, range_m: Powers) -> Powers:
+    def threshold_reflectivity(self, range_m: Powers) -> Powers:
         """Return the reflectivity (n,) of the darkest detected target at ranges (n,)."""
         ratio: Any = np.maximum(range_m, self.focus_m) / self.max_range_m
         found: Powers = self.sensitivity * np.square(ratio)

@@ -20,7 +20,7 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.each_cloud import marked, proof_of_changes, proof_of_removal, without
 from mt_nodes.relations.mutations.lidar.intensity_scale import full_scale
-from mt_nodes.relations.mutations.lidar.placement import empty_returns, finite_range
+from mt_nodes.relations.mutations.lidar.placement import finite_range
 from mt_nodes.relations.mutations.lidar.rays import (
     At,
     Floats,
@@ -99,15 +99,6 @@ def moved_points(bundle: Bundle, draws: Mapping[str, Draw]) -> dict[str, Floats]
     }
 
 
-def count_lost(bundle: Bundle, clouds: Mapping[str, Cloud]) -> float:
-    """Return how many returns the changed clouds have less than the bundle's own."""
-    return float(sum(_held(cloud) - _held(clouds[cloud.topic]) for cloud in bundle.clouds))
-
-
-def _held(cloud: Cloud) -> int:
-    return int(np.count_nonzero(~empty_returns(cloud))) if cloud.organised else len(cloud)
-
-
 def as_field(cloud: Cloud, intensity: Floats) -> npt.NDArray[Any]:
     """Return intensities (n,) in the type of the cloud's field: rounded for integers."""
     kind = cloud.points.dtype[str(cloud.intensity_field)]
@@ -123,7 +114,7 @@ def proof_of_echoes(old: Cloud, new: Cloud, echoes: Echoes) -> tuple[str | None,
     changed = marked(len(old), rows)
     if changed[lost].any() or not changed[moved].all():
         return "a return is both lost and changed, or moved without a new intensity", new
-    whole = _put_back(old, new, lost)
+    whole = _with_lost(old, new, lost)
     if whole is None:
         return f"{len(new)} points, expected {len(old)} of which {len(lost)} are lost", new
     changes = (moved, place_fields(old)), (rows, (old.intensity_field,))
@@ -134,7 +125,7 @@ def proof_of_echoes(old: Cloud, new: Cloud, echoes: Echoes) -> tuple[str | None,
     return broken, whole
 
 
-def _put_back(old: Cloud, new: Cloud, lost: Rows) -> Cloud | None:
+def _with_lost(old: Cloud, new: Cloud, lost: Rows) -> Cloud | None:
     """Return the new cloud with the old points at the lost rows, or None when the number of points is wrong."""
     if len(new) != len(old) - (0 if old.organised else len(lost)):
         return None

@@ -45,7 +45,7 @@ class Fate:
         rows, share = self.rows(self.scattered), (self.new_m / self.old_m)[self.scattered]
         return np.stack([cloud.points[name][rows] * share for name in "xyz"], axis=1).astype(np.float64)
 
-    def rows_kept(self, cloud: Cloud) -> At:
+    def remaining_rows(self, cloud: Cloud) -> At:
         """Return the rows of the remaining returns in the new cloud."""
         if cloud.organised:
             return self.rows(~self.lost)

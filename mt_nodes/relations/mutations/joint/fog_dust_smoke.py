@@ -118,14 +118,14 @@ class Smoke(HazyAir):
     )
 
     @property
-    def seen_extinction_per_m(self) -> float:
+    def visible_extinction_per_m(self) -> float:
         """ln 20 over visibility."""
         return LN_20 / self.visibility_m
 
     @property
     def extinction_per_m(self) -> float:
         """That of the LiDAR's longer wavelength."""
-        return float(self.seen_extinction_per_m * (_SEEN_NM / _LIDAR_NM) ** self.exponent)
+        return float(self.visible_extinction_per_m * (_SEEN_NM / _LIDAR_NM) ** self.exponent)
 
     @property
     def backscatter_per_m_sr(self) -> float:

@@ -123,7 +123,7 @@ class HazyAir(JointWeather):
         return 1.0
 
     @property
-    def seen_extinction_per_m(self) -> float:
+    def visible_extinction_per_m(self) -> float:
         """Mean extinction coefficient of the air for light that is seen, 1/m."""
         return self.extinction_per_m
 
@@ -136,7 +136,7 @@ class HazyAir(JointWeather):
         """Draw the veil over what each cell shows."""
         bearing_rad, over_ground_m, range_m = polar(view)
         density = self._density(bearing_rad, over_ground_m, draw)
-        return veiled(view, np.exp(-self.seen_extinction_per_m * range_m * density), draw["air_light"])
+        return veiled(view, np.exp(-self.visible_extinction_per_m * range_m * density), draw["air_light"])
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Integrate the density along each cell's ray by the midpoint rule, and compare with the veil."""
@@ -148,7 +148,7 @@ class HazyAir(JointWeather):
         patches = self.patches(draw)
         sparse = np.mean([patches.at(ahead * share, left * share) for share in shares], axis=0)
         mean = np.repeat(np.repeat(sparse, 4, axis=0), 4, axis=1)[: range_m.shape[0], : range_m.shape[1]]
-        return proof_of_veil(old, new, np.exp(-self.seen_extinction_per_m * range_m * mean), draw["air_light"])
+        return proof_of_veil(old, new, np.exp(-self.visible_extinction_per_m * range_m * mean), draw["air_light"])
 
     def _density(self, bearing_rad: Floats, over_ground_m: Floats, draw: Draw) -> Floats:
         if not self.patchiness:

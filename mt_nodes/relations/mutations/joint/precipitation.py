@@ -128,7 +128,7 @@ class Precipitation(JointWeather):
         unit = np.stack([(cloud.points[name][at] / range_m).astype(np.float32) for name in "xyz"])
         grid = BeamGrid.of(unit, least)
         nothing = (np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.float32))
-        found = [self._met(grid, range_m, least, *self._in_sight(box, bundle, cloud, grid)) for box in particles]
+        found = [self._hits(grid, range_m, least, *self._in_sight(box, bundle, cloud, grid)) for box in particles]
         found.append(nothing)
         met, echo_m, echo = strongest(*map(np.concatenate, zip(*found, strict=True)))
         rows = met if isinstance(at, slice) else at[met]
@@ -209,7 +209,7 @@ class Precipitation(JointWeather):
         rows = np.flatnonzero(seen)
         return place.take(rows, axis=1), size.take(rows)
 
-    def _met(
+    def _hits(
         self, grid: BeamGrid, range_m: Singles, least: Singles, place: Singles, diameter: Singles
     ) -> tuple[Rows, Singles, Singles]:
         """Return returns (m,) whose beams meet a particle with a stronger echo, its range and signal."""

@@ -55,7 +55,7 @@ def proof_of_weather(weather: Air, old: Cloud, new: Cloud, fate: Fate, draw: Dra
 
 
 def _places(weather: Air, old: Cloud, new: Cloud, fate: Fate) -> str | None:
-    left, at = without(old, fate.rows(fate.lost)), fate.rows_kept(old)
+    left, at = without(old, fate.rows(fate.lost)), fate.remaining_rows(old)
     if len(new) != len(left):
         return f"{len(new)} points, expected {len(old)} less {int(fate.lost.sum())}"
     broken = proof_on_beam(left, new, at, also=(old.intensity_field,))
@@ -101,7 +101,7 @@ def _intensities(
 
 def _powers(weather: Air, old: Cloud, new: Cloud, fate: Fate, draw: Draw) -> str | None:
     """Compare the remaining power of some returns with the noise floor, and their intensities with the law."""
-    lost, kept, at = fate.rows(fate.lost), fate.rows(~fate.lost), fate.rows_kept(old)
+    lost, kept, at = fate.rows(fate.lost), fate.rows(~fate.lost), fate.remaining_rows(old)
     hard = np.flatnonzero(~fate.scattered[~fate.lost])
     hard = hard[:: max(1, len(hard) // _LOOKED_AT)]
     gone = lost[:: max(1, len(lost) // _LOOKED_AT)]

@@ -60,7 +60,7 @@ def share_at(x_m: npt.NDArray[np.floating], y_m: npt.NDArray[np.floating], amoun
         x_m, y_m: (n,) or (h, w), along and across the road. amount: 0 to 1; everything is covered at 1.
     """
     edge = amount * (1.0 + _SOFT) - _SOFT / 2.0
-    found = looked_up(_patches(), x_m, y_m)
+    found = tile_values(_patches(), x_m, y_m)
     np.subtract(np.float32(edge), found, out=found)
     found *= np.float32(1.0 / _SOFT)
     found += np.float32(0.5)
@@ -69,10 +69,10 @@ def share_at(x_m: npt.NDArray[np.floating], y_m: npt.NDArray[np.floating], amoun
 
 def grain_at(x_m: Singles, y_m: Singles) -> Singles:
     """Return the relative lightness of the grain at places (h, w): mean 0 and deviation 1."""
-    return looked_up(_grain(), x_m, y_m)
+    return tile_values(_grain(), x_m, y_m)
 
 
-def looked_up(tile: Singles, x_m: npt.NDArray[np.floating], y_m: npt.NDArray[np.floating]) -> Singles:
+def tile_values(tile: Singles, x_m: npt.NDArray[np.floating], y_m: npt.NDArray[np.floating]) -> Singles:
     """Return the values of a periodic tile at places (n,) or (h, w), interpolated."""
     shape, per_m = x_m.shape, np.float32(_STEPS / TILE_M)
     # cv2.remap takes at most 32,767 rows or columns, and needs contiguous rows.

@@ -68,7 +68,7 @@ class Detection:
         filled = np.minimum(np.square(diameter_m / self.beam_m(range_m)), np.float32(1.0))
         return self.receiver.signal(filled * np.float32(self.strength), range_m)
 
-    def seen_to_m(self, diameter_m: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def detection_range_m(self, diameter_m: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Return the range (n,) up to which particles are detected, to 1 cm; 0 if they never are."""
         range_m = np.arange(NEAREST_M, self.reach_m, 0.01).astype(np.float32)
         filled = self.receiver.signal(np.full_like(range_m, self.strength), range_m)
@@ -123,7 +123,7 @@ def boxes(
     edges = class_edges_mm(spectrum, detection, classes)
     for low_mm, high_mm, speed_mps in zip(edges[:-1], edges[1:], fall_mps, strict=True):
         own = np.random.Generator(np.random.PCG64(rng.integers(2**63)))
-        side_m = 2.0 * float(detection.seen_to_m(high_mm * spectrum.swell * 1e-3))
+        side_m = 2.0 * float(detection.detection_range_m(high_mm * spectrum.swell * 1e-3))
         count = int(np.ceil(special.pdtrik(own.random(), spectrum.per_m3(low_mm, high_mm) * side_m**3)))
         if not side_m or count <= 0:
             continue
@@ -137,7 +137,7 @@ def boxes(
 def class_edges_mm(spectrum: Spectrum, detection: Detection, classes: int) -> npt.NDArray[np.float64]:
     """Return the diameters D (classes + 1,) at class limits, from the smallest detectable one; all equal for none."""
     trial_mm = np.geomspace(0.01, spectrum.most_mm, 2000)
-    seen = detection.seen_to_m(trial_mm * spectrum.swell * 1e-3) > 0.0
+    seen = detection.detection_range_m(trial_mm * spectrum.swell * 1e-3) > 0.0
     least_mm = float(trial_mm[seen].min()) if seen.any() else spectrum.most_mm
     return np.geomspace(least_mm, spectrum.most_mm, classes + 1)
 

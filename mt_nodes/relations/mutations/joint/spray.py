@@ -18,7 +18,6 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.joint.attenuation import Receiver
 from mt_nodes.relations.mutations.joint.echoes import (
     Echoes,
-    count_lost,
     moved_points,
     proof_of_echoes,
     reflectivity,
@@ -28,6 +27,7 @@ from mt_nodes.relations.mutations.joint.plume import Plume
 from mt_nodes.relations.mutations.joint.plume_beams import PlumeBeams, Singles, Ways, passed_by_steps, ways_to
 from mt_nodes.relations.mutations.joint.vehicle_backs import VehicleBack, nearest_vehicle
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, marked
+from mt_nodes.relations.mutations.lidar.lost_returns import count_lost
 from mt_nodes.relations.mutations.lidar.rays import (
     Floats,
     at_rows,
@@ -144,7 +144,7 @@ class Spray(EachCloud):
         # One number for every point: with another plume the same beams draw the same ones.
         soft, soft_m = self._soft(beams, plume, to_ego[:3, 3], rng.random(len(cloud), dtype=np.float32))
         left = reflectivity(cloud, beams.rows)[0] * passed
-        wins = (soft / soft_m**2 > left / beams.own_m**2) & (soft >= self._receiver.just_seen(soft_m))
+        wins = (soft / soft_m**2 > left / beams.own_m**2) & (soft >= self._receiver.threshold_reflectivity(soft_m))
         draw["rows"] = smallest(beams.rows[wins])
         draw["range_m"], draw["intensity"] = soft_m[wins].astype(np.float32), soft[wins].astype(np.float32)
         return draw

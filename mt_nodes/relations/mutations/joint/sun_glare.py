@@ -19,7 +19,6 @@ from mt_nodes.relations.mutations.joint.attenuation import DARKEST, Receiver
 from mt_nodes.relations.mutations.joint.echoes import (
     Echoes,
     as_field,
-    count_lost,
     moved_points,
     proof_of_echoes,
     reflectivity,
@@ -28,6 +27,7 @@ from mt_nodes.relations.mutations.joint.echoes import (
 )
 from mt_nodes.relations.mutations.joint.sun_in_pictures import SunInPictures
 from mt_nodes.relations.mutations.lidar.each_cloud import marked
+from mt_nodes.relations.mutations.lidar.lost_returns import count_lost
 from mt_nodes.relations.mutations.lidar.rays import (
     Floats,
     Rows,
@@ -150,9 +150,11 @@ class SunGlare(SunInPictures):
         rows, own_m, light = self._lit(cloud, draw["sun"])
         moved, range_m = draw["rows"].astype(np.int64), draw["range_m"].astype(np.float64)
         raised = np.sqrt(1.0 + self.background * light[np.searchsorted(rows, moved)])
-        just_seen = np.minimum(self._receiver.just_seen(range_m) * raised, 1.0) * reflectivity(cloud, moved)[1]
+        threshold_reflectivity = (
+            np.minimum(self._receiver.threshold_reflectivity(range_m) * raised, 1.0) * reflectivity(cloud, moved)[1]
+        )
         weak = rows[self._weak(cloud, rows, own_m, light)]
-        return Echoes(moved, just_seen, moved, range_m, np.setdiff1d(weak, moved, assume_unique=True))
+        return Echoes(moved, threshold_reflectivity, moved, range_m, np.setdiff1d(weak, moved, assume_unique=True))
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Check the angle to the sun, the power and the range of every lost or false return."""
@@ -160,7 +162,7 @@ class SunGlare(SunInPictures):
         broken, whole = proof_of_echoes(old, new, echoes)
         if broken is not None:
             return broken
-        if (broken := self._floor_kept(old, echoes, draw["sun"])) is not None:
+        if (broken := self._check_floor(old, echoes, draw["sun"])) is not None:
             return broken
         light = self._light_by_angle(old, echoes.moved, draw["sun"])
         if not (light >= np.exp(-(_REACH**2) / 2.0) * 0.99).all():
@@ -179,7 +181,7 @@ class SunGlare(SunInPictures):
             else ("the intensity of a false return is not the one just seen at its range")
         )
 
-    def _floor_kept(self, old: Cloud, echoes: Echoes, sun: Floats) -> str | None:
+    def _check_floor(self, old: Cloud, echoes: Echoes, sun: Floats) -> str | None:
         """Compare every return with the raised noise floor; in blocks of some thousands, to save memory."""
         rows = returns(old)
         rho, lost, moved = reflectivity(old, rows)[0], marked(len(old), echoes.lost), marked(len(old), echoes.moved)

@@ -187,7 +187,7 @@ class Weather(EachCloud):
     def _changed(self, cloud: Cloud, fate: Fate) -> Cloud:
         # The cloud from without() is a fresh copy: it may be written to.
         new = without(cloud, fate.rows(fate.lost))
-        points, at, left = new.points, fate.rows_kept(cloud), ~fate.lost
+        points, at, left = new.points, fate.remaining_rows(cloud), ~fate.lost
         ratio = (fate.new_m / fate.old_m)[left]
         for name in "xyz":
             points[name][at] = points[name][at] * ratio

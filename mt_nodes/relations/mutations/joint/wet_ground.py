@@ -20,7 +20,6 @@ from mt_nodes.relations.mutations.joint.echoes import (
     NO_ROWS,
     Echoes,
     as_field,
-    count_lost,
     proof_of_echoes,
     reflectivity,
     with_echoes,
@@ -28,6 +27,7 @@ from mt_nodes.relations.mutations.joint.echoes import (
 from mt_nodes.relations.mutations.joint.level_ground import on_plane, plane_of
 from mt_nodes.relations.mutations.joint.road_in_pictures import WetRoadInPictures
 from mt_nodes.relations.mutations.lidar.each_cloud import marked
+from mt_nodes.relations.mutations.lidar.lost_returns import count_lost
 from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, columns, returns
 
 Mask = npt.NDArray[np.bool_]

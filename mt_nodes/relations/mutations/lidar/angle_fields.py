@@ -44,7 +44,7 @@ class _Rule:
     offset_rad: float
     low_rad: float
 
-    def said(self, angle_rad: Singles, kind: np.dtype[Any]) -> Points:
+    def values_of(self, angle_rad: Singles, kind: np.dtype[Any]) -> Points:
         """Return the field's values for angles (n,) of less than a turn."""
         turn, low = self.unit * 2.0 * np.pi, self.unit * self.low_rad
         values = angle_rad.astype(np.float64) * (self.sign * self.unit)
@@ -53,12 +53,12 @@ class _Rule:
         values[values >= low + turn] -= turn
         if kind.kind != "f":
             np.rint(values, out=values)
-        said = values.astype(kind)
+        written = values.astype(kind)
         # Rounding may reach the end of the turn, which is its beginning.
-        said[said >= low + turn] = low
-        return said
+        written[written >= low + turn] = low
+        return written
 
-    def meant_rad(self, values: Points) -> Singles:
+    def angles_rad(self, values: Points) -> Singles:
         """Return the angles (n,) of a field's values."""
         angle = values * (self.sign / self.unit) - self.sign * self.offset_rad
         return np.asarray(angle, dtype=np.float32)
@@ -76,7 +76,7 @@ def write_angles(points: Points, cloud: Cloud, at: At) -> None:
     """Update the angle fields of ``points`` to their coordinates, in the conventions of ``cloud``."""
     for name, rule in _rules(cloud).items():
         along, across = _parts(points, name, at)
-        points[name][at] = rule.said(np.arctan2(across, along), points.dtype[name])
+        points[name][at] = rule.values_of(np.arctan2(across, along), points.dtype[name])
 
 
 def proof_of_angles(old: Cloud, new: Cloud, at: At) -> str | None:
@@ -84,7 +84,7 @@ def proof_of_angles(old: Cloud, new: Cloud, at: At) -> str | None:
     for name, rule in _rules(old).items():
         values = new.points[name][at]
         along, across = _parts(new.points, name, at)
-        meant = rule.meant_rad(values)
+        meant = rule.angles_rad(values)
         rounding = 0.5 / rule.unit if values.dtype.kind in "iu" else 0.0
         with np.errstate(invalid="ignore"):
             sine, cosine = np.sin(meant), np.cos(meant)

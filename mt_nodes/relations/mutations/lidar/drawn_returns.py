@@ -16,7 +16,7 @@ from mt_nodes.data.effects import Effects, Volume
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, proof_of_removal, without
-from mt_nodes.relations.mutations.lidar.lost_returns import aside_rad, azimuth_rad, bearing_apart_rad, sector
+from mt_nodes.relations.mutations.lidar.lost_returns import azimuth_rad, bearing_offset_rad, cloud_offset_rad, sector
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
 from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, ranges_m, returns, rows_of_share, smallest
 
@@ -164,7 +164,7 @@ class SectorDropped(RowsLost):
         centres = rng.uniform(-np.pi, np.pi, self.sectors)
         angle, inside = azimuth_rad(cloud), np.zeros(len(cloud), dtype=bool)
         for centre in centres.tolist():
-            inside |= aside_rad(angle, centre) <= self._half_rad
+            inside |= bearing_offset_rad(angle, centre) <= self._half_rad
         return {"azimuth_rad": centres, "rows": smallest(np.flatnonzero(inside & ~empty_returns(cloud)))}
 
     def volumes(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> tuple[Volume, ...]:
@@ -180,7 +180,7 @@ class SectorDropped(RowsLost):
         """Measure each return's angle to the nearest drawn azimuth, from scalar products."""
         apart = np.full(len(old), np.inf)
         for centre in draw["azimuth_rad"].tolist():
-            np.fmin(apart, bearing_apart_rad(old, centre), out=apart)
+            np.fmin(apart, cloud_offset_rad(old, centre), out=apart)
         lost = as_mask(old, rows_of(draw))
         wrong = (lost != (apart <= self._half_rad)) & (np.abs(apart - self._half_rad) > _EDGE_RAD)
         wrong &= ~empty_returns(old) & np.isfinite(apart)

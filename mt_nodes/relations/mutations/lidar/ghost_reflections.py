@@ -89,7 +89,7 @@ class GhostReflections(EachCloud):
             plane = self._plane(xyz, xyz[:, seed])
             if plane is None:
                 continue
-            beams, images = self._seen(xyz, squares, plane, xyz[:, seed])
+            beams, images = self._mirrored(xyz, squares, plane, xyz[:, seed])
             most = max(most, len(beams))
             if len(beams) >= self.ghosts:
                 chosen = np.sort(rng.choice(len(beams), self.ghosts, replace=False, shuffle=False))
@@ -157,7 +157,7 @@ class GhostReflections(EachCloud):
             return None
         return np.array([*normal, -float(normal @ middle[:, 0])])
 
-    def _seen(self, xyz: Singles, squares: Singles, plane: Floats, seed: Singles) -> tuple[Rows, Rows]:
+    def _mirrored(self, xyz: Singles, squares: Singles, plane: Floats, seed: Singles) -> tuple[Rows, Rows]:
         """Return ascending beams (n,) through the mirror, and the nearest return (n,) that each shows."""
         height = _along(plane[:3], xyz, plane[3])
         mirror = np.flatnonzero(np.abs(height) < self.flatness_m)
@@ -205,9 +205,9 @@ class GhostReflections(EachCloud):
         image = (shown - fixed) @ (np.eye(3) - 2.0 * np.outer(normal, normal)) + fixed
         far, image_m = ranges_m(new, at), np.linalg.norm(image, axis=1)
         wrong = np.abs(far - image_m) > slack + 1e-5 * far
-        wrong |= _apart_rad(ghost, image) > self.beam_rad * 1.01 + 1e-4
+        wrong |= _angle_rad(ghost, image) > self.beam_rad * 1.01 + 1e-4
         wrong |= (far <= ranges_m(old, rows)) | (far > self.max_range_m + slack + 1e-3)
-        wrong |= ~(_apart_rad(mirror, ghost) <= RAY_TOLERANCE_RAD)
+        wrong |= ~(_angle_rad(mirror, ghost) <= RAY_TOLERANCE_RAD)
         return f"{int(wrong.sum())} ghosts are not at mirror images on their beams" if wrong.any() else None
 
     def _otherwise_the_same(self, old: Cloud, new: Cloud, rows: Rows, at: Rows, draw: Draw) -> str | None:
@@ -238,6 +238,6 @@ def _image_m(cloud: Cloud, draw: Draw) -> Floats:
     return np.asarray(np.sqrt((x - twice * a) ** 2 + (y - twice * b) ** 2 + (z - twice * c) ** 2))
 
 
-def _apart_rad(first: Floats, second: Floats) -> Floats:
+def _angle_rad(first: Floats, second: Floats) -> Floats:
     """Return the angle (n,) between vectors (n, 3)."""
     return np.asarray(np.arctan2(np.linalg.norm(np.cross(first, second), axis=1), np.einsum("ij,ij->i", first, second)))

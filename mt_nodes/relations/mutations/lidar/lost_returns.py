@@ -86,14 +86,18 @@ class LostReturns(EachCloud):
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Report what is hidden from at least one of the sensors, so that checks do not demand it."""
         hidden = tuple(volume for cloud in bundle.clouds for volume in self.hidden(cloud))
-        lost = sum(_held(cloud) - _held(clouds[cloud.topic]) for cloud in bundle.clouds)
-        return Effects(occluded=hidden, numbers={"points_removed": float(lost)})
+        return Effects(occluded=hidden, numbers={"points_removed": count_lost(bundle, clouds)})
 
     def _rows(self, cloud: Cloud, draw: Draw) -> npt.NDArray[np.int64]:
         return np.flatnonzero(self.lost(cloud, draw) & ~empty_returns(cloud))
 
 
-def _held(cloud: Cloud) -> int:
+def count_lost(bundle: Bundle, clouds: Mapping[str, Cloud]) -> float:
+    """Return how many returns the changed clouds have less than the bundle's own."""
+    return float(sum(_returns_count(cloud) - _returns_count(clouds[cloud.topic]) for cloud in bundle.clouds))
+
+
+def _returns_count(cloud: Cloud) -> int:
     return int(np.count_nonzero(~empty_returns(cloud))) if cloud.organised else len(cloud)
 
 
@@ -103,15 +107,15 @@ def azimuth_rad(cloud: Cloud) -> npt.NDArray[np.float32]:
     return np.asarray(np.arctan2(y, x))
 
 
-def aside_rad(angle_rad: npt.NDArray[np.float32], centre_rad: float) -> npt.NDArray[np.float32]:
+def bearing_offset_rad(angle_rad: npt.NDArray[np.float32], centre_rad: float) -> npt.NDArray[np.float32]:
     """Return the angle (N,) between azimuths and a bearing, 0 to π."""
     turned = angle_rad - np.float32(centre_rad)
     turned -= np.float32(2.0 * np.pi) * np.rint(turned / np.float32(2.0 * np.pi))
     return np.asarray(np.abs(turned))
 
 
-def bearing_apart_rad(cloud: Cloud, centre_rad: float) -> Floats:
-    """Return the same as :func:`aside_rad`, from the scalar product with the bearing."""
+def cloud_offset_rad(cloud: Cloud, centre_rad: float) -> Floats:
+    """Return the same as :func:`bearing_offset_rad`, from the scalar product with the bearing."""
     x, y = (cloud.points[name].astype(np.float64) for name in "xy")
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         cosine = (x * np.cos(centre_rad) + y * np.sin(centre_rad)) / np.hypot(x, y)

@@ -98,7 +98,7 @@ class NoiseOutsideRoi(Mutation):
         """Check the places of the new points, and that nothing else changed."""
         for old in source.clouds:
             new, rows = followup.first.cloud(old.topic), _drawn(draw, old)[0]
-            broken = self._kept(old, new, rows)
+            broken = self._changed_point(old, new, rows)
             if broken is None:
                 at = added_rows(old, rows) if self._inserts(old) else rows
                 broken = self._within_bounds(source, old, new.xyz[at].astype(np.float64))
@@ -135,7 +135,7 @@ class NoiseOutsideRoi(Mutation):
         write_points(raw.view(cloud.points.dtype), rows, xyz, intensity, cloud)
         return cloud.with_raw(raw, height=cloud.height)
 
-    def _kept(self, old: Cloud, new: Cloud, rows: Rows) -> str | None:
+    def _changed_point(self, old: Cloud, new: Cloud, rows: Rows) -> str | None:
         if self._inserts(old):
             if len(new) != len(old) + self.points:
                 return f"{len(new)} points, expected {len(old)} and {self.points} more"
@@ -147,7 +147,7 @@ class NoiseOutsideRoi(Mutation):
         before[rows] = after[rows]
         if not np.array_equal(before, after) or len(np.unique(rows)) != self.points:
             return f"other points changed than the {self.points} replaced ones"
-        return _other_fields_kept(old, new, rows) or self._replaced(old, new, rows)
+        return _changed_field(old, new, rows) or self._replaced(old, new, rows)
 
     def _replaced(self, old: Cloud, new: Cloud, rows: Rows) -> str | None:
         if self.mode == "paper":
@@ -201,7 +201,7 @@ def _bytes(raw: Any) -> npt.NDArray[np.uint8]:
     return np.ascontiguousarray(raw).view(np.uint8).reshape(len(raw), raw.dtype.itemsize)
 
 
-def _other_fields_kept(old: Cloud, new: Cloud, rows: Rows) -> str | None:
+def _changed_field(old: Cloud, new: Cloud, rows: Rows) -> str | None:
     place = {"x", "y", "z", *filter(old.single, RANGE_FIELDS), *angle_fields(old)}
     for name in set(old.fields) - {old.intensity_field, *place}:
         if old.points[name][rows].tobytes() != new.points[name][rows].tobytes():

@@ -14,7 +14,7 @@ from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.keyed_draws import cut_normals, generator_of, kept, new_key
+from mt_nodes.relations.mutations.keyed_draws import cached, cut_normals, generator_of, new_key
 from mt_nodes.relations.mutations.lidar.angle_fields import write_angles
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS
@@ -24,7 +24,7 @@ from mt_nodes.relations.mutations.lidar.rays import (
     Rows,
     at_rows,
     columns,
-    held,
+    limited,
     proof_of_move,
     proof_on_beam,
     ranges_m,
@@ -84,7 +84,7 @@ class PointsJittered(EachCloud):
             return self._shifted(cloud, at, offsets)
         old_m = ranges_m(cloud, at)
         new_m = old_m + offsets * np.float32(self.size_m)
-        return with_ranges(cloud, at, old_m, held(new_m, old_m, self.min_range_m, self.max_range_m))
+        return with_ranges(cloud, at, old_m, limited(new_m, old_m, self.min_range_m, self.max_range_m))
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Measure how far, and whether off the beam, each return moved."""
@@ -92,10 +92,10 @@ class PointsJittered(EachCloud):
         broken = (proof_on_beam if self.direction == "along_ray" else proof_of_move)(old, new, at)
         if broken is not None:
             return broken
-        parts = (self._astray(old, new, part, offset[..., place]) for place, part in _parts(at, offset.shape[-1]))
+        parts = (self._wrong_place(old, new, part, offset[..., place]) for place, part in _parts(at, offset.shape[-1]))
         return next(filter(None, parts), None)
 
-    def _astray(self, old: Cloud, new: Cloud, at: At, offset: Offsets) -> str | None:
+    def _wrong_place(self, old: Cloud, new: Cloud, at: At, offset: Offsets) -> str | None:
         """Return what is wrong with the places of points with drawn offsets (n,) or (3, n)."""
         before, after, offset_m = ranges_m(old, at), ranges_m(new, at), offset * np.float32(self.size_m)
         slack = rounding_m(old, before + self._most_m)
@@ -154,7 +154,7 @@ def _moved(cloud: Cloud, draw: Draw) -> Rows:
     return np.asarray(draw["rows"], dtype=np.int64) if "rows" in draw else returns(cloud)
 
 
-@kept
+@cached
 def _offsets(key: int, count: int, axes: int, distribution: str) -> Offsets:
     """Return offsets (count,) along the beam, or (3, count) in space, in units of ``size_m``."""
     shape = (count,) if axes == 1 else (axes, count)

@@ -16,7 +16,7 @@ from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.relations.mutations.lidar.rays import (
     Floats,
     at_rows,
-    held,
+    limited,
     proof_on_beam,
     ranges_m,
     refuse_whole_numbers,
@@ -65,7 +65,7 @@ class RangeBiased(EachCloud):
 
     def biased(self, range_m: Floats) -> Floats:
         """Return the sensor's ranges (n,) for true ones."""
-        return held(range_m * (1.0 + self.scale) + self.offset_m, range_m, self.min_range_m, self.max_range_m)
+        return limited(range_m * (1.0 + self.scale) + self.offset_m, range_m, self.min_range_m, self.max_range_m)
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Measure the change of every range."""

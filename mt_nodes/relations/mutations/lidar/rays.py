@@ -89,7 +89,7 @@ def refuse_whole_numbers(cloud: Cloud) -> None:
         raise NotApplicable(f"{cloud.topic} has whole-number coordinates, too coarse to place a point")
 
 
-def held(range_m: Floats, old_m: Floats, low_m: float, high_m: float) -> Floats:
+def limited(range_m: Floats, old_m: Floats, low_m: float, high_m: float) -> Floats:
     """Limit new ranges (n,), in place, to the sensor's; one that was beyond a limit may stay there."""
     off = np.flatnonzero((range_m < low_m) | (range_m > high_m))
     range_m[off] = np.clip(range_m[off], np.minimum(old_m[off], low_m), np.maximum(old_m[off], high_m))
@@ -118,7 +118,7 @@ def write_range_fields(points: npt.NDArray[Any], cloud: Cloud, at: At, ratio: Fl
 def ranges_follow(old: Points, new: Points, ratio: Floats) -> bool:
     """Return whether a range field's values (n,) are the old ones times ``ratio`` (n,), within its type's precision."""
     with np.errstate(over="ignore", invalid="ignore"):
-        expected = _held(old * ratio, old.dtype).astype(np.float64)
+        expected = _limited_to_type(old * ratio, old.dtype).astype(np.float64)
         rounding = 0.5 if old.dtype.kind in "iu" else _LEAST_SINGLE
         off = ~(np.abs(new - expected) <= rounding + 1e-5 * np.abs(expected))
     # Values that were no ranges, NaN or out of bounds, stay so.
@@ -128,11 +128,11 @@ def ranges_follow(old: Points, new: Points, ratio: Floats) -> bool:
 def _scaled(values: Points, ratio: Floats) -> Points:
     """Return a field's values (n,) times ``ratio`` (n,), rounded for integers."""
     with np.errstate(over="ignore", invalid="ignore"):
-        scaled = _held(values * ratio, values.dtype)
+        scaled = _limited_to_type(values * ratio, values.dtype)
         return np.asarray((scaled if values.dtype.kind == "f" else np.rint(scaled)).astype(values.dtype))
 
 
-def _held(values: Points, kind: np.dtype[Any]) -> Points:
+def _limited_to_type(values: Points, kind: np.dtype[Any]) -> Points:
     """Return numbers (n,) limited to a type: infinite beyond the limits of a floating-point one."""
     if kind.kind == "f":
         return np.asarray(values.astype(kind))

@@ -17,9 +17,9 @@ from mt_nodes.relations.mutations.lidar.lost_returns import (
     Floats,
     LostReturns,
     Mask,
-    aside_rad,
     azimuth_rad,
-    bearing_apart_rad,
+    bearing_offset_rad,
+    cloud_offset_rad,
     sector,
 )
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
@@ -197,7 +197,9 @@ class FieldOfViewLimited(LostReturns):
         """Compare angles in single precision."""
         lost = np.zeros(len(cloud), dtype=bool)
         if self.width_deg < 360.0:
-            lost |= aside_rad(azimuth_rad(cloud), np.radians(self.centre_deg)) > np.radians(self.width_deg / 2.0)
+            lost |= bearing_offset_rad(azimuth_rad(cloud), np.radians(self.centre_deg)) > np.radians(
+                self.width_deg / 2.0
+            )
         if self.lowest_deg > -90.0 or self.highest_deg < 90.0:
             x, y, z = (np.ascontiguousarray(cloud.points[name], dtype=np.float32) for name in "xyz")
             elevation = np.arctan2(z, np.sqrt(x * x + y * y))
@@ -212,7 +214,7 @@ class FieldOfViewLimited(LostReturns):
                 elevation = np.arcsin(cloud.points["z"].astype(np.float64) / ranges_m(cloud, slice(None)))
             excess = np.maximum(np.radians(self.lowest_deg) - elevation, elevation - np.radians(self.highest_deg))
         if self.width_deg < 360.0:
-            aside = bearing_apart_rad(cloud, np.radians(self.centre_deg))
+            aside = cloud_offset_rad(cloud, np.radians(self.centre_deg))
             np.maximum(excess, aside - np.radians(self.width_deg / 2.0), out=excess)
         return np.asarray(excess)
 

@@ -80,14 +80,14 @@ class SceneMoved(EachCloud):
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Move every return of a cloud."""
-        there, raw = self._there(bundle, cloud, draw), cloud.raw.copy()
+        there, raw = self._matrix(bundle, cloud, draw), cloud.raw.copy()
         points, gone = raw.view(cloud.points.dtype), [np.empty(0, np.int64)]
         # In blocks, so that columns in double precision need little memory.
         for rows in pieces(_return_rows(cloud), len(cloud)):
             old = _columns(cloud, rows)
             new = _carried(there, old)
             _write(points, rows, old, new, cloud)
-            gone.append(self._gone(rows, old, new))
+            gone.append(self._out_of_range(rows, old, new))
         changed, lost = cloud.with_raw(raw, height=cloud.height), np.concatenate(gone)
         changed = without(changed, lost) if len(lost) else changed
         write_angles(changed.points, cloud, _return_rows(changed))
@@ -101,10 +101,10 @@ class SceneMoved(EachCloud):
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Prove that every return is in its place, and nothing else changed but the fields that repeat it."""
-        there, rows, gone = self._there(bundle, old, draw), _return_rows(old), [np.empty(0, np.int64)]
+        there, rows, gone = self._matrix(bundle, old, draw), _return_rows(old), [np.empty(0, np.int64)]
         for piece in pieces(rows, len(old)):
             before = _columns(old, piece)
-            gone.append(self._gone(piece, before, _carried(there, before)))
+            gone.append(self._out_of_range(piece, before, _carried(there, before)))
         if len(lost := np.concatenate(gone)):
             old = without(old, lost)
             rows = _return_rows(old)
@@ -127,12 +127,12 @@ class SceneMoved(EachCloud):
             return f"a return is {worst[0]:.2g} m from where it belongs, rounding explains {bound_m:.2g} m"
         return astray
 
-    def _there(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Matrix:
+    def _matrix(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Matrix:
         """Return the matrix in the cloud's own frame."""
         to_ego = self._to_ego(bundle, cloud)
         return np.asarray(np.linalg.solve(to_ego, self.matrix(draw, to_ego) @ to_ego))
 
-    def _gone(self, rows: Rows | slice, old: Columns, new: Columns) -> Rows:
+    def _out_of_range(self, rows: Rows | slice, old: Columns, new: Columns) -> Rows:
         """Return the rows of returns that move out of the sensor's range."""
         was, now = (self._in_reach(_squares(columns)) for columns in (old, new))
         lost = np.flatnonzero(was & ~now)

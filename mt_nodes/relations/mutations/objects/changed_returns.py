@@ -106,14 +106,14 @@ def _inserted_at(lost: Rows, new_rows: Rows) -> Rows:
 def proof_of_rays(old: Cloud, new: Cloud, draw: Draw) -> tuple[Floats, str | None]:
     """Return the drawn returns (n, 3) in the new cloud; prove that they are on rays, and that nothing else changed."""
     rows, new_rows = rows_of(draw, "rows"), rows_of(draw, "new_rows")
-    replaced, added, broken = told_apart(old, new, draw)
+    replaced, added, broken = replaced_and_added(old, new, draw)
     if broken is None:
         before = places(old, rows)
         broken = _nearer(before, replaced) or proof_of_direction(before, replaced) or _on_beams(old, new_rows, added)
     return np.concatenate([replaced, added]), broken
 
 
-def told_apart(old: Cloud, new: Cloud, draw: Draw) -> tuple[Floats, Floats, str | None]:
+def replaced_and_added(old: Cloud, new: Cloud, draw: Draw) -> tuple[Floats, Floats, str | None]:
     """Return the replaced (n, 3) and the added (k, 3) points of the new cloud, and what else changed."""
     rows, lost, new_rows = (rows_of(draw, name) for name in ("rows", "lost", "new_rows"))
     drawn = np.concatenate([rows, lost, new_rows if old.organised else _NONE])

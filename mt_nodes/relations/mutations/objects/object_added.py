@@ -157,14 +157,14 @@ class ObjectAdded(CloudAndPictureChange):
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Place the object on the ground of the first cloud, and measure it in this one."""
-        pose, look = self._stood(bundle, state)
+        pose, look = self._placement(bundle, state)
         if cloud is not bundle.clouds[0]:
             look = look_at(cloud, self.body, self._to_cloud(bundle, cloud) @ pose)
         return {"pose": pose, **draw_hits(rng, cloud, look, self._sensor)}
 
     def pose_in(self, bundle: Bundle, state: Any) -> Matrix:
         """Return the object's pose in a bundle."""
-        return self._stood(bundle, state)[0]
+        return self._placement(bundle, state)[0]
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Write the hits."""
@@ -210,7 +210,7 @@ class ObjectAdded(CloudAndPictureChange):
         poses = [self._from_frame(bundle) @ nearer @ pose for pose in standing.poses]
         return [(float(p[0, 3]), float(p[1, 3]), float(np.arctan2(p[1, 0], p[0, 0]))) for p in poses]
 
-    def _stood(self, bundle: Bundle, standing: CandidatePoses) -> tuple[Matrix, ObjectVisibility]:
+    def _placement(self, bundle: Bundle, standing: CandidatePoses) -> tuple[Matrix, ObjectVisibility]:
         """Return pose and visibility at the first free place of the episode."""
         return solve(self._places(bundle, standing), partial(self._stand, bundle), self._what)[1]
 

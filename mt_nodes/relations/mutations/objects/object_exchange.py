@@ -77,7 +77,7 @@ class ObjectExchanged(ObjectRemoved):
         """
 
     @abstractmethod
-    def draw_put(
+    def draw_addition(
         self, rng: np.random.Generator, bundle: Bundle, old: Cloud, left: Cloud, draw: Draw, known: Any
     ) -> Draw:
         """Return the draw of the returns that are added, as :func:`.in_scene.draw_hits` does.
@@ -86,11 +86,11 @@ class ObjectExchanged(ObjectRemoved):
         """
 
     @abstractmethod
-    def prove_put(self, bundle: Bundle, left: Cloud, new: Cloud, draw: Draw, put: Draw) -> str | None:
+    def prove_addition(self, bundle: Bundle, left: Cloud, new: Cloud, draw: Draw, put: Draw) -> str | None:
         """Prove the added returns, and that nothing else changed."""
 
     @abstractmethod
-    def describe_put(self, bundle: Bundle, draw: Draw) -> Effects:
+    def describe_addition(self, bundle: Bundle, draw: Draw) -> Effects:
         """Report the new object and what it hides."""
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
@@ -108,8 +108,8 @@ class ObjectExchanged(ObjectRemoved):
         rows, known = choice.rows, choice.known
         if cloud is not bundle.clouds[0]:
             rows, known = standing_within(cloud, self.to_ego(bundle, cloud), outline, plane), None
-        draw = {**choice.draw, **self.draw_gone(rng, bundle, cloud, outline, plane, rows)}
-        put = self.draw_put(rng, bundle, cloud, self._left(bundle, cloud, draw), draw, known)
+        draw = {**choice.draw, **self.draw_removal(rng, bundle, cloud, outline, plane, rows)}
+        put = self.draw_addition(rng, bundle, cloud, self._left(bundle, cloud, draw), draw, known)
         return {**draw, **{f"{_PUT}{name}": value for name, value in put.items()}}
 
     def touched(self, cloud: Cloud, draw: Draw) -> Floats:
@@ -118,24 +118,26 @@ class ObjectExchanged(ObjectRemoved):
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Apply both steps."""
-        return changed(super().change_cloud(bundle, cloud, draw), _put(draw))
+        return changed(super().change_cloud(bundle, cloud, draw), _addition_of(draw))
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Prove both steps."""
         left = self._left(bundle, old, draw)
-        return super().prove_cloud(bundle, old, left, draw) or self.prove_put(bundle, left, new, draw, _put(draw))
+        return super().prove_cloud(bundle, old, left, draw) or self.prove_addition(
+            bundle, left, new, draw, _addition_of(draw)
+        )
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Report what was removed and what was added."""
         put = {c.topic: _placed(c, draws[c.topic]) for c in bundle.clouds}
-        effects = self.describe_gone(draws).merged(self.describe_put(bundle, draws[bundle.clouds[0].topic]))
+        effects = self.describe_removal(draws).merged(self.describe_addition(bundle, draws[bundle.clouds[0].topic]))
         count = float(sum(map(len, put.values())))
         return replace(effects, numbers={**effects.numbers, "points_on_object": count}, added_points=put)
 
     def _left(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Return the cloud without the object, on its original beams."""
         left = super().change_cloud(bundle, cloud, draw)
-        keep_beams(left, cloud, _gone(cloud, draw))
+        keep_beams(left, cloud, _removed_rows(cloud, draw))
         return left
 
 
@@ -150,21 +152,21 @@ def rectangle(outline: Floats) -> Rectangle:
     return Rectangle((x, y), float(np.arctan2(dy, dx)), (half[0], half[1]))
 
 
-def _gone(cloud: Cloud, draw: Draw) -> Rows:
+def _removed_rows(cloud: Cloud, draw: Draw) -> Rows:
     """Return the rows (n,) of a cloud that are missing in the cloud without the object."""
     return rows_of({} if cloud.organised else draw, "lost")
 
 
 def left_rows(cloud: Cloud, draw: Draw, rows: Rows) -> Rows:
     """Return the rows of some points (n,) in the cloud without the object; none of them is the object's."""
-    return rows - np.searchsorted(np.sort(_gone(cloud, draw)), rows)
+    return rows - np.searchsorted(np.sort(_removed_rows(cloud, draw)), rows)
 
 
 def _placed(cloud: Cloud, draw: Draw) -> Floats:
     """Return every added return (n, 3); rays are those of the source."""
-    put = _put(draw)
-    return placed_points(cloud, {**put, "rows": source_rows(rows_of(put, "rows"), _gone(cloud, draw))})
+    put = _addition_of(draw)
+    return placed_points(cloud, {**put, "rows": source_rows(rows_of(put, "rows"), _removed_rows(cloud, draw))})
 
 
-def _put(draw: Draw) -> Draw:
+def _addition_of(draw: Draw) -> Draw:
     return {name.removeprefix(_PUT): value for name, value in draw.items() if name.startswith(_PUT)}

@@ -138,7 +138,7 @@ class ObjectMoved(ObjectExchanged):
         choices = ((thing, shift) for thing in things for shift in state.tolist())
         return solve(choices, self._stand, "the moved thing")[1]
 
-    def draw_put(
+    def draw_addition(
         self, rng: np.random.Generator, bundle: Bundle, old: Cloud, left: Cloud, draw: Draw, known: Any
     ) -> Draw:
         """Return the rays' measurements of the object at its new place, unless something stands before it."""
@@ -162,7 +162,7 @@ class ObjectMoved(ObjectExchanged):
         values = old.points[old.intensity_field]
         return {**put, "intensity": values[seen.row[hit]], "new_intensity": values[more.row[new]]}
 
-    def prove_put(self, bundle: Bundle, left: Cloud, new: Cloud, draw: Draw, put: Draw) -> str | None:
+    def prove_addition(self, bundle: Bundle, left: Cloud, new: Cloud, draw: Draw, put: Draw) -> str | None:
         """Rotate the new returns back, and compare them with the original ones."""
         placed, broken = proof_of_rays(left, new, put)
         if broken is not None:
@@ -176,7 +176,7 @@ class ObjectMoved(ObjectExchanged):
         behind = _behind(old, left, draw, put)
         return f"{behind} returns are left behind the thing" if behind else None
 
-    def describe_put(self, bundle: Bundle, draw: Draw) -> Effects:
+    def describe_addition(self, bundle: Bundle, draw: Draw) -> Effects:
         """Report the object's new place and what it hides."""
         cloud = bundle.clouds[0]
         thing = Thing(cloud, self.to_ego(bundle, cloud), draw["outline_m"], draw["plane"])

@@ -24,8 +24,8 @@ from mt_nodes.relations.mutations.objects.changed_returns import (
     changed,
     on_rays,
     proof_of_direction,
+    replaced_and_added,
     rows_of,
-    told_apart,
 )
 from mt_nodes.relations.mutations.objects.in_scene import CUT, ego_from, surroundings
 from mt_nodes.relations.mutations.objects.out_of_sight import refuse_in_sight
@@ -97,9 +97,9 @@ class ObjectRemoved(EachCloud):
         """Find the object in the first cloud, and what is behind it in this one."""
         outline, plane = next(self.things(bundle))
         rows = standing_within(cloud, self.to_ego(bundle, cloud), outline, plane)
-        return self.draw_gone(rng, bundle, cloud, outline, plane, rows)
+        return self.draw_removal(rng, bundle, cloud, outline, plane, rows)
 
-    def draw_gone(
+    def draw_removal(
         self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, outline: Floats, plane: Floats, rows: Rows
     ) -> Draw:
         """Find what is behind an object with returns (n,) within outline (k, 2) on ground (5,)."""
@@ -128,7 +128,7 @@ class ObjectRemoved(EachCloud):
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Check that nothing is left of the object, and that its rays continue as rays."""
-        after, _, broken = told_apart(old, new, draw)
+        after, _, broken = replaced_and_added(old, new, draw)
         if broken is None:
             broken = proof_of_direction(places(old, rows_of(draw, "rows")), after)
         if broken is not None:
@@ -141,9 +141,9 @@ class ObjectRemoved(EachCloud):
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Report what was removed, and where its rays end now."""
         going_on = {c.topic: on_rays(c, draws[c.topic]) for c in bundle.clouds}
-        return replace(self.describe_gone(draws), added_points=going_on)
+        return replace(self.describe_removal(draws), added_points=going_on)
 
-    def describe_gone(self, draws: Mapping[str, Draw]) -> Effects:
+    def describe_removal(self, draws: Mapping[str, Draw]) -> Effects:
         """Report what was removed; what stood behind it is unknown."""
         first = next(iter(draws.values()))
         outline, plane = first["outline_m"], first["plane"]
@@ -230,7 +230,7 @@ def _neighbours(cloud: Cloud, rows: Rows) -> tuple[Rows, Rows]:
     """Return for each row (n,) the nearest ones on its ring, on either side, that are not among the rows."""
     beams = beams_of(cloud)
     middle = float(beams.azimuth_rad[rows[0]])
-    widest = float(np.abs(beams.aside(middle, rows)).max())
+    widest = float(np.abs(beams.azimuth_from(middle, rows)).max())
     near, _ = beams.within(middle, widest + _ASIDE_RAD)
     near, _ = returns_at(cloud, near[beams.of_rings(beams.ring[rows], near)])
     order = near[beams.along_rings(middle, near)]

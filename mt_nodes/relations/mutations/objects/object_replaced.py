@@ -68,18 +68,18 @@ class ObjectReplaced(ObjectExchanged):
         """Choose the nearest object that can be replaced."""
         return solve(self.things(bundle), partial(self._stand, bundle, state), f"'{self.by}'")[1]
 
-    def draw_put(
+    def draw_addition(
         self, rng: np.random.Generator, bundle: Bundle, old: Cloud, left: Cloud, draw: Draw, known: Any
     ) -> Draw:
         """Cast the object."""
         return draw_hits(rng, left, look_at(left, self._body, self._to_cloud(bundle, old) @ draw["pose"]), self._sensor)
 
-    def prove_put(self, bundle: Bundle, left: Cloud, new: Cloud, draw: Draw, put: Draw) -> str | None:
+    def prove_addition(self, bundle: Bundle, left: Cloud, new: Cloud, draw: Draw, put: Draw) -> str | None:
         """Check that hits are on rays and on the object, and that nothing is left behind it."""
         pose = self._to_cloud(bundle, left) @ draw["pose"]
         return proof_of_hits(left, new, put, self._body, pose, self._sensor)
 
-    def describe_put(self, bundle: Bundle, draw: Draw) -> Effects:
+    def describe_addition(self, bundle: Bundle, draw: Draw) -> Effects:
         """Report the object's place and what it hides."""
         pose, frame_id = draw["pose"], self.ego_frame_id
         hidden = (

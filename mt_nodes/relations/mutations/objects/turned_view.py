@@ -81,7 +81,7 @@ class TurnedView:
         xyz = places(cloud, thing)
         mean, beams = xyz.mean(axis=0), beams_of(cloud)
         self.bearing_rad = float(np.arctan2(mean[1], mean[0]))
-        self.half_rad = float(np.abs(beams.aside(self.bearing_rad, thing)).max()) + _ASIDE_RAD
+        self.half_rad = float(np.abs(beams.azimuth_from(self.bearing_rad, thing)).max()) + _ASIDE_RAD
         own = self._angles(xyz, 0.0)
         self._cloud, self._step = cloud, self._steps(cloud, thing, own)
         self._low, self._high = own.min(axis=0) - _MAY_STEPS * self._step, own.max(axis=0) + _MAY_STEPS * self._step

@@ -44,7 +44,7 @@ class FramesDropped(OneKind):
 
     def strike(self, bundle: Bundle, nth: int) -> Followup:
         """Send the messages that are not dropped, if any."""
-        rest = part_of(bundle, frozenset(m.topic for m in bundle.messages) - self.struck(bundle))
+        rest = part_of(bundle, frozenset(m.topic for m in bundle.messages) - self.affected_topics(bundle))
         return Followup(((0, rest),) if rest.messages else ())
 
     def prove_strike(self, source: Bundle, followup: Followup, nth: int) -> str | None:
@@ -140,12 +140,14 @@ class FramesReordered(NowAndThen):
 
     def check(self, bundle: Bundle, nth: int) -> None:
         """Refuse if a held-back frame is missing."""
-        if nth == self.length and len(self._held(bundle)) < self.burst:
-            raise NotApplicable(f"bundle {bundle.index} has {len(self._held(bundle))} before it, expected {self.burst}")
+        if nth == self.length and len(self._burst(bundle)) < self.burst:
+            raise NotApplicable(
+                f"bundle {bundle.index} has {len(self._burst(bundle))} before it, expected {self.burst}"
+            )
 
     def strike(self, bundle: Bundle, nth: int) -> Followup:
         """Hold it back, or send it and the held-back frames."""
-        return Followup(((0, bundle), *((0, b) for b in self._held(bundle))) if nth == self.length else ())
+        return Followup(((0, bundle), *((0, b) for b in self._burst(bundle))) if nth == self.length else ())
 
     def prove_strike(self, source: Bundle, followup: Followup, nth: int) -> str | None:
         """Compare one by one."""
@@ -158,7 +160,7 @@ class FramesReordered(NowAndThen):
         pairs = zip(expected, followup.bundles, strict=True)
         return next((broken for old, (_, new) in pairs if (broken := same(old, new, 0))), None)
 
-    def _held(self, bundle: Bundle) -> tuple[Bundle, ...]:
+    def _burst(self, bundle: Bundle) -> tuple[Bundle, ...]:
         return tuple(b for b in bundle.earlier if bundle.index - self.burst <= b.index < bundle.index)
 
 
@@ -198,7 +200,7 @@ class FramesDelayed(OneKind):
 
     def strike(self, bundle: Bundle, nth: int) -> Followup:
         """Send it later."""
-        late = self.struck(bundle)
+        late = self.affected_topics(bundle)
         new = {m.topic: moved(m, self._moved_ns) for m in bundle.messages if self._moved_ns and m.topic in late}
         made = with_messages(bundle, bundle.stamp_ns + (self._moved_ns if self.leads(bundle) else 0), new)
         in_time = frozenset(message.topic for message in bundle.messages) - late
@@ -243,7 +245,7 @@ class FramesFrozen(OneKind):
         if before is None:
             raise NotApplicable(f"bundle {bundle.index - nth}, which bundle {bundle.index} would show, is not there")
         topics = {message.topic for message in before.messages}
-        if lacking := sorted(self.struck(bundle) - topics):
+        if lacking := sorted(self.affected_topics(bundle) - topics):
             raise NotApplicable(f"bundle {before.index}, which bundle {bundle.index} would show, has no {lacking[0]}")
 
     def strike(self, bundle: Bundle, nth: int) -> Followup:
@@ -252,7 +254,7 @@ class FramesFrozen(OneKind):
         if before is None:
             raise LookupError(f"bundle {bundle.index - nth} is not there")
         new = {message.topic: message.stamp_ns for message in bundle.messages} if self.stamps == "new" else {}
-        frozen = [message for message in before.messages if message.topic in self.struck(bundle)]
+        frozen = [message for message in before.messages if message.topic in self.affected_topics(bundle)]
         shown = {m.topic: moved(m, new.get(m.topic, m.stamp_ns) - m.stamp_ns) for m in frozen}
         made = with_messages(bundle, before.stamp_ns if not new and self.leads(bundle) else bundle.stamp_ns, shown)
         return Followup(((0, made),), Effects(numbers={"frozen_for_frames": nth}))

@@ -116,7 +116,7 @@ class OneKind(NowAndThen):
             raise NotApplicable(f"bundle {bundle.index} has no message of a {self.of}, whose frames are changed")
         return super().draw(rng, bundle, state)
 
-    def struck(self, bundle: Bundle) -> frozenset[str]:
+    def affected_topics(self, bundle: Bundle) -> frozenset[str]:
         """Return the affected topics."""
         clouds = frozenset(cloud.topic for cloud in bundle.clouds)
         every = frozenset(message.topic for message in bundle.messages)

@@ -14,11 +14,11 @@ from mt_nodes.world.scenarios.language.problems import Problem, Span, ValueRefus
 from mt_nodes.world.scenarios.language.values import (
     AttributeValues,
     Coordinate,
+    Duration,
     Ego,
     Group,
     Hours,
     Item,
-    Lasting,
     Looks,
     Motion,
     ObstacleValue,
@@ -124,8 +124,8 @@ def _legs(at: Span, slot: Mapping[str, Any]) -> Motion:
     return Motion("legs", slot["states"])
 
 
-def _duration(at: Span, slot: Mapping[str, Any]) -> Lasting:
-    return Lasting(slots.within(Item(slot["seconds"], at), 0.1, 3600.0, "a duration", "s"))
+def _duration(at: Span, slot: Mapping[str, Any]) -> Duration:
+    return Duration(slots.within(Item(slot["seconds"], at), 0.1, 3600.0, "a duration", "s"))
 
 
 _METRES = (Slot("x", "Number", True), Slot("y", "Number", True), Slot("z", "Number"))

@@ -9,10 +9,10 @@ from typing import Any
 
 from mt_nodes.world.scenarios.language import slots
 from mt_nodes.world.scenarios.language.values import (
+    Duration,
     Ego,
     Group,
     Item,
-    Lasting,
     ObstacleValue,
     Participant,
     Plot,
@@ -35,7 +35,7 @@ _MAKERS = {
     ObstacleValue: "Obstacle",
     Ego: "AV",
 }
-_MAKERS |= {Surroundings: "Environment", Programme: "Signal", Lasting: "Duration", Plot: "CreateScenario"}
+_MAKERS |= {Surroundings: "Environment", Programme: "Signal", Duration: "Duration", Plot: "CreateScenario"}
 
 
 def _is(kind: type) -> Callable[[Item], Any]:
@@ -75,7 +75,7 @@ KINDS = {
     "AV": Kind(_is(Ego), "the car that is tested, made by `AV`"),
     "Environment": Kind(_is(Surroundings), "made by `Environment`"),
     "Signal": Kind(_is(Programme), "made by `Signal`"),
-    "Duration": Kind(_is(Lasting), "made by `Duration`"),
+    "Duration": Kind(_is(Duration), "made by `Duration`"),
     "Scenario": Kind(_is(Plot), "made by `CreateScenario`"),
 }
 """Kinds of values by the name that stands in ``Kind name = value;``."""

@@ -157,7 +157,7 @@ def _spot(lane: Lane, x: float, y: float) -> tuple[float, float]:
     return pose.x_m, pose.y_m
 
 
-def aside(pose: Pose, left_m: float) -> Pose:
+def offset_left(pose: Pose, left_m: float) -> Pose:
     """Return the pose at a lateral offset to the left of another."""
     dx, dy = -left_m * math.sin(pose.yaw_rad), left_m * math.cos(pose.yaw_rad)
     return Pose(pose.x_m + dx, pose.y_m + dy, pose.yaw_rad)

@@ -11,10 +11,10 @@ from mt_nodes.world.scenarios.language import slots
 from mt_nodes.world.scenarios.language.problems import Edit, Findings, Problem, Repair, Span, ValueRefusal
 from mt_nodes.world.scenarios.language.slot_binding import ElidedItems
 from mt_nodes.world.scenarios.language.values import (
+    Duration,
     Ego,
     Group,
     Item,
-    Lasting,
     Members,
     ObstacleValue,
     Participant,
@@ -58,7 +58,7 @@ def plot(at: Span, items: Sequence[Item], findings: Findings) -> Plot:
     parts, position = _Parts(), 0
     for item in items[2:]:
         position = _part(parts, item, position, findings)
-    people = tuple(_told_apart([ego, *parts.participants, *parts.obstacles]))
+    people = tuple(_named_by_kind([ego, *parts.participants, *parts.obstacles]))
     movers = tuple(one for one in people if isinstance(one, Participant | Group))
     obstacles = tuple(one for one in people if isinstance(one, ObstacleValue))
     programmes = tuple(parts.programmes)
@@ -117,7 +117,7 @@ def _sort(item: Item) -> str:
     for types, sort in (((Group,), "people"), ((ObstacleValue,), "obstacles"), ((Surroundings,), "environment")):
         if isinstance(data, types):
             return sort
-    if isinstance(data, Programme | Lasting):
+    if isinstance(data, Programme | Duration):
         return "more"
     raise slots.refused(item, "what takes part in a scenario, in a set")
 
@@ -131,11 +131,11 @@ def _take(parts: _Parts, data: Any) -> None:
         parts.surroundings = data
     elif isinstance(data, Programme):
         parts.programmes.append(data)
-    elif isinstance(data, Lasting):
+    elif isinstance(data, Duration):
         parts.duration_s = data.seconds
 
 
-def _told_apart(people: Sequence[Any]) -> Iterator[Any]:
+def _named_by_kind(people: Sequence[Any]) -> Iterator[Any]:
     """Name participants without a name by their kind and a number."""
     names: set[str] = {one.name for one in people}
     for one in people:

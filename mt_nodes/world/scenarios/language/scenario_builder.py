@@ -15,7 +15,7 @@ from mt_nodes.world.drive.map_mirror import MIRRORED
 from mt_nodes.world.drive.maps import MAPS, load_map
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Actor, Ego, Environment, Obstacle, Person, Scenario, Trigger
-from mt_nodes.world.scenarios.language.places import Places, aside
+from mt_nodes.world.scenarios.language.places import Places, offset_left
 from mt_nodes.world.scenarios.language.problems import Problem, Span, ValueRefusal
 from mt_nodes.world.scenarios.language.values import Group, Participant, Plot, State, Surroundings
 from mt_nodes.world.scenarios.language.ways import way
@@ -33,15 +33,15 @@ def build(plot: Plot, tell: Callable[[ValueRefusal], None], road: RoadMap | None
     Args:
         tell: receives each problem. road: the map, instead of the one that the plot names.
     """
-    road = road or _told(tell, partial(_road, plot))
+    road = road or _or_report(tell, partial(_road, plot))
     if road is None:
         return None
     places = Places(road, plot.ego)
-    ego = _told(tell, partial(_ego, places))
+    ego = _or_report(tell, partial(_ego, places))
     if ego is None:
         return None
-    actors = _told(tell, partial(_actors, places, plot, tell))
-    obstacles = _told(tell, lambda: tuple(_obstacles(places, plot)))
+    actors = _or_report(tell, partial(_actors, places, plot, tell))
+    obstacles = _or_report(tell, lambda: tuple(_obstacles(places, plot)))
     if actors is None or obstacles is None:
         return None
     surroundings, duration = _environment(plot.surroundings), plot.duration_s or DURATION_S
@@ -53,7 +53,7 @@ def build(plot: Plot, tell: Callable[[ValueRefusal], None], road: RoadMap | None
     return None if problems else scenario
 
 
-def _told(tell: Callable[[ValueRefusal], None], make: Callable[[], _T]) -> _T | None:
+def _or_report(tell: Callable[[ValueRefusal], None], make: Callable[[], _T]) -> _T | None:
     try:
         return make()
     except ValueRefusal as refusal:
@@ -77,7 +77,7 @@ def _ego(places: Places) -> Ego:
 def _actors(places: Places, plot: Plot, tell: Callable[[ValueRefusal], None]) -> tuple[Actor, ...] | None:
     duration = plot.duration_s or DURATION_S
     everybody = [one for member in plot.participants for one in _members(member)]
-    actors = [_told(tell, partial(_actor, places, *one, duration)) for one in everybody]
+    actors = [_or_report(tell, partial(_actor, places, *one, duration)) for one in everybody]
     found = tuple(actor for actor in actors if actor is not None)
     return found if len(found) == len(actors) else None
 
@@ -93,7 +93,7 @@ def _members(one: Participant | Group) -> Iterator[tuple[Participant, float, str
 
 def _actor(places: Places, one: Participant, left_m: float, group: str, duration_s: float) -> Actor:
     own, kind = one.attributes, _kind(one)
-    pose = aside(places.pose(one.start, one.at, one.maker), left_m)
+    pose = offset_left(places.pose(one.start, one.at, one.maker), left_m)
     speed = one.start.speed_mps or 0.0
     if one.motion is not None and one.motion.manner == "uniform":
         speed = one.motion.states[0].speed_mps or speed

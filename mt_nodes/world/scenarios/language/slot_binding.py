@@ -55,10 +55,10 @@ def bind(
             Problem(items[len(slots)].at, f"{len(items)} values in {name}(…)", _signature(name, function))
         )
     items += [Item(None, at)] * (len(slots) - len(items))
-    return _made(slots, items, name, at, findings, function.more)
+    return _converted(slots, items, name, at, findings, function.more)
 
 
-def _made(
+def _converted(
     slots: Sequence[Slot], items: Sequence[Item], name: str, at: Span, findings: Findings, more: bool
 ) -> dict[str, Any]:
     values: dict[str, Any] = {}

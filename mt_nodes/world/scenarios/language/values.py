@@ -198,7 +198,7 @@ class Programme:
 
 
 @dataclass(frozen=True)
-class Lasting:
+class Duration:
     """The longest duration of a scenario."""
 
     seconds: float
@@ -256,6 +256,6 @@ _SHOWN: tuple[tuple[Any, Callable[[Any], str]], ...] = (
     (ObstacleValue, lambda _: "an obstacle"),
     (Surroundings, lambda _: "an environment"),
     (Programme, lambda _: "a signal"),
-    (Lasting, lambda _: "a duration"),
+    (Duration, lambda _: "a duration"),
     (Plot, lambda _: "a scenario"),
 )

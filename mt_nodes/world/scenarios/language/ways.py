@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 
 from mt_nodes.world.drive.scenario import Pose, Waypoint
-from mt_nodes.world.scenarios.language.places import Places, aside
+from mt_nodes.world.scenarios.language.places import Places, offset_left
 from mt_nodes.world.scenarios.language.problems import Problem, ValueRefusal
 from mt_nodes.world.scenarios.language.values import LanePlace, Participant, State
 
@@ -39,7 +39,7 @@ def way(
         if not speed:
             raise ValueRefusal(Problem(one.at, f"a way of '{one.name}' without a speed", "a speed above 0 to go it"))
         x, y = places.point(state, one.at, one.maker)
-        there = aside(Pose(x, y, start.yaw_rad), left_m)
+        there = offset_left(Pose(x, y, start.yaw_rad), left_m)
         stays = drives and on_lane and isinstance(state.place, LanePlace)
         if stays:
             there = places.pose(state, one.at, one.maker)

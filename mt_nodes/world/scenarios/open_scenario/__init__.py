@@ -35,7 +35,7 @@ from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Scenario
 from mt_nodes.world.drive.scenario_checks import checked
-from mt_nodes.world.scenarios.open_scenario.entity_conversion import environment, made
+from mt_nodes.world.scenarios.open_scenario.entity_conversion import actors_and_obstacles, environment
 from mt_nodes.world.scenarios.open_scenario.source import OpenScenarioFile
 from mt_nodes.world.scenarios.open_scenario.story import Story, duration_s
 
@@ -84,7 +84,7 @@ def scenario_of(text: str, name: str, parameters: Mapping[str, str], road: RoadM
     if logic is None:
         raise UsageError(f"{name}: got no RoadNetwork/LogicFile, expected one with the name of a map")
     road = road or load_map(PurePosixPath(logic.get("filepath", "").replace("\\", "/")).stem)
-    ego, actors, obstacles = made(source, Story(source, road).entities)
+    ego, actors, obstacles = actors_and_obstacles(source, Story(source, road).entities)
     surroundings, longest_s = environment(source), duration_s(source)
     source.done()
     assert ego is not None  # else it would not be done

@@ -28,7 +28,7 @@ _FALLING = {"rain": RAIN_MM_PER_H, "snow": SNOW_MM_PER_H}
 Made = tuple[Ego | None, tuple[Actor, ...], tuple[Obstacle, ...]]
 
 
-def made(source: OpenScenarioFile, entities: Sequence[Entity]) -> Made:
+def actors_and_obstacles(source: OpenScenarioFile, entities: Sequence[Entity]) -> Made:
     """Return the ego, the other actors, and the obstacles; invalid if the source has problems then."""
     for entity in entities:
         if entity.pose is None:
@@ -109,7 +109,7 @@ def _kind(source: OpenScenarioFile, entity: Entity, told: Mapping[str, str]) -> 
         return species
     if category == "wheelchair":
         return "wheelchair_user"
-    age = _told_number(source, told, "age")
+    age = _moral_number(source, told, "age")
     if age is None:
         return "adult"
     return "child" if age < CHILD_YEARS else "elderly" if age >= ELDERLY_YEARS else "adult"
@@ -117,9 +117,9 @@ def _kind(source: OpenScenarioFile, entity: Entity, told: Mapping[str, str]) -> 
 
 def _person(source: OpenScenarioFile, told: Mapping[str, str]) -> Person:
     """Return the attributes of a person from properties."""
-    skin = _told_number(source, told, "skin")
+    skin = _moral_number(source, told, "skin")
     return Person(
-        age_years=_told_number(source, told, "age"),
+        age_years=_moral_number(source, told, "age"),
         gender=told.get("gender", ""),
         skin_tone=None if skin is None else round(skin),
         mobility=told.get("mobility", ""),
@@ -130,7 +130,7 @@ def _person(source: OpenScenarioFile, told: Mapping[str, str]) -> Person:
     )
 
 
-def _told_number(source: OpenScenarioFile, told: Mapping[str, str], key: str) -> float | None:
+def _moral_number(source: OpenScenarioFile, told: Mapping[str, str], key: str) -> float | None:
     if key not in told:
         return None
     if not re.fullmatch(r"\d+(\.\d+)?", told[key]):

@@ -35,7 +35,7 @@ class OpenScenarioFile:
         except ET.ParseError as error:
             raise UsageError(f"{file}: not XML: {error}") from error
         found = cls(root, file)
-        found._put_in(found._values(parameters))
+        found._substitute(found._values(parameters))
         return found
 
     def _values(self, given: Mapping[str, str]) -> dict[str, str]:
@@ -48,7 +48,7 @@ class OpenScenarioFile:
                 raise UsageError(f"{self.file}: unknown parameter '{key}'{suggest(key, declared)}")
         return {**declared, **given}
 
-    def _put_in(self, values: Mapping[str, str]) -> None:
+    def _substitute(self, values: Mapping[str, str]) -> None:
         """Replace ``$name`` by values everywhere."""
         for element in self.root.iter():
             for key, value in element.attrib.items():
